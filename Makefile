@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The front door. Meson does the building; see `make help`.
+
+BUILD  = build
+ASAN   = build-asan
+C_DIRS = include src tests examples bench
+C_ALL  = $(shell find $(C_DIRS) -name '*.[ch]' 2>/dev/null | LC_ALL=C sort)
+C_UNIT = $(filter %.c,$(C_ALL))
+
+ASAN_OPTIONS_MESON = -Db_sanitize=address,undefined -Db_lundef=false \
+	-Dc_args=-fno-sanitize-recover=all
+
+.PHONY: all help run test soak asan check bench format install clean
+
+all:
+	@tools/setup build
+	@tools/configure $(BUILD)
+	@ninja -C $(BUILD)
+
+help:
+	@echo 'make          build the library, the examples and the tests in $(BUILD)/'
+	@echo 'make run      build and run the first example'
+	@echo 'make test     build with gcc, and with clang and sanitizers; run all tests in both'
+	@echo 'make soak     the same, with the long tests long'
+	@echo 'make check    formatting, clang-tidy, cppcheck, layers, house rules'
+	@echo 'make bench    run the benchmarks against a durable PostgreSQL (ARGS=... are passed on)'
+	@echo 'make format   put the sources into their format'
+	@echo 'make install  install library, header and pkg-config file (DESTDIR is honoured)'
+	@echo 'make clean    remove the build folders'
+
+run: all
+	@$(BUILD)/examples/hello
+
+asan:
+	@tools/setup build test
+	@CC=clang tools/configure $(ASAN) $(ASAN_OPTIONS_MESON)
+	@ninja -C $(ASAN)
+
+test: all asan
+	@tools/run_tests $(BUILD) $(ASAN)
+
+soak: all asan
+	@WEFT_SOAK=1 tools/run_tests $(BUILD) $(ASAN)
+
+check: all
+	@tools/setup check
+	@clang-format --dry-run -Werror $(C_ALL)
+	@tools/checksrc
+	@tools/layers
+	@printf '%s\n' $(C_UNIT) | xargs -P 2 -n 4 clang-tidy -p $(BUILD) --quiet
+	@cppcheck -q -j 2 --error-exitcode=1 --inline-suppr --std=c11 -D_GNU_SOURCE \
+		--enable=warning,performance,portability --suppress=missingIncludeSystem \
+		-Iinclude -Isrc -I$(BUILD) src
+
+bench: all
+	@tools/setup bench
+	@trap 'tools/pg stop $(BUILD)/bench-pg' EXIT; tools/pg start --durable $(BUILD)/bench-pg && \
+		WEFT_TEST_PG="$$(tools/pg url $(BUILD)/bench-pg)" $(BUILD)/bench/bench $(ARGS)
+
+format:
+	@tools/setup check
+	@clang-format -i $(C_ALL)
+
+install: all
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	@rm -rf $(BUILD) $(ASAN)

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_BASE_H
+#define WEFT_BASE_H
+
+/* The words that weft.h and every layer below it share: error codes, states, ids, time. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT_EXPORT     __attribute__((visibility("default")))
+#define WEFT_MUST_CHECK __attribute__((warn_unused_result))
+
+enum weft_rc {
+#define X(name, number, wire, http, retry, text) WEFT_##name = (number),
+#include "weft/errors.def"
+#undef X
+    WEFT_RC_COUNT
+};
+
+enum weft_state {
+    WEFT_STATE_NONE,
+#define X(name, number, wire, living) WEFT_STATE_##name = (number),
+#include "weft/states.def"
+#undef X
+    WEFT_STATE_COUNT
+};
+
+typedef int64_t weft_usec; /* microseconds; since the Unix epoch (UTC) where it is a moment */
+
+struct weft_id {
+    uint8_t byte[16]; /* UUIDv7, see src/base/id.h */
+};
+
+/* What the store said, for the code that decides whether to try again. */
+enum weft_cause {
+    WEFT_CAUSE_NONE,
+    WEFT_CAUSE_CONTENTION,     /* deadlock, serialization failure, busy file: nothing was written */
+    WEFT_CAUSE_LOCK_TIMEOUT,   /* somebody's open transaction holds a lock or a key */
+    WEFT_CAUSE_DUPLICATE,      /* a unique constraint refused a row */
+    WEFT_CAUSE_DATA,           /* a value was refused by the store */
+    WEFT_CAUSE_LOST,           /* the connection broke before COMMIT was sent */
+    WEFT_CAUSE_LOST_IN_COMMIT, /* the connection broke after COMMIT was sent */
+};
+
+/* The story of a failure. Written only when a call returns something other than WEFT_OK. */
+struct weft_err {
+    enum weft_rc rc;
+    enum weft_cause cause;
+    const char *field; /* static; the field of the input that is to blame, or NULL */
+    const char *hint;  /* static; what to do about it, or NULL */
+    char sqlstate[6];  /* empty unless PostgreSQL spoke */
+    char text[230];
+};
+
+#endif

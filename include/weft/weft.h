@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_WEFT_H
+#define WEFT_WEFT_H
+
+/*
+ * weft: hand over work, have it carried out once by effect, whatever crashes.
+ *
+ * A `struct weft` is an open store. It is safe to use from many threads, and any number of
+ * processes may open the same store. Every call takes an array and answers each item on its own:
+ * the call returns WEFT_OK when every item was looked at, and each answer holds an `err` whose `rc`
+ * is WEFT_OK or says why not. When the call as a whole returns something else (the store cannot be
+ * reached, the arguments are malformed), *err tells the story and no answer may be read. It may be
+ * repeated: anything but submit without a key, claim and replay may be repeated blindly.
+ *
+ * Zero in an optional field means the default, so `{.kind = "mail"}` is a complete spec. Pointers
+ * going in are borrowed until the call returns. Pointers coming out live in the result object,
+ * which must be freed before the handle is closed.
+ * Nothing here logs, exits, or installs signal handlers. Out of memory calls the hook given to
+ * weft_set_oom(), which aborts by default.
+ */
+
+#include "weft/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weft; /* opaque */
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+struct weft_options {
+    const char *ns;       /* the namespace of every call; NULL: "default" */
+    uint32_t connections; /* to PostgreSQL, at most; 0: 4. SQLite: one writer and that many readers */
+    bool no_migrate;      /* refuse a store that is not up to date instead of migrating it */
+};
+
+/*
+ * Opens "sqlite:PATH" or "postgres://...". On success the caller owns *ret_weft and ends it with
+ * weft_close(). options may be NULL.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_open(const char *url,
+                                                   const struct weft_options *options,
+                                                   struct weft **ret_weft, struct weft_err *err);
+WEFT_EXPORT void weft_close(struct weft *weft); /* NULL is fine */
+WEFT_EXPORT void weft_set_oom(void (*hook)(size_t wanted));
+WEFT_EXPORT const char *weft_version(void);
+
+WEFT_EXPORT const char *weft_rc_wire(enum weft_rc rc);          /* "fenced" */
+WEFT_EXPORT const char *weft_rc_text(enum weft_rc rc);          /* a sentence */
+WEFT_EXPORT const char *weft_state_name(enum weft_state state); /* "ready" */
+WEFT_EXPORT void weft_id_print(const struct weft_id *id, char ret_text[37]);
+WEFT_EXPORT bool weft_id_parse(const char *text, size_t size, struct weft_id *ret_id);
+
+/* ---- Submitting ------------------------------------------------------------------------------ */
+
+struct weft_tag {
+    const char *key;   /* [A-Za-z0-9_.-]{1,64} */
+    const char *value; /* up to 256 bytes */
+};
+
+enum weft_backoff {
+    WEFT_BACKOFF_EXPONENTIAL,
+    WEFT_BACKOFF_FIXED,
+};
+
+struct weft_policy {
+    int32_t max_attempts;       /* 0: 5 */
+    enum weft_backoff backoff;  /* how the wait before a retry grows */
+    int64_t initial_ms;         /* 0: 1,000; -1: retry at once */
+    double factor;              /* 0: 2 */
+    int64_t max_ms;             /* 0: 60,000 */
+    bool no_jitter;             /* full jitter is the default */
+    int64_t attempt_timeout_ms; /* 0: none */
+    int64_t lease_ms;           /* 0: 30,000; when the claim names none */
+    int32_t max_lost;           /* leases that may be lost before it is given up; 0: 10 */
+    int64_t retention_ms;       /* how long its outcome is kept; 0: 7 days */
+    const char *const *no_retry; /* error classes that are final */
+    size_t no_retry_count;
+};
+
+struct weft_spec {
+    const char *ns;   /* NULL: the namespace of the handle */
+    const char *lane; /* NULL: "default" */
+    const char *kind; /* required */
+    const void *payload;
+    size_t payload_size;
+    const char *content_type; /* NULL: application/json when there is a payload */
+    int32_t priority;         /* -32768..32767, higher first */
+    int64_t delay_ms;         /* from now; not together with run_at_us */
+    weft_usec run_at_us;      /* a moment; in the past means now */
+    weft_usec deadline_us;    /* a moment in the future by which it must be over; 0: none */
+    const char *const *capabilities;
+    size_t capability_count;
+    const char *tenant;
+    const struct weft_tag *tags;
+    size_t tag_count;
+    const char *key; /* idempotency key, unique in its namespace */
+    const struct weft_policy *policy;
+};
+
+struct weft_submitted {
+    struct weft_err err;
+    struct weft_id id; /* of the first execution with this key when `duplicate` */
+    enum weft_state state;
+    bool duplicate;
+};
+
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_submit(struct weft *weft,
+                                                     const struct weft_spec *spec, size_t count,
+                                                     struct weft_submitted *ret_answer,
+                                                     struct weft_err *err);
+
+/* ---- Working --------------------------------------------------------------------------------- */
+
+struct weft_claim {
+    const char *ns;
+    const char *worker; /* required; names one process */
+    const char *const *lanes; /* none: "default" */
+    size_t lane_count;
+    const char *const *kinds; /* none: every kind */
+    size_t kind_count;
+    const char *const *capabilities;
+    size_t capability_count;
+    uint32_t max;     /* 1..1000; 0: 1 */
+    int64_t lease_ms; /* 1,000..86,400,000; 0: what the policy of each execution says */
+};
+
+struct weft_claimed {
+    struct weft_id id;
+    int32_t epoch;
+    int32_t attempt;
+    uint32_t claim; /* which of the claims of the call this one answers */
+    const char *lane;
+    const char *kind;
+    const void *payload; /* NULL: none was given */
+    size_t payload_size;
+    const char *content_type;
+    int32_t priority;
+    const char *tenant; /* or NULL */
+    const struct weft_tag *tags;
+    size_t tag_count;
+    weft_usec created_us;
+    weft_usec deadline_us; /* 0: none */
+    weft_usec lease_expires_us;
+};
+
+struct weft_claims {
+    const struct weft_claimed *item;
+    size_t count;
+    bool contended; /* a lane with a limit was just being claimed from elsewhere: ask again soon */
+    struct weft_arena *arena; /* owned */
+};
+
+/* Takes work for one or more claims. Ends with weft_claims_free(), which accepts an empty one. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_claim(struct weft *weft,
+                                                    const struct weft_claim *claim, size_t count,
+                                                    struct weft_claims *ret_claims,
+                                                    struct weft_err *err);
+WEFT_EXPORT void weft_claims_free(struct weft_claims *claims);
+
+/* Why a lease is gone; the word is in weft_fence_name(). */
+enum weft_fence {
+    WEFT_FENCE_NONE,
+    WEFT_FENCE_CANCELLED,
+    WEFT_FENCE_EXPIRED,   /* the execution's deadline passed */
+    WEFT_FENCE_TIMED_OUT, /* the attempt took too long */
+    WEFT_FENCE_LOST,      /* the lease ran out and nobody has it yet */
+    WEFT_FENCE_RECLAIMED, /* another worker has it */
+    WEFT_FENCE_REVOKED,
+    WEFT_FENCE_RELEASED, /* this holder gave it back itself */
+    WEFT_FENCE_FINISHED, /* this holder has finished it already, with another word */
+    WEFT_FENCE_UNKNOWN,  /* this epoch was never given to anybody */
+};
+WEFT_EXPORT const char *weft_fence_name(enum weft_fence fence);
+
+struct weft_renew {
+    struct weft_id id;
+    int32_t epoch;
+    int64_t lease_ms;   /* 0: what the policy says */
+    bool has_progress;  /* percent and note are set */
+    int32_t percent;    /* 0..100 */
+    const char *note;   /* or NULL */
+};
+
+struct weft_complete {
+    struct weft_id id;
+    int32_t epoch;
+    const void *result; /* NULL: none */
+    size_t result_size;
+    const char *content_type; /* NULL: application/json */
+};
+
+struct weft_failure {
+    struct weft_id id;
+    int32_t epoch;
+    const char *error_class; /* NULL: "error" */
+    const char *message;
+    bool permanent;         /* do not retry */
+    int64_t retry_after_ms; /* beats the backoff; 0: not given; -1: at once */
+};
+
+struct weft_put_back {
+    struct weft_id id;
+    int32_t epoch;
+    int64_t delay_ms; /* 0: ready at once */
+};
+
+/* The answer to anything a worker says about a lease. A repeat by the holder gets the same one. */
+struct weft_lease_answer {
+    struct weft_err err;
+    enum weft_fence fence;      /* why, when err.rc is WEFT_FENCED */
+    enum weft_state state;      /* what the execution is in now */
+    weft_usec lease_expires_us; /* renew */
+    weft_usec run_at_us;        /* fail, delay, release: when it becomes ready; 0: it is */
+};
+
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_renew(struct weft *weft,
+                                                    const struct weft_renew *item, size_t count,
+                                                    struct weft_lease_answer *ret_answer,
+                                                    struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_complete(struct weft *weft,
+                                                       const struct weft_complete *item,
+                                                       size_t count,
+                                                       struct weft_lease_answer *ret_answer,
+                                                       struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_fail_lease(struct weft *weft,
+                                                         const struct weft_failure *item,
+                                                         size_t count,
+                                                         struct weft_lease_answer *ret_answer,
+                                                         struct weft_err *err);
+/* Not now: come back after delay_ms. Spends no attempt. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_delay(struct weft *weft,
+                                                    const struct weft_put_back *item, size_t count,
+                                                    struct weft_lease_answer *ret_answer,
+                                                    struct weft_err *err);
+/* Not me: give it to somebody else. Spends no attempt. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_release(struct weft *weft,
+                                                      const struct weft_put_back *item,
+                                                      size_t count,
+                                                      struct weft_lease_answer *ret_answer,
+                                                      struct weft_err *err);
+
+/* ---- Steering -------------------------------------------------------------------------------- */
+
+struct weft_steer {
+    const char *ns; /* NULL: the namespace of the handle */
+    struct weft_id id;
+    const char *reason;    /* cancel, revoke: stored; or NULL */
+    int32_t priority;      /* reprioritize */
+    weft_usec deadline_us; /* set deadline; 0: none any more */
+};
+
+struct weft_steered {
+    struct weft_err err;
+    enum weft_state state;
+    bool changed; /* false: it was so already (cancel of a cancelled one) */
+};
+
+enum weft_steer_kind {
+    WEFT_STEER_CANCEL,
+    WEFT_STEER_REPLAY,
+    WEFT_STEER_REPRIORITIZE,
+    WEFT_STEER_REVOKE,
+    WEFT_STEER_SET_DEADLINE,
+};
+
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind,
+                                                    const struct weft_steer *item, size_t count,
+                                                    struct weft_steered *ret_answer,
+                                                    struct weft_err *err);
+
+/* Which executions; every field that is set must fit. */
+struct weft_filter {
+    const char *ns;
+    const char *lane;
+    const char *kind;
+    const char *tenant;
+    const char *key;
+    enum weft_state state;   /* WEFT_STATE_NONE: any */
+    const struct weft_tag *tag;
+};
+
+struct weft_sweep {
+    uint64_t matched;
+    uint64_t changed;
+    bool more; /* the bound of the call was reached: call again */
+};
+
+struct weft_steer_all {
+    enum weft_steer_kind kind; /* CANCEL or REPLAY */
+    struct weft_filter filter; /* an empty one is refused */
+    const char *reason;        /* cancel: stored; or NULL */
+    uint32_t max;              /* 0: 10,000 */
+};
+
+/* Cancels or replays what fits, in chunks. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_steer_all(struct weft *weft,
+                                                        const struct weft_steer_all *args,
+                                                        struct weft_sweep *ret_sweep,
+                                                        struct weft_err *err);
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+struct weft_execution {
+    struct weft_id id;
+    const char *ns;
+    const char *lane;
+    const char *kind;
+    enum weft_state state;
+    int32_t priority;
+    int32_t attempt;
+    int32_t epoch;
+    int32_t lost;
+    const char *tenant; /* or NULL, as every pointer below */
+    const char *key;
+    const struct weft_tag *tags;
+    size_t tag_count;
+    const char *const *capabilities;
+    size_t capability_count;
+    const char *worker;
+    const char *reason;
+    const char *by; /* who ended it, when that was not the worker */
+    const char *error_class;
+    const char *error_message;
+    int32_t percent; /* -1: no progress was reported */
+    const char *note;
+    weft_usec created_us; /* 0, here and below: not set */
+    weft_usec started_us;
+    weft_usec claimed_us; /* when the current or last lease began */
+    weft_usec finished_us;
+    weft_usec run_at_us;
+    weft_usec deadline_us;
+    weft_usec lease_expires_us;
+};
+
+struct weft_page {
+    const struct weft_execution *item; /* newest first */
+    size_t count;
+    const char *next;         /* cursor for the next page, NULL at the end */
+    struct weft_arena *arena; /* owned */
+};
+
+/* Answers each id; one that does not exist has state WEFT_STATE_NONE. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_describe(struct weft *weft, const struct weft_id *id,
+                                                       size_t count, struct weft_page *ret_page,
+                                                       struct weft_err *err);
+/* limit: 1..1000, 0: 50. after: NULL, or the `next` of the page before. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_list(struct weft *weft,
+                                                   const struct weft_filter *filter,
+                                                   uint32_t limit, const char *after,
+                                                   struct weft_page *ret_page,
+                                                   struct weft_err *err);
+WEFT_EXPORT void weft_page_free(struct weft_page *page);
+
+/* How a lease ended. */
+struct weft_attempt {
+    int32_t epoch;
+    int32_t attempt;
+    const char *worker;
+    const char *ended; /* completed failed timed_out lost released delayed revoked cancelled ... */
+    const char *error_class;
+    const char *error_message;
+    weft_usec started_us;
+    weft_usec ended_us;
+    weft_usec run_at_us;
+};
+
+struct weft_attempts {
+    const struct weft_attempt *item; /* oldest first */
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_attempts(struct weft *weft, const struct weft_id *id,
+                                                       struct weft_attempts *ret_attempts,
+                                                       struct weft_err *err);
+WEFT_EXPORT void weft_attempts_free(struct weft_attempts *attempts);
+
+struct weft_bytes {
+    const void *data;
+    size_t size;
+    const char *content_type;
+    struct weft_arena *arena; /* owned */
+};
+/* WEFT_NOT_FOUND before success, or when no result was given. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_result(struct weft *weft, const struct weft_id *id,
+                                                     struct weft_bytes *ret_bytes,
+                                                     struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_payload(struct weft *weft, const struct weft_id *id,
+                                                      struct weft_bytes *ret_bytes,
+                                                      struct weft_err *err);
+WEFT_EXPORT void weft_bytes_free(struct weft_bytes *bytes);
+
+struct weft_lane_count {
+    const char *lane;
+    uint64_t count[WEFT_STATE_COUNT]; /* of the living states */
+};
+
+struct weft_counts {
+    const struct weft_lane_count *item; /* by lane name */
+    size_t count;
+    weft_usec as_of_us;
+    struct weft_arena *arena; /* owned */
+};
+/* lane NULL: all lanes of the namespace. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_counts(struct weft *weft, const char *lane,
+                                                     struct weft_counts *ret_counts,
+                                                     struct weft_err *err);
+WEFT_EXPORT void weft_counts_free(struct weft_counts *counts);
+
+/* ---- Lanes ----------------------------------------------------------------------------------- */
+
+struct weft_weight {
+    const char *tenant;
+    int32_t weight; /* 1..1000; a tenant without one has 1 */
+};
+
+struct weft_lane {
+    const char *name;
+    bool paused;         /* nothing is claimed; its work stays ready */
+    int32_t max_running; /* 0: no limit */
+    const struct weft_weight *weights;
+    size_t weight_count;
+};
+
+/* Replaces all settings of a lane. Holds for every claim, in any process, that begins afterwards. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_lane_put(struct weft *weft,
+                                                       const struct weft_lane *lane,
+                                                       struct weft_err *err);
+
+struct weft_lanes {
+    const struct weft_lane *item; /* by name */
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_lanes(struct weft *weft,
+                                                    struct weft_lanes *ret_lanes,
+                                                    struct weft_err *err);
+WEFT_EXPORT void weft_lanes_free(struct weft_lanes *lanes);
+
+/* ---- Upkeep ---------------------------------------------------------------------------------- */
+
+/* The passes that move what time has moved. A worker runs them by itself. */
+enum weft_pass {
+    WEFT_PASS_INTAKE,
+    WEFT_PASS_LEASE_EXPIRY,
+    WEFT_PASS_ATTEMPT_TIMEOUT,
+    WEFT_PASS_DELAYED_PROMOTER,
+    WEFT_PASS_EXECUTION_DEADLINE,
+    WEFT_PASS_COUNT
+};
+WEFT_EXPORT const char *weft_pass_name(enum weft_pass pass);
+
+struct weft_pass_report {
+    uint64_t handled;      /* executions changed */
+    uint64_t failed;       /* of those: ended (poison pills, no attempts left, invalid inbox rows) */
+    bool more;             /* the batch was full: run it again at once */
+    weft_usec next_due_us; /* when it has something to do again; INT64_MAX: nothing is known */
+};
+
+/* One bounded pass over at most `batch` rows (0: 1,000). */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_run_pass(struct weft *weft, enum weft_pass pass,
+                                                       uint32_t batch,
+                                                       struct weft_pass_report *ret_report,
+                                                       struct weft_err *err);
+
+/* ---- The worker ------------------------------------------------------------------------------ */
+
+struct weft_worker; /* opaque */
+struct weft_job;    /* opaque; one execution in a handler's hands */
+
+enum weft_verdict {
+    WEFT_DONE,      /* complete, with the result set by weft_job_result() if any */
+    WEFT_RETRY,     /* failed, may be tried again */
+    WEFT_GIVE_UP,   /* failed for good */
+    WEFT_NOT_NOW,   /* delayed by weft_job_delay()'s time, spending no attempt */
+};
+
+typedef enum weft_verdict (*weft_handler)(struct weft_job *job, void *context);
+
+struct weft_worker_options {
+    const char *name; /* NULL: HOST-PID-RANDOM */
+    const char *const *lanes; /* none: "default" */
+    size_t lane_count;
+    const char *const *capabilities;
+    size_t capability_count;
+    uint32_t threads;       /* handlers at once; 0: 1 */
+    int64_t lease_ms;       /* 0: the policy's */
+    int64_t poll_ms;        /* how often an idle worker asks; 0: 200 */
+    int64_t stop_grace_ms;  /* how long weft_worker_stop() waits for handlers; 0: 10,000 */
+};
+
+/* Only the kinds registered with weft_worker_on() are claimed. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_new(struct weft *weft,
+                                                         const struct weft_worker_options *options,
+                                                         struct weft_worker **ret_worker,
+                                                         struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_on(struct weft_worker *worker, const char *kind,
+                                                        weft_handler handler, void *context,
+                                                        struct weft_err *err);
+/* Starts the threads and returns. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_start(struct weft_worker *worker,
+                                                           struct weft_err *err);
+/*
+ * Claims nothing more, waits for the handlers, gives back what was claimed but not begun. Handlers
+ * that outlast the grace see weft_job_stopping(); their leases are released and what they still
+ * say is not sent. Returns the number of those.
+ */
+WEFT_EXPORT size_t weft_worker_stop(struct weft_worker *worker);
+WEFT_EXPORT void weft_worker_free(struct weft_worker *worker); /* stops it first */
+
+struct weft_worker_stats {
+    uint64_t claimed, completed, failed, put_back, fenced;
+    uint64_t running;
+    uint64_t store_errors;
+    struct weft_err last_error; /* the last failure of the store, rc WEFT_OK when none */
+};
+WEFT_EXPORT void weft_worker_stats(const struct weft_worker *worker,
+                                   struct weft_worker_stats *ret_stats);
+
+WEFT_EXPORT const struct weft_claimed *weft_job_claimed(const struct weft_job *job);
+/* True when the handler should stop: cancelled, timed out, lease lost, or the worker stops. */
+WEFT_EXPORT bool weft_job_stopping(const struct weft_job *job);
+/* Why the lease is gone, WEFT_FENCE_NONE while it is held. */
+WEFT_EXPORT enum weft_fence weft_job_fence(const struct weft_job *job);
+/* Sent with the next heartbeat. The note is copied. */
+WEFT_EXPORT void weft_job_progress(struct weft_job *job, int32_t percent, const char *note);
+/* Copied. */
+WEFT_EXPORT void weft_job_result(struct weft_job *job, const void *result, size_t size,
+                                 const char *content_type);
+WEFT_EXPORT void weft_job_error(struct weft_job *job, const char *error_class, const char *message);
+WEFT_EXPORT void weft_job_delay(struct weft_job *job, int64_t delay_ms); /* for RETRY and NOT_NOW */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,80 @@
+-- Changing rows by id: lock, decide in C, write.
+
+-- name: live_lock (id uuid[])
+-- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
+-- In the order of ids, whoever asks: two that want the same rows never wait for each other.
+SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
+       l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
+       l.state
+  FROM weft.live l WHERE l.id = ANY(:id) ORDER BY l.id FOR UPDATE;
+
+-- name: live_put (id uuid[], due bigint[], attempt_deadline bigint[], deadline bigint[], claimed bigint[], worker int[], attempt int[], lost smallint[], priority smallint[], state smallint[])
+-- Writes what a step changed, on rows this transaction has locked.
+UPDATE weft.live l
+   SET due = i.due, attempt_deadline = i.attempt_deadline, deadline = i.deadline,
+       claimed = i.claimed, worker = i.worker, attempt = i.attempt, lost = i.lost,
+       priority = i.priority, state = i.state
+  FROM unnest(:id, :due, :attempt_deadline, :deadline, :claimed, :worker, :attempt, :lost, :priority, :state)
+    AS i(id, due, attempt_deadline, deadline, claimed, worker, attempt, lost, priority, state)
+ WHERE l.id = i.id;
+
+-- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
+-- returns: id
+-- moves: running COMPLETE succeeded
+-- The end of an execution, fenced by epoch and by the state it must be in: the living row goes, its
+-- outcome comes, in one statement. A completion finds its row here without having locked it first;
+-- the ids come sorted and the join runs in their order, so rows are locked in the order of ids.
+WITH gone AS (
+    DELETE FROM weft.live l
+     USING unnest(:id, :epoch, :was, :state, :ended, :by, :reason, :error_class, :error_message,
+                  :content_type, :result)
+        AS i(id, epoch, was, new_state, ended, by, reason, error_class, error_message,
+             content_type, result)
+     WHERE l.id = i.id AND l.epoch = i.epoch AND l.state + 0 = i.was
+    RETURNING l.*, i.was, i.new_state, i.ended, i.by, i.reason, i.error_class, i.error_message,
+              i.content_type, i.result
+)
+INSERT INTO weft.outcome (id, finished, ord, deadline, started, claimed, queue, policy, worker,
+                          epoch, attempt, forgiven, lost, replays, priority, state, ended, held,
+                          by, reason, error_class, error_message, content_type, result)
+SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, attempt, forgiven,
+       lost, replays, priority, new_state, ended, was = @running, by, reason, error_class,
+       error_message, content_type, result
+  FROM gone
+RETURNING id;
+
+-- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
+-- Written in the transaction that ended the lease, whose row is locked: nobody else writes this key.
+INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
+                          run_at, by, reason, error_class, error_message, content_type, result)
+SELECT * FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed,
+                     :ended_at, :run_at, :by, :reason, :error_class, :error_message,
+                     :content_type, :result);
+
+-- name: outcome_lock (id uuid[])
+-- returns: id finished ord deadline started claimed queue policy worker epoch attempt forgiven lost replays priority state ended held by reason error_class error_message content_type result lane size
+-- For replay, which is the only thing that ever removes an outcome but retention.
+SELECT o.id, o.finished, o.ord, o.deadline, o.started, o.claimed, o.queue, o.policy, o.worker,
+       o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.priority, o.state, o.ended, o.held,
+       o.by, o.reason, o.error_class, o.error_message, o.content_type, o.result, q.lane,
+       coalesce(octet_length(e.payload), 0)
+  FROM weft.outcome o
+  JOIN weft.queue q ON q.id = o.queue
+  JOIN weft.execution e ON e.id = o.id
+ WHERE o.id = ANY(:id) ORDER BY o.id FOR UPDATE OF o;
+
+-- name: outcome_back (id uuid[], ord bigint[], started bigint[], queue int[], lane int[], policy int[], epoch int[], attempt int[], forgiven int[], size int[], replays smallint[], priority smallint[], state smallint[])
+-- Brings locked outcomes back to life: the outcome goes, a living row comes.
+WITH item AS (
+    SELECT * FROM unnest(:id, :ord, :started, :queue, :lane, :policy, :epoch, :attempt, :forgiven,
+                         :size, :replays, :priority, :state)
+        AS i(id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, replays,
+             priority, state)
+), gone AS (
+    DELETE FROM weft.outcome o USING item i WHERE o.id = i.id
+)
+INSERT INTO weft.live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,
+                       replays, priority, state)
+SELECT id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, 0, replays, priority,
+       state
+  FROM item;

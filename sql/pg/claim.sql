@@ -1,0 +1,79 @@
+-- Claiming.
+
+-- name: queues_ready ()
+-- returns: queue
+-- The queues that have ready work, by hopping from one to the next in the index: the cost follows
+-- the number of queues, not of rows. Locks nothing.
+WITH RECURSIVE hop AS (
+    (SELECT queue FROM weft.live WHERE state = @ready ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT l.queue FROM weft.live l
+             WHERE l.state = @ready AND l.queue > hop.queue ORDER BY l.queue LIMIT 1)
+      FROM hop WHERE hop.queue IS NOT NULL
+)
+SELECT queue FROM hop WHERE queue IS NOT NULL;
+
+-- name: queue_heads (queue int[], depth int[])
+-- returns: queue priority ord
+-- A look at the heads of several queues, without locks: only to decide how many to take of each.
+SELECT w.queue, h.priority, h.ord
+  FROM unnest(:queue, :depth) AS w(queue, depth)
+ CROSS JOIN LATERAL (SELECT l.priority, l.ord FROM weft.live l
+                      WHERE l.queue = w.queue AND l.state = @ready
+                      ORDER BY l.priority DESC, l.ord, l.id LIMIT w.depth) h;
+
+-- name: lane_lock (lane int[])
+-- returns: lane paused max_running
+-- Lanes with a limit are claimed from by one at a time. A lane that is taken is skipped: its
+-- claimer serves it, this one serves others.
+SELECT s.id, s.paused, s.max_running FROM weft.lane s
+ WHERE s.id = ANY(:lane) ORDER BY s.id FOR UPDATE SKIP LOCKED;
+
+-- name: lane_running (lane int[])
+-- returns: lane running
+-- Counts the leases of locked lanes. A statement of its own: within the one that locks, the
+-- snapshot would be from before the lock.
+SELECT w.lane, (SELECT count(*) FROM weft.live l WHERE l.lane = w.lane AND l.state = @running)
+  FROM unnest(:lane) AS w(lane);
+
+-- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
+-- returns: want id queue priority epoch attempt due deadline created content_type tags payload
+-- moves: ready CLAIM running
+-- Each want takes the places skip+1 .. upto of its queue, as long as the payloads before it in that
+-- queue stay below `bytes`. The whole predicate stands beside FOR UPDATE, the only level at which
+-- it is re-checked on the newest version of the row; the outer join is on the key. A lane that was
+-- paused, or got a limit this claim did not count under, gives nothing.
+WITH want AS MATERIALIZED (
+    SELECT w.*
+      FROM unnest(:want, :queue, :lane, :counted, :worker, :lease, :skip, :upto, :bytes)
+        AS w(n, queue, lane, counted, worker, lease, skip, upto, bytes)
+      LEFT JOIN weft.lane s ON s.id = w.lane
+     WHERE NOT coalesce(s.paused, false) AND (w.counted OR coalesce(s.max_running, 0) = 0)
+), picked AS MATERIALIZED (
+    SELECT l.*
+      FROM (SELECT queue, max(upto) AS upto FROM want GROUP BY queue) q
+     CROSS JOIN LATERAL (SELECT r.id, r.queue, r.priority, r.ord, r.size, r.policy FROM weft.live r
+                          WHERE r.queue = q.queue AND r.state = @ready
+                          ORDER BY r.priority DESC, r.ord, r.id
+                          LIMIT q.upto
+                            FOR UPDATE SKIP LOCKED) l
+), ranked AS (
+    SELECT id, queue, policy, row_number() OVER line AS place, sum(size) OVER line - size AS before
+      FROM picked
+    WINDOW line AS (PARTITION BY queue ORDER BY priority DESC, ord, id)
+), moved AS (
+    UPDATE weft.live l
+       SET state = @running, epoch = l.epoch + 1, worker = w.worker, claimed = :now,
+           due = :now + coalesce(w.lease, p.lease_us), started = coalesce(l.started, :now),
+           attempt_deadline = CASE WHEN p.timeout_us > 0 THEN :now + p.timeout_us END
+      FROM ranked r
+      JOIN want w ON w.queue = r.queue AND r.place > w.skip AND r.place <= w.upto
+                 AND (r.before < w.bytes OR r.place = w.skip + 1)
+      JOIN weft.policy p ON p.id = r.policy
+     WHERE l.id = r.id
+    RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline
+)
+SELECT m.n, m.id, m.queue, m.priority, m.epoch, m.attempt, m.due, m.deadline,
+       e.created, e.content_type, e.tags, e.payload
+  FROM moved m JOIN weft.execution e ON e.id = m.id
+ ORDER BY m.n, m.priority DESC, m.ord, m.id;

@@ -1,0 +1,49 @@
+-- Interned rows: looked up, and added in transactions of their own. They are never changed or
+-- deleted, so nothing is locked; ON CONFLICT waits for a concurrent adder and then finds its row.
+
+-- name: name_find (sort smallint[], namespace int[], text text[])
+-- returns: id sort namespace text
+SELECT n.id, n.sort, n.namespace, n.text
+  FROM unnest(:sort, :namespace, :text) AS w(sort, namespace, text)
+  JOIN weft.name n ON n.sort = w.sort AND n.namespace = w.namespace AND n.text = w.text;
+
+-- name: name_add (sort smallint[], namespace int[], text text[])
+-- Sorted, so that two adders of the same names wait for each other in one order.
+INSERT INTO weft.name (sort, namespace, text)
+SELECT * FROM unnest(:sort, :namespace, :text) AS w(sort, namespace, text) ORDER BY 1, 2, 3
+    ON CONFLICT DO NOTHING;
+
+-- name: name_load (id int[])
+-- returns: id sort namespace text
+SELECT n.id, n.sort, n.namespace, n.text FROM unnest(:id) AS w(id) JOIN weft.name n ON n.id = w.id;
+
+-- name: policy_find (text text[])
+-- returns: id text
+SELECT p.id, p.text FROM unnest(:text) AS w(text) JOIN weft.policy p ON p.text = w.text;
+
+-- name: policy_add (text text[], lease_us bigint[], timeout_us bigint[])
+INSERT INTO weft.policy (text, lease_us, timeout_us)
+SELECT * FROM unnest(:text, :lease_us, :timeout_us) AS w(text, lease_us, timeout_us) ORDER BY 1
+    ON CONFLICT DO NOTHING;
+
+-- name: policy_load (id int[])
+-- returns: id text
+SELECT p.id, p.text FROM unnest(:id) AS w(id) JOIN weft.policy p ON p.id = w.id;
+
+-- name: queue_find (namespace int[], lane int[], kind text[], route int[], tenant int[])
+-- returns: id namespace lane kind route tenant
+SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant
+  FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, lane, kind, route, tenant)
+  JOIN weft.queue q ON q.namespace = w.namespace AND q.lane = w.lane AND q.kind = w.kind
+                   AND q.route = w.route AND q.tenant = w.tenant;
+
+-- name: queue_add (namespace int[], lane int[], kind text[], route int[], tenant int[])
+INSERT INTO weft.queue (namespace, lane, kind, route, tenant)
+SELECT * FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, lane, kind, route, tenant)
+ ORDER BY 1, 2, 3, 4, 5
+    ON CONFLICT DO NOTHING;
+
+-- name: queue_load (id int[])
+-- returns: id namespace lane kind route tenant
+SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant
+  FROM unnest(:id) AS w(id) JOIN weft.queue q ON q.id = w.id;

@@ -1,0 +1,13 @@
+-- Lane settings.
+
+-- name: lane_settings ()
+-- returns: lane namespace paused max_running weights
+SELECT id, namespace, paused, max_running, weights FROM weft.lane ORDER BY id;
+
+-- name: lane_put (lane int, namespace int, paused bool, max_running int, weights text)
+-- Waits for a claimer that holds the lane, so that once this has committed nobody claims under the
+-- settings it replaced.
+INSERT INTO weft.lane (id, namespace, paused, max_running, weights)
+VALUES (:lane, :namespace, :paused, :max_running, :weights)
+    ON CONFLICT (id) DO UPDATE SET paused = excluded.paused, max_running = excluded.max_running,
+                                   weights = excluded.weights;

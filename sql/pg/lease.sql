@@ -1,0 +1,31 @@
+-- What a worker says about the leases it holds. Every write names the epoch and finds the row only
+-- while it is running under that epoch.
+
+-- name: renew (now bigint, id uuid[], epoch int[], lease bigint[])
+-- returns: id due
+-- moves: running RENEW running
+-- The ids come sorted and the join runs in their order, so rows are locked in the order of ids.
+-- `state + 0` keeps the planner away from the lease index: the key is the way in.
+UPDATE weft.live l
+   SET due = :now + coalesce(i.lease, p.lease_us)
+  FROM unnest(:id, :epoch, :lease) AS i(id, epoch, lease), weft.policy p
+ WHERE l.id = i.id AND l.epoch = i.epoch AND l.state + 0 = @running AND p.id = l.policy
+RETURNING l.id, l.due;
+
+-- name: progress_put (now bigint, id uuid[], percent smallint[], note text[])
+-- Runs after renew in the same transaction, for the rows that renew found: they are locked.
+INSERT INTO weft.progress (id, percent, note, at)
+SELECT i.id, i.percent, i.note, :now FROM unnest(:id, :percent, :note) AS i(id, percent, note)
+    ON CONFLICT (id) DO UPDATE SET percent = excluded.percent, note = excluded.note, at = excluded.at;
+
+-- name: lease_facts (id uuid[], epoch int[])
+-- returns: id epoch state now_epoch ended answer run_at
+-- What the store knows of a lease that was not found: how it ended and what was answered.
+SELECT i.id, i.epoch, coalesce(l.state, o.state), coalesce(l.epoch, o.epoch),
+       CASE WHEN o.held AND o.epoch = i.epoch THEN o.ended ELSE a.ended END,
+       CASE WHEN o.held AND o.epoch = i.epoch THEN o.state ELSE a.answer END,
+       a.run_at
+  FROM unnest(:id, :epoch) AS i(id, epoch)
+  LEFT JOIN weft.live l ON l.id = i.id
+  LEFT JOIN weft.outcome o ON o.id = i.id
+  LEFT JOIN weft.attempt a ON a.id = i.id AND a.epoch = i.epoch AND a.held;

@@ -1,0 +1,69 @@
+-- Reads. A list looks at a bounded number of rows, newest first, and says how far it came: a page
+-- may be short, even empty, while there is more. Filters on living states walk `live`, filters on
+-- ended states walk `outcome`, so that neither pays for the other.
+
+-- name: describe (id uuid[])
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note
+SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
+       s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
+       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note
+  FROM unnest(:id) AS w(id) JOIN weft.snapshot s ON s.id = w.id;
+
+-- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, after uuid, scan int, limit int)
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note last scanned
+-- source: 0 execution, 1 live, 2 outcome. There is one row without an id when nothing fits.
+WITH page AS MATERIALIZED (
+    (SELECT id FROM weft.execution WHERE :source = 0 AND id < :after ORDER BY id DESC LIMIT :scan)
+    UNION ALL
+    (SELECT id FROM weft.live WHERE :source = 1 AND id < :after ORDER BY id DESC LIMIT :scan)
+    UNION ALL
+    (SELECT id FROM weft.outcome WHERE :source = 2 AND id < :after ORDER BY id DESC LIMIT :scan)
+), fit AS (
+    SELECT s.*
+      FROM page
+      JOIN weft.snapshot s ON s.id = page.id
+      JOIN weft.queue q ON q.id = s.queue
+     WHERE q.namespace = :namespace
+       AND (:lane IS NULL OR q.lane = :lane)
+       AND (:kind IS NULL OR q.kind = :kind)
+       AND (:tenant IS NULL OR q.tenant = :tenant)
+       AND (:state IS NULL OR s.state = :state)
+       AND (:tag IS NULL OR strpos(s.tags, :tag) > 0)
+     ORDER BY s.id DESC LIMIT :limit
+)
+SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
+       s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
+       s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
+       (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page)
+  FROM (SELECT 1) one LEFT JOIN fit s ON true
+ ORDER BY s.id DESC;
+
+-- name: attempts (id uuid)
+-- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message
+-- The leases that ended, and the outcome when it ended one.
+SELECT a.epoch, a.replay, a.attempt, a.ended, a.held, a.worker, a.claimed, a.ended_at, a.run_at,
+       a.error_class, a.error_message
+  FROM weft.attempt a WHERE a.id = :id
+UNION ALL
+SELECT o.epoch, (o.replays + 1)::smallint, o.attempt, o.ended, o.held, o.worker, o.claimed,
+       o.finished, NULL, o.error_class, o.error_message
+  FROM weft.outcome o WHERE o.id = :id AND o.held
+ ORDER BY 1, 2;
+
+-- name: result (id uuid)
+-- returns: namespace state content_type result
+SELECT q.namespace, o.state, o.content_type, o.result
+  FROM weft.outcome o JOIN weft.queue q ON q.id = o.queue WHERE o.id = :id;
+
+-- name: payload (id uuid)
+-- returns: namespace content_type payload
+SELECT q.namespace, e.content_type, e.payload
+  FROM weft.execution e JOIN weft.queue q ON q.id = e.queue WHERE e.id = :id;
+
+-- name: counts (namespace int)
+-- returns: lane state number
+-- Reads all of `live`, which is as large as the work in hand.
+SELECT l.lane, l.state, count(*)
+  FROM weft.live l JOIN weft.queue q ON q.id = l.queue
+ WHERE q.namespace = :namespace
+ GROUP BY l.lane, l.state;

@@ -1,0 +1,79 @@
+-- The schema itself: what weft_migrate reads and writes, and an echo of every type.
+--
+-- The word weft stands for the schema that the URL names.
+
+-- name: schema_probe ()
+-- returns: name present ours others
+-- What is there before anything of weft's is known to exist. Takes no locks.
+SELECT rtrim('weft.', '.') AS name,
+       to_regnamespace(rtrim('weft.', '.')) IS NOT NULL AS present,
+       EXISTS (SELECT 1 FROM pg_catalog.pg_class
+                WHERE relnamespace = to_regnamespace(rtrim('weft.', '.'))
+                  AND relname = 'migration' AND relkind = 'r') AS ours,
+       (SELECT count(*) FROM pg_catalog.pg_class
+         WHERE relnamespace = to_regnamespace(rtrim('weft.', '.'))
+           AND relkind IN ('r', 'p', 'v', 'm', 'f')) AS others
+
+-- name: schema_create ()
+-- only: pg, because a SQLite file is one schema
+-- Run only when the schema is absent: it asks for CREATE on the database even if there is nothing
+-- to do.
+CREATE SCHEMA IF NOT EXISTS weft
+
+-- name: migration_create ()
+CREATE TABLE IF NOT EXISTS weft.migration (
+    number     int PRIMARY KEY,
+    name       text NOT NULL,
+    sha256     text NOT NULL,
+    applied_us bigint NOT NULL
+)
+
+-- name: version_create ()
+CREATE TABLE IF NOT EXISTS weft.schema (
+    one           int PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    version       int NOT NULL,
+    oldest_binary int NOT NULL
+)
+
+-- name: migration_patience ()
+-- returns: statement_timeout lock_timeout
+-- only: pg, because BEGIN IMMEDIATE waits in SQLite
+-- A migration may rewrite a large table, and whoever comes second waits for it.
+SELECT set_config('statement_timeout', '0', true) AS statement_timeout,
+       set_config('lock_timeout', '10min', true) AS lock_timeout
+
+-- name: migration_lock ()
+-- only: pg, because BEGIN IMMEDIATE is the lock in SQLite
+-- The mutex of migrations: it conflicts with itself and with writers, but not with readers, so a
+-- dump that runs for hours neither waits for it nor holds it up.
+LOCK TABLE weft.migration IN SHARE ROW EXCLUSIVE MODE
+
+-- name: migration_list ()
+-- returns: number name sha256
+SELECT number, name, sha256 FROM weft.migration ORDER BY number
+
+-- name: migration_add (number int, name text, sha256 text, applied_us bigint)
+INSERT INTO weft.migration (number, name, sha256, applied_us)
+VALUES (:number, :name, :sha256, :applied_us)
+
+-- name: schema_read ()
+-- returns: version oldest_binary
+SELECT version, oldest_binary FROM weft.schema WHERE one = 1
+
+-- name: schema_put (version int, oldest_binary int)
+INSERT INTO weft.schema (one, version, oldest_binary) VALUES (1, :version, :oldest_binary)
+ON CONFLICT (one) DO UPDATE SET version = excluded.version, oldest_binary = excluded.oldest_binary
+
+-- name: echo (flag bool, small smallint, num int, big bigint, id uuid, word text, bytes bytea)
+-- returns: flag small num big id word bytes
+-- Sends a value of every type there and back: the self-test of a driver and of what lies between
+-- it and the database.
+SELECT :flag, :small, :num, :big, :id, :word, :bytes
+
+-- name: echo_rows (flag bool[], small smallint[], num int[], big bigint[], id uuid[], word text[], bytes bytea[])
+-- returns: flag small num big id word bytes
+-- The same for columns; rows come back in the order of the call.
+SELECT flag, small, num, big, id, word, bytes
+  FROM unnest(:flag, :small, :num, :big, :id, :word, :bytes)
+       WITH ORDINALITY AS t (flag, small, num, big, id, word, bytes, ordinal)
+ ORDER BY ordinal

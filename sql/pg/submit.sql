@@ -1,0 +1,74 @@
+-- Submitting. Ids were minted by the caller, so an answer is matched by id, never by position.
+
+-- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], key text[], payload bytea[], size int[])
+-- New rows only: nobody can wait for them.
+WITH item AS (
+    SELECT * FROM unnest(:id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
+                         :content_type, :tags, :key, :payload, :size)
+        AS i(id, ord, queue, lane, policy, priority, state, due, deadline,
+             content_type, tags, key, payload, size)
+), fact AS (
+    INSERT INTO weft.execution (id, created, queue, content_type, tags, key, payload)
+    SELECT id, :now, queue, content_type, tags, key, payload FROM item
+)
+INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
+                       lost, replays, priority, state)
+SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state FROM item;
+
+-- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
+-- returns: id
+-- Takes the keys that are free, in the order of (namespace, key): two submitters of the same keys
+-- in opposite order meet here and one waits. A key in somebody's open transaction makes it wait up
+-- to lock_timeout. Returns the ids that won; what the others lost to is read by a later statement,
+-- because this one sees the snapshot from before it waited.
+INSERT INTO weft.key (namespace, key, id, fingerprint)
+SELECT * FROM unnest(:namespace, :key, :id, :fingerprint) AS k(namespace, key, id, fingerprint)
+ ORDER BY 1, 2
+    ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- name: key_read (namespace int[], key text[])
+-- returns: namespace key id fingerprint state
+SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
+  FROM unnest(:namespace, :key) AS w(namespace, key)
+  JOIN weft.key k ON k.namespace = w.namespace AND k.key = w.key
+  LEFT JOIN weft.live l ON l.id = k.id
+  LEFT JOIN weft.outcome o ON o.id = k.id;
+
+-- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text[], error_message text[], payload bytea[])
+-- Executions that are over as they begin: inbox rows that were refused or whose key was taken.
+WITH item AS (
+    SELECT * FROM unnest(:id, :ord, :queue, :policy, :state, :ended, :reason, :error_class,
+                         :error_message, :payload)
+        AS i(id, ord, queue, policy, state, ended, reason, error_class, error_message, payload)
+), fact AS (
+    INSERT INTO weft.execution (id, created, queue, payload) SELECT id, :now, queue, payload FROM item
+)
+INSERT INTO weft.outcome (id, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
+                          priority, state, ended, held, by, reason, error_class, error_message)
+SELECT id, :now, ord, queue, policy, 0, 1, 0, 0, 0, 0, state, ended, false, 'intake', reason,
+       error_class, error_message
+  FROM item;
+
+-- name: inbox_peek (batch int, bytes bigint)
+-- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy
+-- only: pg, because SQLite has no weft_submit(): whoever shares the file uses the library
+-- A look at what waits, oldest first, without locks and bounded in bytes. A payload that is too
+-- large to be accepted is not read, only its size.
+SELECT i.id, i.namespace, i.lane, i.kind, CASE WHEN i.size <= 1048576 THEN i.payload END, i.size,
+       i.content_type, i.priority, i.delay_ms, i.run_at, i.deadline, i.capabilities, i.tenant,
+       i.tags, i.key, i.policy
+  FROM (SELECT b.*, coalesce(octet_length(b.payload), 0) AS size,
+               sum(least(coalesce(octet_length(b.payload), 0), 1048576)) OVER (ORDER BY b.id) AS total
+          FROM (SELECT * FROM weft.inbox ORDER BY id LIMIT :batch) b) i
+ WHERE i.total <= :bytes OR i.id = (SELECT id FROM weft.inbox ORDER BY id LIMIT 1)
+ ORDER BY i.id;
+
+-- name: inbox_take (id uuid[])
+-- returns: id
+-- only: pg, as inbox_peek
+-- Deletes rows in the transaction that makes executions of them. SKIP LOCKED splits them between
+-- replicas: what another one is just taking is not returned.
+DELETE FROM weft.inbox
+ WHERE id IN (SELECT i.id FROM weft.inbox i WHERE i.id = ANY(:id) ORDER BY i.id FOR UPDATE SKIP LOCKED)
+RETURNING id;

@@ -1,0 +1,47 @@
+-- The twins of sql/pg/change.sql.
+
+-- name: live_lock (id uuid[])
+-- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
+SELECT id, ord, due, attempt_deadline, deadline, started, claimed, queue, lane, policy, worker, epoch,
+       attempt, forgiven, size, lost, replays, priority, state
+  FROM live WHERE id = :id;
+
+-- name: live_put (id uuid[], due bigint[], attempt_deadline bigint[], deadline bigint[], claimed bigint[], worker int[], attempt int[], lost smallint[], priority smallint[], state smallint[])
+UPDATE live
+   SET due = :due, attempt_deadline = :attempt_deadline, deadline = :deadline, claimed = :claimed,
+       worker = :worker, attempt = :attempt, lost = :lost, priority = :priority, state = :state
+ WHERE id = :id;
+
+-- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
+-- returns: id
+-- moves: running COMPLETE succeeded
+INSERT INTO outcome (id, finished, ord, deadline, started, claimed, queue, policy, worker, epoch,
+                     attempt, forgiven, lost, replays, priority, state, ended, held, by, reason,
+                     error_class, error_message, content_type, result)
+SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, attempt, forgiven,
+       lost, replays, priority, :state, :ended, :was = @running, :by, :reason, :error_class,
+       :error_message, :content_type, :result
+  FROM live WHERE id = :id AND epoch = :epoch AND +state = :was;
+DELETE FROM live WHERE id = :id AND epoch = :epoch AND +state = :was RETURNING id;
+
+-- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
+INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
+                     run_at, by, reason, error_class, error_message, content_type, result)
+VALUES (:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed, :ended_at, :run_at,
+        :by, :reason, :error_class, :error_message, :content_type, :result);
+
+-- name: outcome_lock (id uuid[])
+-- returns: id finished ord deadline started claimed queue policy worker epoch attempt forgiven lost replays priority state ended held by reason error_class error_message content_type result lane size
+SELECT o.id, o.finished, o.ord, o.deadline, o.started, o.claimed, o.queue, o.policy, o.worker,
+       o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.priority, o.state, o.ended, o.held,
+       o.by, o.reason, o.error_class, o.error_message, o.content_type, o.result, q.lane,
+       coalesce(length(e.payload), 0)
+  FROM outcome o JOIN queue q ON q.id = o.queue JOIN execution e ON e.id = o.id
+ WHERE o.id = :id;
+
+-- name: outcome_back (id uuid[], ord bigint[], started bigint[], queue int[], lane int[], policy int[], epoch int[], attempt int[], forgiven int[], size int[], replays smallint[], priority smallint[], state smallint[])
+DELETE FROM outcome WHERE id = :id;
+INSERT INTO live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost, replays,
+                  priority, state)
+VALUES (:id, :ord, :started, :queue, :lane, :policy, :epoch, :attempt, :forgiven, :size, 0, :replays,
+        :priority, :state);

@@ -1,0 +1,60 @@
+-- The twins of sql/pg/claim.sql. The write lock of the file stands for every lock there.
+
+-- name: queues_ready ()
+-- returns: queue
+WITH RECURSIVE hop(queue) AS (
+    SELECT min(queue) FROM live WHERE state = @ready
+    UNION ALL
+    SELECT (SELECT min(l.queue) FROM live l WHERE l.state = @ready AND l.queue > hop.queue)
+      FROM hop WHERE hop.queue IS NOT NULL
+)
+SELECT queue FROM hop WHERE queue IS NOT NULL;
+
+-- name: queue_heads (queue int[], depth int[])
+-- returns: queue priority ord
+SELECT queue, priority, ord FROM live
+ WHERE queue = :queue AND state = @ready ORDER BY priority DESC, ord, id LIMIT :depth;
+
+-- name: lane_lock (lane int[])
+-- returns: lane paused max_running
+SELECT id, paused, max_running FROM lane WHERE id = :lane;
+
+-- name: lane_running (lane int[])
+-- returns: lane running
+SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running);
+
+-- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
+-- returns: want id queue priority epoch attempt due deadline created content_type tags payload
+-- moves: ready CLAIM running
+-- First reads the rows as they will be, then moves the same rows: between the two parts nothing can
+-- change. Earlier wants of the call have moved theirs already, so `skip` is only subtracted.
+SELECT :want, l.id, l.queue, l.priority, l.epoch + 1, l.attempt,
+       :now + coalesce(:lease, p.lease_us), l.deadline,
+       e.created, e.content_type, e.tags, e.payload
+  FROM (SELECT id, row_number() OVER line AS place, sum(size) OVER line - size AS before
+          FROM (SELECT id, priority, ord, size FROM live
+                 WHERE queue = :queue AND state = @ready
+                 ORDER BY priority DESC, ord, id LIMIT :upto - :skip)
+        WINDOW line AS (ORDER BY priority DESC, ord, id)) r
+ CROSS JOIN live l ON l.id = r.id
+ CROSS JOIN execution e ON e.id = r.id
+ CROSS JOIN policy p ON p.id = l.policy
+ WHERE (r.before < :bytes OR r.place = 1)
+   AND NOT EXISTS (SELECT 1 FROM lane s
+                    WHERE s.id = :lane AND (s.paused OR (s.max_running > 0 AND NOT :counted)))
+ ORDER BY r.place;
+UPDATE live
+   SET state = @running, epoch = epoch + 1, worker = :worker, claimed = :now,
+       started = coalesce(started, :now),
+       due = :now + coalesce(:lease, (SELECT lease_us FROM policy p WHERE p.id = policy)),
+       attempt_deadline = (SELECT :now + timeout_us FROM policy p
+                            WHERE p.id = policy AND p.timeout_us > 0)
+ WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER line AS place,
+                                     sum(size) OVER line - size AS before
+                                FROM (SELECT id, priority, ord, size FROM live
+                                       WHERE queue = :queue AND state = @ready
+                                       ORDER BY priority DESC, ord, id LIMIT :upto - :skip)
+                              WINDOW line AS (ORDER BY priority DESC, ord, id))
+               WHERE before < :bytes OR place = 1)
+   AND NOT EXISTS (SELECT 1 FROM lane s
+                    WHERE s.id = :lane AND (s.paused OR (s.max_running > 0 AND NOT :counted)));

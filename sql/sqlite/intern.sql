@@ -1,0 +1,36 @@
+-- The twins of sql/pg/intern.sql.
+
+-- name: name_find (sort smallint[], namespace int[], text text[])
+-- returns: id sort namespace text
+SELECT id, sort, namespace, text FROM name WHERE sort = :sort AND namespace = :namespace AND text = :text;
+
+-- name: name_add (sort smallint[], namespace int[], text text[])
+INSERT INTO name (sort, namespace, text) VALUES (:sort, :namespace, :text) ON CONFLICT DO NOTHING;
+
+-- name: name_load (id int[])
+-- returns: id sort namespace text
+SELECT id, sort, namespace, text FROM name WHERE id = :id;
+
+-- name: policy_find (text text[])
+-- returns: id text
+SELECT id, text FROM policy WHERE text = :text;
+
+-- name: policy_add (text text[], lease_us bigint[], timeout_us bigint[])
+INSERT INTO policy (text, lease_us, timeout_us) VALUES (:text, :lease_us, :timeout_us) ON CONFLICT DO NOTHING;
+
+-- name: policy_load (id int[])
+-- returns: id text
+SELECT id, text FROM policy WHERE id = :id;
+
+-- name: queue_find (namespace int[], lane int[], kind text[], route int[], tenant int[])
+-- returns: id namespace lane kind route tenant
+SELECT id, namespace, lane, kind, route, tenant FROM queue
+ WHERE namespace = :namespace AND lane = :lane AND kind = :kind AND route = :route AND tenant = :tenant;
+
+-- name: queue_add (namespace int[], lane int[], kind text[], route int[], tenant int[])
+INSERT INTO queue (namespace, lane, kind, route, tenant) VALUES (:namespace, :lane, :kind, :route, :tenant)
+    ON CONFLICT DO NOTHING;
+
+-- name: queue_load (id int[])
+-- returns: id namespace lane kind route tenant
+SELECT id, namespace, lane, kind, route, tenant FROM queue WHERE id = :id;

@@ -1,0 +1,11 @@
+-- The twins of sql/pg/lane.sql.
+
+-- name: lane_settings ()
+-- returns: lane namespace paused max_running weights
+SELECT id, namespace, paused, max_running, weights FROM lane ORDER BY id;
+
+-- name: lane_put (lane int, namespace int, paused bool, max_running int, weights text)
+INSERT INTO lane (id, namespace, paused, max_running, weights)
+VALUES (:lane, :namespace, :paused, :max_running, :weights)
+    ON CONFLICT (id) DO UPDATE SET paused = excluded.paused, max_running = excluded.max_running,
+                                   weights = excluded.weights;

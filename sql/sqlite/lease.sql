@@ -1,0 +1,24 @@
+-- The twins of sql/pg/lease.sql.
+
+-- name: renew (now bigint, id uuid[], epoch int[], lease bigint[])
+-- returns: id due
+-- moves: running RENEW running
+UPDATE live
+   SET due = :now + coalesce(:lease, (SELECT lease_us FROM policy p WHERE p.id = policy))
+ WHERE id = :id AND epoch = :epoch AND +state = @running
+RETURNING id, due;
+
+-- name: progress_put (now bigint, id uuid[], percent smallint[], note text[])
+INSERT INTO progress (id, percent, note, at) VALUES (:id, :percent, :note, :now)
+    ON CONFLICT (id) DO UPDATE SET percent = excluded.percent, note = excluded.note, at = excluded.at;
+
+-- name: lease_facts (id uuid[], epoch int[])
+-- returns: id epoch state now_epoch ended answer run_at
+SELECT i.id, i.epoch, coalesce(l.state, o.state), coalesce(l.epoch, o.epoch),
+       CASE WHEN o.held AND o.epoch = i.epoch THEN o.ended ELSE a.ended END,
+       CASE WHEN o.held AND o.epoch = i.epoch THEN o.state ELSE a.answer END,
+       a.run_at
+  FROM (SELECT :id AS id, :epoch AS epoch) i
+  LEFT JOIN live l ON l.id = i.id
+  LEFT JOIN outcome o ON o.id = i.id
+  LEFT JOIN attempt a ON a.id = i.id AND a.epoch = i.epoch AND a.held;

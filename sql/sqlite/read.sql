@@ -1,0 +1,65 @@
+-- The twins of sql/pg/read.sql.
+
+-- name: describe (id uuid[])
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note
+SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
+       s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
+       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note
+  FROM snapshot s WHERE s.id = :id;
+
+-- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, after uuid, scan int, limit int)
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note last scanned
+-- source: 0 execution, 1 live, 2 outcome. There is one row without an id when nothing fits.
+WITH page AS MATERIALIZED (
+    SELECT * FROM (SELECT id FROM execution WHERE :source = 0 AND id < :after ORDER BY id DESC LIMIT :scan)
+    UNION ALL
+    SELECT * FROM (SELECT id FROM live WHERE :source = 1 AND id < :after ORDER BY id DESC LIMIT :scan)
+    UNION ALL
+    SELECT * FROM (SELECT id FROM outcome WHERE :source = 2 AND id < :after ORDER BY id DESC LIMIT :scan)
+), fit AS (
+    SELECT s.*
+      FROM page
+      JOIN snapshot s ON s.id = page.id
+      JOIN queue q ON q.id = s.queue
+     WHERE q.namespace = :namespace
+       AND (:lane IS NULL OR q.lane = :lane)
+       AND (:kind IS NULL OR q.kind = :kind)
+       AND (:tenant IS NULL OR q.tenant = :tenant)
+       AND (:state IS NULL OR s.state = :state)
+       AND (:tag IS NULL OR instr(s.tags, :tag) > 0)
+     ORDER BY s.id DESC LIMIT :limit
+)
+SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
+       s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
+       s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
+       (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page)
+  FROM (SELECT 1) one LEFT JOIN fit s ON true
+ ORDER BY s.id DESC;
+
+-- name: attempts (id uuid)
+-- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message
+SELECT epoch, replay, attempt, ended, held, worker, claimed, ended_at, run_at, error_class,
+       error_message
+  FROM attempt WHERE id = :id
+UNION ALL
+SELECT epoch, replays + 1, attempt, ended, held, worker, claimed, finished, NULL, error_class,
+       error_message
+  FROM outcome WHERE id = :id AND held
+ ORDER BY 1, 2;
+
+-- name: result (id uuid)
+-- returns: namespace state content_type result
+SELECT q.namespace, o.state, o.content_type, o.result
+  FROM outcome o JOIN queue q ON q.id = o.queue WHERE o.id = :id;
+
+-- name: payload (id uuid)
+-- returns: namespace content_type payload
+SELECT q.namespace, e.content_type, e.payload
+  FROM execution e JOIN queue q ON q.id = e.queue WHERE e.id = :id;
+
+-- name: counts (namespace int)
+-- returns: lane state number
+SELECT l.lane, l.state, count(*)
+  FROM live l JOIN queue q ON q.id = l.queue
+ WHERE q.namespace = :namespace
+ GROUP BY l.lane, l.state;

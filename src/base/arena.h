@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_BASE_ARENA_H
+#define WEFT_BASE_ARENA_H
+
+/*
+ * Arena: memory that dies together.
+ *
+ * One arena belongs to one unit of work (a request, a scanner tick, a CLI command) and is freed by
+ * whoever created it. There is no free of a single object. Running out of system memory ends the
+ * process through weft_oom(); limits on outside input are checked where the input enters, so no
+ * caller ever tests for NULL.
+ */
+
+#include "base/base.h"
+
+struct weft_arena;
+
+struct weft_arena *weft_arena_new(void);
+void weft_arena_free(struct weft_arena *arena); /* NULL is fine */
+/* Forgets everything allocated, but keeps the largest block for what comes next. */
+void weft_arena_reset(struct weft_arena *arena);
+
+/* Zeroed and aligned for any type. A size of zero gives a pointer that must not be read. */
+void *weft_arena_alloc(struct weft_arena *arena, size_t count, size_t size);
+void *weft_arena_dup(struct weft_arena *arena, const void *data, size_t size);
+char *weft_arena_strdup(struct weft_arena *arena, const char *text); /* NULL gives NULL */
+const char *weft_arena_printf(struct weft_arena *arena, const char *fmt, ...) WEFT_PRINTF(2, 3);
+
+#define weft_new(arena, type)          ((type *)weft_arena_alloc(arena, 1, sizeof(type)))
+#define weft_new_array(arena, type, n) ((type *)weft_arena_alloc(arena, n, sizeof(type)))
+
+/*
+ * Called when the system has no memory left. The embedding program may replace the hook (NULL puts
+ * the default back); whatever a hook does, the process is aborted when it returns.
+ */
+void weft_set_oom(void (*hook)(size_t wanted));
+/* The attribute and not _Noreturn, which cppcheck does not follow. */
+__attribute__((noreturn)) void weft_oom(size_t wanted);
+
+#endif

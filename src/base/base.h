@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_BASE_BASE_H
+#define WEFT_BASE_BASE_H
+
+/* Words every other header may use: attributes, sizes, time. Includes nothing but the public words.
+ */
+
+#include "weft/base.h"
+
+#define WEFT_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define WEFT_LEN(array)   (sizeof(array) / sizeof((array)[0]))
+#define WEFT_NEVER        INT64_MAX
+#define WEFT_MS           ((weft_usec)1000)
+#define WEFT_SECOND       ((weft_usec)1000000)
+
+#endif

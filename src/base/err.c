@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The table of failures, and the functions that fill a struct weft_err. */
+
+#include "base/err.h"
+
+#include "base/str.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct row {
+    const char *wire;
+    const char *text;
+    int http;
+    bool retry;
+};
+
+static const struct row table[WEFT_RC_COUNT] = {
+#define X(name, number, wire_, http_, retry_, text_)                                               \
+    [number] = {.wire = (wire_), .text = (text_), .http = (http_), .retry = (retry_)},
+#include "weft/errors.def"
+#undef X
+};
+
+static const struct row *row_of(enum weft_rc rc)
+{
+    assert((unsigned)rc < WEFT_RC_COUNT);
+    return &table[rc];
+}
+
+WEFT_PRINTF(4, 0)
+static void tell(struct weft_err *err, enum weft_rc rc, const char *field, const char *fmt,
+                 va_list args)
+{
+    /* Room for one character more: where a long story is cut must be seen from both sides. */
+    char story[sizeof(err->text) + 4];
+    int length = vsnprintf(story, sizeof(story), fmt, args);
+    assert(length >= 0);
+    size_t size = (size_t)length < sizeof(story) ? (size_t)length : sizeof(story) - 1;
+    size = weft_utf8_cut(story, size, sizeof(err->text) - 1);
+
+    *err = (struct weft_err){.rc = rc, .field = field};
+    memcpy(err->text, story, size);
+}
+
+enum weft_rc weft_fail(struct weft_err *err, enum weft_rc rc, const char *fmt, ...)
+{
+    assert(rc != WEFT_OK);
+    if (!err)
+        return rc;
+
+    va_list args;
+    va_start(args, fmt);
+    tell(err, rc, NULL, fmt, args);
+    va_end(args);
+    return rc;
+}
+
+enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *field,
+                             const char *fmt, ...)
+{
+    assert(rc != WEFT_OK);
+    if (!err)
+        return rc;
+
+    va_list args;
+    va_start(args, fmt);
+    tell(err, rc, field, fmt, args);
+    va_end(args);
+    return rc;
+}
+
+const char *weft_rc_wire(enum weft_rc rc)
+{
+    return row_of(rc)->wire;
+}
+
+const char *weft_rc_text(enum weft_rc rc)
+{
+    return row_of(rc)->text;
+}
+
+int weft_rc_http(enum weft_rc rc)
+{
+    return row_of(rc)->http;
+}
+
+bool weft_rc_retryable(enum weft_rc rc)
+{
+    return row_of(rc)->retry;
+}

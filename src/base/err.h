@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_BASE_ERR_H
+#define WEFT_BASE_ERR_H
+
+/* Errors: the table of include/weft/errors.def and the functions that tell a failure's story. */
+
+#include "base/base.h"
+
+/* Records the story in *err (which may be NULL) and gives rc back: `return weft_fail(err, ...)`. */
+enum weft_rc weft_fail(struct weft_err *err, enum weft_rc rc, const char *fmt, ...)
+    WEFT_PRINTF(3, 4);
+
+/* The same, naming the input field that is to blame (a static string). */
+enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *field,
+                             const char *fmt, ...) WEFT_PRINTF(4, 5);
+
+const char *weft_rc_wire(enum weft_rc rc);
+const char *weft_rc_text(enum weft_rc rc);
+int weft_rc_http(enum weft_rc rc);
+bool weft_rc_retryable(enum weft_rc rc);
+
+#endif

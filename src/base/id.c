@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Random bytes come from the kernel in portions kept per thread, so that minting a batch of ids
+ * costs a few system calls. A portion belongs to one process: fork() moves a counter in the child
+ * and every portion taken before it is thrown away there.
+ */
+
+#include "base/id.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { PORTION = 1024 };
+
+struct portion {
+    uint64_t process; /* the value of `processes` when it was filled */
+    size_t left;      /* unused bytes, at the end */
+    uint8_t byte[PORTION];
+};
+
+static _Thread_local struct portion portion;
+static _Atomic uint64_t processes;
+static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
+static pthread_once_t digest_once = PTHREAD_ONCE_INIT;
+static EVP_MD *digest; /* looked up once: a lookup costs more than hashing a key */
+
+static void in_child(void)
+{
+    atomic_fetch_add(&processes, 1);
+}
+
+static void watch_forks(void)
+{
+    int failed = pthread_atfork(NULL, NULL, in_child);
+    if (failed)
+        weft_oom(0); /* ENOMEM is its only failure */
+}
+
+static void from_kernel(uint8_t *to, size_t size)
+{
+    while (size > 0) {
+        ssize_t got = getrandom(to, size, 0);
+        assert(got > 0 || errno == EINTR);
+        if (got > 0) {
+            to += got;
+            size -= (size_t)got;
+        }
+    }
+}
+
+void weft_random(void *ret_bytes, size_t size)
+{
+    if (size > PORTION / 4) {
+        from_kernel(ret_bytes, size);
+        return;
+    }
+    (void)pthread_once(&watch_once, watch_forks);
+    uint64_t process = atomic_load(&processes);
+    if (portion.left < size || portion.process != process) {
+        from_kernel(portion.byte, PORTION);
+        portion.left = PORTION;
+        portion.process = process;
+    }
+    uint8_t *from = portion.byte + (PORTION - portion.left);
+    memcpy(ret_bytes, from, size);
+    explicit_bzero(from, size); /* what was handed out may be a secret */
+    portion.left -= size;
+}
+
+void weft_id_new(struct weft_id *ret_id, weft_usec now_us, int partition)
+{
+    assert(partition >= -1 && partition <= 255);
+    assert(now_us >= 0 && now_us / WEFT_MS < (int64_t)1 << 48);
+    uint64_t ms = (uint64_t)(now_us / WEFT_MS);
+    uint8_t random[10];
+    weft_random(random, sizeof(random));
+    if (partition >= 0)
+        random[0] = (uint8_t)partition;
+
+    for (int i = 0; i < 6; i++)
+        ret_id->byte[i] = (uint8_t)(ms >> (40 - 8 * i));
+    ret_id->byte[6] = (uint8_t)(0x70 | random[0] >> 4);
+    ret_id->byte[7] = (uint8_t)(random[0] << 4 | (random[1] & 0x0f));
+    memcpy(ret_id->byte + 8, random + 2, 8);
+    ret_id->byte[8] = (uint8_t)(0x80 | (ret_id->byte[8] & 0x3f));
+}
+
+int weft_id_partition(const struct weft_id *id)
+{
+    return (id->byte[6] & 0x0f) << 4 | id->byte[7] >> 4;
+}
+
+weft_usec weft_id_time(const struct weft_id *id)
+{
+    uint64_t ms = 0;
+    for (int i = 0; i < 6; i++)
+        ms = ms << 8 | id->byte[i];
+    return (weft_usec)ms * WEFT_MS;
+}
+
+int weft_id_cmp(const struct weft_id *a, const struct weft_id *b)
+{
+    return memcmp(a->byte, b->byte, sizeof(a->byte));
+}
+
+static bool dash_before(size_t byte)
+{
+    return byte == 4 || byte == 6 || byte == 8 || byte == 10;
+}
+
+void weft_id_print(const struct weft_id *id, char ret_text[WEFT_ID_TEXT])
+{
+    static const char hex[] = "0123456789abcdef";
+    char *to = ret_text;
+    for (size_t i = 0; i < sizeof(id->byte); i++) {
+        if (dash_before(i))
+            *to++ = '-';
+        *to++ = hex[id->byte[i] >> 4];
+        *to++ = hex[id->byte[i] & 0x0f];
+    }
+    *to = '\0';
+}
+
+static int nibble(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+bool weft_id_parse(const char *text, size_t size, struct weft_id *ret_id)
+{
+    if (size != WEFT_ID_TEXT - 1)
+        return false;
+    struct weft_id id;
+    for (size_t i = 0; i < sizeof(id.byte); i++) {
+        if (dash_before(i) && *text++ != '-')
+            return false;
+        int high = nibble(text[0]), low = nibble(text[1]);
+        if (high < 0 || low < 0)
+            return false;
+        id.byte[i] = (uint8_t)(high << 4 | low);
+        text += 2;
+    }
+    *ret_id = id;
+    return true;
+}
+
+static void find_digest(void)
+{
+    digest = EVP_MD_fetch(NULL, "SHA256", NULL);
+}
+
+int weft_id_key_partition(const char *ns, const char *key)
+{
+    (void)pthread_once(&digest_once, find_digest);
+    assert(digest);
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    if (!context)
+        weft_oom(0);
+    uint8_t hash[EVP_MAX_MD_SIZE];
+    bool done = EVP_DigestInit_ex2(context, digest, NULL) &&
+                EVP_DigestUpdate(context, ns, strlen(ns) + 1) && /* with its NUL */
+                EVP_DigestUpdate(context, key, strlen(key)) &&
+                EVP_DigestFinal_ex(context, hash, NULL);
+    EVP_MD_CTX_free(context);
+    assert(done);
+    return hash[0];
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_BASE_LIMITS_H
+#define WEFT_BASE_LIMITS_H
+
+/* Every ceiling on outside data, in one place. Above a limit is a clear error, never a crash. */
+
+enum weft_limit {
+    WEFT_NAME_MAX = 128,         /* lane, kind, worker, tenant, namespace, node: bytes */
+    WEFT_KEY_MAX = 512,          /* idempotency key: bytes */
+    WEFT_CONTENT_TYPE_MAX = 128, /* bytes */
+    WEFT_PAYLOAD_MAX = 1 << 20,  /* payload and result: bytes */
+    WEFT_TAGS_MAX = 32,          /* per execution */
+    WEFT_TAG_KEY_MAX = 64,       /* bytes */
+    WEFT_TAG_VALUE_MAX = 256,    /* bytes */
+    WEFT_CAPABILITIES_MAX = 256, /* tokens */
+    WEFT_CAPABILITIES_BYTES =
+        2048,                   /* all tokens of one set joined by commas: fits an index entry */
+    WEFT_NO_RETRY_MAX = 16,     /* error classes in a policy */
+    WEFT_CLASS_MAX = 64,        /* error class: bytes */
+    WEFT_MESSAGE_MAX = 4096,    /* error message; longer ones are cut, not refused */
+    WEFT_REASON_MAX = 512,      /* cancel reason, progress note: bytes */
+    WEFT_ATTEMPTS_MAX = 30000,  /* max_attempts, max_lost */
+    WEFT_BATCH_MAX = 1000,      /* items in one transaction */
+    WEFT_BATCH_BYTES = 8 << 20, /* payload bytes in one transaction or one claim */
+    WEFT_CLAIM_QUEUES_MAX = 64, /* queues one claim looks at */
+    WEFT_CLAIM_LANES_MAX = 64,  /* lanes one claim may name */
+    WEFT_CLAIM_KINDS_MAX = 256, /* kinds one claim may name */
+    WEFT_PAGE_MAX = 1000,       /* rows of a list */
+    WEFT_SCAN_MAX = 10000,      /* rows a list or a filter looks at before it gives a short page */
+    WEFT_LEASE_MIN_MS = 1000,
+    WEFT_LEASE_MAX_MS = 86400000,
+    WEFT_JSON_DEPTH_MAX = 64,
+};
+
+#define WEFT_DELAY_MAX_MS  ((int64_t)10 * 366 * 86400 * 1000) /* ten years */
+#define WEFT_MOMENT_MAX_US ((int64_t)253402300799 * 1000000)  /* the end of the year 9999 */
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A line is put together on the stack and written at once; there is no lock and no allocation. */
+
+#include "base/log.h"
+
+#include "base/id.h"
+#include "base/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Room that only the end of a line may use: the mark of a cut, the closing brace, the newline. */
+enum { LINE_ROOM = WEFT_LOG_LINE_MAX - 16 };
+
+struct line {
+    enum weft_log_format format;
+    size_t size;
+    bool cut;
+    char byte[WEFT_LOG_LINE_MAX];
+};
+
+static _Atomic int log_level = WEFT_SILENT;
+static _Atomic int log_format = WEFT_LOGFMT;
+static _Atomic int log_fd = -1;
+
+static const char *const level_word[WEFT_LEVEL_COUNT] = {
+    [WEFT_SILENT] = "silent", [WEFT_ERROR] = "error", [WEFT_WARN] = "warn",
+    [WEFT_INFO] = "info",     [WEFT_DEBUG] = "debug",
+};
+
+void weft_log_init(enum weft_level level, enum weft_log_format format, int fd)
+{
+    atomic_store(&log_format, (int)format);
+    atomic_store(&log_fd, fd);
+    atomic_store(&log_level, (int)level);
+}
+
+bool weft_log_wants(enum weft_level level)
+{
+    assert(level != WEFT_SILENT);
+    return (int)level <= atomic_load_explicit(&log_level, memory_order_relaxed);
+}
+
+const char *weft_level_word(enum weft_level level)
+{
+    assert((unsigned)level < WEFT_LEVEL_COUNT);
+    return level_word[level];
+}
+
+bool weft_level_parse(const char *word, enum weft_level *ret_level)
+{
+    for (unsigned i = 0; i < WEFT_LEVEL_COUNT; i++) {
+        if (strcmp(word, level_word[i]) == 0) {
+            *ret_level = (enum weft_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Appends all of it or nothing. `kept` bytes of room stay free. */
+static bool add(struct line *line, const char *data, size_t size, size_t kept)
+{
+    if (size + kept > LINE_ROOM - line->size) {
+        line->cut = true;
+        return false;
+    }
+    memcpy(line->byte + line->size, data, size);
+    line->size += size;
+    return true;
+}
+
+/* True for what logfmt takes as a value without quotes. */
+static bool is_bare(const char *text)
+{
+    static const char safe[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/+-";
+    return text[0] && text[strspn(text, safe)] == '\0';
+}
+
+static void add_text(struct line *line, const char *text)
+{
+    if (line->format == WEFT_LOGFMT && is_bare(text) && strlen(text) <= LINE_ROOM - line->size) {
+        (void)add(line, text, strlen(text), 0);
+        return;
+    }
+    const char *end = text + strlen(text);
+    bool room = add(line, "\"", 1, 1);
+    assert(room); /* add_key() kept it */
+    while (room && text < end) {
+        char out[WEFT_JSON_ESCAPE_MAX];
+        size_t size;
+        text += weft_json_escape(text, (size_t)(end - text), out, &size);
+        room = add(line, out, size, 1);
+    }
+    (void)add(line, "\"", 1, 0);
+}
+
+/* The key with what stands before and after it; false when it and the least value do not fit. */
+static bool add_key(struct line *line, const char *key)
+{
+    enum { LEAST = 40 }; /* an id with quotes, or any number, or an empty string */
+    char text[80];
+    bool first = line->size == 0;
+    int size;
+    if (line->format == WEFT_LOG_JSON)
+        size = snprintf(text, sizeof(text), "%c\"%s\":", first ? '{' : ',', key);
+    else
+        size = snprintf(text, sizeof(text), "%s%s=", first ? "" : " ", key);
+    assert(size > 0 && (size_t)size < sizeof(text));
+    return add(line, text, (size_t)size, LEAST);
+}
+
+static void add_field(struct line *line, const struct weft_field *field)
+{
+    if (!add_key(line, field->key))
+        return;
+    char text[WEFT_ID_TEXT];
+    switch (field->kind) {
+    case WEFT_F_STR:
+        if (field->u.str) {
+            add_text(line, field->u.str);
+            return;
+        }
+        (void)snprintf(text, sizeof(text), "null");
+        break;
+    case WEFT_F_I64:
+        (void)snprintf(text, sizeof(text), "%" PRId64, field->u.i64);
+        break;
+    case WEFT_F_U64:
+        (void)snprintf(text, sizeof(text), "%" PRIu64, field->u.u64);
+        break;
+    case WEFT_F_BOOL:
+        (void)snprintf(text, sizeof(text), "%s", field->u.boolean ? "true" : "false");
+        break;
+    case WEFT_F_ID:
+        weft_id_print(field->u.id, text);
+        add_text(line, text);
+        return;
+    case WEFT_F_NONE:
+        assert(field->kind != WEFT_F_NONE);
+        return;
+    }
+    (void)add(line, text, strlen(text), 0);
+}
+
+static void add_time(struct line *line)
+{
+    struct timespec now;
+    struct tm utc;
+    char day[32], text[64];
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)gmtime_r(&now.tv_sec, &utc);
+    (void)strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &utc);
+    (void)snprintf(text, sizeof(text), "%s.%06ldZ", day, now.tv_nsec / 1000);
+    add_field(line, &F_STR("ts", text));
+}
+
+static void add_end(struct line *line)
+{
+    bool json = line->format == WEFT_LOG_JSON;
+    const char *end = json ? "}\n" : "\n";
+    if (line->cut)
+        end = json ? ",\"cut\":true}\n" : " cut=true\n";
+    memcpy(line->byte + line->size, end, strlen(end));
+    line->size += strlen(end);
+    assert(line->size <= sizeof(line->byte));
+}
+
+void weft_log(enum weft_level level, const char *message, const struct weft_field field[])
+{
+    if (!weft_log_wants(level))
+        return;
+    struct line line; /* the bytes are not zeroed: only what was added is read */
+    line.format = (enum weft_log_format)atomic_load(&log_format);
+    line.size = 0;
+    line.cut = false;
+    add_time(&line);
+    add_field(&line, &F_STR("level", weft_level_word(level)));
+    add_field(&line, &F_STR("msg", message));
+    for (; field->key; field++)
+        add_field(&line, field);
+    add_end(&line);
+    /* A log that cannot be written has nobody to tell. */
+    ssize_t written = write(atomic_load(&log_fd), line.byte, line.size);
+    (void)written;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Byte-wise checks. Runs of ASCII are passed eight bytes at a time. */
+
+#include "base/str.h"
+
+#include "base/limits.h"
+
+#include <string.h>
+
+static bool is_tail(unsigned char c)
+{
+    return (c & 0xc0) == 0x80;
+}
+
+/*
+ * RFC 3629, table of well-formed sequences: the second byte is narrower after E0 (overlong), ED
+ * (surrogates), F0 (overlong) and F4 (beyond U+10FFFF).
+ */
+size_t weft_utf8_size(const char *text, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    if (size == 0)
+        return 0;
+    unsigned char lead = at[0];
+    if (lead < 0x80)
+        return 1;
+    if (lead < 0xc2 || lead > 0xf4 || size < 2)
+        return 0;
+    if (lead < 0xe0)
+        return is_tail(at[1]) ? 2 : 0;
+    if (lead < 0xf0) {
+        unsigned char low = lead == 0xe0 ? 0xa0 : 0x80, high = lead == 0xed ? 0x9f : 0xbf;
+        return size >= 3 && at[1] >= low && at[1] <= high && is_tail(at[2]) ? 3 : 0;
+    }
+    unsigned char low = lead == 0xf0 ? 0x90 : 0x80, high = lead == 0xf4 ? 0x8f : 0xbf;
+    return size >= 4 && at[1] >= low && at[1] <= high && is_tail(at[2]) && is_tail(at[3]) ? 4 : 0;
+}
+
+/* True when one of the eight bytes is NUL or not ASCII. */
+static bool needs_a_look(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    const uint64_t high = 0x8080808080808080, one = 0x0101010101010101;
+    return ((word | (word - one)) & high) != 0;
+}
+
+bool weft_utf8_valid(const char *text, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        if (size - at >= 8 && !needs_a_look(text + at)) {
+            at += 8;
+            continue;
+        }
+        size_t step = weft_utf8_size(text + at, size - at);
+        if (step == 0 || text[at] == '\0')
+            return false;
+        at += step;
+    }
+    return true;
+}
+
+static bool is_control(const char *text, size_t size)
+{
+    unsigned char c = (unsigned char)text[0];
+    if (size == 1)
+        return c < 0x20 || c == 0x7f;
+    return c == 0xc2 && (unsigned char)text[1] < 0xa0; /* U+0080..U+009F */
+}
+
+bool weft_text_printable(const char *text, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        size_t step = weft_utf8_size(text + at, size - at);
+        if (step == 0 || is_control(text + at, step))
+            return false;
+        at += step;
+    }
+    return true;
+}
+
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == ':' || c == '/' || c == '-';
+}
+
+bool weft_name_valid(const char *text)
+{
+    size_t size = 0;
+    while (size <= WEFT_NAME_MAX && is_name_char(text[size]))
+        size++;
+    return size >= 1 && size <= WEFT_NAME_MAX && text[size] == '\0';
+}
+
+size_t weft_utf8_cut(const char *text, size_t size, size_t max)
+{
+    if (size <= max)
+        return size;
+    /* The byte after the cut must not be a tail. Four tails in a row are no UTF-8: cut anywhere. */
+    for (size_t back = 0; back < 4 && back <= max; back++)
+        if (!is_tail((unsigned char)text[max - back]))
+            return max - back;
+    return max;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_BASE_STR_H
+#define WEFT_BASE_STR_H
+
+/* What may stand in text that comes from outside. */
+
+#include "base/base.h"
+
+/* The size of the well-formed UTF-8 character that text begins with (1..4), or 0 for none. */
+size_t weft_utf8_size(const char *text, size_t size);
+/* True for well-formed UTF-8 without U+0000. */
+bool weft_utf8_valid(const char *text, size_t size);
+/* True for valid UTF-8 that holds no control characters (C0, DEL, C1). */
+bool weft_text_printable(const char *text, size_t size);
+/* True for [A-Za-z0-9_.:/-]{1,128}: the names of lanes, kinds, workers, tenants, namespaces. */
+bool weft_name_valid(const char *text);
+/* Cuts a text to at most max bytes without splitting a character; returns the new size. */
+size_t weft_utf8_cut(const char *text, size_t size, size_t max);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The answer to a worker that no longer holds its lease. */
+
+#include "core/lease.h"
+
+static enum weft_fence fence_of(const struct weft_lease_facts *facts, int32_t epoch)
+{
+    switch (facts->ended) {
+    case WEFT_ENDED_COMPLETED:
+    case WEFT_ENDED_FAILED:
+        return WEFT_FENCE_FINISHED;
+    case WEFT_ENDED_TIMED_OUT:
+        return WEFT_FENCE_TIMED_OUT;
+    case WEFT_ENDED_LOST:
+        return facts->epoch > epoch ? WEFT_FENCE_RECLAIMED : WEFT_FENCE_LOST;
+    case WEFT_ENDED_RELEASED:
+    case WEFT_ENDED_DELAYED:
+        return WEFT_FENCE_RELEASED;
+    case WEFT_ENDED_REVOKED:
+        return WEFT_FENCE_REVOKED;
+    case WEFT_ENDED_CANCELLED:
+        return WEFT_FENCE_CANCELLED;
+    case WEFT_ENDED_EXPIRED:
+        return WEFT_FENCE_EXPIRED;
+    case WEFT_ENDED_NONE:
+    case WEFT_ENDED_REFUSED:
+    case WEFT_ENDED_COUNT:
+        break;
+    }
+    return facts->epoch > epoch && epoch > 0 ? WEFT_FENCE_RECLAIMED : WEFT_FENCE_UNKNOWN;
+}
+
+struct weft_fate weft_lease_fate(const struct weft_lease_facts *facts, int32_t epoch,
+                                 enum weft_ended asked)
+{
+    if (facts->state == WEFT_STATE_NONE)
+        return (struct weft_fate){.rc = WEFT_NOT_FOUND};
+    if (asked != WEFT_ENDED_NONE && facts->ended == asked)
+        return (struct weft_fate){
+            .rc = WEFT_OK, .state = facts->answer, .run_at_us = facts->run_at_us};
+    return (struct weft_fate){
+        .rc = WEFT_FENCED, .fence = fence_of(facts, epoch), .state = facts->state};
+}
+
+WEFT_EXPORT const char *weft_fence_name(enum weft_fence fence)
+{
+    static const char *const name[] = {
+        [WEFT_FENCE_NONE] = "none",           [WEFT_FENCE_CANCELLED] = "cancelled",
+        [WEFT_FENCE_EXPIRED] = "expired",     [WEFT_FENCE_TIMED_OUT] = "timed_out",
+        [WEFT_FENCE_LOST] = "lost",           [WEFT_FENCE_RECLAIMED] = "reclaimed",
+        [WEFT_FENCE_REVOKED] = "revoked",     [WEFT_FENCE_RELEASED] = "released",
+        [WEFT_FENCE_FINISHED] = "finished",   [WEFT_FENCE_UNKNOWN] = "unknown_epoch",
+    };
+    return (unsigned)fence < WEFT_LEN(name) ? name[fence] : "none";
+}

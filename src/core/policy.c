@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Defaults, bounds, the JSON form and the canonical text of a policy. */
+
+#include "core/policy.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/str.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEFAULT_ATTEMPTS = 5,
+    DEFAULT_LOST = 10,
+    DEFAULT_LEASE_MS = 30000,
+    DEFAULT_INITIAL_MS = 1000,
+    DEFAULT_MAX_MS = 60000,
+    TEXT_MAX = 2400, /* fits an index entry */
+};
+
+#define DEFAULT_RETENTION_MS ((int64_t)7 * 86400 * 1000)
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum weft_rc resolve_no_retry(const struct weft_policy *policy, struct weft_arena *arena,
+                                     struct weft_rules *rules, struct weft_err *err)
+{
+    if (policy->no_retry_count > WEFT_NO_RETRY_MAX)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "policy.no_retry",
+                               "no_retry has %zu classes, at most %d are allowed",
+                               policy->no_retry_count, WEFT_NO_RETRY_MAX);
+    const char **classes = weft_new_array(arena, const char *, policy->no_retry_count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < policy->no_retry_count; i++) {
+        const char *word = policy->no_retry[i];
+        if (!word || !*word || strlen(word) > WEFT_CLASS_MAX ||
+            !weft_text_printable(word, strlen(word)))
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.no_retry",
+                                   "error class %zu of no_retry must be 1 to %d printable bytes", i,
+                                   WEFT_CLASS_MAX);
+        classes[count++] = weft_arena_strdup(arena, word);
+    }
+    qsort(classes, count, sizeof(*classes), by_text);
+    rules->no_retry = classes;
+    rules->no_retry_count = count;
+    return WEFT_OK;
+}
+
+struct bounds {
+    const char *field;
+    int64_t given, by_default, min, max;
+    int64_t *result;
+};
+
+enum weft_rc weft_policy_resolve(const struct weft_policy *policy, struct weft_arena *arena,
+                                 struct weft_rules *ret_rules, struct weft_err *err)
+{
+    static const struct weft_policy none = {0};
+    const struct weft_policy *p = policy ? policy : &none;
+    int64_t attempts, lost, initial, most, timeout, lease, retention;
+    const struct bounds row[] = {
+        {"policy.max_attempts", p->max_attempts, DEFAULT_ATTEMPTS, 1, WEFT_ATTEMPTS_MAX, &attempts},
+        {"policy.max_lost", p->max_lost, DEFAULT_LOST, 1, WEFT_ATTEMPTS_MAX, &lost},
+        {"policy.backoff.initial_ms", p->initial_ms == -1 ? 0 : p->initial_ms,
+         p->initial_ms == -1 ? 0 : DEFAULT_INITIAL_MS, 0, WEFT_DELAY_MAX_MS, &initial},
+        {"policy.backoff.max_ms", p->max_ms, DEFAULT_MAX_MS, 1, WEFT_DELAY_MAX_MS, &most},
+        {"policy.attempt_timeout_ms", p->attempt_timeout_ms, 0, 0, WEFT_DELAY_MAX_MS, &timeout},
+        {"policy.lease_ms", p->lease_ms, DEFAULT_LEASE_MS, WEFT_LEASE_MIN_MS, WEFT_LEASE_MAX_MS,
+         &lease},
+        {"policy.retention_ms", p->retention_ms, DEFAULT_RETENTION_MS, 1, WEFT_DELAY_MAX_MS,
+         &retention},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        *row[i].result = row[i].given ? row[i].given : row[i].by_default;
+        if (*row[i].result < row[i].min || *row[i].result > row[i].max)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, row[i].field,
+                                   "%s is %lld, allowed are %lld to %lld", row[i].field,
+                                   (long long)row[i].given, (long long)row[i].min,
+                                   (long long)row[i].max);
+    }
+    double factor = p->factor == 0 ? 2 : p->factor;
+    if (!isfinite(factor) || factor < 1 || factor > 1000)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.backoff.factor",
+                               "backoff.factor must be 1 to 1000");
+    if (p->backoff != WEFT_BACKOFF_EXPONENTIAL && p->backoff != WEFT_BACKOFF_FIXED)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.backoff.kind",
+                               "backoff.kind must be exponential or fixed");
+
+    struct weft_rules rules = {
+        .max_attempts = (int32_t)attempts,
+        .backoff = p->backoff,
+        .initial_us = initial * WEFT_MS,
+        .max_us = most * WEFT_MS,
+        .factor = factor,
+        .jitter = !p->no_jitter,
+        .attempt_timeout_us = timeout * WEFT_MS,
+        .lease_us = lease * WEFT_MS,
+        .max_lost = (int32_t)lost,
+        .retention_us = retention * WEFT_MS,
+    };
+    enum weft_rc rc = resolve_no_retry(p, arena, &rules, err);
+    if (!rc)
+        *ret_rules = rules;
+    return rc;
+}
+
+const char *weft_policy_text(const struct weft_rules *rules, struct weft_arena *arena)
+{
+    struct weft_buf buf;
+    weft_buf_init(&buf, TEXT_MAX);
+    struct weft_json_writer out;
+    weft_json_writer_init(&out, &buf);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "max_attempts");
+    weft_json_put_i64(&out, rules->max_attempts);
+    weft_json_key(&out, "backoff");
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "kind");
+    weft_json_put_text(&out, rules->backoff == WEFT_BACKOFF_FIXED ? "fixed" : "exponential");
+    weft_json_key(&out, "initial_ms");
+    weft_json_put_i64(&out, rules->initial_us / WEFT_MS);
+    weft_json_key(&out, "factor");
+    weft_json_put_double(&out, rules->factor);
+    weft_json_key(&out, "max_ms");
+    weft_json_put_i64(&out, rules->max_us / WEFT_MS);
+    weft_json_key(&out, "jitter");
+    weft_json_put_bool(&out, rules->jitter);
+    weft_json_end_object(&out);
+    weft_json_key(&out, "attempt_timeout_ms");
+    weft_json_put_i64(&out, rules->attempt_timeout_us / WEFT_MS);
+    weft_json_key(&out, "lease_ms");
+    weft_json_put_i64(&out, rules->lease_us / WEFT_MS);
+    weft_json_key(&out, "no_retry");
+    weft_json_begin_array(&out);
+    for (size_t i = 0; i < rules->no_retry_count; i++)
+        weft_json_put_text(&out, rules->no_retry[i]);
+    weft_json_end_array(&out);
+    weft_json_key(&out, "max_lost");
+    weft_json_put_i64(&out, rules->max_lost);
+    weft_json_key(&out, "retention_ms");
+    weft_json_put_i64(&out, rules->retention_us / WEFT_MS);
+    weft_json_end_object(&out);
+    const char *text = weft_arena_strdup(arena, buf.data);
+    weft_buf_done(&buf);
+    return text;
+}
+
+/* ---- From JSON ------------------------------------------------------------------------------- */
+
+struct number_field {
+    const char *name;
+    const char *path;
+    size_t offset;
+    bool small; /* int32_t, else int64_t */
+};
+
+#define AT(field) offsetof(struct weft_policy, field)
+static const struct number_field policy_number[] = {
+    {"max_attempts", "policy.max_attempts", AT(max_attempts), true},
+    {"max_lost", "policy.max_lost", AT(max_lost), true},
+    {"attempt_timeout_ms", "policy.attempt_timeout_ms", AT(attempt_timeout_ms), false},
+    {"lease_ms", "policy.lease_ms", AT(lease_ms), false},
+    {"retention_ms", "policy.retention_ms", AT(retention_ms), false},
+};
+static const struct number_field backoff_number[] = {
+    {"initial_ms", "policy.backoff.initial_ms", AT(initial_ms), false},
+    {"max_ms", "policy.backoff.max_ms", AT(max_ms), false},
+};
+
+/*
+ * Reads a member into its field when its name is in the table. An explicit 0 is out of bounds for
+ * all but two of them, and "zero means default" is the C form's rule alone; so it becomes -1, which
+ * weft_policy_resolve() refuses, or takes as "at once" for initial_ms.
+ */
+static enum weft_rc take_number(const struct number_field *table, size_t count,
+                                const struct weft_json_iter *member, struct weft_policy *policy,
+                                struct weft_err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!weft_json_is(&member->key, table[i].name))
+            continue;
+        if (member->value.kind == WEFT_JSON_NULL)
+            return WEFT_OK;
+        int64_t number;
+        if (!weft_json_i64(&member->value, &number) || number < 0 || number > WEFT_DELAY_MAX_MS)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, table[i].path,
+                                   "%s must be a whole number that is not negative", table[i].path);
+        if (number == 0 && table[i].offset != AT(attempt_timeout_ms))
+            number = -1;
+        if (table[i].small && number > WEFT_ATTEMPTS_MAX)
+            number = WEFT_ATTEMPTS_MAX + 1; /* refused by resolve, with the bounds in the message */
+        if (table[i].small)
+            *(int32_t *)((char *)policy + table[i].offset) = (int32_t)number;
+        else
+            *(int64_t *)((char *)policy + table[i].offset) = number;
+        return WEFT_OK;
+    }
+    return WEFT_NOT_FOUND;
+}
+
+static enum weft_rc take_backoff(const struct weft_json_iter *member, struct weft_policy *policy,
+                                 struct weft_err *err)
+{
+    enum weft_rc rc = take_number(backoff_number, WEFT_LEN(backoff_number), member, policy, err);
+    if (rc != WEFT_NOT_FOUND)
+        return rc;
+    const struct weft_json *value = &member->value;
+    if (weft_json_is(&member->key, "kind")) {
+        if (!weft_json_is(value, "exponential") && !weft_json_is(value, "fixed"))
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.backoff.kind",
+                                   "backoff.kind must be exponential or fixed");
+        policy->backoff =
+            weft_json_is(value, "fixed") ? WEFT_BACKOFF_FIXED : WEFT_BACKOFF_EXPONENTIAL;
+    } else if (weft_json_is(&member->key, "factor")) {
+        if (!weft_json_double(value, &policy->factor) || policy->factor == 0)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.backoff.factor",
+                                   "backoff.factor must be a number from 1 to 1000");
+    } else if (weft_json_is(&member->key, "jitter")) {
+        if (value->kind != WEFT_JSON_BOOL)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.backoff.jitter",
+                                   "backoff.jitter must be true or false");
+        policy->no_jitter = !weft_json_bool(value);
+    } else {
+        return weft_fail_field(err, WEFT_UNKNOWN_FIELD, "policy.backoff", "unknown field %.*s",
+                               (int)member->key.size, member->key.text);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_rc take_no_retry(const struct weft_json *value, struct weft_arena *arena,
+                                  struct weft_policy *policy, struct weft_err *err)
+{
+    if (value->kind != WEFT_JSON_ARRAY)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.no_retry",
+                               "no_retry must be a list of error classes");
+    const char **classes = weft_new_array(arena, const char *, WEFT_NO_RETRY_MAX + 1);
+    struct weft_json_iter item;
+    weft_json_iter_init(&item, value);
+    size_t count = 0;
+    while (weft_json_next(&item)) {
+        if (item.value.kind != WEFT_JSON_STRING || count == WEFT_NO_RETRY_MAX)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.no_retry",
+                                   "no_retry must be a list of at most %d error classes",
+                                   WEFT_NO_RETRY_MAX);
+        enum weft_rc rc = weft_json_string(&item.value, arena, &classes[count++], err);
+        if (rc)
+            return rc;
+    }
+    policy->no_retry = classes;
+    policy->no_retry_count = count;
+    return WEFT_OK;
+}
+
+static enum weft_rc take_member(const struct weft_json_iter *member, struct weft_arena *arena,
+                                struct weft_policy *policy, struct weft_err *err)
+{
+    enum weft_rc rc = take_number(policy_number, WEFT_LEN(policy_number), member, policy, err);
+    if (rc != WEFT_NOT_FOUND)
+        return rc;
+    if (weft_json_is(&member->key, "no_retry"))
+        return member->value.kind == WEFT_JSON_NULL
+                   ? WEFT_OK
+                   : take_no_retry(&member->value, arena, policy, err);
+    if (!weft_json_is(&member->key, "backoff"))
+        return weft_fail_field(err, WEFT_UNKNOWN_FIELD, "policy", "unknown field %.*s in policy",
+                               (int)member->key.size, member->key.text);
+    if (member->value.kind == WEFT_JSON_NULL)
+        return WEFT_OK;
+    if (member->value.kind != WEFT_JSON_OBJECT)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.backoff",
+                               "backoff must be an object");
+    struct weft_json_iter inner;
+    weft_json_iter_init(&inner, &member->value);
+    rc = WEFT_OK;
+    while (!rc && weft_json_next(&inner))
+        rc = take_backoff(&inner, policy, err);
+    return rc;
+}
+
+enum weft_rc weft_policy_parse(const struct weft_json *value, struct weft_arena *arena,
+                               struct weft_policy *ret_policy, struct weft_err *err)
+{
+    if (value->kind != WEFT_JSON_OBJECT)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "policy", "policy must be an object");
+    struct weft_policy policy = {0};
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, value);
+    while (weft_json_next(&member)) {
+        enum weft_rc rc = take_member(&member, arena, &policy, err);
+        if (rc)
+            return rc;
+    }
+    *ret_policy = policy;
+    return WEFT_OK;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CORE_POLICY_H
+#define WEFT_CORE_POLICY_H
+
+/*
+ * Policies: what an execution may cost before it is given up.
+ *
+ * A policy comes from a C struct (zero = default) or from JSON (absent = default). Both end in the
+ * same resolved form, whose canonical JSON text is what the store keeps and interns: equal policies
+ * have equal texts.
+ */
+
+#include "base/json.h"
+#include "weft/weft.h"
+
+struct weft_arena;
+
+/* A policy with every default filled in; initial_us 0 means at once, timeout_us 0 means none. */
+struct weft_rules {
+    int32_t max_attempts;
+    enum weft_backoff backoff;
+    weft_usec initial_us, max_us;
+    double factor;
+    bool jitter;
+    weft_usec attempt_timeout_us;
+    weft_usec lease_us;
+    int32_t max_lost;
+    weft_usec retention_us;
+    const char *const *no_retry; /* sorted */
+    size_t no_retry_count;
+};
+
+/* NULL means all defaults. WEFT_INVALID_VALUE names the field. Arrays are put in the arena. */
+WEFT_MUST_CHECK enum weft_rc weft_policy_resolve(const struct weft_policy *policy,
+                                                 struct weft_arena *arena,
+                                                 struct weft_rules *ret_rules,
+                                                 struct weft_err *err);
+/* From the JSON of the API. WEFT_UNKNOWN_FIELD and WEFT_INVALID_VALUE name the field. */
+WEFT_MUST_CHECK enum weft_rc weft_policy_parse(const struct weft_json *value,
+                                               struct weft_arena *arena,
+                                               struct weft_policy *ret_policy,
+                                               struct weft_err *err);
+/* The canonical text, in the arena. */
+const char *weft_policy_text(const struct weft_rules *rules, struct weft_arena *arena);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Backoff and the choice between another attempt and the end. */
+
+#include "core/retry.h"
+
+#include <string.h>
+
+weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t random)
+{
+    double wait = (double)rules->initial_us;
+    if (rules->backoff == WEFT_BACKOFF_EXPONENTIAL)
+        for (int32_t i = 1; i < n && wait < (double)rules->max_us; i++)
+            wait *= rules->factor;
+    if (wait > (double)rules->max_us)
+        wait = (double)rules->max_us;
+    if (rules->jitter)
+        wait *= (double)(random >> 11) / (double)(1ull << 53); /* 53 bits: a double holds them */
+    return (weft_usec)wait;
+}
+
+static bool is_final(const struct weft_rules *rules, const struct weft_live *live,
+                     const struct weft_fault_report *report)
+{
+    if (report->permanent || live->attempt - live->forgiven >= rules->max_attempts)
+        return true;
+    for (size_t i = 0; report->error_class && i < rules->no_retry_count; i++)
+        if (strcmp(rules->no_retry[i], report->error_class) == 0)
+            return true;
+    return false;
+}
+
+struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct weft_live *live,
+                                    const struct weft_fault_report *report)
+{
+    struct weft_event event = {.kind = WEFT_EVENT_FAIL, .how = report->how, .now_us = report->now_us};
+    if (is_final(rules, live, report))
+        return event;
+
+    weft_usec wait_us;
+    if (report->retry_after_ms > 0)
+        wait_us = report->retry_after_ms * WEFT_MS;
+    else if (report->retry_after_ms < 0)
+        wait_us = 0;
+    else
+        wait_us = weft_retry_backoff(rules, live->attempt - live->forgiven, report->random);
+    event.kind = wait_us > 0 ? WEFT_EVENT_RETRY : WEFT_EVENT_RETRY_NOW;
+    event.due_us = wait_us > 0 ? report->now_us + wait_us : 0;
+    return event;
+}
+
+struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live)
+{
+    if (live->lost + 1 > rules->max_lost)
+        return (struct weft_event){.kind = WEFT_EVENT_FAIL, .how = WEFT_ENDED_LOST};
+    return (struct weft_event){.kind = WEFT_EVENT_LOSE};
+}

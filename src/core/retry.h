@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CORE_RETRY_H
+#define WEFT_CORE_RETRY_H
+
+/* What follows a failed attempt: another one, when, or the end. */
+
+#include "core/policy.h"
+#include "core/state.h"
+
+struct weft_fault_report {
+    enum weft_ended how;     /* FAILED or TIMED_OUT */
+    const char *error_class; /* looked up in no_retry */
+    bool permanent;
+    int64_t retry_after_ms; /* beats the backoff; 0: not given; -1: at once */
+    weft_usec now_us;
+    uint64_t random; /* decides the jitter */
+};
+
+/*
+ * The event for this failure: RETRY with its due time, RETRY_NOW, or FAIL. no_retry beats a given
+ * retry_after, and so does running out of attempts.
+ */
+struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct weft_live *live,
+                                    const struct weft_fault_report *report);
+
+/* The wait before attempt `n + 1` when `n` attempts have failed; full jitter is uniform in [0, wait]. */
+weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t random);
+
+/* The event for a lease that ran out: LOSE, or FAIL with how = LOST for a poison pill. */
+struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live);
+
+#endif

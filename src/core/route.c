@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Capability sets as sorted text: matching is one walk over both. */
+
+#include "core/route.h"
+
+#include "base/arena.h"
+#include "base/limits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool token_valid(const char *token)
+{
+    if (!token || !*token)
+        return false;
+    for (const unsigned char *c = (const unsigned char *)token; *c; c++)
+        if (*c <= ' ' || *c == ',' || *c >= 0x7f)
+            return false;
+    return true;
+}
+
+enum weft_rc weft_route_text(const char *const *token, size_t count, struct weft_arena *arena,
+                             const char **ret_text, struct weft_err *err)
+{
+    if (count == 0) {
+        *ret_text = "";
+        return WEFT_OK;
+    }
+    if (count > WEFT_CAPABILITIES_MAX)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "capabilities",
+                               "%zu capabilities, at most %d are allowed", count,
+                               WEFT_CAPABILITIES_MAX);
+    const char **sorted = weft_new_array(arena, const char *, count);
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!token_valid(token[i]))
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "capabilities",
+                                   "capability %zu must be printable ASCII without spaces and "
+                                   "commas",
+                                   i);
+        sorted[i] = token[i];
+        bytes += strlen(token[i]) + 1;
+    }
+    if (bytes > WEFT_CAPABILITIES_BYTES)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "capabilities",
+                               "the capabilities take %zu bytes, at most %d are allowed", bytes,
+                               WEFT_CAPABILITIES_BYTES);
+    qsort(sorted, count, sizeof(*sorted), by_text);
+
+    char *text = weft_arena_alloc(arena, bytes, 1), *at = text;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && strcmp(sorted[i], sorted[i - 1]) == 0)
+            continue;
+        if (at != text)
+            *at++ = ',';
+        at = stpcpy(at, sorted[i]);
+    }
+    *ret_text = text;
+    return WEFT_OK;
+}
+
+/* Compares the tokens at a and b (each ends at a comma or the end) in the order of strcmp. */
+static int token_cmp(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
+    if (order != 0)
+        return order;
+    return (a_size > b_size) - (a_size < b_size);
+}
+
+bool weft_route_fits(const char *needed, const char *offered)
+{
+    while (*needed) {
+        if (!*offered)
+            return false;
+        size_t needed_size = strcspn(needed, ","), offered_size = strcspn(offered, ",");
+        int order = token_cmp(needed, needed_size, offered, offered_size);
+        if (order < 0)
+            return false; /* offered is past it: it is not there */
+        if (order == 0) {
+            needed += needed_size;
+            needed += *needed == ',';
+        }
+        offered += offered_size;
+        offered += *offered == ',';
+    }
+    return true;
+}
+
+const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count)
+{
+    size_t count = *text != '\0';
+    for (const char *c = text; *c; c++)
+        count += *c == ',';
+    const char **token = weft_new_array(arena, const char *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        size_t size = strcspn(text, ",");
+        char *copy = weft_arena_alloc(arena, size + 1, 1);
+        token[i] = memcpy(copy, text, size);
+        text += size;
+        text += *text == ',';
+    }
+    *ret_count = count;
+    return token;
+}

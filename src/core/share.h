@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CORE_SHARE_H
+#define WEFT_CORE_SHARE_H
+
+/*
+ * Fair shares between tenants: weighted turns.
+ *
+ * Every tenant has a `pass`, the virtual time up to which it has been served. The next turn goes
+ * to the lowest pass and moves it on by 1 / weight, so over time tenants that have work get turns
+ * in proportion to their weights, also when every claim takes one. A tenant that comes back after
+ * a pause starts at the virtual time of those who stayed: it gets no credit for having been away.
+ * Priority orders work within a tenant and never crosses tenants.
+ */
+
+#include "base/base.h"
+
+struct weft_share {
+    double pass;    /* kept by the caller between claims */
+    double weight;  /* > 0 */
+    uint32_t taken; /* by this call */
+    uint32_t most;  /* it has no more than that; UINT32_MAX: not known */
+};
+
+/* Gives out up to `max` turns; ties go to the earlier one. Returns how many were given. */
+uint32_t weft_share_turns(struct weft_share *share, size_t count, uint32_t max);
+
+/* Takes back turns that found no work: the tenant is not charged for them. */
+void weft_share_refund(struct weft_share *share, uint32_t unused);
+
+/* The head of a queue, as a claim sees it. */
+struct weft_head {
+    int32_t queue;
+    int32_t priority;
+    int64_t ord;
+};
+
+/*
+ * Puts the heads of several queues of one tenant into the order in which they should be claimed:
+ * priority first, then ord. The first `max` of them say how many to take from each queue.
+ */
+void weft_share_order(struct weft_head *head, size_t count);
+
+#endif

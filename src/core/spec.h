@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CORE_SPEC_H
+#define WEFT_CORE_SPEC_H
+
+/*
+ * What may be submitted. A spec that passes is resolved: defaults are filled in, names are checked,
+ * tags and capabilities have their canonical text. Nothing a statement could refuse gets past here.
+ */
+
+#include "core/policy.h"
+#include "core/state.h"
+
+struct weft_arena;
+
+struct weft_resolved {
+    const char *ns, *lane, *kind, *tenant, *route; /* tenant and route: "" when none */
+    const void *payload;                           /* NULL: none */
+    size_t payload_size;
+    const char *content_type; /* NULL: JSON */
+    const char *tags;         /* canonical JSON text, NULL: none */
+    const char *key;          /* NULL: none */
+    uint8_t fingerprint[32];  /* of lane, kind and payload; set when there is a key */
+    int32_t priority;
+    enum weft_state state;
+    weft_usec due_us;
+    weft_usec deadline_us;
+    const struct weft_policy *policy_given; /* borrowed; what rules came from, NULL: defaults */
+    struct weft_rules rules;
+};
+
+/* The texts of the result are in the arena or static; the payload stays the caller's. */
+WEFT_MUST_CHECK enum weft_rc weft_spec_resolve(const struct weft_spec *spec, const char *ns,
+                                               weft_usec now_us, struct weft_arena *arena,
+                                               struct weft_resolved *ret_resolved,
+                                               struct weft_err *err);
+
+/* Checks a name against [A-Za-z0-9_.:/-]{1,128}; `field` is blamed. */
+WEFT_MUST_CHECK enum weft_rc weft_name_check(const char *name, const char *field,
+                                             struct weft_err *err);
+/* Checks a text a person may read later: valid UTF-8, bounded. NULL is fine. */
+WEFT_MUST_CHECK enum weft_rc weft_text_check(const char *text, size_t max, const char *field,
+                                             struct weft_err *err);
+
+/* The canonical JSON of tags, and back. */
+WEFT_MUST_CHECK enum weft_rc weft_tags_text(const struct weft_tag *tag, size_t count,
+                                            struct weft_arena *arena, const char **ret_text,
+                                            struct weft_err *err);
+const struct weft_tag *weft_tags_parse(const char *text, struct weft_arena *arena,
+                                       size_t *ret_count);
+/* How one tag stands in that text: what a filter looks for with a plain substring search. */
+WEFT_MUST_CHECK enum weft_rc weft_tag_needle(const struct weft_tag *tag, struct weft_arena *arena,
+                                             const char **ret_text, struct weft_err *err);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The transition table, the function that reads it, and the words for states. */
+
+#include "core/state.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* A row per state; what is not listed is WEFT_STATE_NONE, which means refused. */
+/* clang-format off */
+#define ON(event, state) [WEFT_EVENT_##event] = WEFT_STATE_##state
+#define STEER(state) ON(CANCEL, CANCELLED), ON(EXPIRE, EXPIRED), ON(PRIORITIZE, state), ON(SET_DEADLINE, state)
+static const enum weft_state next_state[WEFT_STATE_COUNT][WEFT_EVENT_COUNT] = {
+    [WEFT_STATE_READY]     = { STEER(READY),     ON(CLAIM, RUNNING) },
+    [WEFT_STATE_DELAYED]   = { STEER(DELAYED),   ON(PROMOTE, READY) },
+    [WEFT_STATE_BLOCKED]   = { STEER(BLOCKED) },
+    [WEFT_STATE_SUSPENDED] = { STEER(SUSPENDED) },
+    [WEFT_STATE_HELD]      = { STEER(HELD) },
+    [WEFT_STATE_RUNNING]   = { STEER(RUNNING),   ON(RENEW, RUNNING),
+                               ON(COMPLETE, SUCCEEDED), ON(FAIL, FAILED),
+                               ON(RETRY, DELAYED),      ON(DELAY, DELAYED),
+                               ON(RETRY_NOW, READY),    ON(RELEASE, READY),
+                               ON(LOSE, READY),         ON(REVOKE, READY) },
+    [WEFT_STATE_SUCCEEDED] = { ON(REPLAY, READY) },
+    [WEFT_STATE_FAILED]    = { ON(REPLAY, READY) },
+    [WEFT_STATE_CANCELLED] = { ON(REPLAY, READY) },
+    [WEFT_STATE_EXPIRED]   = { ON(REPLAY, READY) },
+    [WEFT_STATE_SKIPPED]   = { ON(REPLAY, READY) },
+};
+/* clang-format on */
+
+enum weft_state weft_state_next(enum weft_state state, enum weft_event_kind event)
+{
+    assert(state < WEFT_STATE_COUNT);
+    assert(event < WEFT_EVENT_COUNT);
+    return next_state[state][event];
+}
+
+/* What an event that ends a lease makes of it. */
+static enum weft_ended lease_end(const struct weft_event *event)
+{
+    switch (event->kind) {
+    case WEFT_EVENT_COMPLETE:
+        return WEFT_ENDED_COMPLETED;
+    case WEFT_EVENT_FAIL:
+    case WEFT_EVENT_RETRY:
+    case WEFT_EVENT_RETRY_NOW:
+        return event->how;
+    case WEFT_EVENT_DELAY:
+        return event->how == WEFT_ENDED_RELEASED ? WEFT_ENDED_RELEASED : WEFT_ENDED_DELAYED;
+    case WEFT_EVENT_RELEASE:
+        return event->how == WEFT_ENDED_DELAYED ? WEFT_ENDED_DELAYED : WEFT_ENDED_RELEASED;
+    case WEFT_EVENT_LOSE:
+        return WEFT_ENDED_LOST;
+    case WEFT_EVENT_REVOKE:
+        return WEFT_ENDED_REVOKED;
+    case WEFT_EVENT_CANCEL:
+        return WEFT_ENDED_CANCELLED;
+    case WEFT_EVENT_EXPIRE:
+        return WEFT_ENDED_EXPIRED;
+    case WEFT_EVENT_PROMOTE:
+    case WEFT_EVENT_CLAIM:
+    case WEFT_EVENT_RENEW:
+    case WEFT_EVENT_REPLAY:
+    case WEFT_EVENT_PRIORITIZE:
+    case WEFT_EVENT_SET_DEADLINE:
+    case WEFT_EVENT_COUNT:
+        break;
+    }
+    return WEFT_ENDED_NONE;
+}
+
+/* A row that is not running has no holder, no lease and no attempt deadline. */
+static void drop_lease(struct weft_live *live)
+{
+    live->worker = 0;
+    live->due_us = 0;
+    live->attempt_deadline_us = 0;
+    live->claimed_us = 0;
+}
+
+/* The fields an event changes beside the state. */
+static void apply(struct weft_live *live, const struct weft_event *event)
+{
+    switch (event->kind) {
+    case WEFT_EVENT_CLAIM:
+        live->epoch++; /* every writer of an older epoch is fenced from here on */
+        live->worker = event->worker;
+        live->due_us = event->due_us;
+        live->attempt_deadline_us = event->attempt_deadline_us;
+        live->claimed_us = event->now_us;
+        if (live->started_us == 0)
+            live->started_us = event->now_us;
+        break;
+    case WEFT_EVENT_RENEW:
+    case WEFT_EVENT_DELAY:
+        live->due_us = event->due_us;
+        break;
+    case WEFT_EVENT_RETRY:
+        live->due_us = event->due_us;
+        live->attempt++;
+        break;
+    case WEFT_EVENT_RETRY_NOW:
+        live->attempt++;
+        break;
+    case WEFT_EVENT_LOSE:
+        live->lost++;
+        break;
+    case WEFT_EVENT_PROMOTE:
+        live->due_us = 0;
+        break;
+    case WEFT_EVENT_PRIORITIZE:
+        live->priority = event->priority;
+        break;
+    case WEFT_EVENT_SET_DEADLINE:
+        live->deadline_us = event->deadline_us;
+        break;
+    case WEFT_EVENT_COMPLETE:
+    case WEFT_EVENT_FAIL:
+    case WEFT_EVENT_RELEASE:
+    case WEFT_EVENT_REVOKE:
+    case WEFT_EVENT_CANCEL:
+    case WEFT_EVENT_EXPIRE:
+    case WEFT_EVENT_REPLAY:
+    case WEFT_EVENT_COUNT:
+        break;
+    }
+}
+
+/*
+ * A replay is a new life under the same id: it keeps epoch and history, forgives the attempts made
+ * so far, and owes the attempt number that the last failure did not hand on.
+ */
+static void replay(struct weft_live *live, enum weft_state ended_as)
+{
+    if (ended_as == WEFT_STATE_FAILED && live->epoch > 0)
+        live->attempt++;
+    live->forgiven = live->attempt - 1;
+    live->lost = 0;
+    live->replays++;
+    live->deadline_us = 0; /* it may have passed long ago */
+    drop_lease(live);
+}
+
+bool weft_state_step(const struct weft_live *before, const struct weft_event *event,
+                     struct weft_step *ret_step)
+{
+    enum weft_state to = weft_state_next(before->state, event->kind);
+    if (to == WEFT_STATE_NONE)
+        return false;
+
+    struct weft_step step = {.after = *before};
+    step.after.state = to;
+    bool ends_lease = before->state == WEFT_STATE_RUNNING && to != WEFT_STATE_RUNNING;
+    /* An ended row keeps its last lease: reads and fences need to know who had it. */
+    if (ends_lease && weft_state_living(to))
+        drop_lease(&step.after);
+    if (event->kind == WEFT_EVENT_REPLAY)
+        replay(&step.after, before->state);
+    else
+        apply(&step.after, event);
+    if (ends_lease)
+        step.ended = lease_end(event);
+    *ret_step = step;
+    return true;
+}
+
+bool weft_state_living(enum weft_state state)
+{
+    static const bool living[WEFT_STATE_COUNT] = {
+#define X(name, number, wire, alive) [number] = alive,
+#include "weft/states.def"
+#undef X
+    };
+    assert(state < WEFT_STATE_COUNT);
+    return living[state];
+}
+
+static const char *const state_word[WEFT_STATE_COUNT] = {
+    [WEFT_STATE_NONE] = "none",
+#define X(name, number, wire, alive) [number] = wire,
+#include "weft/states.def"
+#undef X
+};
+
+WEFT_EXPORT const char *weft_state_name(enum weft_state state)
+{
+    return (unsigned)state < WEFT_STATE_COUNT ? state_word[state] : "unknown";
+}
+
+enum weft_state weft_state_parse(const char *word)
+{
+    for (int state = 1; state < WEFT_STATE_COUNT; state++)
+        if (strcmp(state_word[state], word) == 0)
+            return (enum weft_state)state;
+    return WEFT_STATE_NONE;
+}
+
+const char *weft_event_name(enum weft_event_kind event)
+{
+    static const char *const name[WEFT_EVENT_COUNT] = {
+        [WEFT_EVENT_PROMOTE] = "PROMOTE",
+        [WEFT_EVENT_CLAIM] = "CLAIM",
+        [WEFT_EVENT_RENEW] = "RENEW",
+        [WEFT_EVENT_COMPLETE] = "COMPLETE",
+        [WEFT_EVENT_FAIL] = "FAIL",
+        [WEFT_EVENT_RETRY] = "RETRY",
+        [WEFT_EVENT_RETRY_NOW] = "RETRY_NOW",
+        [WEFT_EVENT_DELAY] = "DELAY",
+        [WEFT_EVENT_RELEASE] = "RELEASE",
+        [WEFT_EVENT_LOSE] = "LOSE",
+        [WEFT_EVENT_REVOKE] = "REVOKE",
+        [WEFT_EVENT_CANCEL] = "CANCEL",
+        [WEFT_EVENT_EXPIRE] = "EXPIRE",
+        [WEFT_EVENT_REPLAY] = "REPLAY",
+        [WEFT_EVENT_PRIORITIZE] = "PRIORITIZE",
+        [WEFT_EVENT_SET_DEADLINE] = "SET_DEADLINE",
+    };
+    assert(event < WEFT_EVENT_COUNT);
+    return name[event];
+}
+
+const char *weft_ended_name(enum weft_ended ended)
+{
+    static const char *const name[WEFT_ENDED_COUNT] = {
+        [WEFT_ENDED_NONE] = "none",
+        [WEFT_ENDED_COMPLETED] = "completed",
+        [WEFT_ENDED_FAILED] = "failed",
+        [WEFT_ENDED_TIMED_OUT] = "timed_out",
+        [WEFT_ENDED_LOST] = "lost",
+        [WEFT_ENDED_RELEASED] = "released",
+        [WEFT_ENDED_DELAYED] = "delayed",
+        [WEFT_ENDED_REVOKED] = "revoked",
+        [WEFT_ENDED_CANCELLED] = "cancelled",
+        [WEFT_ENDED_EXPIRED] = "expired",
+        [WEFT_ENDED_REFUSED] = "refused",
+    };
+    return (unsigned)ended < WEFT_ENDED_COUNT ? name[ended] : "unknown";
+}

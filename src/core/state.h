@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CORE_STATE_H
+#define WEFT_CORE_STATE_H
+
+/*
+ * The life of one execution, as a pure function.
+ *
+ *                 +-------- PROMOTE --------+
+ *                 |                         v
+ *   submit --> DELAYED                    READY --CLAIM--> RUNNING --COMPLETE--> succeeded
+ *                 ^                         ^                | | |
+ *                 |                         |                | | +---FAIL------> failed
+ *                 |   RETRY_NOW, RELEASE,   |                | |
+ *                 |   LOSE, REVOKE          +----------------+ |
+ *                 +---- RETRY, DELAY --------------------------+
+ *
+ *   CANCEL -> cancelled and EXPIRE -> expired from every living state; REPLAY leads from every
+ *   ended state back to READY. PRIORITIZE, SET_DEADLINE and RENEW change a row but not its state.
+ *
+ * This is the only authority on which change is legal. Statements that change many rows at once
+ * declare their step in a `-- moves:` line, which a test checks against weft_state_next().
+ * No clock, no I/O, no allocation.
+ */
+
+#include "base/base.h"
+
+/* What can happen to an execution. */
+enum weft_event_kind {
+    WEFT_EVENT_PROMOTE,
+    WEFT_EVENT_CLAIM,
+    WEFT_EVENT_RENEW,
+    WEFT_EVENT_COMPLETE,
+    WEFT_EVENT_FAIL,
+    WEFT_EVENT_RETRY,
+    WEFT_EVENT_RETRY_NOW,
+    WEFT_EVENT_DELAY,
+    WEFT_EVENT_RELEASE,
+    WEFT_EVENT_LOSE,
+    WEFT_EVENT_REVOKE,
+    WEFT_EVENT_CANCEL,
+    WEFT_EVENT_EXPIRE,
+    WEFT_EVENT_REPLAY,
+    WEFT_EVENT_PRIORITIZE,
+    WEFT_EVENT_SET_DEADLINE,
+    WEFT_EVENT_COUNT
+};
+
+/* How a lease or an execution came to its end. Stored: append, never renumber. */
+enum weft_ended {
+    WEFT_ENDED_NONE = 0,
+    WEFT_ENDED_COMPLETED = 1,
+    WEFT_ENDED_FAILED = 2,    /* the worker said so */
+    WEFT_ENDED_TIMED_OUT = 3, /* the attempt took too long */
+    WEFT_ENDED_LOST = 4,      /* the lease ran out */
+    WEFT_ENDED_RELEASED = 5,
+    WEFT_ENDED_DELAYED = 6,
+    WEFT_ENDED_REVOKED = 7,
+    WEFT_ENDED_CANCELLED = 8,
+    WEFT_ENDED_EXPIRED = 9,
+    WEFT_ENDED_REFUSED = 10, /* intake: the row was not a valid submission */
+    WEFT_ENDED_COUNT
+};
+
+/* The row of `live`: all that is true of a living execution now. A moment of 0 is none. */
+struct weft_live {
+    struct weft_id id;
+    enum weft_state state;
+    int32_t queue, lane, policy;
+    int32_t worker; /* interned; 0: nobody has it */
+    int32_t priority;
+    int64_t ord;
+    int32_t epoch;    /* +1 at each claim and nowhere else */
+    int32_t attempt;  /* the current or next one, from 1; +1 when one fails or times out */
+    int32_t forgiven; /* attempts before the last replay, which no longer count */
+    int32_t lost;     /* leases lost in a row of this life */
+    int32_t replays;
+    int32_t size; /* of the payload */
+    weft_usec due_us; /* delayed: when it becomes ready; running: when the lease ends */
+    weft_usec attempt_deadline_us;
+    weft_usec deadline_us;
+    weft_usec started_us; /* the first claim of all */
+    weft_usec claimed_us; /* the current claim */
+};
+
+struct weft_event {
+    enum weft_event_kind kind;
+    enum weft_ended how;      /* FAIL, RETRY, RETRY_NOW: what ended the attempt */
+    int32_t worker;           /* CLAIM */
+    int32_t priority;         /* PRIORITIZE */
+    weft_usec now_us;         /* CLAIM */
+    weft_usec due_us;         /* CLAIM, RENEW: end of the lease; RETRY, DELAY: when it is ready */
+    weft_usec attempt_deadline_us; /* CLAIM */
+    weft_usec deadline_us;    /* SET_DEADLINE */
+};
+
+struct weft_step {
+    struct weft_live after;
+    enum weft_ended ended; /* how the lease that was held ended; NONE when none was, or it goes on */
+};
+
+/* The state that follows, WEFT_STATE_NONE when the event is refused. */
+enum weft_state weft_state_next(enum weft_state state, enum weft_event_kind event);
+
+/* False, leaving ret_step alone, when the event is refused. */
+WEFT_MUST_CHECK bool weft_state_step(const struct weft_live *before, const struct weft_event *event,
+                                     struct weft_step *ret_step);
+
+bool weft_state_living(enum weft_state state);
+const char *weft_state_name(enum weft_state state);
+enum weft_state weft_state_parse(const char *word); /* WEFT_STATE_NONE when there is none */
+const char *weft_event_name(enum weft_event_kind event); /* "CLAIM" */
+const char *weft_ended_name(enum weft_ended ended);      /* "timed_out" */
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Splitting a call into transactions. */
+
+#include "engine/engine.h"
+
+#include "base/id.h"
+
+#include <stdlib.h>
+
+struct entry {
+    const struct weft_id *id;
+    size_t index;
+    size_t round; /* how many items with the same id come before it */
+};
+
+/* Within an id the order of the call is kept: the original comes before its repeat. */
+static int by_id(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    int order = weft_id_cmp(a->id, b->id);
+    return order ? order : (a->index > b->index) - (a->index < b->index);
+}
+
+static int by_round(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    if (a->round != b->round)
+        return a->round < b->round ? -1 : 1;
+    return by_id(left, right);
+}
+
+struct weft_chunks weft_chunks_by_id(const struct weft_id_column *ids, const bool *skip,
+                                     struct weft_arena *arena)
+{
+    struct entry *entry = weft_new_array(arena, struct entry, ids->count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < ids->count; i++)
+        if (!skip || !skip[i])
+            entry[count++] = (struct entry){
+                .id = (const struct weft_id *)((const char *)ids->first + i * ids->stride),
+                .index = i,
+            };
+    qsort(entry, count, sizeof(*entry), by_id);
+    bool repeats = false;
+    for (size_t i = 1; i < count; i++)
+        if (weft_id_cmp(entry[i].id, entry[i - 1].id) == 0) {
+            entry[i].round = entry[i - 1].round + 1;
+            repeats = true;
+        }
+    if (repeats)
+        qsort(entry, count, sizeof(*entry), by_round);
+
+    size_t *item = weft_new_array(arena, size_t, count + 1);
+    struct weft_chunks chunks = {.chunk = weft_new_array(arena, struct weft_chunk, count + 1)};
+    size_t begin = 0;
+    for (size_t i = 0; i < count; i++) {
+        item[i] = entry[i].index;
+        bool last = i + 1 == count || entry[i + 1].round != entry[i].round ||
+                    i + 1 - begin == WEFT_BATCH_MAX;
+        if (!last)
+            continue;
+        chunks.chunk[chunks.count++] =
+            (struct weft_chunk){.item = item + begin, .count = i + 1 - begin};
+        begin = i + 1;
+    }
+    return chunks;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Opening and closing an engine: the driver, the schema, the clock, the pool. */
+
+#include "engine/engine.h"
+
+#include "store/migrate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Brings the schema up to date on a connection of its own, before anything is prepared. */
+static enum weft_rc bring_schema(const struct weft_engine_config *config,
+                                 const struct weft_driver *driver, struct weft_err *err)
+{
+    struct weft_conn *conn;
+    enum weft_rc rc = driver->open(config->url, &conn, err);
+    if (rc)
+        return rc;
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_migration_set known = {
+        .migration = weft_migrations, .count = weft_migration_count, .check_only = config->no_migrate};
+    rc = weft_migrate(conn, &known, arena, err);
+    weft_arena_free(arena);
+    weft_conn_close(conn);
+    return rc;
+}
+
+/* One empty transaction: opens a connection, prepares every statement, measures the clock. */
+static enum weft_rc look(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    (void)tx;
+    (void)context;
+    (void)err;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_engine_open(const struct weft_engine_config *config,
+                              struct weft_engine **ret_engine, struct weft_err *err)
+{
+    const struct weft_driver *driver = config->driver;
+    enum weft_rc rc = driver ? WEFT_OK : weft_driver_for(config->url, &driver, err);
+    if (!rc)
+        rc = bring_schema(config, driver, err);
+    if (rc)
+        return rc;
+
+    struct weft_engine *engine = calloc(1, sizeof(*engine));
+    if (!engine)
+        weft_oom(sizeof(*engine));
+    engine->driver = driver;
+    engine->url = strdup(config->url);
+    if (!engine->url)
+        weft_oom(strlen(config->url) + 1);
+    engine->clock = weft_clock_new();
+    weft_names_init(&engine->names);
+    weft_ready_init(&engine->ready);
+    pthread_mutex_init(&engine->ord_lock, NULL);
+    weft_pool_init(engine, config->connections);
+
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    rc = weft_tx_do(&tx, WEFT_TX_READ, look, NULL, err);
+    weft_arena_free(tx.arena);
+    if (rc) {
+        weft_engine_close(engine);
+        return rc;
+    }
+    *ret_engine = engine;
+    return WEFT_OK;
+}
+
+void weft_engine_close(struct weft_engine *engine)
+{
+    if (!engine)
+        return;
+    weft_pool_done(engine);
+    weft_ready_done(&engine->ready);
+    weft_names_done(&engine->names);
+    pthread_mutex_destroy(&engine->ord_lock);
+    weft_clock_free(engine->clock);
+    free(engine->url);
+    free(engine);
+}
+
+struct weft_clock *weft_engine_clock(struct weft_engine *engine)
+{
+    return engine->clock;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_ENGINE_H
+#define WEFT_ENGINE_ENGINE_H
+
+/*
+ * Shared by the files of the engine; nothing outside this folder includes it.
+ *
+ * Threads: any number call in. Locks: pool.lock, ord_lock, ready.lock, names.lock. No query is made
+ * under any of them, and none is taken under another, except names.lock under ready.lock.
+ */
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "core/policy.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "engine/ops.h"
+#include "store/store.h"
+
+#include <pthread.h>
+
+/* ---- Connections ----------------------------------------------------------------------------- */
+
+struct weft_slot {
+    struct weft_conn *conn; /* owned; NULL: not open */
+    bool busy;
+};
+
+struct weft_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t freed;
+    struct weft_slot *slot;
+    size_t count;
+    size_t writers; /* the first so many slots may write; readers prefer the others */
+};
+
+/* ---- Interned rows, cached ------------------------------------------------------------------- */
+
+enum weft_name_sort {
+    WEFT_NAME_NAMESPACE = 1,
+    WEFT_NAME_LANE = 2,
+    WEFT_NAME_TENANT = 3,
+    WEFT_NAME_ROUTE = 4,
+    WEFT_NAME_WORKER = 5,
+};
+
+struct weft_name {
+    int32_t id;
+    const char *text;
+};
+
+/* A queue with all its names at hand. Lives as long as the engine. */
+struct weft_queue {
+    int32_t id, ns, lane, route, tenant;
+    const char *ns_name, *lane_name, *kind, *route_text, *tenant_name;
+};
+
+struct weft_policy_entry {
+    int32_t id;
+    struct weft_rules rules;
+};
+
+/* Everything here was committed before it was cached, and is never changed or freed. */
+struct weft_names {
+    pthread_mutex_t lock;
+    struct weft_arena *arena;
+    struct weft_map by_text;   /* (sort, namespace, text) -> weft_name */
+    struct weft_map by_id;     /* id -> weft_name */
+    struct weft_map queue;     /* the five names -> weft_queue */
+    struct weft_map queue_id;  /* id -> weft_queue */
+    struct weft_map policy;    /* text -> weft_policy_entry */
+    struct weft_map policy_id; /* id -> weft_policy_entry */
+};
+
+/* ---- What can be claimed --------------------------------------------------------------------- */
+
+struct weft_lane_setting {
+    int32_t lane;
+    int32_t ns;
+    bool paused;
+    int32_t max_running;
+    const char *weights; /* JSON text or NULL */
+};
+
+/* How far a tenant has been served: see core/share.h. */
+struct weft_turn {
+    int32_t tenant;
+    double pass;
+};
+
+struct weft_ready {
+    pthread_mutex_t lock;
+    int32_t *queue; /* owned; the queues that had ready work, in no order */
+    size_t count, capacity;
+    int32_t *noted; /* owned; noted while a refresh was under way, which may have missed them */
+    size_t noted_count, noted_capacity;
+    unsigned refreshing;    /* how many threads are at it */
+    weft_usec refreshed_us; /* CLOCK_BOOTTIME; 0: never */
+    size_t cursor;          /* where the next claim starts looking */
+    struct weft_lane_setting *lane; /* owned, texts too; sorted by lane */
+    size_t lane_count;
+    struct weft_turn *turn; /* owned; sorted by tenant */
+    size_t turn_count, turn_capacity;
+};
+
+struct weft_engine {
+    const struct weft_driver *driver;
+    char *url;
+    struct weft_clock *clock;
+    struct weft_pool pool;
+    struct weft_names names;
+    struct weft_ready ready;
+    pthread_mutex_t ord_lock;
+    int64_t last_ord;
+};
+
+/* ---- Transactions (tx.c) --------------------------------------------------------------------- */
+
+struct weft_tx {
+    struct weft_engine *engine;
+    struct weft_conn *conn;
+    struct weft_arena *arena;
+    weft_usec now_us;  /* one value per transaction */
+    uint64_t lost_xid; /* of the last try, for the question what became of it */
+};
+
+typedef enum weft_rc weft_tx_body(struct weft_tx *tx, void *context, struct weft_err *err);
+
+/*
+ * Runs body in a transaction and commits. Contention and lost connections are retried here and
+ * nowhere else, with a bound and jitter, so body may run several times: it must set all that it
+ * answers each time. When the connection was lost in COMMIT, the store is asked what became of it.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode,
+                                        weft_tx_body *body, void *context, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_tx_run(struct weft_tx *tx, const struct weft_call *call,
+                                         size_t count, struct weft_rows *ret_rows,
+                                         struct weft_err *err);
+/* A transaction of one call. ret_rows may be NULL. */
+WEFT_MUST_CHECK enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_tx_mode mode,
+                                          const struct weft_call *call, struct weft_arena *arena,
+                                          struct weft_rows *ret_rows, struct weft_err *err);
+
+void weft_pool_init(struct weft_engine *engine, uint32_t connections);
+void weft_pool_done(struct weft_engine *engine);
+
+/* ---- Batches (batch.c) ----------------------------------------------------------------------- */
+
+/* A part of a call that fits one transaction: indexes of items. */
+struct weft_chunk {
+    const size_t *item;
+    size_t count;
+};
+
+struct weft_chunks {
+    struct weft_chunk *chunk;
+    size_t count;
+};
+
+/* Where the ids of an array of items are. */
+struct weft_id_column {
+    const struct weft_id *first;
+    size_t stride;
+    size_t count;
+};
+
+/*
+ * Splits items into transactions: sorted by id, no id twice in one (a client's retry met its
+ * original), at most WEFT_BATCH_MAX each. skip[i] leaves item i out; skip may be NULL.
+ */
+struct weft_chunks weft_chunks_by_id(const struct weft_id_column *ids, const bool *skip,
+                                     struct weft_arena *arena);
+
+/* ---- Interning (intern.c) -------------------------------------------------------------------- */
+
+void weft_names_init(struct weft_names *names);
+void weft_names_done(struct weft_names *names);
+
+struct weft_name_want {
+    enum weft_name_sort sort;
+    int32_t ns; /* 0 for namespaces and routes */
+    const char *text;
+    int32_t id; /* the answer; 0: there is none */
+};
+/* Finds names, and adds what is missing when `add` (in a transaction of its own). */
+WEFT_MUST_CHECK enum weft_rc weft_intern_names(struct weft_engine *engine, bool add,
+                                               struct weft_name_want *want, size_t count,
+                                               struct weft_err *err);
+/* The queue of each resolved spec; those with skip[i] are left out. */
+WEFT_MUST_CHECK enum weft_rc weft_intern_queues(struct weft_engine *engine,
+                                                const struct weft_resolved *spec, const bool *skip,
+                                                size_t count, const struct weft_queue **ret_queue,
+                                                struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_intern_policies(struct weft_engine *engine,
+                                                  const struct weft_resolved *spec,
+                                                  const bool *skip, size_t count,
+                                                  int32_t *ret_policy, struct weft_err *err);
+
+/*
+ * Loads queues, policies and names by id; then the find functions cannot miss. Inside a transaction
+ * `tx` must be given: asking for a second connection while holding one could wait for ever.
+ */
+struct weft_id_list {
+    int32_t *id;
+    size_t count;
+    struct weft_tx *tx; /* NULL: none is open in this thread */
+};
+WEFT_MUST_CHECK enum weft_rc weft_load_queues(struct weft_engine *engine,
+                                              const struct weft_id_list *list,
+                                              struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_load_policies(struct weft_engine *engine,
+                                                const struct weft_id_list *list,
+                                                struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_load_names(struct weft_engine *engine,
+                                             const struct weft_id_list *list,
+                                             struct weft_err *err);
+const struct weft_queue *weft_find_queue(struct weft_engine *engine, int32_t id);
+const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id);
+const char *weft_find_name(struct weft_engine *engine, int32_t id); /* NULL for 0 */
+
+/* ---- Changing rows (change.c) ---------------------------------------------------------------- */
+
+/* One row of `live`, what becomes of it, and the story that is stored with it. */
+struct weft_change {
+    struct weft_live before;
+    struct weft_step step;
+    bool apply; /* false: leave the row alone */
+    const char *by;
+    const char *reason;
+    const char *error_class;
+    const char *error_message;
+};
+
+struct weft_changes {
+    struct weft_change *change; /* in the order of the rows */
+    size_t count;
+};
+
+/* Locks the living rows of the ids, in their order, in tx. Ids that are not living are missing. */
+WEFT_MUST_CHECK enum weft_rc weft_change_lock(struct weft_tx *tx, const struct weft_id *id,
+                                              size_t count, struct weft_changes *ret_changes,
+                                              struct weft_err *err);
+/* The rows of any statement that has the columns of live_lock. */
+struct weft_changes weft_change_rows(const struct weft_rows *rows, struct weft_arena *arena);
+/* The change of an id, NULL when it is not living. */
+struct weft_change *weft_change_find(const struct weft_changes *changes, const struct weft_id *id);
+/* Takes the step; false when the transition table refuses it. */
+bool weft_change_step(struct weft_change *change, const struct weft_event *event);
+/* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */
+WEFT_MUST_CHECK enum weft_rc weft_change_write(struct weft_tx *tx,
+                                               const struct weft_changes *changes,
+                                               struct weft_err *err);
+/* Tells the cache of claimable queues about rows that became ready. */
+void weft_change_wake(struct weft_engine *engine, const struct weft_changes *changes);
+
+/* ---- Claimable queues (ready.c) -------------------------------------------------------------- */
+
+void weft_ready_init(struct weft_ready *ready);
+void weft_ready_done(struct weft_ready *ready);
+/* A queue got ready work from this process. */
+void weft_ready_note(struct weft_engine *engine, int32_t queue);
+/* Reads the list and the lane settings anew. */
+WEFT_MUST_CHECK enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err);
+/* True when a claim that came up short may refresh: see the rule in ready.c. */
+bool weft_ready_may_refresh(struct weft_engine *engine);
+bool weft_ready_is_old(struct weft_engine *engine);
+
+#endif

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Interned rows: namespaces, lanes, tenants, routes, workers; policies; queues.
+ *
+ * A row is created in a transaction of its own, committed before its first use, and cached only
+ * after that commit: no cache can hold an id that a rollback took back, and no hot transaction
+ * waits for another one's new name. Rows are never changed, so a cache is never wrong.
+ */
+
+#include "engine/engine.h"
+
+#include <assert.h>
+#include <string.h>
+
+void weft_names_init(struct weft_names *names)
+{
+    *names = (struct weft_names){.arena = weft_arena_new()};
+    pthread_mutex_init(&names->lock, NULL);
+}
+
+void weft_names_done(struct weft_names *names)
+{
+    weft_map_done(&names->by_text);
+    weft_map_done(&names->by_id);
+    weft_map_done(&names->queue);
+    weft_map_done(&names->queue_id);
+    weft_map_done(&names->policy);
+    weft_map_done(&names->policy_id);
+    weft_arena_free(names->arena);
+    pthread_mutex_destroy(&names->lock);
+}
+
+/* ---- Cache keys: fields one after the other, texts with their NUL -------------------------------- */
+
+enum { KEY_MAX = 2 * sizeof(int32_t) + WEFT_CAPABILITIES_BYTES + 4 * WEFT_NAME_MAX + 16 };
+
+struct cache_key {
+    char byte[KEY_MAX];
+    size_t size;
+};
+
+static void key_int(struct cache_key *key, int32_t value)
+{
+    memcpy(key->byte + key->size, &value, sizeof(value));
+    key->size += sizeof(value);
+}
+
+static void key_text(struct cache_key *key, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    assert(key->size + size <= sizeof(key->byte)); /* texts were checked against their limits */
+    memcpy(key->byte + key->size, text, size);
+    key->size += size;
+}
+
+static void *find_key(struct weft_names *names, const struct weft_map *map,
+                      const struct cache_key *key)
+{
+    pthread_mutex_lock(&names->lock);
+    void *value = weft_map_find(map, key->byte, key->size);
+    pthread_mutex_unlock(&names->lock);
+    return value;
+}
+
+static void *find_id(struct weft_names *names, const struct weft_map *map, int32_t id)
+{
+    pthread_mutex_lock(&names->lock);
+    void *value = weft_map_find(map, &id, sizeof(id));
+    pthread_mutex_unlock(&names->lock);
+    return value;
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static void name_key(struct cache_key *key, int32_t sort, int32_t ns, const char *text)
+{
+    key->size = 0;
+    key_int(key, sort);
+    key_int(key, ns);
+    key_text(key, text);
+}
+
+/* Caches rows with the columns id, sort, namespace, text. */
+static void cache_names(struct weft_names *names, const struct weft_rows *rows)
+{
+    pthread_mutex_lock(&names->lock);
+    for (size_t i = 0; i < rows->count; i++) {
+        int32_t id = (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_ID);
+        if (weft_map_find(&names->by_id, &id, sizeof(id)))
+            continue;
+        struct weft_name *name = weft_new(names->arena, struct weft_name);
+        name->id = id;
+        name->text = weft_arena_strdup(names->arena, weft_get_text(rows, i, NAME_FIND_OUT_TEXT));
+        struct cache_key key;
+        name_key(&key, (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_SORT),
+                 (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_NAMESPACE), name->text);
+        weft_map_put(&names->by_text, key.byte, key.size, name);
+        weft_map_put(&names->by_id, &id, sizeof(id), name);
+    }
+    pthread_mutex_unlock(&names->lock);
+}
+
+/* Fills in the ids that are cached; returns how many are not. */
+static size_t names_from_cache(struct weft_names *names, struct weft_name_want *want, size_t count)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct cache_key key;
+        name_key(&key, want[i].sort, want[i].ns, want[i].text);
+        const struct weft_name *name = find_key(names, &names->by_text, &key);
+        want[i].id = name ? name->id : 0;
+        missing += !name;
+    }
+    return missing;
+}
+
+/* name_find and name_add have the same parameters. */
+static void name_call(struct weft_call *call, struct weft_arena *arena, enum weft_stmt stmt,
+                      const struct weft_name_want *want, size_t count)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < count; i++)
+        rows += want[i].id == 0;
+    weft_call_init(call, arena, stmt, rows);
+    for (size_t i = 0, row = 0; i < count; i++) {
+        if (want[i].id != 0)
+            continue;
+        weft_set_i64(call, row, NAME_FIND_IN_SORT, want[i].sort);
+        weft_set_i64(call, row, NAME_FIND_IN_NAMESPACE, want[i].ns);
+        weft_set_text(call, row++, NAME_FIND_IN_TEXT, want[i].text);
+    }
+}
+
+static enum weft_rc find_names(struct weft_engine *engine, struct weft_arena *arena,
+                               struct weft_name_want *want, size_t count, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    name_call(&call, arena, WEFT_STMT_NAME_FIND, want, count);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc)
+        cache_names(&engine->names, &rows);
+    return rc;
+}
+
+enum weft_rc weft_intern_names(struct weft_engine *engine, bool add, struct weft_name_want *want,
+                               size_t count, struct weft_err *err)
+{
+    if (names_from_cache(&engine->names, want, count) == 0)
+        return WEFT_OK;
+    struct weft_arena *arena = weft_arena_new();
+    enum weft_rc rc = find_names(engine, arena, want, count, err);
+    if (!rc && names_from_cache(&engine->names, want, count) > 0 && add) {
+        struct weft_call call;
+        name_call(&call, arena, WEFT_STMT_NAME_ADD, want, count);
+        rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
+        if (!rc)
+            rc = find_names(engine, arena, want, count, err);
+        if (!rc && names_from_cache(&engine->names, want, count) > 0)
+            rc = weft_fail(err, WEFT_INTERNAL, "a name that was just added cannot be found");
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+/* ---- Queues ---------------------------------------------------------------------------------- */
+
+static void queue_key(struct cache_key *key, const struct weft_resolved *spec)
+{
+    key->size = 0;
+    key_text(key, spec->ns);
+    key_text(key, spec->lane);
+    key_text(key, spec->kind);
+    key_text(key, spec->tenant);
+    key_text(key, spec->route);
+}
+
+/* Caches queues (the columns of queue_find), all of whose names are cached already. */
+static void cache_queues(struct weft_engine *engine, const struct weft_rows *rows)
+{
+    struct weft_names *names = &engine->names;
+    for (size_t i = 0; i < rows->count; i++) {
+        struct weft_queue queue = {
+            .id = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_ID),
+            .ns = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_NAMESPACE),
+            .lane = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_LANE),
+            .route = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_ROUTE),
+            .tenant = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_TENANT),
+        };
+        queue.ns_name = weft_find_name(engine, queue.ns);
+        queue.lane_name = weft_find_name(engine, queue.lane);
+        queue.route_text = queue.route ? weft_find_name(engine, queue.route) : "";
+        queue.tenant_name = queue.tenant ? weft_find_name(engine, queue.tenant) : "";
+        struct weft_resolved parts = {.ns = queue.ns_name,
+                                      .lane = queue.lane_name,
+                                      .kind = weft_get_text(rows, i, QUEUE_FIND_OUT_KIND),
+                                      .tenant = queue.tenant_name,
+                                      .route = queue.route_text};
+        struct cache_key key;
+        queue_key(&key, &parts);
+        pthread_mutex_lock(&names->lock);
+        if (!weft_map_find(&names->queue_id, &queue.id, sizeof(queue.id))) {
+            struct weft_queue *kept = weft_new(names->arena, struct weft_queue);
+            queue.kind = weft_arena_strdup(names->arena, parts.kind);
+            *kept = queue;
+            weft_map_put(&names->queue, key.byte, key.size, kept);
+            weft_map_put(&names->queue_id, &kept->id, sizeof(kept->id), kept);
+        }
+        pthread_mutex_unlock(&names->lock);
+    }
+}
+
+static size_t queues_from_cache(struct weft_engine *engine, const struct weft_resolved *spec,
+                                const bool *skip, size_t count,
+                                const struct weft_queue **ret_queue)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < count; i++) {
+        ret_queue[i] = NULL;
+        if (skip && skip[i])
+            continue;
+        struct cache_key key;
+        queue_key(&key, &spec[i]);
+        ret_queue[i] = find_key(&engine->names, &engine->names.queue, &key);
+        missing += !ret_queue[i];
+    }
+    return missing;
+}
+
+/* The specs whose queue is not known yet, and the ids of the names they are made of. */
+struct queue_gap {
+    struct weft_arena *arena;
+    const struct weft_resolved **spec;
+    size_t count;
+    struct weft_name_want *ns, *rest; /* rest: lane, tenant, route of each */
+};
+
+static enum weft_rc gap_names(struct weft_engine *engine, struct queue_gap *gap,
+                              struct weft_err *err)
+{
+    gap->ns = weft_new_array(gap->arena, struct weft_name_want, gap->count);
+    gap->rest = weft_new_array(gap->arena, struct weft_name_want, gap->count * 3);
+    for (size_t i = 0; i < gap->count; i++)
+        gap->ns[i] = (struct weft_name_want){.sort = WEFT_NAME_NAMESPACE, .text = gap->spec[i]->ns};
+    enum weft_rc rc = weft_intern_names(engine, true, gap->ns, gap->count, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < gap->count; i++) {
+        struct weft_name_want *want = gap->rest + 3 * i;
+        want[0] = (struct weft_name_want){
+            .sort = WEFT_NAME_LANE, .ns = gap->ns[i].id, .text = gap->spec[i]->lane};
+        want[1] = (struct weft_name_want){
+            .sort = WEFT_NAME_TENANT, .ns = gap->ns[i].id, .text = gap->spec[i]->tenant};
+        want[2] = (struct weft_name_want){.sort = WEFT_NAME_ROUTE, .text = gap->spec[i]->route};
+    }
+    return weft_intern_names(engine, true, gap->rest, gap->count * 3, err);
+}
+
+static void queue_call(struct weft_call *call, enum weft_stmt stmt, const struct queue_gap *gap)
+{
+    weft_call_init(call, gap->arena, stmt, gap->count);
+    for (size_t i = 0; i < gap->count; i++) {
+        weft_set_i64(call, i, QUEUE_FIND_IN_NAMESPACE, gap->ns[i].id);
+        weft_set_i64(call, i, QUEUE_FIND_IN_LANE, gap->rest[3 * i].id);
+        weft_set_text(call, i, QUEUE_FIND_IN_KIND, gap->spec[i]->kind);
+        weft_set_i64(call, i, QUEUE_FIND_IN_ROUTE, gap->rest[3 * i + 2].id);
+        weft_set_i64(call, i, QUEUE_FIND_IN_TENANT, gap->rest[3 * i + 1].id);
+    }
+}
+
+static enum weft_rc fill_gap(struct weft_engine *engine, struct queue_gap *gap,
+                             struct weft_err *err)
+{
+    enum weft_rc rc = gap_names(engine, gap, err);
+    if (rc)
+        return rc;
+    struct weft_call call;
+    struct weft_rows rows;
+    queue_call(&call, WEFT_STMT_QUEUE_ADD, gap);
+    rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, gap->arena, NULL, err);
+    if (rc)
+        return rc;
+    queue_call(&call, WEFT_STMT_QUEUE_FIND, gap);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, gap->arena, &rows, err);
+    if (!rc)
+        cache_queues(engine, &rows);
+    return rc;
+}
+
+enum weft_rc weft_intern_queues(struct weft_engine *engine, const struct weft_resolved *spec,
+                                const bool *skip, size_t count,
+                                const struct weft_queue **ret_queue, struct weft_err *err)
+{
+    if (queues_from_cache(engine, spec, skip, count, ret_queue) == 0)
+        return WEFT_OK;
+    struct queue_gap gap = {.arena = weft_arena_new()};
+    gap.spec = weft_new_array(gap.arena, const struct weft_resolved *, count);
+    for (size_t i = 0; i < count; i++)
+        if (!(skip && skip[i]) && !ret_queue[i])
+            gap.spec[gap.count++] = &spec[i];
+    enum weft_rc rc = fill_gap(engine, &gap, err);
+    if (!rc && queues_from_cache(engine, spec, skip, count, ret_queue) > 0)
+        rc = weft_fail(err, WEFT_INTERNAL, "a queue that was just added cannot be found");
+    weft_arena_free(gap.arena);
+    return rc;
+}
+
+/* ---- Policies -------------------------------------------------------------------------------- */
+
+/* Caches policies (columns id, text). A text this binary cannot read is a damaged store. */
+static enum weft_rc cache_policies(struct weft_names *names, const struct weft_rows *rows,
+                                   struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    pthread_mutex_lock(&names->lock);
+    for (size_t i = 0; i < rows->count && !rc; i++) {
+        int32_t id = (int32_t)weft_get_i64(rows, i, POLICY_FIND_OUT_ID);
+        if (weft_map_find(&names->policy_id, &id, sizeof(id)))
+            continue;
+        const char *text =
+            weft_arena_strdup(names->arena, weft_get_text(rows, i, POLICY_FIND_OUT_TEXT));
+        struct weft_policy_entry *entry = weft_new(names->arena, struct weft_policy_entry);
+        entry->id = id;
+        struct weft_json value;
+        struct weft_policy policy;
+        rc = weft_json_check(text, strlen(text), &value, err);
+        if (!rc)
+            rc = weft_policy_parse(&value, names->arena, &policy, err);
+        if (!rc)
+            rc = weft_policy_resolve(&policy, names->arena, &entry->rules, err);
+        if (rc) {
+            rc = weft_fail(err, WEFT_CORRUPT, "policy %d in the store cannot be read", id);
+            break;
+        }
+        weft_map_put(&names->policy, text, strlen(text), entry);
+        weft_map_put(&names->policy_id, &id, sizeof(id), entry);
+    }
+    pthread_mutex_unlock(&names->lock);
+    return rc;
+}
+
+static size_t policies_from_cache(struct weft_names *names, const char *const *text, size_t count,
+                                  int32_t *ret_policy)
+{
+    size_t missing = 0;
+    pthread_mutex_lock(&names->lock);
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_policy_entry *entry =
+            text[i] ? weft_map_find(&names->policy, text[i], strlen(text[i])) : NULL;
+        ret_policy[i] = entry ? entry->id : 0;
+        missing += text[i] && !entry;
+    }
+    pthread_mutex_unlock(&names->lock);
+    return missing;
+}
+
+static enum weft_rc add_policies(struct weft_engine *engine, const struct weft_resolved *spec,
+                                 const char *const *text, size_t count, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    size_t rows_wanted = 0;
+    for (size_t i = 0; i < count; i++)
+        rows_wanted += text[i] != NULL;
+    struct weft_call add, find;
+    struct weft_rows rows;
+    weft_call_init(&add, arena, WEFT_STMT_POLICY_ADD, rows_wanted);
+    weft_call_init(&find, arena, WEFT_STMT_POLICY_FIND, rows_wanted);
+    for (size_t i = 0, row = 0; i < count; i++) {
+        if (!text[i])
+            continue;
+        weft_set_text(&find, row, POLICY_FIND_IN_TEXT, text[i]);
+        weft_set_text(&add, row, POLICY_ADD_IN_TEXT, text[i]);
+        weft_set_i64(&add, row, POLICY_ADD_IN_LEASE_US, spec[i].rules.lease_us);
+        weft_set_i64(&add, row++, POLICY_ADD_IN_TIMEOUT_US, spec[i].rules.attempt_timeout_us);
+    }
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &add, arena, NULL, err);
+    if (!rc)
+        rc = weft_tx_once(engine, WEFT_TX_READ, &find, arena, &rows, err);
+    if (!rc)
+        rc = cache_policies(&engine->names, &rows, err);
+    weft_arena_free(arena);
+    return rc;
+}
+
+enum weft_rc weft_intern_policies(struct weft_engine *engine, const struct weft_resolved *spec,
+                                  const bool *skip, size_t count, int32_t *ret_policy,
+                                  struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    const char **text = weft_new_array(arena, const char *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        if (skip && skip[i])
+            continue;
+        /* Neighbours mostly share a policy: the text of the one before is made once. */
+        bool same = i > 0 && text[i - 1] && spec[i].policy_given == spec[i - 1].policy_given;
+        text[i] = same ? text[i - 1] : weft_policy_text(&spec[i].rules, arena);
+    }
+    enum weft_rc rc = WEFT_OK;
+    if (policies_from_cache(&engine->names, text, count, ret_policy) > 0) {
+        rc = add_policies(engine, spec, text, count, err);
+        if (!rc && policies_from_cache(&engine->names, text, count, ret_policy) > 0)
+            rc = weft_fail(err, WEFT_INTERNAL, "a policy that was just added cannot be found");
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+/* ---- By id ----------------------------------------------------------------------------------- */
+
+/* Keeps the ids that are not in the map, each once, and returns how many. */
+static size_t only_unknown(struct weft_names *names, const struct weft_map *map,
+                           const struct weft_id_list *list, int32_t *ret_id)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        bool known = list->id[i] == 0 || find_id(names, map, list->id[i]);
+        for (size_t k = 0; k < count && !known; k++)
+            known = ret_id[k] == list->id[i];
+        if (!known)
+            ret_id[count++] = list->id[i];
+    }
+    return count;
+}
+
+/* A load under way: one of name_load, queue_load, policy_load, whose only parameter is the id. */
+struct load {
+    enum weft_stmt stmt;
+    const struct weft_map *map;
+    struct weft_arena *arena;
+    struct weft_rows rows;
+};
+
+static enum weft_rc load_unknown(struct weft_engine *engine, struct load *load,
+                                 const struct weft_id_list *list, struct weft_err *err)
+{
+    load->arena = weft_arena_new();
+    int32_t *unknown = weft_new_array(load->arena, int32_t, list->count + 1);
+    size_t count = only_unknown(&engine->names, load->map, list, unknown);
+    if (count == 0)
+        return WEFT_OK;
+    struct weft_call call;
+    weft_call_init(&call, load->arena, load->stmt, count);
+    for (size_t i = 0; i < count; i++)
+        weft_set_i64(&call, i, 0, unknown[i]);
+    enum weft_rc rc =
+        list->tx ? weft_tx_run(list->tx, &call, 1, &load->rows, err)
+                 : weft_tx_once(engine, WEFT_TX_READ, &call, load->arena, &load->rows, err);
+    if (!rc && load->rows.count != count)
+        rc = weft_fail(err, WEFT_CORRUPT, "%zu of %zu interned rows are missing (%s)",
+                       count - load->rows.count, count, weft_stmts[load->stmt].name);
+    return rc;
+}
+
+enum weft_rc weft_load_names(struct weft_engine *engine, const struct weft_id_list *list,
+                             struct weft_err *err)
+{
+    struct load load = {.stmt = WEFT_STMT_NAME_LOAD, .map = &engine->names.by_id};
+    enum weft_rc rc = load_unknown(engine, &load, list, err);
+    if (!rc)
+        cache_names(&engine->names, &load.rows);
+    weft_arena_free(load.arena);
+    return rc;
+}
+
+enum weft_rc weft_load_policies(struct weft_engine *engine, const struct weft_id_list *list,
+                                struct weft_err *err)
+{
+    struct load load = {.stmt = WEFT_STMT_POLICY_LOAD, .map = &engine->names.policy_id};
+    enum weft_rc rc = load_unknown(engine, &load, list, err);
+    if (!rc)
+        rc = cache_policies(&engine->names, &load.rows, err);
+    weft_arena_free(load.arena);
+    return rc;
+}
+
+enum weft_rc weft_load_queues(struct weft_engine *engine, const struct weft_id_list *list,
+                              struct weft_err *err)
+{
+    static const size_t column[] = {QUEUE_LOAD_OUT_NAMESPACE, QUEUE_LOAD_OUT_LANE,
+                                    QUEUE_LOAD_OUT_ROUTE, QUEUE_LOAD_OUT_TENANT};
+    struct load load = {.stmt = WEFT_STMT_QUEUE_LOAD, .map = &engine->names.queue_id};
+    enum weft_rc rc = load_unknown(engine, &load, list, err);
+    if (!rc && load.rows.count > 0) {
+        struct weft_id_list names = {.tx = list->tx};
+        names.id = weft_new_array(load.arena, int32_t, load.rows.count * WEFT_LEN(column));
+        for (size_t i = 0; i < load.rows.count; i++)
+            for (size_t c = 0; c < WEFT_LEN(column); c++)
+                names.id[names.count++] = (int32_t)weft_get_i64(&load.rows, i, column[c]);
+        rc = weft_load_names(engine, &names, err);
+        if (!rc)
+            cache_queues(engine, &load.rows);
+    }
+    weft_arena_free(load.arena);
+    return rc;
+}
+
+const struct weft_queue *weft_find_queue(struct weft_engine *engine, int32_t id)
+{
+    return find_id(&engine->names, &engine->names.queue_id, id);
+}
+
+const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id)
+{
+    const struct weft_policy_entry *entry =
+        find_id(&engine->names, &engine->names.policy_id, id);
+    return entry ? &entry->rules : NULL;
+}
+
+const char *weft_find_name(struct weft_engine *engine, int32_t id)
+{
+    const struct weft_name *name = id ? find_id(&engine->names, &engine->names.by_id, id) : NULL;
+    return name ? name->text : NULL;
+}

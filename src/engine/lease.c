@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a worker says about its leases: renew, complete, fail, delay, release.
+ *
+ * Each finds its row only while it is running under the epoch the worker names. Whoever is not
+ * found is looked up in what the store remembers: the holder's own last word gets the same answer
+ * again, everything else is fenced with the reason (core/lease.h).
+ */
+
+#include "engine/engine.h"
+
+#include "base/id.h"
+#include "base/str.h"
+#include "core/lease.h"
+#include "core/retry.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* A call of one of the five operations, and the part of it that runs in one transaction. */
+struct lease_call {
+    const void *item; /* array of the operation's own type */
+    const struct weft_id *(*id)(const void *item, size_t i);
+    int32_t (*epoch)(const void *item, size_t i);
+    enum weft_rc (*check)(const void *item, size_t i, struct weft_err *err);
+    weft_tx_body *body;
+    enum weft_ended asked; /* what a repeat of the same word would have left behind */
+    struct weft_lease_answer *answer;
+    struct weft_chunk chunk;
+    struct weft_changes changes; /* of the last try, for waking */
+};
+
+/* ---- Answers to those who do not hold their lease ---------------------------------------------- */
+
+static void answer_fate(struct weft_lease_answer *answer, const struct weft_lease_facts *facts,
+                        int32_t epoch, enum weft_ended asked)
+{
+    struct weft_fate fate = weft_lease_fate(facts, epoch, asked);
+    *answer = (struct weft_lease_answer){
+        .fence = fate.fence, .state = fate.state, .run_at_us = fate.run_at_us};
+    if (fate.rc == WEFT_NOT_FOUND)
+        weft_fail_field(&answer->err, WEFT_NOT_FOUND, "id", "there is no such execution");
+    else if (fate.rc && fate.fence == WEFT_FENCE_UNKNOWN)
+        weft_fail_field(&answer->err, WEFT_FENCED, "epoch",
+                        "epoch %d was never given to a worker: the execution is %s under epoch %d",
+                        epoch, weft_state_name(facts->state), facts->epoch);
+    else if (fate.rc)
+        weft_fail(&answer->err, WEFT_FENCED, "the lease is gone (%s): nothing was changed",
+                  weft_fence_name(fate.fence));
+}
+
+/* Looks up the items for which found[k] is false and answers them. */
+static enum weft_rc answer_rest(struct weft_tx *tx, struct lease_call *call, const bool *found,
+                                struct weft_err *err)
+{
+    size_t missing = 0;
+    for (size_t k = 0; k < call->chunk.count; k++)
+        missing += !found[k];
+    if (missing == 0)
+        return WEFT_OK;
+    struct weft_call ask;
+    struct weft_rows rows;
+    weft_call_init(&ask, tx->arena, WEFT_STMT_LEASE_FACTS, missing);
+    for (size_t k = 0, row = 0; k < call->chunk.count; k++) {
+        if (found[k])
+            continue;
+        weft_set_id(&ask, row, LEASE_FACTS_IN_ID, call->id(call->item, call->chunk.item[k]));
+        weft_set_i64(&ask, row++, LEASE_FACTS_IN_EPOCH,
+                     call->epoch(call->item, call->chunk.item[k]));
+    }
+    enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
+    if (rc)
+        return rc;
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        if (found[k])
+            continue;
+        size_t i = call->chunk.item[k];
+        struct weft_lease_facts facts = {0};
+        for (size_t row = 0; row < rows.count; row++) {
+            struct weft_id id = weft_get_id(&rows, row, LEASE_FACTS_OUT_ID);
+            if (weft_id_cmp(&id, call->id(call->item, i)) != 0)
+                continue;
+            facts.state = (enum weft_state)weft_get_i64(&rows, row, LEASE_FACTS_OUT_STATE);
+            facts.epoch = (int32_t)weft_get_i64(&rows, row, LEASE_FACTS_OUT_NOW_EPOCH);
+            facts.ended = (enum weft_ended)weft_get_i64(&rows, row, LEASE_FACTS_OUT_ENDED);
+            facts.answer = (enum weft_state)weft_get_i64(&rows, row, LEASE_FACTS_OUT_ANSWER);
+            facts.run_at_us = weft_get_i64(&rows, row, LEASE_FACTS_OUT_RUN_AT);
+            break;
+        }
+        answer_fate(&call->answer[i], &facts, call->epoch(call->item, i), call->asked);
+    }
+    return WEFT_OK;
+}
+
+/* Marks which items of the chunk are among the ids in column 0 of rows. */
+static bool *mark_found(struct weft_tx *tx, const struct lease_call *call,
+                        const struct weft_rows *rows)
+{
+    bool *found = weft_new_array(tx->arena, bool, call->chunk.count + 1);
+    for (size_t row = 0; row < rows->count; row++) {
+        struct weft_id id = weft_get_id(rows, row, 0);
+        /* The chunk is sorted by id. */
+        size_t low = 0, high = call->chunk.count;
+        while (low < high) {
+            size_t middle = (low + high) / 2;
+            if (weft_id_cmp(call->id(call->item, call->chunk.item[middle]), &id) < 0)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        assert(low < call->chunk.count);
+        found[low] = true;
+    }
+    return found;
+}
+
+/* ---- Running a call -------------------------------------------------------------------------- */
+
+static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call, size_t count,
+                             struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_id *ids = weft_new_array(arena, struct weft_id, count + 1);
+    bool *skip = weft_new_array(arena, bool, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        struct weft_err story = {0};
+        ids[i] = *call->id(call->item, i);
+        skip[i] = call->check(call->item, i, &story) != WEFT_OK;
+        if (skip[i])
+            call->answer[i] = (struct weft_lease_answer){.err = story};
+    }
+    const struct weft_id_column column = {
+        .first = ids, .stride = sizeof(*ids), .count = count};
+    struct weft_chunks chunks = weft_chunks_by_id(&column, skip, arena);
+    enum weft_rc rc = WEFT_OK;
+    for (size_t c = 0; c < chunks.count; c++) {
+        struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+        call->chunk = chunks.chunk[c];
+        call->changes = (struct weft_changes){0};
+        enum weft_rc failed = weft_tx_do(&tx, WEFT_TX_WRITE, call->body, call, err);
+        if (!failed)
+            weft_change_wake(engine, &call->changes);
+        /* With several transactions, some may have been committed: then the items tell. */
+        for (size_t k = 0; failed && k < call->chunk.count; k++)
+            call->answer[call->chunk.item[k]] = (struct weft_lease_answer){.err = *err};
+        if (failed && chunks.count == 1)
+            rc = failed;
+        weft_arena_free(tx.arena);
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+static enum weft_rc check_lease_ms(int64_t lease_ms, struct weft_err *err)
+{
+    if (lease_ms != 0 && (lease_ms < WEFT_LEASE_MIN_MS || lease_ms > WEFT_LEASE_MAX_MS))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "lease_ms",
+                               "lease_ms is %lld, allowed are %d to %d", (long long)lease_ms,
+                               WEFT_LEASE_MIN_MS, WEFT_LEASE_MAX_MS);
+    return WEFT_OK;
+}
+
+/* An epoch is counted from 1: 0 was never a lease. */
+static enum weft_rc check_epoch(int32_t epoch, struct weft_err *err)
+{
+    if (epoch < 1)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "epoch",
+                               "epoch is %d, a lease has one from 1 on", epoch);
+    return WEFT_OK;
+}
+
+/* The id and the epoch open every item, so two functions serve all operations but need the stride. */
+#define ITEM_ACCESS(name, type)                                                                    \
+    static const struct weft_id *name##_id(const void *item, size_t i)                             \
+    {                                                                                              \
+        return &((const type *)item)[i].id;                                                        \
+    }                                                                                              \
+    static int32_t name##_epoch(const void *item, size_t i)                                        \
+    {                                                                                              \
+        return ((const type *)item)[i].epoch;                                                      \
+    }
+
+/* ---- Renew ----------------------------------------------------------------------------------- */
+
+ITEM_ACCESS(renew, struct weft_renew)
+
+static enum weft_rc renew_check(const void *items, size_t i, struct weft_err *err)
+{
+    const struct weft_renew *item = &((const struct weft_renew *)items)[i];
+    enum weft_rc rc = check_epoch(item->epoch, err);
+    if (!rc)
+        rc = check_lease_ms(item->lease_ms, err);
+    if (!rc && item->has_progress && (item->percent < 0 || item->percent > 100))
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "progress.percent",
+                             "progress.percent is %d, allowed are 0 to 100", item->percent);
+    if (!rc && item->has_progress)
+        rc = weft_text_check(item->note, WEFT_REASON_MAX, "progress.note", err);
+    return rc;
+}
+
+/* Progress of the leases that were found; their rows are locked by the renewal. */
+static enum weft_rc put_progress(struct weft_tx *tx, const struct lease_call *call,
+                                 const bool *found, struct weft_err *err)
+{
+    const struct weft_renew *items = call->item;
+    struct weft_call put;
+    struct weft_rows none;
+    weft_call_init(&put, tx->arena, WEFT_STMT_PROGRESS_PUT, call->chunk.count);
+    weft_set_i64(&put, 0, PROGRESS_PUT_IN_NOW, tx->now_us);
+    size_t rows = 0;
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        const struct weft_renew *item = &items[call->chunk.item[k]];
+        if (!found[k] || !item->has_progress)
+            continue;
+        weft_set_id(&put, rows, PROGRESS_PUT_IN_ID, &item->id);
+        weft_set_i64(&put, rows, PROGRESS_PUT_IN_PERCENT, item->percent);
+        weft_set_text(&put, rows++, PROGRESS_PUT_IN_NOTE, item->note);
+    }
+    put.rows = rows;
+    return rows ? weft_tx_run(tx, &put, 1, &none, err) : WEFT_OK;
+}
+
+static enum weft_rc renew_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct lease_call *call = context;
+    const struct weft_renew *items = call->item;
+    struct weft_call renew;
+    struct weft_rows rows;
+    weft_call_init(&renew, tx->arena, WEFT_STMT_RENEW, call->chunk.count);
+    weft_set_i64(&renew, 0, RENEW_IN_NOW, tx->now_us);
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        const struct weft_renew *item = &items[call->chunk.item[k]];
+        weft_set_id(&renew, k, RENEW_IN_ID, &item->id);
+        weft_set_i64(&renew, k, RENEW_IN_EPOCH, item->epoch);
+        if (item->lease_ms)
+            weft_set_i64(&renew, k, RENEW_IN_LEASE, item->lease_ms * WEFT_MS);
+    }
+    enum weft_rc rc = weft_tx_run(tx, &renew, 1, &rows, err);
+    if (rc)
+        return rc;
+    bool *found = mark_found(tx, call, &rows);
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (found[k])
+            call->answer[call->chunk.item[k]] =
+                (struct weft_lease_answer){.state = WEFT_STATE_RUNNING};
+    for (size_t row = 0; row < rows.count; row++)
+        for (size_t k = 0; k < call->chunk.count; k++) {
+            struct weft_id id = weft_get_id(&rows, row, RENEW_OUT_ID);
+            if (weft_id_cmp(&id, &items[call->chunk.item[k]].id) == 0)
+                call->answer[call->chunk.item[k]].lease_expires_us =
+                    weft_get_i64(&rows, row, RENEW_OUT_DUE);
+        }
+    rc = put_progress(tx, call, found, err);
+    return rc ? rc : answer_rest(tx, call, found, err);
+}
+
+enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_renew *item,
+                               size_t count, struct weft_lease_answer *ret_answer,
+                               struct weft_err *err)
+{
+    struct lease_call call = {.item = item,
+                              .id = renew_id,
+                              .epoch = renew_epoch,
+                              .check = renew_check,
+                              .body = renew_body,
+                              .answer = ret_answer};
+    return run_call(engine, &call, count, err);
+}
+
+/* ---- Complete -------------------------------------------------------------------------------- */
+
+ITEM_ACCESS(complete, struct weft_complete)
+
+static enum weft_rc complete_check(const void *items, size_t i, struct weft_err *err)
+{
+    const struct weft_complete *item = &((const struct weft_complete *)items)[i];
+    enum weft_rc rc = check_epoch(item->epoch, err);
+    if (!rc && item->result_size > WEFT_PAYLOAD_MAX)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "result",
+                               "the result has %zu bytes, at most %d are allowed",
+                               item->result_size, WEFT_PAYLOAD_MAX);
+    if (!rc)
+        rc = weft_text_check(item->content_type, WEFT_CONTENT_TYPE_MAX, "content_type", err);
+    return rc;
+}
+
+static enum weft_rc complete_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct lease_call *call = context;
+    const struct weft_complete *items = call->item;
+    struct weft_call end;
+    struct weft_rows rows;
+    weft_call_init(&end, tx->arena, WEFT_STMT_LIVE_END, call->chunk.count);
+    weft_set_i64(&end, 0, LIVE_END_IN_NOW, tx->now_us);
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        const struct weft_complete *item = &items[call->chunk.item[k]];
+        weft_set_id(&end, k, LIVE_END_IN_ID, &item->id);
+        weft_set_i64(&end, k, LIVE_END_IN_EPOCH, item->epoch);
+        weft_set_i64(&end, k, LIVE_END_IN_WAS, WEFT_STATE_RUNNING);
+        weft_set_i64(&end, k, LIVE_END_IN_STATE, WEFT_STATE_SUCCEEDED);
+        weft_set_i64(&end, k, LIVE_END_IN_ENDED, WEFT_ENDED_COMPLETED);
+        weft_set_text(&end, k, LIVE_END_IN_CONTENT_TYPE, item->content_type);
+        weft_set_bytes(&end, k, LIVE_END_IN_RESULT, item->result, item->result_size);
+    }
+    enum weft_rc rc = weft_tx_run(tx, &end, 1, &rows, err);
+    if (rc)
+        return rc;
+    bool *found = mark_found(tx, call, &rows);
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (found[k])
+            call->answer[call->chunk.item[k]] =
+                (struct weft_lease_answer){.state = WEFT_STATE_SUCCEEDED};
+    return answer_rest(tx, call, found, err);
+}
+
+enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_complete *item,
+                                  size_t count, struct weft_lease_answer *ret_answer,
+                                  struct weft_err *err)
+{
+    struct lease_call call = {.item = item,
+                              .id = complete_id,
+                              .epoch = complete_epoch,
+                              .check = complete_check,
+                              .body = complete_body,
+                              .asked = WEFT_ENDED_COMPLETED,
+                              .answer = ret_answer};
+    return run_call(engine, &call, count, err);
+}
+
+/* ---- Fail, delay, release: lock, decide, write ------------------------------------------------- */
+
+/* Locks the rows of the chunk; found[k] says whether item k holds its lease. */
+static enum weft_rc lock_held(struct weft_tx *tx, struct lease_call *call, bool **ret_found,
+                              struct weft_err *err)
+{
+    struct weft_id *ids = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
+    for (size_t k = 0; k < call->chunk.count; k++)
+        ids[k] = *call->id(call->item, call->chunk.item[k]);
+    enum weft_rc rc = weft_change_lock(tx, ids, call->chunk.count, &call->changes, err);
+    if (rc)
+        return rc;
+    bool *found = weft_new_array(tx->arena, bool, call->chunk.count + 1);
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        const struct weft_change *change = weft_change_find(&call->changes, &ids[k]);
+        found[k] = change && change->before.state == WEFT_STATE_RUNNING &&
+                   change->before.epoch == call->epoch(call->item, call->chunk.item[k]);
+    }
+    *ret_found = found;
+    return WEFT_OK;
+}
+
+static void answer_step(struct weft_lease_answer *answer, const struct weft_change *change)
+{
+    const struct weft_live *after = &change->step.after;
+    *answer = (struct weft_lease_answer){
+        .state = after->state,
+        .run_at_us = after->state == WEFT_STATE_DELAYED ? after->due_us : 0};
+}
+
+ITEM_ACCESS(fail, struct weft_failure)
+
+static enum weft_rc fail_check(const void *items, size_t i, struct weft_err *err)
+{
+    const struct weft_failure *item = &((const struct weft_failure *)items)[i];
+    enum weft_rc rc = check_epoch(item->epoch, err);
+    if (!rc)
+        rc = weft_text_check(item->error_class, WEFT_CLASS_MAX, "class", err);
+    if (!rc && item->message && !weft_utf8_valid(item->message, strlen(item->message)))
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "message", "message must be valid UTF-8");
+    if (!rc && (item->retry_after_ms < -1 || item->retry_after_ms > WEFT_DELAY_MAX_MS))
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "retry_after_ms",
+                             "retry_after_ms must be 0 to %lld", (long long)WEFT_DELAY_MAX_MS);
+    return rc;
+}
+
+/* An error message is worth keeping even when it is too long: it is cut, not refused. */
+static const char *cut_message(const char *message, struct weft_arena *arena)
+{
+    size_t size = message ? strlen(message) : 0;
+    if (size <= WEFT_MESSAGE_MAX)
+        return message;
+    size = weft_utf8_cut(message, size, WEFT_MESSAGE_MAX);
+    char *copy = weft_arena_alloc(arena, size + 1, 1);
+    return memcpy(copy, message, size);
+}
+
+static enum weft_rc load_rules(struct weft_tx *tx, const struct weft_changes *changes,
+                               struct weft_err *err)
+{
+    struct weft_id_list list = {.tx = tx};
+    list.id = weft_new_array(tx->arena, int32_t, changes->count + 1);
+    for (size_t i = 0; i < changes->count; i++)
+        list.id[list.count++] = changes->change[i].before.policy;
+    return weft_load_policies(tx->engine, &list, err);
+}
+
+static enum weft_rc fail_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct lease_call *call = context;
+    const struct weft_failure *items = call->item;
+    bool *found;
+    enum weft_rc rc = lock_held(tx, call, &found, err);
+    if (!rc)
+        rc = load_rules(tx, &call->changes, err);
+    if (rc)
+        return rc;
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        if (!found[k])
+            continue;
+        const struct weft_failure *item = &items[call->chunk.item[k]];
+        struct weft_change *change = weft_change_find(&call->changes, &item->id);
+        struct weft_fault_report report = {
+            .how = WEFT_ENDED_FAILED,
+            .error_class = item->error_class ? item->error_class : "error",
+            .permanent = item->permanent,
+            .retry_after_ms = item->retry_after_ms,
+            .now_us = tx->now_us,
+        };
+        weft_random(&report.random, sizeof(report.random));
+        struct weft_event event =
+            weft_retry_decide(weft_find_rules(tx->engine, change->before.policy), &change->before,
+                              &report);
+        change->error_class = report.error_class;
+        change->error_message = cut_message(item->message, tx->arena);
+        bool legal = weft_change_step(change, &event);
+        assert(legal); /* it is running: found[k] says so */
+        (void)legal;
+        answer_step(&call->answer[call->chunk.item[k]], change);
+    }
+    rc = weft_change_write(tx, &call->changes, err);
+    return rc ? rc : answer_rest(tx, call, found, err);
+}
+
+enum weft_rc weft_engine_fail(struct weft_engine *engine, const struct weft_failure *item,
+                              size_t count, struct weft_lease_answer *ret_answer,
+                              struct weft_err *err)
+{
+    struct lease_call call = {.item = item,
+                              .id = fail_id,
+                              .epoch = fail_epoch,
+                              .check = fail_check,
+                              .body = fail_body,
+                              .asked = WEFT_ENDED_FAILED,
+                              .answer = ret_answer};
+    return run_call(engine, &call, count, err);
+}
+
+ITEM_ACCESS(put_back, struct weft_put_back)
+
+static enum weft_rc put_back_check(const void *items, size_t i, struct weft_err *err)
+{
+    const struct weft_put_back *item = &((const struct weft_put_back *)items)[i];
+    enum weft_rc rc = check_epoch(item->epoch, err);
+    if (!rc && (item->delay_ms < 0 || item->delay_ms > WEFT_DELAY_MAX_MS))
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "delay_ms", "delay_ms must be 0 to %lld",
+                             (long long)WEFT_DELAY_MAX_MS);
+    return rc;
+}
+
+static enum weft_rc put_back_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct lease_call *call = context;
+    const struct weft_put_back *items = call->item;
+    bool *found;
+    enum weft_rc rc = lock_held(tx, call, &found, err);
+    if (rc)
+        return rc;
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        if (!found[k])
+            continue;
+        const struct weft_put_back *item = &items[call->chunk.item[k]];
+        struct weft_change *change = weft_change_find(&call->changes, &item->id);
+        struct weft_event event = {
+            .kind = item->delay_ms ? WEFT_EVENT_DELAY : WEFT_EVENT_RELEASE,
+            .how = call->asked,
+            .due_us = item->delay_ms ? tx->now_us + item->delay_ms * WEFT_MS : 0,
+        };
+        bool legal = weft_change_step(change, &event);
+        assert(legal);
+        (void)legal;
+        answer_step(&call->answer[call->chunk.item[k]], change);
+    }
+    rc = weft_change_write(tx, &call->changes, err);
+    return rc ? rc : answer_rest(tx, call, found, err);
+}
+
+enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
+                                  const struct weft_put_back *item, size_t count,
+                                  struct weft_lease_answer *ret_answer, struct weft_err *err)
+{
+    struct lease_call call = {.item = item,
+                              .id = put_back_id,
+                              .epoch = put_back_epoch,
+                              .check = put_back_check,
+                              .body = put_back_body,
+                              .asked = kind == WEFT_PUT_BACK_DELAY ? WEFT_ENDED_DELAYED
+                                                                   : WEFT_ENDED_RELEASED,
+                              .answer = ret_answer};
+    return run_call(engine, &call, count, err);
+}

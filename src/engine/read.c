@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Reads: describe, list, attempts, result and payload bytes, counts. Nothing here locks.
+ *
+ * A cursor is the id of the last row looked at, so it stays valid whatever happens to that row.
+ */
+
+#include "engine/engine.h"
+
+#include "base/id.h"
+#include "core/route.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIST_DEFAULT = 50 };
+
+/* A namespace's id, 0 when there is none of that name. */
+static enum weft_rc find_namespace(struct weft_engine *engine, const char *ns, int32_t *ret_id,
+                                   struct weft_err *err)
+{
+    enum weft_rc rc = weft_name_check(ns, "namespace", err);
+    if (rc)
+        return rc;
+    struct weft_name_want want = {.sort = WEFT_NAME_NAMESPACE, .text = ns};
+    rc = weft_intern_names(engine, false, &want, 1, err);
+    *ret_id = want.id;
+    return rc;
+}
+
+/* ---- Executions ------------------------------------------------------------------------------ */
+
+/* The columns of describe; list has the same and two more. */
+static struct weft_execution read_execution(struct weft_engine *engine, const struct weft_rows *rows,
+                                            size_t i, struct weft_arena *arena)
+{
+    const struct weft_queue *queue =
+        weft_find_queue(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_QUEUE));
+    enum weft_state state = (enum weft_state)weft_get_i64(rows, i, DESCRIBE_OUT_STATE);
+    weft_usec due_us = weft_get_i64(rows, i, DESCRIBE_OUT_DUE);
+    bool has_progress = !weft_get(rows, i, DESCRIBE_OUT_PERCENT)->null;
+    struct weft_execution out = {
+        .id = weft_get_id(rows, i, DESCRIBE_OUT_ID),
+        .ns = queue->ns_name,
+        .lane = queue->lane_name,
+        .kind = queue->kind,
+        .state = state,
+        .priority = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_PRIORITY),
+        .attempt = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_ATTEMPT),
+        .epoch = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_EPOCH),
+        .lost = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_LOST),
+        .tenant = *queue->tenant_name ? queue->tenant_name : NULL,
+        .key = weft_get_text(rows, i, DESCRIBE_OUT_KEY),
+        .worker = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_WORKER)),
+        .reason = weft_get_text(rows, i, DESCRIBE_OUT_REASON),
+        .by = weft_get_text(rows, i, DESCRIBE_OUT_BY),
+        .error_class = weft_get_text(rows, i, DESCRIBE_OUT_ERROR_CLASS),
+        .error_message = weft_get_text(rows, i, DESCRIBE_OUT_ERROR_MESSAGE),
+        .percent = has_progress ? (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_PERCENT) : -1,
+        .note = weft_get_text(rows, i, DESCRIBE_OUT_NOTE),
+        .created_us = weft_get_i64(rows, i, DESCRIBE_OUT_CREATED),
+        .started_us = weft_get_i64(rows, i, DESCRIBE_OUT_STARTED),
+        .claimed_us = weft_get_i64(rows, i, DESCRIBE_OUT_CLAIMED),
+        .finished_us = weft_get_i64(rows, i, DESCRIBE_OUT_FINISHED),
+        .run_at_us = state == WEFT_STATE_DELAYED ? due_us : 0,
+        .deadline_us = weft_get_i64(rows, i, DESCRIBE_OUT_DEADLINE),
+        .lease_expires_us = state == WEFT_STATE_RUNNING ? due_us : 0,
+    };
+    out.tags = weft_tags_parse(weft_get_text(rows, i, DESCRIBE_OUT_TAGS), arena, &out.tag_count);
+    out.capabilities = weft_route_split(queue->route_text, arena, &out.capability_count);
+    return out;
+}
+
+/* Makes the queues and workers of the rows known, so that read_execution() cannot miss. */
+static enum weft_rc know_names(struct weft_engine *engine, const struct weft_rows *rows,
+                               struct weft_arena *arena, struct weft_err *err)
+{
+    struct weft_id_list queue = {.id = weft_new_array(arena, int32_t, rows->count + 1)};
+    struct weft_id_list worker = {.id = weft_new_array(arena, int32_t, rows->count + 1)};
+    for (size_t i = 0; i < rows->count; i++) {
+        if (weft_get(rows, i, DESCRIBE_OUT_ID)->null)
+            continue;
+        queue.id[queue.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_QUEUE);
+        worker.id[worker.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_WORKER);
+    }
+    enum weft_rc rc = weft_load_queues(engine, &queue, err);
+    return rc ? rc : weft_load_names(engine, &worker, err);
+}
+
+static enum weft_rc describe_chunk(struct weft_engine *engine, const struct weft_call *call,
+                                   struct weft_arena *arena, struct weft_rows *ret_rows,
+                                   struct weft_err *err)
+{
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, call, arena, ret_rows, err);
+    return rc ? rc : know_names(engine, ret_rows, arena, err);
+}
+
+static int by_row_id(const void *left, const void *right)
+{
+    const struct weft_cell *a = left, *b = right;
+    return memcmp(a->data, b->data, sizeof(struct weft_id));
+}
+
+enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
+                                  const struct weft_id *id, size_t count, struct weft_arena *arena,
+                                  struct weft_execution *ret_item, struct weft_err *err)
+{
+    int32_t space;
+    enum weft_rc rc = find_namespace(engine, ns, &space, err);
+    for (size_t at = 0; at < count && !rc; at += WEFT_BATCH_MAX) {
+        size_t part = count - at < WEFT_BATCH_MAX ? count - at : WEFT_BATCH_MAX;
+        struct weft_call call;
+        struct weft_rows rows;
+        weft_call_init(&call, arena, WEFT_STMT_DESCRIBE, part);
+        for (size_t i = 0; i < part; i++)
+            weft_set_id(&call, i, DESCRIBE_IN_ID, &id[at + i]);
+        rc = describe_chunk(engine, &call, arena, &rows, err);
+        if (rc)
+            break;
+        /* Rows are sorted by their first column, the id, so that each item finds its own. */
+        qsort(rows.cell, rows.count, rows.width * sizeof(*rows.cell), by_row_id);
+        for (size_t i = 0; i < part; i++) {
+            const struct weft_cell key = {.data = &id[at + i]};
+            const struct weft_cell *row = bsearch(&key, rows.cell, rows.count,
+                                                  rows.width * sizeof(*rows.cell), by_row_id);
+            ret_item[at + i] = (struct weft_execution){.id = id[at + i], .percent = -1};
+            if (!row)
+                continue;
+            size_t r = (size_t)(row - rows.cell) / rows.width;
+            int32_t queue = (int32_t)weft_get_i64(&rows, r, DESCRIBE_OUT_QUEUE);
+            if (weft_find_queue(engine, queue)->ns == space)
+                ret_item[at + i] = read_execution(engine, &rows, r, arena);
+        }
+    }
+    return rc;
+}
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+/* The filter in terms of the store. `nothing`: it names something that does not exist. */
+struct resolved_filter {
+    int32_t ns, lane, tenant; /* 0: not given */
+    const char *needle;
+    bool nothing;
+};
+
+static enum weft_rc resolve_filter(struct weft_engine *engine, const struct weft_filter *filter,
+                                   struct weft_arena *arena, struct resolved_filter *out,
+                                   struct weft_err *err)
+{
+    *out = (struct resolved_filter){0};
+    enum weft_rc rc = find_namespace(engine, filter->ns, &out->ns, err);
+    if (!rc && filter->lane)
+        rc = weft_name_check(filter->lane, "lane", err);
+    if (!rc && filter->tenant)
+        rc = weft_name_check(filter->tenant, "tenant", err);
+    if (!rc && filter->kind)
+        rc = weft_name_check(filter->kind, "kind", err);
+    if (!rc && filter->tag)
+        rc = weft_tag_needle(filter->tag, arena, &out->needle, err);
+    if (!rc && (unsigned)filter->state >= WEFT_STATE_COUNT)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+    if (rc)
+        return rc;
+    struct weft_name_want want[2];
+    size_t count = 0;
+    if (filter->lane)
+        want[count++] = (struct weft_name_want){
+            .sort = WEFT_NAME_LANE, .ns = out->ns, .text = filter->lane};
+    if (filter->tenant)
+        want[count++] = (struct weft_name_want){
+            .sort = WEFT_NAME_TENANT, .ns = out->ns, .text = filter->tenant};
+    rc = count ? weft_intern_names(engine, false, want, count, err) : WEFT_OK;
+    out->nothing = out->ns == 0;
+    for (size_t i = 0; i < count; i++)
+        out->nothing |= want[i].id == 0;
+    out->lane = filter->lane ? want[0].id : 0;
+    out->tenant = filter->tenant ? want[count - 1].id : 0;
+    return rc;
+}
+
+static enum weft_rc parse_cursor(const char *after, struct weft_id *ret_id, struct weft_err *err)
+{
+    memset(ret_id, 0xff, sizeof(*ret_id));
+    if (!after || weft_id_parse(after, strlen(after), ret_id))
+        return WEFT_OK;
+    return weft_fail_field(err, WEFT_INVALID_VALUE, "after",
+                           "after is not a cursor that a list gave");
+}
+
+/* 0 execution, 1 live, 2 outcome: as the statement has it. */
+static int source_of(const struct weft_listing *listing)
+{
+    if (listing->source != WEFT_LIST_BY_STATE)
+        return listing->source == WEFT_LIST_LIVING ? 1 : 2;
+    if (listing->filter.state == WEFT_STATE_NONE)
+        return 0;
+    return weft_state_living(listing->filter.state) ? 1 : 2;
+}
+
+static void list_call(struct weft_call *call, struct weft_arena *arena,
+                      const struct weft_listing *listing, const struct resolved_filter *filter)
+{
+    weft_call_init(call, arena, WEFT_STMT_LIST, 0);
+    weft_set_i64(call, 0, LIST_IN_SOURCE, source_of(listing));
+    weft_set_i64(call, 0, LIST_IN_NAMESPACE, filter->ns);
+    if (filter->lane)
+        weft_set_i64(call, 0, LIST_IN_LANE, filter->lane);
+    weft_set_text(call, 0, LIST_IN_KIND, listing->filter.kind);
+    if (filter->tenant)
+        weft_set_i64(call, 0, LIST_IN_TENANT, filter->tenant);
+    if (listing->filter.state)
+        weft_set_i64(call, 0, LIST_IN_STATE, listing->filter.state);
+    weft_set_text(call, 0, LIST_IN_TAG, filter->needle);
+    weft_set_i64(call, 0, LIST_IN_SCAN, WEFT_SCAN_MAX);
+    weft_set_i64(call, 0, LIST_IN_LIMIT, listing->limit ? listing->limit : LIST_DEFAULT);
+}
+
+/* The one execution with a key, when it fits the rest of the filter as well. */
+static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_listing *listing,
+                                struct weft_arena *arena, struct weft_read_page *page,
+                                struct weft_err *err)
+{
+    const struct weft_filter *filter = &listing->filter;
+    struct weft_call call;
+    struct weft_rows rows;
+    int32_t ns;
+    enum weft_rc rc = weft_text_check(filter->key, WEFT_KEY_MAX, "key", err);
+    if (!rc)
+        rc = find_namespace(engine, filter->ns, &ns, err);
+    if (rc)
+        return rc;
+    weft_call_init(&call, arena, WEFT_STMT_KEY_READ, 1);
+    weft_set_i64(&call, 0, KEY_READ_IN_NAMESPACE, ns);
+    weft_set_text(&call, 0, KEY_READ_IN_KEY, filter->key);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc || rows.count == 0)
+        return rc;
+    struct weft_id id = weft_get_id(&rows, 0, KEY_READ_OUT_ID);
+    rc = weft_engine_describe(engine, filter->ns, &id, 1, arena, page->item, err);
+    const struct weft_execution *found = page->item;
+    bool fits = !rc && found->state != WEFT_STATE_NONE &&
+                (!filter->state || filter->state == found->state) &&
+                (!filter->lane || strcmp(filter->lane, found->lane) == 0) &&
+                (!filter->kind || strcmp(filter->kind, found->kind) == 0) &&
+                (!filter->tenant ||
+                 (found->tenant && strcmp(filter->tenant, found->tenant) == 0));
+    for (size_t i = 0; fits && filter->tag && i <= found->tag_count; i++) {
+        fits = i < found->tag_count;
+        if (fits && strcmp(found->tags[i].key, filter->tag->key) == 0 &&
+            strcmp(found->tags[i].value, filter->tag->value) == 0)
+            break;
+    }
+    page->count = fits;
+    return rc;
+}
+
+enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_listing *listing,
+                              struct weft_arena *arena, struct weft_read_page *ret_page,
+                              struct weft_err *err)
+{
+    struct resolved_filter filter;
+    struct weft_id after;
+    enum weft_rc rc = resolve_filter(engine, &listing->filter, arena, &filter, err);
+    if (!rc)
+        rc = parse_cursor(listing->after, &after, err);
+    if (!rc && listing->limit > WEFT_PAGE_MAX)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "limit", "limit is %u, allowed are 1 to %d",
+                             listing->limit, WEFT_PAGE_MAX);
+    uint32_t limit = listing->limit ? listing->limit : LIST_DEFAULT;
+    struct weft_read_page page = {.item = weft_new_array(arena, struct weft_execution, limit + 1)};
+    if (!rc && !filter.nothing && listing->filter.key)
+        rc = list_by_key(engine, listing, arena, &page, err);
+    if (rc)
+        return rc;
+    if (filter.nothing || listing->filter.key) {
+        *ret_page = page;
+        return WEFT_OK;
+    }
+    struct weft_call call;
+    struct weft_rows rows;
+    list_call(&call, arena, listing, &filter);
+    weft_set_id(&call, 0, LIST_IN_AFTER, &after);
+    rc = describe_chunk(engine, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < rows.count; i++)
+        if (!weft_get(&rows, i, LIST_OUT_ID)->null)
+            page.item[page.count++] = read_execution(engine, &rows, i, arena);
+    /* A full page goes on after its last row, a short one after the last row that was looked at. */
+    char *next = weft_arena_alloc(arena, WEFT_ID_TEXT, 1);
+    if (page.count == limit) {
+        weft_id_print(&page.item[page.count - 1].id, next);
+        page.next = next;
+    } else if (weft_get_i64(&rows, 0, LIST_OUT_SCANNED) == WEFT_SCAN_MAX) {
+        struct weft_id last = weft_get_id(&rows, 0, LIST_OUT_LAST);
+        weft_id_print(&last, next);
+        page.next = next;
+    }
+    *ret_page = page;
+    return WEFT_OK;
+}
+
+/* ---- One execution --------------------------------------------------------------------------- */
+
+enum weft_rc weft_engine_attempts(struct weft_engine *engine, const char *ns,
+                                  const struct weft_id *id, struct weft_arena *arena,
+                                  struct weft_attempts *ret_attempts, struct weft_err *err)
+{
+    struct weft_execution execution;
+    enum weft_rc rc = weft_engine_describe(engine, ns, id, 1, arena, &execution, err);
+    if (!rc && execution.state == WEFT_STATE_NONE)
+        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
+    if (rc)
+        return rc;
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, WEFT_STMT_ATTEMPTS, 0);
+    weft_set_id(&call, 0, ATTEMPTS_IN_ID, id);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_id_list workers = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
+    for (size_t i = 0; i < rows.count; i++)
+        workers.id[workers.count++] = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_WORKER);
+    rc = weft_load_names(engine, &workers, err);
+    if (rc)
+        return rc;
+    struct weft_attempt *item = weft_new_array(arena, struct weft_attempt, rows.count + 1);
+    for (size_t i = 0; i < rows.count; i++)
+        item[i] = (struct weft_attempt){
+            .epoch = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_EPOCH),
+            .attempt = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_ATTEMPT),
+            .worker = weft_find_name(engine, workers.id[i]),
+            .ended = weft_ended_name((enum weft_ended)weft_get_i64(&rows, i, ATTEMPTS_OUT_ENDED)),
+            .error_class = weft_get_text(&rows, i, ATTEMPTS_OUT_ERROR_CLASS),
+            .error_message = weft_get_text(&rows, i, ATTEMPTS_OUT_ERROR_MESSAGE),
+            .started_us = weft_get_i64(&rows, i, ATTEMPTS_OUT_CLAIMED),
+            .ended_us = weft_get_i64(&rows, i, ATTEMPTS_OUT_ENDED_AT),
+            .run_at_us = weft_get_i64(&rows, i, ATTEMPTS_OUT_RUN_AT),
+        };
+    *ret_attempts = (struct weft_attempts){.item = item, .count = rows.count};
+    return WEFT_OK;
+}
+
+enum weft_rc weft_engine_bytes(struct weft_engine *engine, const struct weft_bytes_of *of,
+                               struct weft_arena *arena, struct weft_bytes *ret_bytes,
+                               struct weft_err *err)
+{
+    bool result = of->kind == WEFT_BYTES_RESULT;
+    int32_t ns;
+    enum weft_rc rc = find_namespace(engine, of->ns, &ns, err);
+    if (rc)
+        return rc;
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, result ? WEFT_STMT_RESULT : WEFT_STMT_PAYLOAD, 0);
+    weft_set_id(&call, 0, 0, &of->id);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    /* Both give the namespace first, the content type and the bytes last. */
+    bool visible = rows.count > 0 && weft_get_i64(&rows, 0, 0) == ns;
+    const struct weft_cell *bytes = visible ? weft_get(&rows, 0, rows.width - 1) : NULL;
+    if (!bytes || bytes->null ||
+        (result && weft_get_i64(&rows, 0, RESULT_OUT_STATE) != WEFT_STATE_SUCCEEDED))
+        return weft_fail_field(err, WEFT_NOT_FOUND, "id", "%s",
+                               result ? "there is no result (yet) under this id"
+                                      : "there is no payload under this id");
+    const char *type = weft_get_text(&rows, 0, rows.width - 2);
+    *ret_bytes = (struct weft_bytes){.data = bytes->data,
+                                     .size = bytes->size,
+                                     .content_type = type ? type : "application/json"};
+    return WEFT_OK;
+}
+
+/* ---- Counts ---------------------------------------------------------------------------------- */
+
+static int by_lane_name(const void *a, const void *b)
+{
+    return strcmp(((const struct weft_lane_count *)a)->lane,
+                  ((const struct weft_lane_count *)b)->lane);
+}
+
+enum weft_rc weft_engine_counts(struct weft_engine *engine, const char *ns, const char *lane,
+                                struct weft_arena *arena, struct weft_counts *ret_counts,
+                                struct weft_err *err)
+{
+    int32_t space;
+    enum weft_rc rc = find_namespace(engine, ns, &space, err);
+    if (!rc && lane)
+        rc = weft_name_check(lane, "lane", err);
+    if (rc)
+        return rc;
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, WEFT_STMT_COUNTS, 0);
+    weft_set_i64(&call, 0, COUNTS_IN_NAMESPACE, space);
+    weft_usec now_us = weft_clock_now(engine->clock);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_id_list lanes = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
+    for (size_t i = 0; i < rows.count; i++)
+        lanes.id[lanes.count++] = (int32_t)weft_get_i64(&rows, i, COUNTS_OUT_LANE);
+    rc = weft_load_names(engine, &lanes, err);
+    if (rc)
+        return rc;
+    struct weft_lane_count *item = weft_new_array(arena, struct weft_lane_count, rows.count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < rows.count; i++) {
+        const char *name = weft_find_name(engine, lanes.id[i]);
+        if (lane && strcmp(lane, name) != 0)
+            continue;
+        size_t at = 0;
+        while (at < count && item[at].lane != name)
+            at++;
+        count += at == count;
+        item[at].lane = name;
+        item[at].count[weft_get_i64(&rows, i, COUNTS_OUT_STATE)] =
+            (uint64_t)weft_get_i64(&rows, i, COUNTS_OUT_NUMBER);
+    }
+    qsort(item, count, sizeof(*item), by_lane_name);
+    *ret_counts = (struct weft_counts){.item = item, .count = count, .as_of_us = now_us};
+    return WEFT_OK;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Which queues have something to claim, and how their lanes are set.
+ *
+ * The list is a hint: a claim that finds a listed queue empty loses a lookup, and a queue that is
+ * missing is found at the next refresh. Work made ready by this process is noted at once. A claim
+ * that came up short reads the list anew when the list is small, because that costs next to
+ * nothing, and otherwise at most every 100 ms; everybody reads it anew after a second. Lane
+ * settings ride along, but pause and limit are checked again by the claim statement itself, so
+ * they hold from the moment they were committed.
+ */
+
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL_LIST = 256 };
+#define REFRESH_MIN_US (100 * WEFT_MS)
+#define REFRESH_MAX_US (1000 * WEFT_MS)
+
+void weft_ready_init(struct weft_ready *ready)
+{
+    *ready = (struct weft_ready){0};
+    pthread_mutex_init(&ready->lock, NULL);
+}
+
+static void free_lanes(struct weft_ready *ready)
+{
+    for (size_t i = 0; i < ready->lane_count; i++)
+        free((char *)ready->lane[i].weights);
+    free(ready->lane);
+}
+
+void weft_ready_done(struct weft_ready *ready)
+{
+    free_lanes(ready);
+    free(ready->queue);
+    free(ready->noted);
+    free(ready->turn);
+    pthread_mutex_destroy(&ready->lock);
+}
+
+static void append(int32_t **list, size_t *count, size_t *capacity, int32_t queue)
+{
+    for (size_t i = 0; i < *count; i++)
+        if ((*list)[i] == queue)
+            return;
+    if (*count == *capacity) {
+        *capacity = *capacity ? *capacity * 2 : 64;
+        *list = realloc(*list, *capacity * sizeof(**list));
+        if (!*list)
+            weft_oom(*capacity * sizeof(**list));
+    }
+    (*list)[(*count)++] = queue;
+}
+
+void weft_ready_note(struct weft_engine *engine, int32_t queue)
+{
+    struct weft_ready *ready = &engine->ready;
+    pthread_mutex_lock(&ready->lock);
+    append(&ready->queue, &ready->count, &ready->capacity, queue);
+    if (ready->refreshing > 0)
+        append(&ready->noted, &ready->noted_count, &ready->noted_capacity, queue);
+    pthread_mutex_unlock(&ready->lock);
+}
+
+bool weft_ready_may_refresh(struct weft_engine *engine)
+{
+    struct weft_ready *ready = &engine->ready;
+    pthread_mutex_lock(&ready->lock);
+    bool may = ready->count <= SMALL_LIST || weft_boot_us() - ready->refreshed_us > REFRESH_MIN_US;
+    pthread_mutex_unlock(&ready->lock);
+    return may;
+}
+
+bool weft_ready_is_old(struct weft_engine *engine)
+{
+    struct weft_ready *ready = &engine->ready;
+    pthread_mutex_lock(&ready->lock);
+    bool old = ready->refreshed_us == 0 || weft_boot_us() - ready->refreshed_us > REFRESH_MAX_US;
+    pthread_mutex_unlock(&ready->lock);
+    return old;
+}
+
+static char *copy_text(const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy)
+        weft_oom(strlen(text) + 1);
+    return copy;
+}
+
+/* The rows of lane_settings, ordered by lane, in memory of the cache. */
+static struct weft_lane_setting *read_lanes(const struct weft_rows *rows)
+{
+    struct weft_lane_setting *lane = calloc(rows->count + 1, sizeof(*lane));
+    if (!lane)
+        weft_oom((rows->count + 1) * sizeof(*lane));
+    for (size_t i = 0; i < rows->count; i++)
+        lane[i] = (struct weft_lane_setting){
+            .lane = (int32_t)weft_get_i64(rows, i, LANE_SETTINGS_OUT_LANE),
+            .ns = (int32_t)weft_get_i64(rows, i, LANE_SETTINGS_OUT_NAMESPACE),
+            .paused = weft_get_i64(rows, i, LANE_SETTINGS_OUT_PAUSED),
+            .max_running = (int32_t)weft_get_i64(rows, i, LANE_SETTINGS_OUT_MAX_RUNNING),
+            .weights = copy_text(weft_get_text(rows, i, LANE_SETTINGS_OUT_WEIGHTS)),
+        };
+    return lane;
+}
+
+enum { QUEUES, LANES, CALLS };
+
+static enum weft_rc read_both(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct weft_call call[CALLS];
+    weft_call_init(&call[QUEUES], tx->arena, WEFT_STMT_QUEUES_READY, 0);
+    weft_call_init(&call[LANES], tx->arena, WEFT_STMT_LANE_SETTINGS, 0);
+    return weft_tx_run(tx, call, CALLS, context, err);
+}
+
+static void begin_refresh(struct weft_ready *ready)
+{
+    pthread_mutex_lock(&ready->lock);
+    if (ready->refreshing++ == 0)
+        ready->noted_count = 0;
+    pthread_mutex_unlock(&ready->lock);
+}
+
+/* rows is NULL when the refresh failed. */
+static void end_refresh(struct weft_ready *ready, const struct weft_id_list *queues,
+                        const struct weft_rows *lanes)
+{
+    struct weft_lane_setting *lane = lanes ? read_lanes(lanes) : NULL;
+    pthread_mutex_lock(&ready->lock);
+    ready->refreshing--;
+    if (lanes) {
+        free_lanes(ready);
+        ready->lane = lane;
+        ready->lane_count = lanes->count;
+        ready->count = 0;
+        if (queues->count > ready->capacity) {
+            ready->queue = realloc(ready->queue, queues->count * sizeof(*ready->queue));
+            if (!ready->queue)
+                weft_oom(queues->count * sizeof(*ready->queue));
+            ready->capacity = queues->count;
+        }
+        if (queues->count > 0)
+            memcpy(ready->queue, queues->id, queues->count * sizeof(*ready->queue));
+        ready->count = queues->count;
+        for (size_t i = 0; i < ready->noted_count; i++)
+            append(&ready->queue, &ready->count, &ready->capacity, ready->noted[i]);
+        ready->refreshed_us = weft_boot_us();
+    }
+    pthread_mutex_unlock(&ready->lock);
+}
+
+enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    struct weft_rows rows[CALLS];
+    struct weft_id_list queues = {0};
+    begin_refresh(&engine->ready);
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_READ, read_both, rows, err);
+    if (!rc) {
+        queues.id = weft_new_array(tx.arena, int32_t, rows[QUEUES].count + 1);
+        for (size_t i = 0; i < rows[QUEUES].count; i++)
+            queues.id[queues.count++] = (int32_t)weft_get_i64(&rows[QUEUES], i, 0);
+        rc = weft_load_queues(engine, &queues, err);
+    }
+    end_refresh(&engine->ready, &queues, rc ? NULL : &rows[LANES]);
+    weft_arena_free(tx.arena);
+    return rc;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Delayed executions whose time has come become ready. No decision is needed: one statement. */
+
+#include "engine/scan/scan.h"
+
+enum weft_rc weft_scan_delayed_promoter(struct weft_scan *scan, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, scan->tx->arena, WEFT_STMT_PROMOTE_DUE, 0);
+    weft_set_i64(&call, 0, PROMOTE_DUE_IN_NOW, scan->tx->now_us);
+    weft_set_i64(&call, 0, PROMOTE_DUE_IN_BATCH, scan->batch);
+    enum weft_rc rc = weft_tx_run(scan->tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    scan->promoted.id = weft_new_array(scan->tx->arena, int32_t, rows.count + 1);
+    for (size_t i = 0; i < rows.count; i++) {
+        int32_t queue = (int32_t)weft_get_i64(&rows, i, PROMOTE_DUE_OUT_QUEUE);
+        if (i == 0 || scan->promoted.id[scan->promoted.count - 1] != queue)
+            scan->promoted.id[scan->promoted.count++] = queue;
+    }
+    scan->report.handled = rows.count;
+    scan->report.more = rows.count == scan->batch;
+    return WEFT_OK;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The inbox: what applications submitted with weft_submit() inside their own transactions.
+ *
+ * A row becomes an execution by the code that every other submission goes through, under the id
+ * that weft_submit() returned, and is deleted in the same transaction. A row that is not valid
+ * becomes a failed execution under that id, and a row whose key is taken a skipped one that names
+ * the execution that has the key: nobody waits for an id that never appears.
+ *
+ * The pass first looks at rows without locking them, validates them and interns what they need,
+ * which takes transactions of its own; then it takes the rows, batch by batch, with SKIP LOCKED.
+ * Replicas that looked at the same rows share them out there.
+ */
+
+#include "engine/scan/scan.h"
+
+#include "base/id.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "engine/submit.h"
+
+#include <string.h>
+
+/* ---- From a row to a spec -------------------------------------------------------------------- */
+
+static enum weft_rc json_of(const char *text, enum weft_json_kind kind, const char *field,
+                            struct weft_json *ret_value, struct weft_err *err)
+{
+    enum weft_rc rc = weft_json_check(text, strlen(text), ret_value, err);
+    if (!rc && ret_value->kind != kind)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, field, "%s has the wrong type", field);
+    return rc;
+}
+
+static enum weft_rc read_capabilities(const char *text, struct weft_arena *arena,
+                                      struct weft_spec *spec, struct weft_err *err)
+{
+    struct weft_json value;
+    enum weft_rc rc = json_of(text, WEFT_JSON_ARRAY, "capabilities", &value, err);
+    if (rc)
+        return rc;
+    const char **token = weft_new_array(arena, const char *, WEFT_CAPABILITIES_MAX + 1);
+    struct weft_json_iter item;
+    weft_json_iter_init(&item, &value);
+    while (!rc && spec->capability_count <= WEFT_CAPABILITIES_MAX && weft_json_next(&item)) {
+        if (item.value.kind != WEFT_JSON_STRING)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "capabilities",
+                                   "capabilities must be texts");
+        rc = weft_json_string(&item.value, arena, &token[spec->capability_count++], err);
+    }
+    spec->capabilities = token;
+    return rc;
+}
+
+static enum weft_rc read_tags(const char *text, struct weft_arena *arena, struct weft_spec *spec,
+                              struct weft_err *err)
+{
+    struct weft_json value;
+    enum weft_rc rc = json_of(text, WEFT_JSON_OBJECT, "tags", &value, err);
+    if (rc)
+        return rc;
+    struct weft_tag *tag = weft_new_array(arena, struct weft_tag, WEFT_TAGS_MAX + 1);
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, &value);
+    while (!rc && spec->tag_count <= WEFT_TAGS_MAX && weft_json_next(&member)) {
+        if (member.value.kind != WEFT_JSON_STRING)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "tags", "a tag's value must be a text");
+        rc = weft_json_string(&member.key, arena, &tag[spec->tag_count].key, err);
+        if (!rc)
+            rc = weft_json_string(&member.value, arena, &tag[spec->tag_count++].value, err);
+    }
+    spec->tags = tag;
+    return rc;
+}
+
+static enum weft_rc read_policy(const char *text, struct weft_arena *arena, struct weft_spec *spec,
+                                struct weft_err *err)
+{
+    struct weft_json value;
+    struct weft_policy *policy = weft_new(arena, struct weft_policy);
+    enum weft_rc rc = json_of(text, WEFT_JSON_OBJECT, "policy", &value, err);
+    if (!rc)
+        rc = weft_policy_parse(&value, arena, policy, err);
+    spec->policy = policy;
+    return rc;
+}
+
+static enum weft_rc read_spec(const struct weft_rows *rows, size_t i, struct weft_arena *arena,
+                              struct weft_spec *ret_spec, struct weft_err *err)
+{
+    const struct weft_cell *payload = weft_get(rows, i, INBOX_PEEK_OUT_PAYLOAD);
+    int64_t priority = weft_get_i64(rows, i, INBOX_PEEK_OUT_PRIORITY);
+    struct weft_spec spec = {
+        .ns = weft_get_text(rows, i, INBOX_PEEK_OUT_NAMESPACE),
+        .lane = weft_get_text(rows, i, INBOX_PEEK_OUT_LANE),
+        .kind = weft_get_text(rows, i, INBOX_PEEK_OUT_KIND),
+        .payload = payload->null ? NULL : payload->data,
+        .payload_size = payload->null ? 0 : payload->size,
+        .content_type = weft_get_text(rows, i, INBOX_PEEK_OUT_CONTENT_TYPE),
+        .priority = (int32_t)priority,
+        .delay_ms = weft_get_i64(rows, i, INBOX_PEEK_OUT_DELAY_MS),
+        .run_at_us = weft_get_i64(rows, i, INBOX_PEEK_OUT_RUN_AT),
+        .deadline_us = weft_get_i64(rows, i, INBOX_PEEK_OUT_DEADLINE),
+        .tenant = weft_get_text(rows, i, INBOX_PEEK_OUT_TENANT),
+        .key = weft_get_text(rows, i, INBOX_PEEK_OUT_KEY),
+    };
+    const char *capabilities = weft_get_text(rows, i, INBOX_PEEK_OUT_CAPABILITIES);
+    const char *tags = weft_get_text(rows, i, INBOX_PEEK_OUT_TAGS);
+    const char *policy = weft_get_text(rows, i, INBOX_PEEK_OUT_POLICY);
+    enum weft_rc rc = WEFT_OK;
+    if (weft_get_i64(rows, i, INBOX_PEEK_OUT_SIZE) > WEFT_PAYLOAD_MAX)
+        rc = weft_fail_field(err, WEFT_TOO_LARGE, "payload",
+                             "the payload is larger than %d bytes", WEFT_PAYLOAD_MAX);
+    if (!rc && capabilities)
+        rc = read_capabilities(capabilities, arena, &spec, err);
+    if (!rc && tags)
+        rc = read_tags(tags, arena, &spec, err);
+    if (!rc && policy)
+        rc = read_policy(policy, arena, &spec, err);
+    *ret_spec = spec;
+    return rc;
+}
+
+/* ---- Taking rows out ------------------------------------------------------------------------- */
+
+enum weft_rc weft_inbox_take(struct weft_tx *tx, struct weft_submission **item, size_t *count,
+                             struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_INBOX_TAKE, *count);
+    for (size_t i = 0; i < *count; i++)
+        weft_set_id(&call, i, INBOX_TAKE_IN_ID, &item[i]->id);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++)
+        for (size_t row = 0; row < rows.count; row++) {
+            struct weft_id id = weft_get_id(&rows, row, INBOX_TAKE_OUT_ID);
+            if (weft_id_cmp(&id, &item[i]->id) != 0)
+                continue;
+            item[kept++] = item[i];
+            break;
+        }
+    *count = kept;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *const *item,
+                                 size_t count, weft_usec now_us, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_SUBMIT_ENDED, count);
+    weft_set_i64(&call, 0, SUBMIT_ENDED_IN_NOW, now_us);
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_submitted *answer = item[i]->answer;
+        char first[WEFT_ID_TEXT];
+        weft_id_print(&answer->id, first);
+        weft_set_id(&call, i, SUBMIT_ENDED_IN_ID, &item[i]->id);
+        weft_set_i64(&call, i, SUBMIT_ENDED_IN_ORD, item[i]->ord);
+        weft_set_i64(&call, i, SUBMIT_ENDED_IN_QUEUE, item[i]->queue->id);
+        weft_set_i64(&call, i, SUBMIT_ENDED_IN_POLICY, item[i]->policy);
+        weft_set_i64(&call, i, SUBMIT_ENDED_IN_STATE,
+                     answer->duplicate ? WEFT_STATE_SKIPPED : WEFT_STATE_FAILED);
+        weft_set_i64(&call, i, SUBMIT_ENDED_IN_ENDED, WEFT_ENDED_REFUSED);
+        if (answer->duplicate) {
+            weft_set_text(&call, i, SUBMIT_ENDED_IN_REASON,
+                          weft_arena_printf(tx->arena, "duplicate of %s", first));
+        } else {
+            weft_set_text(&call, i, SUBMIT_ENDED_IN_REASON, "refused by intake");
+            weft_set_text(&call, i, SUBMIT_ENDED_IN_ERROR_CLASS, weft_rc_wire(answer->err.rc));
+            weft_set_text(&call, i, SUBMIT_ENDED_IN_ERROR_MESSAGE,
+                          weft_arena_strdup(tx->arena, answer->err.text));
+        }
+        weft_set_bytes(&call, i, SUBMIT_ENDED_IN_PAYLOAD, item[i]->spec.payload,
+                       item[i]->spec.payload_size);
+    }
+    return weft_tx_run(tx, &call, 1, &rows, err);
+}
+
+/* ---- The pass -------------------------------------------------------------------------------- */
+
+struct intake {
+    struct weft_engine *engine;
+    struct weft_arena *arena;
+    weft_usec now_us;
+    struct weft_submission *valid, *refused;
+    size_t valid_count, refused_count;
+    struct weft_submitted *answer;
+};
+
+/* What a refused row is filed under: its own names where they are names. */
+static enum weft_rc file_refused(struct intake *intake, const struct weft_spec *spec,
+                                 struct weft_submission *item, struct weft_err *err)
+{
+    const struct weft_spec filed = {
+        .ns = spec->ns && weft_name_valid(spec->ns) ? spec->ns : "default",
+        .lane = spec->lane && weft_name_valid(spec->lane) ? spec->lane : NULL,
+        .kind = spec->kind && weft_name_valid(spec->kind) ? spec->kind : "invalid",
+        .payload = spec->payload,
+        .payload_size = spec->payload_size,
+    };
+    return weft_spec_resolve(&filed, "default", intake->now_us, intake->arena, &item->spec, err);
+}
+
+static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *rows,
+                              struct weft_err *err)
+{
+    intake->valid = weft_new_array(intake->arena, struct weft_submission, rows->count + 1);
+    intake->refused = weft_new_array(intake->arena, struct weft_submission, rows->count + 1);
+    intake->answer = weft_new_array(intake->arena, struct weft_submitted, rows->count + 1);
+    for (size_t i = 0; i < rows->count; i++) {
+        struct weft_spec spec;
+        struct weft_submitted *answer = &intake->answer[i];
+        struct weft_submission *item = &intake->valid[intake->valid_count];
+        enum weft_rc rc = read_spec(rows, i, intake->arena, &spec, &answer->err);
+        if (!rc)
+            rc = weft_spec_resolve(&spec, "default", intake->now_us, intake->arena, &item->spec,
+                                   &answer->err);
+        if (rc) {
+            item = &intake->refused[intake->refused_count++];
+            enum weft_rc failed = file_refused(intake, &spec, item, err);
+            if (failed)
+                return failed;
+        } else {
+            intake->valid_count++;
+        }
+        item->id = weft_get_id(rows, i, INBOX_PEEK_OUT_ID);
+        item->answer = answer;
+    }
+    enum weft_rc rc = WEFT_OK;
+    if (intake->valid_count)
+        rc = weft_submission_place(intake->engine, intake->valid, intake->valid_count, err);
+    if (!rc && intake->refused_count)
+        rc = weft_submission_place(intake->engine, intake->refused, intake->refused_count, err);
+    return rc;
+}
+
+static enum weft_rc refuse_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct intake *intake = context;
+    size_t count = intake->refused_count;
+    struct weft_submission **item = weft_new_array(tx->arena, struct weft_submission *, count + 1);
+    for (size_t i = 0; i < count; i++)
+        item[i] = &intake->refused[i];
+    enum weft_rc rc = weft_inbox_take(tx, item, &count, err);
+    if (!rc && count)
+        rc = weft_submission_end(tx, item, count, intake->now_us, err);
+    return rc;
+}
+
+static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *report,
+                               struct weft_err *err)
+{
+    size_t batches = 0;
+    struct weft_submissions *batch =
+        weft_submission_batches(intake->valid, intake->valid_count, intake->arena, &batches);
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < batches && !rc; i++) {
+        batch[i].now_us = intake->now_us;
+        batch[i].from_inbox = true;
+        rc = weft_submission_run(intake->engine, &batch[i], intake->arena, err);
+    }
+    /* What the store itself refused, though it looked valid, must not come back for ever. */
+    for (size_t i = 0; i < intake->valid_count && !rc; i++)
+        if (intake->valid[i].answer->err.cause == WEFT_CAUSE_DATA)
+            intake->refused[intake->refused_count++] = intake->valid[i];
+    struct weft_tx tx = {.engine = intake->engine, .arena = intake->arena};
+    if (!rc && intake->refused_count)
+        rc = weft_tx_do(&tx, WEFT_TX_WRITE, refuse_body, intake, err);
+    for (size_t i = 0; i < intake->valid_count && !rc; i++) {
+        const struct weft_submitted *answer = intake->valid[i].answer;
+        bool left = answer->err.rc == WEFT_BUSY || answer->err.cause == WEFT_CAUSE_DATA;
+        report->handled += !left; /* somebody else has it, or it is counted below */
+        report->failed += !left && answer->err.rc != WEFT_OK;
+    }
+    report->handled += intake->refused_count;
+    report->failed += intake->refused_count;
+    return rc;
+}
+
+enum weft_rc weft_intake_run(struct weft_engine *engine, uint32_t batch,
+                             struct weft_pass_report *ret_report, struct weft_err *err)
+{
+    struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
+    bool has_inbox = strcmp(engine->driver->name, "pg") == 0;
+    struct intake intake = {.engine = engine, .arena = weft_arena_new()};
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    enum weft_rc rc = WEFT_OK;
+    if (has_inbox) {
+        weft_call_init(&call, intake.arena, WEFT_STMT_INBOX_PEEK, 0);
+        weft_set_i64(&call, 0, INBOX_PEEK_IN_BATCH, batch);
+        weft_set_i64(&call, 0, INBOX_PEEK_IN_BYTES, WEFT_BATCH_BYTES);
+        rc = weft_tx_once(engine, WEFT_TX_READ, &call, intake.arena, &rows, err);
+    }
+    intake.now_us = weft_clock_now(engine->clock);
+    if (!rc && rows.count > 0) {
+        rc = sort_rows(&intake, &rows, err);
+        if (!rc)
+            rc = run_intake(&intake, &report, err);
+        report.more = report.handled > 0;
+    }
+    if (!rc)
+        *ret_report = report;
+    weft_arena_free(intake.arena);
+    return rc;
+}

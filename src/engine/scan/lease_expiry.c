@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Leases that ran out: the worker died, nothing was decided. The execution is ready again under the
+ * same attempt number; only the count of lost leases grows, and past its cap the execution is a
+ * poison pill and fails with lost_too_often.
+ */
+
+#include "core/retry.h"
+#include "engine/scan/scan.h"
+
+enum weft_rc weft_scan_lease_expiry(struct weft_scan *scan, struct weft_err *err)
+{
+    enum weft_rc rc = weft_scan_take(scan, WEFT_STMT_DUE_LEASES, err);
+    if (!rc)
+        rc = weft_scan_rules(scan, err);
+    for (size_t i = 0; i < scan->changes.count && !rc; i++) {
+        struct weft_change *change = &scan->changes.change[i];
+        const struct weft_rules *rules = weft_find_rules(scan->tx->engine, change->before.policy);
+        struct weft_event event = weft_lost_decide(rules, &change->before);
+        change->by = "lease_expiry";
+        if (weft_change_step(change, &event) && event.kind == WEFT_EVENT_FAIL) {
+            change->error_class = "lost_too_often";
+            change->error_message = "its lease ran out too often: the workers that took it died";
+        }
+    }
+    return rc ? rc : weft_scan_write(scan, err);
+}

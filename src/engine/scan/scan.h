@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_SCAN_SCAN_H
+#define WEFT_ENGINE_SCAN_SCAN_H
+
+/*
+ * Passes: bounded, idempotent walks over what time has moved.
+ *
+ * Every replica runs every pass. SKIP LOCKED splits the rows between them, and because the whole
+ * predicate is re-checked under the row lock, two passes or a pass and a worker that meet at a row
+ * do it no harm. A pass is one transaction over at most `batch` rows.
+ */
+
+#include "engine/engine.h"
+
+/* What a pass works with: the tx is open, batch is in bounds. */
+struct weft_scan {
+    struct weft_tx *tx;
+    uint32_t batch;
+    struct weft_pass_report report;
+    struct weft_changes changes;  /* for waking after the commit */
+    struct weft_id_list promoted; /* queues that got ready work in another way */
+};
+
+typedef enum weft_rc weft_scan_fn(struct weft_scan *scan, struct weft_err *err);
+
+weft_scan_fn weft_scan_lease_expiry, weft_scan_attempt_timeout, weft_scan_delayed_promoter,
+    weft_scan_execution_deadline;
+
+/* The intake runs transactions of its own. */
+WEFT_MUST_CHECK enum weft_rc weft_intake_run(struct weft_engine *engine, uint32_t batch,
+                                             struct weft_pass_report *ret_report,
+                                             struct weft_err *err);
+
+/* Takes the due rows of a statement with the parameters (now, batch) and the columns of live_lock. */
+WEFT_MUST_CHECK enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt,
+                                            struct weft_err *err);
+/* Writes the changes and counts them. */
+WEFT_MUST_CHECK enum weft_rc weft_scan_write(struct weft_scan *scan, struct weft_err *err);
+/* Loads the policies of the changes; then weft_find_rules() cannot miss. */
+WEFT_MUST_CHECK enum weft_rc weft_scan_rules(struct weft_scan *scan, struct weft_err *err);
+
+#endif

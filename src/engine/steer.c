@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Steering: cancel, reprioritize, revoke, set deadline, replay; by id and by filter.
+ *
+ * The first four lock the living rows in the order of their ids. Replay locks outcomes in the same
+ * order; an id is in one of the two, so the two kinds of call never hold each other's rows.
+ */
+
+#include "engine/engine.h"
+
+#include "base/id.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SWEEP_PAGES_MAX = 200 }; /* pages of one sweep, so that a filter that fits nothing ends */
+
+struct steer_call {
+    enum weft_steer_kind kind;
+    const struct weft_steer *item;
+    const int32_t *ns; /* of each item; 0: that namespace does not exist */
+    struct weft_steered *answer;
+    struct weft_chunk chunk;
+    struct weft_changes changes;
+    struct weft_id_list woken; /* queues that got work by replay */
+};
+
+/* ---- Items that are not living ------------------------------------------------------------------ */
+
+static void answer_not_found(struct weft_steered *answer)
+{
+    *answer = (struct weft_steered){0};
+    weft_fail_field(&answer->err, WEFT_NOT_FOUND, "id", "there is no such execution");
+}
+
+static void answer_not_live(struct weft_steered *answer, enum weft_steer_kind kind,
+                            enum weft_state state)
+{
+    static const char *const wants[] = {
+        [WEFT_STEER_CANCEL] = "only a living execution can be cancelled",
+        [WEFT_STEER_REPLAY] = "only an execution that is over can be replayed",
+        [WEFT_STEER_REPRIORITIZE] = "only a living execution has a priority to change",
+        [WEFT_STEER_REVOKE] = "only a running execution has a lease to revoke",
+        [WEFT_STEER_SET_DEADLINE] = "only a living execution can get a deadline",
+    };
+    *answer = (struct weft_steered){.state = state};
+    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id", "the execution is %s: %s",
+                    weft_state_name(state), wants[kind]);
+}
+
+/* Loads the queues of rows (column `queue`), inside the transaction, to know their namespaces. */
+static enum weft_rc know_queues(struct weft_tx *tx, const struct weft_rows *rows, size_t column,
+                                struct weft_err *err)
+{
+    struct weft_id_list list = {.tx = tx};
+    list.id = weft_new_array(tx->arena, int32_t, rows->count + 1);
+    for (size_t i = 0; i < rows->count; i++)
+        list.id[list.count++] = (int32_t)weft_get_i64(rows, i, column);
+    return weft_load_queues(tx->engine, &list, err);
+}
+
+static bool in_namespace(struct weft_engine *engine, int32_t queue, int32_t ns)
+{
+    return weft_find_queue(engine, queue)->ns == ns;
+}
+
+/* Answers the items for which done[k] is false from what the execution is now. */
+static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, const bool *done,
+                                  struct weft_err *err)
+{
+    struct weft_call ask;
+    struct weft_rows rows;
+    weft_call_init(&ask, tx->arena, WEFT_STMT_DESCRIBE, call->chunk.count);
+    size_t asked = 0;
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (!done[k])
+            weft_set_id(&ask, asked++, DESCRIBE_IN_ID, &call->item[call->chunk.item[k]].id);
+    if (asked == 0)
+        return WEFT_OK;
+    ask.rows = asked;
+    enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
+    if (!rc)
+        rc = know_queues(tx, &rows, DESCRIBE_OUT_QUEUE, err);
+    for (size_t k = 0; k < call->chunk.count && !rc; k++) {
+        if (done[k])
+            continue;
+        size_t i = call->chunk.item[k];
+        struct weft_steered *answer = &call->answer[i];
+        answer_not_found(answer);
+        for (size_t row = 0; row < rows.count; row++) {
+            struct weft_id id = weft_get_id(&rows, row, DESCRIBE_OUT_ID);
+            if (weft_id_cmp(&id, &call->item[i].id) != 0 ||
+                !in_namespace(tx->engine, (int32_t)weft_get_i64(&rows, row, DESCRIBE_OUT_QUEUE),
+                              call->ns[i]))
+                continue;
+            enum weft_state state =
+                (enum weft_state)weft_get_i64(&rows, row, DESCRIBE_OUT_STATE);
+            if (call->kind == WEFT_STEER_CANCEL && state == WEFT_STATE_CANCELLED)
+                *answer = (struct weft_steered){.state = state};
+            else
+                answer_not_live(answer, call->kind, state);
+        }
+    }
+    return rc;
+}
+
+/* ---- Living rows ----------------------------------------------------------------------------- */
+
+static struct weft_event event_for(enum weft_steer_kind kind, const struct weft_steer *item)
+{
+    static const enum weft_event_kind event[] = {
+        [WEFT_STEER_CANCEL] = WEFT_EVENT_CANCEL,
+        [WEFT_STEER_REPLAY] = WEFT_EVENT_REPLAY,
+        [WEFT_STEER_REPRIORITIZE] = WEFT_EVENT_PRIORITIZE,
+        [WEFT_STEER_REVOKE] = WEFT_EVENT_REVOKE,
+        [WEFT_STEER_SET_DEADLINE] = WEFT_EVENT_SET_DEADLINE,
+    };
+    return (struct weft_event){
+        .kind = event[kind], .priority = item->priority, .deadline_us = item->deadline_us};
+}
+
+static bool same_row(const struct weft_live *a, const struct weft_live *b)
+{
+    return a->state == b->state && a->priority == b->priority && a->deadline_us == b->deadline_us;
+}
+
+static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct steer_call *call = context;
+    struct weft_id *ids = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
+    for (size_t k = 0; k < call->chunk.count; k++)
+        ids[k] = call->item[call->chunk.item[k]].id;
+    enum weft_rc rc = weft_change_lock(tx, ids, call->chunk.count, &call->changes, err);
+    struct weft_id_list queues = {.tx = tx};
+    queues.id = weft_new_array(tx->arena, int32_t, call->chunk.count + 1);
+    for (size_t i = 0; !rc && i < call->changes.count; i++)
+        queues.id[queues.count++] = call->changes.change[i].before.queue;
+    if (!rc)
+        rc = weft_load_queues(tx->engine, &queues, err);
+    if (rc)
+        return rc;
+
+    bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        size_t i = call->chunk.item[k];
+        struct weft_change *change = weft_change_find(&call->changes, &ids[k]);
+        if (!change || !in_namespace(tx->engine, change->before.queue, call->ns[i]))
+            continue;
+        struct weft_event event = event_for(call->kind, &call->item[i]);
+        change->by = "operator";
+        change->reason = call->item[i].reason;
+        if (!weft_change_step(change, &event))
+            continue;
+        change->apply = !same_row(&change->before, &change->step.after);
+        call->answer[i] = (struct weft_steered){.state = change->step.after.state,
+                                                .changed = change->apply};
+        done[k] = true;
+    }
+    rc = weft_change_write(tx, &call->changes, err);
+    return rc ? rc : answer_others(tx, call, done, err);
+}
+
+/* ---- Replay ---------------------------------------------------------------------------------- */
+
+static struct weft_live read_outcome(const struct weft_rows *rows, size_t i)
+{
+    return (struct weft_live){
+        .id = weft_get_id(rows, i, OUTCOME_LOCK_OUT_ID),
+        .state = (enum weft_state)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_STATE),
+        .ord = weft_get_i64(rows, i, OUTCOME_LOCK_OUT_ORD),
+        .started_us = weft_get_i64(rows, i, OUTCOME_LOCK_OUT_STARTED),
+        .queue = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_QUEUE),
+        .lane = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_LANE),
+        .policy = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_POLICY),
+        .epoch = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_EPOCH),
+        .attempt = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_ATTEMPT),
+        .forgiven = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_FORGIVEN),
+        .lost = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_LOST),
+        .replays = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_REPLAYS),
+        .priority = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_PRIORITY),
+        .size = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_SIZE),
+    };
+}
+
+static void put_back_to_life(struct weft_call *call, size_t row, const struct weft_live *after)
+{
+    weft_set_id(call, row, OUTCOME_BACK_IN_ID, &after->id);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_ORD, after->ord);
+    if (after->started_us)
+        weft_set_i64(call, row, OUTCOME_BACK_IN_STARTED, after->started_us);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_QUEUE, after->queue);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_LANE, after->lane);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_POLICY, after->policy);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_EPOCH, after->epoch);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_ATTEMPT, after->attempt);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_FORGIVEN, after->forgiven);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_SIZE, after->size);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_REPLAYS, after->replays);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_PRIORITY, after->priority);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_STATE, after->state);
+}
+
+/* The outcome that a replay removes stays in the history, result and all. */
+static void put_history(struct weft_call *call, size_t row, const struct weft_rows *rows, size_t i,
+                        int32_t replay)
+{
+    static const struct {
+        size_t to, from;
+    } copy[] = {
+        {ATTEMPT_ADD_IN_ID, OUTCOME_LOCK_OUT_ID},
+        {ATTEMPT_ADD_IN_EPOCH, OUTCOME_LOCK_OUT_EPOCH},
+        {ATTEMPT_ADD_IN_ATTEMPT, OUTCOME_LOCK_OUT_ATTEMPT},
+        {ATTEMPT_ADD_IN_ENDED, OUTCOME_LOCK_OUT_ENDED},
+        {ATTEMPT_ADD_IN_HELD, OUTCOME_LOCK_OUT_HELD},
+        {ATTEMPT_ADD_IN_ANSWER, OUTCOME_LOCK_OUT_STATE},
+        {ATTEMPT_ADD_IN_WORKER, OUTCOME_LOCK_OUT_WORKER},
+        {ATTEMPT_ADD_IN_CLAIMED, OUTCOME_LOCK_OUT_CLAIMED},
+        {ATTEMPT_ADD_IN_ENDED_AT, OUTCOME_LOCK_OUT_FINISHED},
+        {ATTEMPT_ADD_IN_BY, OUTCOME_LOCK_OUT_BY},
+        {ATTEMPT_ADD_IN_REASON, OUTCOME_LOCK_OUT_REASON},
+        {ATTEMPT_ADD_IN_ERROR_CLASS, OUTCOME_LOCK_OUT_ERROR_CLASS},
+        {ATTEMPT_ADD_IN_ERROR_MESSAGE, OUTCOME_LOCK_OUT_ERROR_MESSAGE},
+        {ATTEMPT_ADD_IN_CONTENT_TYPE, OUTCOME_LOCK_OUT_CONTENT_TYPE},
+        {ATTEMPT_ADD_IN_RESULT, OUTCOME_LOCK_OUT_RESULT},
+    };
+    for (size_t c = 0; c < WEFT_LEN(copy); c++)
+        call->cell[row * call->width + copy[c].to] = *weft_get(rows, i, copy[c].from);
+    weft_set_i64(call, row, ATTEMPT_ADD_IN_REPLAY, replay);
+}
+
+static size_t find_item(const struct steer_call *call, const struct weft_id *id)
+{
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (weft_id_cmp(&call->item[call->chunk.item[k]].id, id) == 0)
+            return k;
+    return SIZE_MAX;
+}
+
+static enum weft_rc lock_outcomes(struct weft_tx *tx, const struct steer_call *call,
+                                  struct weft_rows *ret_rows, struct weft_err *err)
+{
+    struct weft_call lock;
+    weft_call_init(&lock, tx->arena, WEFT_STMT_OUTCOME_LOCK, call->chunk.count);
+    for (size_t k = 0; k < call->chunk.count; k++)
+        weft_set_id(&lock, k, OUTCOME_LOCK_IN_ID, &call->item[call->chunk.item[k]].id);
+    enum weft_rc rc = weft_tx_run(tx, &lock, 1, ret_rows, err);
+    return rc ? rc : know_queues(tx, ret_rows, OUTCOME_LOCK_OUT_QUEUE, err);
+}
+
+static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    enum { HISTORY, BACK, CALLS };
+    struct steer_call *call = context;
+    struct weft_rows rows;
+    enum weft_rc rc = lock_outcomes(tx, call, &rows, err);
+    if (rc)
+        return rc;
+    bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
+    struct weft_call write[CALLS];
+    weft_call_init(&write[HISTORY], tx->arena, WEFT_STMT_ATTEMPT_ADD, rows.count);
+    weft_call_init(&write[BACK], tx->arena, WEFT_STMT_OUTCOME_BACK, rows.count);
+    call->woken = (struct weft_id_list){.id = weft_new_array(tx->arena, int32_t, rows.count + 1)};
+    size_t count = 0;
+    for (size_t row = 0; row < rows.count; row++) {
+        struct weft_live before = read_outcome(&rows, row);
+        size_t k = find_item(call, &before.id);
+        size_t i = call->chunk.item[k];
+        struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->item[i]);
+        struct weft_step step;
+        if (!in_namespace(tx->engine, before.queue, call->ns[i]) ||
+            !weft_state_step(&before, &event, &step))
+            continue;
+        put_history(&write[HISTORY], count, &rows, row, step.after.replays);
+        put_back_to_life(&write[BACK], count++, &step.after);
+        call->woken.id[call->woken.count++] = before.queue;
+        call->answer[i] = (struct weft_steered){.state = step.after.state, .changed = true};
+        done[k] = true;
+    }
+    write[HISTORY].rows = write[BACK].rows = count;
+    struct weft_rows none[CALLS];
+    rc = count ? weft_tx_run(tx, write, CALLS, none, err) : WEFT_OK;
+    return rc ? rc : answer_others(tx, call, done, err);
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+static enum weft_rc check_item(enum weft_steer_kind kind, const struct weft_steer *item,
+                               weft_usec now_us, struct weft_err *err)
+{
+    if (kind == WEFT_STEER_REPRIORITIZE &&
+        (item->priority < INT16_MIN || item->priority > INT16_MAX))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "priority",
+                               "priority is %d, allowed are -32768 to 32767", item->priority);
+    if (kind == WEFT_STEER_SET_DEADLINE && item->deadline_us != 0 &&
+        (item->deadline_us <= now_us || item->deadline_us > WEFT_MOMENT_MAX_US))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "deadline_at",
+                               "deadline_at must be in the future and before the year 10000");
+    return weft_text_check(item->reason, WEFT_REASON_MAX, "reason", err);
+}
+
+/* The ids of the items' namespaces, 0 where there is none of that name. */
+static enum weft_rc find_namespaces(struct weft_engine *engine,
+                                    const struct weft_steering *steering, struct weft_arena *arena,
+                                    int32_t *ret_ns, struct weft_err *err)
+{
+    struct weft_name_want *want =
+        weft_new_array(arena, struct weft_name_want, steering->count + 1);
+    for (size_t i = 0; i < steering->count; i++) {
+        const char *ns = steering->item[i].ns ? steering->item[i].ns : steering->ns;
+        enum weft_rc rc = weft_name_check(ns, "namespace", err);
+        if (rc)
+            return rc;
+        want[i] = (struct weft_name_want){.sort = WEFT_NAME_NAMESPACE, .text = ns};
+    }
+    enum weft_rc rc = weft_intern_names(engine, false, want, steering->count, err);
+    for (size_t i = 0; i < steering->count && !rc; i++)
+        ret_ns[i] = want[i].id;
+    return rc;
+}
+
+static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *call,
+                              struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    call->changes = (struct weft_changes){0};
+    call->woken = (struct weft_id_list){0};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE,
+                                 call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call,
+                                 err);
+    if (!rc)
+        weft_change_wake(engine, &call->changes);
+    for (size_t i = 0; i < call->woken.count && !rc; i++)
+        weft_ready_note(engine, call->woken.id[i]);
+    for (size_t k = 0; k < call->chunk.count && rc; k++)
+        call->answer[call->chunk.item[k]] = (struct weft_steered){.err = *err};
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_steering *steering,
+                               struct weft_steered *ret_answer, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    size_t count = steering->count;
+    int32_t *ns = weft_new_array(arena, int32_t, count + 1);
+    bool *skip = weft_new_array(arena, bool, count + 1);
+    weft_usec now_us = weft_clock_now(engine->clock);
+    enum weft_rc rc = count ? find_namespaces(engine, steering, arena, ns, err) : WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct weft_err story = {0};
+        skip[i] = check_item(steering->kind, &steering->item[i], now_us, &story) != WEFT_OK;
+        if (skip[i])
+            ret_answer[i] = (struct weft_steered){.err = story};
+    }
+    struct weft_chunks chunks = {0};
+    if (!rc && count) {
+        const struct weft_id_column column = {
+            .first = &steering->item[0].id, .stride = sizeof(*steering->item), .count = count};
+        chunks = weft_chunks_by_id(&column, skip, arena);
+    }
+    for (size_t c = 0; c < chunks.count; c++) {
+        struct steer_call call = {.kind = steering->kind,
+                                  .item = steering->item,
+                                  .ns = ns,
+                                  .answer = ret_answer,
+                                  .chunk = chunks.chunk[c]};
+        enum weft_rc failed = run_chunk(engine, &call, err);
+        if (failed && chunks.count == 1)
+            rc = failed;
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+/* ---- By filter ------------------------------------------------------------------------------- */
+
+static bool filter_empty(const struct weft_filter *filter)
+{
+    return !filter->lane && !filter->kind && !filter->tenant && !filter->key && !filter->tag &&
+           filter->state == WEFT_STATE_NONE;
+}
+
+/* A sweep under way. */
+struct sweep {
+    const struct weft_steer_all *args;
+    struct weft_listing listing;
+    char *next; /* owned; the cursor, NULL at the end */
+    struct weft_sweep count;
+};
+
+/* Steers one page of the list, counting what fitted and what changed. */
+static enum weft_rc steer_page(struct weft_engine *engine, struct sweep *sweep,
+                               struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_read_page page;
+    sweep->listing.after = sweep->next;
+    enum weft_rc rc = weft_engine_list(engine, &sweep->listing, arena, &page, err);
+    if (rc)
+        goto out;
+    struct weft_steer *item = weft_new_array(arena, struct weft_steer, page.count + 1);
+    struct weft_steered *answer = weft_new_array(arena, struct weft_steered, page.count + 1);
+    struct weft_steering steering = {
+        .kind = sweep->args->kind, .ns = sweep->listing.filter.ns, .item = item};
+    for (size_t i = 0; i < page.count; i++)
+        item[steering.count++] =
+            (struct weft_steer){.id = page.item[i].id, .reason = sweep->args->reason};
+    rc = weft_engine_steer(engine, &steering, answer, err);
+    sweep->count.matched += steering.count;
+    for (size_t i = 0; i < steering.count && !rc; i++)
+        sweep->count.changed += answer[i].changed;
+    free(sweep->next);
+    sweep->next = NULL;
+    if (page.next && !(sweep->next = strdup(page.next)))
+        weft_oom(strlen(page.next) + 1);
+
+out:
+    weft_arena_free(arena);
+    return rc;
+}
+
+/* Walks only what can be changed: what was changed is gone from there when it is called again. */
+enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft_steer_all *args,
+                                   struct weft_sweep *ret_sweep, struct weft_err *err)
+{
+    if (args->kind != WEFT_STEER_CANCEL && args->kind != WEFT_STEER_REPLAY)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
+                               "only cancel and replay work by filter");
+    if (filter_empty(&args->filter))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "filter",
+                               "an empty filter would take everything: name at least one field");
+    uint64_t most = args->max ? args->max : WEFT_SCAN_MAX;
+    struct sweep sweep = {.args = args, .listing = {.filter = args->filter}};
+    sweep.listing.source =
+        args->kind == WEFT_STEER_CANCEL ? WEFT_LIST_LIVING : WEFT_LIST_ENDED;
+    enum weft_rc rc;
+    int pages = 0;
+    do {
+        uint64_t left = most - sweep.count.matched;
+        sweep.listing.limit = left < WEFT_PAGE_MAX ? (uint32_t)left : WEFT_PAGE_MAX;
+        rc = steer_page(engine, &sweep, err);
+    } while (!rc && sweep.next && sweep.count.matched < most && ++pages < SWEEP_PAGES_MAX);
+    sweep.count.more = sweep.next != NULL;
+    free(sweep.next);
+    if (!rc)
+        *ret_sweep = sweep.count;
+    return rc;
+}

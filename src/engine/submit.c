@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Submitting: validate, intern, mint ids, write.
+ *
+ * Keyed items go in transactions of their own, because a key can be in somebody's open transaction:
+ * they run under a short lock_timeout, and a batch that meets such a key is cut in halves until
+ * only the items whose key is held answer `busy`. A batch that fails on data, which validation
+ * should have caught, is cut in the same way until the bad item is alone.
+ */
+
+#include "engine/submit.h"
+
+#include "base/id.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Reserves `count` places in the order of submission: the clock, moved on where it stood still. */
+static int64_t reserve_ord(struct weft_engine *engine, weft_usec now_us, size_t count)
+{
+    pthread_mutex_lock(&engine->ord_lock);
+    int64_t first = now_us > engine->last_ord ? now_us : engine->last_ord + 1;
+    engine->last_ord = first + (int64_t)count - 1;
+    pthread_mutex_unlock(&engine->ord_lock);
+    return first;
+}
+
+enum weft_rc weft_submission_place(struct weft_engine *engine, struct weft_submission *item,
+                                   size_t count, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_resolved *spec = weft_new_array(arena, struct weft_resolved, count + 1);
+    const struct weft_queue **queue = weft_new_array(arena, const struct weft_queue *, count + 1);
+    int32_t *policy = weft_new_array(arena, int32_t, count + 1);
+    for (size_t i = 0; i < count; i++)
+        spec[i] = item[i].spec;
+    enum weft_rc rc = weft_intern_queues(engine, spec, NULL, count, queue, err);
+    if (!rc)
+        rc = weft_intern_policies(engine, spec, NULL, count, policy, err);
+    if (!rc) {
+        int64_t ord = reserve_ord(engine, weft_clock_now(engine->clock), count);
+        for (size_t i = 0; i < count; i++) {
+            item[i].queue = queue[i];
+            item[i].policy = policy[i];
+            item[i].ord = ord + (int64_t)i;
+        }
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+/* ---- Batches --------------------------------------------------------------------------------- */
+
+static int by_key(const void *left, const void *right)
+{
+    const struct weft_submission *a = *(struct weft_submission *const *)left;
+    const struct weft_submission *b = *(struct weft_submission *const *)right;
+    if (a->queue->ns != b->queue->ns)
+        return a->queue->ns < b->queue->ns ? -1 : 1;
+    int order = strcmp(a->spec.key, b->spec.key);
+    return order ? order : (a->ord > b->ord) - (a->ord < b->ord);
+}
+
+static bool same_key(const struct weft_submission *a, const struct weft_submission *b)
+{
+    return a->queue->ns == b->queue->ns && strcmp(a->spec.key, b->spec.key) == 0;
+}
+
+/*
+ * The keyed items in rounds: a client's retry folded into the same call as its original must not
+ * meet it in one transaction, so the nth item with a key goes into round n.
+ */
+static size_t order_keyed(struct weft_submission **item, size_t count, struct weft_arena *arena,
+                          size_t *ret_round_end)
+{
+    qsort(item, count, sizeof(struct weft_submission *), by_key);
+    struct weft_submission **rest = weft_new_array(arena, struct weft_submission *, count + 1);
+    size_t rounds = 0, done = 0;
+    while (done < count) {
+        size_t kept = done, left = 0;
+        for (size_t i = done; i < count; i++) {
+            if (kept > done && same_key(item[kept - 1], item[i]))
+                rest[left++] = item[i];
+            else
+                item[kept++] = item[i];
+        }
+        memcpy(item + kept, rest, left * sizeof(*rest));
+        ret_round_end[rounds++] = done = kept;
+    }
+    return rounds;
+}
+
+struct weft_submissions *weft_submission_batches(struct weft_submission *item, size_t count,
+                                                 struct weft_arena *arena, size_t *ret_count)
+{
+    struct weft_submission **plain = weft_new_array(arena, struct weft_submission *, count + 1);
+    struct weft_submission **keyed = weft_new_array(arena, struct weft_submission *, count + 1);
+    size_t *end = weft_new_array(arena, size_t, count + 2);
+    size_t plain_count = 0, keyed_count = 0, batch_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (item[i].spec.key)
+            keyed[keyed_count++] = &item[i];
+        else
+            plain[plain_count++] = &item[i];
+    }
+    size_t rounds = order_keyed(keyed, keyed_count, arena, end);
+    struct weft_submissions *batch = weft_new_array(arena, struct weft_submissions, count + 1);
+
+    /* Section 0 is the plain items, section n the nth round of keyed ones. */
+    for (size_t section = 0; section <= rounds; section++) {
+        struct weft_submission **from = section ? keyed : plain;
+        size_t at = section > 1 ? end[section - 2] : 0;
+        size_t stop = section ? end[section - 1] : plain_count;
+        while (at < stop) {
+            struct weft_submissions *out = &batch[batch_count++];
+            *out = (struct weft_submissions){.item = from + at, .keyed = section > 0};
+            size_t bytes = 0;
+            while (at < stop && out->count < WEFT_BATCH_MAX &&
+                   (out->count == 0 || bytes + from[at]->spec.payload_size <= WEFT_BATCH_BYTES)) {
+                bytes += from[at++]->spec.payload_size;
+                out->count++;
+            }
+        }
+    }
+    *ret_count = batch_count;
+    return batch;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static void put_row(struct weft_call *call, size_t row, const struct weft_submission *item)
+{
+    const struct weft_resolved *spec = &item->spec;
+    weft_set_id(call, row, SUBMIT_IN_ID, &item->id);
+    weft_set_i64(call, row, SUBMIT_IN_ORD, item->ord);
+    weft_set_i64(call, row, SUBMIT_IN_QUEUE, item->queue->id);
+    weft_set_i64(call, row, SUBMIT_IN_LANE, item->queue->lane);
+    weft_set_i64(call, row, SUBMIT_IN_POLICY, item->policy);
+    weft_set_i64(call, row, SUBMIT_IN_PRIORITY, spec->priority);
+    weft_set_i64(call, row, SUBMIT_IN_STATE, spec->state);
+    if (spec->due_us)
+        weft_set_i64(call, row, SUBMIT_IN_DUE, spec->due_us);
+    if (spec->deadline_us)
+        weft_set_i64(call, row, SUBMIT_IN_DEADLINE, spec->deadline_us);
+    weft_set_text(call, row, SUBMIT_IN_CONTENT_TYPE, spec->content_type);
+    weft_set_text(call, row, SUBMIT_IN_TAGS, spec->tags);
+    weft_set_text(call, row, SUBMIT_IN_KEY, spec->key);
+    weft_set_bytes(call, row, SUBMIT_IN_PAYLOAD, spec->payload, spec->payload_size);
+    weft_set_i64(call, row, SUBMIT_IN_SIZE, (int64_t)spec->payload_size);
+}
+
+static void answer_accepted(struct weft_submission *item)
+{
+    *item->answer = (struct weft_submitted){.id = item->id, .state = item->spec.state};
+}
+
+static enum weft_rc write_rows(struct weft_tx *tx, struct weft_submission *const *item,
+                               size_t count, weft_usec now_us, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_SUBMIT, count);
+    weft_set_i64(&call, 0, SUBMIT_IN_NOW, now_us);
+    for (size_t i = 0; i < count; i++) {
+        put_row(&call, i, item[i]);
+        answer_accepted(item[i]);
+    }
+    return weft_tx_run(tx, &call, 1, &rows, err);
+}
+
+/* Answers an item whose key was taken, from what holds the key now. */
+static void answer_taken(struct weft_submission *item, const struct weft_rows *rows)
+{
+    struct weft_submitted *answer = item->answer;
+    for (size_t i = 0; i < rows->count; i++) {
+        if (weft_get_i64(rows, i, KEY_READ_OUT_NAMESPACE) != item->queue->ns ||
+            strcmp(weft_get_text(rows, i, KEY_READ_OUT_KEY), item->spec.key) != 0)
+            continue;
+        *answer = (struct weft_submitted){
+            .id = weft_get_id(rows, i, KEY_READ_OUT_ID),
+            .state = (enum weft_state)weft_get_i64(rows, i, KEY_READ_OUT_STATE),
+            .duplicate = true,
+        };
+        const struct weft_cell *print = weft_get(rows, i, KEY_READ_OUT_FINGERPRINT);
+        if (print->size != sizeof(item->spec.fingerprint) ||
+            memcmp(print->data, item->spec.fingerprint, print->size) != 0) {
+            answer->duplicate = false;
+            weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
+                            "this key belongs to an execution with another lane, kind or payload");
+            answer->err.hint = "use another key, or submit exactly what was submitted first";
+        }
+        return;
+    }
+    *answer = (struct weft_submitted){0};
+    weft_fail_field(&answer->err, WEFT_BUSY, "key", "the holder of this key just went away");
+}
+
+/* Takes the keys, writes the winners, reads what the losers lost to. */
+static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submissions *batch,
+                                struct weft_err *err)
+{
+    struct weft_call take;
+    struct weft_rows won;
+    weft_call_init(&take, tx->arena, WEFT_STMT_KEY_TAKE, batch->count);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct weft_submission *item = batch->item[i];
+        weft_set_i64(&take, i, KEY_TAKE_IN_NAMESPACE, item->queue->ns);
+        weft_set_text(&take, i, KEY_TAKE_IN_KEY, item->spec.key);
+        weft_set_id(&take, i, KEY_TAKE_IN_ID, &item->id);
+        weft_set_bytes(&take, i, KEY_TAKE_IN_FINGERPRINT, item->spec.fingerprint,
+                       sizeof(item->spec.fingerprint));
+    }
+    enum weft_rc rc = weft_tx_run(tx, &take, 1, &won, err);
+    if (rc)
+        return rc;
+
+    struct weft_submission **winner =
+        weft_new_array(tx->arena, struct weft_submission *, batch->count + 1);
+    struct weft_submission **loser =
+        weft_new_array(tx->arena, struct weft_submission *, batch->count + 1);
+    size_t winners = 0, losers = 0;
+    /* Winners come back in the order they were given, except where a driver chose another. */
+    for (size_t i = 0; i < batch->count; i++) {
+        bool has_won = false;
+        for (size_t k = 0; k < won.count && !has_won; k++) {
+            struct weft_id id = weft_get_id(&won, (i + k) % won.count, KEY_TAKE_OUT_ID);
+            has_won = weft_id_cmp(&id, &batch->item[i]->id) == 0;
+        }
+        if (has_won)
+            winner[winners++] = batch->item[i];
+        else
+            loser[losers++] = batch->item[i];
+    }
+    if (winners > 0)
+        rc = write_rows(tx, winner, winners, batch->now_us, err);
+    if (rc || losers == 0)
+        return rc;
+
+    struct weft_call read;
+    struct weft_rows taken;
+    weft_call_init(&read, tx->arena, WEFT_STMT_KEY_READ, losers);
+    for (size_t i = 0; i < losers; i++) {
+        weft_set_i64(&read, i, KEY_READ_IN_NAMESPACE, loser[i]->queue->ns);
+        weft_set_text(&read, i, KEY_READ_IN_KEY, loser[i]->spec.key);
+    }
+    rc = weft_tx_run(tx, &read, 1, &taken, err);
+    for (size_t i = 0; i < losers && !rc; i++)
+        answer_taken(loser[i], &taken);
+    return rc;
+}
+
+static enum weft_rc write_new(struct weft_tx *tx, const struct weft_submissions *batch,
+                              struct weft_err *err)
+{
+    if (batch->count == 0)
+        return WEFT_OK;
+    if (batch->keyed)
+        return write_keyed(tx, batch, err);
+    return write_rows(tx, batch->item, batch->count, batch->now_us, err);
+}
+
+/* Inbox rows whose key is taken end as they begin, in the transaction that took them out. */
+static enum weft_rc write_from_inbox(struct weft_tx *tx, const struct weft_submissions *batch,
+                                     struct weft_err *err)
+{
+    struct weft_submissions mine = *batch;
+    mine.item = weft_new_array(tx->arena, struct weft_submission *, batch->count + 1);
+    for (size_t i = 0; i < batch->count; i++) {
+        mine.item[i] = batch->item[i];
+        *mine.item[i]->answer = (struct weft_submitted){.err = {.rc = WEFT_BUSY}};
+    }
+    enum weft_rc rc = weft_inbox_take(tx, mine.item, &mine.count, err);
+    if (!rc)
+        rc = write_new(tx, &mine, err);
+    if (rc)
+        return rc;
+    struct weft_submission **ended =
+        weft_new_array(tx->arena, struct weft_submission *, mine.count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < mine.count; i++)
+        if (mine.item[i]->answer->duplicate || mine.item[i]->answer->err.rc)
+            ended[count++] = mine.item[i];
+    return count ? weft_submission_end(tx, ended, count, batch->now_us, err) : WEFT_OK;
+}
+
+static enum weft_rc write_batch(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    const struct weft_submissions *batch = context;
+    return batch->from_inbox ? write_from_inbox(tx, batch, err) : write_new(tx, batch, err);
+}
+
+/* True when the batch should be cut in halves to find who is to blame. */
+static bool blame_is_inside(const struct weft_err *err)
+{
+    return err->cause == WEFT_CAUSE_DATA || err->cause == WEFT_CAUSE_LOCK_TIMEOUT ||
+           err->cause == WEFT_CAUSE_DUPLICATE;
+}
+
+static void answer_refused(struct weft_submission *item, const struct weft_err *err)
+{
+    *item->answer = (struct weft_submitted){.err = *err};
+    if (err->cause == WEFT_CAUSE_LOCK_TIMEOUT) {
+        weft_fail_field(&item->answer->err, WEFT_BUSY, "key",
+                        "somebody's open transaction holds this key");
+        item->answer->err.hint = "try again when that transaction has ended";
+    }
+}
+
+static void wake(struct weft_engine *engine, const struct weft_submissions *batch)
+{
+    const struct weft_queue *last = NULL; /* neighbours mostly share a queue */
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->item[i]->answer->state != WEFT_STATE_READY || batch->item[i]->queue == last)
+            continue;
+        last = batch->item[i]->queue;
+        weft_ready_note(engine, last->id);
+    }
+}
+
+enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_submissions *batch,
+                                 struct weft_arena *arena, struct weft_err *err)
+{
+    struct weft_submissions *todo = weft_new_array(arena, struct weft_submissions, 64);
+    size_t count = 0;
+    todo[count++] = *batch;
+    while (count > 0) {
+        struct weft_submissions part = todo[--count];
+        struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+        enum weft_rc rc = weft_tx_do(&tx, part.keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch,
+                                     &part, err);
+        weft_arena_free(tx.arena);
+        if (!rc) {
+            wake(engine, &part);
+            continue;
+        }
+        if (!blame_is_inside(err)) {
+            todo[count++] = part;
+            for (size_t i = 0; i < count; i++)
+                for (size_t k = 0; k < todo[i].count; k++)
+                    answer_refused(todo[i].item[k], err);
+            return rc;
+        }
+        if (part.count == 1) {
+            answer_refused(part.item[0], err);
+            continue;
+        }
+        /* Halving 1,000 items makes at most 10 levels, two entries each: the list is long enough. */
+        struct weft_submissions half = part;
+        half.count = part.count / 2;
+        part.item += half.count;
+        part.count -= half.count;
+        todo[count++] = part;
+        todo[count++] = half;
+    }
+    return WEFT_OK;
+}
+
+enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
+                                const struct weft_spec *spec, size_t count,
+                                struct weft_submitted *ret_answer, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_submission *item = weft_new_array(arena, struct weft_submission, count + 1);
+    weft_usec now_us = weft_clock_now(engine->clock);
+    size_t valid = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct weft_submission *next = &item[valid];
+        struct weft_err story = {0};
+        if (weft_spec_resolve(&spec[i], ns, now_us, arena, &next->spec, &story)) {
+            ret_answer[i] = (struct weft_submitted){.err = story};
+            continue;
+        }
+        weft_id_new(&next->id, now_us,
+                    next->spec.key ? weft_id_key_partition(next->spec.ns, next->spec.key) : -1);
+        next->answer = &ret_answer[i];
+        valid++;
+    }
+    enum weft_rc rc = valid ? weft_submission_place(engine, item, valid, err) : WEFT_OK;
+    size_t batches = 0;
+    struct weft_submissions *batch =
+        rc ? NULL : weft_submission_batches(item, valid, arena, &batches);
+    /* Once something was accepted the caller must learn of it: later failures are the items'. */
+    for (size_t i = 0; i < batches; i++) {
+        batch[i].now_us = now_us;
+        enum weft_rc failed = weft_submission_run(engine, &batch[i], arena, err);
+        if (failed && i == 0 && batches == 1)
+            rc = failed;
+    }
+    weft_arena_free(arena);
+    return rc;
+}

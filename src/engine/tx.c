@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Transactions and the pool of connections they run on.
+ *
+ * Only this file retries. A body that failed by contention wrote nothing and runs again; a
+ * connection that broke before COMMIT was sent wrote nothing either. A connection that broke after
+ * COMMIT was sent leaves a question, and the answer is the database's: the transaction's id was
+ * learned before COMMIT, and pg_xact_status() says what became of it. While it says "in progress"
+ * we wait, because the server may still be working on what we sent.
+ */
+
+#include "engine/engine.h"
+
+#include "base/id.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    CONNECTIONS_DEFAULT = 4,
+    CONTENTION_TRIES = 10,
+    LOST_TRIES = 4,
+    SETTLE_TRIES = 200,
+    BACKOFF_MAX_US = 100000,
+    ACQUIRE_WAIT_S = 30,
+    CLOCK_SAMPLES = 3,
+};
+
+/* ---- The pool -------------------------------------------------------------------------------- */
+
+void weft_pool_init(struct weft_engine *engine, uint32_t connections)
+{
+    struct weft_pool *pool = &engine->pool;
+    size_t wanted = connections ? connections : CONNECTIONS_DEFAULT;
+    bool single_writer = engine->driver->writers_max < wanted;
+    pool->writers = single_writer ? engine->driver->writers_max : wanted;
+    pool->count = single_writer ? pool->writers + wanted : wanted;
+    pool->slot = calloc(pool->count, sizeof(*pool->slot));
+    if (!pool->slot)
+        weft_oom(pool->count * sizeof(*pool->slot));
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->freed, &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&pool->lock, NULL);
+}
+
+void weft_pool_done(struct weft_engine *engine)
+{
+    struct weft_pool *pool = &engine->pool;
+    for (size_t i = 0; i < pool->count; i++)
+        weft_conn_close(pool->slot[i].conn);
+    free(pool->slot);
+    pthread_cond_destroy(&pool->freed);
+    pthread_mutex_destroy(&pool->lock);
+}
+
+/* A free slot that may do this: readers take from the back, so that they leave the writers alone. */
+static struct weft_slot *free_slot(struct weft_pool *pool, enum weft_tx_mode mode)
+{
+    struct weft_slot *found = NULL;
+    for (size_t i = 0; i < pool->count; i++) {
+        struct weft_slot *slot = &pool->slot[i];
+        if (slot->busy || (mode != WEFT_TX_READ && i >= pool->writers) ||
+            (mode == WEFT_TX_READ && pool->count > pool->writers && i < pool->writers))
+            continue;
+        if (slot->conn)
+            return slot; /* an open one is better */
+        if (!found)
+            found = slot;
+    }
+    return found;
+}
+
+static enum weft_rc acquire(struct weft_engine *engine, enum weft_tx_mode mode,
+                            struct weft_slot **ret_slot, struct weft_err *err)
+{
+    struct weft_pool *pool = &engine->pool;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ACQUIRE_WAIT_S;
+
+    pthread_mutex_lock(&pool->lock);
+    struct weft_slot *slot = free_slot(pool, mode);
+    int waited = 0;
+    while (!slot && waited == 0) {
+        waited = pthread_cond_timedwait(&pool->freed, &pool->lock, &until);
+        slot = free_slot(pool, mode);
+    }
+    if (slot)
+        slot->busy = true;
+    pthread_mutex_unlock(&pool->lock);
+    if (!slot)
+        return weft_fail(err, WEFT_BUSY, "no database connection became free in %d s",
+                         ACQUIRE_WAIT_S);
+    *ret_slot = slot;
+    return WEFT_OK;
+}
+
+static void release(struct weft_engine *engine, struct weft_slot *slot)
+{
+    if (slot->conn && slot->conn->broken) {
+        weft_conn_close(slot->conn);
+        slot->conn = NULL;
+    }
+    pthread_mutex_lock(&engine->pool.lock);
+    slot->busy = false;
+    pthread_cond_broadcast(&engine->pool.freed);
+    pthread_mutex_unlock(&engine->pool.lock);
+}
+
+static enum weft_rc ensure_open(struct weft_engine *engine, struct weft_slot *slot,
+                                struct weft_err *err)
+{
+    if (slot->conn)
+        return WEFT_OK;
+    struct weft_conn *conn;
+    enum weft_rc rc = engine->driver->open(engine->url, &conn, err);
+    if (rc)
+        return rc;
+    rc = engine->driver->prepare(conn, err);
+    if (rc) {
+        weft_conn_close(conn);
+        return rc;
+    }
+    slot->conn = conn;
+    return WEFT_OK;
+}
+
+/* Measures the offset to the store's clock when the last measurement is too old. */
+static enum weft_rc keep_time(struct weft_engine *engine, struct weft_conn *conn,
+                              struct weft_err *err)
+{
+    if (!weft_clock_stale(engine->clock))
+        return WEFT_OK;
+    struct weft_clock_sample sample[CLOCK_SAMPLES];
+    for (size_t i = 0; i < CLOCK_SAMPLES; i++) {
+        sample[i].sent_us = weft_boot_us();
+        enum weft_rc rc = engine->driver->time(conn, &sample[i].store_us, err);
+        if (rc)
+            return rc;
+        sample[i].received_us = weft_boot_us();
+    }
+    weft_usec moved = weft_clock_measure(engine->clock, sample, CLOCK_SAMPLES);
+    if (moved > WEFT_SECOND || moved < -WEFT_SECOND)
+        weft_warn("the store's clock jumped", F_I64("moved_us", moved));
+    return WEFT_OK;
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+enum weft_rc weft_tx_run(struct weft_tx *tx, const struct weft_call *call, size_t count,
+                         struct weft_rows *ret_rows, struct weft_err *err)
+{
+    return tx->conn->driver->run(tx->conn, call, count, tx->arena, ret_rows, err);
+}
+
+/* One try. tx->lost_xid is what ask_fate() needs when the connection is lost in COMMIT. */
+static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body *body,
+                             void *context, struct weft_err *err)
+{
+    struct weft_engine *engine = tx->engine;
+    struct weft_slot *slot;
+    enum weft_rc rc = acquire(engine, mode, &slot, err);
+    if (rc)
+        return rc;
+    rc = ensure_open(engine, slot, err);
+    if (!rc)
+        rc = keep_time(engine, slot->conn, err);
+    if (rc)
+        goto out;
+
+    tx->conn = slot->conn;
+    tx->now_us = weft_clock_now(engine->clock);
+    rc = engine->driver->begin(tx->conn, mode, err);
+    if (!rc)
+        rc = body(tx, context, err);
+    if (!rc)
+        rc = engine->driver->commit(tx->conn, err);
+    tx->lost_xid = tx->conn->xid;
+    if (rc)
+        engine->driver->rollback(tx->conn);
+
+out:
+    tx->conn = NULL;
+    release(engine, slot);
+    return rc;
+}
+
+static void back_off(int tries)
+{
+    weft_usec most = (weft_usec)500 << (tries < 10 ? tries : 10);
+    if (most > BACKOFF_MAX_US)
+        most = BACKOFF_MAX_US;
+    uint32_t random;
+    weft_random(&random, sizeof(random));
+    struct timespec pause = {.tv_nsec = (long)(random % (uint64_t)most) * 1000};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+/* What became of a transaction whose COMMIT was sent and not answered. */
+static enum weft_settled ask_fate(struct weft_engine *engine, uint64_t xid)
+{
+    enum weft_settled fate = WEFT_SETTLED_UNKNOWN;
+    if (xid == 0)
+        return fate;
+    for (int tries = 0; tries < SETTLE_TRIES; tries++) {
+        struct weft_slot *slot;
+        struct weft_err err;
+        if (acquire(engine, WEFT_TX_WRITE, &slot, &err) == WEFT_OK) {
+            enum weft_rc rc = ensure_open(engine, slot, &err);
+            if (!rc)
+                rc = engine->driver->settle(slot->conn, xid, &fate, &err);
+            release(engine, slot);
+            if (!rc && fate != WEFT_SETTLED_RUNNING)
+                return fate;
+        }
+        back_off(tries);
+    }
+    return WEFT_SETTLED_UNKNOWN;
+}
+
+static bool may_retry(const struct weft_err *err, int tries)
+{
+    if (err->cause == WEFT_CAUSE_CONTENTION)
+        return tries < CONTENTION_TRIES;
+    return err->cause == WEFT_CAUSE_LOST && tries < LOST_TRIES;
+}
+
+enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body *body,
+                        void *context, struct weft_err *err)
+{
+    struct weft_err local;
+    struct weft_err *story = err ? err : &local;
+    for (int tries = 1;; tries++) {
+        *story = (struct weft_err){0};
+        enum weft_rc rc = try_once(tx, mode, body, context, story);
+        if (!rc)
+            return WEFT_OK;
+        if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT) {
+            enum weft_settled fate = ask_fate(tx->engine, tx->lost_xid);
+            if (fate == WEFT_SETTLED_COMMITTED)
+                return WEFT_OK;
+            if (fate != WEFT_SETTLED_ABORTED) {
+                story->hint = "outcome_unknown";
+                return rc;
+            }
+            story->cause = WEFT_CAUSE_LOST; /* it left no trace: as if it had never been sent */
+        }
+        if (!may_retry(story, tries))
+            return rc;
+        back_off(tries);
+    }
+}
+
+struct single_call {
+    const struct weft_call *call;
+    struct weft_rows rows;
+};
+
+static enum weft_rc run_single(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct single_call *single = context;
+    return weft_tx_run(tx, single->call, 1, &single->rows, err);
+}
+
+enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_tx_mode mode,
+                          const struct weft_call *call, struct weft_arena *arena,
+                          struct weft_rows *ret_rows, struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = arena};
+    struct single_call single = {.call = call};
+    enum weft_rc rc = weft_tx_do(&tx, mode, run_single, &single, err);
+    if (!rc && ret_rows)
+        *ret_rows = single.rows;
+    return rc;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The driver that misbehaves. A connection of it wraps one of the real driver; every counted call
+ * first asks the plan whether it is the one to be struck.
+ *
+ * A connection that is lost takes its transaction with it, so the inner one is rolled back at
+ * once: locks must not outlive the accident. At a commit the client cannot know whether the
+ * request arrived, so both ways of losing it are told in the same words, and only the store knows
+ * the difference.
+ *
+ * Calls of one run travel together unless a hook or the strike needs to stand between two of them.
+ */
+
+#include "store/fault/fault.h"
+
+#include "base/arena.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct faulty {
+    struct weft_conn conn;
+    struct weft_conn *inner; /* owned */
+    bool failed;             /* a call was made to fail: the transaction can only be rolled back */
+};
+
+static struct weft_fault *plan; /* borrowed; see weft_fault_install() */
+static struct weft_driver fault_driver;
+
+static struct faulty *faulty_of(struct weft_conn *conn)
+{
+    return (struct faulty *)conn;
+}
+
+/* Counts one call. Connections of several threads may count at once. */
+static enum weft_fault_kind strike(void)
+{
+    (void)__atomic_add_fetch(&plan->calls, 1, __ATOMIC_RELAXED);
+    uint64_t left = __atomic_load_n(&plan->strike_at, __ATOMIC_RELAXED);
+    while (left > 0 && !__atomic_compare_exchange_n(&plan->strike_at, &left, left - 1, false,
+                                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+    if (left != 1)
+        return WEFT_FAULT_NONE;
+    __atomic_store_n(&plan->struck, true, __ATOMIC_RELAXED);
+    return plan->kind;
+}
+
+static void crash(void)
+{
+    (void)kill(getpid(), SIGKILL);
+    abort();
+}
+
+static void hook(enum weft_fault_point point, enum weft_stmt stmt)
+{
+    if (plan->hook)
+        plan->hook(plan->context, point, stmt);
+}
+
+/* The head of the wrapper shows what the head of the inner connection shows. */
+static enum weft_rc mirror(struct faulty *faulty, enum weft_rc rc)
+{
+    faulty->conn.xid = faulty->inner->xid;
+    faulty->conn.broken |= faulty->inner->broken;
+    return rc;
+}
+
+static enum weft_rc lost(struct faulty *faulty, enum weft_cause cause, struct weft_err *err)
+{
+    if (!faulty->conn.broken)
+        faulty->inner->driver->rollback(faulty->inner);
+    faulty->conn.broken = true;
+    (void)weft_fail(err, WEFT_UNAVAILABLE, "fault: the connection was lost");
+    if (err)
+        err->cause = cause;
+    return WEFT_UNAVAILABLE;
+}
+
+/* What a strike does before the call: WEFT_OK when the call is to be carried out. */
+static enum weft_rc before(struct faulty *faulty, enum weft_fault_kind kind, enum weft_cause cause,
+                           struct weft_err *err)
+{
+    switch (kind) {
+    case WEFT_FAULT_NONE:
+    case WEFT_FAULT_LOSE_REPLY:
+    case WEFT_FAULT_CRASH_AFTER:
+        return WEFT_OK;
+    case WEFT_FAULT_FAIL:
+        faulty->failed = true;
+        (void)weft_fail(err, WEFT_BUSY, "fault: contention");
+        if (err)
+            err->cause = WEFT_CAUSE_CONTENTION;
+        return WEFT_BUSY;
+    case WEFT_FAULT_FULL:
+        faulty->failed = true;
+        return weft_fail(err, WEFT_STORAGE_FULL, "fault: no space left");
+    case WEFT_FAULT_LOSE:
+        return lost(faulty, cause, err);
+    case WEFT_FAULT_CRASH:
+        crash();
+    }
+    return WEFT_OK;
+}
+
+/* What a strike does after the call was carried out. */
+static enum weft_rc after(struct faulty *faulty, enum weft_fault_kind kind, enum weft_cause cause,
+                          struct weft_err *err)
+{
+    if (kind == WEFT_FAULT_CRASH_AFTER)
+        crash();
+    return kind == WEFT_FAULT_LOSE_REPLY ? lost(faulty, cause, err) : WEFT_OK;
+}
+
+static enum weft_rc check_alive(struct faulty *faulty, struct weft_err *err)
+{
+    return faulty->conn.broken ? lost(faulty, WEFT_CAUSE_LOST, err) : WEFT_OK;
+}
+
+static enum weft_rc check_open(struct faulty *faulty, struct weft_err *err)
+{
+    enum weft_rc rc = check_alive(faulty, err);
+    if (!rc && faulty->failed)
+        rc = weft_fail(err, WEFT_INTERNAL, "the transaction had failed already");
+    return rc;
+}
+
+static enum weft_rc fault_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
+{
+    struct weft_conn *inner;
+    enum weft_rc rc = plan->inner->open(url, &inner, err);
+    if (rc)
+        return rc;
+    struct faulty *faulty = calloc(1, sizeof(*faulty));
+    if (!faulty)
+        weft_oom(sizeof(*faulty));
+    faulty->conn.driver = &fault_driver;
+    faulty->inner = inner;
+    *ret_conn = &faulty->conn;
+    return WEFT_OK;
+}
+
+static void fault_close(struct weft_conn *conn)
+{
+    if (!conn)
+        return;
+    weft_conn_close(faulty_of(conn)->inner);
+    free(faulty_of(conn));
+}
+
+static enum weft_rc fault_begin(struct weft_conn *conn, enum weft_tx_mode mode,
+                                struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    enum weft_rc rc = check_alive(faulty, err);
+    if (rc)
+        return rc;
+    faulty->failed = false;
+    enum weft_fault_kind kind = strike();
+    rc = before(faulty, kind, WEFT_CAUSE_LOST, err);
+    if (rc)
+        return rc;
+    rc = mirror(faulty, faulty->inner->driver->begin(faulty->inner, mode, err));
+    return rc ? rc : after(faulty, kind, WEFT_CAUSE_LOST, err);
+}
+
+/* How many of the calls travel together, and what strikes at the last of them. */
+static size_t take_group(size_t count, enum weft_fault_kind *ret_kind)
+{
+    size_t size = 0;
+    *ret_kind = WEFT_FAULT_NONE;
+    while (size < count && *ret_kind == WEFT_FAULT_NONE && (size == 0 || !plan->hook)) {
+        *ret_kind = strike();
+        size++;
+    }
+    return size;
+}
+
+static bool strikes_before(enum weft_fault_kind kind)
+{
+    return kind == WEFT_FAULT_FAIL || kind == WEFT_FAULT_FULL || kind == WEFT_FAULT_LOSE ||
+           kind == WEFT_FAULT_CRASH;
+}
+
+/* The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size) */
+static enum weft_rc fault_run(struct weft_conn *conn, const struct weft_call *call, size_t count,
+                              struct weft_arena *arena, struct weft_rows *ret_rows,
+                              struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    struct weft_conn *inner = faulty->inner;
+    struct weft_rows *rows = weft_new_array(arena, struct weft_rows, count);
+    enum weft_rc rc = check_open(faulty, err);
+    for (size_t at = 0, size; !rc && at < count; at += size) {
+        enum weft_fault_kind kind;
+        hook(WEFT_FAULT_BEFORE_RUN, call[at].stmt);
+        size = take_group(count - at, &kind);
+        /* What strikes before a call strikes when those ahead of it have run. */
+        size_t runs = strikes_before(kind) ? size - 1 : size;
+        if (runs > 0)
+            rc = mirror(faulty, inner->driver->run(inner, &call[at], runs, arena, &rows[at], err));
+        if (!rc)
+            rc = before(faulty, kind, WEFT_CAUSE_LOST, err);
+        if (!rc)
+            rc = after(faulty, kind, WEFT_CAUSE_LOST, err);
+        if (!rc)
+            hook(WEFT_FAULT_AFTER_RUN, call[at].stmt);
+    }
+    if (!rc && ret_rows && count > 0)
+        memcpy(ret_rows, rows, count * sizeof(*rows));
+    return rc;
+}
+
+static void fault_rollback(struct weft_conn *conn)
+{
+    struct faulty *faulty = faulty_of(conn);
+    faulty->failed = false;
+    if (!conn->broken) {
+        faulty->inner->driver->rollback(faulty->inner);
+        (void)mirror(faulty, WEFT_OK);
+    }
+}
+
+static enum weft_rc fault_commit(struct weft_conn *conn, struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    enum weft_rc rc = check_open(faulty, err);
+    if (rc)
+        return rc;
+    hook(WEFT_FAULT_BEFORE_COMMIT, WEFT_STMT_COUNT);
+    enum weft_fault_kind kind = strike();
+    rc = before(faulty, kind, WEFT_CAUSE_LOST_IN_COMMIT, err);
+    if (rc)
+        return rc;
+    rc = mirror(faulty, faulty->inner->driver->commit(faulty->inner, err));
+    if (!rc)
+        rc = after(faulty, kind, WEFT_CAUSE_LOST_IN_COMMIT, err);
+    hook(WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_COUNT);
+    return rc;
+}
+
+static enum weft_rc fault_script(struct weft_conn *conn, const char *sql, struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    enum weft_rc rc = check_open(faulty, err);
+    return rc ? rc : mirror(faulty, faulty->inner->driver->script(faulty->inner, sql, err));
+}
+
+static enum weft_rc fault_prepare(struct weft_conn *conn, struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    enum weft_rc rc = check_alive(faulty, err);
+    return rc ? rc : mirror(faulty, faulty->inner->driver->prepare(faulty->inner, err));
+}
+
+static enum weft_rc fault_time(struct weft_conn *conn, weft_usec *ret_us, struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    weft_usec now_us = 0;
+    enum weft_rc rc = check_alive(faulty, err);
+    if (rc)
+        return rc;
+    enum weft_fault_kind kind = strike();
+    rc = before(faulty, kind, WEFT_CAUSE_LOST, err);
+    if (!rc)
+        rc = mirror(faulty, faulty->inner->driver->time(faulty->inner, &now_us, err));
+    if (!rc)
+        rc = after(faulty, kind, WEFT_CAUSE_LOST, err);
+    if (!rc)
+        *ret_us = now_us;
+    return rc;
+}
+
+static enum weft_rc fault_settle(struct weft_conn *conn, uint64_t xid,
+                                 enum weft_settled *ret_settled, struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    enum weft_rc rc = check_alive(faulty, err);
+    return rc ? rc
+              : mirror(faulty, faulty->inner->driver->settle(faulty->inner, xid, ret_settled, err));
+}
+
+static struct weft_driver fault_driver = {
+    .open = fault_open,
+    .close = fault_close,
+    .begin = fault_begin,
+    .run = fault_run,
+    .commit = fault_commit,
+    .rollback = fault_rollback,
+    .script = fault_script,
+    .prepare = fault_prepare,
+    .time = fault_time,
+    .settle = fault_settle,
+};
+
+const struct weft_driver *weft_fault_install(struct weft_fault *fault)
+{
+    /* It passes for the driver it wraps: the name picks the text of migrations. */
+    fault_driver.name = fault->inner->name;
+    fault_driver.writers_max = fault->inner->writers_max;
+    plan = fault;
+    return &fault_driver;
+}

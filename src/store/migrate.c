@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Applying migrations.
+ *
+ * Each turn of the loop reads what is there, and then does one thing: create the bookkeeping, or
+ * apply the next migration in a transaction together with its record. Reading needs no lock, so
+ * replicas that find everything applied never wait for each other. Applying takes the mutex (in
+ * PostgreSQL a lock on the table of migrations, in SQLite the write lock) and reads again under
+ * it: whoever came second finds the work done.
+ *
+ * The bookkeeping itself is created without a mutex, since there is nothing to lock yet. Those who
+ * lose that race get an error about an object that exists already, and take another turn.
+ */
+
+#include "store/migrate.h"
+
+#include "base/arena.h"
+
+#include <string.h>
+
+enum { FAILURES_MAX = 5 }; /* lost races and lock timeouts before giving up */
+
+struct job {
+    struct weft_conn *conn;
+    const struct weft_migration_set *set;
+    struct weft_arena *arena;
+    bool pg;
+};
+
+/* What the store holds. */
+struct state {
+    const char *name; /* of the schema */
+    bool present;     /* the schema exists */
+    bool ours;        /* and so does our bookkeeping */
+    int64_t others;   /* tables, of whomever */
+    struct weft_rows applied;
+    int64_t oldest_binary;
+};
+
+static const struct weft_migration_text *text_of(const struct job *job,
+                                                 const struct weft_migration *migration)
+{
+    return job->pg ? &migration->pg : &migration->sqlite;
+}
+
+static enum weft_rc run_plain(const struct job *job, enum weft_stmt stmt,
+                              struct weft_rows *ret_rows, struct weft_err *err)
+{
+    struct weft_call call;
+    weft_call_init(&call, job->arena, stmt, 0);
+    return job->conn->driver->run(job->conn, &call, 1, job->arena, ret_rows, err);
+}
+
+/* Reads inside the transaction in hand. */
+static enum weft_rc read_state(const struct job *job, struct state *ret_state, struct weft_err *err)
+{
+    struct state state = {.oldest_binary = 1};
+    struct weft_rows rows;
+    enum weft_rc rc = run_plain(job, WEFT_STMT_SCHEMA_PROBE, &rows, err);
+    if (rc)
+        return rc;
+    state.name = weft_get_text(&rows, 0, SCHEMA_PROBE_OUT_NAME);
+    state.present = weft_get_i64(&rows, 0, SCHEMA_PROBE_OUT_PRESENT) != 0;
+    state.ours = weft_get_i64(&rows, 0, SCHEMA_PROBE_OUT_OURS) != 0;
+    state.others = weft_get_i64(&rows, 0, SCHEMA_PROBE_OUT_OTHERS);
+    if (state.ours) {
+        rc = run_plain(job, WEFT_STMT_MIGRATION_LIST, &state.applied, err);
+        if (!rc)
+            rc = run_plain(job, WEFT_STMT_SCHEMA_READ, &rows, err);
+        if (rc)
+            return rc;
+        if (rows.count > 0)
+            state.oldest_binary = weft_get_i64(&rows, 0, SCHEMA_READ_OUT_OLDEST_BINARY);
+    }
+    *ret_state = state;
+    return WEFT_OK;
+}
+
+static enum weft_rc look(const struct job *job, struct state *ret_state, struct weft_err *err)
+{
+    const struct weft_driver *driver = job->conn->driver;
+    enum weft_rc rc = driver->begin(job->conn, WEFT_TX_READ, err);
+    if (rc)
+        return rc;
+    rc = read_state(job, ret_state, err);
+    if (rc)
+        driver->rollback(job->conn);
+    else
+        rc = driver->commit(job->conn, err);
+    return rc;
+}
+
+static enum weft_rc mismatch(struct weft_err *err, const char *hint)
+{
+    if (err)
+        err->hint = hint;
+    return WEFT_SCHEMA;
+}
+
+/* Compares what was applied with what this binary knows. */
+static enum weft_rc check_state(const struct job *job, const struct state *state,
+                                struct weft_err *err)
+{
+    size_t known = job->set->count;
+    for (size_t i = 0; i < state->applied.count; i++) {
+        int64_t number = weft_get_i64(&state->applied, i, MIGRATION_LIST_OUT_NUMBER);
+        const char *name = weft_get_text(&state->applied, i, MIGRATION_LIST_OUT_NAME);
+        const char *sha256 = weft_get_text(&state->applied, i, MIGRATION_LIST_OUT_SHA256);
+        if (number != (int64_t)i + 1) {
+            (void)weft_fail(err, WEFT_SCHEMA, "the store has no record of migration %zu", i + 1);
+            return mismatch(err, "restore the table of migrations from a backup");
+        }
+        if (i < known && strcmp(text_of(job, &job->set->migration[i])->sha256, sha256) != 0) {
+            (void)weft_fail(err, WEFT_SCHEMA,
+                            "migration %zu (%s) was changed after it was applied to this store",
+                            i + 1, name);
+            return mismatch(err, "migrations are append-only: use a binary with the original text");
+        }
+    }
+    if (state->applied.count > known && state->oldest_binary > (int64_t)known) {
+        (void)weft_fail(err, WEFT_SCHEMA,
+                        "this binary is too old: it knows %zu migrations, the store has %zu and "
+                        "asks for %d",
+                        known, state->applied.count, (int)state->oldest_binary);
+        return mismatch(err, "install a newer weft");
+    }
+    return WEFT_OK;
+}
+
+static enum weft_rc bootstrap(const struct job *job, const struct state *state,
+                              struct weft_err *err)
+{
+    const struct weft_driver *driver = job->conn->driver;
+    struct weft_call call[3];
+    size_t count = 0;
+    if (state->others > 0) {
+        (void)weft_fail(err, WEFT_SCHEMA, "schema %s holds tables that are not weft's",
+                        state->name);
+        return mismatch(err, "use an empty database, or name another schema in the URL");
+    }
+    if (!state->present)
+        weft_call_init(&call[count++], job->arena, WEFT_STMT_SCHEMA_CREATE, 0);
+    weft_call_init(&call[count++], job->arena, WEFT_STMT_MIGRATION_CREATE, 0);
+    weft_call_init(&call[count++], job->arena, WEFT_STMT_VERSION_CREATE, 0);
+
+    enum weft_rc rc = driver->begin(job->conn, WEFT_TX_WRITE, err);
+    if (rc)
+        return rc;
+    rc = driver->run(job->conn, call, count, job->arena, NULL, err);
+    if (rc)
+        driver->rollback(job->conn);
+    else
+        rc = driver->commit(job->conn, err);
+    return rc;
+}
+
+/* Waits for whoever migrates now; a SQLite writer has waited in begin() already. */
+static enum weft_rc take_mutex(const struct job *job, struct weft_err *err)
+{
+    if (!job->pg)
+        return WEFT_OK;
+    enum weft_rc rc = run_plain(job, WEFT_STMT_MIGRATION_PATIENCE, NULL, err);
+    if (rc)
+        return rc;
+    return job->conn->driver->script(job->conn, weft_stmts[WEFT_STMT_MIGRATION_LOCK].pg, err);
+}
+
+static enum weft_rc record(const struct job *job, const struct weft_migration *migration,
+                           int64_t oldest_binary, weft_usec now_us, struct weft_err *err)
+{
+    struct weft_call call[2];
+    weft_call_init(&call[0], job->arena, WEFT_STMT_MIGRATION_ADD, 0);
+    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_NUMBER, migration->number);
+    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_NAME, migration->name);
+    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_SHA256, text_of(job, migration)->sha256);
+    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_APPLIED_US, now_us);
+    weft_call_init(&call[1], job->arena, WEFT_STMT_SCHEMA_PUT, 0);
+    weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_VERSION, migration->number);
+    if (migration->oldest_binary > 0)
+        oldest_binary = migration->oldest_binary;
+    weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_OLDEST_BINARY, oldest_binary);
+    return job->conn->driver->run(job->conn, call, WEFT_LEN(call), job->arena, NULL, err);
+}
+
+/* Says which migration the story is about. */
+static void name_culprit(const struct weft_migration *migration, struct weft_err *err)
+{
+    struct weft_err told = *err;
+    (void)weft_fail(err, told.rc, "migration %d (%s): %s", migration->number, migration->name,
+                    told.text);
+    err->cause = told.cause;
+    err->hint = told.hint;
+    memcpy(err->sqlstate, told.sqlstate, sizeof(err->sqlstate));
+}
+
+/* Applies the next migration, unless somebody else did so while we waited. */
+static enum weft_rc apply_next(const struct job *job, struct weft_err *err)
+{
+    const struct weft_driver *driver = job->conn->driver;
+    struct state state;
+    weft_usec now_us = 0;
+    enum weft_rc rc = driver->time(job->conn, &now_us, err);
+    if (!rc)
+        rc = driver->begin(job->conn, WEFT_TX_WRITE, err);
+    if (rc)
+        return rc;
+    rc = take_mutex(job, err);
+    if (!rc)
+        rc = read_state(job, &state, err);
+    if (!rc)
+        rc = check_state(job, &state, err);
+    if (!rc && state.applied.count < job->set->count) {
+        const struct weft_migration *next = &job->set->migration[state.applied.count];
+        rc = driver->script(job->conn, text_of(job, next)->sql, err);
+        if (!rc)
+            rc = record(job, next, state.oldest_binary, now_us, err);
+        if (rc)
+            name_culprit(next, err);
+    }
+    if (rc)
+        driver->rollback(job->conn);
+    else
+        rc = driver->commit(job->conn, err);
+    return rc;
+}
+
+/* Somebody else was faster, or in the way. */
+static bool is_race(enum weft_rc rc, const struct weft_err *err)
+{
+    static const char *const states[] = {"23505", "42P06", "42P07", "42710"};
+    for (size_t i = 0; i < WEFT_LEN(states); i++) {
+        if (strcmp(err->sqlstate, states[i]) == 0)
+            return true;
+    }
+    return rc == WEFT_BUSY;
+}
+
+enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_set *set,
+                          struct weft_arena *arena, struct weft_err *err)
+{
+    struct job job = {.conn = conn,
+                      .set = set,
+                      .arena = arena,
+                      .pg = strcmp(conn->driver->name, weft_driver_pg.name) == 0};
+    struct weft_err story = {0};
+    int failures = 0;
+    enum weft_rc rc;
+    for (;;) {
+        struct state state;
+        rc = look(&job, &state, &story);
+        if (!rc && state.ours)
+            rc = check_state(&job, &state, &story);
+        if (!rc && state.ours && state.applied.count >= set->count)
+            return WEFT_OK;
+        if (!rc)
+            rc = state.ours ? apply_next(&job, &story) : bootstrap(&job, &state, &story);
+        if (rc && (conn->broken || !is_race(rc, &story) || ++failures > FAILURES_MAX))
+            break;
+    }
+    if (err)
+        *err = story;
+    return rc;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_STORE_MIGRATE_H
+#define WEFT_STORE_MIGRATE_H
+
+/*
+ * Migrations: numbered, embedded, append-only, checksummed.
+ *
+ * The schema table has one row: its version (the number of the last migration) and the oldest
+ * binary that may use it (the number of migrations that binary knows). A binary that knows fewer
+ * migrations than the store has runs as long as it is not older than that: rolling upgrades work.
+ */
+
+#include "store/store.h"
+
+struct weft_migration_text {
+    const char *sha256; /* of the file, in hex */
+    const char *sql;
+};
+
+struct weft_migration {
+    int number;
+    const char *name;
+    int oldest_binary; /* binaries that know fewer migrations are refused from here on; 0: as before
+                        */
+    struct weft_migration_text pg, sqlite;
+};
+
+extern const struct weft_migration weft_migrations[]; /* generated, in order from 1 */
+extern const size_t weft_migration_count;
+
+/* What a binary brings along; tests pass lists of their own. */
+struct weft_migration_set {
+    const struct weft_migration *migration;
+    size_t count;
+    bool check_only; /* apply nothing: a store that is not up to date is WEFT_SCHEMA */
+};
+
+/*
+ * Brings the store to the last migration this binary knows. Any number of processes may do so at
+ * once: one applies, the others wait for it and find nothing left to do.
+ * WEFT_SCHEMA: a migration was changed after it was applied, this binary is too old for the store,
+ * or the database holds something that is not weft's. WEFT_FORBIDDEN: no permission.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_migrate(struct weft_conn *conn,
+                                          const struct weft_migration_set *set,
+                                          struct weft_arena *arena, struct weft_err *err);
+
+#endif

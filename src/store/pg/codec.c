@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Values in PostgreSQL's binary format. Columns become arrays of one dimension:
+ *
+ *     int32 dimensions (1), int32 has nulls, oid of the elements,
+ *     int32 length, int32 lower bound (1), then per element int32 size (-1: null) and its bytes
+ *
+ * All parameters of a call are written into one piece of scratch memory that was measured first,
+ * so encoding never allocates half-way. Results are copied into two pieces of the arena: the cells,
+ * and the bytes they point at.
+ */
+
+#include "store/pg/pg.h"
+
+#include "base/arena.h"
+#include "store/cell.h"
+
+#include <endian.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ARRAY_HEADER = 20,
+    SCRATCH_MAX = 256 << 20,
+};
+
+/* Numbers from PostgreSQL's catalog of types; they never change. */
+enum oid {
+    OID_BOOL = 16,
+    OID_BYTEA = 17,
+    OID_NAME = 19,
+    OID_INT8 = 20,
+    OID_INT2 = 21,
+    OID_INT4 = 23,
+    OID_TEXT = 25,
+    OID_VARCHAR = 1043,
+    OID_UUID = 2950,
+    OID_XID8 = 5069,
+};
+
+static const struct {
+    Oid one;
+    Oid array;
+    size_t size; /* of a number, 0 for what lies in data */
+} types[] = {
+    [WEFT_TYPE_BOOL] = {OID_BOOL, 1000, 1},   [WEFT_TYPE_I16] = {OID_INT2, 1005, 2},
+    [WEFT_TYPE_I32] = {OID_INT4, 1007, 4},    [WEFT_TYPE_I64] = {OID_INT8, 1016, 8},
+    [WEFT_TYPE_ID] = {OID_UUID, 2951, 0},     [WEFT_TYPE_TEXT] = {OID_TEXT, 1009, 0},
+    [WEFT_TYPE_BYTES] = {OID_BYTEA, 1001, 0},
+};
+
+void weft_pg_param_types(size_t stmt, struct weft_pg_params *ret_params)
+{
+    ret_params->count = 0;
+    if (stmt == WEFT_PG_SETTLE)
+        ret_params->type[ret_params->count++] = OID_TEXT;
+    if (stmt >= WEFT_STMT_COUNT)
+        return;
+    const struct weft_stmt_info *info = &weft_stmts[stmt];
+    for (size_t i = 0; i < info->param_count && i < WEFT_PG_PARAMS_MAX; i++)
+        ret_params->type[ret_params->count++] = info->param[i].column
+                                                    ? types[info->param[i].type].array
+                                                    : types[info->param[i].type].one;
+}
+
+static char *put_i32(char *at, int32_t value)
+{
+    uint32_t wire = htobe32((uint32_t)value);
+    return mempcpy(at, &wire, sizeof(wire));
+}
+
+static char *put_number(char *at, int64_t value, size_t size)
+{
+    uint64_t wire = htobe64((uint64_t)value);
+    return mempcpy(at, (const char *)&wire + sizeof(wire) - size, size);
+}
+
+static size_t cell_size(const struct weft_cell *cell, enum weft_type type)
+{
+    return types[type].size > 0 ? types[type].size : cell->size;
+}
+
+/* The bytes a parameter needs in the scratch memory. */
+static size_t measure(const struct weft_call *call, size_t param)
+{
+    const struct weft_param_info *info = &weft_stmts[call->stmt].param[param];
+    if (!info->column)
+        return types[info->type].size;
+    size_t bytes = ARRAY_HEADER + call->rows * sizeof(int32_t);
+    for (size_t row = 0; row < call->rows; row++) {
+        const struct weft_cell *cell = &call->cell[row * call->width + param];
+        if (!cell->null)
+            bytes += cell_size(cell, info->type);
+    }
+    return bytes;
+}
+
+static char *put_element(char *at, const struct weft_cell *cell, enum weft_type type)
+{
+    if (cell->null)
+        return put_i32(at, -1);
+    size_t size = cell_size(cell, type);
+    at = put_i32(at, (int32_t)size);
+    if (types[type].size > 0)
+        return put_number(at, cell->num, size);
+    return size > 0 ? mempcpy(at, cell->data, size) : at;
+}
+
+static char *put_array(char *at, const struct weft_call *call, size_t param)
+{
+    enum weft_type type = weft_stmts[call->stmt].param[param].type;
+    int32_t has_null = 0;
+    for (size_t row = 0; row < call->rows; row++)
+        has_null |= call->cell[row * call->width + param].null;
+    at = put_i32(at, 1);
+    at = put_i32(at, has_null);
+    at = put_i32(at, (int32_t)types[type].one);
+    at = put_i32(at, (int32_t)call->rows);
+    at = put_i32(at, 1);
+    for (size_t row = 0; row < call->rows; row++)
+        at = put_element(at, &call->cell[row * call->width + param], type);
+    return at;
+}
+
+static void put_param(char **at, const struct weft_call *call, size_t i,
+                      struct weft_pg_params *params)
+{
+    const struct weft_param_info *info = &weft_stmts[call->stmt].param[i];
+    const struct weft_cell *cell = &call->cell[i];
+    char *start = *at;
+    params->format[i] = 1;
+    params->value[i] = start;
+    if (info->column) {
+        *at = put_array(start, call, i);
+        params->size[i] = (int)(*at - start);
+    } else if (cell->null) {
+        params->value[i] = NULL;
+        params->size[i] = 0;
+    } else if (types[info->type].size > 0) {
+        *at = put_number(start, cell->num, types[info->type].size);
+        params->size[i] = (int)types[info->type].size;
+    } else {
+        params->value[i] = cell->data ? cell->data : "";
+        params->size[i] = (int)cell->size;
+    }
+}
+
+static enum weft_rc check_call(const struct weft_call *call, size_t *ret_bytes,
+                               struct weft_err *err)
+{
+    const struct weft_stmt_info *info = &weft_stmts[call->stmt];
+    size_t rows = weft_call_runs(call), bytes = 0;
+    if (info->param_count > WEFT_PG_PARAMS_MAX)
+        return weft_fail(err, WEFT_INTERNAL, "statement %s has too many parameters", info->name);
+    for (size_t i = 0; i < info->param_count; i++) {
+        bytes += measure(call, i);
+        for (size_t row = 0; row < (info->param[i].column ? rows : 1); row++) {
+            const struct weft_cell *cell = &call->cell[row * call->width + i];
+            if (!cell->null && !weft_cell_fits(info->param[i].type, cell->num))
+                return weft_fail(err, WEFT_INTERNAL, "statement %s: %s is out of range", info->name,
+                                 info->param[i].name);
+        }
+    }
+    if (bytes > SCRATCH_MAX)
+        return weft_fail(err, WEFT_TOO_LARGE, "statement %s: %zu bytes of parameters", info->name,
+                         bytes);
+    *ret_bytes = bytes;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_pg_encode(struct weft_pg *pg, const struct weft_call *call,
+                            struct weft_pg_params *ret_params, struct weft_err *err)
+{
+    size_t bytes = 0;
+    enum weft_rc rc = check_call(call, &bytes, err);
+    if (rc)
+        return rc;
+    if (bytes > pg->scratch_size) {
+        free(pg->scratch);
+        pg->scratch_size = bytes * 2;
+        pg->scratch = malloc(pg->scratch_size);
+        if (!pg->scratch)
+            weft_oom(pg->scratch_size);
+    }
+    weft_pg_param_types(call->stmt, ret_params);
+    char *at = pg->scratch;
+    for (size_t i = 0; i < call->width; i++)
+        put_param(&at, call, i, ret_params);
+    return WEFT_OK;
+}
+
+static bool is_number(Oid type)
+{
+    return type == OID_BOOL || type == OID_INT2 || type == OID_INT4 || type == OID_INT8 ||
+           type == OID_XID8;
+}
+
+static bool is_bytes(Oid type)
+{
+    return type == OID_BYTEA || type == OID_TEXT || type == OID_VARCHAR || type == OID_NAME ||
+           type == OID_UUID;
+}
+
+int64_t weft_pg_get_i64(const PGresult *result, int row, int column)
+{
+    const char *data = PQgetvalue(result, row, column);
+    uint64_t wire = 0;
+    size_t size = (size_t)PQgetlength(result, row, column);
+    if (size > sizeof(wire))
+        return 0;
+    memcpy((char *)&wire + sizeof(wire) - size, data, size);
+    int64_t value = (int64_t)be64toh(wire);
+    /* A shorter number was read without its sign. */
+    if (size == 4)
+        return (int32_t)value;
+    return size == 2 ? (int16_t)value : value;
+}
+
+static enum weft_rc check_shape(const PGresult *result, const struct weft_stmt_info *info,
+                                struct weft_err *err)
+{
+    if ((size_t)PQnfields(result) != info->result_count)
+        return weft_fail(err, WEFT_INTERNAL, "statement %s has %d result columns, %zu are declared",
+                         info->name, PQnfields(result), info->result_count);
+    for (int i = 0; i < PQnfields(result); i++) {
+        Oid type = PQftype(result, i);
+        if (!is_number(type) && !is_bytes(type))
+            return weft_fail(err, WEFT_INTERNAL, "statement %s: result column %s has type %u",
+                             info->name, PQfname(result, i), type);
+    }
+    return WEFT_OK;
+}
+
+/* What the values that are not numbers need, each with a NUL behind it. */
+static size_t measure_result(const PGresult *result)
+{
+    size_t bytes = 0;
+    for (int column = 0; column < PQnfields(result); column++) {
+        if (is_number(PQftype(result, column)))
+            continue;
+        for (int row = 0; row < PQntuples(result); row++)
+            bytes += (size_t)PQgetlength(result, row, column) + 1;
+    }
+    return bytes;
+}
+
+enum weft_rc weft_pg_decode(const PGresult *result, enum weft_stmt stmt, struct weft_arena *arena,
+                            struct weft_rows *ret_rows, struct weft_err *err)
+{
+    const struct weft_stmt_info *info = &weft_stmts[stmt];
+    struct weft_rows rows = {.width = info->result_count};
+    if (info->result_count == 0) {
+        *ret_rows = rows;
+        return WEFT_OK;
+    }
+    enum weft_rc rc = check_shape(result, info, err);
+    if (rc)
+        return rc;
+
+    rows.count = (size_t)PQntuples(result);
+    rows.cell = weft_new_array(arena, struct weft_cell, rows.count * rows.width);
+    char *at = weft_arena_alloc(arena, measure_result(result), 1);
+    for (int column = 0; column < (int)rows.width; column++) {
+        bool number = is_number(PQftype(result, column));
+        for (int row = 0; row < (int)rows.count; row++) {
+            struct weft_cell *cell = &rows.cell[(size_t)row * rows.width + (size_t)column];
+            if (PQgetisnull(result, row, column)) {
+                cell->null = true;
+            } else if (number) {
+                cell->num = weft_pg_get_i64(result, row, column);
+            } else {
+                cell->size = (size_t)PQgetlength(result, row, column);
+                cell->data = at;
+                at = mempcpy(at, PQgetvalue(result, row, column), cell->size);
+                *at++ = '\0';
+            }
+        }
+    }
+    *ret_rows = rows;
+    return WEFT_OK;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * SQLSTATE, mapped. A story holds what was attempted and PostgreSQL's primary message; never its
+ * detail, which quotes rows, and never a parameter.
+ */
+
+#include "store/pg/pg.h"
+
+#include <ctype.h>
+#include <string.h>
+
+struct verdict {
+    const char *state; /* a whole SQLSTATE or the beginning of one */
+    enum weft_rc rc;
+    enum weft_cause cause;
+    const char *hint; /* static */
+};
+
+static const char hint_pooler[] =
+    "a connection pooler loses prepared statements: add weft_prepare=off to the URL";
+static const char hint_migrate[] = "run `weft migrate`, or use the binary that fits the schema";
+static const char hint_primary[] = "connect to the primary, not to a standby";
+static const char hint_grant[] = "check the role, its password and its grants on the schema";
+static const char hint_slow[] = "the statement took too long or was cancelled";
+static const char hint_limits[] = "the server is out of connections or memory";
+static const char hint_space[] = "free space on the database server";
+
+/* The first row that fits counts: whole states stand before the class they belong to. */
+/* clang-format off */
+static const struct verdict verdicts[] = {
+    {"40001", WEFT_BUSY,          WEFT_CAUSE_CONTENTION,   NULL},
+    {"40P01", WEFT_BUSY,          WEFT_CAUSE_CONTENTION,   NULL},
+    {"55P03", WEFT_BUSY,          WEFT_CAUSE_LOCK_TIMEOUT, "somebody's open transaction holds it"},
+    {"57014", WEFT_UNAVAILABLE,   WEFT_CAUSE_NONE,         hint_slow},
+    {"23505", WEFT_CONFLICT,      WEFT_CAUSE_DUPLICATE,    NULL},
+    {"22",    WEFT_INVALID_VALUE, WEFT_CAUSE_DATA,         NULL},
+    {"23",    WEFT_INVALID_VALUE, WEFT_CAUSE_DATA,         NULL},
+    {"42501", WEFT_FORBIDDEN,     WEFT_CAUSE_NONE,         hint_grant},
+    {"28",    WEFT_FORBIDDEN,     WEFT_CAUSE_NONE,         hint_grant},
+    {"53100", WEFT_STORAGE_FULL,  WEFT_CAUSE_NONE,         hint_space},
+    {"53",    WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_limits},
+    {"57P",   WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         NULL},
+    {"08",    WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         NULL},
+    {"25P03", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         NULL},
+    {"25006", WEFT_UNAVAILABLE,   WEFT_CAUSE_NONE,         hint_primary},
+    {"26000", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_pooler},
+    {"42P05", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_pooler},
+    {"XX001", WEFT_CORRUPT,       WEFT_CAUSE_NONE,         "restore the database from a backup"},
+    {"XX002", WEFT_CORRUPT,       WEFT_CAUSE_NONE,         "rebuild the index with REINDEX"},
+    {"3D000", WEFT_NOT_FOUND,     WEFT_CAUSE_NONE,         "create the database first"},
+    {"3F000", WEFT_SCHEMA,        WEFT_CAUSE_NONE,         hint_migrate},
+    {"42P01", WEFT_SCHEMA,        WEFT_CAUSE_NONE,         hint_migrate},
+    {"42P06", WEFT_SCHEMA,        WEFT_CAUSE_NONE,         NULL},
+    {"42P07", WEFT_SCHEMA,        WEFT_CAUSE_NONE,         NULL},
+    {"42703", WEFT_SCHEMA,        WEFT_CAUSE_NONE,         hint_migrate},
+    {"42704", WEFT_SCHEMA,        WEFT_CAUSE_NONE,         hint_migrate},
+    {"42710", WEFT_SCHEMA,        WEFT_CAUSE_NONE,         NULL},
+    {"42883", WEFT_SCHEMA,        WEFT_CAUSE_NONE,         hint_migrate},
+    {"42804", WEFT_SCHEMA,        WEFT_CAUSE_NONE,         hint_migrate},
+    {"",      WEFT_INTERNAL,      WEFT_CAUSE_NONE,         NULL},
+};
+/* clang-format on */
+
+static const struct verdict *judge(const char *state)
+{
+    const struct verdict *verdict = verdicts;
+    while (strncmp(state, verdict->state, strlen(verdict->state)) != 0)
+        verdict++;
+    return verdict;
+}
+
+/*
+ * How much of a message may be told. Only the first line; and messages about data quote the data
+ * after a colon.
+ */
+static int safe_size(const char *text, const char *state)
+{
+    return (int)strcspn(text, strncmp(state, "22", 2) == 0 ? ":\n" : "\n");
+}
+
+static enum weft_rc tell(struct weft_err *err, const struct verdict *verdict, const char *state,
+                         const char *what, const char *text)
+{
+    (void)weft_fail(err, verdict->rc, "%s: %.*s", what, safe_size(text, state), text);
+    if (err) {
+        err->cause = verdict->cause;
+        err->hint = verdict->hint;
+        (void)memccpy(err->sqlstate, state, '\0', sizeof(err->sqlstate) - 1);
+    }
+    return verdict->rc;
+}
+
+enum weft_rc weft_pg_lost(struct weft_pg *pg, const char *what, const char *why,
+                          struct weft_err *err)
+{
+    pg->conn.broken = true;
+    (void)weft_fail(err, WEFT_UNAVAILABLE, "%s: %.*s", what, (int)strcspn(why, "\n"), why);
+    if (err)
+        err->cause = WEFT_CAUSE_LOST;
+    return WEFT_UNAVAILABLE;
+}
+
+enum weft_rc weft_pg_fail(struct weft_pg *pg, const PGresult *result, const char *what,
+                          struct weft_err *err)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (!state || !text)
+        return weft_pg_lost(pg, what, PQresultErrorMessage(result), err);
+    const struct verdict *verdict = judge(state);
+    if (verdict->cause == WEFT_CAUSE_LOST)
+        pg->conn.broken = true;
+    return tell(err, verdict, state, what, text);
+}
+
+/* In verbose messages the SQLSTATE stands behind the severity: "FATAL:  28P01: ...". */
+static bool find_state(const char *text, char ret_state[6])
+{
+    for (const char *at = text; (at = strstr(at, ":  ")) != NULL; at++) {
+        const char *state = at + 3;
+        size_t size = strspn(state, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        if (size == 5 && state[5] == ':') {
+            memcpy(ret_state, state, 5);
+            ret_state[5] = '\0';
+            return true;
+        }
+    }
+    return false;
+}
+
+enum weft_rc weft_pg_fail_open(struct weft_pg *pg, const char *text, struct weft_err *err)
+{
+    const char *name = PQdb(pg->pq);
+    char what[96];
+    char state[6] = "";
+    (void)snprintf(what, sizeof(what), "cannot open database \"%s\"", name ? name : "?");
+    if (!find_state(PQerrorMessage(pg->pq), state)) {
+        enum weft_rc rc = weft_pg_lost(pg, what, text, err);
+        if (err)
+            err->hint = "check that the server runs and that the URL names its host and port";
+        return rc;
+    }
+    return tell(err, judge(state), state, what, text);
+}

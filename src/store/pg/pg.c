@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The PostgreSQL driver: transactions over a pipelined connection.
+ *
+ *     none --begin--> waiting --run, script--> open --commit, rollback--> none
+ *                                              open --an error--> failed --rollback--> none
+ *
+ * begin() costs nothing: BEGIN and the pinned settings travel with the first statement. A write
+ * transaction learns its number in the same round trip, so that whoever loses the connection in
+ * COMMIT can ask another one what became of it. Nothing is kept in the session but prepared
+ * statements, and those can be switched off, so any pooler may stand in between.
+ */
+
+#include "store/pg/pg.h"
+
+#include "base/arena.h"
+#include "store/cell.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SCRATCH_KEEP = 1 << 20 };
+
+static enum weft_rc pg_begin(struct weft_conn *conn, enum weft_tx_mode mode, struct weft_err *err)
+{
+    struct weft_pg *pg = weft_pg_of(conn);
+    assert(pg->tx == WEFT_PG_TX_NONE);
+    if (conn->broken)
+        return weft_pg_lost(pg, "begin", "the connection is broken", err);
+    conn->xid = 0;
+    pg->mode = mode;
+    pg->tx = WEFT_PG_TX_WAITING;
+    return WEFT_OK;
+}
+
+static bool is_prepared(const struct weft_pg *pg, const struct weft_pg_step *step, size_t count,
+                        size_t stmt)
+{
+    bool found = pg->prepared[stmt];
+    for (size_t i = 0; !found && i < count; i++)
+        found = step[i].prepares && step[i].stmt == stmt;
+    return found;
+}
+
+/* Adds a statement, and before its first use its preparation. */
+static void add_step(struct weft_pg *pg, struct weft_pg_step *step, size_t *count, size_t stmt,
+                     const struct weft_call *call)
+{
+    if (pg->named && !is_prepared(pg, step, *count, stmt))
+        step[(*count)++] = (struct weft_pg_step){.stmt = stmt, .prepares = true};
+    step[(*count)++] = (struct weft_pg_step){.stmt = stmt, .call = call};
+}
+
+static void add_begin(struct weft_pg *pg, struct weft_pg_step *step, size_t *count)
+{
+    static const size_t pin[] = {
+        [WEFT_TX_READ] = WEFT_PG_PIN_READ,
+        [WEFT_TX_WRITE] = WEFT_PG_PIN_WRITE,
+        [WEFT_TX_KEYED] = WEFT_PG_PIN_KEYED,
+    };
+    if (pg->tx != WEFT_PG_TX_WAITING)
+        return;
+    add_step(pg, step, count, pg->mode == WEFT_TX_READ ? WEFT_PG_BEGIN_READ : WEFT_PG_BEGIN_WRITE,
+             NULL);
+    add_step(pg, step, count, pin[pg->mode], NULL);
+}
+
+enum { BEGIN_STEPS_MAX = 4 };
+
+static void read_xid(struct weft_pg *pg, const struct weft_pg_step *step, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool pins = step[i].stmt == WEFT_PG_PIN_WRITE || step[i].stmt == WEFT_PG_PIN_KEYED;
+        if (pins && !step[i].prepares && step[i].result)
+            pg->conn.xid = (uint64_t)weft_pg_get_i64(step[i].result, 0, 0);
+    }
+}
+
+/* One exchange inside the transaction. Whatever happens, the server may have seen BEGIN. */
+static enum weft_rc exchange_in_tx(struct weft_pg *pg, struct weft_pg_step *step, size_t count,
+                                   struct weft_err *err)
+{
+    enum weft_rc rc = weft_pg_exchange(pg, step, count, err);
+    read_xid(pg, step, count);
+    pg->tx = rc ? WEFT_PG_TX_FAILED : WEFT_PG_TX_OPEN;
+    if (pg->scratch_size > SCRATCH_KEEP) {
+        free(pg->scratch);
+        pg->scratch = NULL;
+        pg->scratch_size = 0;
+    }
+    return rc;
+}
+
+static enum weft_rc check_open(const struct weft_pg *pg, struct weft_err *err)
+{
+    assert(pg->tx != WEFT_PG_TX_NONE);
+    if (pg->tx == WEFT_PG_TX_FAILED)
+        return weft_fail(err, WEFT_INTERNAL, "the transaction had failed already");
+    return WEFT_OK;
+}
+
+/* The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size) */
+static enum weft_rc pg_run(struct weft_conn *conn, const struct weft_call *call, size_t count,
+                           struct weft_arena *arena, struct weft_rows *ret_rows,
+                           struct weft_err *err)
+{
+    struct weft_pg *pg = weft_pg_of(conn);
+    enum weft_rc rc = check_open(pg, err);
+    if (rc)
+        return rc;
+    size_t steps = 0;
+    struct weft_pg_step *step =
+        weft_new_array(arena, struct weft_pg_step, BEGIN_STEPS_MAX + 2 * count);
+    struct weft_rows *rows = weft_new_array(arena, struct weft_rows, count);
+    add_begin(pg, step, &steps);
+    size_t head = steps;
+    for (size_t i = 0; i < count; i++) {
+        assert(call[i].width == weft_stmts[call[i].stmt].param_count);
+        rows[i].width = weft_stmts[call[i].stmt].result_count;
+        if (!pg->text[call[i].stmt]) {
+            pg->tx = WEFT_PG_TX_FAILED;
+            return weft_fail(err, WEFT_INTERNAL, "statement %s does not exist for PostgreSQL",
+                             weft_stmts[call[i].stmt].name);
+        }
+        if (weft_call_runs(&call[i]) > 0)
+            add_step(pg, step, &steps, call[i].stmt, &call[i]);
+    }
+    if (steps == head) /* nothing to run, so nothing to begin either */
+        goto done;
+
+    rc = exchange_in_tx(pg, step, steps, err);
+    for (size_t i = head; !rc && i < steps; i++) {
+        if (step[i].call)
+            rc = weft_pg_decode(step[i].result, step[i].call->stmt, arena,
+                                &rows[step[i].call - call], err);
+    }
+    weft_pg_clear(step, steps);
+    if (rc) {
+        pg->tx = WEFT_PG_TX_FAILED;
+        return rc;
+    }
+done:
+    if (ret_rows && count > 0)
+        memcpy(ret_rows, rows, count * sizeof(*rows));
+    return WEFT_OK;
+}
+
+static enum weft_rc pg_script(struct weft_conn *conn, const char *sql, struct weft_err *err)
+{
+    struct weft_pg *pg = weft_pg_of(conn);
+    struct weft_pg_step step[BEGIN_STEPS_MAX];
+    size_t count = 0;
+    enum weft_rc rc = check_open(pg, err);
+    add_begin(pg, step, &count);
+    if (!rc && count > 0) {
+        rc = exchange_in_tx(pg, step, count, err);
+        weft_pg_clear(step, count);
+    }
+    if (rc)
+        return rc;
+    struct weft_arena *arena = weft_arena_new();
+    rc = weft_pg_simple(pg, weft_pg_place_schema(sql, pg->schema, arena), err);
+    weft_arena_free(arena);
+    if (rc)
+        pg->tx = WEFT_PG_TX_FAILED;
+    return rc;
+}
+
+/* Runs one of the driver's own statements; the caller clears the steps. */
+static enum weft_rc run_own(struct weft_pg *pg, size_t stmt, const char *text,
+                            struct weft_pg_step step[2], struct weft_err *err)
+{
+    size_t count = 0;
+    step[0] = step[1] = (struct weft_pg_step){.stmt = stmt};
+    add_step(pg, step, &count, stmt, NULL);
+    step[count - 1].text = text;
+    enum weft_rc rc = weft_pg_exchange(pg, step, count, err);
+    if (count == 1) { /* the result is always in the second */
+        step[1] = step[0];
+        step[0].result = NULL;
+    }
+    return rc;
+}
+
+static void pg_rollback(struct weft_conn *conn)
+{
+    struct weft_pg *pg = weft_pg_of(conn);
+    bool sent = pg->tx == WEFT_PG_TX_OPEN || pg->tx == WEFT_PG_TX_FAILED;
+    pg->tx = WEFT_PG_TX_NONE;
+    if (!sent || conn->broken)
+        return;
+    struct weft_pg_step step[2];
+    enum weft_rc rc = run_own(pg, WEFT_PG_ROLLBACK, NULL, step, NULL);
+    weft_pg_clear(step, WEFT_LEN(step));
+    if (rc || PQtransactionStatus(pg->pq) != PQTRANS_IDLE)
+        conn->broken = true;
+}
+
+static enum weft_rc send_commit(struct weft_pg *pg, struct weft_err *err)
+{
+    struct weft_pg_step step[2];
+    enum weft_rc rc = run_own(pg, WEFT_PG_COMMIT, NULL, step, err);
+    const char *tag = step[1].result ? PQcmdStatus(step[1].result) : "";
+    if (strcmp(tag, "COMMIT") == 0) {
+        rc = WEFT_OK; /* it is durable, even if the connection died right behind the answer */
+    } else if (!rc) {
+        rc = weft_fail(err, WEFT_INTERNAL, "commit: the server answered %s", tag);
+    } else if (pg->conn.broken && err) {
+        err->cause = WEFT_CAUSE_LOST_IN_COMMIT;
+    }
+    weft_pg_clear(step, WEFT_LEN(step));
+    if (!pg->conn.broken && PQtransactionStatus(pg->pq) != PQTRANS_IDLE)
+        pg->conn.broken = true;
+    return rc;
+}
+
+static enum weft_rc pg_commit(struct weft_conn *conn, struct weft_err *err)
+{
+    struct weft_pg *pg = weft_pg_of(conn);
+    enum weft_pg_tx tx = pg->tx;
+    if (tx == WEFT_PG_TX_FAILED) {
+        pg_rollback(conn);
+        return weft_fail(err, WEFT_INTERNAL, "commit: the transaction had failed already");
+    }
+    pg->tx = WEFT_PG_TX_NONE;
+    if (tx != WEFT_PG_TX_OPEN)
+        return WEFT_OK;
+    if (weft_pg_is_gone(pg))
+        return weft_pg_lost(pg, "commit", pg->fatal[0] ? pg->fatal : "the connection is gone", err);
+    return send_commit(pg, err);
+}
+
+static enum weft_rc pg_prepare(struct weft_conn *conn, struct weft_err *err)
+{
+    struct weft_pg *pg = weft_pg_of(conn);
+    struct weft_pg_step step[WEFT_PG_STMT_COUNT];
+    size_t count = 0;
+    for (size_t i = 0; i < WEFT_PG_STMT_COUNT; i++) {
+        if (pg->text[i] && !pg->prepared[i])
+            step[count++] = (struct weft_pg_step){.stmt = i, .prepares = true};
+    }
+    enum weft_rc rc = count > 0 ? weft_pg_exchange(pg, step, count, err) : WEFT_OK;
+    weft_pg_clear(step, count);
+    return rc;
+}
+
+static enum weft_rc pg_time(struct weft_conn *conn, weft_usec *ret_us, struct weft_err *err)
+{
+    struct weft_pg_step step[2];
+    enum weft_rc rc = run_own(weft_pg_of(conn), WEFT_PG_TIME, NULL, step, err);
+    if (!rc)
+        *ret_us = weft_pg_get_i64(step[1].result, 0, 0);
+    weft_pg_clear(step, WEFT_LEN(step));
+    return rc;
+}
+
+static enum weft_settled read_settled(const PGresult *result)
+{
+    static const struct {
+        const char *word;
+        enum weft_settled settled;
+    } known[] = {
+        {"in progress", WEFT_SETTLED_RUNNING},
+        {"committed", WEFT_SETTLED_COMMITTED},
+        {"aborted", WEFT_SETTLED_ABORTED},
+    };
+    for (size_t i = 0; i < WEFT_LEN(known); i++) {
+        if (strcmp(PQgetvalue(result, 0, 0), known[i].word) == 0)
+            return known[i].settled;
+    }
+    return WEFT_SETTLED_UNKNOWN; /* NULL: too long ago to be remembered */
+}
+
+static enum weft_rc pg_settle(struct weft_conn *conn, uint64_t xid, enum weft_settled *ret_settled,
+                              struct weft_err *err)
+{
+    struct weft_pg_step step[2];
+    struct weft_err story = {0};
+    char text[24];
+    (void)snprintf(text, sizeof(text), "%" PRIu64, xid);
+    enum weft_rc rc = run_own(weft_pg_of(conn), WEFT_PG_SETTLE, text, step, &story);
+    if (!rc) {
+        *ret_settled = read_settled(step[1].result);
+    } else if (rc == WEFT_INVALID_VALUE) {
+        /* A number from the future: this server was restored or promoted without the commit. It
+         * may still be decided elsewhere, so nobody can tell. */
+        *ret_settled = WEFT_SETTLED_UNKNOWN;
+        rc = WEFT_OK;
+    } else if (err) {
+        *err = story;
+    }
+    weft_pg_clear(step, WEFT_LEN(step));
+    return rc;
+}
+
+const struct weft_driver weft_driver_pg = {
+    .name = "pg",
+    .open = weft_pg_open,
+    .close = weft_pg_close,
+    .begin = pg_begin,
+    .run = pg_run,
+    .commit = pg_commit,
+    .rollback = pg_rollback,
+    .script = pg_script,
+    .prepare = pg_prepare,
+    .time = pg_time,
+    .settle = pg_settle,
+    .writers_max = SIZE_MAX,
+};

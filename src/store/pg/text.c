@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is sent to the server: the statements of sql/pg, the driver's own, and the settings that
+ * every transaction pins. Settings are local to the transaction, so that a pooler may hand the
+ * session to somebody else after it; and the names of tables carry the schema, so that nothing
+ * depends on a search path.
+ */
+
+#include "store/pg/pg.h"
+
+#include "base/arena.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { NAME_SIZE = 4 }; /* of the word weft */
+
+/*
+ * Timeouts bound what a lost client can hold up. The plan settings are what the statements were
+ * written for: one generic plan over an index whatever the statistics say.
+ */
+static const struct {
+    const char *name;
+    const char *value;
+} pins[] = {
+    {"statement_timeout", "30s"},
+    {"idle_in_transaction_session_timeout", "60s"},
+    {"plan_cache_mode", "force_generic_plan"},
+    {"enable_seqscan", "off"},
+    {"enable_hashjoin", "off"},
+    {"enable_mergejoin", "off"},
+    {"enable_bitmapscan", "off"},
+    {"jit", "off"},
+};
+
+/* A keyed write may meet a key that an application holds in an open transaction. */
+static const char lock_timeout[] = "5s", lock_timeout_keyed[] = "200ms";
+
+static const struct {
+    const char *name;
+    const char *text; /* NULL: made of the pins */
+} own[] = {
+    [WEFT_PG_BEGIN_READ - WEFT_STMT_COUNT] = {"begin",
+                                              "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"},
+    [WEFT_PG_BEGIN_WRITE - WEFT_STMT_COUNT] = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED"},
+    [WEFT_PG_PIN_READ - WEFT_STMT_COUNT] = {"begin", NULL},
+    [WEFT_PG_PIN_WRITE - WEFT_STMT_COUNT] = {"begin", NULL},
+    [WEFT_PG_PIN_KEYED - WEFT_STMT_COUNT] = {"begin", NULL},
+    [WEFT_PG_COMMIT - WEFT_STMT_COUNT] = {"commit", "COMMIT"},
+    [WEFT_PG_ROLLBACK - WEFT_STMT_COUNT] = {"rollback", "ROLLBACK"},
+    [WEFT_PG_TIME - WEFT_STMT_COUNT] = {"time",
+                                        "SELECT (extract(epoch FROM clock_timestamp()) "
+                                        "* 1000000)::bigint"},
+    [WEFT_PG_SETTLE - WEFT_STMT_COUNT] = {"settle", "SELECT pg_xact_status($1::text::xid8)"},
+};
+
+const char *weft_pg_stmt_name(size_t stmt)
+{
+    return stmt < WEFT_STMT_COUNT ? weft_stmts[stmt].name : own[stmt - WEFT_STMT_COUNT].name;
+}
+
+/* Column 0 of a write is the number of the transaction, known before COMMIT is ever sent. */
+static const char *pin_text(struct weft_arena *arena, size_t stmt)
+{
+    const char *text = stmt == WEFT_PG_PIN_READ ? "SELECT" : "SELECT pg_current_xact_id(),";
+    for (size_t i = 0; i < WEFT_LEN(pins); i++)
+        text = weft_arena_printf(arena, "%s set_config('%s', '%s', true),", text, pins[i].name,
+                                 pins[i].value);
+    return weft_arena_printf(arena, "%s set_config('lock_timeout', '%s', true)", text,
+                             stmt == WEFT_PG_PIN_KEYED ? lock_timeout_keyed : lock_timeout);
+}
+
+void weft_pg_set_texts(struct weft_pg *pg)
+{
+    for (size_t i = 0; i < WEFT_STMT_COUNT; i++) {
+        if (weft_stmts[i].pg)
+            pg->text[i] = weft_pg_place_schema(weft_stmts[i].pg, pg->schema, pg->arena);
+    }
+    for (size_t i = WEFT_STMT_COUNT; i < WEFT_PG_STMT_COUNT; i++) {
+        const char *text = own[i - WEFT_STMT_COUNT].text;
+        pg->text[i] = text ? text : pin_text(pg->arena, i);
+    }
+}
+
+static bool is_name_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '$';
+}
+
+/* True when the text before `at` ends in the word, with white space between. */
+static bool follows_word(const char *text, const char *at, const char *word)
+{
+    const char *end = at;
+    while (end > text && isspace((unsigned char)end[-1]))
+        end--;
+    size_t size = strlen(word);
+    return end < at && (size_t)(end - text) >= size && strncasecmp(end - size, word, size) == 0;
+}
+
+/*
+ * The schema is named in two ways: as the qualifier "weft.", also inside a quoted name that a
+ * function resolves, and alone after the words SCHEMA and EXISTS. The word anywhere else (a
+ * channel, a role, weft_something) is left as it is.
+ */
+static bool is_schema_at(const char *text, const char *at)
+{
+    if (at > text && (is_name_char(at[-1]) || at[-1] == '.' || at[-1] == '"'))
+        return false;
+    if (at[NAME_SIZE] == '.')
+        return true;
+    return !is_name_char(at[NAME_SIZE]) &&
+           (follows_word(text, at, "SCHEMA") || follows_word(text, at, "EXISTS"));
+}
+
+const char *weft_pg_place_schema(const char *sql, const char *schema, struct weft_arena *arena)
+{
+    size_t count = 0;
+    if (strcmp(schema, "weft") == 0)
+        return sql;
+    for (const char *at = sql; (at = strstr(at, "weft")) != NULL; at += NAME_SIZE)
+        count++;
+
+    /* Quoted, because the name may be a word that SQL reserves. */
+    size_t schema_size = strlen(schema) + 2;
+    char *out = weft_arena_alloc(arena, strlen(sql) + count * schema_size + 1, 1);
+    char *end = out;
+    const char *from = sql;
+    for (const char *at = sql; (at = strstr(at, "weft")) != NULL; at += NAME_SIZE) {
+        if (!is_schema_at(sql, at))
+            continue;
+        end = mempcpy(end, from, (size_t)(at - from));
+        *end++ = '"';
+        end = mempcpy(end, schema, schema_size - 2);
+        *end++ = '"';
+        from = at + NAME_SIZE;
+    }
+    memcpy(end, from, strlen(from) + 1);
+    return out;
+}

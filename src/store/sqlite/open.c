@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Opening a file: reading the URL, telling a weft database from everything else a path may name,
+ * and the settings of a connection. Nothing is written to a file before it is known to be ours or
+ * empty.
+ */
+
+#include "store/sqlite/sqlite.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    APPLICATION_ID = 0x77656674, /* "weft" */
+    BUSY_MS_DEFAULT = 10000,
+    BUSY_MS_MAX = 600000,
+    WAL_FRAME_HEADER = 24,
+};
+
+static enum weft_rc bad_url(struct weft_err *err, const char *text, const char *hint)
+{
+    enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text);
+    if (err)
+        err->hint = hint;
+    return rc;
+}
+
+static enum weft_rc read_option(char *option, struct weft_lite_options *options,
+                                struct weft_err *err)
+{
+    char *value = strchr(option, '=');
+    if (value)
+        *value++ = '\0';
+    if (value && strcmp(option, "synchronous") == 0) {
+        options->synchronous_full = strcmp(value, "full") == 0;
+        if (options->synchronous_full || strcmp(value, "normal") == 0)
+            return WEFT_OK;
+        return bad_url(err, "synchronous must be full or normal", NULL);
+    }
+    if (value && strcmp(option, "busy_ms") == 0) {
+        char *end;
+        errno = 0;
+        long busy_ms = strtol(value, &end, 10);
+        if (errno || end == value || *end || busy_ms < 0 || busy_ms > BUSY_MS_MAX)
+            return bad_url(err, "busy_ms must be a number from 0 to 600000", NULL);
+        options->busy_us = busy_ms * WEFT_MS;
+        return WEFT_OK;
+    }
+    return bad_url(err, "a SQLite URL takes the options synchronous and busy_ms",
+                   "write sqlite:PATH?synchronous=normal&busy_ms=5000");
+}
+
+static enum weft_rc read_url(const char *url, struct weft_arena *arena,
+                             struct weft_lite_options *ret_options, struct weft_err *err)
+{
+    struct weft_lite_options options = {.synchronous_full = true,
+                                        .busy_us = BUSY_MS_DEFAULT * WEFT_MS};
+    assert(strncmp(url, "sqlite:", 7) == 0);
+    char *path = weft_arena_strdup(arena, url + 7);
+    char *rest = strchr(path, '?');
+    if (rest)
+        *rest++ = '\0';
+    if (strcmp(path, ":memory:") == 0)
+        return bad_url(err, "a database in memory is not durable", "name a file: sqlite:weft.db");
+    if (*path == '\0')
+        return bad_url(err, "the URL names no file", "name a file: sqlite:weft.db");
+    if (strncmp(path, "//", 2) == 0 && path[2] != '/')
+        return bad_url(err, "sqlite:// is followed by a host, and a file has none",
+                       "write sqlite:weft.db or sqlite:/var/lib/weft/weft.db");
+
+    for (char *saved = NULL, *option = rest ? strtok_r(rest, "&", &saved) : NULL; option;
+         option = strtok_r(NULL, "&", &saved)) {
+        enum weft_rc rc = read_option(option, &options, err);
+        if (rc)
+            return rc;
+    }
+    /* A name such as file:x would be read as a URI by SQLite; a path with a dot never is. */
+    options.path = *path == '/' ? path : weft_arena_printf(arena, "./%s", path);
+    *ret_options = options;
+    return WEFT_OK;
+}
+
+/* SQLite says "unable to open database file" for everything: look for the reason. */
+static enum weft_rc explain_open(struct weft_lite *lite, const struct weft_lite_options *options,
+                                 int code, struct weft_err *err)
+{
+    const char *path = options->path;
+    struct stat info;
+    assert(path);
+    if ((code & 0xff) != SQLITE_CANTOPEN)
+        return weft_lite_fail(lite, code, err, path);
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s is a directory, not a file",
+                               path);
+    const char *slash = strrchr(path, '/');
+    const char *folder = weft_arena_printf(lite->arena, "%.*s", (int)(slash - path) + 1, path);
+    if (stat(folder, &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        enum weft_rc rc =
+            weft_fail_field(err, WEFT_NOT_FOUND, "url", "the folder of %s does not exist", path);
+        if (err)
+            err->hint = "create the folder first";
+        return rc;
+    }
+    return weft_lite_fail(lite, code, err, path);
+}
+
+/* Runs one line of settings and gives back the integer it answers, if any. */
+static int ask(struct weft_lite *lite, const char *sql, int64_t *ret_number)
+{
+    sqlite3_stmt *stmt = NULL;
+    int code = sqlite3_prepare_v2(lite->db, sql, -1, &stmt, NULL);
+    while (code == SQLITE_OK || code == SQLITE_ROW) {
+        code = sqlite3_step(stmt);
+        if (code == SQLITE_ROW && ret_number)
+            *ret_number = sqlite3_column_int64(stmt, 0);
+    }
+    sqlite3_finalize(stmt);
+    return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static enum weft_rc check_ours(struct weft_lite *lite, const char *path, struct weft_err *err)
+{
+    int64_t id = 0, objects = 0;
+    /* In one transaction, or a process that creates the first tables could come in between. */
+    int code = ask(lite, "BEGIN", NULL);
+    if (code == SQLITE_OK)
+        code = ask(lite, "PRAGMA application_id", &id);
+    if (code == SQLITE_OK)
+        code = ask(lite, "SELECT count(*) FROM sqlite_schema", &objects);
+    if (code == SQLITE_OK)
+        code = ask(lite, "COMMIT", NULL);
+    if (code != SQLITE_OK)
+        return weft_lite_fail(lite, code, err, path);
+    if (id == APPLICATION_ID || (id == 0 && objects == 0))
+        return WEFT_OK;
+    enum weft_rc rc = weft_fail(err, WEFT_SCHEMA, "%s is not a weft database", path);
+    if (err)
+        err->hint = "give the path of a file that does not exist yet; nothing was changed";
+    return rc;
+}
+
+/*
+ * The first connections of several processes meet here while one of them turns the log on, which
+ * SQLite answers with BUSY at once instead of asking the busy handler.
+ */
+static int set_wal(struct weft_lite *lite)
+{
+    int code;
+    int count = 0;
+    do {
+        code = ask(lite, "PRAGMA journal_mode = wal", NULL);
+    } while ((code & 0xff) == SQLITE_BUSY && weft_lite_on_busy(lite, count++));
+    return code;
+}
+
+static enum weft_rc set_up(struct weft_lite *lite, const struct weft_lite_options *options,
+                           struct weft_err *err)
+{
+    const char *setting[] = {
+        options->synchronous_full ? "PRAGMA synchronous = full" : "PRAGMA synchronous = normal",
+        "PRAGMA cache_size = -16000", /* larger ones were slower with a large backlog */
+        "PRAGMA temp_store = memory",
+        "PRAGMA foreign_keys = off",
+        "PRAGMA journal_size_limit = 67108864",
+    };
+    int64_t page_size = 0;
+    int code = set_wal(lite);
+    for (size_t i = 0; code == SQLITE_OK && i < WEFT_LEN(setting); i++)
+        code = ask(lite, setting[i], NULL);
+    if (code == SQLITE_OK)
+        code = ask(lite, "PRAGMA page_size", &page_size);
+    if (code != SQLITE_OK)
+        return weft_lite_fail(lite, code, err, options->path);
+    lite->frame_bytes = page_size + WAL_FRAME_HEADER;
+    (void)sqlite3_wal_hook(lite->db, weft_lite_on_wal, lite);
+    return WEFT_OK;
+}
+
+static enum weft_rc prepare_commands(struct weft_lite *lite, struct weft_err *err)
+{
+    static const char *const text[WEFT_LITE_COMMAND_COUNT] = {
+        [WEFT_LITE_BEGIN] = "BEGIN",
+        [WEFT_LITE_BEGIN_IMMEDIATE] = "BEGIN IMMEDIATE",
+        [WEFT_LITE_COMMIT] = "COMMIT",
+        [WEFT_LITE_ROLLBACK] = "ROLLBACK",
+    };
+    for (size_t i = 0; i < WEFT_LITE_COMMAND_COUNT; i++) {
+        int code = sqlite3_prepare_v3(lite->db, text[i], -1, SQLITE_PREPARE_PERSISTENT,
+                                      &lite->command[i], NULL);
+        if (code != SQLITE_OK)
+            return weft_lite_fail(lite, code, err, text[i]);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_options *options,
+                              struct weft_err *err)
+{
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    int code = sqlite3_open_v2(options->path, &lite->db, flags, NULL);
+    if (!lite->db)
+        weft_oom(sizeof(*lite));
+    (void)sqlite3_extended_result_codes(lite->db, 1);
+    if (code != SQLITE_OK)
+        return explain_open(lite, options, code, err);
+    (void)sqlite3_busy_handler(lite->db, weft_lite_on_busy, lite);
+
+    enum weft_rc rc = check_ours(lite, options->path, err);
+    if (rc)
+        return rc;
+    if (sqlite3_db_readonly(lite->db, "main") == 1) {
+        rc = weft_fail(err, WEFT_FORBIDDEN, "%s cannot be written", options->path);
+        if (err)
+            err->hint = "the process must be able to write the file and create files beside it";
+        return rc;
+    }
+    rc = set_up(lite, options, err);
+    return rc ? rc : prepare_commands(lite, err);
+}
+
+enum weft_rc weft_lite_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
+{
+    struct weft_lite_options options = {0};
+    struct weft_lite *lite = calloc(1, sizeof(*lite));
+    if (!lite)
+        weft_oom(sizeof(*lite));
+    lite->conn.driver = &weft_driver_sqlite;
+    lite->arena = weft_arena_new();
+    lite->jitter = (uint64_t)weft_boot_us() ^ (uint64_t)(uintptr_t)lite;
+
+    enum weft_rc rc = read_url(url, lite->arena, &options, err);
+    if (!rc) {
+        lite->busy_us = options.busy_us;
+        rc = open_file(lite, &options, err);
+    }
+    if (rc) {
+        weft_lite_close(&lite->conn);
+        return rc;
+    }
+    *ret_conn = &lite->conn;
+    return WEFT_OK;
+}
+
+void weft_lite_close(struct weft_conn *conn)
+{
+    if (!conn)
+        return;
+    struct weft_lite *lite = weft_lite_of(conn);
+    for (size_t i = 0; i < WEFT_STMT_COUNT; i++) {
+        for (size_t j = 0; j < lite->stmt[i].count; j++)
+            sqlite3_finalize(lite->stmt[i].part[j].stmt);
+    }
+    for (size_t i = 0; i < WEFT_LITE_COMMAND_COUNT; i++)
+        sqlite3_finalize(lite->command[i]);
+    sqlite3_close(lite->db);
+    weft_arena_free(lite->arena);
+    free(lite);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Statements: prepared once in parts, then run row by row.
+ *
+ * This is the hot path. Names are resolved when a part is prepared; per row nothing is looked up.
+ * Scalars are bound once per call, because a reset keeps bindings. Bound memory is borrowed from
+ * the caller and is not touched after the call. Result bytes go into chunks cut from the arena, so
+ * a row costs no allocation of its own.
+ */
+
+#include "store/sqlite/sqlite.h"
+
+#include "base/arena.h"
+#include "store/cell.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum {
+    PARTS_MAX = 16,
+    FIRST_ROWS = 16,
+    CHUNK_BYTES = 16384,
+};
+
+/* The rows of one call while they are being read. */
+struct reader {
+    struct weft_arena *arena;
+    struct weft_cell *cell;
+    char *chunk; /* free bytes */
+    size_t chunk_left;
+    size_t width;
+    size_t count;
+    size_t capacity; /* in rows */
+};
+
+static enum weft_rc add_bind(const struct weft_stmt_info *info, struct weft_lite_part *part,
+                             int index, struct weft_err *err)
+{
+    const char *name = sqlite3_bind_parameter_name(part->stmt, index);
+    for (size_t i = 0; name && i < info->param_count; i++) {
+        if (strcmp(name + 1, info->param[i].name) == 0) {
+            part->bind[part->bind_count++] = (struct weft_lite_bind){
+                .name = info->param[i].name,
+                .type = info->param[i].type,
+                .index = index,
+                .param = i,
+            };
+            return WEFT_OK;
+        }
+    }
+    return weft_fail(err, WEFT_INTERNAL, "statement %s: unknown parameter %s", info->name,
+                     name ? name : "?");
+}
+
+/* Puts the scalars in front of the columns. */
+static void sort_binds(const struct weft_stmt_info *info, struct weft_lite_part *part)
+{
+    for (size_t i = 0; i < part->bind_count; i++) {
+        struct weft_lite_bind bind = part->bind[i];
+        if (!info->param[bind.param].column) {
+            part->bind[i] = part->bind[part->scalar_count];
+            part->bind[part->scalar_count++] = bind;
+        }
+    }
+}
+
+static enum weft_rc describe_part(struct weft_lite *lite, const struct weft_stmt_info *info,
+                                  struct weft_lite_part *part, struct weft_err *err)
+{
+    int places = sqlite3_bind_parameter_count(part->stmt);
+    part->bind = weft_new_array(lite->arena, struct weft_lite_bind, (size_t)places);
+    for (int i = 1; i <= places; i++) {
+        enum weft_rc rc = add_bind(info, part, i, err);
+        if (rc)
+            return rc;
+    }
+    sort_binds(info, part);
+    part->writes = !sqlite3_stmt_readonly(part->stmt);
+    part->columns = sqlite3_column_count(part->stmt);
+    if (info->result_count > 0 && part->columns > 0 && (size_t)part->columns != info->result_count)
+        return weft_fail(err, WEFT_INTERNAL, "statement %s has %d result columns, %zu are declared",
+                         info->name, part->columns, info->result_count);
+    return WEFT_OK;
+}
+
+static const char *skip_space(const char *text)
+{
+    return text + strspn(text, " \t\r\n;");
+}
+
+enum weft_rc weft_lite_prepare_one(struct weft_lite *lite, enum weft_stmt stmt,
+                                   struct weft_err *err)
+{
+    const struct weft_stmt_info *info = &weft_stmts[stmt];
+    struct weft_lite_part part[PARTS_MAX] = {0};
+    size_t count = 0;
+    enum weft_rc rc = WEFT_OK;
+    if (lite->stmt[stmt].part)
+        return WEFT_OK;
+    if (!info->sqlite)
+        return weft_fail(err, WEFT_INTERNAL, "statement %s does not exist for SQLite", info->name);
+
+    const char *text = skip_space(info->sqlite);
+    while (*text) {
+        if (count == PARTS_MAX) {
+            rc = weft_fail(err, WEFT_INTERNAL, "statement %s has too many parts", info->name);
+            goto out;
+        }
+        struct weft_lite_part *next = &part[count++];
+        int code =
+            sqlite3_prepare_v3(lite->db, text, -1, SQLITE_PREPARE_PERSISTENT, &next->stmt, &text);
+        if (code != SQLITE_OK) {
+            rc = weft_lite_fail(lite, code, err, info->name);
+            goto out;
+        }
+        rc = describe_part(lite, info, next, err);
+        if (rc)
+            goto out;
+        text = skip_space(text);
+    }
+    lite->stmt[stmt].part = weft_arena_dup(lite->arena, part, count * sizeof(part[0]));
+    lite->stmt[stmt].count = count;
+    return WEFT_OK;
+
+out:
+    for (size_t i = 0; i < count; i++)
+        sqlite3_finalize(part[i].stmt);
+    return rc;
+}
+
+static int bind_cell(sqlite3_stmt *stmt, const struct weft_lite_bind *bind,
+                     const struct weft_cell *cell)
+{
+    const void *data = cell->data ? cell->data : "";
+    if (cell->null)
+        return sqlite3_bind_null(stmt, bind->index);
+    switch (bind->type) {
+    case WEFT_TYPE_BOOL:
+    case WEFT_TYPE_I16:
+    case WEFT_TYPE_I32:
+    case WEFT_TYPE_I64:
+        return sqlite3_bind_int64(stmt, bind->index, cell->num);
+    case WEFT_TYPE_ID:
+    case WEFT_TYPE_BYTES:
+        return sqlite3_bind_blob64(stmt, bind->index, data, cell->size, SQLITE_STATIC);
+    case WEFT_TYPE_TEXT:
+        return sqlite3_bind_text64(stmt, bind->index, data, cell->size, SQLITE_STATIC, SQLITE_UTF8);
+    }
+    return SQLITE_MISUSE;
+}
+
+static enum weft_rc bind_row(struct weft_lite *lite, const struct weft_lite_part *part,
+                             const struct weft_call *call, const struct weft_cell *row,
+                             struct weft_err *err)
+{
+    /* The first row brings the scalars along; later ones change columns alone. */
+    size_t from = row == call->cell ? 0 : part->scalar_count;
+    for (size_t i = from; i < part->bind_count; i++) {
+        const struct weft_lite_bind *bind = &part->bind[i];
+        const struct weft_cell *cell = &row[bind->param];
+        if (!cell->null && !weft_cell_fits(bind->type, cell->num))
+            return weft_fail(err, WEFT_INTERNAL, "statement %s: %s is out of range",
+                             weft_stmts[call->stmt].name, bind->name);
+        int code = bind_cell(part->stmt, bind, cell);
+        if (code != SQLITE_OK)
+            return weft_lite_fail(lite, code, err, weft_stmts[call->stmt].name);
+    }
+    return WEFT_OK;
+}
+
+static void grow(struct reader *reader)
+{
+    size_t capacity = reader->capacity > 0 ? reader->capacity * 2 : FIRST_ROWS;
+    struct weft_cell *cell =
+        weft_new_array(reader->arena, struct weft_cell, capacity * reader->width);
+    if (reader->count > 0)
+        memcpy(cell, reader->cell, reader->count * reader->width * sizeof(*cell));
+    reader->cell = cell;
+    reader->capacity = capacity;
+}
+
+static const void *keep_bytes(struct reader *reader, const void *data, size_t size)
+{
+    if (reader->chunk_left < size + 1) {
+        size_t bytes = size + 1 > CHUNK_BYTES / 4 ? size + 1 : CHUNK_BYTES;
+        char *fresh = weft_arena_alloc(reader->arena, bytes, 1);
+        if (bytes != CHUNK_BYTES) /* a large value has a chunk of its own */
+            return size > 0 ? memcpy(fresh, data, size) : fresh;
+        reader->chunk = fresh;
+        reader->chunk_left = bytes;
+    }
+    char *copy = reader->chunk;
+    if (size > 0)
+        memcpy(copy, data, size);
+    copy[size] = '\0';
+    reader->chunk += size + 1;
+    reader->chunk_left -= size + 1;
+    return copy;
+}
+
+static bool read_cell(struct reader *reader, sqlite3_stmt *stmt, int column, struct weft_cell *cell)
+{
+    const void *data;
+    switch (sqlite3_column_type(stmt, column)) {
+    case SQLITE_NULL:
+        *cell = (struct weft_cell){.null = true};
+        return true;
+    case SQLITE_INTEGER:
+        *cell = (struct weft_cell){.num = sqlite3_column_int64(stmt, column)};
+        return true;
+    case SQLITE_TEXT:
+        data = sqlite3_column_text(stmt, column);
+        break;
+    case SQLITE_BLOB:
+        data = sqlite3_column_blob(stmt, column);
+        break;
+    default:
+        return false; /* no column of ours is a float */
+    }
+    *cell = (struct weft_cell){.size = (size_t)sqlite3_column_bytes(stmt, column)};
+    cell->data = keep_bytes(reader, data, cell->size);
+    return true;
+}
+
+static enum weft_rc read_row(struct reader *reader, const struct weft_lite_part *part,
+                             const char *name, struct weft_err *err)
+{
+    if (reader->count == reader->capacity)
+        grow(reader);
+    struct weft_cell *cell = &reader->cell[reader->count * reader->width];
+    for (int i = 0; i < part->columns; i++) {
+        if (!read_cell(reader, part->stmt, i, &cell[i]))
+            return weft_fail(err, WEFT_INTERNAL, "statement %s: result column %d is a float", name,
+                             i);
+    }
+    reader->count++;
+    return WEFT_OK;
+}
+
+static enum weft_rc run_part(struct weft_lite *lite, const struct weft_lite_part *part,
+                             const char *name, struct reader *reader, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    int code;
+    while ((code = sqlite3_step(part->stmt)) == SQLITE_ROW) {
+        if (reader->width == 0)
+            continue;
+        rc = read_row(reader, part, name, err);
+        if (rc)
+            break;
+    }
+    if (!rc && code != SQLITE_DONE)
+        rc = weft_lite_fail(lite, code, err, name);
+    sqlite3_reset(part->stmt);
+    return rc;
+}
+
+enum weft_rc weft_lite_run_one(struct weft_lite *lite, const struct weft_call *call,
+                               struct weft_arena *arena, struct weft_rows *ret_rows,
+                               struct weft_err *err)
+{
+    const struct weft_stmt_info *info = &weft_stmts[call->stmt];
+    struct reader reader = {.arena = arena, .width = info->result_count};
+    assert(call->width == info->param_count);
+
+    enum weft_rc rc = weft_lite_prepare_one(lite, call->stmt, err);
+    if (rc)
+        return rc;
+    const struct weft_lite_stmt *stmt = &lite->stmt[call->stmt];
+    size_t rows = weft_call_runs(call);
+    for (size_t row = 0; row < rows; row++) {
+        for (size_t i = 0; i < stmt->count; i++) {
+            const struct weft_lite_part *part = &stmt->part[i];
+            if (part->writes && lite->tx == WEFT_LITE_TX_READ)
+                return weft_fail(err, WEFT_INTERNAL, "statement %s writes in a read transaction",
+                                 info->name);
+            rc = bind_row(lite, part, call, &call->cell[row * call->width], err);
+            if (!rc)
+                rc = run_part(lite, part, info->name, &reader, err);
+            if (rc)
+                return rc;
+        }
+    }
+    *ret_rows =
+        (struct weft_rows){.count = reader.count, .width = reader.width, .cell = reader.cell};
+    return WEFT_OK;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_STORE_SQLITE_SQLITE_H
+#define WEFT_STORE_SQLITE_SQLITE_H
+
+/* Shared by the files of the SQLite driver; nothing outside this folder includes it. */
+
+#include "store/store.h"
+
+#include <sqlite3.h>
+
+enum weft_lite_command {
+    WEFT_LITE_BEGIN,
+    WEFT_LITE_BEGIN_IMMEDIATE,
+    WEFT_LITE_COMMIT,
+    WEFT_LITE_ROLLBACK,
+    WEFT_LITE_COMMAND_COUNT
+};
+
+/* Which parameter of the statement goes to which place of a part. */
+struct weft_lite_bind {
+    const char *name; /* static */
+    enum weft_type type;
+    int index;
+    size_t param;
+};
+
+/* One of the texts between the semicolons of a statement. */
+struct weft_lite_part {
+    sqlite3_stmt *stmt;          /* owned */
+    struct weft_lite_bind *bind; /* in the arena of the connection: scalars first, then columns */
+    size_t scalar_count;
+    size_t bind_count;
+    int columns;
+    bool writes;
+};
+
+struct weft_lite_stmt {
+    struct weft_lite_part *part; /* in the arena of the connection; NULL until prepared */
+    size_t count;
+};
+
+enum weft_lite_tx {
+    WEFT_LITE_TX_NONE,
+    WEFT_LITE_TX_READ,
+    WEFT_LITE_TX_WRITE,
+    WEFT_LITE_TX_FAILED, /* a call failed: nothing but rollback is accepted, as in PostgreSQL */
+};
+
+struct weft_lite {
+    struct weft_conn conn;
+    sqlite3 *db;              /* owned */
+    struct weft_arena *arena; /* owned; lives as long as the connection */
+    sqlite3_stmt *command[WEFT_LITE_COMMAND_COUNT];
+    struct weft_lite_stmt stmt[WEFT_STMT_COUNT];
+    enum weft_lite_tx tx;
+    weft_usec busy_us;       /* the longest wait for a lock */
+    weft_usec busy_since_us; /* when the wait in hand began */
+    weft_usec truncate_not_before_us;
+    uint64_t jitter;
+    int64_t wal_bytes; /* after the last commit */
+    int64_t frame_bytes;
+};
+
+/* What the URL says. */
+struct weft_lite_options {
+    const char *path; /* in the arena */
+    bool synchronous_full;
+    weft_usec busy_us;
+};
+
+static inline struct weft_lite *weft_lite_of(struct weft_conn *conn)
+{
+    return (struct weft_lite *)conn;
+}
+
+/* The one place where SQLite's codes become ours. `what` was being attempted. */
+enum weft_rc weft_lite_fail(struct weft_lite *lite, int code, struct weft_err *err,
+                            const char *what);
+
+enum weft_rc weft_lite_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err);
+void weft_lite_close(struct weft_conn *conn);
+
+/* wait.c: the busy handler, and the size of the write-ahead log. */
+int weft_lite_on_busy(void *arg, int count);
+int weft_lite_on_wal(void *arg, sqlite3 *db, const char *name, int frames);
+void weft_lite_shrink_wal(struct weft_lite *lite);
+
+/* run.c */
+enum weft_rc weft_lite_prepare_one(struct weft_lite *lite, enum weft_stmt stmt,
+                                   struct weft_err *err);
+enum weft_rc weft_lite_run_one(struct weft_lite *lite, const struct weft_call *call,
+                               struct weft_arena *arena, struct weft_rows *ret_rows,
+                               struct weft_err *err);
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_STORE_STORE_H
+#define WEFT_STORE_STORE_H
+
+/*
+ * What a store driver does: open, begin and commit, run named statements over columns of values,
+ * give rows back, map its error codes, tell the time. It knows no rule and no operation.
+ *
+ * Statements live in sql/<driver>/ *.sql and are twins by name: the same parameters in the same
+ * order, the same result columns. A parameter declared as `type[]` is a column: one value per row
+ * of the call. PostgreSQL receives columns as arrays and runs the statement once; SQLite runs it
+ * once per row. A SQLite statement may consist of several parts separated by `;`: each row runs
+ * all parts in order, and the parts that have result columns contribute the rows. A call with
+ * zero rows of columns runs nothing; a statement without columns runs once.
+ *
+ * A connection is used by one thread at a time. Nothing here logs, retries or waits beyond its
+ * bounds: that is the engine's business.
+ */
+
+#include "base/err.h"
+
+struct weft_arena;
+
+enum weft_type {
+    WEFT_TYPE_BOOL,
+    WEFT_TYPE_I16,
+    WEFT_TYPE_I32,
+    WEFT_TYPE_I64,
+    WEFT_TYPE_ID, /* uuid; a 16-byte BLOB in SQLite */
+    WEFT_TYPE_TEXT,
+    WEFT_TYPE_BYTES,
+};
+
+#include "weft_stmt.h" /* generated: enum weft_stmt, and per statement the parameters and results */
+
+struct weft_param_info {
+    const char *name;
+    enum weft_type type;
+    bool column;
+};
+
+struct weft_stmt_info {
+    const char *name;
+    const struct weft_param_info *param;
+    size_t param_count;
+    size_t result_count; /* columns; 0 for a statement that returns nothing */
+    const char *pg;      /* NULL when the statement exists only for the other driver */
+    const char *sqlite;
+    const char *moves; /* "ready CLAIM running", several separated by "; ", or NULL */
+};
+
+extern const struct weft_stmt_info weft_stmts[WEFT_STMT_COUNT];
+
+/* One value, going in or coming out. Integers and booleans are in num; the rest in data and size.
+ */
+struct weft_cell {
+    const void *data; /* borrowed going in, in the arena coming out */
+    size_t size;
+    int64_t num;
+    bool null;
+};
+
+/* A statement with its arguments. Cells lie row by row; scalars are read from row 0 alone. */
+struct weft_call {
+    enum weft_stmt stmt;
+    size_t rows;
+    size_t width;
+    struct weft_cell *cell; /* max(rows, 1) * width, all NULL at first */
+};
+
+struct weft_rows {
+    size_t count;
+    size_t width;
+    struct weft_cell *cell; /* count * width, in the arena of the call */
+};
+
+void weft_call_init(struct weft_call *call, struct weft_arena *arena, enum weft_stmt stmt,
+                    size_t rows);
+void weft_set_i64(struct weft_call *call, size_t row, size_t param, int64_t value);
+void weft_set_id(struct weft_call *call, size_t row, size_t param, const struct weft_id *id);
+void weft_set_text(struct weft_call *call, size_t row, size_t param,
+                   const char *text); /* NULL ok */
+void weft_set_bytes(struct weft_call *call, size_t row, size_t param, const void *data,
+                    size_t size); /* data NULL: null */
+
+const struct weft_cell *weft_get(const struct weft_rows *rows, size_t row, size_t column);
+int64_t weft_get_i64(const struct weft_rows *rows, size_t row, size_t column); /* null: 0 */
+struct weft_id weft_get_id(const struct weft_rows *rows, size_t row, size_t column);
+const char *weft_get_text(const struct weft_rows *rows, size_t row, size_t column); /* or NULL */
+
+/* How a transaction is opened. */
+enum weft_tx_mode {
+    WEFT_TX_READ,  /* one snapshot is not promised; SQLite: a deferred transaction on a reader */
+    WEFT_TX_WRITE, /* SQLite: BEGIN IMMEDIATE */
+    WEFT_TX_KEYED, /* as WRITE, with a short lock_timeout: may meet an application's open key */
+};
+
+enum weft_settled {
+    WEFT_SETTLED_UNKNOWN,
+    WEFT_SETTLED_RUNNING,
+    WEFT_SETTLED_COMMITTED,
+    WEFT_SETTLED_ABORTED,
+};
+
+struct weft_driver;
+
+/* The common head of every driver's connection. */
+struct weft_conn {
+    const struct weft_driver *driver;
+    uint64_t xid; /* of the write transaction in hand or just lost; 0 when not known */
+    bool broken;  /* good for weft_conn_close() only */
+};
+
+struct weft_driver {
+    const char *name;
+    /* url includes its scheme. The caller owns *ret_conn and ends it with close(). */
+    enum weft_rc (*open)(const char *url, struct weft_conn **ret_conn, struct weft_err *err);
+    void (*close)(struct weft_conn *conn);
+    enum weft_rc (*begin)(struct weft_conn *conn, enum weft_tx_mode mode, struct weft_err *err);
+    /* Runs `count` calls in order, in one round trip where the database allows it. */
+    enum weft_rc (*run)(struct weft_conn *conn, const struct weft_call *call, size_t count,
+                        struct weft_arena *arena, struct weft_rows *ret_rows, struct weft_err *err);
+    enum weft_rc (*commit)(struct weft_conn *conn, struct weft_err *err);
+    void (*rollback)(struct weft_conn *conn); /* harmless when no transaction is open */
+    /* Runs several statements of plain SQL inside the transaction in hand; for migrations. */
+    enum weft_rc (*script)(struct weft_conn *conn, const char *sql, struct weft_err *err);
+    /* Prepares every statement, so that a bad one is found at the start. */
+    enum weft_rc (*prepare)(struct weft_conn *conn, struct weft_err *err);
+    /* The store's clock. */
+    enum weft_rc (*time)(struct weft_conn *conn, weft_usec *ret_us, struct weft_err *err);
+    /* What became of transaction xid, asked on a connection of its own. */
+    enum weft_rc (*settle)(struct weft_conn *conn, uint64_t xid, enum weft_settled *ret_settled,
+                           struct weft_err *err);
+    /* How many connections may write at once: 1 for SQLite, SIZE_MAX for PostgreSQL. */
+    size_t writers_max;
+};
+
+extern const struct weft_driver weft_driver_pg, weft_driver_sqlite;
+
+/* The driver for a URL: sqlite:PATH, postgres://..., postgresql://... */
+WEFT_MUST_CHECK enum weft_rc weft_driver_for(const char *url, const struct weft_driver **ret_driver,
+                                             struct weft_err *err);
+
+static inline void weft_conn_close(struct weft_conn *conn)
+{
+    if (conn)
+        conn->driver->close(conn);
+}
+
+#endif

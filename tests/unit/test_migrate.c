@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Migrations over each store: many at once, changed ones, older binaries, other people's tables. */
+
+#include "store_fixture.h"
+
+#include <sys/wait.h>
+
+#define STEP(n, word, oldest)                                                                      \
+    {                                                                                              \
+        .number = (n), .name = (word), .oldest_binary = (oldest),                                  \
+        .pg = {.sha256 = "p" #n, .sql = "CREATE TABLE weft." word " (id int); SELECT 1;"},         \
+        .sqlite = {.sha256 = "s" #n, .sql = "CREATE TABLE " word " (id); SELECT 1;"},              \
+    }
+
+static const struct weft_migration steps[] = {
+    STEP(1, "first", 0),
+    STEP(2, "second", 0),
+    STEP(3, "third", 0),
+    STEP(4, "fourth", 3),
+};
+
+static enum weft_rc migrate(struct fixture *f, struct weft_conn *conn,
+                            const struct weft_migration *list, size_t count)
+{
+    const struct weft_migration_set set = {.migration = list, .count = count};
+    return weft_migrate(conn, &set, f->arena, &f->err);
+}
+
+static size_t count_applied(struct fixture *f, struct weft_conn *conn)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
+    if (f->driver->begin(conn, WEFT_TX_READ, &f->err) ||
+        f->driver->run(conn, &call, 1, f->arena, &rows, &f->err) ||
+        f->driver->commit(conn, &f->err))
+        f->driver->rollback(conn);
+    return rows.count;
+}
+
+/* Ten processes start together: a pipe that closes is the starting shot. */
+static void test_at_once(const struct weft_driver *driver)
+{
+    enum { PROCESSES = 10 };
+    struct fixture f;
+    int shot[2];
+    size_t good = 0;
+    fixture_init(&f, driver);
+    ok(pipe(shot) == 0, "a starting shot");
+    (void)fflush(stdout);
+    for (int i = 0; i < PROCESSES; i++) {
+        if (fork() == 0) {
+            char byte;
+            (void)close(shot[1]);
+            if (read(shot[0], &byte, 1) != 0)
+                _exit(2);
+            struct weft_conn *own = NULL;
+            enum weft_rc rc = driver->open(f.url, &own, &f.err);
+            if (!rc)
+                rc = migrate(&f, own, steps, 3);
+            if (rc)
+                (void)fprintf(stderr, "# %s\n", f.err.text);
+            weft_conn_close(own);
+            _exit(rc ? 1 : 0);
+        }
+    }
+    (void)close(shot[0]);
+    (void)close(shot[1]);
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = 1;
+        (void)wait(&status);
+        good += status == 0;
+    }
+    is_int(good, PROCESSES, "%s: ten processes at once", driver->name);
+    struct weft_conn *conn = fixture_open(&f);
+    is_int(count_applied(&f, conn), 3, "%s: each migration was applied once", driver->name);
+    ok(migrate(&f, conn, steps, 3) == WEFT_OK, "and nothing is left to do");
+    weft_conn_close(conn);
+    fixture_done(&f);
+}
+
+static void test_checks(const struct weft_driver *driver)
+{
+    struct fixture f;
+    fixture_init(&f, driver);
+    struct weft_conn *conn = fixture_open(&f);
+    ok(migrate(&f, conn, steps, 2) == WEFT_OK, "%s: two migrations", driver->name);
+    struct weft_migration changed[3] = {steps[0], steps[1], steps[2]};
+    changed[1].pg.sha256 = changed[1].sqlite.sha256 = "other";
+    ok(migrate(&f, conn, changed, 3) == WEFT_SCHEMA && strstr(f.err.text, "migration 2 (second)") &&
+           f.err.hint,
+       "%s: a changed one is refused: %s", driver->name, f.err.text);
+    is_int(count_applied(&f, conn), 2, "and nothing behind it is applied");
+
+    struct weft_migration broken[3] = {steps[0], steps[1], steps[2]};
+    broken[2].pg.sql = "CREATE TABLE weft.half (id int); SELECT nonsense;";
+    broken[2].sqlite.sql = "CREATE TABLE half (id); SELECT nonsense;";
+    ok(migrate(&f, conn, broken, 3) == WEFT_SCHEMA && strstr(f.err.text, "migration 3 (third)"),
+       "a mistake in one: %s", f.err.text);
+    is_int(count_applied(&f, conn), 2, "%s: is not recorded", driver->name);
+    broken[2].pg.sql = "CREATE TABLE weft.half (id int)";
+    broken[2].sqlite.sql = "CREATE TABLE half (id)";
+    ok(!conn->broken && migrate(&f, conn, broken, 3) == WEFT_OK, "nor half done");
+
+    ok(migrate(&f, conn, broken, 1) == WEFT_OK, "%s: an older binary runs", driver->name);
+    struct weft_migration all[4] = {broken[0], broken[1], broken[2], steps[3]};
+    ok(migrate(&f, conn, all, 4) == WEFT_OK, "until a migration asks for a newer one");
+    ok(migrate(&f, conn, all, 3) == WEFT_OK, "this one is new enough");
+    ok(migrate(&f, conn, all, 2) == WEFT_SCHEMA && strstr(f.err.text, "too old"),
+       "%s: this one is not: %s", driver->name, f.err.text);
+    weft_conn_close(conn);
+    fixture_done(&f);
+}
+
+/* Whoever finds everything applied needs no lock. */
+static void test_no_lock(const struct weft_driver *driver)
+{
+    struct fixture f;
+    fixture_init(&f, driver);
+    struct weft_conn *holder = fixture_open(&f), *conn = fixture_open(&f);
+    ok(migrate(&f, conn, steps, 1) == WEFT_OK, "one migration");
+    ok(driver->begin(holder, WEFT_TX_WRITE, &f.err) == WEFT_OK, "somebody migrates");
+    ok(driver->script(holder,
+                      driver == &weft_driver_pg
+                          ? "LOCK TABLE weft.migration IN SHARE ROW EXCLUSIVE MODE"
+                          : "UPDATE migration SET name = name",
+                      &f.err) == WEFT_OK,
+       "with the lock");
+    ok(migrate(&f, conn, steps, 1) == WEFT_OK, "%s: nothing to do, nothing to wait for",
+       driver->name);
+    driver->rollback(holder);
+
+    ok(driver->begin(holder, WEFT_TX_READ, &f.err) == WEFT_OK, "somebody reads");
+    ok(driver->script(holder,
+                      driver == &weft_driver_pg ? "SELECT * FROM weft.migration"
+                                                : "SELECT * FROM migration",
+                      &f.err) == WEFT_OK,
+       "for long");
+    ok(migrate(&f, conn, steps, 2) == WEFT_OK, "%s: a reader holds up nobody", driver->name);
+    driver->rollback(holder);
+    weft_conn_close(holder);
+    weft_conn_close(conn);
+    fixture_done(&f);
+}
+
+static void test_not_ours(const struct weft_driver *driver)
+{
+    struct fixture f;
+    fixture_init(&f, driver);
+    struct weft_conn *conn = fixture_open(&f);
+    ok(fixture_script(&f, conn,
+                      driver == &weft_driver_pg
+                          ? "CREATE SCHEMA weft; CREATE TABLE weft.theirs (id int)"
+                          : "CREATE TABLE theirs (id)") == WEFT_OK,
+       "somebody's table");
+    ok(migrate(&f, conn, steps, 1) == WEFT_SCHEMA && strstr(f.err.text, "not weft's"),
+       "%s: is left alone: %s", driver->name, f.err.text);
+    weft_conn_close(conn);
+    fixture_done(&f);
+}
+
+/* The migrations and the statements of this very binary. */
+static void test_our_own(const struct weft_driver *driver)
+{
+    struct fixture f;
+    fixture_init(&f, driver);
+    struct weft_conn *conn = fixture_open(&f);
+    ok(migrate(&f, conn, weft_migrations, weft_migration_count) == WEFT_OK,
+       "%s: all migrations: %s", driver->name, f.err.text);
+    ok(driver->prepare(conn, &f.err) == WEFT_OK, "%s: all statements: %s", driver->name,
+       f.err.text);
+    ok(driver->prepare(conn, &f.err) == WEFT_OK, "and once more");
+    weft_conn_close(conn);
+    fixture_done(&f);
+}
+
+/* A role that may connect and no more; then one for which somebody has made the schema. */
+static void test_permission(void)
+{
+    struct fixture f;
+    fixture_init(&f, &weft_driver_pg);
+    struct weft_conn *admin = fixture_open(&f), *conn = NULL;
+    const char *role = weft_arena_printf(f.arena, "unit_role_%d", (int)getpid());
+    const char *url = weft_arena_printf(f.arena, "%s&user=%s", f.url, role);
+    ok(fixture_script(&f, admin, weft_arena_printf(f.arena, "CREATE ROLE %s LOGIN", role)) ==
+           WEFT_OK,
+       "a role");
+    ok(f.driver->open(url, &conn, &f.err) == WEFT_OK, "connects: %s", f.err.text);
+    ok(migrate(&f, conn, steps, 1) == WEFT_FORBIDDEN, "may not create a schema: %s", f.err.text);
+    ok(fixture_script(&f, admin,
+                      weft_arena_printf(f.arena, "CREATE SCHEMA weft AUTHORIZATION %s", role)) ==
+           WEFT_OK,
+       "is given one");
+    ok(migrate(&f, conn, steps, 1) == WEFT_OK, "and may use it: %s", f.err.text);
+    weft_conn_close(conn);
+    ok(fixture_script(&f, admin,
+                      weft_arena_printf(f.arena, "DROP OWNED BY %s; DROP ROLE %s", role, role)) ==
+           WEFT_OK,
+       "the role is gone: %s", f.err.text);
+    weft_conn_close(admin);
+    fixture_done(&f);
+}
+
+static void test_driver(const struct weft_driver *driver)
+{
+    test_at_once(driver);
+    test_checks(driver);
+    test_no_lock(driver);
+    test_not_ours(driver);
+    test_our_own(driver);
+}
+
+int main(void)
+{
+    test_driver(&weft_driver_sqlite);
+    if (fixture_has_pg()) {
+        test_driver(&weft_driver_pg);
+        test_permission();
+    }
+    return tap_done();
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What every driver must do, run over each of them. */
+
+#include "store_fixture.h"
+
+#include <stdint.h>
+
+static char large[100000];
+
+/* ---- Values ---------------------------------------------------------------------------------- */
+
+static void fill_row(struct weft_call *call, size_t row, int64_t number, const struct weft_id *id)
+{
+    weft_set_i64(call, row, ECHO_ROWS_IN_FLAG, number & 1);
+    weft_set_i64(call, row, ECHO_ROWS_IN_SMALL, number % 30000);
+    weft_set_i64(call, row, ECHO_ROWS_IN_NUM, -number);
+    weft_set_i64(call, row, ECHO_ROWS_IN_BIG, number * 1000000007);
+    weft_set_id(call, row, ECHO_ROWS_IN_ID, id);
+    weft_set_text(call, row, ECHO_ROWS_IN_WORD, number % 3 ? "w\xc3\xb6rt" : "");
+    weft_set_bytes(call, row, ECHO_ROWS_IN_BYTES, large, number % 5 ? (size_t)number : 0);
+}
+
+static bool same_row(const struct weft_call *call, const struct weft_rows *rows, size_t row)
+{
+    for (size_t i = 0; i < call->width; i++) {
+        const struct weft_cell *want = &call->cell[row * call->width + i];
+        const struct weft_cell *got = weft_get(rows, row, i);
+        if (want->null != got->null || want->num != got->num || want->size != got->size)
+            return false;
+        if (want->size > 0 && memcmp(want->data, got->data, want->size) != 0)
+            return false;
+        if (!want->null && want->data && !got->data)
+            return false;
+    }
+    return true;
+}
+
+static void test_scalars(struct fixture *f, struct weft_conn *conn)
+{
+    static const int64_t small[] = {0, 1, -1, INT16_MIN, INT16_MAX};
+    static const int64_t num[] = {0, 1, -1, INT32_MIN, INT32_MAX};
+    static const int64_t big[] = {0, 1, -1, INT64_MIN, INT64_MAX};
+    const struct weft_id id = {{0, 1, 2, 0xff, 0x80, 7}};
+    struct weft_call call[5];
+    struct weft_rows rows[5];
+    for (size_t i = 0; i < 5; i++) {
+        weft_call_init(&call[i], f->arena, WEFT_STMT_ECHO, 0);
+        weft_set_i64(&call[i], 0, ECHO_IN_FLAG, i == 1);
+        weft_set_i64(&call[i], 0, ECHO_IN_SMALL, small[i]);
+        weft_set_i64(&call[i], 0, ECHO_IN_NUM, num[i]);
+        weft_set_i64(&call[i], 0, ECHO_IN_BIG, big[i]);
+        weft_set_id(&call[i], 0, ECHO_IN_ID, &id);
+        weft_set_text(&call[i], 0, ECHO_IN_WORD, i == 0 ? "" : "word");
+        weft_set_bytes(&call[i], 0, ECHO_IN_BYTES, large, i * 20000);
+    }
+    ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
+    ok(f->driver->run(conn, call, 5, f->arena, rows, &f->err) == WEFT_OK, "five calls in one run");
+    for (size_t i = 0; i < 5; i++)
+        ok(rows[i].count == 1 && rows[i].width == 7 && same_row(&call[i], &rows[i], 0),
+           "%s: every type there and back, values %zu", f->driver->name, i);
+    is_str(weft_get_text(&rows[0], 0, ECHO_OUT_WORD), "", "an empty text is not a null");
+    struct weft_id got = weft_get_id(&rows[2], 0, ECHO_OUT_ID);
+    ok(memcmp(&got, &id, sizeof(id)) == 0, "an id");
+
+    weft_call_init(&call[0], f->arena, WEFT_STMT_ECHO, 0);
+    ok(f->driver->run(conn, call, 1, f->arena, rows, &f->err) == WEFT_OK, "a call of nulls");
+    ok(same_row(&call[0], &rows[0], 0), "nulls stay nulls");
+    ok(!weft_get_text(&rows[0], 0, ECHO_OUT_WORD) && weft_get_i64(&rows[0], 0, ECHO_OUT_BIG) == 0,
+       "and read as nothing");
+    ok(f->driver->commit(conn, &f->err) == WEFT_OK, "commit");
+}
+
+static void test_columns(struct fixture *f, struct weft_conn *conn)
+{
+    struct weft_id id[1000];
+    struct weft_call call[3];
+    struct weft_rows rows[3];
+    weft_call_init(&call[0], f->arena, WEFT_STMT_ECHO_ROWS, 1000);
+    weft_call_init(&call[1], f->arena, WEFT_STMT_ECHO_ROWS, 0);
+    weft_call_init(&call[2], f->arena, WEFT_STMT_ECHO_ROWS, 2);
+    for (size_t i = 0; i < 1000; i++) {
+        memset(&id[i], (int)i, sizeof(id[i]));
+        if (i % 10)
+            fill_row(&call[0], i, (int64_t)i, &id[i]);
+    }
+    weft_set_bytes(&call[2], 1, ECHO_ROWS_IN_BYTES, large, sizeof(large));
+    ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
+    ok(f->driver->run(conn, call, 3, f->arena, rows, &f->err) == WEFT_OK, "columns of 1000 rows");
+    size_t same = 0;
+    for (size_t i = 0; i < rows[0].count; i++)
+        same += same_row(&call[0], &rows[0], i);
+    ok(rows[0].count == 1000 && same == 1000, "%s: all came back in order: %zu", f->driver->name,
+       same);
+    ok(rows[1].count == 0 && rows[1].width == 7, "no rows run nothing");
+    ok(rows[2].count == 2 && same_row(&call[2], &rows[2], 1), "100 KB beside nulls");
+    ok(f->driver->commit(conn, &f->err) == WEFT_OK, "commit");
+}
+
+/* Both sides send 8 MiB at once: neither may wait for the other to read first. */
+static void test_large_batch(struct fixture *f, struct weft_conn *conn)
+{
+    struct weft_call call[8];
+    struct weft_rows rows[8];
+    size_t size = 1 << 20, same = 0;
+    char *data = weft_arena_alloc(f->arena, size, 1);
+    for (size_t i = 0; i < size; i++)
+        data[i] = (char)(i * 31 >> 7);
+    for (size_t i = 0; i < 8; i++) {
+        weft_call_init(&call[i], f->arena, WEFT_STMT_ECHO_ROWS, 1);
+        weft_set_bytes(&call[i], 0, ECHO_ROWS_IN_BYTES, data, size);
+    }
+    ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
+    ok(f->driver->run(conn, call, 8, f->arena, rows, &f->err) == WEFT_OK, "8 MiB in a run: %s",
+       f->err.text);
+    for (size_t i = 0; i < 8; i++)
+        same += same_row(&call[i], &rows[i], 0);
+    ok(same == 8, "%s: 8 MiB there and back", f->driver->name);
+    ok(f->driver->commit(conn, &f->err) == WEFT_OK, "commit");
+}
+
+static void test_range(struct fixture *f, struct weft_conn *conn)
+{
+    static const struct {
+        const char *name;
+        size_t param;
+        int64_t value;
+    } row[] = {
+        {"bool", ECHO_IN_FLAG, 2},
+        {"smallint", ECHO_IN_SMALL, INT16_MAX + 1},
+        {"int", ECHO_IN_NUM, (int64_t)INT32_MIN - 1},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        struct weft_call call;
+        weft_call_init(&call, f->arena, WEFT_STMT_ECHO, 0);
+        weft_set_i64(&call, 0, row[i].param, row[i].value);
+        ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
+        ok(f->driver->run(conn, &call, 1, f->arena, NULL, &f->err) == WEFT_INTERNAL,
+           "%s: a number too large for its %s", f->driver->name, row[i].name);
+        f->driver->rollback(conn);
+    }
+}
+
+/* ---- Transactions ---------------------------------------------------------------------------- */
+
+static void add_call(struct fixture *f, struct weft_call *call, int64_t number)
+{
+    weft_call_init(call, f->arena, WEFT_STMT_MIGRATION_ADD, 0);
+    weft_set_i64(call, 0, MIGRATION_ADD_IN_NUMBER, number);
+    weft_set_text(call, 0, MIGRATION_ADD_IN_NAME, "secret value");
+    weft_set_text(call, 0, MIGRATION_ADD_IN_SHA256, "0");
+    weft_set_i64(call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+}
+
+static enum weft_rc add(struct fixture *f, struct weft_conn *conn, int64_t number)
+{
+    struct weft_call call;
+    add_call(f, &call, number);
+    return f->driver->run(conn, &call, 1, f->arena, NULL, &f->err);
+}
+
+static size_t count_rows(struct fixture *f, struct weft_conn *conn)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
+    ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to count");
+    ok(f->driver->run(conn, &call, 1, f->arena, &rows, &f->err) == WEFT_OK, "count");
+    ok(f->driver->commit(conn, &f->err) == WEFT_OK, "commit the count");
+    return rows.count;
+}
+
+static void test_transactions(struct fixture *f, struct weft_conn *conn)
+{
+    const struct weft_driver *d = f->driver;
+    ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "begin to write");
+    ok(add(f, conn, 1) == WEFT_OK, "a row");
+    ok(d->commit(conn, &f->err) == WEFT_OK && count_rows(f, conn) == 1, "committed");
+    ok(d->begin(conn, WEFT_TX_KEYED, &f->err) == WEFT_OK, "begin again");
+    ok(add(f, conn, 2) == WEFT_OK, "another row");
+    d->rollback(conn);
+    ok(count_rows(f, conn) == 1, "%s: rolled back", d->name);
+    d->rollback(conn);
+    ok(d->commit(conn, &f->err) == WEFT_OK, "nothing in hand: rollback and commit do nothing");
+    ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "begin");
+    ok(d->commit(conn, &f->err) == WEFT_OK, "commit without a statement");
+    ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "begin");
+    d->rollback(conn);
+    ok(d->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK && add(f, conn, 3) != WEFT_OK,
+       "%s: a read transaction does not write", d->name);
+    d->rollback(conn);
+    ok(!conn->broken, "the connection lives");
+}
+
+static void test_error_in_the_middle(struct fixture *f, struct weft_conn *conn)
+{
+    const struct weft_driver *d = f->driver;
+    struct weft_call call[4];
+    struct weft_rows rows[4] = {{.count = 77}};
+    add_call(f, &call[0], 10);
+    weft_call_init(&call[1], f->arena, WEFT_STMT_ECHO, 0);
+    add_call(f, &call[2], 10);
+    weft_call_init(&call[3], f->arena, WEFT_STMT_ECHO, 0);
+    ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "begin to write");
+    ok(d->run(conn, call, 4, f->arena, rows, &f->err) == WEFT_CONFLICT, "the third call fails");
+    ok(f->err.cause == WEFT_CAUSE_DUPLICATE, "%s: a duplicate: %s", d->name, f->err.text);
+    ok(strstr(f->err.text, "migration_add") && !strstr(f->err.text, "secret"),
+       "the story names the statement and no value");
+    ok(rows[0].count == 77, "results are not written");
+    ok(add(f, conn, 11) == WEFT_INTERNAL, "a failed transaction takes no more calls");
+    ok(d->commit(conn, &f->err) == WEFT_INTERNAL, "and does not commit");
+    ok(!conn->broken && count_rows(f, conn) == 1, "%s: nothing was written", d->name);
+    ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, conn, 10) == WEFT_OK, "again");
+    d->rollback(conn);
+    ok(fixture_script(f, conn, "SELECT 1; SELECT broken here; SELECT 2") != WEFT_OK,
+       "a script with a mistake: %s", f->err.text);
+    ok(!conn->broken && fixture_script(f, conn, "SELECT 1; SELECT 2;") == WEFT_OK,
+       "%s: usable after it", d->name);
+}
+
+static void test_time(struct fixture *f, struct weft_conn *conn)
+{
+    weft_usec first = 0, second = 0;
+    ok(f->driver->time(conn, &first, &f->err) == WEFT_OK, "the time");
+    ok(f->driver->time(conn, &second, &f->err) == WEFT_OK, "and again");
+    ok(first > 1700000000 * WEFT_SECOND && second >= first && second - first < 60 * WEFT_SECOND,
+       "%s: microseconds since 1970", f->driver->name);
+}
+
+static void test_driver(const struct weft_driver *driver)
+{
+    struct fixture f;
+    fixture_init(&f, driver);
+    struct weft_conn *conn = fixture_open_new(&f);
+    test_scalars(&f, conn);
+    test_columns(&f, conn);
+    test_large_batch(&f, conn);
+    test_range(&f, conn);
+    test_transactions(&f, conn);
+    test_error_in_the_middle(&f, conn);
+    test_time(&f, conn);
+    weft_conn_close(conn);
+    fixture_done(&f);
+}
+
+static void test_urls(void)
+{
+    const struct weft_driver *driver = NULL;
+    struct weft_err err;
+    ok(weft_driver_for("sqlite:x.db", &driver, &err) == WEFT_OK && driver == &weft_driver_sqlite,
+       "sqlite:");
+    ok(weft_driver_for("postgres://h/d", &driver, &err) == WEFT_OK && driver == &weft_driver_pg,
+       "postgres://");
+    ok(weft_driver_for("postgresql://h", &driver, &err) == WEFT_OK && driver == &weft_driver_pg,
+       "postgresql://");
+    ok(weft_driver_for("mysql://u:secret@h", &driver, &err) == WEFT_INVALID_VALUE, "mysql://");
+    is_str(err.field, "url", "the field to blame");
+    ok(strstr(err.text, "sqlite:") && strstr(err.text, "postgres://") &&
+           !strstr(err.text, "secret"),
+       "the story names the schemes and no password");
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof(large); i++)
+        large[i] = (char)(i * 7 >> 3);
+    test_urls();
+    test_driver(&weft_driver_sqlite);
+    if (fixture_has_pg())
+        test_driver(&weft_driver_pg);
+    return tap_done();
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What only a file can do to a driver: paths that are wrong, locks of others, a full disk. */
+
+#include "store_fixture.h"
+
+#include <sys/stat.h>
+
+static char payload[300000];
+
+static enum weft_rc add(struct fixture *f, struct weft_conn *conn, int64_t number)
+{
+    struct weft_call call;
+    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_ADD, 0);
+    weft_set_i64(&call, 0, MIGRATION_ADD_IN_NUMBER, number);
+    weft_set_text(&call, 0, MIGRATION_ADD_IN_NAME, payload);
+    weft_set_text(&call, 0, MIGRATION_ADD_IN_SHA256, "0");
+    weft_set_i64(&call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+    return f->driver->run(conn, &call, 1, f->arena, NULL, &f->err);
+}
+
+static enum weft_rc try_open(struct fixture *f, const char *url)
+{
+    struct weft_conn *conn = NULL;
+    enum weft_rc rc = weft_driver_sqlite.open(url, &conn, &f->err);
+    weft_conn_close(conn);
+    return rc;
+}
+
+static void write_file(const struct fixture *f, const char *text)
+{
+    FILE *file = fopen(f->file, "w");
+    ok(file && fputs(text, file) >= 0 && fclose(file) == 0, "a file");
+}
+
+static void test_paths(struct fixture *f)
+{
+    char folder[300];
+    (void)snprintf(folder, sizeof(folder), "%s.folder", f->file);
+    ok(mkdir(folder, 0755) == 0, "a folder");
+    const struct {
+        const char *name, *url;
+        enum weft_rc want;
+    } row[] = {
+        {"memory", "sqlite::memory:", WEFT_INVALID_VALUE},
+        {"nothing", "sqlite:", WEFT_INVALID_VALUE},
+        {"a host", "sqlite://host/x.db", WEFT_INVALID_VALUE},
+        {"a directory", weft_arena_printf(f->arena, "sqlite:%s", folder), WEFT_INVALID_VALUE},
+        {"no folder", weft_arena_printf(f->arena, "sqlite:%s/no/x.db", folder), WEFT_NOT_FOUND},
+        {"a bad option", weft_arena_printf(f->arena, "%s?colour=blue", f->url), WEFT_INVALID_VALUE},
+        {"a bad wait", weft_arena_printf(f->arena, "%s?busy_ms=1s", f->url), WEFT_INVALID_VALUE},
+        {"a bad choice", weft_arena_printf(f->arena, "%s?synchronous=off", f->url),
+         WEFT_INVALID_VALUE},
+        {"both options", weft_arena_printf(f->arena, "%s?synchronous=normal&busy_ms=5", f->url),
+         WEFT_OK},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++)
+        is_int(try_open(f, row[i].url), row[i].want, "%s: %s", row[i].name, f->err.text);
+    (void)rmdir(folder);
+}
+
+static void test_not_ours(void)
+{
+    struct fixture f;
+    fixture_init(&f, &weft_driver_sqlite);
+    write_file(&f,
+               "This is not a database, but it is long enough to have the header of one, "
+               "which is a hundred bytes, and then some.\n");
+    ok(try_open(&f, f.url) == WEFT_CORRUPT, "a file of text: %s", f.err.text);
+    fixture_done(&f);
+
+    fixture_init(&f, &weft_driver_sqlite);
+    struct weft_conn *conn = fixture_open(&f);
+    ok(fixture_script(&f, conn, "CREATE TABLE theirs (id)") == WEFT_OK, "somebody's table");
+    weft_conn_close(conn);
+    ok(try_open(&f, f.url) == WEFT_SCHEMA && strstr(f.err.text, "is not a weft database"),
+       "somebody's database: %s", f.err.text);
+    fixture_done(&f);
+}
+
+static void test_permission(struct fixture *f)
+{
+    bool root = geteuid() == 0;
+    struct weft_conn *conn = fixture_open(f);
+    weft_conn_close(conn);
+    ok(chmod(f->file, 0444) == 0, "a file that is not to be written");
+    if (root)
+        ok(seteuid(65534) == 0, "as somebody else");
+    ok(try_open(f, f->url) == WEFT_FORBIDDEN, "no permission: %s", f->err.text);
+    if (root)
+        ok(seteuid(0) == 0, "as before");
+    ok(chmod(f->file, 0644) == 0, "as before");
+}
+
+static void test_busy(struct fixture *f, struct weft_conn *conn)
+{
+    const struct weft_driver *d = f->driver;
+    struct weft_conn *other = NULL;
+    const char *url = weft_arena_printf(f->arena, "%s?busy_ms=20", f->url);
+    ok(d->open(url, &other, &f->err) == WEFT_OK, "an impatient connection");
+    ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "one writer");
+    ok(d->begin(other, WEFT_TX_WRITE, &f->err) == WEFT_BUSY &&
+           f->err.cause == WEFT_CAUSE_CONTENTION,
+       "and another: %s", f->err.text);
+    ok(d->begin(other, WEFT_TX_READ, &f->err) == WEFT_OK, "readers are not in the way");
+    ok(d->commit(other, &f->err) == WEFT_OK, "at all");
+    ok(d->commit(conn, &f->err) == WEFT_OK, "the first is done");
+    ok(d->begin(other, WEFT_TX_WRITE, &f->err) == WEFT_OK, "now the other may write");
+    d->rollback(other);
+    weft_conn_close(other);
+}
+
+static void test_full(struct fixture *f, struct weft_conn *conn)
+{
+    const struct weft_driver *d = f->driver;
+    memset(payload, 'x', sizeof(payload) - 1);
+    ok(fixture_script(f, conn, "PRAGMA max_page_count = 50") == WEFT_OK, "a small disk");
+    ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "begin");
+    ok(add(f, conn, 1) == WEFT_STORAGE_FULL, "a full disk: %s", f->err.text);
+    ok(d->commit(conn, &f->err) == WEFT_INTERNAL, "does not commit");
+    d->rollback(conn);
+    ok(!conn->broken, "the connection lives");
+    ok(fixture_script(f, conn, "PRAGMA max_page_count = 5000") == WEFT_OK, "a larger disk");
+    ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, conn, 1) == WEFT_OK &&
+           d->commit(conn, &f->err) == WEFT_OK,
+       "and it goes on: %s", f->err.text);
+}
+
+static void test_no_schema(void)
+{
+    struct fixture f;
+    fixture_init(&f, &weft_driver_sqlite);
+    struct weft_conn *conn = fixture_open(&f);
+    enum weft_settled settled = WEFT_SETTLED_RUNNING;
+    ok(f.driver->begin(conn, WEFT_TX_WRITE, &f.err) == WEFT_OK, "begin");
+    ok(add(&f, conn, 1) == WEFT_SCHEMA, "no such table: %s", f.err.text);
+    f.driver->rollback(conn);
+    ok(f.driver->settle(conn, 1, &settled, &f.err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
+       "nobody knows transactions by number");
+    weft_conn_close(conn);
+    fixture_done(&f);
+}
+
+int main(void)
+{
+    struct fixture f;
+    fixture_init(&f, &weft_driver_sqlite);
+    test_paths(&f);
+    test_permission(&f);
+    struct weft_conn *conn = fixture_open_new(&f);
+    test_busy(&f, conn);
+    test_full(&f, conn);
+    weft_conn_close(conn);
+    fixture_done(&f);
+    test_not_ours();
+    test_no_schema();
+    return tap_done();
+}

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the .sql files into C tables.
+
+    embed_sql.py statements OUT.h OUT.c STATES.def FILE.sql...
+    embed_sql.py migrations OUT.c STATES.def FILE.sql...
+
+A statement file is a list of
+
+    -- name: renew (now bigint, id uuid[], epoch int[])
+    -- returns: id due
+    -- moves: running RENEW running
+    -- only: pg, because ...
+    -- A sentence on locking.
+    SELECT ...
+
+`:id` stands for a parameter (PostgreSQL gets $2::uuid[]) and `@ready` for the number of a state.
+Files under a folder named pg and files under a folder named sqlite are twins: the same statements
+with the same parameters and results, unless `-- only:` says why not.
+
+A migration may hold a line `-- oldest_binary: N`: from then on a binary that knows fewer than N
+migrations must not use the store. Without it that number stays as it was.
+"""
+import hashlib
+import os
+import re
+import sys
+
+TYPES = {"bool": "BOOL", "smallint": "I16", "int": "I32", "bigint": "I64",
+         "uuid": "ID", "text": "TEXT", "bytea": "BYTES"}
+
+# ISO C promises 4095 characters to a string; every compiler we use takes more.
+LONG_TEXT = '#pragma GCC diagnostic ignored "-Woverlength-strings"\n'
+
+
+def fail(where, what):
+    sys.exit(f"{where}: {what}")
+
+
+def read_states(path):
+    rows = re.findall(r'^X\(\w+,\s*(\d+),\s*"(\w+)"', open(path, encoding="utf-8").read(), re.M)
+    return {word: number for number, word in rows}
+
+
+def put_states(text, states, where):
+    def number(found):
+        return states.get(found.group(1)) or fail(where, f"unknown state @{found.group(1)}")
+    return re.sub(r"@(\w+)", number, text)
+
+
+def c_string(text, indent="     "):
+    def quoted(line):
+        return line.replace("\\", "\\\\").replace('"', '\\"')
+    return "\n".join(f'{indent}"{quoted(line)}\\n"' for line in text.splitlines())
+
+
+class Statement:
+    def __init__(self, where, name, params, body):
+        self.where, self.name, self.notes, lines = f"{where}: {name}", name, {}, []
+        for line in body.strip().splitlines():
+            note = re.match(r"-- (returns|moves|only): *(.*)", line)
+            if note:
+                self.notes[note.group(1)] = note.group(2).strip()
+            elif not line.lstrip().startswith("--"):
+                lines.append(line.rstrip())
+        self.text = "\n".join(lines).strip()
+        if not self.text:
+            fail(self.where, "no SQL")
+        self.params = [self.param(p) for p in re.split(r"\s*,\s*", params.strip()) if p]
+        self.returns = self.notes.get("returns", "").split()
+
+    def param(self, text):
+        found = re.fullmatch(r"(\w+) (\w+)(\[\])?", text)
+        if not found or found.group(2) not in TYPES:
+            fail(self.where, f"bad parameter '{text}'")
+        return found.group(1), found.group(2), bool(found.group(3))
+
+    def used(self):
+        return set(re.findall(r"(?<![:\w]):([a-z]\w*)", self.text))
+
+    def check(self):
+        declared = {p[0] for p in self.params}
+        if self.used() - declared:
+            fail(self.where, f"undeclared parameter {sorted(self.used() - declared)}")
+        if self.driver == "pg" and declared - self.used():
+            fail(self.where, f"unused parameter {sorted(declared - self.used())}")
+
+    def sql(self, states):
+        text = put_states(self.text, states, self.where)
+        if self.driver == "sqlite":
+            return text
+        place = {p[0]: f"${i}::{p[1]}{'[]' if p[2] else ''}" for i, p in enumerate(self.params, 1)}
+        return re.sub(r"(?<![:\w]):([a-z]\w*)", lambda found: place[found.group(1)], text)
+
+
+def read_statements(paths):
+    found = {"pg": {}, "sqlite": {}}
+    for path in paths:
+        driver = os.path.basename(os.path.dirname(path))
+        parts = re.split(r"^-- name: +(\w+) *\(([^)]*)\) *\n", open(path, encoding="utf-8").read(), flags=re.M)
+        if re.sub(r"^--.*$", "", parts[0], flags=re.M).strip():
+            fail(path, "SQL before the first '-- name:' line")
+        for name, params, body in zip(parts[1::3], parts[2::3], parts[3::3]):
+            if name in found[driver]:
+                fail(path, f"statement {name} is defined twice")
+            statement = Statement(path, name, params, body)
+            statement.driver = driver
+            statement.check()
+            found[driver][name] = statement
+    return found
+
+
+def check_twins(found):
+    for here, there in (("pg", "sqlite"), ("sqlite", "pg")):
+        for name, statement in found[here].items():
+            twin = found[there].get(name)
+            if not twin and "only" not in statement.notes:
+                fail(statement.where, f"no twin in {there} and no '-- only:' line")
+            if twin and (twin.params, twin.returns) != (statement.params, statement.returns):
+                fail(statement.where, "parameters or results differ from its twin")
+            if twin and twin.notes.get("moves") != statement.notes.get("moves"):
+                fail(statement.where, "'-- moves:' differs from its twin")
+
+
+def write_statements(out_h, out_c, states, paths):
+    found = read_statements(paths)
+    check_twins(found)
+    names = sorted(set(found["pg"]) | set(found["sqlite"]))
+    one = {name: found["pg"].get(name) or found["sqlite"][name] for name in names}
+    with open(out_h, "w", encoding="utf-8") as f:
+        f.write("/* Generated by tools/embed_sql.py from sql/. */\n#ifndef WEFT_STMT_H\n#define WEFT_STMT_H\n\nenum weft_stmt {\n")
+        f.writelines(f"    WEFT_STMT_{name.upper()},\n" for name in names)
+        f.write("    WEFT_STMT_COUNT\n};\n")
+        for name in names:
+            for sort, words in (("in", [p[0] for p in one[name].params]), ("out", one[name].returns)):
+                if words:
+                    prefix = f"{name.upper()}_{sort.upper()}"
+                    f.write(f"\nenum weft_{name}_{sort} {{\n")
+                    f.writelines(f"    {prefix}_{word.upper()},\n" for word in words)
+                    f.write("};\n")
+        f.write("\n#endif\n")
+    with open(out_c, "w", encoding="utf-8") as f:
+        f.write('/* Generated by tools/embed_sql.py from sql/. */\n#include "store/store.h"\n' + LONG_TEXT)
+        for name in names:
+            if one[name].params:
+                f.write(f"\nstatic const struct weft_param_info param_{name}[] = {{\n")
+                f.writelines(f'    {{"{p[0]}", WEFT_TYPE_{TYPES[p[1]]}, {str(p[2]).lower()}}},\n' for p in one[name].params)
+                f.write("};\n")
+        f.write("\nconst struct weft_stmt_info weft_stmts[WEFT_STMT_COUNT] = {\n")
+        for name in names:
+            f.write(f'    [WEFT_STMT_{name.upper()}] = {{\n        .name = "{name}",\n')
+            if one[name].params:
+                f.write(f"        .param = param_{name},\n        .param_count = {len(one[name].params)},\n")
+            f.write(f"        .result_count = {len(one[name].returns)},\n")
+            for driver in ("pg", "sqlite"):
+                if name in found[driver]:
+                    f.write(f"        .{driver} =\n{c_string(found[driver][name].sql(states), '            ')},\n")
+            if "moves" in one[name].notes:
+                f.write(f'        .moves = "{one[name].notes["moves"]}",\n')
+            f.write("    },\n")
+        f.write("};\n")
+
+
+def write_migrations(out_c, states, paths):
+    found = {}
+    for path in paths:
+        match = re.fullmatch(r"(\d{4})-([\w-]+)\.(pg|sqlite)\.sql", os.path.basename(path))
+        if not match:
+            fail(path, "not named NNNN-name.{pg,sqlite}.sql")
+        number, name, driver = int(match.group(1)), match.group(2), match.group(3)
+        raw = open(path, "rb").read()
+        oldest = re.search(r"^-- oldest_binary: (\d+)$", raw.decode(), re.M)
+        oldest = int(oldest.group(1)) if oldest else 0
+        if oldest > number:
+            fail(path, "oldest_binary is a number of migrations and cannot exceed this one's")
+        found.setdefault(number, (name, {}))[1][driver] = (raw.decode(), hashlib.sha256(raw).hexdigest(), oldest)
+    if sorted(found) != list(range(1, len(found) + 1)):
+        fail("sql/migrations", "numbers must be 1, 2, 3 ... without a gap")
+    with open(out_c, "w", encoding="utf-8") as f:
+        f.write('/* Generated by tools/embed_sql.py from sql/migrations/. */\n#include "store/migrate.h"\n' + LONG_TEXT + "\n")
+        f.write("const struct weft_migration weft_migrations[] = {\n")
+        for number, (name, text) in sorted(found.items()):
+            if set(text) != {"pg", "sqlite"}:
+                fail(f"migration {number}", "needs a .pg.sql and a .sqlite.sql file")
+            if text["pg"][2] != text["sqlite"][2]:
+                fail(f"migration {number}", "'-- oldest_binary:' differs from its twin")
+            f.write(f'    {{.number = {number},\n     .name = "{name}",\n')
+            f.write(f'     .oldest_binary = {text["pg"][2]},\n')
+            for driver in ("pg", "sqlite"):
+                sql = put_states(re.sub(r"^\s*--.*\n", "", text[driver][0], flags=re.M), states, name)
+                f.write(f'     .{driver} = {{.sha256 = "{text[driver][1]}",\n            .sql =\n{c_string(sql)}}},\n')
+            f.write("    },\n")
+        f.write(f"}};\nconst size_t weft_migration_count = {len(found)};\n")
+
+
+if sys.argv[1] == "statements":
+    write_statements(sys.argv[2], sys.argv[3], read_states(sys.argv[4]), sys.argv[5:])
+else:
+    write_migrations(sys.argv[2], read_states(sys.argv[3]), sys.argv[4:])
