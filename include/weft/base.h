@@ -53,4 +53,28 @@ struct weft_err {
     char text[230];
 };
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+WEFT_EXPORT const char *weft_rc_wire(enum weft_rc rc);          /* "fenced" */
+WEFT_EXPORT const char *weft_rc_text(enum weft_rc rc);          /* a sentence */
+WEFT_EXPORT const char *weft_state_name(enum weft_state state); /* "ready" */
+
+enum { WEFT_ID_TEXT = 37 }; /* 36 characters and the NUL */
+WEFT_EXPORT void weft_id_print(const struct weft_id *id, char ret_text[WEFT_ID_TEXT]);
+/* Reads 36 characters of lower or upper case hex with dashes; false for anything else. */
+WEFT_EXPORT WEFT_MUST_CHECK bool weft_id_parse(const char *text, size_t size,
+                                               struct weft_id *ret_id);
+
+/*
+ * Called when the system has no memory left. The embedding program may replace the hook (NULL puts
+ * the default back); whatever a hook does, the process is aborted when it returns.
+ */
+WEFT_EXPORT void weft_set_oom(void (*hook)(size_t wanted));
+
+#ifdef __cplusplus
+}
+#endif
+
 #endif

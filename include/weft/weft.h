@@ -30,9 +30,10 @@ struct weft; /* opaque */
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 struct weft_options {
-    const char *ns;       /* the namespace of every call; NULL: "default" */
-    uint32_t connections; /* to PostgreSQL, at most; 0: 4. SQLite: one writer and that many readers */
-    bool no_migrate;      /* refuse a store that is not up to date instead of migrating it */
+    const char *ns; /* the namespace of every call; NULL: "default" */
+    uint32_t
+        connections; /* to PostgreSQL, at most; 0: 4. SQLite: one writer and that many readers */
+    bool no_migrate; /* refuse a store that is not up to date instead of migrating it */
 };
 
 /*
@@ -43,14 +44,7 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_open(const char *url,
                                                    const struct weft_options *options,
                                                    struct weft **ret_weft, struct weft_err *err);
 WEFT_EXPORT void weft_close(struct weft *weft); /* NULL is fine */
-WEFT_EXPORT void weft_set_oom(void (*hook)(size_t wanted));
 WEFT_EXPORT const char *weft_version(void);
-
-WEFT_EXPORT const char *weft_rc_wire(enum weft_rc rc);          /* "fenced" */
-WEFT_EXPORT const char *weft_rc_text(enum weft_rc rc);          /* a sentence */
-WEFT_EXPORT const char *weft_state_name(enum weft_state state); /* "ready" */
-WEFT_EXPORT void weft_id_print(const struct weft_id *id, char ret_text[37]);
-WEFT_EXPORT bool weft_id_parse(const char *text, size_t size, struct weft_id *ret_id);
 
 /* ---- Submitting ------------------------------------------------------------------------------ */
 
@@ -65,16 +59,16 @@ enum weft_backoff {
 };
 
 struct weft_policy {
-    int32_t max_attempts;       /* 0: 5 */
-    enum weft_backoff backoff;  /* how the wait before a retry grows */
-    int64_t initial_ms;         /* 0: 1,000; -1: retry at once */
-    double factor;              /* 0: 2 */
-    int64_t max_ms;             /* 0: 60,000 */
-    bool no_jitter;             /* full jitter is the default */
-    int64_t attempt_timeout_ms; /* 0: none */
-    int64_t lease_ms;           /* 0: 30,000; when the claim names none */
-    int32_t max_lost;           /* leases that may be lost before it is given up; 0: 10 */
-    int64_t retention_ms;       /* how long its outcome is kept; 0: 7 days */
+    int32_t max_attempts;        /* 0: 5 */
+    enum weft_backoff backoff;   /* how the wait before a retry grows */
+    int64_t initial_ms;          /* 0: 1,000; -1: retry at once */
+    double factor;               /* 0: 2 */
+    int64_t max_ms;              /* 0: 60,000 */
+    bool no_jitter;              /* full jitter is the default */
+    int64_t attempt_timeout_ms;  /* 0: none */
+    int64_t lease_ms;            /* 0: 30,000; when the claim names none */
+    int32_t max_lost;            /* leases that may be lost before it is given up; 0: 10 */
+    int64_t retention_ms;        /* how long its outcome is kept; 0: 7 days */
     const char *const *no_retry; /* error classes that are final */
     size_t no_retry_count;
 };
@@ -115,7 +109,7 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_submit(struct weft *weft,
 
 struct weft_claim {
     const char *ns;
-    const char *worker; /* required; names one process */
+    const char *worker;       /* required; names one process */
     const char *const *lanes; /* none: "default" */
     size_t lane_count;
     const char *const *kinds; /* none: every kind */
@@ -177,10 +171,10 @@ WEFT_EXPORT const char *weft_fence_name(enum weft_fence fence);
 struct weft_renew {
     struct weft_id id;
     int32_t epoch;
-    int64_t lease_ms;   /* 0: what the policy says */
-    bool has_progress;  /* percent and note are set */
-    int32_t percent;    /* 0..100 */
-    const char *note;   /* or NULL */
+    int64_t lease_ms;  /* 0: what the policy says */
+    bool has_progress; /* percent and note are set */
+    int32_t percent;   /* 0..100 */
+    const char *note;  /* or NULL */
 };
 
 struct weft_complete {
@@ -219,27 +213,21 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_renew(struct weft *weft,
                                                     const struct weft_renew *item, size_t count,
                                                     struct weft_lease_answer *ret_answer,
                                                     struct weft_err *err);
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_complete(struct weft *weft,
-                                                       const struct weft_complete *item,
-                                                       size_t count,
-                                                       struct weft_lease_answer *ret_answer,
-                                                       struct weft_err *err);
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_fail_lease(struct weft *weft,
-                                                         const struct weft_failure *item,
-                                                         size_t count,
-                                                         struct weft_lease_answer *ret_answer,
-                                                         struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_complete(struct weft *weft, const struct weft_complete *item, size_t count,
+              struct weft_lease_answer *ret_answer, struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_fail_lease(struct weft *weft, const struct weft_failure *item, size_t count,
+                struct weft_lease_answer *ret_answer, struct weft_err *err);
 /* Not now: come back after delay_ms. Spends no attempt. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_delay(struct weft *weft,
                                                     const struct weft_put_back *item, size_t count,
                                                     struct weft_lease_answer *ret_answer,
                                                     struct weft_err *err);
 /* Not me: give it to somebody else. Spends no attempt. */
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_release(struct weft *weft,
-                                                      const struct weft_put_back *item,
-                                                      size_t count,
-                                                      struct weft_lease_answer *ret_answer,
-                                                      struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_release(struct weft *weft, const struct weft_put_back *item, size_t count,
+             struct weft_lease_answer *ret_answer, struct weft_err *err);
 
 /* ---- Steering -------------------------------------------------------------------------------- */
 
@@ -277,7 +265,7 @@ struct weft_filter {
     const char *kind;
     const char *tenant;
     const char *key;
-    enum weft_state state;   /* WEFT_STATE_NONE: any */
+    enum weft_state state; /* WEFT_STATE_NONE: any */
     const struct weft_tag *tag;
 };
 
@@ -347,9 +335,8 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_describe(struct weft *weft, const 
                                                        struct weft_err *err);
 /* limit: 1..1000, 0: 50. after: NULL, or the `next` of the page before. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_list(struct weft *weft,
-                                                   const struct weft_filter *filter,
-                                                   uint32_t limit, const char *after,
-                                                   struct weft_page *ret_page,
+                                                   const struct weft_filter *filter, uint32_t limit,
+                                                   const char *after, struct weft_page *ret_page,
                                                    struct weft_err *err);
 WEFT_EXPORT void weft_page_free(struct weft_page *page);
 
@@ -423,18 +410,17 @@ struct weft_lane {
     size_t weight_count;
 };
 
-/* Replaces all settings of a lane. Holds for every claim, in any process, that begins afterwards. */
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_lane_put(struct weft *weft,
-                                                       const struct weft_lane *lane,
-                                                       struct weft_err *err);
+/* Replaces all settings of a lane. Holds for every claim, in any process, that begins afterwards.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_lane_put(struct weft *weft, const struct weft_lane *lane, struct weft_err *err);
 
 struct weft_lanes {
     const struct weft_lane *item; /* by name */
     size_t count;
     struct weft_arena *arena; /* owned */
 };
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_lanes(struct weft *weft,
-                                                    struct weft_lanes *ret_lanes,
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_lanes(struct weft *weft, struct weft_lanes *ret_lanes,
                                                     struct weft_err *err);
 WEFT_EXPORT void weft_lanes_free(struct weft_lanes *lanes);
 
@@ -452,9 +438,9 @@ enum weft_pass {
 WEFT_EXPORT const char *weft_pass_name(enum weft_pass pass);
 
 struct weft_pass_report {
-    uint64_t handled;      /* executions changed */
-    uint64_t failed;       /* of those: ended (poison pills, no attempts left, invalid inbox rows) */
-    bool more;             /* the batch was full: run it again at once */
+    uint64_t handled; /* executions changed */
+    uint64_t failed;  /* of those: ended (poison pills, no attempts left, invalid inbox rows) */
+    bool more;        /* the batch was full: run it again at once */
     weft_usec next_due_us; /* when it has something to do again; INT64_MAX: nothing is known */
 };
 
@@ -470,24 +456,24 @@ struct weft_worker; /* opaque */
 struct weft_job;    /* opaque; one execution in a handler's hands */
 
 enum weft_verdict {
-    WEFT_DONE,      /* complete, with the result set by weft_job_result() if any */
-    WEFT_RETRY,     /* failed, may be tried again */
-    WEFT_GIVE_UP,   /* failed for good */
-    WEFT_NOT_NOW,   /* delayed by weft_job_delay()'s time, spending no attempt */
+    WEFT_DONE,    /* complete, with the result set by weft_job_result() if any */
+    WEFT_RETRY,   /* failed, may be tried again */
+    WEFT_GIVE_UP, /* failed for good */
+    WEFT_NOT_NOW, /* delayed by weft_job_delay()'s time, spending no attempt */
 };
 
 typedef enum weft_verdict (*weft_handler)(struct weft_job *job, void *context);
 
 struct weft_worker_options {
-    const char *name; /* NULL: HOST-PID-RANDOM */
+    const char *name;         /* NULL: HOST-PID-RANDOM */
     const char *const *lanes; /* none: "default" */
     size_t lane_count;
     const char *const *capabilities;
     size_t capability_count;
-    uint32_t threads;       /* handlers at once; 0: 1 */
-    int64_t lease_ms;       /* 0: the policy's */
-    int64_t poll_ms;        /* how often an idle worker asks; 0: 200 */
-    int64_t stop_grace_ms;  /* how long weft_worker_stop() waits for handlers; 0: 10,000 */
+    uint32_t threads;      /* handlers at once; 0: 1 */
+    int64_t lease_ms;      /* 0: the policy's */
+    int64_t poll_ms;       /* how often an idle worker asks; 0: 200 */
+    int64_t stop_grace_ms; /* how long weft_worker_stop() waits for handlers; 0: 10,000 */
 };
 
 /* Only the kinds registered with weft_worker_on() are claimed. */
@@ -495,9 +481,9 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_new(struct weft *weft,
                                                          const struct weft_worker_options *options,
                                                          struct weft_worker **ret_worker,
                                                          struct weft_err *err);
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_on(struct weft_worker *worker, const char *kind,
-                                                        weft_handler handler, void *context,
-                                                        struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_on(struct weft_worker *worker,
+                                                        const char *kind, weft_handler handler,
+                                                        void *context, struct weft_err *err);
 /* Starts the threads and returns. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_start(struct weft_worker *worker,
                                                            struct weft_err *err);

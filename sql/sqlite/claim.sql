@@ -27,34 +27,51 @@ SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running
 -- returns: want id queue priority epoch attempt due deadline created content_type tags payload
 -- moves: ready CLAIM running
 -- First reads the rows as they will be, then moves the same rows: between the two parts nothing can
--- change. Earlier wants of the call have moved theirs already, so `skip` is only subtracted.
+-- change. Earlier wants of the call have moved theirs already, so `skip` is only subtracted. The
+-- running sum of sizes is a window, which is slow here: it is asked for only when the plain sum,
+-- which the index alone can tell, is too large.
 SELECT :want, l.id, l.queue, l.priority, l.epoch + 1, l.attempt,
        :now + coalesce(:lease, p.lease_us), l.deadline,
        e.created, e.content_type, e.tags, e.payload
-  FROM (SELECT id, row_number() OVER line AS place, sum(size) OVER line - size AS before
-          FROM (SELECT id, priority, ord, size FROM live
-                 WHERE queue = :queue AND state = @ready
-                 ORDER BY priority DESC, ord, id LIMIT :upto - :skip)
-        WINDOW line AS (ORDER BY priority DESC, ord, id)) r
- CROSS JOIN live l ON l.id = r.id
- CROSS JOIN execution e ON e.id = r.id
+  FROM live l
+ CROSS JOIN execution e ON e.id = l.id
  CROSS JOIN policy p ON p.id = l.policy
- WHERE (r.before < :bytes OR r.place = 1)
+ WHERE l.queue = :queue AND l.state = @ready
    AND NOT EXISTS (SELECT 1 FROM lane s
                     WHERE s.id = :lane AND (s.paused OR (s.max_running > 0 AND NOT :counted)))
- ORDER BY r.place;
+ ORDER BY l.priority DESC, l.ord, l.id
+ LIMIT CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
+                                                WHERE queue = :queue AND state = @ready
+                                                ORDER BY priority DESC, ord, id
+                                                LIMIT :upto - :skip)) <= :bytes
+                     THEN :upto - :skip
+                     ELSE (SELECT max(1, count(*))
+                             FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, id) AS sum
+                                     FROM (SELECT id, priority, ord, size FROM live
+                                            WHERE queue = :queue AND state = @ready
+                                            ORDER BY priority DESC, ord, id LIMIT :upto - :skip))
+                            WHERE sum <= :bytes)
+                     END;
 UPDATE live
    SET state = @running, epoch = epoch + 1, worker = :worker, claimed = :now,
        started = coalesce(started, :now),
        due = :now + coalesce(:lease, (SELECT lease_us FROM policy p WHERE p.id = policy)),
        attempt_deadline = (SELECT :now + timeout_us FROM policy p
                             WHERE p.id = policy AND p.timeout_us > 0)
- WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER line AS place,
-                                     sum(size) OVER line - size AS before
-                                FROM (SELECT id, priority, ord, size FROM live
-                                       WHERE queue = :queue AND state = @ready
-                                       ORDER BY priority DESC, ord, id LIMIT :upto - :skip)
-                              WINDOW line AS (ORDER BY priority DESC, ord, id))
-               WHERE before < :bytes OR place = 1)
+ WHERE id IN (SELECT id FROM live
+               WHERE queue = :queue AND state = @ready
+               ORDER BY priority DESC, ord, id
+               LIMIT CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
+                                                WHERE queue = :queue AND state = @ready
+                                                ORDER BY priority DESC, ord, id
+                                                LIMIT :upto - :skip)) <= :bytes
+                     THEN :upto - :skip
+                     ELSE (SELECT max(1, count(*))
+                             FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, id) AS sum
+                                     FROM (SELECT id, priority, ord, size FROM live
+                                            WHERE queue = :queue AND state = @ready
+                                            ORDER BY priority DESC, ord, id LIMIT :upto - :skip))
+                            WHERE sum <= :bytes)
+                     END)
    AND NOT EXISTS (SELECT 1 FROM lane s
                     WHERE s.id = :lane AND (s.paused OR (s.max_running > 0 AND NOT :counted)));

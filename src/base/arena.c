@@ -30,7 +30,7 @@ struct weft_arena {
 
 static void (*_Atomic oom_hook)(size_t wanted);
 
-void weft_set_oom(void (*hook)(size_t wanted))
+WEFT_EXPORT void weft_set_oom(void (*hook)(size_t wanted))
 {
     atomic_store(&oom_hook, hook);
 }

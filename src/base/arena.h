@@ -29,12 +29,7 @@ const char *weft_arena_printf(struct weft_arena *arena, const char *fmt, ...) WE
 #define weft_new(arena, type)          ((type *)weft_arena_alloc(arena, 1, sizeof(type)))
 #define weft_new_array(arena, type, n) ((type *)weft_arena_alloc(arena, n, sizeof(type)))
 
-/*
- * Called when the system has no memory left. The embedding program may replace the hook (NULL puts
- * the default back); whatever a hook does, the process is aborted when it returns.
- */
-void weft_set_oom(void (*hook)(size_t wanted));
-/* The attribute and not _Noreturn, which cppcheck does not follow. */
+/* Calls the hook of weft_set_oom() and ends the process. */
 __attribute__((noreturn)) void weft_oom(size_t wanted);
 
 #endif

@@ -73,12 +73,12 @@ enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *
     return rc;
 }
 
-const char *weft_rc_wire(enum weft_rc rc)
+WEFT_EXPORT const char *weft_rc_wire(enum weft_rc rc)
 {
     return row_of(rc)->wire;
 }
 
-const char *weft_rc_text(enum weft_rc rc)
+WEFT_EXPORT const char *weft_rc_text(enum weft_rc rc)
 {
     return row_of(rc)->text;
 }

@@ -14,8 +14,6 @@ enum weft_rc weft_fail(struct weft_err *err, enum weft_rc rc, const char *fmt, .
 enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *field,
                              const char *fmt, ...) WEFT_PRINTF(4, 5);
 
-const char *weft_rc_wire(enum weft_rc rc);
-const char *weft_rc_text(enum weft_rc rc);
 int weft_rc_http(enum weft_rc rc);
 bool weft_rc_retryable(enum weft_rc rc);
 

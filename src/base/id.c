@@ -116,7 +116,7 @@ static bool dash_before(size_t byte)
     return byte == 4 || byte == 6 || byte == 8 || byte == 10;
 }
 
-void weft_id_print(const struct weft_id *id, char ret_text[WEFT_ID_TEXT])
+WEFT_EXPORT void weft_id_print(const struct weft_id *id, char ret_text[WEFT_ID_TEXT])
 {
     static const char hex[] = "0123456789abcdef";
     char *to = ret_text;
@@ -140,7 +140,7 @@ static int nibble(char c)
     return -1;
 }
 
-bool weft_id_parse(const char *text, size_t size, struct weft_id *ret_id)
+WEFT_EXPORT bool weft_id_parse(const char *text, size_t size, struct weft_id *ret_id)
 {
     if (size != WEFT_ID_TEXT - 1)
         return false;

@@ -10,16 +10,11 @@
 
 #include "base/base.h"
 
-enum { WEFT_ID_TEXT = 37 }; /* with the NUL */
-
 /* partition: 0..255, or -1 for a random one. */
 void weft_id_new(struct weft_id *ret_id, weft_usec now_us, int partition);
 int weft_id_partition(const struct weft_id *id);
 weft_usec weft_id_time(const struct weft_id *id); /* to the millisecond */
 int weft_id_cmp(const struct weft_id *a, const struct weft_id *b);
-void weft_id_print(const struct weft_id *id, char ret_text[WEFT_ID_TEXT]);
-/* Reads 36 characters of lower or upper case hex with dashes; false for anything else. */
-WEFT_MUST_CHECK bool weft_id_parse(const char *text, size_t size, struct weft_id *ret_id);
 
 /* The partition of a keyed execution: the first byte of SHA-256(namespace, NUL, key). */
 int weft_id_key_partition(const char *ns, const char *key);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Open addressing with linear probing; grows at three quarters full. FNV-1a, finished by a mixer. */
+/* Open addressing with linear probing; grows at three quarters full. FNV-1a, finished by a mixer.
+ */
 
 #include "base/map.h"
 
@@ -28,8 +29,8 @@ static struct weft_map_entry *probe(const struct weft_map *map, const void *key,
     size_t mask = map->capacity - 1;
     for (size_t i = (size_t)(hash >> 32) & mask;; i = (i + 1) & mask) {
         struct weft_map_entry *entry = &map->entry[i];
-        if (!entry->key || (entry->hash == hash && entry->size == size &&
-                            memcmp(entry->key, key, size) == 0))
+        if (!entry->key ||
+            (entry->hash == hash && entry->size == size && memcmp(entry->key, key, size) == 0))
             return entry;
     }
 }

@@ -43,14 +43,14 @@ struct weft_fate weft_lease_fate(const struct weft_lease_facts *facts, int32_t e
         .rc = WEFT_FENCED, .fence = fence_of(facts, epoch), .state = facts->state};
 }
 
-WEFT_EXPORT const char *weft_fence_name(enum weft_fence fence)
+const char *weft_fence_name(enum weft_fence fence)
 {
     static const char *const name[] = {
-        [WEFT_FENCE_NONE] = "none",           [WEFT_FENCE_CANCELLED] = "cancelled",
-        [WEFT_FENCE_EXPIRED] = "expired",     [WEFT_FENCE_TIMED_OUT] = "timed_out",
-        [WEFT_FENCE_LOST] = "lost",           [WEFT_FENCE_RECLAIMED] = "reclaimed",
-        [WEFT_FENCE_REVOKED] = "revoked",     [WEFT_FENCE_RELEASED] = "released",
-        [WEFT_FENCE_FINISHED] = "finished",   [WEFT_FENCE_UNKNOWN] = "unknown_epoch",
+        [WEFT_FENCE_NONE] = "none",         [WEFT_FENCE_CANCELLED] = "cancelled",
+        [WEFT_FENCE_EXPIRED] = "expired",   [WEFT_FENCE_TIMED_OUT] = "timed_out",
+        [WEFT_FENCE_LOST] = "lost",         [WEFT_FENCE_RECLAIMED] = "reclaimed",
+        [WEFT_FENCE_REVOKED] = "revoked",   [WEFT_FENCE_RELEASED] = "released",
+        [WEFT_FENCE_FINISHED] = "finished", [WEFT_FENCE_UNKNOWN] = "unknown_epoch",
     };
     return (unsigned)fence < WEFT_LEN(name) ? name[fence] : "none";
 }

@@ -17,9 +17,9 @@
 
 /* All that the store knows about one (id, epoch). */
 struct weft_lease_facts {
-    enum weft_state state; /* of the execution now; NONE: there is no such execution */
-    int32_t epoch;         /* of the execution now */
-    enum weft_ended ended; /* how this lease ended; NONE: the store has no record of its end */
+    enum weft_state state;  /* of the execution now; NONE: there is no such execution */
+    int32_t epoch;          /* of the execution now */
+    enum weft_ended ended;  /* how this lease ended; NONE: the store has no record of its end */
     enum weft_state answer; /* what the end of this lease made of the execution then */
     weft_usec run_at_us;    /* and when it was to be ready */
 };

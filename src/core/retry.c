@@ -33,7 +33,8 @@ static bool is_final(const struct weft_rules *rules, const struct weft_live *liv
 struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct weft_live *live,
                                     const struct weft_fault_report *report)
 {
-    struct weft_event event = {.kind = WEFT_EVENT_FAIL, .how = report->how, .now_us = report->now_us};
+    struct weft_event event = {
+        .kind = WEFT_EVENT_FAIL, .how = report->how, .now_us = report->now_us};
     if (is_final(rules, live, report))
         return event;
 

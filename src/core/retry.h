@@ -23,7 +23,8 @@ struct weft_fault_report {
 struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct weft_live *live,
                                     const struct weft_fault_report *report);
 
-/* The wait before attempt `n + 1` when `n` attempts have failed; full jitter is uniform in [0, wait]. */
+/* The wait before attempt `n + 1` when `n` attempts have failed; full jitter is uniform in [0,
+ * wait]. */
 weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t random);
 
 /* The event for a lease that ran out: LOSE, or FAIL with how = LOST for a poison pill. */

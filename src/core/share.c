@@ -7,6 +7,16 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* Whose turn it is: the lowest pass of those who may have more; NULL when nobody may. */
+static struct weft_share *next_turn(struct weft_share *share, size_t count)
+{
+    struct weft_share *next = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (share[i].taken < share[i].most && (!next || share[i].pass < next->pass))
+            next = &share[i];
+    return next;
+}
+
 uint32_t weft_share_turns(struct weft_share *share, size_t count, uint32_t max)
 {
     for (size_t i = 0; i < count; i++) {
@@ -14,13 +24,8 @@ uint32_t weft_share_turns(struct weft_share *share, size_t count, uint32_t max)
         share[i].taken = 0;
     }
     uint32_t given = 0;
-    while (given < max) {
-        struct weft_share *next = NULL;
-        for (size_t i = 0; i < count; i++)
-            if (share[i].taken < share[i].most && (!next || share[i].pass < next->pass))
-                next = &share[i];
-        if (!next)
-            break;
+    struct weft_share *next;
+    while (given < max && (next = next_turn(share, count)) != NULL) {
         /* One tenant alone takes all that is left: no need to count turn by turn. */
         uint32_t turns = count == 1 ? max - given : 1;
         if (turns > next->most - next->taken)

@@ -33,8 +33,10 @@ enum weft_rc weft_text_check(const char *text, size_t max, const char *field, st
 {
     size_t size = text ? strlen(text) : 0;
     if (size > max)
-        return weft_fail_field(err, WEFT_TOO_LARGE, field, "%s has %zu bytes, at most %zu are "
-                               "allowed", field, size, max);
+        return weft_fail_field(err, WEFT_TOO_LARGE, field,
+                               "%s has %zu bytes, at most %zu are "
+                               "allowed",
+                               field, size, max);
     if (size > 0 && !weft_text_printable(text, size))
         return weft_fail_field(err, WEFT_INVALID_VALUE, field,
                                "%s must be valid UTF-8 without control characters", field);
@@ -132,9 +134,9 @@ enum weft_rc weft_tag_needle(const struct weft_tag *tag, struct weft_arena *aren
     enum weft_rc rc = weft_tags_text(tag, 1, arena, &text, err);
     if (rc)
         return rc;
-    size_t size = strlen(text) - 2;
-    char *needle = weft_arena_alloc(arena, size + 1, 1);
-    *ret_text = memcpy(needle, text + 1, size);
+    char *needle = weft_arena_strdup(arena, text + 1);
+    needle[strlen(needle) - 1] = '\0';
+    *ret_text = needle;
     return WEFT_OK;
 }
 
@@ -203,13 +205,14 @@ static enum weft_rc resolve_payload(const struct weft_spec *spec, struct weft_re
     return weft_text_check(spec->content_type, WEFT_CONTENT_TYPE_MAX, "content_type", err);
 }
 
-/* "The same" submission means the same lane, kind and payload; hashing each part first keeps them apart. */
+/* "The same" submission means the same lane, kind and payload; hashing each part first keeps them
+ * apart. */
 static void fingerprint(struct weft_resolved *out)
 {
     uint8_t part[3 * SHA256_DIGEST_LENGTH];
     SHA256((const uint8_t *)out->lane, strlen(out->lane), part);
     SHA256((const uint8_t *)out->kind, strlen(out->kind), part + SHA256_DIGEST_LENGTH);
-    SHA256(out->payload ? out->payload : "", out->payload_size, part + 2 * SHA256_DIGEST_LENGTH);
+    SHA256(out->payload ? out->payload : "", out->payload_size, part + (size_t)2 * SHA256_DIGEST_LENGTH);
     SHA256(part, sizeof(part), out->fingerprint);
 }
 

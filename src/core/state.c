@@ -169,7 +169,7 @@ bool weft_state_step(const struct weft_live *before, const struct weft_event *ev
 bool weft_state_living(enum weft_state state)
 {
     static const bool living[WEFT_STATE_COUNT] = {
-#define X(name, number, wire, alive) [number] = alive,
+#define X(name, number, wire, alive) [number] = (alive),
 #include "weft/states.def"
 #undef X
     };
@@ -179,12 +179,12 @@ bool weft_state_living(enum weft_state state)
 
 static const char *const state_word[WEFT_STATE_COUNT] = {
     [WEFT_STATE_NONE] = "none",
-#define X(name, number, wire, alive) [number] = wire,
+#define X(name, number, wire, alive) [number] = (wire),
 #include "weft/states.def"
 #undef X
 };
 
-WEFT_EXPORT const char *weft_state_name(enum weft_state state)
+const char *weft_state_name(enum weft_state state)
 {
     return (unsigned)state < WEFT_STATE_COUNT ? state_word[state] : "unknown";
 }
@@ -224,16 +224,11 @@ const char *weft_event_name(enum weft_event_kind event)
 const char *weft_ended_name(enum weft_ended ended)
 {
     static const char *const name[WEFT_ENDED_COUNT] = {
-        [WEFT_ENDED_NONE] = "none",
-        [WEFT_ENDED_COMPLETED] = "completed",
-        [WEFT_ENDED_FAILED] = "failed",
-        [WEFT_ENDED_TIMED_OUT] = "timed_out",
-        [WEFT_ENDED_LOST] = "lost",
-        [WEFT_ENDED_RELEASED] = "released",
-        [WEFT_ENDED_DELAYED] = "delayed",
-        [WEFT_ENDED_REVOKED] = "revoked",
-        [WEFT_ENDED_CANCELLED] = "cancelled",
-        [WEFT_ENDED_EXPIRED] = "expired",
+        [WEFT_ENDED_NONE] = "none",           [WEFT_ENDED_COMPLETED] = "completed",
+        [WEFT_ENDED_FAILED] = "failed",       [WEFT_ENDED_TIMED_OUT] = "timed_out",
+        [WEFT_ENDED_LOST] = "lost",           [WEFT_ENDED_RELEASED] = "released",
+        [WEFT_ENDED_DELAYED] = "delayed",     [WEFT_ENDED_REVOKED] = "revoked",
+        [WEFT_ENDED_CANCELLED] = "cancelled", [WEFT_ENDED_EXPIRED] = "expired",
         [WEFT_ENDED_REFUSED] = "refused",
     };
     return (unsigned)ended < WEFT_ENDED_COUNT ? name[ended] : "unknown";

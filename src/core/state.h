@@ -74,7 +74,7 @@ struct weft_live {
     int32_t forgiven; /* attempts before the last replay, which no longer count */
     int32_t lost;     /* leases lost in a row of this life */
     int32_t replays;
-    int32_t size; /* of the payload */
+    int32_t size;     /* of the payload */
     weft_usec due_us; /* delayed: when it becomes ready; running: when the lease ends */
     weft_usec attempt_deadline_us;
     weft_usec deadline_us;
@@ -84,18 +84,19 @@ struct weft_live {
 
 struct weft_event {
     enum weft_event_kind kind;
-    enum weft_ended how;      /* FAIL, RETRY, RETRY_NOW: what ended the attempt */
-    int32_t worker;           /* CLAIM */
-    int32_t priority;         /* PRIORITIZE */
-    weft_usec now_us;         /* CLAIM */
-    weft_usec due_us;         /* CLAIM, RENEW: end of the lease; RETRY, DELAY: when it is ready */
+    enum weft_ended how; /* FAIL, RETRY, RETRY_NOW: what ended the attempt */
+    int32_t worker;      /* CLAIM */
+    int32_t priority;    /* PRIORITIZE */
+    weft_usec now_us;    /* CLAIM */
+    weft_usec due_us;    /* CLAIM, RENEW: end of the lease; RETRY, DELAY: when it is ready */
     weft_usec attempt_deadline_us; /* CLAIM */
-    weft_usec deadline_us;    /* SET_DEADLINE */
+    weft_usec deadline_us;         /* SET_DEADLINE */
 };
 
 struct weft_step {
     struct weft_live after;
-    enum weft_ended ended; /* how the lease that was held ended; NONE when none was, or it goes on */
+    enum weft_ended
+        ended; /* how the lease that was held ended; NONE when none was, or it goes on */
 };
 
 /* The state that follows, WEFT_STATE_NONE when the event is refused. */
@@ -106,8 +107,7 @@ WEFT_MUST_CHECK bool weft_state_step(const struct weft_live *before, const struc
                                      struct weft_step *ret_step);
 
 bool weft_state_living(enum weft_state state);
-const char *weft_state_name(enum weft_state state);
-enum weft_state weft_state_parse(const char *word); /* WEFT_STATE_NONE when there is none */
+enum weft_state weft_state_parse(const char *word);      /* WEFT_STATE_NONE when there is none */
 const char *weft_event_name(enum weft_event_kind event); /* "CLAIM" */
 const char *weft_ended_name(enum weft_ended ended);      /* "timed_out" */
 

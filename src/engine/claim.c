@@ -39,8 +39,7 @@ struct candidate {
 /* A lane with a limit, under lock in this transaction. */
 struct limited {
     int32_t lane;
-    uint32_t left;
-    bool locked;
+    uint32_t left; /* room for so many more leases */
 };
 
 struct tenant {
@@ -164,9 +163,9 @@ static int by_lane(const void *key, const void *member)
 
 static const struct weft_lane_setting *setting_of(const struct weft_ready *ready, int32_t lane)
 {
-    return ready->lane_count == 0 ? NULL
-                                  : bsearch(&lane, ready->lane, ready->lane_count,
-                                            sizeof(*ready->lane), by_lane);
+    return ready->lane_count == 0
+               ? NULL
+               : bsearch(&lane, ready->lane, ready->lane_count, sizeof(*ready->lane), by_lane);
 }
 
 /* The weight of a tenant in a lane; the JSON was checked when it was put. */
@@ -195,10 +194,10 @@ static int by_tenant(const void *key, const void *member)
 /* Where a tenant's pass is kept between claims; made when it is new. Under ready.lock. */
 static struct weft_turn *turn_of(struct weft_ready *ready, int32_t tenant)
 {
-    struct weft_turn *turn = ready->turn_count == 0
-                                 ? NULL
-                                 : bsearch(&tenant, ready->turn, ready->turn_count,
-                                           sizeof(*ready->turn), by_tenant);
+    struct weft_turn *turn =
+        ready->turn_count == 0
+            ? NULL
+            : bsearch(&tenant, ready->turn, ready->turn_count, sizeof(*ready->turn), by_tenant);
     if (turn)
         return turn;
     if (ready->turn_count == ready->turn_capacity) {
@@ -239,8 +238,7 @@ static void add_candidate(struct claiming *all, struct request *request,
 }
 
 /* Fills in the candidates of a request from the list as it is now. */
-static void choose_queues(struct weft_engine *engine, struct claiming *all,
-                          struct request *request)
+static void choose_queues(struct weft_engine *engine, struct claiming *all, struct request *request)
 {
     struct weft_ready *ready = &engine->ready;
     request->candidates = request->tenants = 0;
@@ -279,6 +277,19 @@ static void keep_turns(struct weft_engine *engine, const struct request *request
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
+/* How many more a lane may have running: its limit less its leases. */
+static uint32_t room_in(const struct weft_rows *running, int32_t lane, int64_t most)
+{
+    if (most == 0)
+        return UINT32_MAX; /* the limit was lifted */
+    for (size_t i = 0; i < running->count; i++) {
+        int64_t now = weft_get_i64(running, i, LANE_RUNNING_OUT_RUNNING);
+        if (weft_get_i64(running, i, LANE_RUNNING_OUT_LANE) == lane && now < most)
+            return (uint32_t)(most - now);
+    }
+    return 0;
+}
+
 /* Locks the lanes that have a limit, then counts their leases with a snapshot from after that. */
 static enum weft_rc lock_lanes(struct weft_tx *tx, struct claiming *all, struct weft_err *err)
 {
@@ -286,8 +297,7 @@ static enum weft_rc lock_lanes(struct weft_tx *tx, struct claiming *all, struct 
     struct weft_rows locked, running;
     weft_call_init(&lock, tx->arena, WEFT_STMT_LANE_LOCK, all->limits);
     for (size_t i = 0; i < all->limits; i++) {
-        all->limit[i].locked = false;
-        all->limit[i].left = 0;
+        all->limit[i].left = 0; /* a lane that somebody else holds gives nothing */
         weft_set_i64(&lock, i, LANE_LOCK_IN_LANE, all->limit[i].lane);
     }
     enum weft_rc rc = weft_tx_run(tx, &lock, 1, &locked, err);
@@ -300,21 +310,12 @@ static enum weft_rc lock_lanes(struct weft_tx *tx, struct claiming *all, struct 
     rc = weft_tx_run(tx, &count, 1, &running, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < all->limits; i++) {
-        struct limited *limit = &all->limit[i];
-        for (size_t k = 0; k < locked.count; k++) {
-            if (weft_get_i64(&locked, k, LANE_LOCK_OUT_LANE) != limit->lane)
-                continue;
-            int64_t most = weft_get_i64(&locked, k, LANE_LOCK_OUT_MAX_RUNNING);
-            limit->locked = true;
-            limit->left = most ? 0 : UINT32_MAX;
-            for (size_t r = 0; r < running.count && most; r++)
-                if (weft_get_i64(&running, r, LANE_RUNNING_OUT_LANE) == limit->lane &&
-                    weft_get_i64(&running, r, LANE_RUNNING_OUT_RUNNING) < most)
-                    limit->left =
-                        (uint32_t)(most - weft_get_i64(&running, r, LANE_RUNNING_OUT_RUNNING));
-        }
-    }
+    for (size_t i = 0; i < all->limits; i++)
+        for (size_t k = 0; k < locked.count; k++)
+            if (weft_get_i64(&locked, k, LANE_LOCK_OUT_LANE) == all->limit[i].lane)
+                all->limit[i].left =
+                    room_in(&running, all->limit[i].lane,
+                            weft_get_i64(&locked, k, LANE_LOCK_OUT_MAX_RUNNING));
     /* The leases counted as gone ended before this moment: starts and ends never overlap. */
     tx->now_us = weft_clock_now(tx->engine->clock);
     return WEFT_OK;
@@ -491,8 +492,8 @@ static void give(struct claiming *all, struct want *want, const struct weft_rows
         .deadline_us = weft_get_i64(rows, i, CLAIM_OUT_DEADLINE),
         .lease_expires_us = weft_get_i64(rows, i, CLAIM_OUT_DUE),
     };
-    item->tags = weft_tags_parse(weft_get_text(rows, i, CLAIM_OUT_TAGS), all->out,
-                                 &item->tag_count);
+    item->tags =
+        weft_tags_parse(weft_get_text(rows, i, CLAIM_OUT_TAGS), all->out, &item->tag_count);
     want->got++;
     want->request->left--;
 }

@@ -18,8 +18,9 @@ static enum weft_rc bring_schema(const struct weft_engine_config *config,
     if (rc)
         return rc;
     struct weft_arena *arena = weft_arena_new();
-    const struct weft_migration_set known = {
-        .migration = weft_migrations, .count = weft_migration_count, .check_only = config->no_migrate};
+    const struct weft_migration_set known = {.migration = weft_migrations,
+                                             .count = weft_migration_count,
+                                             .check_only = config->no_migrate};
     rc = weft_migrate(conn, &known, arena, err);
     weft_arena_free(arena);
     weft_conn_close(conn);

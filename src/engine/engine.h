@@ -96,9 +96,9 @@ struct weft_ready {
     size_t count, capacity;
     int32_t *noted; /* owned; noted while a refresh was under way, which may have missed them */
     size_t noted_count, noted_capacity;
-    unsigned refreshing;    /* how many threads are at it */
-    weft_usec refreshed_us; /* CLOCK_BOOTTIME; 0: never */
-    size_t cursor;          /* where the next claim starts looking */
+    unsigned refreshing;            /* how many threads are at it */
+    weft_usec refreshed_us;         /* CLOCK_BOOTTIME; 0: never */
+    size_t cursor;                  /* where the next claim starts looking */
     struct weft_lane_setting *lane; /* owned, texts too; sorted by lane */
     size_t lane_count;
     struct weft_turn *turn; /* owned; sorted by tenant */
@@ -207,15 +207,13 @@ struct weft_id_list {
     size_t count;
     struct weft_tx *tx; /* NULL: none is open in this thread */
 };
-WEFT_MUST_CHECK enum weft_rc weft_load_queues(struct weft_engine *engine,
-                                              const struct weft_id_list *list,
-                                              struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_load_queues(struct weft_engine *engine, const struct weft_id_list *list, struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_load_policies(struct weft_engine *engine,
                                                 const struct weft_id_list *list,
                                                 struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_load_names(struct weft_engine *engine,
-                                             const struct weft_id_list *list,
-                                             struct weft_err *err);
+                                             const struct weft_id_list *list, struct weft_err *err);
 const struct weft_queue *weft_find_queue(struct weft_engine *engine, int32_t id);
 const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id);
 const char *weft_find_name(struct weft_engine *engine, int32_t id); /* NULL for 0 */
@@ -249,9 +247,8 @@ struct weft_change *weft_change_find(const struct weft_changes *changes, const s
 /* Takes the step; false when the transition table refuses it. */
 bool weft_change_step(struct weft_change *change, const struct weft_event *event);
 /* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */
-WEFT_MUST_CHECK enum weft_rc weft_change_write(struct weft_tx *tx,
-                                               const struct weft_changes *changes,
-                                               struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_change_write(struct weft_tx *tx, const struct weft_changes *changes, struct weft_err *err);
 /* Tells the cache of claimable queues about rows that became ready. */
 void weft_change_wake(struct weft_engine *engine, const struct weft_changes *changes);
 

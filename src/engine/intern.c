@@ -31,9 +31,10 @@ void weft_names_done(struct weft_names *names)
     pthread_mutex_destroy(&names->lock);
 }
 
-/* ---- Cache keys: fields one after the other, texts with their NUL -------------------------------- */
+/* ---- Cache keys: fields one after the other, texts with their NUL
+ * -------------------------------- */
 
-enum { KEY_MAX = 2 * sizeof(int32_t) + WEFT_CAPABILITIES_BYTES + 4 * WEFT_NAME_MAX + 16 };
+#define KEY_MAX (8 + WEFT_CAPABILITIES_BYTES + 4 * (size_t)WEFT_NAME_MAX + 16)
 
 struct cache_key {
     char byte[KEY_MAX];
@@ -192,6 +193,7 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
         queue.lane_name = weft_find_name(engine, queue.lane);
         queue.route_text = queue.route ? weft_find_name(engine, queue.route) : "";
         queue.tenant_name = queue.tenant ? weft_find_name(engine, queue.tenant) : "";
+        assert(queue.ns_name && queue.lane_name && queue.route_text && queue.tenant_name);
         struct weft_resolved parts = {.ns = queue.ns_name,
                                       .lane = queue.lane_name,
                                       .kind = weft_get_text(rows, i, QUEUE_FIND_OUT_KIND),
@@ -212,8 +214,7 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
 }
 
 static size_t queues_from_cache(struct weft_engine *engine, const struct weft_resolved *spec,
-                                const bool *skip, size_t count,
-                                const struct weft_queue **ret_queue)
+                                const bool *skip, size_t count, const struct weft_queue **ret_queue)
 {
     size_t missing = 0;
     for (size_t i = 0; i < count; i++) {
@@ -289,8 +290,8 @@ static enum weft_rc fill_gap(struct weft_engine *engine, struct queue_gap *gap,
 }
 
 enum weft_rc weft_intern_queues(struct weft_engine *engine, const struct weft_resolved *spec,
-                                const bool *skip, size_t count,
-                                const struct weft_queue **ret_queue, struct weft_err *err)
+                                const bool *skip, size_t count, const struct weft_queue **ret_queue,
+                                struct weft_err *err)
 {
     if (queues_from_cache(engine, spec, skip, count, ret_queue) == 0)
         return WEFT_OK;
@@ -502,8 +503,7 @@ const struct weft_queue *weft_find_queue(struct weft_engine *engine, int32_t id)
 
 const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id)
 {
-    const struct weft_policy_entry *entry =
-        find_id(&engine->names, &engine->names.policy_id, id);
+    const struct weft_policy_entry *entry = find_id(&engine->names, &engine->names.policy_id, id);
     return entry ? &entry->rules : NULL;
 }
 

@@ -25,8 +25,9 @@ static enum weft_rc check_lane(const struct weft_lane *lane, struct weft_err *er
                                "max_running is %d, it must be 0 (no limit) or more",
                                lane->max_running);
     if (lane->weight_count > WEIGHTS_MAX)
-        return weft_fail_field(err, WEFT_TOO_LARGE, "weights", "%zu weights, at most %d are allowed",
-                               lane->weight_count, WEIGHTS_MAX);
+        return weft_fail_field(err, WEFT_TOO_LARGE, "weights",
+                               "%zu weights, at most %d are allowed", lane->weight_count,
+                               WEIGHTS_MAX);
     for (size_t i = 0; i < lane->weight_count && !rc; i++) {
         rc = weft_name_check(lane->weights[i].tenant, "weights", err);
         if (!rc && (lane->weights[i].weight < 1 || lane->weights[i].weight > WEIGHT_MAX))

@@ -31,7 +31,8 @@ struct lease_call {
     struct weft_changes changes; /* of the last try, for waking */
 };
 
-/* ---- Answers to those who do not hold their lease ---------------------------------------------- */
+/* ---- Answers to those who do not hold their lease ----------------------------------------------
+ */
 
 static void answer_fate(struct weft_lease_answer *answer, const struct weft_lease_facts *facts,
                         int32_t epoch, enum weft_ended asked)
@@ -130,8 +131,7 @@ static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call
         if (skip[i])
             call->answer[i] = (struct weft_lease_answer){.err = story};
     }
-    const struct weft_id_column column = {
-        .first = ids, .stride = sizeof(*ids), .count = count};
+    const struct weft_id_column column = {.first = ids, .stride = sizeof(*ids), .count = count};
     struct weft_chunks chunks = weft_chunks_by_id(&column, skip, arena);
     enum weft_rc rc = WEFT_OK;
     for (size_t c = 0; c < chunks.count; c++) {
@@ -170,7 +170,8 @@ static enum weft_rc check_epoch(int32_t epoch, struct weft_err *err)
     return WEFT_OK;
 }
 
-/* The id and the epoch open every item, so two functions serve all operations but need the stride. */
+/* The id and the epoch open every item, so two functions serve all operations but need the stride.
+ */
 #define ITEM_ACCESS(name, type)                                                                    \
     static const struct weft_id *name##_id(const void *item, size_t i)                             \
     {                                                                                              \
@@ -328,7 +329,8 @@ enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_
     return run_call(engine, &call, count, err);
 }
 
-/* ---- Fail, delay, release: lock, decide, write ------------------------------------------------- */
+/* ---- Fail, delay, release: lock, decide, write -------------------------------------------------
+ */
 
 /* Locks the rows of the chunk; found[k] says whether item k holds its lease. */
 static enum weft_rc lock_held(struct weft_tx *tx, struct lease_call *call, bool **ret_found,
@@ -354,8 +356,7 @@ static void answer_step(struct weft_lease_answer *answer, const struct weft_chan
 {
     const struct weft_live *after = &change->step.after;
     *answer = (struct weft_lease_answer){
-        .state = after->state,
-        .run_at_us = after->state == WEFT_STATE_DELAYED ? after->due_us : 0};
+        .state = after->state, .run_at_us = after->state == WEFT_STATE_DELAYED ? after->due_us : 0};
 }
 
 ITEM_ACCESS(fail, struct weft_failure)
@@ -380,9 +381,9 @@ static const char *cut_message(const char *message, struct weft_arena *arena)
     size_t size = message ? strlen(message) : 0;
     if (size <= WEFT_MESSAGE_MAX)
         return message;
-    size = weft_utf8_cut(message, size, WEFT_MESSAGE_MAX);
-    char *copy = weft_arena_alloc(arena, size + 1, 1);
-    return memcpy(copy, message, size);
+    char *copy = weft_arena_strdup(arena, message);
+    copy[weft_utf8_cut(message, size, WEFT_MESSAGE_MAX)] = '\0';
+    return copy;
 }
 
 static enum weft_rc load_rules(struct weft_tx *tx, const struct weft_changes *changes,
@@ -418,9 +419,8 @@ static enum weft_rc fail_body(struct weft_tx *tx, void *context, struct weft_err
             .now_us = tx->now_us,
         };
         weft_random(&report.random, sizeof(report.random));
-        struct weft_event event =
-            weft_retry_decide(weft_find_rules(tx->engine, change->before.policy), &change->before,
-                              &report);
+        struct weft_event event = weft_retry_decide(
+            weft_find_rules(tx->engine, change->before.policy), &change->before, &report);
         change->error_class = report.error_class;
         change->error_message = cut_message(item->message, tx->arena);
         bool legal = weft_change_step(change, &event);

@@ -106,11 +106,9 @@ struct weft_listing {
     uint32_t limit;
     const char *after;
 };
-WEFT_MUST_CHECK enum weft_rc weft_engine_list(struct weft_engine *engine,
-                                              const struct weft_listing *listing,
-                                              struct weft_arena *arena,
-                                              struct weft_read_page *ret_page,
-                                              struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_engine_list(struct weft_engine *engine, const struct weft_listing *listing,
+                 struct weft_arena *arena, struct weft_read_page *ret_page, struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_engine_attempts(struct weft_engine *engine, const char *ns,
                                                   const struct weft_id *id,
                                                   struct weft_arena *arena,

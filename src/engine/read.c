@@ -32,8 +32,9 @@ static enum weft_rc find_namespace(struct weft_engine *engine, const char *ns, i
 /* ---- Executions ------------------------------------------------------------------------------ */
 
 /* The columns of describe; list has the same and two more. */
-static struct weft_execution read_execution(struct weft_engine *engine, const struct weft_rows *rows,
-                                            size_t i, struct weft_arena *arena)
+static struct weft_execution read_execution(struct weft_engine *engine,
+                                            const struct weft_rows *rows, size_t i,
+                                            struct weft_arena *arena)
 {
     const struct weft_queue *queue =
         weft_find_queue(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_QUEUE));
@@ -122,8 +123,8 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
         qsort(rows.cell, rows.count, rows.width * sizeof(*rows.cell), by_row_id);
         for (size_t i = 0; i < part; i++) {
             const struct weft_cell key = {.data = &id[at + i]};
-            const struct weft_cell *row = bsearch(&key, rows.cell, rows.count,
-                                                  rows.width * sizeof(*rows.cell), by_row_id);
+            const struct weft_cell *row =
+                bsearch(&key, rows.cell, rows.count, rows.width * sizeof(*rows.cell), by_row_id);
             ret_item[at + i] = (struct weft_execution){.id = id[at + i], .percent = -1};
             if (!row)
                 continue;
@@ -166,8 +167,8 @@ static enum weft_rc resolve_filter(struct weft_engine *engine, const struct weft
     struct weft_name_want want[2];
     size_t count = 0;
     if (filter->lane)
-        want[count++] = (struct weft_name_want){
-            .sort = WEFT_NAME_LANE, .ns = out->ns, .text = filter->lane};
+        want[count++] =
+            (struct weft_name_want){.sort = WEFT_NAME_LANE, .ns = out->ns, .text = filter->lane};
     if (filter->tenant)
         want[count++] = (struct weft_name_want){
             .sort = WEFT_NAME_TENANT, .ns = out->ns, .text = filter->tenant};
@@ -244,8 +245,7 @@ static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_li
                 (!filter->state || filter->state == found->state) &&
                 (!filter->lane || strcmp(filter->lane, found->lane) == 0) &&
                 (!filter->kind || strcmp(filter->kind, found->kind) == 0) &&
-                (!filter->tenant ||
-                 (found->tenant && strcmp(filter->tenant, found->tenant) == 0));
+                (!filter->tenant || (found->tenant && strcmp(filter->tenant, found->tenant) == 0));
     for (size_t i = 0; fits && filter->tag && i <= found->tag_count; i++) {
         fits = i < found->tag_count;
         if (fits && strcmp(found->tags[i].key, filter->tag->key) == 0 &&
@@ -369,9 +369,8 @@ enum weft_rc weft_engine_bytes(struct weft_engine *engine, const struct weft_byt
                                result ? "there is no result (yet) under this id"
                                       : "there is no payload under this id");
     const char *type = weft_get_text(&rows, 0, rows.width - 2);
-    *ret_bytes = (struct weft_bytes){.data = bytes->data,
-                                     .size = bytes->size,
-                                     .content_type = type ? type : "application/json"};
+    *ret_bytes = (struct weft_bytes){
+        .data = bytes->data, .size = bytes->size, .content_type = type ? type : "application/json"};
     return WEFT_OK;
 }
 

@@ -26,7 +26,8 @@ struct steer_call {
     struct weft_id_list woken; /* queues that got work by replay */
 };
 
-/* ---- Items that are not living ------------------------------------------------------------------ */
+/* ---- Items that are not living ------------------------------------------------------------------
+ */
 
 static void answer_not_found(struct weft_steered *answer)
 {
@@ -94,8 +95,7 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
                 !in_namespace(tx->engine, (int32_t)weft_get_i64(&rows, row, DESCRIBE_OUT_QUEUE),
                               call->ns[i]))
                 continue;
-            enum weft_state state =
-                (enum weft_state)weft_get_i64(&rows, row, DESCRIBE_OUT_STATE);
+            enum weft_state state = (enum weft_state)weft_get_i64(&rows, row, DESCRIBE_OUT_STATE);
             if (call->kind == WEFT_STEER_CANCEL && state == WEFT_STATE_CANCELLED)
                 *answer = (struct weft_steered){.state = state};
             else
@@ -153,8 +153,8 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
         if (!weft_change_step(change, &event))
             continue;
         change->apply = !same_row(&change->before, &change->step.after);
-        call->answer[i] = (struct weft_steered){.state = change->step.after.state,
-                                                .changed = change->apply};
+        call->answer[i] =
+            (struct weft_steered){.state = change->step.after.state, .changed = change->apply};
         done[k] = true;
     }
     rc = weft_change_write(tx, &call->changes, err);
@@ -304,8 +304,7 @@ static enum weft_rc find_namespaces(struct weft_engine *engine,
                                     const struct weft_steering *steering, struct weft_arena *arena,
                                     int32_t *ret_ns, struct weft_err *err)
 {
-    struct weft_name_want *want =
-        weft_new_array(arena, struct weft_name_want, steering->count + 1);
+    struct weft_name_want *want = weft_new_array(arena, struct weft_name_want, steering->count + 1);
     for (size_t i = 0; i < steering->count; i++) {
         const char *ns = steering->item[i].ns ? steering->item[i].ns : steering->ns;
         enum weft_rc rc = weft_name_check(ns, "namespace", err);
@@ -325,9 +324,8 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     call->changes = (struct weft_changes){0};
     call->woken = (struct weft_id_list){0};
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE,
-                                 call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call,
-                                 err);
+    enum weft_rc rc = weft_tx_do(
+        &tx, WEFT_TX_WRITE, call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call, err);
     if (!rc)
         weft_change_wake(engine, &call->changes);
     for (size_t i = 0; i < call->woken.count && !rc; i++)
@@ -432,8 +430,7 @@ enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft
                                "an empty filter would take everything: name at least one field");
     uint64_t most = args->max ? args->max : WEFT_SCAN_MAX;
     struct sweep sweep = {.args = args, .listing = {.filter = args->filter}};
-    sweep.listing.source =
-        args->kind == WEFT_STEER_CANCEL ? WEFT_LIST_LIVING : WEFT_LIST_ENDED;
+    sweep.listing.source = args->kind == WEFT_STEER_CANCEL ? WEFT_LIST_LIVING : WEFT_LIST_ENDED;
     enum weft_rc rc;
     int pages = 0;
     do {

@@ -75,7 +75,7 @@ static bool same_key(const struct weft_submission *a, const struct weft_submissi
 static size_t order_keyed(struct weft_submission **item, size_t count, struct weft_arena *arena,
                           size_t *ret_round_end)
 {
-    qsort(item, count, sizeof(struct weft_submission *), by_key);
+    qsort(item, count, sizeof(void *), by_key); /* pointers, not what they point to */
     struct weft_submission **rest = weft_new_array(arena, struct weft_submission *, count + 1);
     size_t rounds = 0, done = 0;
     while (done < count) {
@@ -86,7 +86,7 @@ static size_t order_keyed(struct weft_submission **item, size_t count, struct we
             else
                 item[kept++] = item[i];
         }
-        memcpy(item + kept, rest, left * sizeof(*rest));
+        memcpy(item + kept, rest, left * sizeof(void *));
         ret_round_end[rounds++] = done = kept;
     }
     return rounds;
@@ -328,8 +328,8 @@ enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_s
     while (count > 0) {
         struct weft_submissions part = todo[--count];
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-        enum weft_rc rc = weft_tx_do(&tx, part.keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch,
-                                     &part, err);
+        enum weft_rc rc =
+            weft_tx_do(&tx, part.keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch, &part, err);
         weft_arena_free(tx.arena);
         if (!rc) {
             wake(engine, &part);
@@ -346,7 +346,8 @@ enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_s
             answer_refused(part.item[0], err);
             continue;
         }
-        /* Halving 1,000 items makes at most 10 levels, two entries each: the list is long enough. */
+        /* Halving 1,000 items makes at most 10 levels, two entries each: the list is long enough.
+         */
         struct weft_submissions half = part;
         half.count = part.count / 2;
         part.item += half.count;

@@ -61,7 +61,8 @@ void weft_pool_done(struct weft_engine *engine)
     pthread_mutex_destroy(&pool->lock);
 }
 
-/* A free slot that may do this: readers take from the back, so that they leave the writers alone. */
+/* A free slot that may do this: readers take from the back, so that they leave the writers alone.
+ */
 static struct weft_slot *free_slot(struct weft_pool *pool, enum weft_tx_mode mode)
 {
     struct weft_slot *found = NULL;
@@ -78,8 +79,9 @@ static struct weft_slot *free_slot(struct weft_pool *pool, enum weft_tx_mode mod
     return found;
 }
 
-static enum weft_rc acquire(struct weft_engine *engine, enum weft_tx_mode mode,
-                            struct weft_slot **ret_slot, struct weft_err *err)
+/* A slot of one's own until release(); NULL, with the story, when none becomes free in time. */
+static struct weft_slot *acquire(struct weft_engine *engine, enum weft_tx_mode mode,
+                                 struct weft_err *err)
 {
     struct weft_pool *pool = &engine->pool;
     struct timespec until;
@@ -95,12 +97,10 @@ static enum weft_rc acquire(struct weft_engine *engine, enum weft_tx_mode mode,
     }
     if (slot)
         slot->busy = true;
+    else
+        weft_fail(err, WEFT_BUSY, "no database connection became free in %d s", ACQUIRE_WAIT_S);
     pthread_mutex_unlock(&pool->lock);
-    if (!slot)
-        return weft_fail(err, WEFT_BUSY, "no database connection became free in %d s",
-                         ACQUIRE_WAIT_S);
-    *ret_slot = slot;
-    return WEFT_OK;
+    return slot;
 }
 
 static void release(struct weft_engine *engine, struct weft_slot *slot)
@@ -120,7 +120,7 @@ static enum weft_rc ensure_open(struct weft_engine *engine, struct weft_slot *sl
 {
     if (slot->conn)
         return WEFT_OK;
-    struct weft_conn *conn;
+    struct weft_conn *conn = NULL;
     enum weft_rc rc = engine->driver->open(engine->url, &conn, err);
     if (rc)
         return rc;
@@ -166,11 +166,10 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
                              void *context, struct weft_err *err)
 {
     struct weft_engine *engine = tx->engine;
-    struct weft_slot *slot;
-    enum weft_rc rc = acquire(engine, mode, &slot, err);
-    if (rc)
-        return rc;
-    rc = ensure_open(engine, slot, err);
+    struct weft_slot *slot = acquire(engine, mode, err);
+    if (!slot)
+        return WEFT_BUSY;
+    enum weft_rc rc = ensure_open(engine, slot, err);
     if (!rc)
         rc = keep_time(engine, slot->conn, err);
     if (rc)
@@ -211,9 +210,9 @@ static enum weft_settled ask_fate(struct weft_engine *engine, uint64_t xid)
     if (xid == 0)
         return fate;
     for (int tries = 0; tries < SETTLE_TRIES; tries++) {
-        struct weft_slot *slot;
         struct weft_err err;
-        if (acquire(engine, WEFT_TX_WRITE, &slot, &err) == WEFT_OK) {
+        struct weft_slot *slot = acquire(engine, WEFT_TX_WRITE, &err);
+        if (slot) {
             enum weft_rc rc = ensure_open(engine, slot, &err);
             if (!rc)
                 rc = engine->driver->settle(slot->conn, xid, &fate, &err);

@@ -128,6 +128,15 @@ static enum weft_rc check_state(const struct job *job, const struct state *state
     return WEFT_OK;
 }
 
+/* For those who may only look: says what is missing. */
+static enum weft_rc refuse_behind(const struct job *job, const struct state *state,
+                                  struct weft_err *err)
+{
+    (void)weft_fail(err, WEFT_SCHEMA, "the store has %zu of %zu migrations",
+                    state->ours ? state->applied.count : 0, job->set->count);
+    return mismatch(err, "open it once with migrations allowed");
+}
+
 static enum weft_rc bootstrap(const struct job *job, const struct state *state,
                               struct weft_err *err)
 {
@@ -253,7 +262,9 @@ enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_se
             rc = check_state(&job, &state, &story);
         if (!rc && state.ours && state.applied.count >= set->count)
             return WEFT_OK;
-        if (!rc)
+        if (!rc && set->check_only)
+            rc = refuse_behind(&job, &state, &story);
+        else if (!rc)
             rc = state.ours ? apply_next(&job, &story) : bootstrap(&job, &state, &story);
         if (rc && (conn->broken || !is_race(rc, &story) || ++failures > FAILURES_MAX))
             break;

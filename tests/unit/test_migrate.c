@@ -144,6 +144,26 @@ static void test_no_lock(const struct weft_driver *driver)
     fixture_done(&f);
 }
 
+/* Whoever may only look is told what is missing, and leaves everything as it is. */
+static void test_look_only(const struct weft_driver *driver)
+{
+    struct fixture f;
+    fixture_init(&f, driver);
+    struct weft_conn *conn = fixture_open(&f);
+    struct weft_migration_set set = {.migration = steps, .count = 2, .check_only = true};
+    ok(weft_migrate(conn, &set, f.arena, &f.err) == WEFT_SCHEMA && strstr(f.err.text, "0 of 2"),
+       "%s: an empty store is refused: %s", driver->name, f.err.text);
+    ok(migrate(&f, conn, steps, 1) == WEFT_OK, "one migration");
+    ok(weft_migrate(conn, &set, f.arena, &f.err) == WEFT_SCHEMA && strstr(f.err.text, "1 of 2"),
+       "so is one that lags behind: %s", f.err.text);
+    is_int(count_applied(&f, conn), 1, "nothing was applied");
+    ok(migrate(&f, conn, steps, 2) == WEFT_OK &&
+           weft_migrate(conn, &set, f.arena, &f.err) == WEFT_OK,
+       "%s: one that is up to date is fine", driver->name);
+    weft_conn_close(conn);
+    fixture_done(&f);
+}
+
 static void test_not_ours(const struct weft_driver *driver)
 {
     struct fixture f;
@@ -207,6 +227,7 @@ static void test_driver(const struct weft_driver *driver)
     test_at_once(driver);
     test_checks(driver);
     test_no_lock(driver);
+    test_look_only(driver);
     test_not_ours(driver);
     test_our_own(driver);
 }

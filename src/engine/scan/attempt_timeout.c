@@ -22,9 +22,8 @@ enum weft_rc weft_scan_attempt_timeout(struct weft_scan *scan, struct weft_err *
             .now_us = scan->tx->now_us,
         };
         weft_random(&report.random, sizeof(report.random));
-        struct weft_event event =
-            weft_retry_decide(weft_find_rules(scan->tx->engine, change->before.policy),
-                              &change->before, &report);
+        struct weft_event event = weft_retry_decide(
+            weft_find_rules(scan->tx->engine, change->before.policy), &change->before, &report);
         change->by = "attempt_timeout";
         change->error_class = report.error_class;
         change->error_message = "the attempt took longer than its policy allows";

@@ -110,8 +110,8 @@ static enum weft_rc read_spec(const struct weft_rows *rows, size_t i, struct wef
     const char *policy = weft_get_text(rows, i, INBOX_PEEK_OUT_POLICY);
     enum weft_rc rc = WEFT_OK;
     if (weft_get_i64(rows, i, INBOX_PEEK_OUT_SIZE) > WEFT_PAYLOAD_MAX)
-        rc = weft_fail_field(err, WEFT_TOO_LARGE, "payload",
-                             "the payload is larger than %d bytes", WEFT_PAYLOAD_MAX);
+        rc = weft_fail_field(err, WEFT_TOO_LARGE, "payload", "the payload is larger than %d bytes",
+                             WEFT_PAYLOAD_MAX);
     if (!rc && capabilities)
         rc = read_capabilities(capabilities, arena, &spec, err);
     if (!rc && tags)

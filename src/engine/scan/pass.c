@@ -21,7 +21,7 @@ static const struct {
 };
 /* clang-format on */
 
-WEFT_EXPORT const char *weft_pass_name(enum weft_pass pass)
+const char *weft_pass_name(enum weft_pass pass)
 {
     return (unsigned)pass < WEFT_PASS_COUNT ? passes[pass].name : "unknown";
 }

@@ -31,7 +31,8 @@ WEFT_MUST_CHECK enum weft_rc weft_intake_run(struct weft_engine *engine, uint32_
                                              struct weft_pass_report *ret_report,
                                              struct weft_err *err);
 
-/* Takes the due rows of a statement with the parameters (now, batch) and the columns of live_lock. */
+/* Takes the due rows of a statement with the parameters (now, batch) and the columns of live_lock.
+ */
 WEFT_MUST_CHECK enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt,
                                             struct weft_err *err);
 /* Writes the changes and counts them. */

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The short forms of conformance.h. */
+
+#include "conformance.h"
+
+#include <stdlib.h>
+
+/* A call that fails as a whole is a failed point with its story, and the case goes on. */
+static void expect_ok(struct fixture *f, enum weft_rc rc, const char *what)
+{
+    if (rc)
+        ok(false, "%s: %s: %s", what, weft_rc_wire(rc), f->err.text);
+}
+
+void forward_ms(struct fixture *f, int64_t ms)
+{
+    f->now_us += ms * WEFT_MS;
+    weft_clock_set(weft_engine_clock(f->a), f->now_us);
+    weft_clock_set(weft_engine_clock(f->b), f->now_us);
+}
+
+void run_sql(struct fixture *f, const char *sql)
+{
+    const struct weft_driver *driver;
+    struct weft_conn *conn = NULL;
+    enum weft_rc rc = weft_driver_for(f->url, &driver, &f->err);
+    if (!rc)
+        rc = driver->open(f->url, &conn, &f->err);
+    if (!rc)
+        rc = driver->begin(conn, WEFT_TX_WRITE, &f->err);
+    if (!rc)
+        rc = driver->script(conn, sql, &f->err);
+    if (!rc)
+        rc = driver->commit(conn, &f->err);
+    expect_ok(f, rc, sql);
+    weft_conn_close(conn);
+}
+
+struct weft_submitted submit(struct fixture *f, struct weft_engine *engine,
+                             const struct weft_spec *spec)
+{
+    struct weft_submitted answer = {0};
+    expect_ok(f, weft_engine_submit(engine, "default", spec, 1, &answer, &f->err), "submit");
+    return answer;
+}
+
+struct weft_id submit_ok(struct fixture *f, const struct weft_spec *spec)
+{
+    struct weft_submitted answer = submit(f, f->a, spec);
+    if (answer.err.rc)
+        ok(false, "submit is accepted: %s", answer.err.text);
+    return answer.id;
+}
+
+struct weft_id submit_job(struct fixture *f)
+{
+    return submit_ok(f, &(struct weft_spec){.kind = "job"});
+}
+
+struct weft_claim_result claim_with(struct fixture *f, struct weft_engine *engine,
+                                    const struct weft_claim *args)
+{
+    struct weft_claim_result result = {0};
+    struct weft_arena *arena = weft_arena_new();
+    expect_ok(f, weft_engine_claim(engine, "default", args, 1, arena, &result, &f->err), "claim");
+    /* Copied out, because a claim wants an arena of its own and a case has many claims. */
+    struct weft_claimed *item = weft_new_array(f->arena, struct weft_claimed, result.count + 1);
+    for (size_t i = 0; i < result.count; i++) {
+        item[i] = result.item[i];
+        item[i].payload = weft_arena_dup(f->arena, item[i].payload, item[i].payload_size);
+        item[i].content_type = weft_arena_strdup(f->arena, item[i].content_type);
+        struct weft_tag *tags = weft_new_array(f->arena, struct weft_tag, item[i].tag_count + 1);
+        for (size_t t = 0; t < item[i].tag_count; t++) {
+            tags[t].key = weft_arena_strdup(f->arena, item[i].tags[t].key);
+            tags[t].value = weft_arena_strdup(f->arena, item[i].tags[t].value);
+        }
+        item[i].tags = tags;
+        if (!result.item[i].payload)
+            item[i].payload = NULL;
+    }
+    weft_arena_free(arena);
+    result.item = item;
+    return result;
+}
+
+struct weft_claim_result claim(struct fixture *f, struct weft_engine *engine, uint32_t max)
+{
+    return claim_with(
+        f, engine,
+        &(struct weft_claim){.worker = engine == f->a ? "worker-a" : "worker-b", .max = max});
+}
+
+struct weft_claimed claim_one(struct fixture *f, struct weft_engine *engine)
+{
+    struct weft_claim_result result = claim(f, engine, 1);
+    if (result.count == 1)
+        return result.item[0];
+    ok(false, "there is one to claim");
+    return (struct weft_claimed){.epoch = 1};
+}
+
+struct weft_lease_answer renew(struct fixture *f, struct weft_engine *engine,
+                               const struct weft_claimed *lease)
+{
+    struct weft_lease_answer answer = {0};
+    const struct weft_renew item = {.id = lease->id, .epoch = lease->epoch};
+    expect_ok(f, weft_engine_renew(engine, &item, 1, &answer, &f->err), "renew");
+    return answer;
+}
+
+struct weft_lease_answer complete(struct fixture *f, struct weft_engine *engine,
+                                  const struct weft_claimed *lease, const char *result)
+{
+    struct weft_lease_answer answer = {0};
+    const struct weft_complete item = {.id = lease->id,
+                                       .epoch = lease->epoch,
+                                       .result = result,
+                                       .result_size = result ? strlen(result) : 0};
+    expect_ok(f, weft_engine_complete(engine, &item, 1, &answer, &f->err), "complete");
+    return answer;
+}
+
+struct weft_lease_answer fail(struct fixture *f, struct weft_engine *engine,
+                              const struct weft_claimed *lease, const char *error_class)
+{
+    struct weft_lease_answer answer = {0};
+    const struct weft_failure item = {
+        .id = lease->id, .epoch = lease->epoch, .error_class = error_class, .message = "it broke"};
+    expect_ok(f, weft_engine_fail(engine, &item, 1, &answer, &f->err), "fail");
+    return answer;
+}
+
+struct weft_lease_answer put_back(struct fixture *f, enum weft_put_back_kind kind,
+                                  const struct weft_claimed *lease, int64_t delay_ms)
+{
+    struct weft_lease_answer answer = {0};
+    const struct weft_put_back item = {
+        .id = lease->id, .epoch = lease->epoch, .delay_ms = delay_ms};
+    expect_ok(f, weft_engine_put_back(f->a, kind, &item, 1, &answer, &f->err), "put back");
+    return answer;
+}
+
+struct weft_steered steer(struct fixture *f, enum weft_steer_kind kind,
+                          const struct weft_steer *item)
+{
+    struct weft_steered answer = {0};
+    const struct weft_steering steering = {.kind = kind, .ns = "default", .item = item, .count = 1};
+    expect_ok(f, weft_engine_steer(f->a, &steering, &answer, &f->err), "steer");
+    return answer;
+}
+
+struct weft_execution describe(struct fixture *f, const struct weft_id *id)
+{
+    struct weft_execution item = {0};
+    expect_ok(f, weft_engine_describe(f->b, "default", id, 1, f->arena, &item, &f->err),
+              "describe");
+    return item;
+}
+
+enum weft_state state_of(struct fixture *f, const struct weft_id *id)
+{
+    return describe(f, id).state;
+}
+
+struct weft_attempts attempts(struct fixture *f, const struct weft_id *id)
+{
+    struct weft_attempts list = {0};
+    expect_ok(f, weft_engine_attempts(f->b, "default", id, f->arena, &list, &f->err), "attempts");
+    return list;
+}
+
+struct weft_pass_report run_pass(struct fixture *f, struct weft_engine *engine, enum weft_pass pass)
+{
+    struct weft_pass_report report = {0};
+    expect_ok(f, weft_engine_pass(engine, pass, 0, &report, &f->err), weft_pass_name(pass));
+    return report;
+}
+
+void put_lane(struct fixture *f, struct weft_engine *engine, const struct weft_lane *lane)
+{
+    expect_ok(f, weft_engine_lane_put(engine, "default", lane, &f->err), "put lane");
+}
+
+static void expect_one_fenced(const struct weft_lease_answer *answer, enum weft_fence fence,
+                              const char *what)
+{
+    ok(answer->err.rc == WEFT_FENCED && answer->fence == fence, "%s is fenced: %s (got %s, %s)",
+       what, weft_fence_name(fence), weft_rc_wire(answer->err.rc), weft_fence_name(answer->fence));
+}
+
+void expect_fenced(struct fixture *f, const struct weft_claimed *lease, enum weft_fence fence)
+{
+    struct weft_execution before = describe(f, &lease->id);
+    size_t ended = attempts(f, &lease->id).count;
+    struct weft_lease_answer answer = renew(f, f->a, lease);
+    expect_one_fenced(&answer, fence, "renew");
+    const struct weft_renew progress = {
+        .id = lease->id, .epoch = lease->epoch, .has_progress = true, .percent = 99};
+    expect_ok(f, weft_engine_renew(f->b, &progress, 1, &answer, &f->err), "progress");
+    expect_one_fenced(&answer, fence, "progress");
+    answer = complete(f, f->b, lease, "\"stale\"");
+    expect_one_fenced(&answer, fence, "complete");
+    answer = fail(f, f->a, lease, "stale");
+    expect_one_fenced(&answer, fence, "fail");
+    answer = put_back(f, WEFT_PUT_BACK_DELAY, lease, 1000);
+    expect_one_fenced(&answer, fence, "delay");
+    answer = put_back(f, WEFT_PUT_BACK_RELEASE, lease, 0);
+    expect_one_fenced(&answer, fence, "release");
+    struct weft_execution after = describe(f, &lease->id);
+    ok(after.state == before.state && after.epoch == before.epoch &&
+           after.attempt == before.attempt && after.run_at_us == before.run_at_us &&
+           after.lease_expires_us == before.lease_expires_us && after.percent == before.percent &&
+           after.lost == before.lost && attempts(f, &lease->id).count == ended,
+       "and nothing changed");
+}
+
+/* ---- Executions side by side ------------------------------------------------------------------ */
+
+struct weft_id submit_apart(struct fixture *f, const struct weft_spec *spec, const char **ret_lane)
+{
+    static int lanes;
+    struct weft_spec apart = spec ? *spec : (struct weft_spec){0};
+    apart.kind = apart.kind ? apart.kind : "job";
+    apart.lane = *ret_lane = weft_arena_printf(f->arena, "lane-%d", ++lanes);
+    return submit_ok(f, &apart);
+}
+
+struct weft_claim_result claim_lane(struct fixture *f, struct weft_engine *engine, const char *lane)
+{
+    const struct weft_claim args = {.worker = engine == f->a ? "worker-a" : "worker-b",
+                                    .lanes = &lane,
+                                    .lane_count = 1,
+                                    .max = 1};
+    return claim_with(f, engine, &args);
+}
+
+struct weft_claimed take(struct fixture *f, struct weft_engine *engine, const char *lane)
+{
+    struct weft_claim_result result = claim_lane(f, engine, lane);
+    if (result.count == 1)
+        return result.item[0];
+    ok(false, "there is one to claim in %s", lane);
+    return (struct weft_claimed){.epoch = 1, .lane = lane};
+}
+
+struct weft_claimed start(struct fixture *f, const struct weft_spec *spec)
+{
+    const char *lane;
+    struct weft_id id = submit_apart(f, spec, &lane);
+    struct weft_claimed lease = take(f, f->a, lane);
+    lease.id = id;
+    return lease;
+}
+
+struct weft_claimed start_policy(struct fixture *f, const struct weft_policy *policy)
+{
+    return start(f, &(struct weft_spec){.policy = policy});
+}
+
+/* The steps from running to a state, or nothing for one that nothing leads to yet. */
+static void move_on(struct fixture *f, const struct weft_claimed *lease, enum weft_state state)
+{
+    struct weft_steer item = {.id = lease->id, .deadline_us = f->now_us + 1000 * WEFT_MS};
+    switch (state) {
+    case WEFT_STATE_READY:
+        (void)put_back(f, WEFT_PUT_BACK_RELEASE, lease, 0);
+        break;
+    case WEFT_STATE_DELAYED:
+        (void)put_back(f, WEFT_PUT_BACK_DELAY, lease, 1000);
+        break;
+    case WEFT_STATE_SUCCEEDED:
+        (void)complete(f, f->a, lease, "\"done\"");
+        break;
+    case WEFT_STATE_FAILED:
+        (void)fail_as(f, f->a, lease, &(struct weft_failure){.permanent = true});
+        break;
+    case WEFT_STATE_CANCELLED:
+        (void)steer_id(f, WEFT_STEER_CANCEL, &lease->id);
+        break;
+    case WEFT_STATE_EXPIRED:
+        (void)steer(f, WEFT_STEER_SET_DEADLINE, &item);
+        forward_ms(f, 1000);
+        (void)run_pass(f, f->a, WEFT_PASS_EXECUTION_DEADLINE);
+        break;
+    case WEFT_STATE_NONE:
+    case WEFT_STATE_RUNNING:
+    case WEFT_STATE_BLOCKED:
+    case WEFT_STATE_SUSPENDED:
+    case WEFT_STATE_HELD:
+    case WEFT_STATE_SKIPPED:
+    case WEFT_STATE_COUNT:
+        break;
+    }
+}
+
+struct weft_claimed bring(struct fixture *f, enum weft_state state, const struct weft_spec *spec)
+{
+    struct weft_claimed lease = start(f, spec);
+    move_on(f, &lease, state);
+    enum weft_state is = state_of(f, &lease.id);
+    if (is != state)
+        ok(false, "brought to %s, but it is %s", weft_state_name(state), weft_state_name(is));
+    return lease;
+}
+
+struct weft_lease_answer fail_as(struct fixture *f, struct weft_engine *engine,
+                                 const struct weft_claimed *lease, const struct weft_failure *how)
+{
+    struct weft_lease_answer answer = {0};
+    struct weft_failure item = *how;
+    item.id = lease->id;
+    item.epoch = lease->epoch;
+    expect_ok(f, weft_engine_fail(engine, &item, 1, &answer, &f->err), "fail");
+    return answer;
+}
+
+struct weft_steered steer_id(struct fixture *f, enum weft_steer_kind kind, const struct weft_id *id)
+{
+    return steer(f, kind, &(struct weft_steer){.id = *id});
+}
+
+const char *result_text(struct fixture *f, const struct weft_id *id)
+{
+    struct weft_bytes bytes = {0};
+    const struct weft_bytes_of of = {.kind = WEFT_BYTES_RESULT, .ns = "default", .id = *id};
+    enum weft_rc rc = weft_engine_bytes(f->b, &of, f->arena, &bytes, &f->err);
+    if (rc == WEFT_NOT_FOUND)
+        return NULL;
+    expect_ok(f, rc, "result");
+    return weft_arena_printf(f->arena, "%.*s", (int)bytes.size, (const char *)bytes.data);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool same_execution(const struct weft_execution *a, const struct weft_execution *b)
+{
+    return weft_id_cmp(&a->id, &b->id) == 0 && a->state == b->state &&
+           a->priority == b->priority && a->attempt == b->attempt && a->epoch == b->epoch &&
+           a->lost == b->lost && same_text(a->worker, b->worker) &&
+           same_text(a->reason, b->reason) && same_text(a->by, b->by) &&
+           same_text(a->error_class, b->error_class) &&
+           same_text(a->error_message, b->error_message) && a->percent == b->percent &&
+           same_text(a->note, b->note) && a->created_us == b->created_us &&
+           a->started_us == b->started_us && a->claimed_us == b->claimed_us &&
+           a->finished_us == b->finished_us && a->run_at_us == b->run_at_us &&
+           a->deadline_us == b->deadline_us && a->lease_expires_us == b->lease_expires_us;
+}
+
+bool same_answer(const struct weft_lease_answer *a, const struct weft_lease_answer *b)
+{
+    return a->err.rc == WEFT_OK && b->err.rc == WEFT_OK && a->fence == b->fence &&
+           a->state == b->state && a->run_at_us == b->run_at_us &&
+           a->lease_expires_us == b->lease_expires_us;
+}
+
+void expect_last_attempt(struct fixture *f, const struct weft_id *id,
+                         const struct weft_attempt *want)
+{
+    struct weft_attempts list = attempts(f, id);
+    struct weft_attempt last = list.count ? list.item[list.count - 1] : (struct weft_attempt){0};
+    is_str(last.ended, want->ended, "the last attempt ended: %s", want->ended);
+    if (want->epoch)
+        is_int(last.epoch, want->epoch, "under its epoch");
+    if (want->attempt)
+        is_int(last.attempt, want->attempt, "with its number");
+    if (want->worker)
+        is_str(last.worker, want->worker, "with its worker");
+    if (want->error_class)
+        is_str(last.error_class, want->error_class, "with its error class");
+    if (want->error_message)
+        is_str(last.error_message, want->error_message, "with its message");
+    if (want->started_us)
+        is_int(last.started_us, want->started_us, "begun when it was claimed");
+    if (want->ended_us)
+        is_int(last.ended_us, want->ended_us, "over when it was");
+    if (want->run_at_us)
+        is_int(last.run_at_us, want->run_at_us, "with the time of the next one");
+}

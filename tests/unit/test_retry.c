@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Backoff, and the choice between another attempt and the end. */
+
+#include "base/limits.h"
+#include "core/retry.h"
+#include "tap.h"
+
+/* Exponential from 1 s by 2 up to 60 s, five attempts, no jitter, unless a test says otherwise. */
+static struct weft_rules plain_rules(void)
+{
+    return (struct weft_rules){
+        .max_attempts = 5,
+        .backoff = WEFT_BACKOFF_EXPONENTIAL,
+        .initial_us = WEFT_SECOND,
+        .max_us = 60 * WEFT_SECOND,
+        .factor = 2,
+        .max_lost = 3,
+    };
+}
+
+static void test_growth(void)
+{
+    struct weft_rules rules = plain_rules();
+    static const int64_t wanted_s[] = {1, 2, 4, 8, 16, 32, 60, 60, 60};
+    for (size_t i = 0; i < WEFT_LEN(wanted_s); i++)
+        is_int(weft_retry_backoff(&rules, (int32_t)i + 1, 0), wanted_s[i] * WEFT_SECOND,
+               "after %zu failures", i + 1);
+    rules.factor = 1.5;
+    is_int(weft_retry_backoff(&rules, 3, 0), 2250 * WEFT_MS, "a factor that is no whole number");
+    rules.factor = 1;
+    is_int(weft_retry_backoff(&rules, WEFT_ATTEMPTS_MAX, 0), WEFT_SECOND, "a factor of 1 stays");
+    rules.backoff = WEFT_BACKOFF_FIXED;
+    rules.factor = 10;
+    is_int(weft_retry_backoff(&rules, 4, 0), WEFT_SECOND, "fixed ignores the factor");
+    rules.max_us = WEFT_MS;
+    is_int(weft_retry_backoff(&rules, 4, 0), WEFT_MS, "but not the ceiling");
+    rules.backoff = WEFT_BACKOFF_EXPONENTIAL;
+    is_int(weft_retry_backoff(&rules, 1, 0), WEFT_MS, "the ceiling holds from the first wait on");
+    rules.initial_us = 0;
+    is_int(weft_retry_backoff(&rules, 9, 0), 0, "nothing times anything is nothing");
+}
+
+/* The largest values that a policy may hold, and counts far beyond what any can reach. */
+static void test_no_overflow(void)
+{
+    struct weft_rules rules = plain_rules();
+    rules.initial_us = rules.max_us = WEFT_DELAY_MAX_MS * WEFT_MS;
+    rules.factor = 1000;
+    static const int32_t count[] = {1, 2, 1000, WEFT_ATTEMPTS_MAX, INT32_MAX};
+    for (size_t i = 0; i < WEFT_LEN(count); i++)
+        is_int(weft_retry_backoff(&rules, count[i], 0), rules.max_us, "ten years at most after %d",
+               count[i]);
+    rules.initial_us = 1;
+    for (size_t i = 2; i < WEFT_LEN(count); i++)
+        is_int(weft_retry_backoff(&rules, count[i], 0), rules.max_us,
+               "and from a microsecond after %d", count[i]);
+    is_int(weft_retry_backoff(&rules, 0, 0), 1, "no failure yet is as good as one");
+}
+
+static void test_jitter(void)
+{
+    struct weft_rules rules = plain_rules();
+    rules.jitter = true;
+    weft_usec whole = 4 * WEFT_SECOND;
+    is_int(weft_retry_backoff(&rules, 3, 0), 0, "the lowest draw waits nothing");
+    weft_usec most = weft_retry_backoff(&rules, 3, UINT64_MAX);
+    ok(most <= whole && most >= whole - 1, "the highest draw waits all of it");
+    is_int(weft_retry_backoff(&rules, 3, (uint64_t)1 << 63), whole / 2, "the middle waits half");
+    int outside = 0, shrinks = 0;
+    weft_usec last = 0;
+    for (uint64_t i = 0; i < 4096; i++) {
+        weft_usec wait = weft_retry_backoff(&rules, 3, i << 52);
+        outside += wait < 0 || wait > whole;
+        shrinks += wait < last;
+        last = wait;
+    }
+    is_int(outside, 0, "no draw leaves the bounds");
+    is_int(shrinks, 0, "and a higher one never waits less");
+    rules.jitter = false;
+    is_int(weft_retry_backoff(&rules, 3, UINT64_MAX), whole, "without jitter the draw is nothing");
+}
+
+struct decision {
+    const char *name;
+    int32_t attempt, forgiven;
+    struct weft_fault_report report;
+    enum weft_event_kind want;
+    weft_usec wait_us; /* RETRY */
+};
+
+static void test_decide(void)
+{
+    static const char *const final[] = {"bad_input", "not_found"};
+    struct weft_rules rules = plain_rules();
+    rules.no_retry = final;
+    rules.no_retry_count = WEFT_LEN(final);
+    const struct decision row[] = {
+        {"the first failure", 1, 0, {0}, WEFT_EVENT_RETRY, WEFT_SECOND},
+        {"the last but one", 4, 0, {0}, WEFT_EVENT_RETRY, 8 * WEFT_SECOND},
+        {"the last", 5, 0, {0}, WEFT_EVENT_FAIL, 0},
+        {"past the last", 6, 0, {0}, WEFT_EVENT_FAIL, 0},
+        {"forgiven attempts do not count", 6, 5, {0}, WEFT_EVENT_RETRY, WEFT_SECOND},
+        {"nor make the wait longer", 8, 5, {0}, WEFT_EVENT_RETRY, 4 * WEFT_SECOND},
+        {"but the budget is no larger", 10, 5, {0}, WEFT_EVENT_FAIL, 0},
+        {"permanent", 1, 0, {.permanent = true}, WEFT_EVENT_FAIL, 0},
+        {"permanent beats retry_after",
+         1,
+         0,
+         {.permanent = true, .retry_after_ms = 5},
+         WEFT_EVENT_FAIL,
+         0},
+        {"a final class", 1, 0, {.error_class = "not_found"}, WEFT_EVENT_FAIL, 0},
+        {"a final class beats retry_after",
+         1,
+         0,
+         {.error_class = "bad_input", .retry_after_ms = 5},
+         WEFT_EVENT_FAIL,
+         0},
+        {"another class", 1, 0, {.error_class = "not_foun"}, WEFT_EVENT_RETRY, WEFT_SECOND},
+        {"classes are case sensitive",
+         1,
+         0,
+         {.error_class = "NOT_FOUND"},
+         WEFT_EVENT_RETRY,
+         WEFT_SECOND},
+        {"retry_after beats the backoff",
+         1,
+         0,
+         {.retry_after_ms = 90000},
+         WEFT_EVENT_RETRY,
+         90 * WEFT_SECOND},
+        {"and its ceiling", 4, 0, {.retry_after_ms = 1}, WEFT_EVENT_RETRY, WEFT_MS},
+        {"retry_after -1 is at once", 4, 0, {.retry_after_ms = -1}, WEFT_EVENT_RETRY_NOW, 0},
+        {"running out beats retry_after", 5, 0, {.retry_after_ms = -1}, WEFT_EVENT_FAIL, 0},
+        {"the longest retry_after",
+         1,
+         0,
+         {.retry_after_ms = WEFT_DELAY_MAX_MS},
+         WEFT_EVENT_RETRY,
+         WEFT_DELAY_MAX_MS *WEFT_MS},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        const struct weft_live live = {.state = WEFT_STATE_RUNNING,
+                                       .attempt = row[i].attempt,
+                                       .forgiven = row[i].forgiven};
+        struct weft_fault_report report = row[i].report;
+        report.how = i % 2 ? WEFT_ENDED_FAILED : WEFT_ENDED_TIMED_OUT;
+        report.now_us = 1000000;
+        struct weft_event event = weft_retry_decide(&rules, &live, &report);
+        is_int(event.kind, row[i].want, "%s", row[i].name);
+        is_int(event.due_us, row[i].wait_us ? 1000000 + row[i].wait_us : 0, "%s: when",
+               row[i].name);
+        is_int(event.how, report.how, "%s: what ended the attempt", row[i].name);
+    }
+}
+
+static void test_at_once(void)
+{
+    struct weft_rules rules = plain_rules();
+    const struct weft_live live = {.attempt = 1};
+    const struct weft_fault_report report = {.now_us = 5};
+    rules.initial_us = 0;
+    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW,
+           "a policy without a wait retries at once");
+    rules.initial_us = WEFT_SECOND;
+    rules.jitter = true;
+    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW,
+           "and so does jitter that drew nothing");
+    rules.max_attempts = 1;
+    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_FAIL,
+           "one attempt is one attempt");
+}
+
+static void test_poison(void)
+{
+    struct weft_rules rules = plain_rules();
+    for (int32_t lost = 0; lost < 6; lost++) {
+        const struct weft_live live = {.lost = lost, .attempt = 1};
+        struct weft_event event = weft_lost_decide(&rules, &live);
+        bool poison = lost >= rules.max_lost;
+        is_int(event.kind, poison ? WEFT_EVENT_FAIL : WEFT_EVENT_LOSE,
+               "with %d lost and %d allowed", lost, rules.max_lost);
+        if (poison)
+            is_int(event.how, WEFT_ENDED_LOST, "it fails as lost");
+    }
+}
+
+int main(void)
+{
+    test_growth();
+    test_no_overflow();
+    test_jitter();
+    test_decide();
+    test_at_once();
+    test_poison();
+    return tap_done();
+}
