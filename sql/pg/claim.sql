@@ -47,7 +47,7 @@ WITH want AS MATERIALIZED (
     SELECT w.*
       FROM unnest(:want, :queue, :lane, :counted, :worker, :lease, :skip, :upto, :bytes)
         AS w(n, queue, lane, counted, worker, lease, skip, upto, bytes)
-      LEFT JOIN weft.lane s ON s.id = w.lane
+      LEFT JOIN weft.lane s ON s.id BETWEEN w.lane AND w.lane
      WHERE NOT coalesce(s.paused, false) AND (w.counted OR coalesce(s.max_running, 0) = 0)
 ), picked AS MATERIALIZED (
     SELECT l.*
@@ -69,11 +69,12 @@ WITH want AS MATERIALIZED (
       FROM ranked r
       JOIN want w ON w.queue = r.queue AND r.place > w.skip AND r.place <= w.upto
                  AND (r.before < w.bytes OR r.place = w.skip + 1)
-      JOIN weft.policy p ON p.id = r.policy
-     WHERE l.id = r.id
+      JOIN weft.policy p ON p.id BETWEEN r.policy AND r.policy
+     WHERE l.id BETWEEN r.id AND r.id
     RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline
 )
 SELECT m.n, m.id, m.queue, m.priority, m.epoch, m.attempt, m.due, m.deadline,
        e.created, e.content_type, e.tags, e.payload
-  FROM moved m JOIN weft.execution e ON e.id = m.id
+  FROM moved m
+ CROSS JOIN LATERAL (SELECT * FROM weft.execution WHERE id = m.id OFFSET 0) e
  ORDER BY m.n, m.priority DESC, m.ord, m.id;

@@ -5,7 +5,8 @@
 -- returns: id sort namespace text
 SELECT n.id, n.sort, n.namespace, n.text
   FROM unnest(:sort, :namespace, :text) AS w(sort, namespace, text)
-  JOIN weft.name n ON n.sort = w.sort AND n.namespace = w.namespace AND n.text = w.text;
+ CROSS JOIN LATERAL (SELECT * FROM weft.name
+                      WHERE sort = w.sort AND namespace = w.namespace AND text = w.text OFFSET 0) n;
 
 -- name: name_add (sort smallint[], namespace int[], text text[])
 -- Sorted, so that two adders of the same names wait for each other in one order.
@@ -15,11 +16,15 @@ SELECT * FROM unnest(:sort, :namespace, :text) AS w(sort, namespace, text) ORDER
 
 -- name: name_load (id int[])
 -- returns: id sort namespace text
-SELECT n.id, n.sort, n.namespace, n.text FROM unnest(:id) AS w(id) JOIN weft.name n ON n.id = w.id;
+SELECT n.id, n.sort, n.namespace, n.text
+  FROM unnest(:id) AS w(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.name WHERE id = w.id OFFSET 0) n;
 
 -- name: policy_find (text text[])
 -- returns: id text
-SELECT p.id, p.text FROM unnest(:text) AS w(text) JOIN weft.policy p ON p.text = w.text;
+SELECT p.id, p.text
+  FROM unnest(:text) AS w(text)
+ CROSS JOIN LATERAL (SELECT * FROM weft.policy WHERE text = w.text OFFSET 0) p;
 
 -- name: policy_add (text text[], lease_us bigint[], timeout_us bigint[])
 INSERT INTO weft.policy (text, lease_us, timeout_us)
@@ -28,14 +33,17 @@ SELECT * FROM unnest(:text, :lease_us, :timeout_us) AS w(text, lease_us, timeout
 
 -- name: policy_load (id int[])
 -- returns: id text
-SELECT p.id, p.text FROM unnest(:id) AS w(id) JOIN weft.policy p ON p.id = w.id;
+SELECT p.id, p.text
+  FROM unnest(:id) AS w(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.policy WHERE id = w.id OFFSET 0) p;
 
 -- name: queue_find (namespace int[], lane int[], kind text[], route int[], tenant int[])
 -- returns: id namespace lane kind route tenant
 SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant
   FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, lane, kind, route, tenant)
-  JOIN weft.queue q ON q.namespace = w.namespace AND q.lane = w.lane AND q.kind = w.kind
-                   AND q.route = w.route AND q.tenant = w.tenant;
+ CROSS JOIN LATERAL (SELECT * FROM weft.queue
+                      WHERE namespace = w.namespace AND lane = w.lane AND kind = w.kind
+                        AND route = w.route AND tenant = w.tenant OFFSET 0) q;
 
 -- name: queue_add (namespace int[], lane int[], kind text[], route int[], tenant int[])
 INSERT INTO weft.queue (namespace, lane, kind, route, tenant)
@@ -46,4 +54,5 @@ SELECT * FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, 
 -- name: queue_load (id int[])
 -- returns: id namespace lane kind route tenant
 SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant
-  FROM unnest(:id) AS w(id) JOIN weft.queue q ON q.id = w.id;
+  FROM unnest(:id) AS w(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.queue WHERE id = w.id OFFSET 0) q;

@@ -9,7 +9,8 @@
 UPDATE weft.live l
    SET due = :now + coalesce(i.lease, p.lease_us)
   FROM unnest(:id, :epoch, :lease) AS i(id, epoch, lease), weft.policy p
- WHERE l.id = i.id AND l.epoch = i.epoch AND l.state + 0 = @running AND p.id = l.policy
+ WHERE l.id BETWEEN i.id AND i.id AND l.epoch = i.epoch AND l.state + 0 = @running
+   AND p.id BETWEEN l.policy AND l.policy
 RETURNING l.id, l.due;
 
 -- name: progress_put (now bigint, id uuid[], percent smallint[], note text[])
@@ -26,6 +27,7 @@ SELECT i.id, i.epoch, coalesce(l.state, o.state), coalesce(l.epoch, o.epoch),
        CASE WHEN o.held AND o.epoch = i.epoch THEN o.state ELSE a.answer END,
        a.run_at
   FROM unnest(:id, :epoch) AS i(id, epoch)
-  LEFT JOIN weft.live l ON l.id = i.id
-  LEFT JOIN weft.outcome o ON o.id = i.id
-  LEFT JOIN weft.attempt a ON a.id = i.id AND a.epoch = i.epoch AND a.held;
+  LEFT JOIN LATERAL (SELECT * FROM weft.live WHERE id = i.id OFFSET 0) l ON true
+  LEFT JOIN LATERAL (SELECT * FROM weft.outcome WHERE id = i.id OFFSET 0) o ON true
+  LEFT JOIN LATERAL (SELECT * FROM weft.attempt
+                      WHERE id = i.id AND epoch = i.epoch AND held OFFSET 0) a ON true;

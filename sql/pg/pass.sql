@@ -52,7 +52,7 @@ WITH due AS MATERIALIZED (
        FOR UPDATE SKIP LOCKED
 )
 UPDATE weft.live l SET state = @ready, due = NULL
-  FROM due d WHERE l.id = d.id
+  FROM due d WHERE l.id BETWEEN d.id AND d.id
 RETURNING l.id, l.queue;
 
 -- name: next_due ()

@@ -7,7 +7,8 @@
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
        s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
        s.by, s.reason, s.error_class, s.error_message, s.percent, s.note
-  FROM unnest(:id) AS w(id) JOIN weft.snapshot s ON s.id = w.id;
+  FROM unnest(:id) AS w(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s;
 
 -- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, after uuid, scan int, limit int)
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note last scanned
@@ -21,8 +22,8 @@ WITH page AS MATERIALIZED (
 ), fit AS (
     SELECT s.*
       FROM page
-      JOIN weft.snapshot s ON s.id = page.id
-      JOIN weft.queue q ON q.id = s.queue
+     CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = page.id OFFSET 0) s
+     CROSS JOIN LATERAL (SELECT * FROM weft.queue WHERE id = s.queue OFFSET 0) q
      WHERE q.namespace = :namespace
        AND (:lane IS NULL OR q.lane = :lane)
        AND (:kind IS NULL OR q.kind = :kind)

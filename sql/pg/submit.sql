@@ -31,9 +31,10 @@ RETURNING id;
 -- returns: namespace key id fingerprint state
 SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
   FROM unnest(:namespace, :key) AS w(namespace, key)
-  JOIN weft.key k ON k.namespace = w.namespace AND k.key = w.key
-  LEFT JOIN weft.live l ON l.id = k.id
-  LEFT JOIN weft.outcome o ON o.id = k.id;
+ CROSS JOIN LATERAL (SELECT * FROM weft.key
+                      WHERE namespace = w.namespace AND key = w.key OFFSET 0) k
+  LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = k.id OFFSET 0) l ON true
+  LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = k.id OFFSET 0) o ON true;
 
 -- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text[], error_message text[], payload bytea[])
 -- Executions that are over as they begin: inbox rows that were refused or whose key was taken.

@@ -20,38 +20,30 @@
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
 
-static enum weft_rc told(enum weft_rc rc, const struct weft_err *story, struct weft_err *err)
+enum weft_rc weft_told(enum weft_rc rc, const struct weft_err *story, struct weft_err *err)
 {
     if (rc && err)
         *err = *story;
     return rc;
 }
 
-static enum weft_rc missing(const char *field, struct weft_err *err)
+enum weft_rc weft_missing(const char *field, struct weft_err *err)
 {
     return weft_fail_field(err, WEFT_INVALID_VALUE, field, "%s is NULL", field);
 }
 
-/* What a call is given: all of it is borrowed. */
-struct given {
-    const struct weft *weft;
-    const void *in;
-    size_t count;
-    const void *out;
-};
-
-static enum weft_rc check_given(const struct given *given, struct weft_err *err)
+enum weft_rc weft_check_given(const struct weft_given *given, struct weft_err *err)
 {
     if (!given->weft)
-        return missing("weft", err);
+        return weft_missing("weft", err);
     if (given->count > WEFT_CALL_MAX)
         return weft_fail_field(err, WEFT_TOO_LARGE, "count",
                                "%zu items in one call, at most %d are allowed", given->count,
                                WEFT_CALL_MAX);
     if (given->count > 0 && !given->in)
-        return missing("the array of items", err);
+        return weft_missing("the array of items", err);
     if (given->count > 0 && !given->out)
-        return missing("the array of answers", err);
+        return weft_missing("the array of answers", err);
     return WEFT_OK;
 }
 
@@ -61,8 +53,8 @@ static enum weft_rc check_array(const void *array, size_t count, const char *fie
 {
     if (count == 0 || array)
         return WEFT_OK;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, field, "%s of item %zu is NULL but has %zu of them",
-                           field, i, count);
+    return weft_fail_field(err, WEFT_INVALID_VALUE, field,
+                           "%s of item %zu is NULL but has %zu of them", field, i, count);
 }
 
 static enum weft_rc check_specs(const struct weft_spec *spec, size_t count, struct weft_err *err)
@@ -129,16 +121,16 @@ enum weft_rc weft_open(const char *url, const struct weft_options *options, stru
     enum { CONNECTIONS_MAX = 1000 };
     enum weft_rc rc = WEFT_OK;
     if (!url)
-        rc = missing("url", &story);
+        rc = weft_missing("url", &story);
     else if (!ret_weft)
-        rc = missing("ret_weft", &story);
+        rc = weft_missing("ret_weft", &story);
     else if (chosen->connections > CONNECTIONS_MAX)
         rc = weft_fail_field(&story, WEFT_INVALID_VALUE, "connections",
                              "connections is %u, at most %d are allowed", chosen->connections,
                              CONNECTIONS_MAX);
     if (!rc)
         rc = weft_open_with(&config, chosen->ns, ret_weft, &story);
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
 void weft_close(struct weft *weft)
@@ -166,10 +158,10 @@ void weft_wake_workers(struct weft *weft, bool ready, weft_usec due_us)
     pthread_mutex_unlock(&weft->lock);
 }
 
-void weft_add_worker(struct weft *weft, struct weft_worker *worker, struct weft_worker **link)
+void weft_add_worker(struct weft *weft, struct weft_worker *worker)
 {
     pthread_mutex_lock(&weft->lock);
-    *link = weft->worker;
+    *weft_worker_link(worker) = weft->worker;
     weft->worker = worker;
     pthread_mutex_unlock(&weft->lock);
 }
@@ -211,8 +203,8 @@ enum weft_rc weft_submit(struct weft *weft, const struct weft_spec *spec, size_t
                          struct weft_submitted *ret_answer, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, spec, count, ret_answer};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, spec, count, ret_answer};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc)
         rc = check_specs(spec, count, &story);
     if (!rc && count) {
@@ -220,21 +212,21 @@ enum weft_rc weft_submit(struct weft *weft, const struct weft_spec *spec, size_t
         if (!rc)
             wake_for(weft, spec, count, ret_answer);
     }
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
 enum weft_rc weft_claim(struct weft *weft, const struct weft_claim *claim, size_t count,
                         struct weft_claims *ret_claims, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, claim, count, ret_claims};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, claim, count, ret_claims};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc && !ret_claims)
-        rc = missing("ret_claims", &story);
+        rc = weft_missing("ret_claims", &story);
     if (!rc)
         rc = check_claims(claim, count, &story);
     if (rc)
-        return told(rc, &story, err);
+        return weft_told(rc, &story, err);
     struct weft_arena *arena = weft_arena_new();
     struct weft_claim_result result = {0};
     if (count)
@@ -246,7 +238,7 @@ enum weft_rc weft_claim(struct weft *weft, const struct weft_claim *claim, size_
                                            .count = result.count,
                                            .contended = result.contended,
                                            .arena = arena};
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
 void weft_claims_free(struct weft_claims *claims)
@@ -261,59 +253,59 @@ enum weft_rc weft_renew(struct weft *weft, const struct weft_renew *item, size_t
                         struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, item, count, ret_answer};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, item, count, ret_answer};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc && count)
         rc = weft_engine_renew(weft->engine, item, count, ret_answer, &story);
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
 enum weft_rc weft_complete(struct weft *weft, const struct weft_complete *item, size_t count,
                            struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, item, count, ret_answer};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, item, count, ret_answer};
+    enum weft_rc rc = weft_check_given(&given, &story);
     for (size_t i = 0; i < count && !rc; i++)
         rc = check_array(item[i].result, item[i].result_size, "result", i, &story);
     if (!rc && count)
         rc = weft_engine_complete(weft->engine, item, count, ret_answer, &story);
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
 enum weft_rc weft_fail_lease(struct weft *weft, const struct weft_failure *item, size_t count,
                              struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, item, count, ret_answer};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, item, count, ret_answer};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc && count)
         rc = weft_engine_fail(weft->engine, item, count, ret_answer, &story);
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
-static enum weft_rc put_back(const struct given *given, enum weft_put_back_kind kind,
+static enum weft_rc put_back(const struct weft_given *given, enum weft_put_back_kind kind,
                              struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
     struct weft_err story = {0};
-    enum weft_rc rc = check_given(given, &story);
+    enum weft_rc rc = weft_check_given(given, &story);
     if (!rc && given->count)
         rc = weft_engine_put_back(given->weft->engine, kind, given->in, given->count, ret_answer,
                                   &story);
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
 enum weft_rc weft_delay(struct weft *weft, const struct weft_put_back *item, size_t count,
                         struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    const struct given given = {weft, item, count, ret_answer};
+    const struct weft_given given = {weft, item, count, ret_answer};
     return put_back(&given, WEFT_PUT_BACK_DELAY, ret_answer, err);
 }
 
 enum weft_rc weft_release(struct weft *weft, const struct weft_put_back *item, size_t count,
                           struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    const struct given given = {weft, item, count, ret_answer};
+    const struct weft_given given = {weft, item, count, ret_answer};
     return put_back(&given, WEFT_PUT_BACK_RELEASE, ret_answer, err);
 }
 
@@ -323,10 +315,11 @@ enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind, const stru
                         size_t count, struct weft_steered *ret_answer, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, item, count, ret_answer};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, item, count, ret_answer};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc && (unsigned)kind > WEFT_STEER_SET_DEADLINE)
-        rc = weft_fail_field(&story, WEFT_INVALID_VALUE, "kind", "there is no such kind of steering");
+        rc = weft_fail_field(&story, WEFT_INVALID_VALUE, "kind",
+                             "there is no such kind of steering");
     if (!rc && count) {
         const struct weft_steering steering = {
             .kind = kind, .ns = weft->ns, .item = item, .count = count};
@@ -334,15 +327,15 @@ enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind, const stru
         if (!rc && (kind == WEFT_STEER_REPLAY || kind == WEFT_STEER_REVOKE))
             weft_wake_workers(weft, true, WEFT_NEVER);
     }
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
 enum weft_rc weft_steer_all(struct weft *weft, const struct weft_steer_all *args,
                             struct weft_sweep *ret_sweep, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, args, 1, ret_sweep};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, args, 1, ret_sweep};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc) {
         struct weft_steer_all mine = *args;
         mine.filter.ns = args->filter.ns ? args->filter.ns : weft->ns;
@@ -350,152 +343,7 @@ enum weft_rc weft_steer_all(struct weft *weft, const struct weft_steer_all *args
         if (!rc && mine.kind == WEFT_STEER_REPLAY && ret_sweep->changed > 0)
             weft_wake_workers(weft, true, WEFT_NEVER);
     }
-    return told(rc, &story, err);
-}
-
-/* ---- Reading --------------------------------------------------------------------------------- */
-
-enum weft_rc weft_describe(struct weft *weft, const struct weft_id *id, size_t count,
-                           struct weft_page *ret_page, struct weft_err *err)
-{
-    struct weft_err story = {0};
-    const struct given given = {weft, id, count, ret_page};
-    enum weft_rc rc = check_given(&given, &story);
-    if (!rc && !ret_page)
-        rc = missing("ret_page", &story);
-    if (rc)
-        return told(rc, &story, err);
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_execution *item = weft_new_array(arena, struct weft_execution, count + 1);
-    if (count)
-        rc = weft_engine_describe(weft->engine, weft->ns, id, count, arena, item, &story);
-    if (rc)
-        weft_arena_free(arena);
-    else
-        *ret_page = (struct weft_page){.item = item, .count = count, .arena = arena};
-    return told(rc, &story, err);
-}
-
-enum weft_rc weft_list(struct weft *weft, const struct weft_filter *filter, uint32_t limit,
-                       const char *after, struct weft_page *ret_page, struct weft_err *err)
-{
-    struct weft_err story = {0};
-    const struct given given = {weft, weft, 1, ret_page};
-    enum weft_rc rc = check_given(&given, &story);
-    if (rc)
-        return told(rc, &story, err);
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_listing listing = {.limit = limit, .after = after};
-    if (filter)
-        listing.filter = *filter;
-    if (!listing.filter.ns)
-        listing.filter.ns = weft->ns;
-    struct weft_read_page page;
-    rc = weft_engine_list(weft->engine, &listing, arena, &page, &story);
-    if (rc)
-        weft_arena_free(arena);
-    else
-        *ret_page = (struct weft_page){
-            .item = page.item, .count = page.count, .next = page.next, .arena = arena};
-    return told(rc, &story, err);
-}
-
-void weft_page_free(struct weft_page *page)
-{
-    if (!page)
-        return;
-    weft_arena_free(page->arena);
-    *page = (struct weft_page){0};
-}
-
-enum weft_rc weft_attempts(struct weft *weft, const struct weft_id *id,
-                           struct weft_attempts *ret_attempts, struct weft_err *err)
-{
-    struct weft_err story = {0};
-    const struct given given = {weft, id, 1, ret_attempts};
-    enum weft_rc rc = check_given(&given, &story);
-    if (rc)
-        return told(rc, &story, err);
-    struct weft_arena *arena = weft_arena_new();
-    rc = weft_engine_attempts(weft->engine, weft->ns, id, arena, ret_attempts, &story);
-    if (rc)
-        weft_arena_free(arena);
-    else
-        ret_attempts->arena = arena;
-    return told(rc, &story, err);
-}
-
-void weft_attempts_free(struct weft_attempts *attempts)
-{
-    if (!attempts)
-        return;
-    weft_arena_free(attempts->arena);
-    *attempts = (struct weft_attempts){0};
-}
-
-static enum weft_rc read_bytes(const struct given *given, enum weft_bytes_kind kind,
-                               struct weft_bytes *ret_bytes, struct weft_err *err)
-{
-    struct weft_err story = {0};
-    enum weft_rc rc = check_given(given, &story);
-    if (rc)
-        return told(rc, &story, err);
-    struct weft_arena *arena = weft_arena_new();
-    const struct weft_id *id = given->in;
-    const struct weft_bytes_of of = {.kind = kind, .ns = given->weft->ns, .id = *id};
-    rc = weft_engine_bytes(given->weft->engine, &of, arena, ret_bytes, &story);
-    if (rc)
-        weft_arena_free(arena);
-    else
-        ret_bytes->arena = arena;
-    return told(rc, &story, err);
-}
-
-enum weft_rc weft_result(struct weft *weft, const struct weft_id *id, struct weft_bytes *ret_bytes,
-                         struct weft_err *err)
-{
-    const struct given given = {weft, id, 1, ret_bytes};
-    return read_bytes(&given, WEFT_BYTES_RESULT, ret_bytes, err);
-}
-
-enum weft_rc weft_payload(struct weft *weft, const struct weft_id *id, struct weft_bytes *ret_bytes,
-                          struct weft_err *err)
-{
-    const struct given given = {weft, id, 1, ret_bytes};
-    return read_bytes(&given, WEFT_BYTES_PAYLOAD, ret_bytes, err);
-}
-
-void weft_bytes_free(struct weft_bytes *bytes)
-{
-    if (!bytes)
-        return;
-    weft_arena_free(bytes->arena);
-    *bytes = (struct weft_bytes){0};
-}
-
-enum weft_rc weft_counts(struct weft *weft, const char *lane, struct weft_counts *ret_counts,
-                         struct weft_err *err)
-{
-    struct weft_err story = {0};
-    const struct given given = {weft, weft, 1, ret_counts};
-    enum weft_rc rc = check_given(&given, &story);
-    if (rc)
-        return told(rc, &story, err);
-    struct weft_arena *arena = weft_arena_new();
-    rc = weft_engine_counts(weft->engine, weft->ns, lane, arena, ret_counts, &story);
-    if (rc)
-        weft_arena_free(arena);
-    else
-        ret_counts->arena = arena;
-    return told(rc, &story, err);
-}
-
-void weft_counts_free(struct weft_counts *counts)
-{
-    if (!counts)
-        return;
-    weft_arena_free(counts->arena);
-    *counts = (struct weft_counts){0};
+    return weft_told(rc, &story, err);
 }
 
 /* ---- Lanes and upkeep ------------------------------------------------------------------------ */
@@ -503,8 +351,8 @@ void weft_counts_free(struct weft_counts *counts)
 enum weft_rc weft_lane_put(struct weft *weft, const struct weft_lane *lane, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, lane, 1, lane};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, lane, 1, lane};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc)
         rc = check_array(lane->weights, lane->weight_count, "weights", 0, &story);
     if (!rc) {
@@ -512,23 +360,23 @@ enum weft_rc weft_lane_put(struct weft *weft, const struct weft_lane *lane, stru
         if (!rc)
             weft_wake_workers(weft, true, WEFT_NEVER); /* it may have been paused, or full */
     }
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
 enum weft_rc weft_lanes(struct weft *weft, struct weft_lanes *ret_lanes, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, weft, 1, ret_lanes};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, weft, 1, ret_lanes};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (rc)
-        return told(rc, &story, err);
+        return weft_told(rc, &story, err);
     struct weft_arena *arena = weft_arena_new();
     rc = weft_engine_lanes(weft->engine, weft->ns, arena, ret_lanes, &story);
     if (rc)
         weft_arena_free(arena);
     else
         ret_lanes->arena = arena;
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }
 
 void weft_lanes_free(struct weft_lanes *lanes)
@@ -543,12 +391,12 @@ enum weft_rc weft_run_pass(struct weft *weft, enum weft_pass pass, uint32_t batc
                            struct weft_pass_report *ret_report, struct weft_err *err)
 {
     struct weft_err story = {0};
-    const struct given given = {weft, weft, 1, ret_report};
-    enum weft_rc rc = check_given(&given, &story);
+    const struct weft_given given = {weft, weft, 1, ret_report};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc) {
         rc = weft_engine_pass(weft->engine, pass, batch, ret_report, &story);
         if (!rc && ret_report->handled > 0)
             weft_wake_workers(weft, true, WEFT_NEVER);
     }
-    return told(rc, &story, err);
+    return weft_told(rc, &story, err);
 }

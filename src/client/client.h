@@ -23,6 +23,20 @@ struct weft {
     struct weft_worker *worker; /* the first of those that run, linked by their `next` */
 };
 
+/* What a call is given: all of it is borrowed. */
+struct weft_given {
+    const struct weft *weft;
+    const void *in;
+    size_t count;
+    const void *out;
+};
+
+/* The handle is there, the count is in bounds, and arrays are there where there are items. */
+WEFT_MUST_CHECK enum weft_rc weft_check_given(const struct weft_given *given, struct weft_err *err);
+enum weft_rc weft_missing(const char *field, struct weft_err *err);
+/* Hands the story over when there is one; gives rc back. */
+enum weft_rc weft_told(enum weft_rc rc, const struct weft_err *story, struct weft_err *err);
+
 /* What weft_open() does, with an engine configured at will. */
 WEFT_MUST_CHECK enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,
                                             struct weft **ret_weft, struct weft_err *err);
@@ -35,7 +49,7 @@ void weft_wake_workers(struct weft *weft, bool ready, weft_usec due_us);
 void weft_worker_wake(struct weft_worker *worker, bool ready, weft_usec due_us);
 
 /* The list of running workers of a handle. */
-void weft_add_worker(struct weft *weft, struct weft_worker *worker, struct weft_worker **link);
+void weft_add_worker(struct weft *weft, struct weft_worker *worker);
 void weft_remove_worker(struct weft *weft, const struct weft_worker *worker);
 struct weft_worker **weft_worker_link(struct weft_worker *worker);
 

@@ -49,7 +49,9 @@ static enum weft_rc resolve_no_retry(const struct weft_policy *policy, struct we
     }
     qsort(classes, count, sizeof(*classes), by_text);
     rules->no_retry = classes;
-    rules->no_retry_count = count;
+    for (size_t i = 0; i < count; i++) /* one said twice is no other policy */
+        if (i == 0 || strcmp(classes[i], classes[i - 1]) != 0)
+            classes[rules->no_retry_count++] = classes[i];
     return WEFT_OK;
 }
 
@@ -212,6 +214,10 @@ static enum weft_rc take_backoff(const struct weft_json_iter *member, struct wef
     if (rc != WEFT_NOT_FOUND)
         return rc;
     const struct weft_json *value = &member->value;
+    static const char *const known[] = {"kind", "factor", "jitter"};
+    for (size_t i = 0; value->kind == WEFT_JSON_NULL && i < WEFT_LEN(known); i++)
+        if (weft_json_is(&member->key, known[i]))
+            return WEFT_OK;
     if (weft_json_is(&member->key, "kind")) {
         if (!weft_json_is(value, "exponential") && !weft_json_is(value, "fixed"))
             return weft_fail_field(err, WEFT_INVALID_VALUE, "policy.backoff.kind",

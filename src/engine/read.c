@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_DEFAULT = 50 };
+enum {
+    LIST_DEFAULT = 50,
+    WALK_FIRST = 64, /* rows beyond twice the page that a list looks at first */
+};
 
 /* A namespace's id, 0 when there is none of that name. */
 static enum weft_rc find_namespace(struct weft_engine *engine, const char *ns, int32_t *ret_id,
@@ -214,8 +217,6 @@ static void list_call(struct weft_call *call, struct weft_arena *arena,
     if (listing->filter.state)
         weft_set_i64(call, 0, LIST_IN_STATE, listing->filter.state);
     weft_set_text(call, 0, LIST_IN_TAG, filter->needle);
-    weft_set_i64(call, 0, LIST_IN_SCAN, WEFT_SCAN_MAX);
-    weft_set_i64(call, 0, LIST_IN_LIMIT, listing->limit ? listing->limit : LIST_DEFAULT);
 }
 
 /* The one execution with a key, when it fits the rest of the filter as well. */
@@ -256,6 +257,41 @@ static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_li
     return rc;
 }
 
+/* A list under way: it looks at more and more rows at a time until its page is full. */
+struct walk {
+    struct weft_call call;
+    struct weft_read_page *page;
+    uint32_t limit;
+    uint32_t looked;
+    struct weft_id after; /* the last row that was looked at */
+    bool at_end;
+};
+
+static enum weft_rc walk_on(struct weft_engine *engine, struct walk *walk, struct weft_arena *arena,
+                            struct weft_err *err)
+{
+    uint32_t left = WEFT_SCAN_MAX - walk->looked;
+    uint32_t scan = walk->looked ? 4 * walk->looked : 2 * walk->limit + WALK_FIRST;
+    if (scan > left)
+        scan = left;
+    weft_set_id(&walk->call, 0, LIST_IN_AFTER, &walk->after);
+    weft_set_i64(&walk->call, 0, LIST_IN_SCAN, scan);
+    weft_set_i64(&walk->call, 0, LIST_IN_LIMIT, walk->limit - (uint32_t)walk->page->count);
+    struct weft_rows rows;
+    enum weft_rc rc = describe_chunk(engine, &walk->call, arena, &rows, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < rows.count; i++)
+        if (!weft_get(&rows, i, LIST_OUT_ID)->null)
+            walk->page->item[walk->page->count++] = read_execution(engine, &rows, i, arena);
+    uint32_t scanned = (uint32_t)weft_get_i64(&rows, 0, LIST_OUT_SCANNED);
+    walk->looked += scanned;
+    walk->at_end = scanned < scan;
+    if (scanned > 0)
+        walk->after = weft_get_id(&rows, 0, LIST_OUT_LAST);
+    return WEFT_OK;
+}
+
 enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_listing *listing,
                               struct weft_arena *arena, struct weft_read_page *ret_page,
                               struct weft_err *err)
@@ -278,24 +314,16 @@ enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_list
         *ret_page = page;
         return WEFT_OK;
     }
-    struct weft_call call;
-    struct weft_rows rows;
-    list_call(&call, arena, listing, &filter);
-    weft_set_id(&call, 0, LIST_IN_AFTER, &after);
-    rc = describe_chunk(engine, &call, arena, &rows, err);
+    struct walk walk = {.page = &page, .limit = limit, .after = after};
+    list_call(&walk.call, arena, listing, &filter);
+    while (!rc && page.count < limit && !walk.at_end && walk.looked < WEFT_SCAN_MAX)
+        rc = walk_on(engine, &walk, arena, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < rows.count; i++)
-        if (!weft_get(&rows, i, LIST_OUT_ID)->null)
-            page.item[page.count++] = read_execution(engine, &rows, i, arena);
-    /* A full page goes on after its last row, a short one after the last row that was looked at. */
-    char *next = weft_arena_alloc(arena, WEFT_ID_TEXT, 1);
-    if (page.count == limit) {
-        weft_id_print(&page.item[page.count - 1].id, next);
-        page.next = next;
-    } else if (weft_get_i64(&rows, 0, LIST_OUT_SCANNED) == WEFT_SCAN_MAX) {
-        struct weft_id last = weft_get_id(&rows, 0, LIST_OUT_LAST);
-        weft_id_print(&last, next);
+    if (!walk.at_end || page.count == limit) {
+        /* A full page goes on after its last row, a short one after the last that was looked at. */
+        char *next = weft_arena_alloc(arena, WEFT_ID_TEXT, 1);
+        weft_id_print(page.count == limit ? &page.item[limit - 1].id : &walk.after, next);
         page.next = next;
     }
     *ret_page = page;

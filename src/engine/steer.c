@@ -261,20 +261,22 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
     weft_call_init(&write[HISTORY], tx->arena, WEFT_STMT_ATTEMPT_ADD, rows.count);
     weft_call_init(&write[BACK], tx->arena, WEFT_STMT_OUTCOME_BACK, rows.count);
     call->woken = (struct weft_id_list){.id = weft_new_array(tx->arena, int32_t, rows.count + 1)};
+    /* Calls borrow what they are given until they run, so the steps must live as long. */
+    struct weft_step *steps = weft_new_array(tx->arena, struct weft_step, rows.count + 1);
     size_t count = 0;
     for (size_t row = 0; row < rows.count; row++) {
         struct weft_live before = read_outcome(&rows, row);
         size_t k = find_item(call, &before.id);
         size_t i = call->chunk.item[k];
         struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->item[i]);
-        struct weft_step step;
+        struct weft_step *step = &steps[row];
         if (!in_namespace(tx->engine, before.queue, call->ns[i]) ||
-            !weft_state_step(&before, &event, &step))
+            !weft_state_step(&before, &event, step))
             continue;
-        put_history(&write[HISTORY], count, &rows, row, step.after.replays);
-        put_back_to_life(&write[BACK], count++, &step.after);
+        put_history(&write[HISTORY], count, &rows, row, step->after.replays);
+        put_back_to_life(&write[BACK], count++, &step->after);
         call->woken.id[call->woken.count++] = before.queue;
-        call->answer[i] = (struct weft_steered){.state = step.after.state, .changed = true};
+        call->answer[i] = (struct weft_steered){.state = step->after.state, .changed = true};
         done[k] = true;
     }
     write[HISTORY].rows = write[BACK].rows = count;

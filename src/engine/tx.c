@@ -242,6 +242,9 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
         enum weft_rc rc = try_once(tx, mode, body, context, story);
         if (!rc)
             return WEFT_OK;
+        /* A read has nothing to commit: it leaves no question, and is made again. */
+        if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && mode == WEFT_TX_READ)
+            story->cause = WEFT_CAUSE_LOST;
         if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT) {
             enum weft_settled fate = ask_fate(tx->engine, tx->lost_xid);
             if (fate == WEFT_SETTLED_COMMITTED)

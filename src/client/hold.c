@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a worker holds: claiming, renewing, giving back.
+ *
+ * A claim asks for as many jobs as there are handlers without one, and for a few more when the
+ * handlers are quick: as many as they would begin within AHEAD_US, measured by how many they
+ * finished lately. So slow handlers never sit on work that others could do, and quick ones do not
+ * wait for a transaction per job. A job that was taken ahead and is still waiting after a while
+ * stands behind a slow one: it is given back.
+ */
+
+#include "client/worker.h"
+
+#include "base/limits.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AHEAD_US     (30 * WEFT_MS)
+#define CONTENDED_US (5 * WEFT_MS)
+#define RATE_MIN_US  (10 * WEFT_MS)
+#define LEASE_MIN_US (150 * WEFT_MS) /* what is left of a late one: beats keep a distance */
+
+enum { BEATS_PER_LEASE = 3 };
+
+/* ---- Claiming -------------------------------------------------------------------------------- */
+
+/* Jobs a second that handlers finished lately: quick to rise, slow to fall. */
+static void measure_rate(struct weft_worker *worker, weft_usec now_us)
+{
+    weft_usec took_us = now_us - worker->rate_since_us;
+    if (took_us < RATE_MIN_US)
+        return;
+    double now = (double)worker->rate_count * (double)WEFT_SECOND / (double)took_us;
+    worker->rate = now > worker->rate ? now : (worker->rate + now) / 2;
+    worker->rate_since_us = now_us;
+    worker->rate_count = 0;
+}
+
+static size_t ahead(const struct weft_worker *worker)
+{
+    double jobs = worker->rate * (double)AHEAD_US / (double)WEFT_SECOND;
+    return jobs < WEFT_AHEAD_MAX ? (size_t)jobs : WEFT_AHEAD_MAX;
+}
+
+uint32_t weft_hold_room(struct weft_worker *worker)
+{
+    size_t threads = worker->options.threads;
+    size_t unsent_max = worker->send.failures ? 2 * threads : 2 * threads + WEFT_AHEAD_MAX;
+    pthread_mutex_lock(&worker->lock);
+    bool stopping = worker->stopping;
+    size_t in_hand = worker->running + worker->queue.count;
+    size_t unsent = worker->unsent.count + worker->finished.count;
+    pthread_mutex_unlock(&worker->lock);
+    size_t wanted = threads + ahead(worker);
+    if (stopping || unsent >= unsent_max || in_hand >= wanted)
+        return 0;
+    return wanted - in_hand < WEFT_BATCH_MAX ? (uint32_t)(wanted - in_hand) : WEFT_BATCH_MAX;
+}
+
+static const struct weft_kind_handler *find_handler(const struct weft_worker *worker,
+                                                    const char *kind)
+{
+    for (size_t i = 0; i < worker->on_count; i++)
+        if (strcmp(worker->on[i].kind, kind) == 0)
+            return &worker->on[i];
+    assert(!"a claim gave a kind that was not asked for");
+    return NULL;
+}
+
+/* Makes jobs of what was claimed and puts them before the handlers. Takes the arena over. */
+static void queue_grant(struct weft_worker *worker, const struct weft_claim_result *claimed,
+                        struct weft_arena *arena)
+{
+    struct weft_grant *grant = calloc(1, sizeof(*grant));
+    struct weft_job *job = calloc(claimed->count, sizeof(*job));
+    if (!grant || !job)
+        weft_oom(claimed->count * sizeof(*job));
+    weft_usec now_us = weft_mono_us();
+    weft_usec store_us = weft_clock_now(weft_engine_clock(worker->weft->engine));
+    *grant = (struct weft_grant){.next = worker->grant,
+                                 .arena = arena,
+                                 .job = job,
+                                 .count = claimed->count,
+                                 .left = claimed->count,
+                                 .lease_us = WEFT_NEVER,
+                                 .arrived_us = now_us};
+    worker->grant = grant;
+    for (size_t i = 0; i < claimed->count; i++) {
+        job[i] = (struct weft_job){.worker = worker,
+                                   .grant = grant,
+                                   .claimed = &claimed->item[i],
+                                   .on = find_handler(worker, claimed->item[i].kind)};
+        weft_usec lease_us = claimed->item[i].lease_expires_us - store_us;
+        if (lease_us < grant->lease_us)
+            grant->lease_us = lease_us > LEASE_MIN_US ? lease_us : LEASE_MIN_US;
+    }
+    weft_usec beat_us = now_us + grant->lease_us / BEATS_PER_LEASE;
+    if (worker->beat.failures == 0 && beat_us < worker->beat.at_us)
+        worker->beat.at_us = beat_us;
+
+    pthread_mutex_lock(&worker->lock);
+    for (size_t i = 0; i < claimed->count; i++)
+        weft_job_list_add(&worker->queue, &job[i]);
+    worker->stats.claimed += claimed->count;
+    pthread_cond_broadcast(&worker->work);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void weft_hold_claim(struct weft_worker *worker)
+{
+    measure_rate(worker, weft_mono_us());
+    const struct weft_worker_options *options = &worker->options;
+    const struct weft_claim claim = {
+        .worker = options->name,
+        .lanes = options->lanes,
+        .lane_count = options->lane_count,
+        .kinds = worker->kinds,
+        .kind_count = worker->on_count,
+        .capabilities = options->capabilities,
+        .capability_count = options->capability_count,
+        .max = weft_hold_room(worker),
+        .lease_ms = options->lease_ms,
+    };
+    if (claim.max == 0)
+        return;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_claim_result claimed = {0};
+    struct weft_err err = {0};
+    enum weft_rc rc =
+        weft_engine_claim(worker->weft->engine, worker->weft->ns, &claim, 1, arena, &claimed, &err);
+    if (weft_keeper_told(worker, &worker->claim, rc, &err)) {
+        weft_usec wait_us = claimed.count == claim.max ? 0 : options->poll_ms * WEFT_MS;
+        if (claimed.contended && wait_us > CONTENDED_US)
+            wait_us = CONTENDED_US;
+        worker->claim.at_us = weft_mono_us() + wait_us;
+    }
+    if (claimed.count > 0)
+        queue_grant(worker, &claimed, arena);
+    else
+        weft_arena_free(arena);
+}
+
+/* ---- Letting go ------------------------------------------------------------------------------ */
+
+void weft_hold_drop(struct weft_worker *worker, struct weft_job *job)
+{
+    struct weft_grant *grant = job->grant;
+    job->stage = WEFT_STAGE_GONE;
+    weft_job_clear(job);
+    if (--grant->left > 0)
+        return;
+    struct weft_grant **at = &worker->grant;
+    while (*at != grant)
+        at = &(*at)->next;
+    *at = grant->next;
+    weft_grant_free(grant);
+}
+
+/* Keeps of the queue what is not to go; the rest is moved. The lock is held. */
+static void sift_queue(struct weft_worker *worker, bool (*goes)(const struct weft_job *, weft_usec),
+                       weft_usec before_us, struct weft_job_list *ret_gone)
+{
+    struct weft_job_list all;
+    weft_job_list_init(&all);
+    weft_job_list_init(ret_gone);
+    weft_job_list_move(&all, &worker->queue);
+    for (struct weft_job *job = all.first, *next; job; job = next) {
+        next = job->next;
+        weft_job_list_add(goes(job, before_us) ? ret_gone : &worker->queue, job);
+    }
+}
+
+static bool arrived_before(const struct weft_job *job, weft_usec before_us)
+{
+    return job->grant->arrived_us < before_us;
+}
+
+static bool is_fenced(const struct weft_job *job, weft_usec before_us)
+{
+    (void)before_us;
+    return job->fence != WEFT_FENCE_NONE;
+}
+
+void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us)
+{
+    struct weft_job_list back;
+    pthread_mutex_lock(&worker->lock);
+    sift_queue(worker, arrived_before, before_us, &back);
+    for (struct weft_job *job = back.first; job; job = job->next) {
+        job->stage = WEFT_STAGE_FINISHED;
+        job->word = WEFT_WORD_RELEASE;
+    }
+    pthread_mutex_unlock(&worker->lock);
+    if (back.count == 0)
+        return;
+    worker->rate = 0; /* they were slower than they had been */
+    weft_job_list_move(&worker->unsent, &back);
+}
+
+/* ---- Renewing -------------------------------------------------------------------------------- */
+
+/* One heartbeat: the leases it renews and the answers. */
+struct beat {
+    struct weft_job **job;
+    struct weft_renew *item;
+    uint32_t *progress; /* the report that each item carries */
+    struct weft_lease_answer *answer;
+    size_t count;
+};
+
+static void add_lease(struct beat *beat, struct weft_job *job, struct weft_arena *arena)
+{
+    struct weft_renew *item = &beat->item[beat->count];
+    *item = (struct weft_renew){.id = job->claimed->id,
+                                .epoch = job->claimed->epoch,
+                                .lease_ms = job->worker->options.lease_ms};
+    if (job->progress != job->progress_sent) {
+        item->has_progress = true;
+        item->percent = job->percent;
+        item->note = weft_arena_strdup(arena, job->note);
+    }
+    beat->progress[beat->count] = job->progress;
+    beat->job[beat->count++] = job;
+}
+
+/* All that is held and not yet known to be lost; the shortest lease tells when the next one is. */
+static weft_usec list_leases(struct weft_worker *worker, struct weft_arena *arena,
+                             struct beat *beat)
+{
+    size_t held = 0;
+    weft_usec shortest_us = WEFT_NEVER;
+    for (const struct weft_grant *grant = worker->grant; grant; grant = grant->next) {
+        held += grant->left;
+        if (grant->lease_us < shortest_us)
+            shortest_us = grant->lease_us;
+    }
+    *beat = (struct beat){.job = weft_new_array(arena, struct weft_job *, held + 1),
+                          .item = weft_new_array(arena, struct weft_renew, held + 1),
+                          .progress = weft_new_array(arena, uint32_t, held + 1),
+                          .answer = weft_new_array(arena, struct weft_lease_answer, held + 1)};
+    pthread_mutex_lock(&worker->lock);
+    for (struct weft_grant *grant = worker->grant; grant; grant = grant->next)
+        for (size_t i = 0; i < grant->count; i++) {
+            struct weft_job *job = &grant->job[i];
+            if (job->stage != WEFT_STAGE_GONE && job->fence == WEFT_FENCE_NONE && !job->abandoned)
+                add_lease(beat, job, arena);
+        }
+    pthread_mutex_unlock(&worker->lock);
+    return shortest_us;
+}
+
+/* Takes the answers in. Returns the first one that says to try again, or NULL. */
+static const struct weft_err *read_answers(struct weft_worker *worker, const struct beat *beat)
+{
+    const struct weft_err *again = NULL;
+    struct weft_job_list gone;
+    pthread_mutex_lock(&worker->lock);
+    for (size_t i = 0; i < beat->count; i++) {
+        const struct weft_lease_answer *answer = &beat->answer[i];
+        struct weft_job *job = beat->job[i];
+        if (answer->err.rc == WEFT_OK)
+            job->progress_sent = beat->progress[i];
+        else if (answer->err.rc == WEFT_FENCED)
+            job->fence = answer->fence;
+        else if (answer->err.rc == WEFT_NOT_FOUND)
+            job->fence = WEFT_FENCE_UNKNOWN; /* it was erased */
+        else
+            again = &answer->err;
+    }
+    sift_queue(worker, is_fenced, 0, &gone);
+    worker->stats.fenced += gone.count;
+    pthread_mutex_unlock(&worker->lock);
+    for (struct weft_job *job = gone.first, *next; job; job = next) {
+        next = job->next;
+        weft_hold_drop(worker, job);
+    }
+    return again;
+}
+
+void weft_hold_renew(struct weft_worker *worker)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_err err = {0};
+    struct beat beat;
+    weft_usec began_us = weft_mono_us();
+    weft_usec shortest_us = list_leases(worker, arena, &beat);
+    worker->beat.at_us =
+        shortest_us == WEFT_NEVER ? WEFT_NEVER : began_us + shortest_us / BEATS_PER_LEASE;
+    if (beat.count > 0) {
+        enum weft_rc rc =
+            weft_engine_renew(worker->weft->engine, beat.item, beat.count, beat.answer, &err);
+        if (weft_keeper_told(worker, &worker->beat, rc, &err)) {
+            const struct weft_err *again = read_answers(worker, &beat);
+            if (again)
+                (void)weft_keeper_told(worker, &worker->beat, again->rc, again);
+        }
+    }
+    weft_arena_free(arena);
+}

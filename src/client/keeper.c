@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The keeper: the one thread of a worker that talks to the store.
+ *
+ * It turns in a circle: send what has finished, renew the leases that are due, run the passes that
+ * are due, claim, and sleep until the next of these is due or until somebody pokes it: a handler
+ * that finished, a submission in this process, weft_worker_stop(). Each activity has a pace of its
+ * own, so that one that fails slows itself down and nothing else.
+ *
+ * The passes run here so that a program with nothing but a worker needs nothing else. Any number
+ * of workers may run them at the same time.
+ */
+
+#include "client/worker.h"
+
+#include "base/err.h"
+
+#include <time.h>
+
+#define PASS_EVERY_US    WEFT_SECOND
+#define PASS_SLOWEST_US  (30 * WEFT_SECOND)
+#define RETRY_FIRST_US   (50 * WEFT_MS)
+#define RETRY_SLOWEST_US WEFT_SECOND
+#define WAITED_US        WEFT_SECOND /* how long a job may stand in the queue */
+#define OUTAGE_US        WEFT_SECOND
+#define OUTAGE_GRACE_US  (10 * WEFT_SECOND)
+
+static weft_usec earlier(weft_usec a, weft_usec b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Pace ------------------------------------------------------------------------------------ */
+
+static void slow_down(struct weft_pace *pace, weft_usec first_us, weft_usec slowest_us)
+{
+    weft_usec wait_us = first_us << (pace->failures < 10 ? pace->failures : 10);
+    pace->failures++;
+    pace->at_us = weft_mono_us() + earlier(wait_us, slowest_us);
+}
+
+/*
+ * The store answers again. Everybody's heartbeats failed while it did not: they get the time to
+ * renew before this process takes a lease away from anybody.
+ */
+static void end_outage(struct weft_worker *worker)
+{
+    weft_usec now_us = weft_mono_us();
+    struct weft_pace *expiry = &worker->pass[WEFT_PASS_LEASE_EXPIRY];
+    if (now_us - worker->outage_us > OUTAGE_US && expiry->at_us < now_us + OUTAGE_GRACE_US)
+        expiry->at_us = now_us + OUTAGE_GRACE_US;
+    worker->outage_us = 0;
+}
+
+static void note_failure(struct weft_worker *worker, enum weft_rc rc, const struct weft_err *err)
+{
+    if (rc == WEFT_UNAVAILABLE && worker->outage_us == 0)
+        worker->outage_us = weft_mono_us();
+    pthread_mutex_lock(&worker->lock);
+    worker->stats.store_errors++;
+    worker->stats.last_error = *err;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+bool weft_keeper_told(struct weft_worker *worker, struct weft_pace *pace, enum weft_rc rc,
+                      const struct weft_err *err)
+{
+    if (rc == WEFT_OK) {
+        pace->failures = 0;
+        if (worker->outage_us)
+            end_outage(worker);
+        return true;
+    }
+    note_failure(worker, rc, err);
+    slow_down(pace, RETRY_FIRST_US, RETRY_SLOWEST_US);
+    return false;
+}
+
+/* ---- Passes ---------------------------------------------------------------------------------- */
+
+/* A moment of the store's clock on the monotonic one. */
+static weft_usec mono_of(const struct weft_worker *worker, weft_usec store_us)
+{
+    weft_usec store_now_us = weft_clock_now(weft_engine_clock(worker->weft->engine));
+    weft_usec wait_us = store_us > store_now_us ? store_us - store_now_us : 0;
+    return weft_mono_us() + earlier(wait_us, WEFT_SECOND * 3600);
+}
+
+void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us)
+{
+    struct weft_pace *promoter = &worker->pass[WEFT_PASS_DELAYED_PROMOTER];
+    if (promoter->failures == 0)
+        promoter->at_us = earlier(promoter->at_us, mono_of(worker, due_us) + WEFT_MS);
+}
+
+static weft_usec pass_interval(const struct weft_worker *worker, enum weft_pass pass)
+{
+    /* The inbox has no due time: it is looked at as often as the worker looks for work. */
+    return pass == WEFT_PASS_INTAKE ? earlier(worker->options.poll_ms * WEFT_MS, PASS_EVERY_US)
+                                    : PASS_EVERY_US;
+}
+
+static void run_pass(struct weft_worker *worker, enum weft_pass pass)
+{
+    struct weft_pace *pace = &worker->pass[pass];
+    struct weft_pass_report report = {0};
+    struct weft_err err = {0};
+    enum weft_rc rc = weft_engine_pass(worker->weft->engine, pass, 0, &report, &err);
+    if (rc) {
+        note_failure(worker, rc, &err);
+        slow_down(pace, PASS_EVERY_US, PASS_SLOWEST_US);
+        return;
+    }
+    pace->failures = 0;
+    weft_usec now_us = weft_mono_us();
+    pace->at_us = now_us + pass_interval(worker, pass);
+    if (report.more)
+        pace->at_us = now_us;
+    else if (report.next_due_us != WEFT_NEVER)
+        pace->at_us = earlier(pace->at_us, mono_of(worker, report.next_due_us) + WEFT_MS);
+    if (worker->outage_us)
+        end_outage(worker);
+    if (report.handled > 0)
+        weft_wake_workers(worker->weft, true, WEFT_NEVER);
+}
+
+static void run_passes(struct weft_worker *worker)
+{
+    weft_usec now_us = weft_mono_us();
+    for (size_t p = 0; p < WEFT_PASS_COUNT; p++)
+        if (worker->pass[p].at_us <= now_us)
+            run_pass(worker, (enum weft_pass)p);
+}
+
+/* ---- The circle ------------------------------------------------------------------------------ */
+
+/* Takes in what others left since the last turn. */
+static void look_around(struct weft_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    size_t finished = worker->finished.count;
+    bool claim_now = worker->claim_now || finished > 0;
+    weft_usec delayed_us = worker->delayed_us;
+    weft_job_list_move(&worker->unsent, &worker->finished);
+    worker->claim_now = false;
+    worker->delayed_us = WEFT_NEVER;
+    worker->poked = false;
+    pthread_mutex_unlock(&worker->lock);
+    worker->rate_count += finished;
+    if (claim_now && worker->claim.failures == 0)
+        worker->claim.at_us = 0;
+    if (delayed_us != WEFT_NEVER)
+        weft_keeper_expect(worker, delayed_us);
+}
+
+/* When the first job in the queue has waited too long. */
+static weft_usec queue_limit(struct weft_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    const struct weft_job *first = worker->queue.first;
+    weft_usec limit_us = first ? first->grant->arrived_us + WAITED_US : WEFT_NEVER;
+    pthread_mutex_unlock(&worker->lock);
+    return limit_us;
+}
+
+static void rest(struct weft_worker *worker)
+{
+    weft_usec until_us = queue_limit(worker);
+    if (worker->unsent.count > 0)
+        until_us = earlier(until_us, worker->send.at_us);
+    if (worker->grant)
+        until_us = earlier(until_us, worker->beat.at_us);
+    if (weft_hold_room(worker) > 0)
+        until_us = earlier(until_us, worker->claim.at_us);
+    pthread_mutex_lock(&worker->lock);
+    if (worker->stopping)
+        until_us = earlier(until_us, worker->stop_us);
+    else
+        for (size_t p = 0; p < WEFT_PASS_COUNT; p++)
+            until_us = earlier(until_us, worker->pass[p].at_us);
+    const struct timespec until = {.tv_sec = until_us / WEFT_SECOND,
+                                   .tv_nsec = until_us % WEFT_SECOND * 1000};
+    int waited = 0;
+    while (!worker->poked && waited == 0)
+        waited = pthread_cond_timedwait(&worker->news, &worker->lock, &until);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* What is left to do when the worker stops. True: nothing, or the grace is over. */
+static bool wind_up(struct weft_worker *worker)
+{
+    weft_hold_give_back(worker, WEFT_NEVER);
+    if (worker->unsent.count > 0 && worker->send.at_us <= weft_mono_us())
+        weft_send_words(worker);
+    pthread_mutex_lock(&worker->lock);
+    bool over = weft_mono_us() >= worker->stop_us;
+    bool idle = worker->running == 0 && worker->finished.count == 0;
+    pthread_mutex_unlock(&worker->lock);
+    if (idle && worker->unsent.count == 0)
+        return true;
+    if (!over)
+        return false;
+    weft_send_abandon(worker);
+    look_around(worker); /* who finished in the last moment is still heard */
+    if (worker->unsent.count > 0)
+        weft_send_words(worker);
+    return true;
+}
+
+static bool is_stopping(struct weft_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool stopping = worker->stopping;
+    pthread_mutex_unlock(&worker->lock);
+    return stopping;
+}
+
+/* One turn. True: the worker has stopped. */
+static bool turn(struct weft_worker *worker)
+{
+    look_around(worker);
+    if (is_stopping(worker)) {
+        if (wind_up(worker))
+            return true;
+    } else if (worker->unsent.count > 0 && worker->send.at_us <= weft_mono_us()) {
+        weft_send_words(worker);
+    }
+    if (worker->grant && worker->beat.at_us <= weft_mono_us())
+        weft_hold_renew(worker);
+    if (is_stopping(worker))
+        return false;
+    run_passes(worker);
+    if (queue_limit(worker) <= weft_mono_us())
+        weft_hold_give_back(worker, weft_mono_us() - WAITED_US);
+    if (worker->claim.at_us <= weft_mono_us())
+        weft_hold_claim(worker);
+    return false;
+}
+
+void *weft_keeper_main(void *context)
+{
+    struct weft_worker *worker = context;
+    worker->beat.at_us = WEFT_NEVER;
+    worker->rate_since_us = weft_mono_us();
+    while (!turn(worker))
+        rest(worker);
+    pthread_mutex_lock(&worker->lock);
+    worker->ended = true;
+    pthread_cond_broadcast(&worker->done);
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}

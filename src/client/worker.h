@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CLIENT_WORKER_H
+#define WEFT_CLIENT_WORKER_H
+
+/*
+ * The inside of a worker, shared by worker.c (its life), job.c (handlers) and the keeper.
+ *
+ * Threads: one keeper, which alone talks to the store on the worker's behalf, and a number of
+ * handlers. A job is made by the keeper, waits in `queue`, is run by a handler, waits in `finished`
+ * and is ended by the keeper. Jobs are allocated by the claim that brought them (a grant) and freed
+ * with the last of its jobs, by the keeper.
+ *
+ * Locks: worker->lock guards everything that is marked as shared. It is a leaf: nothing else is
+ * taken and no store is called under it. What is marked as the keeper's needs no lock, because
+ * others touch it only before the keeper begins and after it has ended.
+ */
+
+#include "client/client.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+
+enum {
+    WEFT_WORKER_THREADS_MAX = 1000,
+    WEFT_AHEAD_MAX = 500, /* jobs taken beyond the number of handlers, at most */
+};
+
+/* What a handler returned, and what the worker says of jobs that it gives back by itself. */
+enum weft_word {
+    WEFT_WORD_COMPLETE,
+    WEFT_WORD_FAIL,
+    WEFT_WORD_DELAY,
+    WEFT_WORD_RELEASE,
+    WEFT_WORD_COUNT,
+};
+
+enum weft_stage {
+    WEFT_STAGE_QUEUED,
+    WEFT_STAGE_RUNNING,
+    WEFT_STAGE_FINISHED, /* its word is not accepted yet */
+    WEFT_STAGE_GONE,     /* nothing is held any more */
+};
+
+struct weft_kind_handler {
+    const char *kind; /* in the worker's arena */
+    weft_handler handler;
+    void *context;
+};
+
+struct weft_job {
+    struct weft_worker *worker;
+    struct weft_grant *grant;
+    const struct weft_claimed *claimed; /* in the grant's arena */
+    const struct weft_kind_handler *on;
+    struct weft_job *next; /* in queue, in finished, or in the keeper's unsent */
+
+    /* Shared. */
+    enum weft_stage stage;
+    enum weft_fence fence; /* why the lease is gone */
+    bool abandoned;        /* outlasted the grace: nobody listens to it any more */
+    int32_t percent;
+    char *note;             /* owned */
+    uint32_t progress;      /* grows with each report; 0: none was made */
+    uint32_t progress_sent; /* the last report that the store has */
+
+    /* The handler's while it runs, then the keeper's. */
+    enum weft_word word;
+    bool permanent;
+    bool delay_given;
+    int64_t delay_ms;
+    void *result; /* owned */
+    size_t result_size;
+    char *content_type;   /* owned */
+    char *error_class;    /* owned */
+    char *error_message;  /* owned */
+    const char *unusable; /* static; why the result cannot be stored, or NULL */
+};
+
+/* One claim's worth of jobs. */
+struct weft_grant {
+    struct weft_grant *next;
+    struct weft_arena *arena; /* owned; holds the claimed items */
+    struct weft_job *job;     /* owned; array of count */
+    size_t count;
+    size_t left;          /* jobs that are not gone */
+    weft_usec lease_us;   /* the shortest of its leases */
+    weft_usec arrived_us; /* monotonic */
+};
+
+/* When to do something next; failures push it away. */
+struct weft_pace {
+    weft_usec at_us; /* monotonic */
+    uint32_t failures;
+};
+
+struct weft_job_list {
+    struct weft_job *first;
+    struct weft_job **last; /* where the next one is linked */
+    size_t count;
+};
+
+struct weft_worker {
+    struct weft *weft;                  /* borrowed */
+    struct weft_worker *next;           /* in the handle's list; under the handle's lock */
+    struct weft_arena *arena;           /* options and kinds */
+    struct weft_worker_options options; /* resolved: no zeros */
+    struct weft_kind_handler *on;       /* by kind; fixed once it is started */
+    size_t on_count;
+    const char **kinds; /* the same kinds, for the claim */
+    pthread_t keeper;
+    pthread_t *handler; /* in the arena; array of handlers */
+    size_t handlers;
+
+    /* Shared. */
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* for handlers: the queue is not empty, or the worker stops */
+    pthread_cond_t news; /* for the keeper: poked */
+    pthread_cond_t done; /* for weft_worker_stop(): the keeper has ended */
+    bool started, stopping, ended;
+    bool poked;           /* the keeper should look around */
+    bool claim_now;       /* somebody said that there is work */
+    weft_usec delayed_us; /* the store's time; the earliest delayed execution heard of */
+    weft_usec stop_us;    /* monotonic; when the grace ends */
+    size_t stragglers;
+    size_t running;
+    struct weft_job_list queue, finished;
+    struct weft_worker_stats stats;
+
+    /* The keeper's. */
+    struct weft_grant *grant;
+    struct weft_job_list unsent;
+    struct weft_pace claim, send, beat, pass[WEFT_PASS_COUNT];
+    weft_usec outage_us; /* since when the store has not answered; 0: it answers */
+    weft_usec rate_since_us;
+    size_t rate_count; /* jobs finished since */
+    double rate;       /* jobs finished in a second, lately */
+};
+
+/* ---- worker.c -------------------------------------------------------------------------------- */
+
+weft_usec weft_mono_us(void);
+void weft_job_list_init(struct weft_job_list *list);
+void weft_job_list_add(struct weft_job_list *list, struct weft_job *job);
+/* Moves all of `from` to the end of `to`. */
+void weft_job_list_move(struct weft_job_list *to, struct weft_job_list *from);
+void weft_grant_free(struct weft_grant *grant);
+/* Adds to the numbers that weft_worker_stats() shows. */
+void weft_worker_count(struct weft_worker *worker, uint64_t *number, uint64_t more);
+
+/* ---- job.c ----------------------------------------------------------------------------------- */
+
+void *weft_handler_main(void *worker);
+/* Frees what the handler left in it. */
+void weft_job_clear(struct weft_job *job);
+
+/* ---- keeper.c -------------------------------------------------------------------------------- */
+
+void *weft_keeper_main(void *worker);
+/* Remembers how a call to the store went and sets the pace of what was tried. True: it worked. */
+bool weft_keeper_told(struct weft_worker *worker, struct weft_pace *pace, enum weft_rc rc,
+                      const struct weft_err *err);
+/* An execution becomes ready at this moment of the store's clock. */
+void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us);
+
+/* ---- hold.c: what is held -------------------------------------------------------------------- */
+
+/* How many jobs may be claimed now. */
+uint32_t weft_hold_room(struct weft_worker *worker);
+void weft_hold_claim(struct weft_worker *worker);
+/* Renews every lease in one call; progress rides along. */
+void weft_hold_renew(struct weft_worker *worker);
+/* Turns queued jobs that arrived before this moment into words of release. */
+void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us);
+/* The job holds nothing any more; frees its grant with the last of its jobs. */
+void weft_hold_drop(struct weft_worker *worker, struct weft_job *job);
+
+/* ---- send.c ---------------------------------------------------------------------------------- */
+
+/* Sends the words of finished jobs; what was not accepted stays in unsent. */
+void weft_send_words(struct weft_worker *worker);
+/* Gives back the leases of handlers that outlasted the grace; nobody listens to them any more. */
+void weft_send_abandon(struct weft_worker *worker);
+
+#endif
