@@ -30,7 +30,7 @@ help:
 	@echo 'make clean    remove the build folders'
 
 run: all
-	@$(BUILD)/examples/hello
+	@cd $(BUILD) && examples/hello
 
 asan:
 	@tools/setup build test

@@ -63,7 +63,7 @@ struct weft_policy {
     enum weft_backoff backoff;   /* how the wait before a retry grows */
     int64_t initial_ms;          /* 0: 1,000; -1: retry at once */
     double factor;               /* 0: 2 */
-    int64_t max_ms;              /* 0: 60,000 */
+    int64_t max_ms;              /* 0: 60,000, or initial_ms where that is more */
     bool no_jitter;              /* full jitter is the default */
     int64_t attempt_timeout_ms;  /* 0: none */
     int64_t lease_ms;            /* 0: 30,000; when the claim names none */
@@ -315,7 +315,7 @@ struct weft_execution {
     const char *note;
     weft_usec created_us; /* 0, here and below: not set */
     weft_usec started_us;
-    weft_usec claimed_us; /* when the current or last lease began */
+    weft_usec claimed_us; /* when the lease began; of an ended one, its last lease */
     weft_usec finished_us;
     weft_usec run_at_us;
     weft_usec deadline_us;

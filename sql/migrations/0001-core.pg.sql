@@ -140,6 +140,7 @@ CREATE TABLE weft.key (
 
 CREATE TABLE weft.progress (
     id      uuid PRIMARY KEY,
+    epoch   int NOT NULL,
     percent smallint NOT NULL,
     note    text,
     at      bigint NOT NULL
@@ -182,11 +183,12 @@ SELECT e.id, e.created, e.queue, e.content_type, e.tags, e.key,
   FROM weft.execution e
   LEFT JOIN weft.live l ON l.id = e.id
   LEFT JOIN weft.outcome o ON o.id = e.id
-  LEFT JOIN weft.progress p ON p.id = e.id;
+  LEFT JOIN weft.progress p ON p.id = e.id AND p.epoch = coalesce(l.epoch, o.epoch);
 
 -- Submits from inside an application's own transaction: the work exists if and only if that
 -- transaction commits. Returns the id at once; whether the values are valid is judged by the same
 -- code as every other submission, and an invalid row becomes a failed execution under that id.
+-- Moments are cut to just beyond what is valid, because infinity has no microseconds.
 CREATE FUNCTION weft.weft_submit(
     kind text, payload json DEFAULT NULL, lane text DEFAULT 'default',
     key text DEFAULT NULL, priority int DEFAULT 0, delay_ms bigint DEFAULT 0,
@@ -203,7 +205,10 @@ CREATE FUNCTION weft.weft_submit(
                            2, 128 | (get_byte(r.bytes, 10) & 63)), 'hex')::uuid,
            coalesce($13, 'default'), $3, $1,
            coalesce($14, convert_to($2::text, 'UTF8')), $15, $5, $6,
-           (extract(epoch FROM $7) * 1000000)::bigint, (extract(epoch FROM $8) * 1000000)::bigint,
+           CASE WHEN $7 IS NOT NULL THEN
+               least(greatest(extract(epoch FROM $7) * 1000000, -1), 253402300800000000)::bigint END,
+           CASE WHEN $8 IS NOT NULL THEN
+               least(greatest(extract(epoch FROM $8) * 1000000, -1), 253402300800000000)::bigint END,
            to_json($9)::text, $10, $11::text, $4, $12::text
       FROM (SELECT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) AS bytes) r,
    LATERAL (SELECT CASE WHEN $4 IS NULL THEN get_byte(r.bytes, 25)

@@ -131,6 +131,7 @@ CREATE TABLE key (
 
 CREATE TABLE progress (
     id      BLOB PRIMARY KEY,
+    epoch   INTEGER NOT NULL,
     percent INTEGER NOT NULL,
     note    TEXT,
     at      INTEGER NOT NULL
@@ -153,4 +154,4 @@ SELECT e.id, e.created, e.queue, e.content_type, e.tags, e.key,
   FROM execution e
   LEFT JOIN live l ON l.id = e.id
   LEFT JOIN outcome o ON o.id = e.id
-  LEFT JOIN progress p ON p.id = e.id;
+  LEFT JOIN progress p ON p.id = e.id AND p.epoch = coalesce(l.epoch, o.epoch);

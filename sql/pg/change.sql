@@ -51,38 +51,41 @@ SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, 
   FROM gone
 RETURNING id;
 
--- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
+-- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
 -- Written in the transaction that ended the lease, whose row is locked: nobody else writes this key.
 INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
-                          run_at, by, reason, error_class, error_message, content_type, result)
+                          run_at, by, reason, error_class, error_message)
 SELECT * FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed,
-                     :ended_at, :run_at, :by, :reason, :error_class, :error_message,
-                     :content_type, :result);
+                     :ended_at, :run_at, :by, :reason, :error_class, :error_message);
 
 -- name: outcome_lock (id uuid[])
--- returns: id finished ord deadline started claimed queue policy worker epoch attempt forgiven lost replays priority state ended held by reason error_class error_message content_type result lane size
--- For replay, which is the only thing that ever removes an outcome but retention.
-SELECT o.id, o.finished, o.ord, o.deadline, o.started, o.claimed, o.queue, o.policy, o.worker,
-       o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.priority, o.state, o.ended, o.held,
-       o.by, o.reason, o.error_class, o.error_message, o.content_type, o.result, q.lane,
-       coalesce(octet_length(e.payload), 0)
+-- returns: id queue epoch attempt forgiven lost replays priority state ended
+-- For replay, which is the only thing that ever removes an outcome but retention. In the order of
+-- the sorted list, as live_lock.
+SELECT o.id, o.queue, o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.priority, o.state, o.ended
   FROM unnest(:id) AS i(id)
- CROSS JOIN LATERAL (SELECT * FROM weft.outcome x WHERE x.id = i.id FOR UPDATE) o
- CROSS JOIN LATERAL (SELECT lane FROM weft.queue WHERE id = o.queue OFFSET 0) q
- CROSS JOIN LATERAL (SELECT payload FROM weft.execution WHERE id = o.id OFFSET 0) e;
+ CROSS JOIN LATERAL (SELECT * FROM weft.outcome x WHERE x.id = i.id FOR UPDATE) o;
 
--- name: outcome_back (id uuid[], ord bigint[], started bigint[], queue int[], lane int[], policy int[], epoch int[], attempt int[], forgiven int[], size int[], replays smallint[], priority smallint[], state smallint[])
--- Brings locked outcomes back to life: the outcome goes, a living row comes.
-WITH item AS (
-    SELECT * FROM unnest(:id, :ord, :started, :queue, :lane, :policy, :epoch, :attempt, :forgiven,
-                         :size, :replays, :priority, :state)
-        AS i(id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, replays,
-             priority, state)
-), gone AS (
-    DELETE FROM weft.outcome o USING item i WHERE o.id BETWEEN i.id AND i.id
+-- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
+-- Brings locked outcomes back to life: the outcome goes into the history, result and all, and a
+-- living row comes.
+WITH gone AS (
+    DELETE FROM weft.outcome o
+     USING unnest(:id, :attempt, :forgiven, :lost, :replays, :state)
+        AS i(id, new_attempt, new_forgiven, new_lost, new_replays, new_state)
+     WHERE o.id BETWEEN i.id AND i.id
+    RETURNING o.*, i.new_attempt, i.new_forgiven, i.new_lost, i.new_replays, i.new_state
+), history AS (
+    INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed,
+                              ended_at, by, reason, error_class, error_message, content_type, result)
+    SELECT id, epoch, new_replays, attempt, ended, held, state, worker, claimed, finished, by,
+           reason, error_class, error_message, content_type, result
+      FROM gone
 )
 INSERT INTO weft.live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,
                        replays, priority, state)
-SELECT id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, 0, replays, priority,
-       state
-  FROM item;
+SELECT g.id, g.ord, g.started, g.queue, q.lane, g.policy, g.epoch, g.new_attempt, g.new_forgiven,
+       coalesce(octet_length(e.payload), 0), g.new_lost, g.new_replays, g.priority, g.new_state
+  FROM gone g
+ CROSS JOIN LATERAL (SELECT lane FROM weft.queue WHERE id = g.queue OFFSET 0) q
+ CROSS JOIN LATERAL (SELECT payload FROM weft.execution WHERE id = g.id OFFSET 0) e;

@@ -39,8 +39,8 @@ SELECT w.lane, (SELECT count(*) FROM weft.live l WHERE l.lane = w.lane AND l.sta
 -- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
 -- returns: want id queue priority epoch attempt due deadline created content_type tags payload
 -- moves: ready CLAIM running
--- Each want takes the places skip+1 .. upto of its queue, as long as the payloads before it in that
--- queue stay below `bytes`. The whole predicate stands beside FOR UPDATE, the only level at which
+-- Each want takes the places skip+1 .. upto of its queue, as long as the payloads of that queue up
+-- to there stay within `bytes`; the first want gets a row whatever its size. The whole predicate stands beside FOR UPDATE, the only level at which
 -- it is re-checked on the newest version of the row; the outer join is on the key. A lane that was
 -- paused, or got a limit this claim did not count under, gives nothing.
 WITH want AS MATERIALIZED (
@@ -58,7 +58,7 @@ WITH want AS MATERIALIZED (
                           LIMIT q.upto
                             FOR UPDATE SKIP LOCKED) l
 ), ranked AS (
-    SELECT id, queue, policy, row_number() OVER line AS place, sum(size) OVER line - size AS before
+    SELECT id, queue, policy, row_number() OVER line AS place, sum(size) OVER line AS bytes
       FROM picked
     WINDOW line AS (PARTITION BY queue ORDER BY priority DESC, ord, id)
 ), moved AS (
@@ -68,7 +68,7 @@ WITH want AS MATERIALIZED (
            attempt_deadline = CASE WHEN p.timeout_us > 0 THEN :now + p.timeout_us END
       FROM ranked r
       JOIN want w ON w.queue = r.queue AND r.place > w.skip AND r.place <= w.upto
-                 AND (r.before < w.bytes OR r.place = w.skip + 1)
+                 AND (r.bytes <= w.bytes OR (w.n = 0 AND r.place = 1))
       JOIN weft.policy p ON p.id BETWEEN r.policy AND r.policy
      WHERE l.id BETWEEN r.id AND r.id
     RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline

@@ -13,11 +13,13 @@ UPDATE weft.live l
    AND p.id BETWEEN l.policy AND l.policy
 RETURNING l.id, l.due;
 
--- name: progress_put (now bigint, id uuid[], percent smallint[], note text[])
+-- name: progress_put (now bigint, id uuid[], epoch int[], percent smallint[], note text[])
 -- Runs after renew in the same transaction, for the rows that renew found: they are locked.
-INSERT INTO weft.progress (id, percent, note, at)
-SELECT i.id, i.percent, i.note, :now FROM unnest(:id, :percent, :note) AS i(id, percent, note)
-    ON CONFLICT (id) DO UPDATE SET percent = excluded.percent, note = excluded.note, at = excluded.at;
+INSERT INTO weft.progress (id, epoch, percent, note, at)
+SELECT i.id, i.epoch, i.percent, i.note, :now
+  FROM unnest(:id, :epoch, :percent, :note) AS i(id, epoch, percent, note)
+    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, percent = excluded.percent,
+                                   note = excluded.note, at = excluded.at;
 
 -- name: lease_facts (id uuid[], epoch int[])
 -- returns: id epoch state now_epoch ended answer run_at

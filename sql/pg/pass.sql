@@ -57,7 +57,8 @@ RETURNING l.id, l.queue;
 
 -- name: next_due ()
 -- returns: lease attempt deadline delayed
--- When each pass has something to do again: the ends of four indexes.
+-- When each pass has something to do again: the ends of four indexes. Not min(), which the planner
+-- turns into a walk over the whole index when statistics say that the table is empty.
 WITH RECURSIVE lanes AS (
     (SELECT lane FROM weft.live WHERE state = @running ORDER BY lane LIMIT 1)
     UNION ALL
@@ -69,6 +70,7 @@ SELECT (SELECT min(first.due)
           FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM weft.live l
                                           WHERE l.lane = lanes.lane AND l.state = @running
                                           ORDER BY l.due LIMIT 1) first),
-       (SELECT min(attempt_deadline) FROM weft.live WHERE attempt_deadline IS NOT NULL),
-       (SELECT min(deadline) FROM weft.live WHERE deadline IS NOT NULL),
-       (SELECT min(due) FROM weft.live WHERE state = @delayed);
+       (SELECT attempt_deadline FROM weft.live WHERE attempt_deadline IS NOT NULL
+         ORDER BY attempt_deadline LIMIT 1),
+       (SELECT deadline FROM weft.live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
+       (SELECT due FROM weft.live WHERE state = @delayed ORDER BY due LIMIT 1);

@@ -24,24 +24,27 @@ SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, 
   FROM live WHERE id = :id AND epoch = :epoch AND +state = :was;
 DELETE FROM live WHERE id = :id AND epoch = :epoch AND +state = :was RETURNING id;
 
--- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
+-- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
 INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
-                     run_at, by, reason, error_class, error_message, content_type, result)
+                     run_at, by, reason, error_class, error_message)
 VALUES (:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed, :ended_at, :run_at,
-        :by, :reason, :error_class, :error_message, :content_type, :result);
+        :by, :reason, :error_class, :error_message);
 
 -- name: outcome_lock (id uuid[])
--- returns: id finished ord deadline started claimed queue policy worker epoch attempt forgiven lost replays priority state ended held by reason error_class error_message content_type result lane size
-SELECT o.id, o.finished, o.ord, o.deadline, o.started, o.claimed, o.queue, o.policy, o.worker,
-       o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.priority, o.state, o.ended, o.held,
-       o.by, o.reason, o.error_class, o.error_message, o.content_type, o.result, q.lane,
-       coalesce(length(e.payload), 0)
-  FROM outcome o JOIN queue q ON q.id = o.queue JOIN execution e ON e.id = o.id
- WHERE o.id = :id;
+-- returns: id queue epoch attempt forgiven lost replays priority state ended
+SELECT id, queue, epoch, attempt, forgiven, lost, replays, priority, state, ended
+  FROM outcome WHERE id = :id;
 
--- name: outcome_back (id uuid[], ord bigint[], started bigint[], queue int[], lane int[], policy int[], epoch int[], attempt int[], forgiven int[], size int[], replays smallint[], priority smallint[], state smallint[])
-DELETE FROM outcome WHERE id = :id;
+-- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
+INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at, by,
+                     reason, error_class, error_message, content_type, result)
+SELECT id, epoch, :replays, attempt, ended, held, state, worker, claimed, finished, by, reason,
+       error_class, error_message, content_type, result
+  FROM outcome WHERE id = :id;
 INSERT INTO live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost, replays,
                   priority, state)
-VALUES (:id, :ord, :started, :queue, :lane, :policy, :epoch, :attempt, :forgiven, :size, 0, :replays,
-        :priority, :state);
+SELECT o.id, o.ord, o.started, o.queue, q.lane, o.policy, o.epoch, :attempt, :forgiven,
+       coalesce(length(e.payload), 0), :lost, :replays, o.priority, :state
+  FROM outcome o CROSS JOIN queue q ON q.id = o.queue CROSS JOIN execution e ON e.id = o.id
+ WHERE o.id = :id;
+DELETE FROM outcome WHERE id = :id;

@@ -29,7 +29,7 @@ SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running
 -- First reads the rows as they will be, then moves the same rows: between the two parts nothing can
 -- change. Earlier wants of the call have moved theirs already, so `skip` is only subtracted. The
 -- running sum of sizes is a window, which is slow here: it is asked for only when the plain sum,
--- which the index alone can tell, is too large.
+-- which the index alone can tell, is too large. The first want gets a row whatever its size.
 SELECT :want, l.id, l.queue, l.priority, l.epoch + 1, l.attempt,
        :now + coalesce(:lease, p.lease_us), l.deadline,
        e.created, e.content_type, e.tags, e.payload
@@ -45,7 +45,7 @@ SELECT :want, l.id, l.queue, l.priority, l.epoch + 1, l.attempt,
                                                 ORDER BY priority DESC, ord, id
                                                 LIMIT :upto - :skip)) <= :bytes
                      THEN :upto - :skip
-                     ELSE (SELECT max(1, count(*))
+                     ELSE (SELECT max(:want = 0, count(*))
                              FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, id) AS sum
                                      FROM (SELECT id, priority, ord, size FROM live
                                             WHERE queue = :queue AND state = @ready
@@ -66,7 +66,7 @@ UPDATE live
                                                 ORDER BY priority DESC, ord, id
                                                 LIMIT :upto - :skip)) <= :bytes
                      THEN :upto - :skip
-                     ELSE (SELECT max(1, count(*))
+                     ELSE (SELECT max(:want = 0, count(*))
                              FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, id) AS sum
                                      FROM (SELECT id, priority, ord, size FROM live
                                             WHERE queue = :queue AND state = @ready

@@ -8,9 +8,10 @@ UPDATE live
  WHERE id = :id AND epoch = :epoch AND +state = @running
 RETURNING id, due;
 
--- name: progress_put (now bigint, id uuid[], percent smallint[], note text[])
-INSERT INTO progress (id, percent, note, at) VALUES (:id, :percent, :note, :now)
-    ON CONFLICT (id) DO UPDATE SET percent = excluded.percent, note = excluded.note, at = excluded.at;
+-- name: progress_put (now bigint, id uuid[], epoch int[], percent smallint[], note text[])
+INSERT INTO progress (id, epoch, percent, note, at) VALUES (:id, :epoch, :percent, :note, :now)
+    ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, percent = excluded.percent,
+                                   note = excluded.note, at = excluded.at;
 
 -- name: lease_facts (id uuid[], epoch int[])
 -- returns: id epoch state now_epoch ended answer run_at

@@ -20,6 +20,7 @@ enum weft_limit {
     WEFT_MESSAGE_MAX = 4096,    /* error message; longer ones are cut, not refused */
     WEFT_REASON_MAX = 512,      /* cancel reason, progress note: bytes */
     WEFT_ATTEMPTS_MAX = 30000,  /* max_attempts, max_lost */
+    WEFT_REPLAYS_MAX = 30000,   /* of one execution */
     WEFT_BATCH_MAX = 1000,      /* items in one transaction */
     WEFT_BATCH_BYTES = 8 << 20, /* payload bytes in one transaction or one claim */
     WEFT_CLAIM_QUEUES_MAX = 64, /* queues one claim looks at */

@@ -119,18 +119,13 @@ enum weft_rc weft_open(const char *url, const struct weft_options *options, stru
     const struct weft_engine_config config = {
         .url = url, .connections = chosen->connections, .no_migrate = chosen->no_migrate};
     enum { CONNECTIONS_MAX = 1000 };
-    enum weft_rc rc = WEFT_OK;
-    if (!url)
-        rc = weft_missing("url", &story);
-    else if (!ret_weft)
-        rc = weft_missing("ret_weft", &story);
-    else if (chosen->connections > CONNECTIONS_MAX)
-        rc = weft_fail_field(&story, WEFT_INVALID_VALUE, "connections",
-                             "connections is %u, at most %d are allowed", chosen->connections,
-                             CONNECTIONS_MAX);
-    if (!rc)
-        rc = weft_open_with(&config, chosen->ns, ret_weft, &story);
-    return weft_told(rc, &story, err);
+    if (!url || !ret_weft)
+        return weft_missing(url ? "ret_weft" : "url", err);
+    if (chosen->connections > CONNECTIONS_MAX)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
+                               "connections is %u, at most %d are allowed", chosen->connections,
+                               CONNECTIONS_MAX);
+    return weft_told(weft_open_with(&config, chosen->ns, ret_weft, &story), &story, err);
 }
 
 void weft_close(struct weft *weft)
@@ -221,12 +216,12 @@ enum weft_rc weft_claim(struct weft *weft, const struct weft_claim *claim, size_
     struct weft_err story = {0};
     const struct weft_given given = {weft, claim, count, ret_claims};
     enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc && !ret_claims)
-        rc = weft_missing("ret_claims", &story);
     if (!rc)
         rc = check_claims(claim, count, &story);
     if (rc)
         return weft_told(rc, &story, err);
+    if (!ret_claims)
+        return weft_missing("ret_claims", err);
     struct weft_arena *arena = weft_arena_new();
     struct weft_claim_result result = {0};
     if (count)

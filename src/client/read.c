@@ -17,10 +17,10 @@ enum weft_rc weft_describe(struct weft *weft, const struct weft_id *id, size_t c
     struct weft_err story = {0};
     const struct weft_given given = {weft, id, count, ret_page};
     enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc && !ret_page)
-        rc = weft_missing("ret_page", &story);
     if (rc)
         return weft_told(rc, &story, err);
+    if (!ret_page)
+        return weft_missing("ret_page", err);
     struct weft_arena *arena = weft_arena_new();
     struct weft_execution *item = weft_new_array(arena, struct weft_execution, count + 1);
     if (count)

@@ -139,18 +139,19 @@ static bool send_word(struct weft_worker *worker, struct words *words, struct we
     return !again;
 }
 
-void weft_send_words(struct weft_worker *worker)
+/* Splits the jobs by what they say. Those whose lease is known to be gone have nothing to say. */
+static void sort_words(struct weft_worker *worker, const struct weft_job_list *all,
+                       struct weft_arena *arena, struct words words[WEFT_WORD_COUNT])
 {
-    struct weft_job_list all;
-    weft_job_list_init(&all);
-    weft_job_list_move(&all, &worker->unsent);
-    struct weft_arena *arena = weft_arena_new();
-    struct words words[WEFT_WORD_COUNT];
+    size_t count[WEFT_WORD_COUNT] = {0};
+    for (const struct weft_job *job = all->first; job; job = job->next)
+        count[job->word]++;
     for (size_t w = 0; w < WEFT_WORD_COUNT; w++)
         words[w] = (struct words){
-            .job = weft_new_array(arena, struct weft_job *, all.count + 1),
-            .answer = weft_new_array(arena, struct weft_lease_answer, all.count + 1)};
-    for (struct weft_job *job = all.first, *next; job; job = next) {
+            .job = weft_new_array(arena, struct weft_job *, count[w]),
+            .answer = weft_new_array(arena, struct weft_lease_answer, count[w]),
+        };
+    for (struct weft_job *job = all->first, *next; job; job = next) {
         next = job->next;
         /* Only the keeper writes fences, so this needs no lock. A fence is final. */
         if (job->fence != WEFT_FENCE_NONE) {
@@ -161,6 +162,16 @@ void weft_send_words(struct weft_worker *worker)
         struct words *mine = &words[job->word];
         mine->job[mine->count++] = job;
     }
+}
+
+void weft_send_words(struct weft_worker *worker)
+{
+    struct weft_job_list all;
+    weft_job_list_init(&all);
+    weft_job_list_move(&all, &worker->unsent);
+    struct weft_arena *arena = weft_arena_new();
+    struct words words[WEFT_WORD_COUNT];
+    sort_words(worker, &all, arena, words);
     bool open = true, ready = false;
     for (size_t w = 0; w < WEFT_WORD_COUNT; w++) {
         if (words[w].count == 0)

@@ -149,13 +149,13 @@ void weft_worker_count(struct weft_worker *worker, uint64_t *number, uint64_t mo
 
 /* ---- job.c ----------------------------------------------------------------------------------- */
 
-void *weft_handler_main(void *worker);
+void *weft_handler_main(void *context); /* the worker */
 /* Frees what the handler left in it. */
 void weft_job_clear(struct weft_job *job);
 
 /* ---- keeper.c -------------------------------------------------------------------------------- */
 
-void *weft_keeper_main(void *worker);
+void *weft_keeper_main(void *context); /* the worker */
 /* Remembers how a call to the store went and sets the pace of what was tried. True: it worked. */
 bool weft_keeper_told(struct weft_worker *worker, struct weft_pace *pace, enum weft_rc rc,
                       const struct weft_err *err);

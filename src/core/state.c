@@ -132,9 +132,9 @@ static void apply(struct weft_live *live, const struct weft_event *event)
  * A replay is a new life under the same id: it keeps epoch and history, forgives the attempts made
  * so far, and owes the attempt number that the last failure did not hand on.
  */
-static void replay(struct weft_live *live, enum weft_state ended_as)
+static void replay(struct weft_live *live, enum weft_ended ended)
 {
-    if (ended_as == WEFT_STATE_FAILED && live->epoch > 0)
+    if (ended == WEFT_ENDED_FAILED || ended == WEFT_ENDED_TIMED_OUT)
         live->attempt++;
     live->forgiven = live->attempt - 1;
     live->lost = 0;
@@ -157,7 +157,7 @@ bool weft_state_step(const struct weft_live *before, const struct weft_event *ev
     if (ends_lease && weft_state_living(to))
         drop_lease(&step.after);
     if (event->kind == WEFT_EVENT_REPLAY)
-        replay(&step.after, before->state);
+        replay(&step.after, event->how);
     else
         apply(&step.after, event);
     if (ends_lease)

@@ -72,7 +72,7 @@ struct weft_live {
     int32_t epoch;    /* +1 at each claim and nowhere else */
     int32_t attempt;  /* the current or next one, from 1; +1 when one fails or times out */
     int32_t forgiven; /* attempts before the last replay, which no longer count */
-    int32_t lost;     /* leases lost in a row of this life */
+    int32_t lost;     /* leases lost in this life */
     int32_t replays;
     int32_t size;     /* of the payload */
     weft_usec due_us; /* delayed: when it becomes ready; running: when the lease ends */
@@ -84,7 +84,7 @@ struct weft_live {
 
 struct weft_event {
     enum weft_event_kind kind;
-    enum weft_ended how; /* FAIL, RETRY, RETRY_NOW: what ended the attempt */
+    enum weft_ended how; /* FAIL, RETRY, RETRY_NOW: what ended the attempt; REPLAY: the last life */
     int32_t worker;      /* CLAIM */
     int32_t priority;    /* PRIORITIZE */
     weft_usec now_us;    /* CLAIM */

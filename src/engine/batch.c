@@ -6,6 +6,7 @@
 
 #include "base/id.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct entry {
@@ -30,6 +31,26 @@ static int by_round(const void *left, const void *right)
     return by_id(left, right);
 }
 
+const struct weft_id *weft_column_id(const struct weft_id_column *ids, size_t i)
+{
+    return (const struct weft_id *)((const char *)ids->first + i * ids->stride);
+}
+
+size_t weft_chunk_find(const struct weft_chunk *chunk, const struct weft_id_column *ids,
+                       const struct weft_id *id)
+{
+    size_t low = 0, high = chunk->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (weft_id_cmp(weft_column_id(ids, chunk->item[middle]), id) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    assert(low < chunk->count); /* the store answers about what it was asked */
+    return low;
+}
+
 struct weft_chunks weft_chunks_by_id(const struct weft_id_column *ids, const bool *skip,
                                      struct weft_arena *arena)
 {
@@ -38,7 +59,7 @@ struct weft_chunks weft_chunks_by_id(const struct weft_id_column *ids, const boo
     for (size_t i = 0; i < ids->count; i++)
         if (!skip || !skip[i])
             entry[count++] = (struct entry){
-                .id = (const struct weft_id *)((const char *)ids->first + i * ids->stride),
+                .id = weft_column_id(ids, i),
                 .index = i,
             };
     qsort(entry, count, sizeof(*entry), by_id);

@@ -70,6 +70,9 @@ struct claiming {
     struct weft_arena *out; /* for what is given back */
     struct weft_claimed *item;
     size_t items, items_max;
+    size_t bytes;   /* of the payloads in item */
+    size_t share;   /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
+    size_t largest; /* payload so far; 0: none was seen */
     bool contended;
 };
 
@@ -247,16 +250,23 @@ static void choose_queues(struct weft_engine *engine, struct claiming *all, stru
     for (size_t i = 0; i < ready->count && request->candidates < WEFT_CLAIM_QUEUES_MAX; i++) {
         const struct weft_queue *queue =
             weft_find_queue(engine, ready->queue[(start + i) % ready->count]);
-        if (queue && can_serve(request, queue))
+        const struct weft_lane_setting *setting = queue ? setting_of(ready, queue->lane) : NULL;
+        /* A paused lane must not take the turns of those that have work to give. */
+        if (queue && can_serve(request, queue) && !(setting && setting->paused))
             add_candidate(all, request, ready, queue);
     }
     /* Somebody who was away starts where those who stayed are: the lowest pass of the present. */
-    double low = 0;
+    double low = 0, high = 0;
     for (size_t t = 0; t < request->tenants; t++) {
         request->share[t].pass = turn_of(ready, request->tenant[t].id)->pass;
         if (request->share[t].pass > 0 && (low == 0 || request->share[t].pass < low))
             low = request->share[t].pass;
+        if (request->share[t].pass - 1 > high)
+            high = request->share[t].pass - 1;
     }
+    /* Those who always had work are less than a turn apart: whoever is further behind was away. */
+    if (low < high)
+        low = high;
     for (size_t t = 0; t < request->tenants; t++)
         if (request->share[t].pass < low)
             request->share[t].pass = low;
@@ -313,9 +323,8 @@ static enum weft_rc lock_lanes(struct weft_tx *tx, struct claiming *all, struct 
     for (size_t i = 0; i < all->limits; i++)
         for (size_t k = 0; k < locked.count; k++)
             if (weft_get_i64(&locked, k, LANE_LOCK_OUT_LANE) == all->limit[i].lane)
-                all->limit[i].left =
-                    room_in(&running, all->limit[i].lane,
-                            weft_get_i64(&locked, k, LANE_LOCK_OUT_MAX_RUNNING));
+                all->limit[i].left = room_in(&running, all->limit[i].lane,
+                                             weft_get_i64(&locked, k, LANE_LOCK_OUT_MAX_RUNNING));
     /* The leases counted as gone ended before this moment: starts and ends never overlap. */
     tx->now_us = weft_clock_now(tx->engine->clock);
     return WEFT_OK;
@@ -337,7 +346,10 @@ static void plan_take(struct claiming *all, struct candidate *candidate, uint32_
         all->limit[candidate->lane].left -= more;
 }
 
-/* Gives a tenant's turns to its queues by what is at their heads. */
+/*
+ * Gives a tenant's turns to its queues by what is at their heads. Turns that no head could use are
+ * not charged, and say that the tenant has nothing beyond this round.
+ */
 static void split_turns(struct claiming *all, struct request *request, size_t t,
                         const struct weft_head *head, size_t heads)
 {
@@ -352,6 +364,10 @@ static void split_turns(struct claiming *all, struct request *request, size_t t,
             turns--;
             break;
         }
+    weft_share_refund(&request->share[t], turns);
+    for (size_t c = 0; c < request->candidates && turns > 0; c++)
+        if (request->candidate[c].share == t)
+            request->candidate[c].empty = true;
 }
 
 /* Looks at the heads of the queues of tenants that have several. */
@@ -396,6 +412,22 @@ static enum weft_rc plan_by_heads(struct weft_tx *tx, struct claiming *all, stru
     return WEFT_OK;
 }
 
+/* What the limits leave to a request: more turns than that would go by place, not by share. */
+static uint32_t room_of_all(const struct claiming *all, const struct request *request)
+{
+    uint64_t sum = 0;
+    for (size_t c = 0; c < request->candidates; c++) {
+        const struct candidate *candidate = &request->candidate[c];
+        size_t before = 0;
+        while (before < c && (request->candidate[before].empty ||
+                              request->candidate[before].lane != candidate->lane))
+            before++;
+        if (!candidate->empty && before == c)
+            sum += lane_room(all, candidate);
+    }
+    return sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+}
+
 /* Decides how many rows to take from each queue in this round. */
 static enum weft_rc plan(struct weft_tx *tx, struct claiming *all, struct request *request,
                          struct weft_err *err)
@@ -410,11 +442,15 @@ static enum weft_rc plan(struct weft_tx *tx, struct claiming *all, struct reques
     }
     for (size_t t = 0; t < request->tenants; t++)
         request->share[t].most = room[t];
-    weft_share_turns(request->share, request->tenants, request->left);
+    uint32_t most = room_of_all(all, request);
+    weft_share_turns(request->share, request->tenants, most < request->left ? most : request->left);
     for (size_t c = 0; c < request->candidates; c++) {
         struct candidate *candidate = &request->candidate[c];
-        if (!candidate->empty && request->tenant[candidate->share].queues == 1)
-            plan_take(all, candidate, request->share[candidate->share].taken);
+        struct weft_share *share = &request->share[candidate->share];
+        if (!candidate->empty && request->tenant[candidate->share].queues == 1) {
+            plan_take(all, candidate, share->taken);
+            weft_share_refund(share, share->taken - candidate->take);
+        }
     }
     return plan_by_heads(tx, all, request, err);
 }
@@ -426,6 +462,7 @@ struct want {
     struct request *request;
     struct candidate *candidate;
     uint32_t got;
+    size_t bytes;
 };
 
 static size_t list_wants(struct claiming *all, struct want *want)
@@ -466,7 +503,7 @@ static void claim_call(struct weft_tx *tx, const struct claiming *all, const str
             weft_set_i64(call, i, CLAIM_IN_LEASE, want[i].request->claim->lease_ms * WEFT_MS);
         weft_set_i64(call, i, CLAIM_IN_SKIP, skip);
         weft_set_i64(call, i, CLAIM_IN_UPTO, skip + candidate->take);
-        weft_set_i64(call, i, CLAIM_IN_BYTES, WEFT_BATCH_BYTES / (int64_t)count);
+        weft_set_i64(call, i, CLAIM_IN_BYTES, (int64_t)all->share);
     }
 }
 
@@ -494,6 +531,10 @@ static void give(struct claiming *all, struct want *want, const struct weft_rows
     };
     item->tags =
         weft_tags_parse(weft_get_text(rows, i, CLAIM_OUT_TAGS), all->out, &item->tag_count);
+    all->bytes += item->payload_size;
+    if (all->largest <= item->payload_size)
+        all->largest = item->payload_size + 1;
+    want->bytes += item->payload_size;
     want->got++;
     want->request->left--;
 }
@@ -506,11 +547,24 @@ static void settle_round(struct claiming *all, struct want *want, size_t count)
         uint32_t missing = candidate->take - want[i].got;
         if (missing == 0)
             continue;
-        candidate->empty = true;
+        /* Only the first is sure to get a row: the others may have stopped for their share. */
+        size_t next = all->largest ? all->largest : WEFT_PAYLOAD_MAX;
+        candidate->empty = i == 0 || want[i].bytes + next <= all->share;
         weft_share_refund(&want[i].request->share[candidate->share], missing);
         if (candidate->lane != NO_LANE && all->limit[candidate->lane].left != UINT32_MAX)
             all->limit[candidate->lane].left += missing;
     }
+}
+
+/* True when somebody is short and one of its queues may have more, whatever this round brought. */
+static bool may_have_more(const struct claiming *all)
+{
+    for (size_t r = 0; r < all->count; r++)
+        for (size_t c = 0; c < all->request[r].candidates && all->request[r].left > 0; c++)
+            if (!all->request[r].candidate[c].empty &&
+                lane_room(all, &all->request[r].candidate[c]) > 0)
+                return true;
+    return false;
 }
 
 /* One round: plan, take, settle. *ret_more: somebody is short and some queue may have more. */
@@ -530,6 +584,7 @@ static enum weft_rc run_round(struct weft_tx *tx, struct claiming *all, bool *re
         return WEFT_OK;
     struct weft_call call;
     struct weft_rows rows;
+    all->share = (WEFT_BATCH_BYTES - all->bytes) / count;
     claim_call(tx, all, want, count, &call);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
@@ -537,15 +592,14 @@ static enum weft_rc run_round(struct weft_tx *tx, struct claiming *all, bool *re
     for (size_t i = 0; i < rows.count; i++)
         give(all, &want[weft_get_i64(&rows, i, CLAIM_OUT_WANT)], &rows, i);
     settle_round(all, want, count);
-    for (size_t i = 0; i < count && !*ret_more; i++)
-        *ret_more = want[i].request->left > 0 && rows.count > 0;
+    *ret_more = may_have_more(all) && all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
     return WEFT_OK;
 }
 
 static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct claiming *all = context;
-    all->items = 0;
+    all->items = all->bytes = all->largest = 0;
     all->contended = false;
     all->limits = 0;
     weft_arena_reset(all->out);
@@ -562,16 +616,27 @@ static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_er
     return rc;
 }
 
-/* True when the list has a queue for somebody: without one no transaction need be opened. */
-static bool anything_listed(struct weft_engine *engine, const struct claiming *all)
+/* What the list holds for the claims of this call. */
+struct listed {
+    bool any;    /* a queue for somebody: without one no transaction need be opened */
+    bool paused; /* one of them is in a lane that was paused when the settings were read */
+};
+
+static struct listed look_at_list(struct weft_engine *engine, const struct claiming *all)
 {
     struct weft_ready *ready = &engine->ready;
-    bool found = false;
+    struct listed found = {0};
     pthread_mutex_lock(&ready->lock);
-    for (size_t i = 0; i < ready->count && !found; i++) {
+    for (size_t i = 0; i < ready->count && !(found.any && found.paused); i++) {
         const struct weft_queue *queue = weft_find_queue(engine, ready->queue[i]);
-        for (size_t r = 0; r < all->count && queue && !found; r++)
-            found = can_serve(&all->request[r], queue);
+        bool fits = false;
+        for (size_t r = 0; r < all->count && queue && !fits; r++)
+            fits = can_serve(&all->request[r], queue);
+        if (!fits)
+            continue;
+        const struct weft_lane_setting *setting = setting_of(ready, queue->lane);
+        found.any = true;
+        found.paused |= setting && setting->paused;
     }
     pthread_mutex_unlock(&ready->lock);
     return found;
@@ -580,8 +645,15 @@ static bool anything_listed(struct weft_engine *engine, const struct claiming *a
 static enum weft_rc claim_listed(struct weft_engine *engine, struct claiming *all,
                                  struct weft_err *err)
 {
-    if (!anything_listed(engine, all))
+    struct listed listed = look_at_list(engine, all);
+    if (!listed.any)
         return WEFT_OK;
+    /* The end of a pause must hold at once, and the claim leaves paused lanes out: look again. */
+    if (listed.paused) {
+        enum weft_rc rc = weft_ready_refresh_lanes(engine, err);
+        if (rc)
+            return rc;
+    }
     struct weft_tx tx = {.engine = engine, .arena = all->out};
     return weft_tx_do(&tx, WEFT_TX_WRITE, claim_body, all, err);
 }

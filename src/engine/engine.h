@@ -172,6 +172,10 @@ struct weft_id_column {
  */
 struct weft_chunks weft_chunks_by_id(const struct weft_id_column *ids, const bool *skip,
                                      struct weft_arena *arena);
+/* The place of an id in a chunk, which must hold it. */
+size_t weft_chunk_find(const struct weft_chunk *chunk, const struct weft_id_column *ids,
+                       const struct weft_id *id);
+const struct weft_id *weft_column_id(const struct weft_id_column *ids, size_t i);
 
 /* ---- Interning (intern.c) -------------------------------------------------------------------- */
 
@@ -260,6 +264,9 @@ void weft_ready_done(struct weft_ready *ready);
 void weft_ready_note(struct weft_engine *engine, int32_t queue);
 /* Reads the list and the lane settings anew. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err);
+/* Reads the lane settings alone. */
+WEFT_MUST_CHECK enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine,
+                                                      struct weft_err *err);
 /* True when a claim that came up short may refresh: see the rule in ready.c. */
 bool weft_ready_may_refresh(struct weft_engine *engine);
 bool weft_ready_is_old(struct weft_engine *engine);

@@ -34,6 +34,10 @@ static enum weft_rc check_lane(const struct weft_lane *lane, struct weft_err *er
             rc = weft_fail_field(err, WEFT_INVALID_VALUE, "weights",
                                  "the weight of '%s' is %d, allowed are 1 to %d",
                                  lane->weights[i].tenant, lane->weights[i].weight, WEIGHT_MAX);
+        for (size_t k = 0; k < i && !rc; k++)
+            if (strcmp(lane->weights[k].tenant, lane->weights[i].tenant) == 0)
+                rc = weft_fail_field(err, WEFT_INVALID_VALUE, "weights", "'%s' has two weights",
+                                     lane->weights[i].tenant);
     }
     return rc;
 }

@@ -20,8 +20,8 @@
 
 /* A call of one of the five operations, and the part of it that runs in one transaction. */
 struct lease_call {
-    const void *item; /* array of the operation's own type */
-    const struct weft_id *(*id)(const void *item, size_t i);
+    const void *item;          /* array of the operation's own type */
+    struct weft_id_column ids; /* where the items have their ids */
     int32_t (*epoch)(const void *item, size_t i);
     enum weft_rc (*check)(const void *item, size_t i, struct weft_err *err);
     weft_tx_body *body;
@@ -51,67 +51,68 @@ static void answer_fate(struct weft_lease_answer *answer, const struct weft_leas
                   weft_fence_name(fate.fence));
 }
 
+static const struct weft_id *id_of(const struct lease_call *call, size_t k)
+{
+    return weft_column_id(&call->ids, call->chunk.item[k]);
+}
+
+static int32_t epoch_of(const struct lease_call *call, size_t k)
+{
+    return call->epoch(call->item, call->chunk.item[k]);
+}
+
 /* Looks up the items for which found[k] is false and answers them. */
 static enum weft_rc answer_rest(struct weft_tx *tx, struct lease_call *call, const bool *found,
                                 struct weft_err *err)
 {
-    size_t missing = 0;
-    for (size_t k = 0; k < call->chunk.count; k++)
-        missing += !found[k];
-    if (missing == 0)
-        return WEFT_OK;
     struct weft_call ask;
     struct weft_rows rows;
-    weft_call_init(&ask, tx->arena, WEFT_STMT_LEASE_FACTS, missing);
-    for (size_t k = 0, row = 0; k < call->chunk.count; k++) {
-        if (found[k])
-            continue;
-        weft_set_id(&ask, row, LEASE_FACTS_IN_ID, call->id(call->item, call->chunk.item[k]));
-        weft_set_i64(&ask, row++, LEASE_FACTS_IN_EPOCH,
-                     call->epoch(call->item, call->chunk.item[k]));
-    }
-    enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
-    if (rc)
-        return rc;
+    weft_call_init(&ask, tx->arena, WEFT_STMT_LEASE_FACTS, call->chunk.count);
+    size_t missing = 0;
     for (size_t k = 0; k < call->chunk.count; k++) {
         if (found[k])
             continue;
-        size_t i = call->chunk.item[k];
-        struct weft_lease_facts facts = {0};
-        for (size_t row = 0; row < rows.count; row++) {
-            struct weft_id id = weft_get_id(&rows, row, LEASE_FACTS_OUT_ID);
-            if (weft_id_cmp(&id, call->id(call->item, i)) != 0)
-                continue;
-            facts.state = (enum weft_state)weft_get_i64(&rows, row, LEASE_FACTS_OUT_STATE);
-            facts.epoch = (int32_t)weft_get_i64(&rows, row, LEASE_FACTS_OUT_NOW_EPOCH);
-            facts.ended = (enum weft_ended)weft_get_i64(&rows, row, LEASE_FACTS_OUT_ENDED);
-            facts.answer = (enum weft_state)weft_get_i64(&rows, row, LEASE_FACTS_OUT_ANSWER);
-            facts.run_at_us = weft_get_i64(&rows, row, LEASE_FACTS_OUT_RUN_AT);
-            break;
-        }
-        answer_fate(&call->answer[i], &facts, call->epoch(call->item, i), call->asked);
+        weft_set_id(&ask, missing, LEASE_FACTS_IN_ID, id_of(call, k));
+        weft_set_i64(&ask, missing++, LEASE_FACTS_IN_EPOCH, epoch_of(call, k));
     }
+    if (missing == 0)
+        return WEFT_OK;
+    ask.rows = missing;
+    enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_lease_facts *facts =
+        weft_new_array(tx->arena, struct weft_lease_facts, call->chunk.count + 1);
+    for (size_t row = 0; row < rows.count; row++) {
+        struct weft_id id = weft_get_id(&rows, row, LEASE_FACTS_OUT_ID);
+        facts[weft_chunk_find(&call->chunk, &call->ids, &id)] = (struct weft_lease_facts){
+            .state = (enum weft_state)weft_get_i64(&rows, row, LEASE_FACTS_OUT_STATE),
+            .epoch = (int32_t)weft_get_i64(&rows, row, LEASE_FACTS_OUT_NOW_EPOCH),
+            .ended = (enum weft_ended)weft_get_i64(&rows, row, LEASE_FACTS_OUT_ENDED),
+            .answer = (enum weft_state)weft_get_i64(&rows, row, LEASE_FACTS_OUT_ANSWER),
+            .run_at_us = weft_get_i64(&rows, row, LEASE_FACTS_OUT_RUN_AT),
+        };
+    }
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (!found[k])
+            answer_fate(&call->answer[call->chunk.item[k]], &facts[k], epoch_of(call, k),
+                        call->asked);
     return WEFT_OK;
 }
 
-/* Marks which items of the chunk are among the ids in column 0 of rows. */
-static bool *mark_found(struct weft_tx *tx, const struct lease_call *call,
-                        const struct weft_rows *rows)
+/* Answers the items whose ids are in column 0 of rows; gives back which they are. */
+static bool *answer_found(struct weft_tx *tx, const struct lease_call *call,
+                          const struct weft_rows *rows, enum weft_state state)
 {
     bool *found = weft_new_array(tx->arena, bool, call->chunk.count + 1);
     for (size_t row = 0; row < rows->count; row++) {
         struct weft_id id = weft_get_id(rows, row, 0);
-        /* The chunk is sorted by id. */
-        size_t low = 0, high = call->chunk.count;
-        while (low < high) {
-            size_t middle = (low + high) / 2;
-            if (weft_id_cmp(call->id(call->item, call->chunk.item[middle]), &id) < 0)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        assert(low < call->chunk.count);
-        found[low] = true;
+        size_t k = weft_chunk_find(&call->chunk, &call->ids, &id);
+        call->answer[call->chunk.item[k]] = (struct weft_lease_answer){.state = state};
+        if (state == WEFT_STATE_RUNNING)
+            call->answer[call->chunk.item[k]].lease_expires_us =
+                weft_get_i64(rows, row, RENEW_OUT_DUE);
+        found[k] = true;
     }
     return found;
 }
@@ -122,17 +123,15 @@ static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call
                              struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
-    struct weft_id *ids = weft_new_array(arena, struct weft_id, count + 1);
     bool *skip = weft_new_array(arena, bool, count + 1);
     for (size_t i = 0; i < count; i++) {
         struct weft_err story = {0};
-        ids[i] = *call->id(call->item, i);
         skip[i] = call->check(call->item, i, &story) != WEFT_OK;
         if (skip[i])
             call->answer[i] = (struct weft_lease_answer){.err = story};
     }
-    const struct weft_id_column column = {.first = ids, .stride = sizeof(*ids), .count = count};
-    struct weft_chunks chunks = weft_chunks_by_id(&column, skip, arena);
+    call->ids.count = count;
+    struct weft_chunks chunks = weft_chunks_by_id(&call->ids, skip, arena);
     enum weft_rc rc = WEFT_OK;
     for (size_t c = 0; c < chunks.count; c++) {
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
@@ -170,21 +169,18 @@ static enum weft_rc check_epoch(int32_t epoch, struct weft_err *err)
     return WEFT_OK;
 }
 
-/* The id and the epoch open every item, so two functions serve all operations but need the stride.
- */
-#define ITEM_ACCESS(name, type)                                                                    \
-    static const struct weft_id *name##_id(const void *item, size_t i)                             \
+/* Where an array of items has its ids. */
+#define IDS_OF(item)                                                                               \
     {                                                                                              \
-        return &((const type *)item)[i].id;                                                        \
-    }                                                                                              \
-    static int32_t name##_epoch(const void *item, size_t i)                                        \
-    {                                                                                              \
-        return ((const type *)item)[i].epoch;                                                      \
+        .first = (item) ? &(item)->id : NULL, .stride = sizeof(*(item))                            \
     }
 
 /* ---- Renew ----------------------------------------------------------------------------------- */
 
-ITEM_ACCESS(renew, struct weft_renew)
+static int32_t renew_epoch(const void *item, size_t i)
+{
+    return ((const struct weft_renew *)item)[i].epoch;
+}
 
 static enum weft_rc renew_check(const void *items, size_t i, struct weft_err *err)
 {
@@ -215,6 +211,7 @@ static enum weft_rc put_progress(struct weft_tx *tx, const struct lease_call *ca
         if (!found[k] || !item->has_progress)
             continue;
         weft_set_id(&put, rows, PROGRESS_PUT_IN_ID, &item->id);
+        weft_set_i64(&put, rows, PROGRESS_PUT_IN_EPOCH, item->epoch);
         weft_set_i64(&put, rows, PROGRESS_PUT_IN_PERCENT, item->percent);
         weft_set_text(&put, rows++, PROGRESS_PUT_IN_NOTE, item->note);
     }
@@ -240,18 +237,7 @@ static enum weft_rc renew_body(struct weft_tx *tx, void *context, struct weft_er
     enum weft_rc rc = weft_tx_run(tx, &renew, 1, &rows, err);
     if (rc)
         return rc;
-    bool *found = mark_found(tx, call, &rows);
-    for (size_t k = 0; k < call->chunk.count; k++)
-        if (found[k])
-            call->answer[call->chunk.item[k]] =
-                (struct weft_lease_answer){.state = WEFT_STATE_RUNNING};
-    for (size_t row = 0; row < rows.count; row++)
-        for (size_t k = 0; k < call->chunk.count; k++) {
-            struct weft_id id = weft_get_id(&rows, row, RENEW_OUT_ID);
-            if (weft_id_cmp(&id, &items[call->chunk.item[k]].id) == 0)
-                call->answer[call->chunk.item[k]].lease_expires_us =
-                    weft_get_i64(&rows, row, RENEW_OUT_DUE);
-        }
+    bool *found = answer_found(tx, call, &rows, WEFT_STATE_RUNNING);
     rc = put_progress(tx, call, found, err);
     return rc ? rc : answer_rest(tx, call, found, err);
 }
@@ -261,7 +247,7 @@ enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_ren
                                struct weft_err *err)
 {
     struct lease_call call = {.item = item,
-                              .id = renew_id,
+                              .ids = IDS_OF(item),
                               .epoch = renew_epoch,
                               .check = renew_check,
                               .body = renew_body,
@@ -271,7 +257,10 @@ enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_ren
 
 /* ---- Complete -------------------------------------------------------------------------------- */
 
-ITEM_ACCESS(complete, struct weft_complete)
+static int32_t complete_epoch(const void *item, size_t i)
+{
+    return ((const struct weft_complete *)item)[i].epoch;
+}
 
 static enum weft_rc complete_check(const void *items, size_t i, struct weft_err *err)
 {
@@ -281,6 +270,11 @@ static enum weft_rc complete_check(const void *items, size_t i, struct weft_err 
         return weft_fail_field(err, WEFT_TOO_LARGE, "result",
                                "the result has %zu bytes, at most %d are allowed",
                                item->result_size, WEFT_PAYLOAD_MAX);
+    if (!rc && !item->result && item->result_size > 0)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "result",
+                               "result is NULL but result_size is %zu", item->result_size);
+    if (!rc && item->content_type && !*item->content_type)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "content_type", "content_type is empty");
     if (!rc)
         rc = weft_text_check(item->content_type, WEFT_CONTENT_TYPE_MAX, "content_type", err);
     return rc;
@@ -307,26 +301,33 @@ static enum weft_rc complete_body(struct weft_tx *tx, void *context, struct weft
     enum weft_rc rc = weft_tx_run(tx, &end, 1, &rows, err);
     if (rc)
         return rc;
-    bool *found = mark_found(tx, call, &rows);
-    for (size_t k = 0; k < call->chunk.count; k++)
-        if (found[k])
-            call->answer[call->chunk.item[k]] =
-                (struct weft_lease_answer){.state = WEFT_STATE_SUCCEEDED};
+    bool *found = answer_found(tx, call, &rows, WEFT_STATE_SUCCEEDED);
     return answer_rest(tx, call, found, err);
 }
 
+/* Results are bounded together: a call is cut where they would pass what a transaction holds. */
 enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_complete *item,
                                   size_t count, struct weft_lease_answer *ret_answer,
                                   struct weft_err *err)
 {
-    struct lease_call call = {.item = item,
-                              .id = complete_id,
-                              .epoch = complete_epoch,
-                              .check = complete_check,
-                              .body = complete_body,
-                              .asked = WEFT_ENDED_COMPLETED,
-                              .answer = ret_answer};
-    return run_call(engine, &call, count, err);
+    enum weft_rc rc = WEFT_OK;
+    for (size_t at = 0, part = 0; at < count && !rc; at += part, part = 0) {
+        size_t bytes = 0;
+        do
+            bytes += item[at + part++].result_size;
+        while (at + part < count && bytes + item[at + part].result_size <= WEFT_BATCH_BYTES);
+        struct lease_call call = {.item = item + at,
+                                  .ids = IDS_OF(item + at),
+                                  .epoch = complete_epoch,
+                                  .check = complete_check,
+                                  .body = complete_body,
+                                  .asked = WEFT_ENDED_COMPLETED,
+                                  .answer = ret_answer + at};
+        enum weft_rc failed = run_call(engine, &call, part, err);
+        if (part == count)
+            rc = failed; /* else some may have been committed: then the items tell */
+    }
+    return rc;
 }
 
 /* ---- Fail, delay, release: lock, decide, write -------------------------------------------------
@@ -338,7 +339,7 @@ static enum weft_rc lock_held(struct weft_tx *tx, struct lease_call *call, bool 
 {
     struct weft_id *ids = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
     for (size_t k = 0; k < call->chunk.count; k++)
-        ids[k] = *call->id(call->item, call->chunk.item[k]);
+        ids[k] = *id_of(call, k);
     enum weft_rc rc = weft_change_lock(tx, ids, call->chunk.count, &call->changes, err);
     if (rc)
         return rc;
@@ -346,7 +347,7 @@ static enum weft_rc lock_held(struct weft_tx *tx, struct lease_call *call, bool 
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_change *change = weft_change_find(&call->changes, &ids[k]);
         found[k] = change && change->before.state == WEFT_STATE_RUNNING &&
-                   change->before.epoch == call->epoch(call->item, call->chunk.item[k]);
+                   change->before.epoch == epoch_of(call, k);
     }
     *ret_found = found;
     return WEFT_OK;
@@ -359,7 +360,10 @@ static void answer_step(struct weft_lease_answer *answer, const struct weft_chan
         .state = after->state, .run_at_us = after->state == WEFT_STATE_DELAYED ? after->due_us : 0};
 }
 
-ITEM_ACCESS(fail, struct weft_failure)
+static int32_t fail_epoch(const void *item, size_t i)
+{
+    return ((const struct weft_failure *)item)[i].epoch;
+}
 
 static enum weft_rc fail_check(const void *items, size_t i, struct weft_err *err)
 {
@@ -437,7 +441,7 @@ enum weft_rc weft_engine_fail(struct weft_engine *engine, const struct weft_fail
                               struct weft_err *err)
 {
     struct lease_call call = {.item = item,
-                              .id = fail_id,
+                              .ids = IDS_OF(item),
                               .epoch = fail_epoch,
                               .check = fail_check,
                               .body = fail_body,
@@ -446,7 +450,10 @@ enum weft_rc weft_engine_fail(struct weft_engine *engine, const struct weft_fail
     return run_call(engine, &call, count, err);
 }
 
-ITEM_ACCESS(put_back, struct weft_put_back)
+static int32_t put_back_epoch(const void *item, size_t i)
+{
+    return ((const struct weft_put_back *)item)[i].epoch;
+}
 
 static enum weft_rc put_back_check(const void *items, size_t i, struct weft_err *err)
 {
@@ -490,7 +497,7 @@ enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back
                                   struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
     struct lease_call call = {.item = item,
-                              .id = put_back_id,
+                              .ids = IDS_OF(item),
                               .epoch = put_back_epoch,
                               .check = put_back_check,
                               .body = put_back_body,

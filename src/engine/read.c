@@ -122,12 +122,16 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
         rc = describe_chunk(engine, &call, arena, &rows, err);
         if (rc)
             break;
-        /* Rows are sorted by their first column, the id, so that each item finds its own. */
-        qsort(rows.cell, rows.count, rows.width * sizeof(*rows.cell), by_row_id);
+        /* Rows are sorted by their first column, the id, so that each item finds its own. Where
+         * there are none there is no array either, which qsort() and bsearch() may not be given. */
+        if (rows.count > 0)
+            qsort(rows.cell, rows.count, rows.width * sizeof(*rows.cell), by_row_id);
         for (size_t i = 0; i < part; i++) {
             const struct weft_cell key = {.data = &id[at + i]};
-            const struct weft_cell *row =
-                bsearch(&key, rows.cell, rows.count, rows.width * sizeof(*rows.cell), by_row_id);
+            const struct weft_cell *row = rows.count
+                                              ? bsearch(&key, rows.cell, rows.count,
+                                                        rows.width * sizeof(*rows.cell), by_row_id)
+                                              : NULL;
             ret_item[at + i] = (struct weft_execution){.id = id[at + i], .percent = -1};
             if (!row)
                 continue;
@@ -243,6 +247,8 @@ static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_li
     rc = weft_engine_describe(engine, filter->ns, &id, 1, arena, page->item, err);
     const struct weft_execution *found = page->item;
     bool fits = !rc && found->state != WEFT_STATE_NONE &&
+                (listing->source == WEFT_LIST_BY_STATE ||
+                 weft_state_living(found->state) == (listing->source == WEFT_LIST_LIVING)) &&
                 (!filter->state || filter->state == found->state) &&
                 (!filter->lane || strcmp(filter->lane, found->lane) == 0) &&
                 (!filter->kind || strcmp(filter->kind, found->kind) == 0) &&

@@ -111,6 +111,26 @@ static struct weft_lane_setting *read_lanes(const struct weft_rows *rows)
 
 enum { QUEUES, LANES, CALLS };
 
+enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine, struct weft_err *err)
+{
+    struct weft_ready *ready = &engine->ready;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, WEFT_STMT_LANE_SETTINGS, 0);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc) {
+        struct weft_lane_setting *lane = read_lanes(&rows);
+        pthread_mutex_lock(&ready->lock);
+        free_lanes(ready);
+        ready->lane = lane;
+        ready->lane_count = rows.count;
+        pthread_mutex_unlock(&ready->lock);
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
 static enum weft_rc read_both(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct weft_call call[CALLS];

@@ -19,6 +19,7 @@ enum { SWEEP_PAGES_MAX = 200 }; /* pages of one sweep, so that a filter that fit
 struct steer_call {
     enum weft_steer_kind kind;
     const struct weft_steer *item;
+    struct weft_id_column ids;
     const int32_t *ns; /* of each item; 0: that namespace does not exist */
     struct weft_steered *answer;
     struct weft_chunk chunk;
@@ -83,26 +84,24 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
     enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
     if (!rc)
         rc = know_queues(tx, &rows, DESCRIBE_OUT_QUEUE, err);
-    for (size_t k = 0; k < call->chunk.count && !rc; k++) {
-        if (done[k])
+    if (rc)
+        return rc;
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (!done[k])
+            answer_not_found(&call->answer[call->chunk.item[k]]);
+    for (size_t row = 0; row < rows.count; row++) {
+        struct weft_id id = weft_get_id(&rows, row, DESCRIBE_OUT_ID);
+        size_t i = call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &id)];
+        enum weft_state state = (enum weft_state)weft_get_i64(&rows, row, DESCRIBE_OUT_STATE);
+        if (!in_namespace(tx->engine, (int32_t)weft_get_i64(&rows, row, DESCRIBE_OUT_QUEUE),
+                          call->ns[i]))
             continue;
-        size_t i = call->chunk.item[k];
-        struct weft_steered *answer = &call->answer[i];
-        answer_not_found(answer);
-        for (size_t row = 0; row < rows.count; row++) {
-            struct weft_id id = weft_get_id(&rows, row, DESCRIBE_OUT_ID);
-            if (weft_id_cmp(&id, &call->item[i].id) != 0 ||
-                !in_namespace(tx->engine, (int32_t)weft_get_i64(&rows, row, DESCRIBE_OUT_QUEUE),
-                              call->ns[i]))
-                continue;
-            enum weft_state state = (enum weft_state)weft_get_i64(&rows, row, DESCRIBE_OUT_STATE);
-            if (call->kind == WEFT_STEER_CANCEL && state == WEFT_STATE_CANCELLED)
-                *answer = (struct weft_steered){.state = state};
-            else
-                answer_not_live(answer, call->kind, state);
-        }
+        if (call->kind == WEFT_STEER_CANCEL && state == WEFT_STATE_CANCELLED)
+            call->answer[i] = (struct weft_steered){.state = state};
+        else
+            answer_not_live(&call->answer[i], call->kind, state);
     }
-    return rc;
+    return WEFT_OK;
 }
 
 /* ---- Living rows ----------------------------------------------------------------------------- */
@@ -163,78 +162,41 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
 
 /* ---- Replay ---------------------------------------------------------------------------------- */
 
+/* What a replay decides by and changes; the rest is carried over inside the store. */
 static struct weft_live read_outcome(const struct weft_rows *rows, size_t i)
 {
     return (struct weft_live){
         .id = weft_get_id(rows, i, OUTCOME_LOCK_OUT_ID),
         .state = (enum weft_state)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_STATE),
-        .ord = weft_get_i64(rows, i, OUTCOME_LOCK_OUT_ORD),
-        .started_us = weft_get_i64(rows, i, OUTCOME_LOCK_OUT_STARTED),
         .queue = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_QUEUE),
-        .lane = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_LANE),
-        .policy = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_POLICY),
         .epoch = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_EPOCH),
         .attempt = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_ATTEMPT),
         .forgiven = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_FORGIVEN),
         .lost = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_LOST),
         .replays = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_REPLAYS),
         .priority = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_PRIORITY),
-        .size = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_SIZE),
     };
 }
 
 static void put_back_to_life(struct weft_call *call, size_t row, const struct weft_live *after)
 {
     weft_set_id(call, row, OUTCOME_BACK_IN_ID, &after->id);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_ORD, after->ord);
-    if (after->started_us)
-        weft_set_i64(call, row, OUTCOME_BACK_IN_STARTED, after->started_us);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_QUEUE, after->queue);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_LANE, after->lane);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_POLICY, after->policy);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_EPOCH, after->epoch);
     weft_set_i64(call, row, OUTCOME_BACK_IN_ATTEMPT, after->attempt);
     weft_set_i64(call, row, OUTCOME_BACK_IN_FORGIVEN, after->forgiven);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_SIZE, after->size);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_LOST, after->lost);
     weft_set_i64(call, row, OUTCOME_BACK_IN_REPLAYS, after->replays);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_PRIORITY, after->priority);
     weft_set_i64(call, row, OUTCOME_BACK_IN_STATE, after->state);
 }
 
-/* The outcome that a replay removes stays in the history, result and all. */
-static void put_history(struct weft_call *call, size_t row, const struct weft_rows *rows, size_t i,
-                        int32_t replay)
+/* Replays are counted in a small number: past its end an execution has had its lives. */
+static bool worn_out(const struct weft_live *before, struct weft_steered *answer)
 {
-    static const struct {
-        size_t to, from;
-    } copy[] = {
-        {ATTEMPT_ADD_IN_ID, OUTCOME_LOCK_OUT_ID},
-        {ATTEMPT_ADD_IN_EPOCH, OUTCOME_LOCK_OUT_EPOCH},
-        {ATTEMPT_ADD_IN_ATTEMPT, OUTCOME_LOCK_OUT_ATTEMPT},
-        {ATTEMPT_ADD_IN_ENDED, OUTCOME_LOCK_OUT_ENDED},
-        {ATTEMPT_ADD_IN_HELD, OUTCOME_LOCK_OUT_HELD},
-        {ATTEMPT_ADD_IN_ANSWER, OUTCOME_LOCK_OUT_STATE},
-        {ATTEMPT_ADD_IN_WORKER, OUTCOME_LOCK_OUT_WORKER},
-        {ATTEMPT_ADD_IN_CLAIMED, OUTCOME_LOCK_OUT_CLAIMED},
-        {ATTEMPT_ADD_IN_ENDED_AT, OUTCOME_LOCK_OUT_FINISHED},
-        {ATTEMPT_ADD_IN_BY, OUTCOME_LOCK_OUT_BY},
-        {ATTEMPT_ADD_IN_REASON, OUTCOME_LOCK_OUT_REASON},
-        {ATTEMPT_ADD_IN_ERROR_CLASS, OUTCOME_LOCK_OUT_ERROR_CLASS},
-        {ATTEMPT_ADD_IN_ERROR_MESSAGE, OUTCOME_LOCK_OUT_ERROR_MESSAGE},
-        {ATTEMPT_ADD_IN_CONTENT_TYPE, OUTCOME_LOCK_OUT_CONTENT_TYPE},
-        {ATTEMPT_ADD_IN_RESULT, OUTCOME_LOCK_OUT_RESULT},
-    };
-    for (size_t c = 0; c < WEFT_LEN(copy); c++)
-        call->cell[row * call->width + copy[c].to] = *weft_get(rows, i, copy[c].from);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_REPLAY, replay);
-}
-
-static size_t find_item(const struct steer_call *call, const struct weft_id *id)
-{
-    for (size_t k = 0; k < call->chunk.count; k++)
-        if (weft_id_cmp(&call->item[call->chunk.item[k]].id, id) == 0)
-            return k;
-    return SIZE_MAX;
+    if (before->replays < WEFT_REPLAYS_MAX)
+        return false;
+    *answer = (struct weft_steered){.state = before->state};
+    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id",
+                    "the execution was replayed %d times: submit it anew", before->replays);
+    return true;
 }
 
 static enum weft_rc lock_outcomes(struct weft_tx *tx, const struct steer_call *call,
@@ -250,38 +212,36 @@ static enum weft_rc lock_outcomes(struct weft_tx *tx, const struct steer_call *c
 
 static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
-    enum { HISTORY, BACK, CALLS };
     struct steer_call *call = context;
     struct weft_rows rows;
     enum weft_rc rc = lock_outcomes(tx, call, &rows, err);
     if (rc)
         return rc;
     bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
-    struct weft_call write[CALLS];
-    weft_call_init(&write[HISTORY], tx->arena, WEFT_STMT_ATTEMPT_ADD, rows.count);
-    weft_call_init(&write[BACK], tx->arena, WEFT_STMT_OUTCOME_BACK, rows.count);
+    struct weft_call back;
+    weft_call_init(&back, tx->arena, WEFT_STMT_OUTCOME_BACK, rows.count);
     call->woken = (struct weft_id_list){.id = weft_new_array(tx->arena, int32_t, rows.count + 1)};
     /* Calls borrow what they are given until they run, so the steps must live as long. */
     struct weft_step *steps = weft_new_array(tx->arena, struct weft_step, rows.count + 1);
     size_t count = 0;
     for (size_t row = 0; row < rows.count; row++) {
         struct weft_live before = read_outcome(&rows, row);
-        size_t k = find_item(call, &before.id);
+        size_t k = weft_chunk_find(&call->chunk, &call->ids, &before.id);
         size_t i = call->chunk.item[k];
         struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->item[i]);
-        struct weft_step *step = &steps[row];
-        if (!in_namespace(tx->engine, before.queue, call->ns[i]) ||
-            !weft_state_step(&before, &event, step))
+        event.how = (enum weft_ended)weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_ENDED);
+        if (!in_namespace(tx->engine, before.queue, call->ns[i]))
             continue;
-        put_history(&write[HISTORY], count, &rows, row, step->after.replays);
-        put_back_to_life(&write[BACK], count++, &step->after);
+        done[k] = worn_out(&before, &call->answer[i]);
+        if (done[k] || !weft_state_step(&before, &event, &steps[row]))
+            continue;
+        put_back_to_life(&back, count++, &steps[row].after);
         call->woken.id[call->woken.count++] = before.queue;
-        call->answer[i] = (struct weft_steered){.state = step->after.state, .changed = true};
+        call->answer[i] = (struct weft_steered){.state = steps[row].after.state, .changed = true};
         done[k] = true;
     }
-    write[HISTORY].rows = write[BACK].rows = count;
-    struct weft_rows none[CALLS];
-    rc = count ? weft_tx_run(tx, write, CALLS, none, err) : WEFT_OK;
+    back.rows = count;
+    rc = count ? weft_tx_run(tx, &back, 1, NULL, err) : WEFT_OK;
     return rc ? rc : answer_others(tx, call, done, err);
 }
 
@@ -354,14 +314,15 @@ enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_ste
             ret_answer[i] = (struct weft_steered){.err = story};
     }
     struct weft_chunks chunks = {0};
+    struct weft_id_column ids = {.stride = sizeof(*steering->item), .count = count};
     if (!rc && count) {
-        const struct weft_id_column column = {
-            .first = &steering->item[0].id, .stride = sizeof(*steering->item), .count = count};
-        chunks = weft_chunks_by_id(&column, skip, arena);
+        ids.first = &steering->item[0].id;
+        chunks = weft_chunks_by_id(&ids, skip, arena);
     }
     for (size_t c = 0; c < chunks.count; c++) {
         struct steer_call call = {.kind = steering->kind,
                                   .item = steering->item,
+                                  .ids = ids,
                                   .ns = ns,
                                   .answer = ret_answer,
                                   .chunk = chunks.chunk[c]};
@@ -430,10 +391,12 @@ enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft
     if (filter_empty(&args->filter))
         return weft_fail_field(err, WEFT_INVALID_VALUE, "filter",
                                "an empty filter would take everything: name at least one field");
+    enum weft_rc rc = weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
+    if (rc)
+        return rc;
     uint64_t most = args->max ? args->max : WEFT_SCAN_MAX;
     struct sweep sweep = {.args = args, .listing = {.filter = args->filter}};
     sweep.listing.source = args->kind == WEFT_STEER_CANCEL ? WEFT_LIST_LIVING : WEFT_LIST_ENDED;
-    enum weft_rc rc;
     int pages = 0;
     do {
         uint64_t left = most - sweep.count.matched;

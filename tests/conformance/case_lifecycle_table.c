@@ -188,9 +188,9 @@ static void try_one(struct fixture *f, size_t s, size_t o)
     struct reply reply = op[o].run(f, &lease);
     struct weft_execution after = describe(f, &lease.id);
     if (next != WEFT_STATE_NONE) {
-        ok(reply.rc == WEFT_OK && reply.state == next, "%s when %s is answered with %s (got %s, %s)",
-           op[o].name, was, weft_state_name(next), weft_rc_wire(reply.rc),
-           weft_state_name(reply.state));
+        ok(reply.rc == WEFT_OK && reply.state == next,
+           "%s when %s is answered with %s (got %s, %s)", op[o].name, was, weft_state_name(next),
+           weft_rc_wire(reply.rc), weft_state_name(reply.state));
         is_int(after.state, next, "%s when %s leads there", op[o].name, was);
         return;
     }

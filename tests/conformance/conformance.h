@@ -93,7 +93,7 @@ void put_lane(struct fixture *f, struct weft_engine *engine, const struct weft_l
 /* All five lease operations with this lease must be refused, with this reason, changing nothing. */
 void expect_fenced(struct fixture *f, const struct weft_claimed *lease, enum weft_fence fence);
 
-/* ---- Executions side by side: each of these is in a lane of its own, lease.lane ----------------- */
+/* ---- Executions side by side: each is in a lane of its own, lease.lane ----------------------- */
 
 /* Submits one (spec NULL: a plain one) into a fresh lane; the lane stays valid for the case. */
 struct weft_id submit_apart(struct fixture *f, const struct weft_spec *spec, const char **ret_lane);
@@ -126,5 +126,23 @@ bool same_answer(const struct weft_lease_answer *a, const struct weft_lease_answ
 /* The list of attempts ends with this one; zero fields of *want are not looked at. */
 void expect_last_attempt(struct fixture *f, const struct weft_id *id,
                          const struct weft_attempt *want);
+
+/* ---- Several at once, lists, errors ---------------------------------------------------------- */
+
+bool same_id(const struct weft_id *a, const struct weft_id *b);
+/* Submits in one call; the answers live in f->arena. */
+struct weft_submitted *submit_many(struct fixture *f, struct weft_engine *engine,
+                                   const struct weft_spec *spec, size_t count);
+/* Submits the same spec `count` times in one call, all accepted. Ids in order, in f->arena. */
+struct weft_id *submit_copies(struct fixture *f, const struct weft_spec *spec, size_t count);
+/* Several claims in one call; items live in f->arena. */
+struct weft_claim_result claim_several(struct fixture *f, struct weft_engine *engine,
+                                       const struct weft_claim *args, size_t count);
+/* One page of namespace "default" when the filter names none; in f->arena. */
+struct weft_read_page list_page(struct fixture *f, const struct weft_listing *listing);
+/* How many rows fit, over all pages. */
+size_t count_rows(struct fixture *f, const struct weft_filter *filter);
+/* The story must have this code, blame this field (NULL: none), and say something. */
+void expect_err(const struct weft_err *err, enum weft_rc rc, const char *field, const char *name);
 
 #endif

@@ -58,12 +58,13 @@ struct weft_id submit_job(struct fixture *f)
     return submit_ok(f, &(struct weft_spec){.kind = "job"});
 }
 
-struct weft_claim_result claim_with(struct fixture *f, struct weft_engine *engine,
-                                    const struct weft_claim *args)
+struct weft_claim_result claim_several(struct fixture *f, struct weft_engine *engine,
+                                       const struct weft_claim *args, size_t count)
 {
     struct weft_claim_result result = {0};
     struct weft_arena *arena = weft_arena_new();
-    expect_ok(f, weft_engine_claim(engine, "default", args, 1, arena, &result, &f->err), "claim");
+    expect_ok(f, weft_engine_claim(engine, "default", args, count, arena, &result, &f->err),
+              "claim");
     /* Copied out, because a claim wants an arena of its own and a case has many claims. */
     struct weft_claimed *item = weft_new_array(f->arena, struct weft_claimed, result.count + 1);
     for (size_t i = 0; i < result.count; i++) {
@@ -82,6 +83,12 @@ struct weft_claim_result claim_with(struct fixture *f, struct weft_engine *engin
     weft_arena_free(arena);
     result.item = item;
     return result;
+}
+
+struct weft_claim_result claim_with(struct fixture *f, struct weft_engine *engine,
+                                    const struct weft_claim *args)
+{
+    return claim_several(f, engine, args, 1);
 }
 
 struct weft_claim_result claim(struct fixture *f, struct weft_engine *engine, uint32_t max)
@@ -215,7 +222,7 @@ void expect_fenced(struct fixture *f, const struct weft_claimed *lease, enum wef
        "and nothing changed");
 }
 
-/* ---- Executions side by side ------------------------------------------------------------------ */
+/* ---- Executions side by side ----------------------------------------------------------------- */
 
 struct weft_id submit_apart(struct fixture *f, const struct weft_spec *spec, const char **ret_lane)
 {
@@ -338,11 +345,10 @@ static bool same_text(const char *a, const char *b)
 
 bool same_execution(const struct weft_execution *a, const struct weft_execution *b)
 {
-    return weft_id_cmp(&a->id, &b->id) == 0 && a->state == b->state &&
-           a->priority == b->priority && a->attempt == b->attempt && a->epoch == b->epoch &&
-           a->lost == b->lost && same_text(a->worker, b->worker) &&
-           same_text(a->reason, b->reason) && same_text(a->by, b->by) &&
-           same_text(a->error_class, b->error_class) &&
+    return weft_id_cmp(&a->id, &b->id) == 0 && a->state == b->state && a->priority == b->priority &&
+           a->attempt == b->attempt && a->epoch == b->epoch && a->lost == b->lost &&
+           same_text(a->worker, b->worker) && same_text(a->reason, b->reason) &&
+           same_text(a->by, b->by) && same_text(a->error_class, b->error_class) &&
            same_text(a->error_message, b->error_message) && a->percent == b->percent &&
            same_text(a->note, b->note) && a->created_us == b->created_us &&
            a->started_us == b->started_us && a->claimed_us == b->claimed_us &&
@@ -379,4 +385,64 @@ void expect_last_attempt(struct fixture *f, const struct weft_id *id,
         is_int(last.ended_us, want->ended_us, "over when it was");
     if (want->run_at_us)
         is_int(last.run_at_us, want->run_at_us, "with the time of the next one");
+}
+
+bool same_id(const struct weft_id *a, const struct weft_id *b)
+{
+    return weft_id_cmp(a, b) == 0;
+}
+
+struct weft_submitted *submit_many(struct fixture *f, struct weft_engine *engine,
+                                   const struct weft_spec *spec, size_t count)
+{
+    struct weft_submitted *answer = weft_new_array(f->arena, struct weft_submitted, count + 1);
+    expect_ok(f, weft_engine_submit(engine, "default", spec, count, answer, &f->err), "submit");
+    return answer;
+}
+
+struct weft_id *submit_copies(struct fixture *f, const struct weft_spec *spec, size_t count)
+{
+    struct weft_spec *copy = weft_new_array(f->arena, struct weft_spec, count + 1);
+    struct weft_id *id = weft_new_array(f->arena, struct weft_id, count + 1);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = *spec;
+    const struct weft_submitted *answer = submit_many(f, f->a, copy, count);
+    for (size_t i = 0; i < count; i++) {
+        if (answer[i].err.rc)
+            ok(false, "submit is accepted: %s", answer[i].err.text);
+        id[i] = answer[i].id;
+    }
+    return id;
+}
+
+struct weft_read_page list_page(struct fixture *f, const struct weft_listing *listing)
+{
+    struct weft_read_page page = {0};
+    struct weft_listing mine = *listing;
+    if (!mine.filter.ns)
+        mine.filter.ns = "default";
+    expect_ok(f, weft_engine_list(f->b, &mine, f->arena, &page, &f->err), "list");
+    return page;
+}
+
+size_t count_rows(struct fixture *f, const struct weft_filter *filter)
+{
+    struct weft_listing listing = {.filter = *filter, .limit = WEFT_PAGE_MAX};
+    size_t count = 0;
+    do {
+        struct weft_read_page page = list_page(f, &listing);
+        count += page.count;
+        listing.after = page.next;
+    } while (listing.after);
+    return count;
+}
+
+void expect_err(const struct weft_err *err, enum weft_rc rc, const char *field, const char *name)
+{
+    bool same_field = field ? err->field && strcmp(err->field, field) == 0 : !err->field;
+    ok(err->rc == rc && same_field && err->text[0], "%s: %s, field %s", name, weft_rc_wire(rc),
+       field ? field : "none");
+    if (err->rc != rc || !same_field)
+        printf("# got %s, field %s: %s\n", weft_rc_wire(err->rc), err->field ? err->field : "none",
+               err->rc ? err->text : "");
 }

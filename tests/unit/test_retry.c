@@ -138,12 +138,11 @@ static void test_decide(void)
          0,
          {.retry_after_ms = WEFT_DELAY_MAX_MS},
          WEFT_EVENT_RETRY,
-         WEFT_DELAY_MAX_MS *WEFT_MS},
+         WEFT_DELAY_MAX_MS * WEFT_MS},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
-        const struct weft_live live = {.state = WEFT_STATE_RUNNING,
-                                       .attempt = row[i].attempt,
-                                       .forgiven = row[i].forgiven};
+        const struct weft_live live = {
+            .state = WEFT_STATE_RUNNING, .attempt = row[i].attempt, .forgiven = row[i].forgiven};
         struct weft_fault_report report = row[i].report;
         report.how = i % 2 ? WEFT_ENDED_FAILED : WEFT_ENDED_TIMED_OUT;
         report.now_us = 1000000;

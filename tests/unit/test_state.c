@@ -95,8 +95,7 @@ static void test_square(void)
             enum weft_event_kind event = (enum weft_event_kind)e;
             enum weft_state want = by_letter(square[i].after[e]);
             is_int(weft_state_next(square[i].state, event), want, "%s %s -> %s",
-                   weft_state_name(square[i].state), weft_event_name(event),
-                   weft_state_name(want));
+                   weft_state_name(square[i].state), weft_event_name(event), weft_state_name(want));
         }
     }
 }
@@ -187,8 +186,7 @@ static void check_step(const struct weft_live *before, const struct weft_event *
     is_int(after->state, weft_state_next(before->state, event->kind), "%s: the state", name);
     check_counters(before, after, event->kind, name);
     check_lease(before, after, event, name);
-    is_int(step.ended,
-           before->state == WEFT_STATE_RUNNING ? wanted_end(event) : WEFT_ENDED_NONE,
+    is_int(step.ended, before->state == WEFT_STATE_RUNNING ? wanted_end(event) : WEFT_ENDED_NONE,
            "%s: how the lease ended", name);
     is_int(after->priority,
            event->kind == WEFT_EVENT_PRIORITIZE ? event->priority : before->priority,
@@ -229,7 +227,8 @@ static void test_started(void)
     is_int(step.after.started_us, 3000, "is when it started");
 }
 
-/* A worker's delay of 0 is a release that must be remembered as a delay, and the other way round. */
+/* A worker's delay of 0 is a release that must be remembered as a delay, and the other way round.
+ */
 static void test_put_back_words(void)
 {
     static const struct {

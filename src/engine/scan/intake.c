@@ -189,6 +189,7 @@ struct intake {
     weft_usec now_us;
     struct weft_submission *valid, *refused;
     size_t valid_count, refused_count;
+    size_t ended; /* of the refused: those that nobody else took meanwhile */
     struct weft_submitted *answer;
 };
 
@@ -249,6 +250,7 @@ static enum weft_rc refuse_body(struct weft_tx *tx, void *context, struct weft_e
     enum weft_rc rc = weft_inbox_take(tx, item, &count, err);
     if (!rc && count)
         rc = weft_submission_end(tx, item, count, intake->now_us, err);
+    intake->ended = count;
     return rc;
 }
 
@@ -277,8 +279,8 @@ static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *r
         report->handled += !left; /* somebody else has it, or it is counted below */
         report->failed += !left && answer->err.rc != WEFT_OK;
     }
-    report->handled += intake->refused_count;
-    report->failed += intake->refused_count;
+    report->handled += intake->ended;
+    report->failed += intake->ended;
     return rc;
 }
 

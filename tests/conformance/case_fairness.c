@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Tenants take weighted turns; within a tenant, priority and then the order of submission. */
+
+#include "conformance.h"
+
+static void submit_for(struct fixture *f, const char *tenant, size_t count)
+{
+    (void)submit_copies(f, &(struct weft_spec){.kind = "job", .tenant = tenant}, count);
+}
+
+static size_t count_tenant(const struct weft_claim_result *got, const char *tenant)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < got->count; i++)
+        count += got->item[i].tenant && strcmp(got->item[i].tenant, tenant) == 0;
+    return count;
+}
+
+/* Claims `calls` times and says how many were the tenant's. */
+static size_t turns_of(struct fixture *f, const char *tenant, size_t calls, uint32_t max)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < calls; i++) {
+        struct weft_claim_result got = claim(f, f->a, max);
+        count += count_tenant(&got, tenant);
+    }
+    return count;
+}
+
+static bool between(size_t got, size_t low, size_t high)
+{
+    if (got < low || got > high)
+        printf("# got %zu, wanted %zu to %zu\n", got, low, high);
+    return got >= low && got <= high;
+}
+
+CASE(fairness_small_tenant_one_by_one)
+{
+    submit_for(f, "large", 1000);
+    submit_for(f, "small", 10);
+    ok(between(turns_of(f, "small", 4, 1), 1, 3), "the small one is among the first four");
+    ok(between(turns_of(f, "small", 18, 1), 7, 9), "and has had its ten after twenty or so");
+    is_int(turns_of(f, "large", 20, 1), 20, "then the large one has all turns");
+}
+
+CASE(fairness_small_tenant_in_tens)
+{
+    submit_for(f, "large", 1000);
+    submit_for(f, "small", 10);
+    for (int i = 0; i < 2; i++)
+        ok(between(turns_of(f, "small", 1, 10), 4, 6), "half of every claim is the small one's");
+    is_int(claim(f, f->a, 10).count, 10, "a claim is filled when the small one has no more");
+}
+
+/* Each process keeps its own account, so what they do together is fair as well. */
+CASE(fairness_over_processes)
+{
+    submit_for(f, "large", 1000);
+    submit_for(f, "small", 40);
+    size_t small = 0;
+    for (size_t i = 0; i < 40; i++) {
+        struct weft_claim_result got = claim(f, i % 2 ? f->a : f->b, 1);
+        small += count_tenant(&got, "small");
+    }
+    ok(between(small, 18, 22), "two processes give the small one its half");
+}
+
+CASE(fairness_no_tenant_is_a_tenant)
+{
+    (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 100);
+    submit_for(f, "acme", 100);
+    ok(between(turns_of(f, "acme", 20, 1), 9, 11), "those without a tenant share one turn");
+}
+
+static void put_weights(struct fixture *f, int32_t max_running)
+{
+    static const struct weft_weight weight[] = {{"light", 1}, {"heavy", 3}};
+    put_lane(f, f->a,
+             &(struct weft_lane){.name = "default",
+                                 .max_running = max_running,
+                                 .weights = weight,
+                                 .weight_count = WEFT_LEN(weight)});
+}
+
+CASE(fairness_weights_one_by_one)
+{
+    put_weights(f, 0);
+    submit_for(f, "light", 400);
+    submit_for(f, "heavy", 400);
+    ok(between(turns_of(f, "light", 400, 1), 90, 110), "1:3 over 400 claims of one");
+}
+
+CASE(fairness_weights_in_bulk)
+{
+    put_weights(f, 0);
+    submit_for(f, "light", 400);
+    submit_for(f, "heavy", 400);
+    ok(between(turns_of(f, "light", 57, 7), 90, 110), "1:3 over 57 claims of seven");
+}
+
+CASE(fairness_weights_of_the_other_process)
+{
+    submit_for(f, "light", 400);
+    submit_for(f, "heavy", 400);
+    put_weights(f, 0);
+    struct weft_engine *third = open_engine(f);
+    size_t light = 0;
+    for (size_t i = 0; i < 100; i++) {
+        struct weft_claim_result got = claim(f, third, 1);
+        light += count_tenant(&got, "light");
+    }
+    weft_engine_close(third);
+    ok(between(light, 22, 28), "a process that starts later has the weights");
+}
+
+/* Claims up to ten from a lane with a limit of one, 80 times; says how many were the light one's.
+ */
+static size_t light_under_a_limit(struct fixture *f)
+{
+    size_t light = 0;
+    for (size_t i = 0; i < 80; i++) {
+        struct weft_claim_result got = claim(f, f->a, 10);
+        light += count_tenant(&got, "light");
+        if (got.count == 1)
+            (void)complete(f, f->a, &got.item[0], NULL);
+        else
+            ok(false, "one at a time, not %zu", got.count);
+    }
+    return light;
+}
+
+/* Turns that a full lane could not honour must not be charged. */
+CASE(fairness_weights_under_a_limit)
+{
+    put_weights(f, 1);
+    submit_for(f, "light", 100);
+    submit_for(f, "heavy", 100);
+    ok(between(light_under_a_limit(f), 18, 22), "1:3 over 80 claims");
+}
+
+CASE(fairness_weights_under_a_limit_in_several_queues)
+{
+    put_weights(f, 1);
+    for (size_t i = 0; i < 4; i++)
+        (void)submit_copies(f,
+                            &(struct weft_spec){.kind = i % 2 ? "odd" : "even",
+                                                .tenant = i / 2 ? "heavy" : "light"},
+                            50);
+    ok(between(light_under_a_limit(f), 18, 22), "1:3 over 80 claims");
+}
+
+CASE(fairness_priority_does_not_cross_tenants)
+{
+    (void)submit_copies(
+        f, &(struct weft_spec){.kind = "job", .tenant = "loud", .priority = INT16_MAX}, 100);
+    submit_for(f, "quiet", 100);
+    ok(between(turns_of(f, "quiet", 20, 1), 9, 11), "one by one");
+    ok(between(turns_of(f, "quiet", 2, 10), 9, 11), "in tens");
+}
+
+/* ---- Within a tenant ----------------------------------------------------------------------------
+ */
+
+static const char *const gpu[] = {"gpu"};
+
+/* Twelve of one tenant in four queues (two kinds, two routes), priorities all mixed. */
+static struct weft_submitted *submit_mixed(struct fixture *f, size_t *ret_order)
+{
+    static const int32_t priority[] = {0, 5, 0, 9, 5, 5, -3, 0, 9, -3, 0, 5};
+    static const size_t order[] = {3, 8, 1, 4, 5, 11, 0, 2, 7, 10, 6, 9};
+    struct weft_spec spec[WEFT_LEN(priority)];
+    for (size_t i = 0; i < WEFT_LEN(spec); i++)
+        spec[i] = (struct weft_spec){.kind = i % 2 ? "odd" : "even",
+                                     .tenant = "acme",
+                                     .priority = priority[i],
+                                     .capabilities = gpu,
+                                     .capability_count = (i / 2) % 2};
+    memcpy(ret_order, order, sizeof(order));
+    return submit_many(f, f->a, spec, WEFT_LEN(spec));
+}
+
+static const struct weft_claim with_gpu = {
+    .worker = "w", .max = 1, .capabilities = gpu, .capability_count = 1};
+
+CASE(fairness_order_within_a_tenant_one_by_one)
+{
+    size_t order[12];
+    struct weft_submitted *answer = submit_mixed(f, order);
+    for (size_t i = 0; i < WEFT_LEN(order); i++) {
+        struct weft_claim_result got = claim_with(f, i % 2 ? f->a : f->b, &with_gpu);
+        ok(got.count == 1 && same_id(&got.item[0].id, &answer[order[i]].id),
+           "claim %zu is number %zu", i, order[i]);
+    }
+}
+
+CASE(fairness_order_within_a_tenant_in_fives)
+{
+    size_t order[12];
+    struct weft_submitted *answer = submit_mixed(f, order);
+    for (size_t at = 0; at < WEFT_LEN(order); at += 5) {
+        size_t wanted = WEFT_LEN(order) - at < 5 ? WEFT_LEN(order) - at : 5, found = 0;
+        struct weft_claim args = with_gpu;
+        args.max = 5;
+        struct weft_claim_result got = claim_with(f, f->b, &args);
+        is_int(got.count, wanted, "claim at %zu: its number", at);
+        for (size_t i = 0; i < got.count; i++)
+            for (size_t k = at; k < at + wanted; k++)
+                found += same_id(&got.item[i].id, &answer[order[k]].id);
+        is_int(found, wanted, "claim at %zu: those whose turn it is", at);
+    }
+}
+
+/* ---- Coming and going ---------------------------------------------------------------------------
+ */
+
+CASE(fairness_newcomer_gets_no_credit)
+{
+    submit_for(f, "old", 300);
+    is_int(turns_of(f, "old", 100, 1), 100, "alone it has every turn");
+    submit_for(f, "new", 100);
+    ok(between(turns_of(f, "new", 20, 1), 9, 11), "a newcomer has half from then on, not more");
+}
+
+CASE(fairness_comeback_gets_no_credit)
+{
+    submit_for(f, "steady", 400);
+    submit_for(f, "moody", 10);
+    is_int(turns_of(f, "moody", 21, 1), 10, "it had its share, and goes");
+    is_int(turns_of(f, "steady", 100, 1), 100, "the other works on alone");
+    submit_for(f, "moody", 100);
+    ok(between(turns_of(f, "moody", 20, 1), 9, 11), "back again it has half, not all it missed");
+}
+
+CASE(fairness_both_come_back)
+{
+    submit_for(f, "steady", 110);
+    submit_for(f, "moody", 10);
+    (void)turns_of(f, "moody", 120, 1);
+    is_int(claim(f, f->a, 1).count, 0, "both are gone");
+    submit_for(f, "steady", 50);
+    submit_for(f, "moody", 50);
+    ok(between(turns_of(f, "moody", 20, 1), 9, 11), "both start anew");
+}

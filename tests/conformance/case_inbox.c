@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Submitting from SQL: weft_submit() inside an application's own transaction, and the intake pass
+ * that makes executions of what was committed. PostgreSQL alone.
+ */
+
+#include "conformance.h"
+
+static bool on_pg(const struct fixture *f)
+{
+    if (strcmp(f->store, "pg") == 0)
+        return true;
+    tap_skip("SQLite has no weft_submit()");
+    return false;
+}
+
+/* Runs SQL in a transaction of its own, as an application would. */
+static enum weft_rc application(struct fixture *f, const char *sql, bool commit)
+{
+    struct weft_conn *conn = NULL;
+    enum weft_rc rc = weft_driver_pg.open(f->url, &conn, &f->err);
+    if (!rc)
+        rc = weft_driver_pg.begin(conn, WEFT_TX_WRITE, &f->err);
+    if (!rc)
+        rc = weft_driver_pg.script(conn, sql, &f->err);
+    if (!rc && commit)
+        rc = weft_driver_pg.commit(conn, &f->err);
+    else if (conn)
+        weft_driver_pg.rollback(conn);
+    weft_conn_close(conn);
+    return rc;
+}
+
+/* Calls weft_submit() with these arguments and keeps what it returned under the number. */
+static void sql_submit(struct fixture *f, int number, const char *arguments)
+{
+    const char *sql = weft_arena_printf(f->arena,
+                                        "CREATE TABLE IF NOT EXISTS weft.returned (n int, id uuid);"
+                                        "INSERT INTO weft.returned SELECT %d, weft.weft_submit(%s)",
+                                        number, arguments);
+    if (application(f, sql, true))
+        ok(false, "weft_submit(%s): %s", arguments, f->err.text);
+}
+
+/* A script returns no rows, but an error that it raises has a text. */
+static struct weft_id returned(struct fixture *f, int number)
+{
+    struct weft_id id = {{0}};
+    const char *sql = weft_arena_printf(f->arena,
+                                        "DO $$ BEGIN RAISE EXCEPTION '%%', (SELECT id FROM "
+                                        "weft.returned WHERE n = %d); END $$",
+                                        number);
+    (void)application(f, sql, false);
+    size_t size = strlen(f->err.text);
+    if (size < 36 || !weft_id_parse(f->err.text + size - 36, 36, &id))
+        ok(false, "weft_submit() %d returned an id: %s", number, f->err.text);
+    return id;
+}
+
+static size_t take_in(struct fixture *f)
+{
+    size_t handled = 0;
+    struct weft_pass_report report;
+    do {
+        report = run_pass(f, f->a, WEFT_PASS_INTAKE);
+        handled += report.handled;
+    } while (report.more);
+    return handled;
+}
+
+CASE(inbox_on_sqlite)
+{
+    if (strcmp(f->store, "pg") == 0) {
+        tap_skip("this is about SQLite");
+        return;
+    }
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    ok(report.handled == 0 && !report.more, "the pass runs and finds nothing");
+}
+
+CASE(inbox_follows_the_transaction)
+{
+    if (!on_pg(f))
+        return;
+    is_int(application(f, "SELECT weft.weft_submit('lost')", false), WEFT_OK, "rolled back");
+    is_int(take_in(f), 0, "leaves nothing");
+    is_int(application(f,
+                       "SELECT weft.weft_submit('kept');"
+                       "SAVEPOINT s; SELECT weft.weft_submit('undone'); ROLLBACK TO s;"
+                       "SELECT weft.weft_submit('kept')",
+                       true),
+           WEFT_OK, "committed");
+    is_int(count_rows(f, &(struct weft_filter){0}), 0, "waits for intake");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_PASS_INTAKE);
+    is_int(report.handled, 2, "which takes what was committed");
+    is_int(report.failed, 0, "and finds nothing wrong");
+    is_int(count_rows(f, &(struct weft_filter){.kind = "kept", .state = WEFT_STATE_READY}), 2,
+           "it is ready");
+    is_int(count_rows(f, &(struct weft_filter){0}), 2, "and nothing else is there");
+    is_int(take_in(f), 0, "nothing is taken twice");
+    is_int(claim(f, f->a, 10).count, 2, "any process can claim it");
+}
+
+CASE(inbox_every_parameter)
+{
+    if (!on_pg(f))
+        return;
+    sql_submit(f, 1,
+               "kind => 'mail', payload => '{ \"b\" : 1.0,  \"a\":\"\\u00e9\" }', lane => 'fast', "
+               "key => 'order \xc3\xa9 1', priority => -7, run_at => to_timestamp(1700000050.25), "
+               "deadline_at => to_timestamp(1700000100), capabilities => ARRAY['gpu', 'eu'], "
+               "tenant => 'acme', tags => '{\"z\":\"1\",\"a\":\"\\\"q\\\"\"}', "
+               "policy => '{\"lease_ms\":5000,\"backoff\":{\"kind\":\"fixed\"}}'");
+    is_int(take_in(f), 1, "taken in");
+    struct weft_id id = returned(f, 1);
+    struct weft_execution now = describe(f, &id);
+    is_int(now.state, WEFT_STATE_DELAYED, "run_at arrives");
+    is_int(now.run_at_us, START_US + 50250 * WEFT_MS, "to the microsecond");
+    is_int(now.deadline_us, START_US + 100 * WEFT_SECOND, "deadline_at");
+    is_str(now.kind, "mail", "kind");
+    is_str(now.lane, "fast", "lane");
+    is_str(now.key, "order \xc3\xa9 1", "key");
+    is_int(now.priority, -7, "priority");
+    is_str(now.tenant, "acme", "tenant");
+    ok(now.capability_count == 2 && strcmp(now.capabilities[0], "eu") == 0, "capabilities");
+    ok(now.tag_count == 2 && strcmp(now.tags[0].value, "\"q\"") == 0, "tags");
+    is_int(weft_id_partition(&id), weft_id_key_partition("default", "order \xc3\xa9 1"),
+           "the key decides the partition");
+    ok(id.byte[6] >> 4 == 7 && id.byte[8] >> 6 == 2, "the id is a UUIDv7");
+    forward_ms(f, 60000);
+    (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+    static const char *const fast[] = {"fast"}, *const tokens[] = {"eu", "gpu"};
+    const struct weft_claim args = {.worker = "w",
+                                    .lanes = fast,
+                                    .lane_count = 1,
+                                    .capabilities = tokens,
+                                    .capability_count = 2};
+    struct weft_claim_result got = claim_with(f, f->b, &args);
+    is_int(got.count, 1, "it can be claimed");
+    static const char payload[] = "{ \"b\" : 1.0,  \"a\":\"\\u00e9\" }";
+    ok(got.item[0].payload_size == sizeof(payload) - 1 &&
+           memcmp(got.item[0].payload, payload, sizeof(payload) - 1) == 0,
+       "its payload byte for byte");
+    is_str(got.item[0].content_type, "application/json", "as JSON");
+    is_int(got.item[0].lease_expires_us, f->now_us + 5 * WEFT_SECOND, "under its policy");
+}
+
+CASE(inbox_other_forms)
+{
+    if (!on_pg(f))
+        return;
+    sql_submit(
+        f, 1, "'job', payload_bytes => '\\x00ff0a00', content_type => 'image/x', delay_ms => 1500");
+    sql_submit(f, 2, "'job', namespace => 'other', key => 'k'");
+    sql_submit(f, 3, "'job', payload_bytes => ''");
+    sql_submit(f, 4, "'job', payload_bytes => decode(repeat('00', 1048576), 'hex')");
+    is_int(take_in(f), 4, "taken in");
+    struct weft_id id = returned(f, 1);
+    struct weft_bytes bytes = {0};
+    struct weft_bytes_of of = {.kind = WEFT_BYTES_PAYLOAD, .ns = "default", .id = id};
+    is_int(weft_engine_bytes(f->a, &of, f->arena, &bytes, &f->err), WEFT_OK, "bytes are kept");
+    ok(bytes.size == 4 && memcmp(bytes.data, "\x00\xff\n\x00", 4) == 0, "as they are");
+    is_str(bytes.content_type, "image/x", "with their type");
+    is_int(describe(f, &id).run_at_us, f->now_us + 1500 * WEFT_MS, "delay_ms counts from intake");
+    id = returned(f, 2);
+    is_int(weft_id_partition(&id), weft_id_key_partition("other", "k"), "the namespace counts");
+    is_int(count_rows(f, &(struct weft_filter){.ns = "other"}), 1, "and is where it goes");
+    of.id = returned(f, 3);
+    is_int(weft_engine_bytes(f->a, &of, f->arena, &bytes, &f->err), WEFT_OK, "empty is not none");
+    of.id = returned(f, 4);
+    is_int(weft_engine_bytes(f->a, &of, f->arena, &bytes, &f->err), WEFT_OK, "1 MiB is accepted");
+    is_int(bytes.size, WEFT_PAYLOAD_MAX, "whole");
+}
+
+/* ---- Rows that are not valid
+ * --------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *arguments, *error_class, *lane, *kind;
+} invalid[] = {
+    {"bad lane", "'job', lane => 'a b'", "invalid_value", "default", "job"},
+    {"empty kind", "'', lane => 'fast'", "invalid_value", "fast", "invalid"},
+    {"no kind", "NULL", "invalid_value", "default", "invalid"},
+    {"bad namespace", "'job', namespace => 'a b'", "invalid_value", "default", "job"},
+    {"bad tenant", "'job', tenant => ''", "invalid_value", "default", "job"},
+    {"empty key", "'job', key => ''", "invalid_value", "default", "job"},
+    {"long key", "'job', key => repeat('k', 513)", "too_large", "default", "job"},
+    {"negative delay", "'job', delay_ms => -1", "invalid_value", "default", "job"},
+    {"delay and run_at", "'job', delay_ms => 1, run_at => now()", "invalid_value", "default",
+     "job"},
+    {"past deadline", "'job', deadline_at => '2001-01-01'", "invalid_value", "default", "job"},
+    {"run_at before 1970", "'job', run_at => '1969-01-01'", "invalid_value", "default", "job"},
+    {"run_at at infinity", "'job', run_at => 'infinity'", "invalid_value", "default", "job"},
+    {"deadline at infinity", "'job', deadline_at => 'infinity'", "invalid_value", "default", "job"},
+    {"priority", "'job', priority => 40000", "invalid_value", "default", "job"},
+    {"large payload", "'job', payload_bytes => decode(repeat('00', 1048577), 'hex')", "too_large",
+     "default", "job"},
+    {"content type", "'job', content_type => E'a\\nb'", "invalid_value", "default", "job"},
+    {"tags: a list", "'job', tags => '[\"k\"]'", "invalid_value", "default", "job"},
+    {"tags: a number", "'job', tags => '{\"k\":1}'", "invalid_value", "default", "job"},
+    {"tags: a bad key", "'job', tags => '{\"a b\":\"v\"}'", "invalid_value", "default", "job"},
+    {"tags: too many",
+     "'job', tags => (SELECT jsonb_object_agg('k' || i, 'v') FROM generate_series(1, 33) i)",
+     "too_large", "default", "job"},
+    {"capability: a comma", "'job', capabilities => ARRAY['a,b']", "invalid_value", "default",
+     "job"},
+    {"capability: none", "'job', capabilities => ARRAY[NULL::text]", "invalid_value", "default",
+     "job"},
+    {"capability: a matrix", "'job', capabilities => ARRAY[ARRAY['a'], ARRAY['b']]",
+     "invalid_value", "default", "job"},
+    {"policy: a list", "'job', policy => '[]'", "invalid_value", "default", "job"},
+    {"policy: unknown field", "'job', policy => '{\"nope\":1}'", "unknown_field", "default", "job"},
+    {"policy: out of bounds", "'job', policy => '{\"max_attempts\":0}'", "invalid_value", "default",
+     "job"},
+    {"policy: beyond all", "'job', policy => '{\"lease_ms\":1e300}'", "invalid_value", "default",
+     "job"},
+};
+
+CASE(inbox_invalid_rows_fail)
+{
+    if (!on_pg(f))
+        return;
+    enum { ROWS = WEFT_LEN(invalid) };
+    for (int i = 0; i < ROWS; i++)
+        sql_submit(f, i, invalid[i].arguments);
+    sql_submit(f, ROWS, "'good'");
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    is_int(report.handled, ROWS + 1, "all are taken");
+    is_int(report.failed, ROWS, "all but one fail");
+    for (int i = 0; i < ROWS; i++) {
+        struct weft_id id = returned(f, i);
+        struct weft_execution end = describe(f, &id);
+        is_int(end.state, WEFT_STATE_FAILED, "%s: failed", invalid[i].name);
+        is_str(end.error_class, invalid[i].error_class, "%s: its class", invalid[i].name);
+        ok(end.error_message && *end.error_message, "%s: a message: %s", invalid[i].name,
+           end.error_message ? end.error_message : "none");
+        is_str(end.by, "intake", "%s: by whom", invalid[i].name);
+        is_str(end.lane, invalid[i].lane, "%s: its lane", invalid[i].name);
+        is_str(end.kind, invalid[i].kind, "%s: its kind", invalid[i].name);
+    }
+    struct weft_id good = returned(f, ROWS);
+    is_int(state_of(f, &good), WEFT_STATE_READY, "the good one is ready");
+    is_int(take_in(f), 0, "nothing comes back");
+}
+
+/* ---- Keys
+ * ------------------------------------------------------------------------------------------ */
+
+CASE(inbox_keys)
+{
+    if (!on_pg(f))
+        return;
+    struct weft_id before = submit_ok(f, &(struct weft_spec){.kind = "job", .key = "old"});
+    sql_submit(f, 1, "'job', key => 'new'");
+    is_int(take_in(f), 1, "the first with its key");
+    sql_submit(f, 2, "'job', key => 'new'");
+    sql_submit(f, 3, "'other', key => 'new'");
+    sql_submit(f, 4, "'job', key => 'old'");
+    sql_submit(f, 5, "'job', key => 'new', namespace => 'elsewhere'");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_PASS_INTAKE);
+    is_int(report.handled, 4, "four more");
+    is_int(report.failed, 1, "one of them fails");
+    struct weft_id id[6];
+    for (int i = 1; i <= 5; i++)
+        id[i] = returned(f, i);
+    char text[WEFT_ID_TEXT];
+    is_int(state_of(f, &id[1]), WEFT_STATE_READY, "the first is ready");
+    struct weft_execution end = describe(f, &id[2]);
+    weft_id_print(&id[1], text);
+    is_int(end.state, WEFT_STATE_SKIPPED, "a repeat is skipped");
+    ok(end.reason && strstr(end.reason, text), "its reason names the first: %s", end.reason);
+    end = describe(f, &id[3]);
+    is_int(end.state, WEFT_STATE_FAILED, "other work under the same key fails");
+    is_str(end.error_class, "conflict", "as a conflict");
+    end = describe(f, &id[4]);
+    weft_id_print(&before, text);
+    is_int(end.state, WEFT_STATE_SKIPPED, "a key that the library took counts");
+    ok(end.reason && strstr(end.reason, text), "its reason names that one");
+    struct weft_execution elsewhere;
+    is_int(weft_engine_describe(f->a, "elsewhere", &id[5], 1, f->arena, &elsewhere, &f->err),
+           WEFT_OK, "another namespace");
+    is_int(elsewhere.state, WEFT_STATE_READY, "has keys of its own");
+    struct weft_submitted again = submit(f, f->a, &(struct weft_spec){.kind = "job", .key = "new"});
+    ok(again.duplicate && same_id(&again.id, &id[1]), "the library sees the keys of the inbox");
+}
+
+CASE(inbox_same_key_in_one_pass)
+{
+    if (!on_pg(f))
+        return;
+    is_int(application(f, "SELECT weft.weft_submit('job', key => 'k') FROM generate_series(1, 5)",
+                       true),
+           WEFT_OK, "five times the same key");
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    is_int(report.handled, 5, "all are taken in one pass");
+    is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 1, "one is ready");
+    is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_SKIPPED}), 4,
+           "the others are skipped");
+    struct weft_read_page page = list_page(f, &(struct weft_listing){.filter = {.key = "k"}});
+    ok(page.count == 1 && page.item[0].state == WEFT_STATE_READY, "the key finds the one");
+}
+
+/* ---- Several at once
+ * ------------------------------------------------------------------------------- */
+
+CASE(inbox_many)
+{
+    if (!on_pg(f))
+        return;
+    is_int(application(f, "SELECT weft.weft_submit('job') FROM generate_series(1, 2500)", true),
+           WEFT_OK, "2,500 in one transaction");
+    struct weft_pass_report first = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    is_int(first.handled, 1000, "a pass takes 1,000");
+    ok(first.more, "and says that there is more");
+    is_int(take_in(f), 1500, "the others follow");
+    is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 2500, "all are there");
+}
+
+CASE(inbox_large_payloads)
+{
+    if (!on_pg(f))
+        return;
+    is_int(application(f,
+                       "SELECT weft.weft_submit('job', payload_bytes => "
+                       "decode(repeat('00', 1000000), 'hex')) FROM generate_series(1, 20)",
+                       true),
+           WEFT_OK, "20 MB in one transaction");
+    struct weft_pass_report first = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    ok(first.handled > 0 && first.handled <= 8 && first.more, "a pass reads 8 MiB at most: %d",
+       (int)first.handled);
+    is_int(take_in(f), 20 - first.handled, "the others follow");
+}
+
+/* The other process runs its pass in the middle of this one's: once, where the hook stands. */
+struct intruder {
+    struct fixture *f;
+    enum weft_fault_point point;
+    size_t handled;
+    bool done;
+};
+
+static void intrude(void *context, enum weft_fault_point point, enum weft_stmt stmt)
+{
+    struct intruder *intruder = context;
+    if (intruder->done || point != intruder->point || stmt != WEFT_STMT_INBOX_TAKE)
+        return;
+    intruder->done = true;
+    struct weft_pass_report report = run_pass(intruder->f, intruder->f->b, WEFT_PASS_INTAKE);
+    intruder->handled = report.handled;
+}
+
+CASE(inbox_two_at_once)
+{
+    static const struct {
+        const char *name;
+        enum weft_fault_point point;
+    } row[] = {
+        {"before the rows are taken", WEFT_FAULT_BEFORE_RUN},
+        {"while they are being taken", WEFT_FAULT_AFTER_RUN},
+    };
+    if (!on_pg(f))
+        return;
+    size_t expected = 0;
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        struct intruder intruder = {.f = f, .point = row[i].point};
+        struct weft_fault fault = {.inner = &weft_driver_pg, .hook = intrude, .context = &intruder};
+        const struct weft_engine_config config = {.url = f->url,
+                                                  .driver = weft_fault_install(&fault)};
+        struct weft_engine *engine = NULL;
+        is_int(weft_engine_open(&config, &engine, &f->err), WEFT_OK, "a third process");
+        weft_clock_set(weft_engine_clock(engine), f->now_us);
+        is_int(application(f,
+                           "SELECT weft.weft_submit('job', key => CASE WHEN i % 4 = 0 THEN 'k' || "
+                           "clock_timestamp() || i END, lane => CASE WHEN i % 5 = 0 THEN 'a b' "
+                           "ELSE 'default' END) FROM generate_series(1, 40) i",
+                           true),
+               WEFT_OK, "40 rows");
+        struct weft_pass_report mine = run_pass(f, engine, WEFT_PASS_INTAKE);
+        ok(intruder.done, "%s: the other pass ran", row[i].name);
+        size_t rest = take_in(f);
+        is_int(mine.handled + intruder.handled + rest, 40, "%s: each is taken once", row[i].name);
+        expected += 40;
+        is_int(count_rows(f, &(struct weft_filter){0}), expected, "%s: and is there once",
+               row[i].name);
+        weft_engine_close(engine);
+    }
+    is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_FAILED}), 16,
+           "the invalid ones among them failed");
+}

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The library as others meet it: it exports what the public headers declare and nothing else, the
+# headers are good C++, and a program builds against an installed tree by pkg-config alone.
+
+set -euo pipefail
+export LC_ALL=C
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Every function of the public headers: a name in front of a parenthesis, comments taken out.
+cat "$root"/include/weft/weft.h "$root"/include/weft/base.h |
+    tr '\n' ' ' | sed 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g; s/;/;\n/g' |
+    grep -o 'WEFT_EXPORT .*' | grep -v 'define WEFT_EXPORT' |
+    sed 's/WEFT_EXPORT//; s/WEFT_MUST_CHECK//' |
+    grep -o '\bweft_[a-z0-9_]* *(' | grep -v '_t (' | tr -d ' (' | sort -u >"$scratch/declared"
+nm -D --defined-only "$WEFT_BUILD/libweft.so" | awk '{ print $3 }' | sort -u >"$scratch/exported"
+if ! diff "$scratch/declared" "$scratch/exported"; then
+    echo 'library: < is declared and not exported, > is exported and not declared' >&2
+    exit 1
+fi
+[[ $(wc -l <"$scratch/declared") -gt 40 ]]
+
+compilers=()
+for compiler in g++ clang++; do
+    ! command -v "$compiler" >/dev/null || compilers+=("$compiler")
+done
+if [[ ${#compilers[@]} -eq 0 ]]; then
+    echo 'library: there is neither g++ nor clang++' >&2
+    exit 1
+fi
+for header in weft base; do
+    echo "#include <weft/$header.h>" >"$scratch/$header.cc"
+    for compiler in "${compilers[@]}"; do
+        "$compiler" -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$root/include" \
+            "$scratch/$header.cc"
+    done
+done
+
+DESTDIR=$scratch/tree meson install -C "$WEFT_BUILD" --no-rebuild --quiet >/dev/null
+pc=$(dirname "$(find "$scratch/tree" -name weft.pc)")
+export PKG_CONFIG_PATH=$pc PKG_CONFIG_SYSROOT_DIR=$scratch/tree
+read -ra flags <<<"$(pkg-config --cflags --libs weft)"
+# The compiler and the sanitizers of a build must be those of the program that uses it.
+read -ra compile <<<"$(python3 - "$WEFT_BUILD/compile_commands.json" <<'END'
+import json, shlex, sys
+for unit in json.load(open(sys.argv[1], encoding="utf-8")):
+    if unit["file"].endswith("examples/hello.c"):
+        words = shlex.split(unit["command"])
+        print(words[0], *(word for word in words if word.startswith("-fsanitize")))
+END
+)"
+"${compile[@]}" -std=c17 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -o "$scratch/hello" \
+    "$root/examples/hello.c" "${flags[@]}"
+lib=$(dirname "$(find "$scratch/tree" -name 'libweft.so')")
+cd "$scratch"
+LD_LIBRARY_PATH=$lib ./hello | grep -q 'job 3 says: Hello, Edsger!'

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The passes, as the model has them. */
+
+#include "model.h"
+
+/* When a pass is due to look at a subject; WEFT_NEVER: not as it is. */
+static weft_usec due_for(const struct subject *x, enum weft_pass pass)
+{
+    const struct weft_live *live = &x->live;
+    bool running = live->state == WEFT_STATE_RUNNING;
+    weft_usec moment_us = 0;
+    switch (pass) {
+    case WEFT_PASS_LEASE_EXPIRY:
+        moment_us = running ? live->due_us : 0;
+        break;
+    case WEFT_PASS_ATTEMPT_TIMEOUT:
+        moment_us = running ? live->attempt_deadline_us : 0;
+        break;
+    case WEFT_PASS_DELAYED_PROMOTER:
+        moment_us = live->state == WEFT_STATE_DELAYED ? live->due_us : 0;
+        break;
+    case WEFT_PASS_EXECUTION_DEADLINE:
+        moment_us = weft_state_living(live->state) ? live->deadline_us : 0;
+        break;
+    case WEFT_PASS_INTAKE:
+    case WEFT_PASS_COUNT:
+        break;
+    }
+    return moment_us ? moment_us : WEFT_NEVER;
+}
+
+static void lose(struct world *w, struct subject *x)
+{
+    struct weft_event event = weft_lost_decide(&x->spec.rules, &x->live);
+    struct story story = {.by = "lease_expiry"};
+    if (event.kind == WEFT_EVENT_FAIL) {
+        story.error_class = "lost_too_often";
+        story.error_message = "its lease ran out too often: the workers that took it died";
+    }
+    (void)model_step(w, x, &event, &story);
+}
+
+static void time_out(struct world *w, struct subject *x)
+{
+    const struct weft_fault_report report = {
+        .how = WEFT_ENDED_TIMED_OUT, .error_class = "attempt_timeout", .now_us = w->now_us};
+    const struct story story = {.by = "attempt_timeout",
+                                .error_class = "attempt_timeout",
+                                .error_message = "the attempt took longer than its policy allows"};
+    struct weft_event event = weft_retry_decide(&x->spec.rules, &x->live, &report);
+    (void)model_step(w, x, &event, &story);
+}
+
+static void handle(struct world *w, struct subject *x, enum weft_pass pass)
+{
+    static const struct story expired = {.by = "execution_deadline",
+                                         .reason = "its deadline passed"};
+    switch (pass) {
+    case WEFT_PASS_LEASE_EXPIRY:
+        lose(w, x);
+        break;
+    case WEFT_PASS_ATTEMPT_TIMEOUT:
+        time_out(w, x);
+        break;
+    case WEFT_PASS_DELAYED_PROMOTER:
+        (void)model_step(w, x, &(struct weft_event){.kind = WEFT_EVENT_PROMOTE}, NULL);
+        break;
+    case WEFT_PASS_EXECUTION_DEADLINE:
+        (void)model_step(w, x, &(struct weft_event){.kind = WEFT_EVENT_EXPIRE}, &expired);
+        break;
+    case WEFT_PASS_INTAKE:
+    case WEFT_PASS_COUNT:
+        break;
+    }
+}
+
+struct weft_pass_report model_pass(struct world *w, enum weft_pass pass)
+{
+    struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
+    for (size_t i = 0; i < w->subjects; i++) {
+        struct subject *x = w->subject[i];
+        if (due_for(x, pass) > w->now_us)
+            continue;
+        handle(w, x, pass);
+        report.handled++;
+        report.failed += !weft_state_living(x->live.state);
+    }
+    for (size_t i = 0; i < w->subjects; i++)
+        if (due_for(w->subject[i], pass) < report.next_due_us)
+            report.next_due_us = due_for(w->subject[i], pass);
+    return report;
+}

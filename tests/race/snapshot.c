@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What commits between the snapshot of a statement and its lock must be seen. A pass over due
+ * leases, attempts, deadlines or delays, or a claim, is stopped at its first row (gate.c); then its
+ * second row is changed and committed; then it goes on and finds in its snapshot a version of that
+ * row which is no longer true.
+ *
+ * SQLite has one writer at a time: there is no such moment, and what must hold instead is that the
+ * two come one after the other, with answers that fit.
+ */
+
+#include "race.h"
+
+enum { FIRST, SECOND, ROWS };
+
+struct pass_run {
+    struct weft_engine *engine;
+    enum weft_pass pass;
+    struct weft_pass_report report;
+    enum weft_rc rc;
+    struct weft_err err;
+};
+
+static void run_pass(void *context)
+{
+    struct pass_run *run = context;
+    run->rc = weft_engine_pass(run->engine, run->pass, 0, &run->report, &run->err);
+}
+
+struct lease_run {
+    struct weft_engine *engine;
+    struct weft_renew item;
+    struct weft_lease_answer answer;
+    enum weft_rc rc;
+    struct weft_err err;
+};
+
+static void run_renew(void *context)
+{
+    struct lease_run *run = context;
+    run->rc = weft_engine_renew(run->engine, &run->item, 1, &run->answer, &run->err);
+}
+
+/* Two executions, the first of which a scan by `due` meets first. */
+static void take_two(struct race *race, struct weft_claimed lease[ROWS])
+{
+    static const struct weft_policy policy = {.attempt_timeout_ms = 30000};
+    struct weft_id id[ROWS];
+    for (size_t i = 0; i < ROWS; i++) {
+        put_work(race->a, &(struct weft_spec){.kind = "job", .policy = &policy}, 1, &id[i]);
+        is_int(take_work(race->a, "default", 1, &lease[i]), 1, "row %zu is claimed", i);
+        race_forward(race, 1);
+    }
+}
+
+/* Runs a pass that stops at the first row, acts, lets it go on. */
+static void pass_meets(struct race *race, struct pass_run *run, const struct weft_id *first,
+                       void (*act)(struct race *race, const struct weft_claimed *lease),
+                       const struct weft_claimed *second)
+{
+    struct gate gate;
+    struct task task = {.run = run_pass, .context = run};
+    gate_shut(&gate, race, first);
+    run->engine = gate.slow;
+    task_start(&task);
+    ok(gate_reached(&gate), "the pass stands at the first row");
+    act(race, second);
+    ok(!task_done(&task), "it is still there when the second has changed");
+    gate_open(&gate);
+    task_join(&task);
+    is_int(run->rc, WEFT_OK, "the pass succeeds");
+    gate_done(&gate);
+}
+
+static void renew_it(struct race *race, const struct weft_claimed *lease)
+{
+    struct lease_run run = {.engine = race->b,
+                            .item = {.id = lease->id, .epoch = lease->epoch, .lease_ms = 60000}};
+    run_renew(&run);
+    is_int(run.answer.err.rc, WEFT_OK, "the second is renewed");
+}
+
+static void renew_on_sqlite(struct race *race, const struct weft_claimed *lease)
+{
+    struct stop stop;
+    stop_init(&stop);
+    struct ambush ambush = {.point = WEFT_FAULT_AFTER_RUN,
+                            .stmt = WEFT_STMT_DUE_LEASES,
+                            .act = ambush_stop,
+                            .context = &stop};
+    struct pass_run pass = {.engine = race->a, .pass = WEFT_PASS_LEASE_EXPIRY};
+    struct lease_run renew = {.engine = race->b,
+                              .item = {.id = lease->id, .epoch = lease->epoch}};
+    struct task slow = {.run = run_pass, .context = &pass, .ambush = &ambush};
+    struct task fast = {.run = run_renew, .context = &renew};
+    task_start(&slow);
+    ok(stop_reached(&stop), "the pass has found the lease");
+    uint64_t calls = race_calls(race);
+    task_start(&fast);
+    ok(race_begun(race, calls), "a renewal comes");
+    stop_release(&stop);
+    task_join(&slow);
+    task_join(&fast);
+    ok(pass.rc == WEFT_OK && renew.rc == WEFT_OK, "both succeed");
+    is_int(renew.answer.fence, WEFT_FENCE_LOST, "the renewal came second and is told so");
+    is_int(state_at(race->a, &lease->id), WEFT_STATE_READY, "the lease is gone");
+}
+
+RACE(renew_commits_after_the_snapshot_of_lease_expiry)
+{
+    struct weft_claimed lease[ROWS];
+    take_two(race, lease);
+    race_forward(race, 40000); /* both leases ran out */
+    if (!on_pg()) {
+        renew_on_sqlite(race, &lease[SECOND]);
+        return;
+    }
+    struct pass_run run = {.pass = WEFT_PASS_LEASE_EXPIRY};
+    pass_meets(race, &run, &lease[FIRST].id, renew_it, &lease[SECOND]);
+    is_int(run.report.handled, 1, "one lease was taken away");
+    is_int(state_at(race->a, &lease[FIRST].id), WEFT_STATE_READY, "the first");
+    is_int(state_at(race->a, &lease[SECOND].id), WEFT_STATE_RUNNING, "the renewed one lives");
+    renew_it(race, &lease[SECOND]);
+}
+
+static void release_and_reclaim(struct race *race, const struct weft_claimed *lease)
+{
+    struct weft_lease_answer answer;
+    struct weft_err err;
+    struct weft_claimed again;
+    const struct weft_put_back item = {.id = lease->id, .epoch = lease->epoch};
+    enum weft_rc rc =
+        weft_engine_put_back(race->b, WEFT_PUT_BACK_RELEASE, &item, 1, &answer, &err);
+    ok(rc == WEFT_OK && answer.err.rc == WEFT_OK, "the second is given back");
+    is_int(take_work(race->b, "default", 1, &again), 1, "and claimed anew");
+}
+
+RACE(reclaim_commits_after_the_snapshot_of_attempt_timeout)
+{
+    struct weft_claimed lease[ROWS];
+    if (!on_pg()) {
+        tap_skip("SQLite has one writer: the pass cannot be inside");
+        return;
+    }
+    take_two(race, lease);
+    race_forward(race, 40000); /* both attempts took too long */
+    struct pass_run run = {.pass = WEFT_PASS_ATTEMPT_TIMEOUT};
+    pass_meets(race, &run, &lease[FIRST].id, release_and_reclaim, &lease[SECOND]);
+    is_int(run.report.handled, 1, "one attempt timed out");
+    is_int(state_at(race->a, &lease[SECOND].id), WEFT_STATE_RUNNING, "the new one goes on");
+}
+
+static void drop_deadline(struct race *race, const struct weft_claimed *lease)
+{
+    struct weft_steered answer =
+        steer_one(race->b, WEFT_STEER_SET_DEADLINE, &(struct weft_steer){.id = lease->id});
+    ok(answer.err.rc == WEFT_OK && answer.changed, "the second loses its deadline");
+}
+
+RACE(set_deadline_commits_after_the_snapshot_of_the_deadline_pass)
+{
+    struct weft_claimed row[ROWS] = {{.epoch = 0}};
+    if (!on_pg()) {
+        tap_skip("SQLite has one writer: the pass cannot be inside");
+        return;
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        put_work(race->a,
+                 &(struct weft_spec){.kind = "job",
+                                     .deadline_us = race->now_us + (1 + (weft_usec)i) * WEFT_SECOND},
+                 1, &row[i].id);
+    race_forward(race, 10000);
+    struct pass_run run = {.pass = WEFT_PASS_EXECUTION_DEADLINE};
+    pass_meets(race, &run, &row[FIRST].id, drop_deadline, &row[SECOND]);
+    is_int(run.report.handled, 1, "one expired");
+    is_int(state_at(race->a, &row[FIRST].id), WEFT_STATE_EXPIRED, "the first");
+    is_int(state_at(race->a, &row[SECOND].id), WEFT_STATE_READY, "the other lives on");
+}
+
+static void cancel_it(struct race *race, const struct weft_claimed *lease)
+{
+    struct weft_steered answer =
+        steer_one(race->b, WEFT_STEER_CANCEL, &(struct weft_steer){.id = lease->id});
+    ok(answer.err.rc == WEFT_OK && answer.changed, "the second is cancelled");
+}
+
+RACE(cancel_commits_after_the_snapshot_of_the_promoter)
+{
+    struct weft_claimed row[ROWS] = {{.epoch = 0}};
+    if (!on_pg()) {
+        tap_skip("SQLite has one writer: the pass cannot be inside");
+        return;
+    }
+    for (size_t i = 0; i < ROWS; i++)
+        put_work(race->a, &(struct weft_spec){.kind = "job", .delay_ms = 1000 + (int64_t)i}, 1,
+                 &row[i].id);
+    race_forward(race, 10000);
+    struct pass_run run = {.pass = WEFT_PASS_DELAYED_PROMOTER};
+    pass_meets(race, &run, &row[FIRST].id, cancel_it, &row[SECOND]);
+    is_int(run.report.handled, 1, "one was promoted");
+    is_int(state_at(race->a, &row[FIRST].id), WEFT_STATE_READY, "the first");
+    is_int(state_at(race->a, &row[SECOND].id), WEFT_STATE_CANCELLED, "the other stays cancelled");
+}
+
+/* ---- Claims ---------------------------------------------------------------------------------- */
+
+struct claim_run {
+    struct weft_engine *engine;
+    struct weft_claimed item[10];
+    size_t count;
+};
+
+static void run_claim(void *context)
+{
+    struct claim_run *run = context;
+    run->count = take_work(run->engine, "default", 10, run->item);
+}
+
+static void claim_meets(struct race *race, struct claim_run *run, const struct weft_id *first,
+                        void (*act)(struct race *race, const struct weft_claimed *lease),
+                        const struct weft_claimed *second)
+{
+    struct gate gate;
+    struct task task = {.run = run_claim, .context = run};
+    gate_shut(&gate, race, first);
+    run->engine = gate.slow;
+    task_start(&task);
+    ok(gate_reached(&gate), "the claim stands at the first row");
+    act(race, second);
+    ok(!task_done(&task), "it is still there when the second has changed");
+    gate_open(&gate);
+    task_join(&task);
+    gate_done(&gate);
+}
+
+static void raise_it(struct race *race, const struct weft_claimed *lease)
+{
+    struct weft_steered answer =
+        steer_one(race->b, WEFT_STEER_REPRIORITIZE,
+                  &(struct weft_steer){.id = lease->id, .priority = 9});
+    ok(answer.err.rc == WEFT_OK && answer.changed, "the second gets another priority");
+}
+
+static void put_two(struct race *race, struct weft_claimed row[ROWS])
+{
+    struct weft_id id[ROWS];
+    put_work(race->a, &(struct weft_spec){.kind = "job"}, ROWS, id);
+    for (size_t i = 0; i < ROWS; i++)
+        row[i] = (struct weft_claimed){.id = id[i]};
+}
+
+RACE(reprioritize_commits_after_the_snapshot_of_a_claim)
+{
+    struct weft_claimed row[ROWS];
+    struct claim_run run = {.engine = race->a};
+    put_two(race, row);
+    if (on_pg()) {
+        claim_meets(race, &run, &row[FIRST].id, raise_it, &row[SECOND]);
+    } else {
+        raise_it(race, &row[SECOND]);
+        run_claim(&run);
+    }
+    is_int(run.count, 2, "both are claimed, once");
+    for (size_t i = 0; i < run.count; i++)
+        if (weft_id_cmp(&run.item[i].id, &row[SECOND].id) == 0)
+            is_int(run.item[i].priority, 9, "the second with its new priority");
+    is_int(take_work(race->b, "default", 10, run.item), 0, "nothing is left");
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_execution now = look_at(race->b, &row[SECOND].id, arena);
+    ok(now.priority == 9 && now.epoch == 1 && now.state == WEFT_STATE_RUNNING,
+       "it runs under its first epoch and kept its priority");
+    weft_arena_free(arena);
+}
+
+RACE(cancel_commits_after_the_snapshot_of_a_claim)
+{
+    struct weft_claimed row[ROWS];
+    struct claim_run run = {.engine = race->a};
+    put_two(race, row);
+    if (on_pg()) {
+        claim_meets(race, &run, &row[FIRST].id, cancel_it, &row[SECOND]);
+    } else {
+        cancel_it(race, &row[SECOND]);
+        run_claim(&run);
+    }
+    is_int(run.count, 1, "only the first is claimed");
+    ok(weft_id_cmp(&run.item[0].id, &row[FIRST].id) == 0, "the one that lives");
+    is_int(state_at(race->b, &row[SECOND].id), WEFT_STATE_CANCELLED, "the other is cancelled");
+}
+
+static void claim_it(struct race *race, const struct weft_claimed *lease)
+{
+    (void)lease;
+    struct weft_claimed item[ROWS];
+    size_t count = take_work(race->b, "default", 2, item);
+    ok(count == ROWS, "another claims both in between");
+}
+
+RACE(claim_commits_after_the_snapshot_of_a_claim)
+{
+    struct weft_claimed row[ROWS];
+    struct claim_run run = {.engine = race->a};
+    put_two(race, row);
+    if (!on_pg()) {
+        tap_skip("SQLite has one writer: a claim cannot be inside another");
+        return;
+    }
+    claim_meets(race, &run, &row[FIRST].id, claim_it, &row[SECOND]);
+    is_int(run.count, 0, "nothing is claimed twice");
+    struct weft_arena *arena = weft_arena_new();
+    for (size_t i = 0; i < ROWS; i++)
+        is_int(look_at(race->b, &row[i].id, arena).epoch, 1, "row %zu was given once", i);
+    weft_arena_free(arena);
+}

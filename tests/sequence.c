@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The sequences. See sequence.h. */
+
+#include "sequence.h"
+
+static const struct weft_policy policy = {.backoff = WEFT_BACKOFF_FIXED,
+                                          .initial_ms = 5000,
+                                          .no_jitter = true,
+                                          .attempt_timeout_ms = 120000};
+
+void run_init(struct run *run, const struct sequence *sequence, const struct place *place,
+              int number)
+{
+    *run = (struct run){.sequence = sequence,
+                        .place = place,
+                        .now_us = START_US + (weft_usec)number * 3600 * WEFT_SECOND};
+    (void)snprintf(run->lane, sizeof(run->lane), "lane-%d", number);
+    (void)snprintf(run->kind, sizeof(run->kind), "kind-%d", number);
+    (void)snprintf(run->worker, sizeof(run->worker), "worker-%d", number);
+    for (int i = 0; i < ITEMS; i++)
+        (void)snprintf(run->key[i], sizeof(run->key[i]), "key-%d-%d", number, i);
+}
+
+weft_usec run_later(const struct run *run)
+{
+    return run->now_us + 600 * WEFT_SECOND;
+}
+
+/* ---- Helpers --------------------------------------------------------------------------------- */
+
+/* Writes what a call gave back; the flag comes last, in case the process dies before it. */
+static void hear(struct heard *heard, enum weft_rc rc, const struct weft_err *err)
+{
+    heard->rc = rc;
+    heard->unknown = rc && err->hint && strcmp(err->hint, "outcome_unknown") == 0;
+    (void)snprintf(heard->text, sizeof(heard->text), "%.150s", rc ? err->text : "");
+    __atomic_store_n(&heard->answered, true, __ATOMIC_RELEASE);
+}
+
+static int key_number(const struct run *run, const char *key)
+{
+    for (int i = 0; key && i < ITEMS; i++)
+        if (strcmp(run->key[i], key) == 0)
+            return i;
+    return -1;
+}
+
+void run_look(struct run *run, struct weft_engine *clean)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_read_page page = {0};
+    struct weft_err err = {0};
+    const struct weft_listing listing = {.filter = {.ns = "default", .kind = run->kind},
+                                         .limit = SEEN_MAX};
+    if (weft_engine_list(clean, &listing, arena, &page, &err))
+        bail_out("list: %s", err.text);
+    for (size_t i = 0; i < page.count; i++) {
+        run->seen[i].id = page.item[i].id;
+        run->seen[i].living = page.item[i].finished_us == 0;
+        run->seen[i].key = key_number(run, page.item[i].key);
+    }
+    run->seen_count = page.count;
+    weft_arena_free(arena);
+}
+
+void run_done(struct run *run, struct weft_engine *clean)
+{
+    run_look(run, clean);
+    for (size_t i = 0; i < run->seen_count; i++)
+        if (run->seen[i].living)
+            (void)steer_one(clean, WEFT_STEER_CANCEL, &(struct weft_steer){.id = run->seen[i].id});
+}
+
+static struct weft_execution now_of(struct run *run, struct weft_engine *clean, size_t i)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_execution item = look_at(clean, &run->id[i], arena);
+    weft_arena_free(arena); /* the numbers are kept, the texts are not looked at */
+    return item;
+}
+
+/* ---- Getting ready --------------------------------------------------------------------------- */
+
+static void prepare_nothing(struct run *run, struct weft_engine *clean)
+{
+    (void)run;
+    (void)clean;
+}
+
+static void prepare_ready(struct run *run, struct weft_engine *clean)
+{
+    const struct weft_spec spec = {.kind = run->kind, .lane = run->lane, .policy = &policy};
+    put_work(clean, &spec, ITEMS, run->id);
+}
+
+static void prepare_delayed(struct run *run, struct weft_engine *clean)
+{
+    const struct weft_spec spec = {.kind = run->kind, .lane = run->lane, .delay_ms = 60000};
+    put_work(clean, &spec, ITEMS, run->id);
+}
+
+static void prepare_deadline(struct run *run, struct weft_engine *clean)
+{
+    const struct weft_spec spec = {.kind = run->kind,
+                                   .lane = run->lane,
+                                   .deadline_us = run->now_us + 60 * WEFT_SECOND};
+    put_work(clean, &spec, ITEMS, run->id);
+}
+
+static void prepare_running(struct run *run, struct weft_engine *clean)
+{
+    struct weft_claimed item[ITEMS];
+    prepare_ready(run, clean);
+    if (take_work(clean, run->lane, ITEMS, item) != ITEMS)
+        bail_out("the work of a run cannot be claimed");
+    for (size_t i = 0; i < ITEMS; i++) {
+        run->id[i] = item[i].id;
+        run->epoch[i] = item[i].epoch;
+    }
+}
+
+static void complete_run(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    struct weft_complete item[ITEMS];
+    struct weft_lease_answer answer[ITEMS] = {0};
+    struct weft_err err = {0};
+    for (size_t i = 0; i < ITEMS; i++)
+        item[i] = (struct weft_complete){
+            .id = run->id[i], .epoch = run->epoch[i], .result = "1", .result_size = 1};
+    enum weft_rc rc = weft_engine_complete(engine, item, ITEMS, answer, &err);
+    for (size_t i = 0; i < ITEMS; i++)
+        heard->item[i] = answer[i].err.rc;
+    hear(heard, rc, &err);
+}
+
+static void prepare_ended(struct run *run, struct weft_engine *clean)
+{
+    struct heard heard = {0};
+    prepare_running(run, clean);
+    complete_run(run, clean, &heard);
+}
+
+static void prepare_inbox(struct run *run, struct weft_engine *clean)
+{
+    (void)clean;
+    PGconn *raw = raw_open(run->place);
+    raw_run(run->place, raw,
+            "SELECT weft.weft_submit(kind => '%s', lane => '%s') FROM generate_series(1, %d)",
+            run->kind, run->lane, ITEMS);
+    PQfinish(raw);
+}
+
+/* ---- Submitting ------------------------------------------------------------------------------ */
+
+static void submit_run(struct run *run, struct weft_engine *engine, struct heard *heard,
+                       size_t first_key)
+{
+    struct weft_spec spec[ITEMS];
+    struct weft_submitted answer[ITEMS] = {0};
+    struct weft_err err = {0};
+    for (size_t i = 0; i < ITEMS; i++)
+        spec[i] = (struct weft_spec){.kind = run->kind,
+                                     .lane = run->lane,
+                                     .payload = "[1]",
+                                     .payload_size = 3,
+                                     .key = i >= first_key ? run->key[i] : NULL};
+    enum weft_rc rc = weft_engine_submit(engine, "default", spec, ITEMS, answer, &err);
+    for (size_t i = 0; i < ITEMS; i++) {
+        heard->item[i] = answer[i].err.rc;
+        heard->id[i] = answer[i].id;
+    }
+    hear(heard, rc, &err);
+}
+
+static void submit_plain(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    submit_run(run, engine, heard, ITEMS);
+}
+
+static void submit_keyed(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    submit_run(run, engine, heard, 0);
+}
+
+static void submit_mixed(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    submit_run(run, engine, heard, 1);
+}
+
+/* Whether the execution of item i is there: by its key, or by the number of those without one. */
+static bool submitted(struct run *run, struct weft_engine *clean, const struct heard *heard,
+                      size_t i)
+{
+    (void)clean;
+    size_t plain = 0;
+    bool found = false, known = false;
+    for (size_t k = 0; k < run->seen_count; k++) {
+        plain += run->seen[k].key < 0;
+        found |= run->seen[k].key == (int)i;
+        known |= weft_id_cmp(&run->seen[k].id, &heard->id[i]) == 0;
+    }
+    if (heard->answered && !heard->rc && !heard->item[i])
+        return known; /* the very id that was promised */
+    return found || plain > i;
+}
+
+/* ---- Claiming -------------------------------------------------------------------------------- */
+
+static void claim_run(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    const char *lane = run->lane;
+    struct weft_claim_result result = {0};
+    struct weft_err err = {0};
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_claim claim = {
+        .worker = run->worker, .lanes = &lane, .lane_count = 1, .max = ITEMS};
+    enum weft_rc rc = weft_engine_claim(engine, "default", &claim, 1, arena, &result, &err);
+    heard->number = result.count;
+    for (size_t i = 0; i < result.count; i++) {
+        heard->id[i] = result.item[i].id;
+        heard->epoch[i] = result.item[i].epoch;
+    }
+    weft_arena_free(arena);
+    hear(heard, rc, &err);
+}
+
+static bool claimed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
+{
+    struct weft_execution now = now_of(run, clean, i);
+    bool runs = now.state == WEFT_STATE_RUNNING && now.epoch == 1;
+    if (!heard->answered || heard->rc)
+        return runs;
+    for (size_t k = 0; k < heard->number; k++)
+        if (weft_id_cmp(&heard->id[k], &run->id[i]) == 0)
+            return runs && heard->epoch[k] == now.epoch;
+    return false;
+}
+
+/* ---- Leases ---------------------------------------------------------------------------------- */
+
+static void renew_run(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    struct weft_renew item[ITEMS];
+    struct weft_lease_answer answer[ITEMS] = {0};
+    struct weft_err err = {0};
+    for (size_t i = 0; i < ITEMS; i++)
+        item[i] = (struct weft_renew){.id = run->id[i],
+                                      .epoch = run->epoch[i],
+                                      .lease_ms = 77000,
+                                      .has_progress = true,
+                                      .percent = 50,
+                                      .note = "half"};
+    enum weft_rc rc = weft_engine_renew(engine, item, ITEMS, answer, &err);
+    for (size_t i = 0; i < ITEMS; i++)
+        heard->item[i] = answer[i].err.rc;
+    hear(heard, rc, &err);
+}
+
+static bool renewed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
+{
+    (void)heard;
+    struct weft_execution now = now_of(run, clean, i);
+    bool lease = now.lease_expires_us == run->now_us + 77000 * WEFT_MS;
+    return lease && now.percent == 50; /* one without the other shows as not done after an OK */
+}
+
+static bool succeeded(struct run *run, struct weft_engine *clean, const struct heard *heard,
+                      size_t i)
+{
+    (void)heard;
+    return now_of(run, clean, i).state == WEFT_STATE_SUCCEEDED;
+}
+
+static void fail_run(struct run *run, struct weft_engine *engine, struct heard *heard,
+                     bool permanent)
+{
+    struct weft_failure item[ITEMS];
+    struct weft_lease_answer answer[ITEMS] = {0};
+    struct weft_err err = {0};
+    for (size_t i = 0; i < ITEMS; i++)
+        item[i] = (struct weft_failure){.id = run->id[i],
+                                        .epoch = run->epoch[i],
+                                        .message = "it broke",
+                                        .permanent = permanent};
+    enum weft_rc rc = weft_engine_fail(engine, item, ITEMS, answer, &err);
+    for (size_t i = 0; i < ITEMS; i++) {
+        heard->item[i] = answer[i].err.rc;
+        if (!rc && !permanent && answer[i].run_at_us != run->now_us + 5 * WEFT_SECOND)
+            heard->item[i] = WEFT_INTERNAL; /* first or repeated, the answer is the same */
+    }
+    hear(heard, rc, &err);
+}
+
+static void fail_retry(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    fail_run(run, engine, heard, false);
+}
+
+static void fail_final(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    fail_run(run, engine, heard, true);
+}
+
+static bool retried(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
+{
+    (void)heard;
+    struct weft_execution now = now_of(run, clean, i);
+    return now.state == WEFT_STATE_DELAYED && now.attempt == 2;
+}
+
+static bool failed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
+{
+    (void)heard;
+    return now_of(run, clean, i).state == WEFT_STATE_FAILED;
+}
+
+static void put_back_run(struct run *run, struct weft_engine *engine, struct heard *heard,
+                         enum weft_put_back_kind kind)
+{
+    struct weft_put_back item[ITEMS];
+    struct weft_lease_answer answer[ITEMS] = {0};
+    struct weft_err err = {0};
+    for (size_t i = 0; i < ITEMS; i++)
+        item[i] = (struct weft_put_back){.id = run->id[i],
+                                         .epoch = run->epoch[i],
+                                         .delay_ms = kind == WEFT_PUT_BACK_DELAY ? 9000 : 0};
+    enum weft_rc rc = weft_engine_put_back(engine, kind, item, ITEMS, answer, &err);
+    for (size_t i = 0; i < ITEMS; i++)
+        heard->item[i] = answer[i].err.rc;
+    hear(heard, rc, &err);
+}
+
+static void delay_run(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    put_back_run(run, engine, heard, WEFT_PUT_BACK_DELAY);
+}
+
+static void release_run(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    put_back_run(run, engine, heard, WEFT_PUT_BACK_RELEASE);
+}
+
+static bool delayed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
+{
+    (void)heard;
+    struct weft_execution now = now_of(run, clean, i);
+    return now.state == WEFT_STATE_DELAYED && now.attempt == 1;
+}
+
+static bool ready(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
+{
+    (void)heard;
+    return now_of(run, clean, i).state == WEFT_STATE_READY;
+}
+
+/* ---- Steering -------------------------------------------------------------------------------- */
+
+static void steer_run(struct run *run, struct weft_engine *engine, struct heard *heard,
+                      enum weft_steer_kind kind)
+{
+    struct weft_steer item[ITEMS];
+    struct weft_steered answer[ITEMS] = {0};
+    struct weft_err err = {0};
+    for (size_t i = 0; i < ITEMS; i++)
+        item[i] = (struct weft_steer){.id = run->id[i],
+                                      .priority = 7,
+                                      .deadline_us = run->now_us + 777 * WEFT_SECOND};
+    const struct weft_steering steering = {
+        .kind = kind, .ns = "default", .item = item, .count = ITEMS};
+    enum weft_rc rc = weft_engine_steer(engine, &steering, answer, &err);
+    for (size_t i = 0; i < ITEMS; i++)
+        heard->item[i] = answer[i].err.rc;
+    hear(heard, rc, &err);
+}
+
+#define STEER(name, kind)                                                                          \
+    static void name(struct run *run, struct weft_engine *engine, struct heard *heard)             \
+    {                                                                                              \
+        steer_run(run, engine, heard, kind);                                                       \
+    }
+STEER(cancel_run, WEFT_STEER_CANCEL)
+STEER(replay_run, WEFT_STEER_REPLAY)
+STEER(reprioritize_run, WEFT_STEER_REPRIORITIZE)
+STEER(revoke_run, WEFT_STEER_REVOKE)
+STEER(set_deadline_run, WEFT_STEER_SET_DEADLINE)
+
+static bool cancelled(struct run *run, struct weft_engine *clean, const struct heard *heard,
+                      size_t i)
+{
+    (void)heard;
+    return now_of(run, clean, i).state == WEFT_STATE_CANCELLED;
+}
+
+static bool reprioritized(struct run *run, struct weft_engine *clean, const struct heard *heard,
+                          size_t i)
+{
+    (void)heard;
+    return now_of(run, clean, i).priority == 7;
+}
+
+static bool deadline_set(struct run *run, struct weft_engine *clean, const struct heard *heard,
+                         size_t i)
+{
+    (void)heard;
+    return now_of(run, clean, i).deadline_us == run->now_us + 777 * WEFT_SECOND;
+}
+
+static void sweep_run(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    struct weft_sweep sweep = {0};
+    struct weft_err err = {0};
+    const struct weft_steer_all all = {.kind = WEFT_STEER_CANCEL,
+                                       .filter = {.ns = "default", .kind = run->kind}};
+    enum weft_rc rc = weft_engine_steer_all(engine, &all, &sweep, &err);
+    heard->number = sweep.changed;
+    hear(heard, rc, &err);
+}
+
+static void lane_run(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    struct weft_err err = {0};
+    const struct weft_lane lane = {.name = run->lane, .max_running = 7};
+    hear(heard, weft_engine_lane_put(engine, "default", &lane, &err), &err);
+}
+
+static bool lane_is_put(struct run *run, struct weft_engine *clean, const struct heard *heard,
+                        size_t i)
+{
+    (void)heard;
+    (void)i;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_lanes lanes = {0};
+    struct weft_err err = {0};
+    bool found = false;
+    if (weft_engine_lanes(clean, "default", arena, &lanes, &err))
+        bail_out("lanes: %s", err.text);
+    for (size_t k = 0; k < lanes.count; k++)
+        found |= strcmp(lanes.item[k].name, run->lane) == 0 && lanes.item[k].max_running == 7;
+    weft_arena_free(arena);
+    return found;
+}
+
+/* ---- Passes ---------------------------------------------------------------------------------- */
+
+static void pass_run(struct run *run, struct weft_engine *engine, struct heard *heard,
+                     enum weft_pass pass)
+{
+    struct weft_pass_report report = {0};
+    struct weft_err err = {0};
+    weft_clock_set(weft_engine_clock(engine), run_later(run));
+    enum weft_rc rc = weft_engine_pass(engine, pass, 0, &report, &err);
+    heard->number = report.handled;
+    hear(heard, rc, &err);
+}
+
+#define PASS(name, pass)                                                                           \
+    static void name(struct run *run, struct weft_engine *engine, struct heard *heard)             \
+    {                                                                                              \
+        pass_run(run, engine, heard, pass);                                                        \
+    }
+PASS(lease_expiry_run, WEFT_PASS_LEASE_EXPIRY)
+PASS(attempt_timeout_run, WEFT_PASS_ATTEMPT_TIMEOUT)
+PASS(promoter_run, WEFT_PASS_DELAYED_PROMOTER)
+PASS(deadline_run, WEFT_PASS_EXECUTION_DEADLINE)
+PASS(intake_run, WEFT_PASS_INTAKE)
+
+static bool expired(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
+{
+    (void)heard;
+    return now_of(run, clean, i).state == WEFT_STATE_EXPIRED;
+}
+
+static bool taken_in(struct run *run, struct weft_engine *clean, const struct heard *heard,
+                     size_t i)
+{
+    (void)clean;
+    (void)heard;
+    return run->seen_count > i;
+}
+
+/* ---- Judging --------------------------------------------------------------------------------- */
+
+size_t run_done_count(struct run *run, struct weft_engine *clean, const struct heard *heard)
+{
+    size_t count = 0;
+    run_look(run, clean);
+    for (size_t i = 0; i < ITEMS; i++)
+        count += run->sequence->done(run, clean, heard, i);
+    return count;
+}
+
+static const char *judge_item(struct run *run, struct weft_engine *clean, bool done, size_t i)
+{
+    const struct sequence *sequence = run->sequence;
+    if (sequence->prepare == prepare_nothing || sequence->prepare == prepare_inbox)
+        return NULL; /* there is no execution of before to look at */
+    if (now_of(run, clean, i).epoch < run->epoch[i])
+        return "an epoch went back";
+    if (done && sequence->attempts >= 0 &&
+        attempts_of(clean, &run->id[i]) != (size_t)sequence->attempts)
+        return "the history has another number of leases";
+    return NULL;
+}
+
+const char *run_judge(struct run *run, struct weft_engine *clean, const struct heard *heard)
+{
+    bool done[ITEMS];
+    run_look(run, clean);
+    if (run->seen_count > ITEMS)
+        return "there are more executions than were submitted";
+    for (size_t i = 0; i < ITEMS; i++) {
+        done[i] = run->sequence->done(run, clean, heard, i);
+        for (size_t k = 0; k < i; k++)
+            if (run->sequence->group[k] == run->sequence->group[i] && done[k] != done[i])
+                return "a part of it happened";
+        if (heard->answered && !heard->rc && !heard->item[i] && !done[i])
+            return "it was answered and is not there";
+        const char *wrong = judge_item(run, clean, done[i], i);
+        if (wrong)
+            return wrong;
+    }
+    struct weft_err err;
+    return weft_engine_check(clean, &err) ? "the invariants are broken" : NULL;
+}
+
+/* clang-format off */
+const struct sequence sequences[] = {
+    {.name = "submit_plain",     .stmt = WEFT_STMT_SUBMIT,       .prepare = prepare_nothing,  .act = submit_plain,        .done = submitted,     .attempts = -1, .no_repeat = true},
+    {.name = "submit_keyed",     .stmt = WEFT_STMT_SUBMIT,       .prepare = prepare_nothing,  .act = submit_keyed,        .done = submitted,     .attempts = -1},
+    {.name = "submit_mixed",     .stmt = WEFT_STMT_SUBMIT,       .prepare = prepare_nothing,  .act = submit_mixed,        .done = submitted,     .attempts = -1, .no_repeat = true, .group = {0, 1, 1}},
+    {.name = "claim",            .stmt = WEFT_STMT_CLAIM,        .prepare = prepare_ready,    .act = claim_run,           .done = claimed,       .attempts = 0,  .no_repeat = true, .counts = true},
+    {.name = "renew",            .stmt = WEFT_STMT_RENEW,        .prepare = prepare_running,  .act = renew_run,           .done = renewed,       .attempts = 0},
+    {.name = "complete",         .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_running,  .act = complete_run,        .done = succeeded,     .attempts = 1},
+    {.name = "fail_retry",       .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = fail_retry,          .done = retried,       .attempts = 1},
+    {.name = "fail_final",       .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_running,  .act = fail_final,          .done = failed,        .attempts = 1},
+    {.name = "delay",            .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = delay_run,           .done = delayed,       .attempts = 1},
+    {.name = "release",          .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = release_run,         .done = ready,         .attempts = 1},
+    {.name = "cancel",           .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_running,  .act = cancel_run,          .done = cancelled,     .attempts = 1},
+    {.name = "replay",           .stmt = WEFT_STMT_OUTCOME_BACK, .prepare = prepare_ended,    .act = replay_run,          .done = ready,         .attempts = 1,  .no_repeat = true},
+    {.name = "set_deadline",     .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_ready,    .act = set_deadline_run,    .done = deadline_set,  .attempts = 0},
+    {.name = "reprioritize",     .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_ready,    .act = reprioritize_run,    .done = reprioritized, .attempts = 0},
+    {.name = "revoke",           .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = revoke_run,          .done = ready,         .attempts = 1,  .repeat_rc = WEFT_NOT_LIVE},
+    {.name = "lease_expiry",     .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = lease_expiry_run,    .done = ready,         .attempts = 1,  .counts = true},
+    {.name = "attempt_timeout",  .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = attempt_timeout_run, .done = retried,       .attempts = 1,  .counts = true},
+    {.name = "delayed_promoter", .stmt = WEFT_STMT_PROMOTE_DUE,  .prepare = prepare_delayed,  .act = promoter_run,        .done = ready,         .attempts = 0,  .counts = true},
+    {.name = "deadline_pass",    .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_deadline, .act = deadline_run,        .done = expired,       .attempts = 0,  .counts = true},
+    {.name = "sweep",            .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_ready,    .act = sweep_run,           .done = cancelled,     .attempts = 0,  .counts = true},
+    {.name = "lane_put",         .stmt = WEFT_STMT_LANE_PUT,     .prepare = prepare_nothing,  .act = lane_run,            .done = lane_is_put,   .attempts = -1, .full_may_be_done = true},
+    {.name = "intake",           .stmt = WEFT_STMT_SUBMIT,       .prepare = prepare_inbox,    .act = intake_run,          .done = taken_in,      .attempts = -1, .counts = true, .pg_only = true},
+};
+/* clang-format on */
+const size_t sequence_count = WEFT_LEN(sequences);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The calls of weft.h as a stranger would misuse them, and one round through all of them. What the
+ * operations mean is tested by tests/conformance; here it is the shell around them.
+ */
+
+#include "tap.h"
+#include "weft/weft.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct weft_err err;
+static char url[300];
+
+static struct weft *open_weft(const char *ns)
+{
+    struct weft *weft = NULL;
+    enum weft_rc rc = weft_open(url, &(struct weft_options){.ns = ns}, &weft, &err);
+    if (rc) {
+        printf("Bail out! cannot open %s: %s\n", url, err.text);
+        exit(1); /* NOLINT(concurrency-mt-unsafe) */
+    }
+    return weft;
+}
+
+static struct weft_id submit(struct weft *weft, const struct weft_spec *spec)
+{
+    struct weft_submitted answer = {0};
+    ok(weft_submit(weft, spec, 1, &answer, &err) == WEFT_OK && !answer.err.rc, "submitted: %s",
+       answer.err.text);
+    return answer.id;
+}
+
+static void test_open(void)
+{
+    struct weft *weft = NULL;
+    ok(weft_open(NULL, NULL, &weft, &err) == WEFT_INVALID_VALUE, "no URL");
+    ok(weft_open(url, NULL, NULL, &err) == WEFT_INVALID_VALUE, "nowhere to put the handle");
+    ok(weft_open("nonsense:", NULL, &weft, &err) != WEFT_OK, "no such scheme: %s", err.text);
+    ok(weft_open("sqlite:/no/such/folder/x.db", NULL, &weft, &err) != WEFT_OK, "no such folder: %s",
+       err.text);
+    ok(weft_open(url, &(struct weft_options){.ns = "a b"}, &weft, &err) == WEFT_INVALID_VALUE,
+       "a namespace with a space");
+    is_str(err.field, "namespace", "the field is named");
+    ok(weft_open(url, &(struct weft_options){.connections = 5000}, &weft, NULL) ==
+           WEFT_INVALID_VALUE,
+       "too many connections, and nobody wants the story");
+    ok(weft_open(url, &(struct weft_options){.no_migrate = true}, &weft, &err) == WEFT_SCHEMA,
+       "a new store is refused when it may not be migrated");
+    ok(weft == NULL, "nothing was given back");
+    weft_close(NULL);
+    ok(strlen(weft_version()) >= 5, "the version is %s", weft_version());
+}
+
+/* NULL for the handle, the items, the answers; in that order. */
+static void test_null(struct weft *weft)
+{
+    static const struct weft_spec spec = {.kind = "k"};
+    struct weft_submitted submitted;
+    static const struct weft_claim claim = {.worker = "w"};
+    struct weft_claims claims = {0};
+    static const struct weft_steer steer = {0};
+    struct weft_steered steered;
+    static const struct weft_id id = {0};
+    struct weft_page page = {0};
+    struct weft_lease_answer answer;
+    const enum weft_rc got[] = {
+        weft_submit(NULL, &spec, 1, &submitted, &err),
+        weft_submit(weft, NULL, 1, &submitted, &err),
+        weft_submit(weft, &spec, 1, NULL, &err),
+        weft_claim(NULL, &claim, 1, &claims, &err),
+        weft_claim(weft, NULL, 1, &claims, &err),
+        weft_claim(weft, &claim, 1, NULL, &err),
+        weft_renew(weft, NULL, 1, &answer, &err),
+        weft_complete(weft, NULL, 1, &answer, &err),
+        weft_fail_lease(weft, NULL, 1, &answer, &err),
+        weft_delay(weft, NULL, 1, &answer, &err),
+        weft_release(NULL, NULL, 0, NULL, &err),
+        weft_steer(weft, WEFT_STEER_CANCEL, NULL, 1, &steered, &err),
+        weft_steer(weft, WEFT_STEER_CANCEL, &steer, 1, NULL, &err),
+        weft_steer(weft, (enum weft_steer_kind)77, &steer, 1, &steered, &err),
+        weft_steer_all(weft, NULL, NULL, &err),
+        weft_describe(weft, NULL, 1, &page, &err),
+        weft_describe(weft, &id, 0, NULL, &err),
+        weft_list(weft, NULL, 0, NULL, NULL, &err),
+        weft_attempts(weft, NULL, NULL, &err),
+        weft_result(weft, &id, NULL, &err),
+        weft_payload(weft, NULL, NULL, &err),
+        weft_counts(NULL, NULL, NULL, &err),
+        weft_lane_put(weft, NULL, &err),
+        weft_lanes(weft, NULL, &err),
+        weft_run_pass(weft, WEFT_PASS_INTAKE, 0, NULL, &err),
+        weft_run_pass(NULL, WEFT_PASS_INTAKE, 0, NULL, NULL),
+    };
+    for (size_t i = 0; i < sizeof(got) / sizeof(got[0]); i++)
+        is_int(got[i], WEFT_INVALID_VALUE, "NULL where there must be something, row %zu", i);
+}
+
+/* Arrays inside items. */
+static void test_null_inside(struct weft *weft)
+{
+    struct weft_submitted submitted;
+    struct weft_claims claims = {0};
+    struct weft_lease_answer answer;
+    const struct weft_policy policy = {.no_retry_count = 1};
+    const struct weft_spec spec[] = {
+        {.kind = "k", .tag_count = 1},
+        {.kind = "k", .capability_count = 2},
+        {.kind = "k", .policy = &policy},
+    };
+    for (size_t i = 0; i < sizeof(spec) / sizeof(spec[0]); i++)
+        is_int(weft_submit(weft, &spec[i], 1, &submitted, &err), WEFT_INVALID_VALUE,
+               "submit, row %zu: %s", i, err.text);
+    const struct weft_claim claim[] = {
+        {.worker = "w", .lane_count = 1},
+        {.worker = "w", .kind_count = 1},
+        {.worker = "w", .capability_count = 1},
+        {.worker = NULL},
+    };
+    for (size_t i = 0; i < sizeof(claim) / sizeof(claim[0]); i++)
+        is_int(weft_claim(weft, &claim[i], 1, &claims, &err), WEFT_INVALID_VALUE,
+               "claim, row %zu: %s", i, err.text);
+    const struct weft_complete complete = {.epoch = 1, .result_size = 5};
+    is_int(weft_complete(weft, &complete, 1, &answer, &err), WEFT_INVALID_VALUE, "complete: %s",
+           err.text);
+    const struct weft_lane lane = {.name = "l", .weight_count = 1};
+    is_int(weft_lane_put(weft, &lane, &err), WEFT_INVALID_VALUE, "lane: %s", err.text);
+
+    const struct weft_spec bad[] = {
+        {.kind = NULL}, {.kind = "ok"}, {.kind = "k", .payload_size = 3}};
+    struct weft_submitted each[3] = {0};
+    is_int(weft_submit(weft, bad, 3, each, &err), WEFT_OK, "bad values are the items' own");
+    is_int(each[0].err.rc, WEFT_INVALID_VALUE, "no kind");
+    is_int(each[1].err.rc, WEFT_OK, "its neighbour is accepted");
+    is_int(each[2].err.rc, WEFT_INVALID_VALUE, "a payload of NULL with a size");
+}
+
+static void test_counts_of_items(struct weft *weft)
+{
+    struct weft_claims claims;
+    struct weft_page page;
+    is_int(weft_submit(weft, NULL, 0, NULL, &err), WEFT_OK, "submit of nothing");
+    is_int(weft_renew(weft, NULL, 0, NULL, NULL), WEFT_OK, "renew of nothing");
+    is_int(weft_steer(weft, WEFT_STEER_REPLAY, NULL, 0, NULL, NULL), WEFT_OK, "steer of nothing");
+    is_int(weft_claim(weft, NULL, 0, &claims, &err), WEFT_OK, "claim of nothing");
+    is_int(claims.count, 0, "gives nothing");
+    weft_claims_free(&claims);
+    is_int(weft_describe(weft, NULL, 0, &page, &err), WEFT_OK, "describe of nothing");
+    is_int(page.count, 0, "gives nothing");
+    weft_page_free(&page);
+
+    static const struct weft_spec spec = {.kind = "k"};
+    struct weft_submitted submitted;
+    is_int(weft_submit(weft, &spec, 100001, &submitted, &err), WEFT_TOO_LARGE, "too many: %s",
+           err.text);
+
+    weft_claims_free(&(struct weft_claims){0});
+    weft_page_free(&(struct weft_page){0});
+    weft_attempts_free(&(struct weft_attempts){0});
+    weft_bytes_free(&(struct weft_bytes){0});
+    weft_counts_free(&(struct weft_counts){0});
+    weft_lanes_free(&(struct weft_lanes){0});
+    weft_claims_free(NULL);
+    weft_page_free(NULL);
+    weft_attempts_free(NULL);
+    weft_bytes_free(NULL);
+    weft_counts_free(NULL);
+    weft_lanes_free(NULL);
+    ok(true, "empty results may be freed");
+}
+
+/* Once around: submit, claim, renew, complete, and every read. */
+static void test_round(struct weft *weft)
+{
+    const struct weft_tag tag = {"colour", "red"};
+    struct weft_id id = submit(weft, &(struct weft_spec){.kind = "round",
+                                                         .lane = "round",
+                                                         .payload = "[1]",
+                                                         .payload_size = 3,
+                                                         .tags = &tag,
+                                                         .tag_count = 1,
+                                                         .key = "round-1"});
+    const char *const lane = "round";
+    const struct weft_claim claim = {.worker = "w1", .lanes = &lane, .lane_count = 1, .max = 5};
+    struct weft_claims claims = {0};
+    ok(weft_claim(weft, &claim, 1, &claims, &err) == WEFT_OK && claims.count == 1, "claimed");
+    const struct weft_claimed *got = &claims.item[0];
+    ok(got->payload_size == 3 && memcmp(got->payload, "[1]", 3) == 0, "with its payload");
+    is_str(got->tags[0].value, "red", "and its tag");
+
+    struct weft_lease_answer answer = {0};
+    const struct weft_renew renew = {
+        .id = id, .epoch = got->epoch, .has_progress = true, .percent = 40, .note = "nearly"};
+    ok(weft_renew(weft, &renew, 1, &answer, &err) == WEFT_OK && !answer.err.rc, "renewed");
+    struct weft_page page = {0};
+    ok(weft_describe(weft, &id, 1, &page, &err) == WEFT_OK && page.count == 1, "described");
+    is_int(page.item[0].state, WEFT_STATE_RUNNING, "it is running");
+    is_int(page.item[0].percent, 40, "with progress");
+    weft_page_free(&page);
+
+    struct weft_bytes bytes = {0};
+    is_int(weft_result(weft, &id, &bytes, &err), WEFT_NOT_FOUND, "no result yet");
+    const struct weft_complete complete = {
+        .id = id, .epoch = got->epoch, .result = "{}", .result_size = 2};
+    ok(weft_complete(weft, &complete, 1, &answer, &err) == WEFT_OK && !answer.err.rc, "completed");
+    is_int(weft_result(weft, &id, &bytes, &err), WEFT_OK, "there is a result");
+    is_int(bytes.size, 2, "of two bytes");
+    weft_bytes_free(&bytes);
+    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_OK, "and the payload");
+    is_str(bytes.content_type, "application/json", "which is JSON");
+    weft_bytes_free(&bytes);
+
+    const struct weft_filter filter = {.key = "round-1"};
+    ok(weft_list(weft, &filter, 0, NULL, &page, &err) == WEFT_OK && page.count == 1,
+       "found by key");
+    is_int(page.item[0].state, WEFT_STATE_SUCCEEDED, "it has succeeded");
+    weft_page_free(&page);
+    struct weft_attempts attempts = {0};
+    is_int(weft_attempts(weft, &id, &attempts, &err), WEFT_OK, "its attempts can be read");
+    weft_attempts_free(&attempts);
+    weft_claims_free(&claims);
+    is_int(weft_list(weft, NULL, 3, "garbage", &page, &err), WEFT_INVALID_VALUE, "a bad cursor");
+}
+
+static void test_steering(struct weft *weft)
+{
+    struct weft_id id = submit(weft, &(struct weft_spec){.kind = "steer", .lane = "steer"});
+    struct weft_steered answer = {0};
+    const struct weft_steer item = {.id = id, .reason = "no longer wanted"};
+    ok(weft_steer(weft, WEFT_STEER_CANCEL, &item, 1, &answer, &err) == WEFT_OK && answer.changed,
+       "cancelled");
+    ok(weft_steer(weft, WEFT_STEER_REPLAY, &item, 1, &answer, &err) == WEFT_OK && answer.changed,
+       "and replayed");
+    struct weft_sweep sweep = {0};
+    const struct weft_steer_all all = {.kind = WEFT_STEER_CANCEL, .filter = {.lane = "steer"}};
+    is_int(weft_steer_all(weft, &all, &sweep, &err), WEFT_OK, "cancelled by filter");
+    is_int(sweep.changed, 1, "one of them");
+    const struct weft_steer_all everything = {.kind = WEFT_STEER_CANCEL};
+    is_int(weft_steer_all(weft, &everything, &sweep, &err), WEFT_INVALID_VALUE,
+           "an empty filter is refused");
+
+    const struct weft_lane lane = {.name = "steer", .max_running = 3, .paused = true};
+    is_int(weft_lane_put(weft, &lane, &err), WEFT_OK, "a lane is set");
+    struct weft_lanes lanes = {0};
+    is_int(weft_lanes(weft, &lanes, &err), WEFT_OK, "lanes are listed");
+    bool found = false;
+    for (size_t i = 0; i < lanes.count; i++)
+        found |= strcmp(lanes.item[i].name, "steer") == 0 && lanes.item[i].paused;
+    ok(found, "and it is among them");
+    weft_lanes_free(&lanes);
+    struct weft_counts counts = {0};
+    is_int(weft_counts(weft, NULL, &counts, &err), WEFT_OK, "counts are read");
+    weft_counts_free(&counts);
+    for (int p = 0; p < WEFT_PASS_COUNT; p++) {
+        struct weft_pass_report report;
+        is_int(weft_run_pass(weft, (enum weft_pass)p, 0, &report, &err), WEFT_OK, "pass %s",
+               weft_pass_name((enum weft_pass)p));
+    }
+}
+
+/* What one namespace holds is not there for another. */
+static void test_namespaces(struct weft *weft)
+{
+    struct weft_id id =
+        submit(weft, &(struct weft_spec){.kind = "mine", .payload = "1", .payload_size = 1});
+    struct weft *other = open_weft("other");
+    struct weft_page page = {0};
+    ok(weft_describe(other, &id, 1, &page, &err) == WEFT_OK, "another namespace may ask");
+    is_int(page.item[0].state, WEFT_STATE_NONE, "and sees nothing");
+    weft_page_free(&page);
+    struct weft_bytes bytes = {0};
+    is_int(weft_payload(other, &id, &bytes, &err), WEFT_NOT_FOUND, "nor the payload");
+    weft_close(other);
+}
+
+int main(void)
+{
+    const char *folder = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread yet */
+    (void)snprintf(url, sizeof(url), "sqlite:%s/weft-client-%d.db", folder ? folder : "/tmp",
+                   (int)getpid());
+    test_open();
+    struct weft *weft = open_weft(NULL);
+    test_null(weft);
+    test_null_inside(weft);
+    test_counts_of_items(weft);
+    test_round(weft);
+    test_steering(weft);
+    test_namespaces(weft);
+    weft_close(weft);
+    static const char *const suffix[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
+        char path[320];
+        (void)snprintf(path, sizeof(path), "%s%s", url + strlen("sqlite:"), suffix[i]);
+        (void)unlink(path);
+    }
+    return tap_done();
+}

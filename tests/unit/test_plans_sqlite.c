@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The plans of SQLite: no statement of the hot path scans a table that grows, on empty tables and
+ * on filled ones with statistics, which make the planner think again.
+ */
+
+#include "store_fixture.h"
+
+#include <sqlite3.h>
+
+static const enum weft_stmt hot[] = {
+    WEFT_STMT_CLAIM,         WEFT_STMT_LIVE_END,     WEFT_STMT_RENEW,       WEFT_STMT_SUBMIT,
+    WEFT_STMT_LIVE_LOCK,     WEFT_STMT_LIVE_PUT,     WEFT_STMT_DUE_LEASES,  WEFT_STMT_DUE_ATTEMPTS,
+    WEFT_STMT_DUE_DEADLINES, WEFT_STMT_PROMOTE_DUE,  WEFT_STMT_QUEUE_HEADS, WEFT_STMT_QUEUES_READY,
+    WEFT_STMT_LEASE_FACTS,   WEFT_STMT_LIST,         WEFT_STMT_DESCRIBE,    WEFT_STMT_KEY_TAKE,
+    WEFT_STMT_KEY_READ,      WEFT_STMT_LANE_RUNNING, WEFT_STMT_NEXT_DUE,    WEFT_STMT_OUTCOME_LOCK,
+    WEFT_STMT_OUTCOME_BACK,  WEFT_STMT_ATTEMPT_ADD,  WEFT_STMT_ATTEMPTS,    WEFT_STMT_PROGRESS_PUT,
+    WEFT_STMT_RESULT,        WEFT_STMT_PAYLOAD,      WEFT_STMT_QUEUE_LOAD,  WEFT_STMT_NAME_LOAD,
+};
+
+/* The indexes that must be seen somewhere in the plan. */
+static const struct {
+    enum weft_stmt stmt;
+    const char *index;
+} wanted[] = {
+    {WEFT_STMT_CLAIM, "live_ready"},
+    {WEFT_STMT_QUEUE_HEADS, "live_ready"},
+    {WEFT_STMT_QUEUES_READY, "live_ready"},
+    {WEFT_STMT_LANE_RUNNING, "live_lease"},
+    {WEFT_STMT_DUE_LEASES, "live_lease"},
+    {WEFT_STMT_DUE_ATTEMPTS, "live_attempt_deadline"},
+    {WEFT_STMT_DUE_DEADLINES, "live_deadline"},
+    {WEFT_STMT_PROMOTE_DUE, "live_timer"},
+    {WEFT_STMT_NEXT_DUE, "live_timer"},
+};
+
+/* What may be scanned: rows that the statement itself made, or a list of lanes and queues. */
+static bool may_scan(enum weft_stmt stmt, const char *name)
+{
+    if (stmt == WEFT_STMT_LIST && strcmp(name, "s LEFT-JOIN") == 0)
+        return true; /* the page that fits, as it was materialized */
+    if (stmt == WEFT_STMT_CLAIM && strcmp(name, "p") == 0)
+        return true; /* policies, of which there is a handful */
+    static const char *const small[] = {"CONSTANT", "hop",  "lanes", "page", "one",  "i",
+                                        "fit",      "(sub", "r",     "item", "3-ROW"};
+    for (size_t i = 0; i < WEFT_LEN(small); i++) {
+        size_t size = strlen(small[i]);
+        if (strncmp(name, small[i], size) == 0 &&
+            (small[i][0] == '(' || name[size] == '\0' || name[size] == ' '))
+            return true;
+    }
+    return false;
+}
+
+/* The plan of every part of a statement; lines in the arena. */
+static const char *plan_of(struct fixture *f, sqlite3 *db, enum weft_stmt stmt)
+{
+    const char *plan = "", *part = weft_stmts[stmt].sqlite;
+    while (part && part[strspn(part, " \n;")]) {
+        const char *tail = NULL;
+        sqlite3_stmt *explain = NULL;
+        const char *sql = weft_arena_printf(f->arena, "EXPLAIN QUERY PLAN %s", part);
+        if (sqlite3_prepare_v2(db, sql, -1, &explain, &tail) != SQLITE_OK) {
+            ok(false, "%s: %s", weft_stmts[stmt].name, sqlite3_errmsg(db));
+            return plan;
+        }
+        while (sqlite3_step(explain) == SQLITE_ROW)
+            plan = weft_arena_printf(f->arena, "%s%s\n", plan, sqlite3_column_text(explain, 3));
+        (void)sqlite3_finalize(explain);
+        part = tail;
+    }
+    return plan;
+}
+
+static void print_plan(const char *plan)
+{
+    for (const char *line = plan; *line; line += strcspn(line, "\n") + 1)
+        printf("# %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
+static void check_plan(struct fixture *f, sqlite3 *db, enum weft_stmt stmt, const char *where)
+{
+    const char *name = weft_stmts[stmt].name, *plan = plan_of(f, db, stmt);
+    bool scans = false;
+    for (const char *line = plan; *line; line += strcspn(line, "\n") + 1) {
+        char word[64];
+        (void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(line, "\n"), line);
+        scans = scans || (strncmp(word, "SCAN ", 5) == 0 && !may_scan(stmt, word + 5));
+    }
+    if (!ok(!scans, "%s, %s: no table is scanned", name, where))
+        print_plan(plan);
+    ok(!strstr(plan, "AUTOMATIC"), "%s, %s: no index is made for one call", name, where);
+    for (size_t i = 0; i < WEFT_LEN(wanted); i++)
+        if (wanted[i].stmt == stmt && !ok(strstr(plan, wanted[i].index) != NULL, "%s, %s: uses %s",
+                                          name, where, wanted[i].index))
+            print_plan(plan);
+}
+
+/* True when something is sorted that is not the bounded result of a subquery. */
+static bool sorts_table(const char *plan)
+{
+    bool bounded = false, sorts = false;
+    for (const char *line = plan; *line; line += strcspn(line, "\n") + 1) {
+        sorts = sorts || (strncmp(line, "USE TEMP B-TREE FOR ORDER BY", 28) == 0 && !bounded);
+        bounded = strncmp(line, "SCAN (subquery", 14) == 0;
+    }
+    return sorts;
+}
+
+/* A sort of what an index gives in order already would read the whole backlog for one claim. */
+static void check_order(struct fixture *f, sqlite3 *db, const char *where)
+{
+    static const enum weft_stmt ordered[] = {WEFT_STMT_CLAIM, WEFT_STMT_QUEUE_HEADS,
+                                             WEFT_STMT_DUE_ATTEMPTS, WEFT_STMT_DUE_DEADLINES,
+                                             WEFT_STMT_PROMOTE_DUE};
+    for (size_t i = 0; i < WEFT_LEN(ordered); i++) {
+        const char *plan = plan_of(f, db, ordered[i]);
+        if (!ok(!sorts_table(plan), "%s, %s: nothing is sorted", weft_stmts[ordered[i]].name,
+                where))
+            print_plan(plan);
+    }
+}
+
+static void check_all(struct fixture *f, sqlite3 *db, const char *where)
+{
+    for (size_t i = 0; i < WEFT_LEN(hot); i++)
+        check_plan(f, db, hot[i], where);
+    check_order(f, db, where);
+}
+
+/* Every tenth is running, every tenth delayed, the others are ready, over 20 queues in 4 lanes. */
+static const char fill[] =
+    "BEGIN;"
+    "INSERT INTO policy VALUES (1, '{}', 30000000, 60000000);"
+    "WITH RECURSIVE s(q) AS (SELECT 1 UNION ALL SELECT q + 1 FROM s WHERE q < 20) "
+    "INSERT INTO queue SELECT q, 1, 1 + q % 4, 'kind' || q, 1, 1 FROM s;"
+    "WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 50000) "
+    "INSERT INTO execution SELECT CAST(printf('%016d', i) AS BLOB), i, 1 + i % 20, NULL, NULL, "
+    "       'key-' || i, X'7b7d' FROM s;"
+    "INSERT INTO live SELECT id, created, CASE WHEN created % 10 < 2 THEN created END, "
+    "       CASE WHEN created % 10 = 0 THEN created END, CASE WHEN created % 7 = 0 THEN created "
+    "       END, NULL, NULL, queue, 1 + queue % 4, 1, 1, 1, 1, 0, 2, 0, 0, created % 3, "
+    "       CASE created % 10 WHEN 0 THEN 4 WHEN 1 THEN 2 ELSE 1 END "
+    "  FROM execution WHERE created <= 25000;"
+    "INSERT INTO outcome SELECT id, created, created, NULL, NULL, NULL, queue, 1, 1, 1, 1, 0, 0, "
+    "       0, 0, 7, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL FROM execution WHERE created > 25000;"
+    "INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, ended_at) "
+    "SELECT id, 1, 0, 1, 4, 1, 1, finished FROM outcome;"
+    "INSERT INTO key SELECT 1, key, id, X'' FROM execution;"
+    "COMMIT;";
+
+int main(void)
+{
+    struct fixture f;
+    fixture_init(&f, &weft_driver_sqlite);
+    struct weft_conn *conn = fixture_open(&f);
+    const struct weft_migration_set all = {.migration = weft_migrations,
+                                           .count = weft_migration_count};
+    sqlite3 *db = NULL;
+    ok(weft_migrate(conn, &all, f.arena, &f.err) == WEFT_OK, "migrated");
+    weft_conn_close(conn);
+    if (ok(sqlite3_open(f.file, &db) == SQLITE_OK, "opened")) {
+        check_all(&f, db, "empty");
+        char *why = NULL;
+        ok(sqlite3_exec(db, fill, NULL, NULL, &why) == SQLITE_OK, "filled%s%s", why ? ": " : "",
+           why ? why : "");
+        check_all(&f, db, "large, no statistics");
+        ok(sqlite3_exec(db, "ANALYZE", NULL, NULL, NULL) == SQLITE_OK, "analysed");
+        (void)sqlite3_close(db);
+        /* Statistics are read when a connection opens. */
+        ok(sqlite3_open(f.file, &db) == SQLITE_OK, "opened again");
+        check_all(&f, db, "large, with statistics");
+    }
+    (void)sqlite3_close(db);
+    fixture_done(&f);
+    return tap_done();
+}
