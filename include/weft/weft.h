@@ -493,7 +493,11 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_start(struct weft_worker *w
  * say is not sent. Returns the number of those.
  */
 WEFT_EXPORT size_t weft_worker_stop(struct weft_worker *worker);
-WEFT_EXPORT void weft_worker_free(struct weft_worker *worker); /* stops it first */
+/*
+ * Stops it first, then waits for every handler to return, however long that takes. Neither this nor
+ * the handle survives a fork(): a child must not touch them.
+ */
+WEFT_EXPORT void weft_worker_free(struct weft_worker *worker);
 
 struct weft_worker_stats {
     uint64_t claimed, completed, failed, put_back, fenced;

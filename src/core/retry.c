@@ -50,6 +50,11 @@ struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct
     return event;
 }
 
+bool weft_attempt_overdue(const struct weft_live *live, weft_usec now_us)
+{
+    return live->attempt_deadline_us != 0 && live->attempt_deadline_us <= now_us;
+}
+
 struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live)
 {
     if (live->lost + 1 > rules->max_lost)

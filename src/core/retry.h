@@ -27,6 +27,12 @@ struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct
  * wait]. */
 weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t random);
 
+/*
+ * True when the attempt had its time. A lease that ran out and an attempt that took too long may be
+ * due at once: then it is a timeout, whichever pass comes first, because the worker had its chance.
+ */
+bool weft_attempt_overdue(const struct weft_live *live, weft_usec now_us);
+
 /* The event for a lease that ran out: LOSE, or FAIL with how = LOST for a poison pill. */
 struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live);
 

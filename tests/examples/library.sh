@@ -40,7 +40,10 @@ for header in weft base; do
     done
 done
 
-DESTDIR=$scratch/tree meson install -C "$WEFT_BUILD" --no-rebuild --quiet >/dev/null
+if ! DESTDIR=$scratch/tree meson install -C "$WEFT_BUILD" --no-rebuild >"$scratch/log" 2>&1; then
+    cat "$scratch/log" >&2
+    exit 1
+fi
 pc=$(dirname "$(find "$scratch/tree" -name weft.pc)")
 export PKG_CONFIG_PATH=$pc PKG_CONFIG_SYSROOT_DIR=$scratch/tree
 read -ra flags <<<"$(pkg-config --cflags --libs weft)"

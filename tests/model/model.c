@@ -252,7 +252,11 @@ struct weft_steered model_steer(struct world *w, enum weft_steer_kind kind,
     if (!x || item->ns)
         return (struct weft_steered){.err = {.rc = WEFT_NOT_FOUND}};
     const struct weft_event event = {
-        .kind = event_kind[kind], .priority = item->priority, .deadline_us = item->deadline_us};
+        .kind = event_kind[kind],
+        .how = x->ended,
+        .priority = item->priority,
+        .deadline_us = item->deadline_us,
+    };
     const struct weft_live before = x->live;
     const struct story story = {.by = "operator", .reason = item->reason};
     if (kind == WEFT_STEER_CANCEL && before.state == WEFT_STATE_CANCELLED)

@@ -58,7 +58,10 @@ static void handle(struct world *w, struct subject *x, enum weft_pass pass)
                                          .reason = "its deadline passed"};
     switch (pass) {
     case WEFT_PASS_LEASE_EXPIRY:
-        lose(w, x);
+        if (weft_attempt_overdue(&x->live, w->now_us))
+            time_out(w, x);
+        else
+            lose(w, x);
         break;
     case WEFT_PASS_ATTEMPT_TIMEOUT:
         time_out(w, x);

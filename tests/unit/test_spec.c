@@ -296,7 +296,6 @@ static void test_fingerprint(void)
                                    .tenant = "t",
                                    .tags = &tag,
                                    .tag_count = 1,
-                                   .payload = "",
                                    .content_type = "text/plain"};
     fingerprint_of(&rest, other);
     ok(memcmp(print[0], other, sizeof(other)) == 0, "nothing else makes a difference");

@@ -136,11 +136,13 @@ static enum weft_ended wanted_end(const struct weft_event *event)
 
 /* The counters: each grows at its own events and nowhere else. */
 static void check_counters(const struct weft_live *before, const struct weft_live *after,
-                           enum weft_event_kind kind, const char *name)
+                           const struct weft_event *event, const char *name)
 {
+    enum weft_event_kind kind = event->kind;
     bool replay = kind == WEFT_EVENT_REPLAY;
-    bool spends = kind == WEFT_EVENT_RETRY || kind == WEFT_EVENT_RETRY_NOW ||
-                  (replay && before->state == WEFT_STATE_FAILED);
+    bool spends =
+        kind == WEFT_EVENT_RETRY || kind == WEFT_EVENT_RETRY_NOW ||
+        (replay && (event->how == WEFT_ENDED_FAILED || event->how == WEFT_ENDED_TIMED_OUT));
     is_int(after->epoch, before->epoch + (kind == WEFT_EVENT_CLAIM), "%s: epoch", name);
     is_int(after->attempt, before->attempt + spends, "%s: attempt", name);
     is_int(after->lost, replay ? 0 : before->lost + (kind == WEFT_EVENT_LOSE), "%s: lost", name);
@@ -184,7 +186,7 @@ static void check_step(const struct weft_live *before, const struct weft_event *
         return;
     const struct weft_live *after = &step.after;
     is_int(after->state, weft_state_next(before->state, event->kind), "%s: the state", name);
-    check_counters(before, after, event->kind, name);
+    check_counters(before, after, event, name);
     check_lease(before, after, event, name);
     is_int(step.ended, before->state == WEFT_STATE_RUNNING ? wanted_end(event) : WEFT_ENDED_NONE,
            "%s: how the lease ended", name);
@@ -252,18 +254,18 @@ static void test_put_back_words(void)
     }
 }
 
-/* An execution that failed without ever having been claimed owes no attempt. */
-static void test_replay_unclaimed(void)
+/* Only an attempt that failed or timed out leaves a number owed to the next life. */
+static void test_replay_owes(void)
 {
-    struct weft_live live = sample(WEFT_STATE_FAILED);
-    struct weft_step step;
-    const struct weft_event replay = {.kind = WEFT_EVENT_REPLAY};
-    live.epoch = 0;
-    live.attempt = 1;
-    live.forgiven = 0;
-    ok(weft_state_step(&live, &replay, &step), "replay of a refused submission");
-    is_int(step.after.attempt, 1, "begins with attempt 1");
-    is_int(step.after.forgiven, 0, "and nothing to forgive");
+    for (int how = WEFT_ENDED_COMPLETED; how < WEFT_ENDED_COUNT; how++) {
+        const struct weft_live live = sample(WEFT_STATE_FAILED);
+        const struct weft_event replay = {.kind = WEFT_EVENT_REPLAY, .how = (enum weft_ended)how};
+        struct weft_step step;
+        bool owes = how == WEFT_ENDED_FAILED || how == WEFT_ENDED_TIMED_OUT;
+        ok(weft_state_step(&live, &replay, &step) && step.after.attempt == live.attempt + owes,
+           "replay after %s: %s", weft_ended_name((enum weft_ended)how),
+           owes ? "the next attempt" : "the same attempt");
+    }
 }
 
 static void test_words(void)
@@ -298,7 +300,8 @@ int main(void)
     test_fields();
     test_started();
     test_put_back_words();
-    test_replay_unclaimed();
+    test_replay_owes();
+    test_replay_owes();
     test_words();
     return tap_done();
 }

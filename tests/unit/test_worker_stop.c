@@ -70,6 +70,36 @@ static void test_straggler(struct world *w)
     ok(each_once(&w->box, BEFORE + AFTER), "%s: each quick one once", w->store);
 }
 
+/* What was taken ahead and stands behind a slow one goes back without anybody asking for it. */
+static void test_waited(struct world *w)
+{
+    enum { BEFORE = 300, AFTER = 100 };
+    submit_numbered(w, "quick", 0, BEFORE);
+    (void)submit(w, &(struct weft_spec){.kind = "slow"});
+    submit_numbered(w, "quick", BEFORE, AFTER);
+    struct weft_worker *worker = make_worker(w, w->weft, NULL);
+    handle(w, worker, "quick", handle_numbered);
+    handle(w, worker, "slow", handle_slow);
+    start(w, worker);
+    ok(box_wait(&w->box, &w->box.begun, 1), "%s: a slow one with others behind it", w->store);
+    struct box pause;
+    box_init(&pause);
+    uint64_t held = 0;
+    for (int i = 0; i < PATIENCE_MS / 100; i++) {
+        struct weft_worker_stats stats;
+        (void)box_gate(&pause, 100);
+        weft_worker_stats(worker, &stats);
+        held = stats.claimed - stats.completed - stats.put_back;
+        if (held == 1 && i > 10)
+            break; /* for a moment it could be so before anything was taken ahead */
+    }
+    is_int(held, 1, "%s: the others are not kept waiting", w->store);
+    box_open(&w->box);
+    ok(box_wait(&w->box, &w->box.ended, BEFORE + AFTER), "%s: and are done in the end", w->store);
+    weft_worker_free(worker);
+    ok(each_once(&w->box, BEFORE + AFTER), "%s: each once", w->store);
+}
+
 /* Goes away as soon as it is asked to. */
 static enum weft_verdict handle_polite(struct weft_job *job, void *context)
 {
@@ -257,8 +287,8 @@ static const struct {
     const char *name;
     void (*run)(struct world *w);
 } tests[] = {
-    {"straggler", test_straggler}, {"polite", test_polite},     {"refused", test_refused},
-    {"lost", test_lost},           {"mistakes", test_mistakes},
+    {"straggler", test_straggler}, {"waited", test_waited}, {"polite", test_polite},
+    {"refused", test_refused},     {"lost", test_lost},     {"mistakes", test_mistakes},
 };
 
 int main(int argc, char **argv)

@@ -9,6 +9,17 @@
 #include "core/retry.h"
 #include "engine/scan/scan.h"
 
+static void lose(struct weft_scan *scan, struct weft_change *change)
+{
+    const struct weft_rules *rules = weft_find_rules(scan->tx->engine, change->before.policy);
+    struct weft_event event = weft_lost_decide(rules, &change->before);
+    change->by = "lease_expiry";
+    if (weft_change_step(change, &event) && event.kind == WEFT_EVENT_FAIL) {
+        change->error_class = "lost_too_often";
+        change->error_message = "its lease ran out too often: the workers that took it died";
+    }
+}
+
 enum weft_rc weft_scan_lease_expiry(struct weft_scan *scan, struct weft_err *err)
 {
     enum weft_rc rc = weft_scan_take(scan, WEFT_STMT_DUE_LEASES, err);
@@ -16,13 +27,10 @@ enum weft_rc weft_scan_lease_expiry(struct weft_scan *scan, struct weft_err *err
         rc = weft_scan_rules(scan, err);
     for (size_t i = 0; i < scan->changes.count && !rc; i++) {
         struct weft_change *change = &scan->changes.change[i];
-        const struct weft_rules *rules = weft_find_rules(scan->tx->engine, change->before.policy);
-        struct weft_event event = weft_lost_decide(rules, &change->before);
-        change->by = "lease_expiry";
-        if (weft_change_step(change, &event) && event.kind == WEFT_EVENT_FAIL) {
-            change->error_class = "lost_too_often";
-            change->error_message = "its lease ran out too often: the workers that took it died";
-        }
+        if (weft_attempt_overdue(&change->before, scan->tx->now_us))
+            weft_scan_time_out(scan, change);
+        else
+            lose(scan, change);
     }
     return rc ? rc : weft_scan_write(scan, err);
 }

@@ -31,6 +31,9 @@ WEFT_MUST_CHECK enum weft_rc weft_intake_run(struct weft_engine *engine, uint32_
                                              struct weft_pass_report *ret_report,
                                              struct weft_err *err);
 
+/* Ends the attempt of a row: another one, or the end of the execution. */
+void weft_scan_time_out(struct weft_scan *scan, struct weft_change *change);
+
 /* Takes the due rows of a statement with the parameters (now, batch) and the columns of live_lock.
  */
 WEFT_MUST_CHECK enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt,
