@@ -4,10 +4,13 @@
 
 #include "sequence.h"
 
-static const struct weft_policy policy = {.backoff = WEFT_BACKOFF_FIXED,
-                                          .initial_ms = 5000,
-                                          .no_jitter = true,
-                                          .attempt_timeout_ms = 120000};
+static const struct weft_policy policy = {
+    .backoff = WEFT_BACKOFF_FIXED, .initial_ms = 5000, .no_jitter = true};
+/* Of its own: an attempt that is overdue is timed out, whichever pass finds it first. */
+static const struct weft_policy timed_policy = {.backoff = WEFT_BACKOFF_FIXED,
+                                                .initial_ms = 5000,
+                                                .no_jitter = true,
+                                                .attempt_timeout_ms = 120000};
 
 void run_init(struct run *run, const struct sequence *sequence, const struct place *place,
               int number)
@@ -102,22 +105,33 @@ static void prepare_delayed(struct run *run, struct weft_engine *clean)
 
 static void prepare_deadline(struct run *run, struct weft_engine *clean)
 {
-    const struct weft_spec spec = {.kind = run->kind,
-                                   .lane = run->lane,
-                                   .deadline_us = run->now_us + 60 * WEFT_SECOND};
+    const struct weft_spec spec = {
+        .kind = run->kind, .lane = run->lane, .deadline_us = run->now_us + 60 * WEFT_SECOND};
     put_work(clean, &spec, ITEMS, run->id);
 }
 
-static void prepare_running(struct run *run, struct weft_engine *clean)
+static void claim_prepared(struct run *run, struct weft_engine *clean)
 {
     struct weft_claimed item[ITEMS];
-    prepare_ready(run, clean);
     if (take_work(clean, run->lane, ITEMS, item) != ITEMS)
         bail_out("the work of a run cannot be claimed");
     for (size_t i = 0; i < ITEMS; i++) {
         run->id[i] = item[i].id;
         run->epoch[i] = item[i].epoch;
     }
+}
+
+static void prepare_running(struct run *run, struct weft_engine *clean)
+{
+    prepare_ready(run, clean);
+    claim_prepared(run, clean);
+}
+
+static void prepare_timed(struct run *run, struct weft_engine *clean)
+{
+    const struct weft_spec spec = {.kind = run->kind, .lane = run->lane, .policy = &timed_policy};
+    put_work(clean, &spec, ITEMS, run->id);
+    claim_prepared(run, clean);
 }
 
 static void complete_run(struct run *run, struct weft_engine *engine, struct heard *heard)
@@ -363,9 +377,8 @@ static void steer_run(struct run *run, struct weft_engine *engine, struct heard 
     struct weft_steered answer[ITEMS] = {0};
     struct weft_err err = {0};
     for (size_t i = 0; i < ITEMS; i++)
-        item[i] = (struct weft_steer){.id = run->id[i],
-                                      .priority = 7,
-                                      .deadline_us = run->now_us + 777 * WEFT_SECOND};
+        item[i] = (struct weft_steer){
+            .id = run->id[i], .priority = 7, .deadline_us = run->now_us + 777 * WEFT_SECOND};
     const struct weft_steering steering = {
         .kind = kind, .ns = "default", .item = item, .count = ITEMS};
     enum weft_rc rc = weft_engine_steer(engine, &steering, answer, &err);
@@ -542,7 +555,7 @@ const struct sequence sequences[] = {
     {.name = "reprioritize",     .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_ready,    .act = reprioritize_run,    .done = reprioritized, .attempts = 0},
     {.name = "revoke",           .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = revoke_run,          .done = ready,         .attempts = 1,  .repeat_rc = WEFT_NOT_LIVE},
     {.name = "lease_expiry",     .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = lease_expiry_run,    .done = ready,         .attempts = 1,  .counts = true},
-    {.name = "attempt_timeout",  .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = attempt_timeout_run, .done = retried,       .attempts = 1,  .counts = true},
+    {.name = "attempt_timeout",  .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_timed,    .act = attempt_timeout_run, .done = retried,       .attempts = 1,  .counts = true},
     {.name = "delayed_promoter", .stmt = WEFT_STMT_PROMOTE_DUE,  .prepare = prepare_delayed,  .act = promoter_run,        .done = ready,         .attempts = 0,  .counts = true},
     {.name = "deadline_pass",    .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_deadline, .act = deadline_run,        .done = expired,       .attempts = 0,  .counts = true},
     {.name = "sweep",            .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_ready,    .act = sweep_run,           .done = cancelled,     .attempts = 0,  .counts = true},

@@ -46,12 +46,12 @@ struct sequence {
     const char *name;
     enum weft_stmt stmt; /* does it: the transaction with this statement is the one that counts */
     bool pg_only;
-    bool no_repeat;          /* weft.h: this may not be repeated blindly */
-    enum weft_rc repeat_rc;  /* another word that a repeat of what is done may get */
-    bool counts;             /* heard.number must be ITEMS */
-    bool full_may_be_done;   /* goes on after its commit, so a later failure says nothing */
-    int attempts;            /* rows of history of each execution when it is done; -1: any */
-    int group[ITEMS];        /* items of a group happen together or not at all */
+    bool no_repeat;         /* weft.h: this may not be repeated blindly */
+    enum weft_rc repeat_rc; /* another word that a repeat of what is done may get */
+    bool counts;            /* heard.number must be ITEMS */
+    bool full_may_be_done;  /* goes on after its commit, so a later failure says nothing */
+    int attempts;           /* rows of history of each execution when it is done; -1: any */
+    int group[ITEMS];       /* items of a group happen together or not at all */
     void (*prepare)(struct run *run, struct weft_engine *clean);
     void (*act)(struct run *run, struct weft_engine *engine, struct heard *heard);
     bool (*done)(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i);

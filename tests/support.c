@@ -104,7 +104,8 @@ void place_done(const struct place *place)
     static const char *const suffix[] = {"", "-wal", "-shm"};
     if (env.pg) {
         PGconn *raw = raw_open(place);
-        raw_run(place, raw, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS weft CASCADE");
+        raw_run(place, raw,
+                "SET client_min_messages = warning; DROP SCHEMA IF EXISTS weft CASCADE");
         PQfinish(raw);
         return;
     }
@@ -155,8 +156,7 @@ static void place_schema(const struct place *place, const char *sql, char *out, 
     while (*sql && used + sizeof(place->schema) < size) {
         bool word = strncmp(sql, "weft", 4) == 0 && sql[4] != '_';
         used += (size_t)snprintf(out + used, size - used, "%.*s",
-                                 word ? (int)strlen(place->schema) : 1,
-                                 word ? place->schema : sql);
+                                 word ? (int)strlen(place->schema) : 1, word ? place->schema : sql);
         sql += word ? 4 : 1;
     }
     out[used] = '\0';
@@ -422,8 +422,7 @@ struct weft_steered steer_one(struct weft_engine *engine, enum weft_steer_kind k
 {
     struct weft_steered answer = {0};
     struct weft_err err = {0};
-    const struct weft_steering steering = {
-        .kind = kind, .ns = "default", .item = item, .count = 1};
+    const struct weft_steering steering = {.kind = kind, .ns = "default", .item = item, .count = 1};
     if (weft_engine_steer(engine, &steering, &answer, &err))
         bail_out("steer: %s", err.text);
     return answer;

@@ -109,7 +109,7 @@ struct task {
     bool done;
 };
 void task_start(struct task *task);
-bool task_done(void *context);        /* a condition */
+bool task_done(void *context);         /* a condition */
 bool task_finishes(struct task *task); /* waits for it */
 void task_join(struct task *task);
 

@@ -37,12 +37,13 @@ SELECT w.lane, (SELECT count(*) FROM weft.live l WHERE l.lane = w.lane AND l.sta
   FROM unnest(:lane) AS w(lane);
 
 -- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
--- returns: want id queue priority epoch attempt due deadline created content_type tags payload
+-- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload
 -- moves: ready CLAIM running
 -- Each want takes the places skip+1 .. upto of its queue, as long as the payloads of that queue up
--- to there stay within `bytes`; the first want gets a row whatever its size. The whole predicate stands beside FOR UPDATE, the only level at which
--- it is re-checked on the newest version of the row; the outer join is on the key. A lane that was
--- paused, or got a limit this claim did not count under, gives nothing.
+-- to there stay within `bytes`; the first want gets a row whatever its size. The whole predicate
+-- stands beside FOR UPDATE, the only level at which it is re-checked on the newest version of the
+-- row; the outer join is on the key. A lane that was paused, or got a limit this claim did not
+-- count under, gives nothing. The rows come in no particular order.
 WITH want AS MATERIALIZED (
     SELECT w.*
       FROM unnest(:want, :queue, :lane, :counted, :worker, :lease, :skip, :upto, :bytes)
@@ -60,21 +61,17 @@ WITH want AS MATERIALIZED (
 ), ranked AS (
     SELECT id, queue, policy, row_number() OVER line AS place, sum(size) OVER line AS bytes
       FROM picked
-    WINDOW line AS (PARTITION BY queue ORDER BY priority DESC, ord, id)
-), moved AS (
-    UPDATE weft.live l
-       SET state = @running, epoch = l.epoch + 1, worker = w.worker, claimed = :now,
-           due = :now + coalesce(w.lease, p.lease_us), started = coalesce(l.started, :now),
-           attempt_deadline = CASE WHEN p.timeout_us > 0 THEN :now + p.timeout_us END
-      FROM ranked r
-      JOIN want w ON w.queue = r.queue AND r.place > w.skip AND r.place <= w.upto
-                 AND (r.bytes <= w.bytes OR (w.n = 0 AND r.place = 1))
-      JOIN weft.policy p ON p.id BETWEEN r.policy AND r.policy
-     WHERE l.id BETWEEN r.id AND r.id
-    RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline
+    WINDOW line AS (PARTITION BY queue ORDER BY priority DESC, ord, id ROWS UNBOUNDED PRECEDING)
 )
-SELECT m.n, m.id, m.queue, m.priority, m.epoch, m.attempt, m.due, m.deadline,
-       e.created, e.content_type, e.tags, e.payload
-  FROM moved m
- CROSS JOIN LATERAL (SELECT * FROM weft.execution WHERE id = m.id OFFSET 0) e
- ORDER BY m.n, m.priority DESC, m.ord, m.id;
+UPDATE weft.live l
+   SET state = @running, epoch = l.epoch + 1, worker = w.worker, claimed = :now,
+       due = :now + coalesce(w.lease, p.lease_us), started = coalesce(l.started, :now),
+       attempt_deadline = CASE WHEN p.timeout_us > 0 THEN :now + p.timeout_us END
+  FROM ranked r
+  JOIN want w ON w.queue = r.queue AND r.place > w.skip AND r.place <= w.upto
+             AND (r.bytes <= w.bytes OR (w.n = 0 AND r.place = 1))
+  JOIN weft.policy p ON p.id BETWEEN r.policy AND r.policy
+ CROSS JOIN LATERAL (SELECT * FROM weft.execution WHERE id = r.id OFFSET 0) e
+ WHERE l.id BETWEEN r.id AND r.id
+RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline,
+          e.created, e.content_type, e.tags, e.payload;

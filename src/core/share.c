@@ -51,7 +51,9 @@ static int by_turn(const void *left, const void *right)
         return a->priority > b->priority ? -1 : 1;
     if (a->ord != b->ord)
         return a->ord < b->ord ? -1 : 1;
-    return (a->queue > b->queue) - (a->queue < b->queue);
+    if (a->queue != b->queue)
+        return a->queue < b->queue ? -1 : 1;
+    return (a->row > b->row) - (a->row < b->row);
 }
 
 void weft_share_order(struct weft_head *head, size_t count)

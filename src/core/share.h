@@ -32,6 +32,7 @@ struct weft_head {
     int32_t queue;
     int32_t priority;
     int64_t ord;
+    size_t row; /* the caller's; breaks ties */
 };
 
 /*

@@ -539,6 +539,21 @@ static void give(struct claiming *all, struct want *want, const struct weft_rows
     want->request->left--;
 }
 
+/* A statement gives its rows in no particular order: puts them into that of their turns. */
+static const struct weft_head *order_rows(const struct weft_rows *rows, struct weft_arena *arena)
+{
+    struct weft_head *order = weft_new_array(arena, struct weft_head, rows->count + 1);
+    for (size_t i = 0; i < rows->count; i++)
+        order[i] = (struct weft_head){
+            .queue = (int32_t)weft_get_i64(rows, i, CLAIM_OUT_QUEUE),
+            .priority = (int32_t)weft_get_i64(rows, i, CLAIM_OUT_PRIORITY),
+            .ord = weft_get_i64(rows, i, CLAIM_OUT_ORD),
+            .row = i,
+        };
+    weft_share_order(order, rows->count);
+    return order;
+}
+
 /* Takes back what was planned and not found, so that nobody is charged for it. */
 static void settle_round(struct claiming *all, struct want *want, size_t count)
 {
@@ -589,8 +604,11 @@ static enum weft_rc run_round(struct weft_tx *tx, struct claiming *all, bool *re
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < rows.count; i++)
-        give(all, &want[weft_get_i64(&rows, i, CLAIM_OUT_WANT)], &rows, i);
+    const struct weft_head *order = order_rows(&rows, tx->arena);
+    for (size_t i = 0; i < rows.count; i++) {
+        size_t row = order[i].row;
+        give(all, &want[weft_get_i64(&rows, row, CLAIM_OUT_WANT)], &rows, row);
+    }
     settle_round(all, want, count);
     *ret_more = may_have_more(all) && all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
     return WEFT_OK;

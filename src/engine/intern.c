@@ -213,6 +213,13 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
     }
 }
 
+static bool same_queue(const struct weft_resolved *a, const struct weft_resolved *b)
+{
+    return strcmp(a->kind, b->kind) == 0 && strcmp(a->lane, b->lane) == 0 &&
+           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->route, b->route) == 0 &&
+           strcmp(a->ns, b->ns) == 0;
+}
+
 static size_t queues_from_cache(struct weft_engine *engine, const struct weft_resolved *spec,
                                 const bool *skip, size_t count, const struct weft_queue **ret_queue)
 {
@@ -221,6 +228,10 @@ static size_t queues_from_cache(struct weft_engine *engine, const struct weft_re
         ret_queue[i] = NULL;
         if (skip && skip[i])
             continue;
+        if (i > 0 && ret_queue[i - 1] && same_queue(&spec[i], &spec[i - 1])) {
+            ret_queue[i] = ret_queue[i - 1]; /* neighbours mostly share a queue */
+            continue;
+        }
         struct cache_key key;
         queue_key(&key, &spec[i]);
         ret_queue[i] = find_key(&engine->names, &engine->names.queue, &key);
@@ -347,6 +358,10 @@ static size_t policies_from_cache(struct weft_names *names, const char *const *t
     size_t missing = 0;
     pthread_mutex_lock(&names->lock);
     for (size_t i = 0; i < count; i++) {
+        if (i > 0 && text[i] && text[i] == text[i - 1] && ret_policy[i - 1]) {
+            ret_policy[i] = ret_policy[i - 1];
+            continue;
+        }
         const struct weft_policy_entry *entry =
             text[i] ? weft_map_find(&names->policy, text[i], strlen(text[i])) : NULL;
         ret_policy[i] = entry ? entry->id : 0;

@@ -29,9 +29,9 @@ static const struct {
     enum weft_fault_kind kind;
     bool kills;
 } faults[] = {
-    {"fail", WEFT_FAULT_FAIL, false},   {"lose", WEFT_FAULT_LOSE, false},
-    {"full", WEFT_FAULT_FULL, false},   {"lose_reply", WEFT_FAULT_LOSE_REPLY, false},
-    {"crash", WEFT_FAULT_CRASH, true},  {"crash_after", WEFT_FAULT_CRASH_AFTER, true},
+    {"fail", WEFT_FAULT_FAIL, false},  {"lose", WEFT_FAULT_LOSE, false},
+    {"full", WEFT_FAULT_FULL, false},  {"lose_reply", WEFT_FAULT_LOSE_REPLY, false},
+    {"crash", WEFT_FAULT_CRASH, true}, {"crash_after", WEFT_FAULT_CRASH_AFTER, true},
 };
 
 enum { STRIKES_MAX = 200 };
@@ -146,8 +146,8 @@ static const char *repeat(struct run *run, struct weft_engine *clean, const stru
 static const char *look_after(struct loop *loop, struct run *run, enum weft_fault_kind kind)
 {
     const char *wrong = run_judge(run, loop->clean, loop->heard);
-    if (!wrong && kind == WEFT_FAULT_FULL && !loop->sequence->full_may_be_done &&
-        loop->heard->rc && run_done_count(run, loop->clean, loop->heard) > 0)
+    if (!wrong && kind == WEFT_FAULT_FULL && !loop->sequence->full_may_be_done && loop->heard->rc &&
+        run_done_count(run, loop->clean, loop->heard) > 0)
         wrong = "it failed for want of space and is there all the same";
     if (!wrong)
         wrong = loop->sequence->no_repeat ? go_on_after_a_look(run, loop->clean)
@@ -285,8 +285,8 @@ static bool wanted(const char *name, int argc, char **argv)
 int main(int argc, char **argv)
 {
     tests_begin("fault");
-    struct heard *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct heard *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         bail_out("no shared memory");
     for (size_t i = 0; i < sequence_count; i++)

@@ -34,7 +34,7 @@ static struct weft_engine *open_engine(const char *url)
     const struct weft_engine_config config = {.url = url};
     if (weft_engine_open(&config, &engine, &err)) {
         printf("Bail out! cannot open %s: %s\n", url, err.text);
-        exit(1);
+        exit(1); /* NOLINT(concurrency-mt-unsafe): one thread, here and below */
     }
     weft_clock_set(weft_engine_clock(engine), START_US);
     return engine;
@@ -43,7 +43,8 @@ static struct weft_engine *open_engine(const char *url)
 static void open_stores(struct world *w)
 {
     static int number;
-    const char *pg = getenv("WEFT_TEST_PG"), *folder = getenv("TMPDIR");
+    const char *pg = getenv("WEFT_TEST_PG"); /* NOLINT(concurrency-mt-unsafe) */
+    const char *folder = getenv("TMPDIR");   /* NOLINT(concurrency-mt-unsafe) */
     number++;
     struct store *lite = &w->store[w->stores++];
     lite->name = "sqlite";
@@ -153,7 +154,7 @@ static uint64_t fresh_seed(void)
 
 int main(int argc, char **argv)
 {
-    const char *soak = getenv("WEFT_SOAK");
+    const char *soak = getenv("WEFT_SOAK"); /* NOLINT(concurrency-mt-unsafe) */
     if (argc > 1) {
         run_seed(strtoull(argv[1], NULL, 10), argc > 2 ? strtoul(argv[2], NULL, 10) : STEPS);
         return tap_done();

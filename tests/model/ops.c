@@ -259,15 +259,16 @@ static void claim_from(struct world *w, size_t s, const struct weft_claim *claim
 
 void op_claim(struct world *w)
 {
-    struct weft_claim claim[2] = {random_claim(w, below(w, 2))};
+    struct weft_claim claim[2];
     size_t count = 1, lines = 0;
+    claim[0] = random_claim(w, below(w, 2));
+    claim[1] = random_claim(w, 1);
     if (chance(w, 15)) { /* all there is */
         claim[0].lanes = lane_name;
         claim[0].lane_count = LANES;
         claim[0].max = 900;
     } else if (chance(w, 20)) { /* two workers, a tenant each */
         claim[0] = random_claim(w, 0);
-        claim[1] = random_claim(w, 1);
         count = 2;
     }
     const char *line[2 * SUBJECTS_MAX];

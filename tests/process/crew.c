@@ -214,8 +214,8 @@ static int32_t clock_error_us(struct weft_engine *engine)
         (void)clock_gettime(CLOCK_REALTIME, &before);
         weft_usec engine_us = weft_clock_now(weft_engine_clock(engine));
         (void)clock_gettime(CLOCK_REALTIME, &after);
-        weft_usec took_us = (after.tv_sec - before.tv_sec) * WEFT_SECOND +
-                            (after.tv_nsec - before.tv_nsec) / 1000;
+        weft_usec took_us =
+            (after.tv_sec - before.tv_sec) * WEFT_SECOND + (after.tv_nsec - before.tv_nsec) / 1000;
         if (took_us >= best_us)
             continue;
         best_us = took_us;
@@ -228,8 +228,8 @@ void work_lane(const struct place *place, int number, int out, void *context)
 {
     struct turn turn = {.work = context, .number = number, .out = out};
     turn.engine = place_open(place, NULL, 0);
-    tell(out, &(struct record){
-                  .what = CLOCK, .epoch = clock_error_us(turn.engine), .worker = number});
+    tell(out,
+         &(struct record){.what = CLOCK, .epoch = clock_error_us(turn.engine), .worker = number});
     if (!wait_until(take_turn, &turn))
         _exit(4);
     weft_engine_close(turn.engine);

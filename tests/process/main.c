@@ -11,7 +11,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { PROCESSES = 8, DRAINED = 20000, LIMIT = 3, LIMITED = 400, DOOMED = 5, LEFT = 40, OPENERS = 10 };
+enum {
+    PROCESSES = 8,
+    DRAINED = 20000,
+    LIMIT = 3,
+    LIMITED = 400,
+    DOOMED = 5,
+    LEFT = 40,
+    OPENERS = 10
+};
 
 static void fill(const struct place *place, const char *lane, size_t count, int32_t limit)
 {
@@ -39,8 +47,8 @@ static size_t count_repeats(struct crew *crew, int what)
     size_t repeats = 0;
     qsort(crew->record, crew->records, sizeof(*crew->record), by_id);
     for (size_t i = 0; i < crew->records; i++)
-        for (size_t k = i + 1;
-             k < crew->records && by_id(&crew->record[i], &crew->record[k]) == 0; k++)
+        for (size_t k = i + 1; k < crew->records && by_id(&crew->record[i], &crew->record[k]) == 0;
+             k++)
             repeats += (int)crew->record[i].what == what && (int)crew->record[k].what == what;
     return repeats;
 }

@@ -85,7 +85,7 @@ static void judge(struct run *run, struct weft_engine *clean, const struct heard
 
 RACE(a_connection_lost_in_commit)
 {
-    static const char *const names[] = {"submit_plain", "submit_keyed", "claim", "complete",
+    static const char *const names[] = {"submit_plain", "submit_keyed", "claim",  "complete",
                                         "fail_retry",   "fail_final",   "cancel", "replay"};
     int number = 0;
     for (size_t s = 0; s < sequence_count; s++) {

@@ -17,8 +17,7 @@ RACE(the_same_key_twice_in_one_call)
     };
     struct weft_submitted answer[WEFT_LEN(spec)];
     struct weft_err err;
-    enum weft_rc rc =
-        weft_engine_submit(race->a, "default", spec, WEFT_LEN(spec), answer, &err);
+    enum weft_rc rc = weft_engine_submit(race->a, "default", spec, WEFT_LEN(spec), answer, &err);
     is_int(rc, WEFT_OK, "the call succeeds");
     ok(!answer[1].err.rc && !answer[1].duplicate, "the original is accepted");
     ok(!answer[2].err.rc && answer[2].duplicate, "its retry is a duplicate");

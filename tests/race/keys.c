@@ -76,8 +76,9 @@ static void opposite_order_forced(struct race *race)
     ok(raw_wait(place, race->raw,
                 "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"),
        "the other waits for it");
-    is_int(raw_int(place, race->raw, "SELECT count(*) FROM pg_locks "
-                                     "WHERE locktype = 'advisory' AND NOT granted"),
+    is_int(raw_int(place, race->raw,
+                   "SELECT count(*) FROM pg_locks "
+                   "WHERE locktype = 'advisory' AND NOT granted"),
            1, "at a key in front of the third");
     raw_run(place, keeper, "SELECT pg_advisory_unlock(1)");
     task_join(&one);

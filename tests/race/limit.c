@@ -30,8 +30,8 @@ static void run_claim(void *context)
     run->count = result.count;
     run->contended = result.contended;
     for (size_t i = 0; i < result.count; i++)
-        run->item[i] = (struct weft_claimed){.id = result.item[i].id,
-                                             .epoch = result.item[i].epoch};
+        run->item[i] =
+            (struct weft_claimed){.id = result.item[i].id, .epoch = result.item[i].epoch};
     weft_arena_free(arena);
 }
 

@@ -49,7 +49,7 @@ uint64_t race_calls(struct race *race);
  */
 struct gate {
     struct race *race;
-    PGconn *keeper;          /* holds the gate shut */
+    PGconn *keeper;           /* holds the gate shut */
     struct weft_engine *slow; /* its scans meet the gate */
 };
 void gate_shut(struct gate *gate, struct race *race, const struct weft_id *id);

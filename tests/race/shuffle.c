@@ -74,8 +74,8 @@ static void complete_some(struct hand *hand, const size_t at[BATCH])
     struct weft_lease_answer answer[BATCH];
     struct weft_err err = {0};
     for (size_t i = 0; i < BATCH; i++)
-        item[i] = (struct weft_complete){.id = hand->pool->id[at[i]],
-                                         .epoch = epoch_of(hand, at[i])};
+        item[i] =
+            (struct weft_complete){.id = hand->pool->id[at[i]], .epoch = epoch_of(hand, at[i])};
     note(hand, weft_engine_complete(hand->engine, item, BATCH, answer, &err), &err, "complete");
 }
 
@@ -111,7 +111,8 @@ static void submit_some(struct hand *hand)
     struct weft_submitted answer[KEYS];
     struct weft_err err = {0};
     char key[KEYS][32];
-    size_t start = next_random(&hand->seed) % KEYS, step = next_random(&hand->seed) % 2 ? 1 : KEYS - 1;
+    size_t start = next_random(&hand->seed) % KEYS,
+           step = next_random(&hand->seed) % 2 ? 1 : KEYS - 1;
     for (size_t i = 0; i < KEYS; i++) {
         (void)snprintf(key[i], sizeof(key[i]), "%llu-%zu", (unsigned long long)base,
                        (start + i * step) % KEYS);

@@ -22,12 +22,13 @@ static enum weft_event_kind event_by_name(const char *word)
 /* "ready CLAIM running" */
 static void check_move(const char *stmt, char *move)
 {
-    char *saved = NULL, *word[3];
-    size_t count = 0;
-    for (char *w = strtok_r(move, " ", &saved); w && count < 3; w = strtok_r(NULL, " ", &saved))
-        word[count++] = w;
-    if (!ok(count == 3 && !strtok_r(NULL, " ", &saved), "%s: a move has three words", stmt))
-        return;
+    char *saved = NULL;
+    const char *word[3];
+    for (size_t i = 0; i < WEFT_LEN(word); i++) {
+        const char *next = strtok_r(i ? NULL : move, " ", &saved);
+        word[i] = next ? next : "";
+    }
+    ok(!strtok_r(NULL, " ", &saved), "%s: a move has three words", stmt);
     enum weft_state from = weft_state_parse(word[0]), to = weft_state_parse(word[2]);
     enum weft_event_kind event = event_by_name(word[1]);
     ok(from != WEFT_STATE_NONE, "%s: '%s' is a state", stmt, word[0]);

@@ -351,7 +351,7 @@ static void test_pg(void)
     const struct weft_migration_set all = {.migration = weft_migrations,
                                            .count = weft_migration_count};
     ok(weft_migrate(p.conn, &all, p.f.arena, &p.f.err) == WEFT_OK, "migrated");
-    p.pq = PQconnectdb(getenv("WEFT_TEST_PG"));
+    p.pq = PQconnectdb(getenv("WEFT_TEST_PG")); /* NOLINT(concurrency-mt-unsafe): one thread */
     if (ok(PQstatus(p.pq) == CONNECTION_OK, "connected") && run_here(&p, no_autovacuum)) {
         test_empty_then_full(&p);
         test_large(&p);

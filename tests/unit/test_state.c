@@ -114,7 +114,7 @@ static void test_refusal(void)
             const struct weft_event event = event_of((enum weft_event_kind)e);
             refused++;
             wrong += weft_state_step(&before, &event, &step);
-            wrong += memcmp(&step, &untouched, sizeof(step)) != 0;
+            wrong += memcmp((const char *)&step, (const char *)&untouched, sizeof(step)) != 0;
         }
         ok(wrong == 0, "%s refuses %d events and leaves the step alone",
            weft_state_name(square[i].state), refused);
