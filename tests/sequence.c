@@ -12,24 +12,6 @@ static const struct weft_policy timed_policy = {.backoff = WEFT_BACKOFF_FIXED,
                                                 .no_jitter = true,
                                                 .attempt_timeout_ms = 120000};
 
-void run_init(struct run *run, const struct sequence *sequence, const struct place *place,
-              int number)
-{
-    *run = (struct run){.sequence = sequence,
-                        .place = place,
-                        .now_us = START_US + (weft_usec)number * 3600 * WEFT_SECOND};
-    (void)snprintf(run->lane, sizeof(run->lane), "lane-%d", number);
-    (void)snprintf(run->kind, sizeof(run->kind), "kind-%d", number);
-    (void)snprintf(run->worker, sizeof(run->worker), "worker-%d", number);
-    for (int i = 0; i < ITEMS; i++)
-        (void)snprintf(run->key[i], sizeof(run->key[i]), "key-%d-%d", number, i);
-}
-
-weft_usec run_later(const struct run *run)
-{
-    return run->now_us + 600 * WEFT_SECOND;
-}
-
 /* ---- Helpers --------------------------------------------------------------------------------- */
 
 /* Writes what a call gave back; the flag comes last, in case the process dies before it. */
@@ -39,48 +21,6 @@ static void hear(struct heard *heard, enum weft_rc rc, const struct weft_err *er
     heard->unknown = rc && err->hint && strcmp(err->hint, "outcome_unknown") == 0;
     (void)snprintf(heard->text, sizeof(heard->text), "%.150s", rc ? err->text : "");
     __atomic_store_n(&heard->answered, true, __ATOMIC_RELEASE);
-}
-
-static int key_number(const struct run *run, const char *key)
-{
-    for (int i = 0; key && i < ITEMS; i++)
-        if (strcmp(run->key[i], key) == 0)
-            return i;
-    return -1;
-}
-
-void run_look(struct run *run, struct weft_engine *clean)
-{
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_read_page page = {0};
-    struct weft_err err = {0};
-    const struct weft_listing listing = {.filter = {.ns = "default", .kind = run->kind},
-                                         .limit = SEEN_MAX};
-    if (weft_engine_list(clean, &listing, arena, &page, &err))
-        bail_out("list: %s", err.text);
-    for (size_t i = 0; i < page.count; i++) {
-        run->seen[i].id = page.item[i].id;
-        run->seen[i].living = page.item[i].finished_us == 0;
-        run->seen[i].key = key_number(run, page.item[i].key);
-    }
-    run->seen_count = page.count;
-    weft_arena_free(arena);
-}
-
-void run_done(struct run *run, struct weft_engine *clean)
-{
-    run_look(run, clean);
-    for (size_t i = 0; i < run->seen_count; i++)
-        if (run->seen[i].living)
-            (void)steer_one(clean, WEFT_STEER_CANCEL, &(struct weft_steer){.id = run->seen[i].id});
-}
-
-static struct weft_execution now_of(struct run *run, struct weft_engine *clean, size_t i)
-{
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_execution item = look_at(clean, &run->id[i], arena);
-    weft_arena_free(arena); /* the numbers are kept, the texts are not looked at */
-    return item;
 }
 
 /* ---- Getting ready --------------------------------------------------------------------------- */
@@ -241,7 +181,7 @@ static void claim_run(struct run *run, struct weft_engine *engine, struct heard 
 
 static bool claimed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
 {
-    struct weft_execution now = now_of(run, clean, i);
+    struct weft_execution now = run_now(run, clean, i);
     bool runs = now.state == WEFT_STATE_RUNNING && now.epoch == 1;
     if (!heard->answered || heard->rc)
         return runs;
@@ -274,7 +214,7 @@ static void renew_run(struct run *run, struct weft_engine *engine, struct heard 
 static bool renewed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
 {
     (void)heard;
-    struct weft_execution now = now_of(run, clean, i);
+    struct weft_execution now = run_now(run, clean, i);
     bool lease = now.lease_expires_us == run->now_us + 77000 * WEFT_MS;
     return lease && now.percent == 50; /* one without the other shows as not done after an OK */
 }
@@ -283,7 +223,7 @@ static bool succeeded(struct run *run, struct weft_engine *clean, const struct h
                       size_t i)
 {
     (void)heard;
-    return now_of(run, clean, i).state == WEFT_STATE_SUCCEEDED;
+    return run_now(run, clean, i).state == WEFT_STATE_SUCCEEDED;
 }
 
 static void fail_run(struct run *run, struct weft_engine *engine, struct heard *heard,
@@ -319,14 +259,14 @@ static void fail_final(struct run *run, struct weft_engine *engine, struct heard
 static bool retried(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
 {
     (void)heard;
-    struct weft_execution now = now_of(run, clean, i);
+    struct weft_execution now = run_now(run, clean, i);
     return now.state == WEFT_STATE_DELAYED && now.attempt == 2;
 }
 
 static bool failed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
 {
     (void)heard;
-    return now_of(run, clean, i).state == WEFT_STATE_FAILED;
+    return run_now(run, clean, i).state == WEFT_STATE_FAILED;
 }
 
 static void put_back_run(struct run *run, struct weft_engine *engine, struct heard *heard,
@@ -358,14 +298,14 @@ static void release_run(struct run *run, struct weft_engine *engine, struct hear
 static bool delayed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
 {
     (void)heard;
-    struct weft_execution now = now_of(run, clean, i);
+    struct weft_execution now = run_now(run, clean, i);
     return now.state == WEFT_STATE_DELAYED && now.attempt == 1;
 }
 
 static bool ready(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
 {
     (void)heard;
-    return now_of(run, clean, i).state == WEFT_STATE_READY;
+    return run_now(run, clean, i).state == WEFT_STATE_READY;
 }
 
 /* ---- Steering -------------------------------------------------------------------------------- */
@@ -402,21 +342,21 @@ static bool cancelled(struct run *run, struct weft_engine *clean, const struct h
                       size_t i)
 {
     (void)heard;
-    return now_of(run, clean, i).state == WEFT_STATE_CANCELLED;
+    return run_now(run, clean, i).state == WEFT_STATE_CANCELLED;
 }
 
 static bool reprioritized(struct run *run, struct weft_engine *clean, const struct heard *heard,
                           size_t i)
 {
     (void)heard;
-    return now_of(run, clean, i).priority == 7;
+    return run_now(run, clean, i).priority == 7;
 }
 
 static bool deadline_set(struct run *run, struct weft_engine *clean, const struct heard *heard,
                          size_t i)
 {
     (void)heard;
-    return now_of(run, clean, i).deadline_us == run->now_us + 777 * WEFT_SECOND;
+    return run_now(run, clean, i).deadline_us == run->now_us + 777 * WEFT_SECOND;
 }
 
 static void sweep_run(struct run *run, struct weft_engine *engine, struct heard *heard)
@@ -481,7 +421,7 @@ PASS(intake_run, WEFT_PASS_INTAKE)
 static bool expired(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
 {
     (void)heard;
-    return now_of(run, clean, i).state == WEFT_STATE_EXPIRED;
+    return run_now(run, clean, i).state == WEFT_STATE_EXPIRED;
 }
 
 static bool taken_in(struct run *run, struct weft_engine *clean, const struct heard *heard,
@@ -492,75 +432,19 @@ static bool taken_in(struct run *run, struct weft_engine *clean, const struct he
     return run->seen_count > i;
 }
 
-/* ---- Judging --------------------------------------------------------------------------------- */
+/* ---- All of them ------------------------------------------------------------------------------
+ */
 
-size_t run_done_count(struct run *run, struct weft_engine *clean, const struct heard *heard)
-{
-    size_t count = 0;
-    run_look(run, clean);
-    for (size_t i = 0; i < ITEMS; i++)
-        count += run->sequence->done(run, clean, heard, i);
-    return count;
-}
-
-static const char *judge_item(struct run *run, struct weft_engine *clean, bool done, size_t i)
-{
-    const struct sequence *sequence = run->sequence;
-    if (sequence->prepare == prepare_nothing || sequence->prepare == prepare_inbox)
-        return NULL; /* there is no execution of before to look at */
-    if (now_of(run, clean, i).epoch < run->epoch[i])
-        return "an epoch went back";
-    if (done && sequence->attempts >= 0 &&
-        attempts_of(clean, &run->id[i]) != (size_t)sequence->attempts)
-        return "the history has another number of leases";
-    return NULL;
-}
-
-const char *run_judge(struct run *run, struct weft_engine *clean, const struct heard *heard)
-{
-    bool done[ITEMS];
-    run_look(run, clean);
-    if (run->seen_count > ITEMS)
-        return "there are more executions than were submitted";
-    for (size_t i = 0; i < ITEMS; i++) {
-        done[i] = run->sequence->done(run, clean, heard, i);
-        for (size_t k = 0; k < i; k++)
-            if (run->sequence->group[k] == run->sequence->group[i] && done[k] != done[i])
-                return "a part of it happened";
-        if (heard->answered && !heard->rc && !heard->item[i] && !done[i])
-            return "it was answered and is not there";
-        const char *wrong = judge_item(run, clean, done[i], i);
-        if (wrong)
-            return wrong;
-    }
-    struct weft_err err;
-    return weft_engine_check(clean, &err) ? "the invariants are broken" : NULL;
-}
-
-/* clang-format off */
 const struct sequence sequences[] = {
-    {.name = "submit_plain",     .stmt = WEFT_STMT_SUBMIT,       .prepare = prepare_nothing,  .act = submit_plain,        .done = submitted,     .attempts = -1, .no_repeat = true},
-    {.name = "submit_keyed",     .stmt = WEFT_STMT_SUBMIT,       .prepare = prepare_nothing,  .act = submit_keyed,        .done = submitted,     .attempts = -1},
-    {.name = "submit_mixed",     .stmt = WEFT_STMT_SUBMIT,       .prepare = prepare_nothing,  .act = submit_mixed,        .done = submitted,     .attempts = -1, .no_repeat = true, .group = {0, 1, 1}},
-    {.name = "claim",            .stmt = WEFT_STMT_CLAIM,        .prepare = prepare_ready,    .act = claim_run,           .done = claimed,       .attempts = 0,  .no_repeat = true, .counts = true},
-    {.name = "renew",            .stmt = WEFT_STMT_RENEW,        .prepare = prepare_running,  .act = renew_run,           .done = renewed,       .attempts = 0},
-    {.name = "complete",         .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_running,  .act = complete_run,        .done = succeeded,     .attempts = 1},
-    {.name = "fail_retry",       .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = fail_retry,          .done = retried,       .attempts = 1},
-    {.name = "fail_final",       .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_running,  .act = fail_final,          .done = failed,        .attempts = 1},
-    {.name = "delay",            .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = delay_run,           .done = delayed,       .attempts = 1},
-    {.name = "release",          .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = release_run,         .done = ready,         .attempts = 1},
-    {.name = "cancel",           .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_running,  .act = cancel_run,          .done = cancelled,     .attempts = 1},
-    {.name = "replay",           .stmt = WEFT_STMT_OUTCOME_BACK, .prepare = prepare_ended,    .act = replay_run,          .done = ready,         .attempts = 1,  .no_repeat = true},
-    {.name = "set_deadline",     .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_ready,    .act = set_deadline_run,    .done = deadline_set,  .attempts = 0},
-    {.name = "reprioritize",     .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_ready,    .act = reprioritize_run,    .done = reprioritized, .attempts = 0},
-    {.name = "revoke",           .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = revoke_run,          .done = ready,         .attempts = 1,  .repeat_rc = WEFT_NOT_LIVE},
-    {.name = "lease_expiry",     .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_running,  .act = lease_expiry_run,    .done = ready,         .attempts = 1,  .counts = true},
-    {.name = "attempt_timeout",  .stmt = WEFT_STMT_LIVE_PUT,     .prepare = prepare_timed,    .act = attempt_timeout_run, .done = retried,       .attempts = 1,  .counts = true},
-    {.name = "delayed_promoter", .stmt = WEFT_STMT_PROMOTE_DUE,  .prepare = prepare_delayed,  .act = promoter_run,        .done = ready,         .attempts = 0,  .counts = true},
-    {.name = "deadline_pass",    .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_deadline, .act = deadline_run,        .done = expired,       .attempts = 0,  .counts = true},
-    {.name = "sweep",            .stmt = WEFT_STMT_LIVE_END,     .prepare = prepare_ready,    .act = sweep_run,           .done = cancelled,     .attempts = 0,  .counts = true},
-    {.name = "lane_put",         .stmt = WEFT_STMT_LANE_PUT,     .prepare = prepare_nothing,  .act = lane_run,            .done = lane_is_put,   .attempts = -1, .full_may_be_done = true},
-    {.name = "intake",           .stmt = WEFT_STMT_SUBMIT,       .prepare = prepare_inbox,    .act = intake_run,          .done = taken_in,      .attempts = -1, .counts = true, .pg_only = true},
+#define X(word, statement, made, call, test, history, ...)                                         \
+    {.name = #word,                                                                                \
+     .stmt = WEFT_STMT_##statement,                                                                \
+     .prepare = prepare_##made,                                                                    \
+     .act = call,                                                                                  \
+     .done = test,                                                                                 \
+     .attempts = history,                                                                          \
+     __VA_ARGS__},
+#include "sequences.def"
+#undef X
 };
-/* clang-format on */
 const size_t sequence_count = WEFT_LEN(sequences);

@@ -46,6 +46,7 @@ struct sequence {
     const char *name;
     enum weft_stmt stmt; /* does it: the transaction with this statement is the one that counts */
     bool pg_only;
+    bool fresh;             /* nothing exists before the call */
     bool no_repeat;         /* weft.h: this may not be repeated blindly */
     enum weft_rc repeat_rc; /* another word that a repeat of what is done may get */
     bool counts;            /* heard.number must be ITEMS */
@@ -62,6 +63,8 @@ extern const size_t sequence_count;
 
 void run_init(struct run *run, const struct sequence *sequence, const struct place *place,
               int number);
+/* An execution of the run as it is now. Its texts may not be looked at. */
+struct weft_execution run_now(struct run *run, struct weft_engine *clean, size_t i);
 /* Lists the executions of this run; what is done is told from that. */
 void run_look(struct run *run, struct weft_engine *clean);
 /* Ends what still lives, so that the next run is alone. */

@@ -279,7 +279,7 @@ struct weft_steer_all {
     enum weft_steer_kind kind; /* CANCEL or REPLAY */
     struct weft_filter filter; /* an empty one is refused */
     const char *reason;        /* cancel: stored; or NULL */
-    uint32_t max;              /* 0: 10,000 */
+    uint32_t max;              /* 1..10,000; 0: 10,000 */
 };
 
 /* Cancels or replays what fits, in chunks. */
@@ -440,7 +440,7 @@ WEFT_EXPORT const char *weft_pass_name(enum weft_pass pass);
 struct weft_pass_report {
     uint64_t handled; /* executions changed */
     uint64_t failed;  /* of those: ended (poison pills, no attempts left, invalid inbox rows) */
-    bool more;        /* the batch was full: run it again at once */
+    bool more;        /* there may be more: run it again at once */
     weft_usec next_due_us; /* when it has something to do again; INT64_MAX: nothing is known */
 };
 

@@ -96,9 +96,10 @@ struct weft_ready {
     size_t count, capacity;
     int32_t *noted; /* owned; noted while a refresh was under way, which may have missed them */
     size_t noted_count, noted_capacity;
-    unsigned refreshing;            /* how many threads are at it */
-    weft_usec refreshed_us;         /* CLOCK_BOOTTIME; 0: never */
-    size_t cursor;                  /* where the next claim starts looking */
+    unsigned refreshing;    /* how many threads are at it */
+    uint64_t notes;         /* how often a queue was noted: what was seen empty before is not now */
+    weft_usec refreshed_us; /* CLOCK_BOOTTIME; 0: never */
+    size_t cursor;          /* where the next claim starts looking */
     struct weft_lane_setting *lane; /* owned, texts too; sorted by lane */
     size_t lane_count;
     struct weft_turn *turn; /* owned; sorted by tenant */
@@ -262,6 +263,9 @@ void weft_ready_init(struct weft_ready *ready);
 void weft_ready_done(struct weft_ready *ready);
 /* A queue got ready work from this process. */
 void weft_ready_note(struct weft_engine *engine, int32_t queue);
+/* A queue gave nothing, and nothing was noted since `notes` was read: takes it off the list. */
+void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t notes);
+uint64_t weft_ready_notes(struct weft_engine *engine);
 /* Reads the list and the lane settings anew. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err);
 /* Reads the lane settings alone. */

@@ -371,6 +371,8 @@ static enum weft_rc fail_check(const void *items, size_t i, struct weft_err *err
     enum weft_rc rc = check_epoch(item->epoch, err);
     if (!rc)
         rc = weft_text_check(item->error_class, WEFT_CLASS_MAX, "class", err);
+    if (!rc && item->error_class && !*item->error_class)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "class", "class is empty");
     if (!rc && item->message && !weft_utf8_valid(item->message, strlen(item->message)))
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "message", "message must be valid UTF-8");
     if (!rc && (item->retry_after_ms < -1 || item->retry_after_ms > WEFT_DELAY_MAX_MS))

@@ -60,9 +60,30 @@ void weft_ready_note(struct weft_engine *engine, int32_t queue)
 {
     struct weft_ready *ready = &engine->ready;
     pthread_mutex_lock(&ready->lock);
+    ready->notes++;
     append(&ready->queue, &ready->count, &ready->capacity, queue);
     if (ready->refreshing > 0)
         append(&ready->noted, &ready->noted_count, &ready->noted_capacity, queue);
+    pthread_mutex_unlock(&ready->lock);
+}
+
+uint64_t weft_ready_notes(struct weft_engine *engine)
+{
+    pthread_mutex_lock(&engine->ready.lock);
+    uint64_t notes = engine->ready.notes;
+    pthread_mutex_unlock(&engine->ready.lock);
+    return notes;
+}
+
+void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t notes)
+{
+    struct weft_ready *ready = &engine->ready;
+    pthread_mutex_lock(&ready->lock);
+    for (size_t i = 0; i < ready->count && ready->notes == notes; i++)
+        if (ready->queue[i] == queue) {
+            ready->queue[i] = ready->queue[--ready->count];
+            break;
+        }
     pthread_mutex_unlock(&ready->lock);
 }
 

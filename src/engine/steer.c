@@ -394,7 +394,10 @@ enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft
     enum weft_rc rc = weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
     if (rc)
         return rc;
-    uint64_t most = args->max ? args->max : WEFT_SCAN_MAX;
+    if (args->max > WEFT_SWEEP_MAX)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max is %u, allowed are 1 to %d",
+                               args->max, WEFT_SWEEP_MAX);
+    uint64_t most = args->max ? args->max : WEFT_SWEEP_MAX;
     struct sweep sweep = {.args = args, .listing = {.filter = args->filter}};
     sweep.listing.source = args->kind == WEFT_STEER_CANCEL ? WEFT_LIST_LIVING : WEFT_LIST_ENDED;
     int pages = 0;

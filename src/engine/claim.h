@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_CLAIM_H
+#define WEFT_ENGINE_CLAIM_H
+
+/* A call to claim under way; shared by claim.c, which takes, and claim_plan.c, which decides. */
+
+#include "core/share.h"
+#include "engine/engine.h"
+
+/* A queue that a claim may take from. */
+struct weft_candidate {
+    const struct weft_queue *queue;
+    size_t share;  /* index of its tenant */
+    size_t lane;   /* index of its lane's limit, or WEFT_NO_LANE */
+    uint32_t take; /* planned for this round */
+    bool empty;    /* gave less than planned: nothing more to get */
+    bool fruitful; /* gave something in this call */
+    bool set;      /* its lane has settings */
+};
+#define WEFT_NO_LANE SIZE_MAX
+
+/* A lane with a limit, under lock in this transaction. */
+struct weft_limited {
+    int32_t lane;
+    uint32_t left; /* room for so many more leases */
+};
+
+struct weft_claim_tenant {
+    int32_t id;
+    uint32_t queues; /* how many candidates are its */
+};
+
+/* One claim of the call. */
+struct weft_request {
+    const struct weft_claim *claim;
+    int32_t ns;
+    int32_t worker;
+    const char *route; /* canonical capabilities */
+    uint32_t left;     /* how many it may still get */
+    struct weft_candidate candidate[WEFT_CLAIM_QUEUES_MAX];
+    size_t candidates;
+    struct weft_claim_tenant tenant[WEFT_CLAIM_QUEUES_MAX];
+    struct weft_share share[WEFT_CLAIM_QUEUES_MAX];
+    size_t tenants;
+};
+
+/* The whole call. */
+struct weft_claiming {
+    struct weft_request *request;
+    size_t count;
+    struct weft_limited *limit;
+    size_t limits;
+    struct weft_arena *out; /* for what is given back */
+    struct weft_claimed *item;
+    size_t items, items_max;
+    size_t bytes;   /* of the payloads in item */
+    size_t share;   /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
+    size_t largest; /* payload so far; 0: none was seen */
+    bool contended;
+};
+
+/* True when the claim may take from the queue: namespace, lane, kind, capabilities. */
+bool weft_claim_fits(const struct weft_request *request, const struct weft_queue *queue);
+/* The settings of a lane, NULL when it has none. Under ready.lock. */
+const struct weft_lane_setting *weft_claim_setting(const struct weft_ready *ready, int32_t lane);
+
+/* Fills in the candidates of a request from the list as it is now. */
+void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
+                       struct weft_request *request);
+/* Locks the lanes that have a limit, then counts their leases with a snapshot from after that. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all,
+                                                   struct weft_err *err);
+/* Decides how many rows to take from each queue in this round. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_plan(struct weft_tx *tx, struct weft_claiming *all,
+                                             struct weft_request *request, struct weft_err *err);
+/* How many more the lane of a candidate may have running. */
+uint32_t weft_claim_lane_room(const struct weft_claiming *all,
+                              const struct weft_candidate *candidate);
+/* Remembers how far each tenant was served. */
+void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_request *request);
+
+#endif
