@@ -212,7 +212,8 @@ static void fingerprint(struct weft_resolved *out)
     uint8_t part[3 * SHA256_DIGEST_LENGTH];
     SHA256((const uint8_t *)out->lane, strlen(out->lane), part);
     SHA256((const uint8_t *)out->kind, strlen(out->kind), part + SHA256_DIGEST_LENGTH);
-    SHA256(out->payload ? out->payload : "", out->payload_size, part + (size_t)2 * SHA256_DIGEST_LENGTH);
+    SHA256(out->payload ? out->payload : "", out->payload_size,
+           part + (size_t)2 * SHA256_DIGEST_LENGTH);
     SHA256(part, sizeof(part), out->fingerprint);
 }
 

@@ -10,7 +10,8 @@
 /* A row per state; what is not listed is WEFT_STATE_NONE, which means refused. */
 /* clang-format off */
 #define ON(event, state) [WEFT_EVENT_##event] = WEFT_STATE_##state
-#define STEER(state) ON(CANCEL, CANCELLED), ON(EXPIRE, EXPIRED), ON(PRIORITIZE, state), ON(SET_DEADLINE, state)
+#define STEER(state)                                                                               \
+    ON(CANCEL, CANCELLED), ON(EXPIRE, EXPIRED), ON(PRIORITIZE, state), ON(SET_DEADLINE, state)
 static const enum weft_state next_state[WEFT_STATE_COUNT][WEFT_EVENT_COUNT] = {
     [WEFT_STATE_READY]     = { STEER(READY),     ON(CLAIM, RUNNING) },
     [WEFT_STATE_DELAYED]   = { STEER(DELAYED),   ON(PROMOTE, READY) },

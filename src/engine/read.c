@@ -106,6 +106,33 @@ static int by_row_id(const void *left, const void *right)
     return memcmp(a->data, b->data, sizeof(struct weft_id));
 }
 
+/* A part of a describe: the ids that were asked for and where their answers go. */
+struct picking {
+    const struct weft_id *id;
+    struct weft_execution *item;
+    size_t count;
+};
+
+/* Rows are sorted by their first column, the id, so that each item finds its own. */
+static void pick_items(struct weft_engine *engine, const struct weft_rows *rows, int32_t space,
+                       struct weft_arena *arena, const struct picking *picking)
+{
+    size_t row_size = rows->width * sizeof(*rows->cell);
+    if (rows->count > 0) /* where there are none there is no array, which qsort() wants */
+        qsort(rows->cell, rows->count, row_size, by_row_id);
+    for (size_t i = 0; i < picking->count; i++) {
+        picking->item[i] = (struct weft_execution){.id = picking->id[i], .percent = -1};
+        const struct weft_cell key = {.data = &picking->id[i]};
+        const struct weft_cell *row =
+            rows->count ? bsearch(&key, rows->cell, rows->count, row_size, by_row_id) : NULL;
+        size_t r = row ? (size_t)(row - rows->cell) / rows->width : 0;
+        if (row &&
+            weft_find_queue(engine, (int32_t)weft_get_i64(rows, r, DESCRIBE_OUT_QUEUE))->ns ==
+                space)
+            picking->item[i] = read_execution(engine, rows, r, arena);
+    }
+}
+
 enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
                                   const struct weft_id *id, size_t count, struct weft_arena *arena,
                                   struct weft_execution *ret_item, struct weft_err *err)
@@ -122,24 +149,7 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
         rc = describe_chunk(engine, &call, arena, &rows, err);
         if (rc)
             break;
-        /* Rows are sorted by their first column, the id, so that each item finds its own. Where
-         * there are none there is no array either, which qsort() and bsearch() may not be given. */
-        if (rows.count > 0)
-            qsort(rows.cell, rows.count, rows.width * sizeof(*rows.cell), by_row_id);
-        for (size_t i = 0; i < part; i++) {
-            const struct weft_cell key = {.data = &id[at + i]};
-            const struct weft_cell *row = rows.count
-                                              ? bsearch(&key, rows.cell, rows.count,
-                                                        rows.width * sizeof(*rows.cell), by_row_id)
-                                              : NULL;
-            ret_item[at + i] = (struct weft_execution){.id = id[at + i], .percent = -1};
-            if (!row)
-                continue;
-            size_t r = (size_t)(row - rows.cell) / rows.width;
-            int32_t queue = (int32_t)weft_get_i64(&rows, r, DESCRIBE_OUT_QUEUE);
-            if (weft_find_queue(engine, queue)->ns == space)
-                ret_item[at + i] = read_execution(engine, &rows, r, arena);
-        }
+        pick_items(engine, &rows, space, arena, &(struct picking){id + at, ret_item + at, part});
     }
     return rc;
 }

@@ -235,7 +235,7 @@ static bool may_retry(const struct weft_err *err, int tries)
 enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body *body,
                         void *context, struct weft_err *err)
 {
-    struct weft_err local;
+    struct weft_err local = {0};
     struct weft_err *story = err ? err : &local;
     for (int tries = 1;; tries++) {
         *story = (struct weft_err){0};

@@ -207,7 +207,7 @@ static void name_culprit(const struct weft_migration *migration, struct weft_err
 static enum weft_rc apply_next(const struct job *job, struct weft_err *err)
 {
     const struct weft_driver *driver = job->conn->driver;
-    struct state state;
+    struct state state = {0};
     weft_usec now_us = 0;
     enum weft_rc rc = driver->time(job->conn, &now_us, err);
     if (!rc)

@@ -178,7 +178,7 @@ CASE(input_specs)
         expect_err(&alone.err, bad_spec[i].rc, bad_spec[i].field, bad_spec[i].name);
     }
     is_int(count_rows(f, &(struct weft_filter){0}), 0, "nothing was written");
-    spec[2 * ROWS] = (struct weft_spec){.kind = "job"};
+    spec[(size_t)2 * ROWS] = (struct weft_spec){.kind = "job"};
     struct weft_submitted *answer = submit_many(f, f->b, spec, 2 * ROWS + 1);
     size_t accepted = 0;
     for (size_t i = 0; i <= ROWS; i++)

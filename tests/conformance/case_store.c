@@ -124,7 +124,7 @@ CASE(store_file_damaged)
     const char *path = make_store(f, "-damaged");
     size_t size;
     char *data = read_file(f, path, &size);
-    ok(size > 3 * 4096, "the store is whole in one file");
+    ok(size > (size_t)3 * 4096, "the store is whole in one file");
     write_file(path, data, size / 2 / 4096 * 4096);
     expect_refused(url_of(f, path), WEFT_CORRUPT, "cut in half");
     char *copy = weft_arena_dup(f->arena, data, size);

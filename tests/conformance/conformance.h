@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEFT_TESTS_CONFORMANCE_H
-#define WEFT_TESTS_CONFORMANCE_H
+#ifndef WEFT_TESTS_CONFORMANCE_CONFORMANCE_H
+#define WEFT_TESTS_CONFORMANCE_CONFORMANCE_H
 
 /*
  * One suite over every store. WEFT_TEST_STORE names the store: sqlite or pg.

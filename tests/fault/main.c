@@ -13,7 +13,9 @@
  *   - a repeat, where weft.h allows it, gets the right answer and doubles nothing;
  *   - epochs never go back, and the invariants of the whole store hold.
  *
- * A process that dies is a child, forked while this process has nothing open.
+ * A process that dies is a child, forked while its parent has nothing open. Most of the time goes
+ * into waiting for connections, so several workers share the sequences out among themselves; what
+ * they found lies in shared memory, and the points are given when all have ended.
  */
 
 #include "sequence.h"
@@ -34,7 +36,19 @@ static const struct {
     {"crash", WEFT_FAULT_CRASH, true}, {"crash_after", WEFT_FAULT_CRASH_AFTER, true},
 };
 
-enum { STRIKES_MAX = 200 };
+enum { STRIKES_MAX = 200, WORKERS = 3, SEQUENCES_MAX = 32 };
+
+struct finding {
+    bool ran;
+    uint64_t calls; /* how many there are to be struck */
+    size_t bad;
+};
+
+/* Written by the workers. */
+struct shared {
+    struct finding finding[SEQUENCES_MAX][WEFT_LEN(faults)];
+    struct heard heard[WORKERS]; /* also by the children of each */
+};
 
 /* What the loop over one sequence works with. */
 struct loop {
@@ -174,7 +188,8 @@ static void act_and_die(struct loop *loop, struct run *run, enum weft_fault_kind
     struct place mine = loop->place;
     size_t used = strlen(mine.url);
     if (on_pg())
-        (void)snprintf(mine.url + used, sizeof(mine.url) - used, "&application_name=child");
+        (void)snprintf(mine.url + used, sizeof(mine.url) - used, "&application_name=child_%s",
+                       mine.schema);
     struct weft_engine *engine = place_open(&mine, loop->driver, run->now_us);
     loop->fault.kind = kind;
     loop->fault.strike_at = at;
@@ -182,6 +197,18 @@ static void act_and_die(struct loop *loop, struct run *run, enum weft_fault_kind
     loop->fault.strike_at = 0;
     weft_engine_close(engine);
     _exit(0);
+}
+
+/* Until the server has noticed, the dead hold their locks and passes step around them. */
+static void await_funeral(struct loop *loop)
+{
+    char sql[200];
+    (void)snprintf(sql, sizeof(sql),
+                   "SELECT (count(*) = 0)::int FROM pg_stat_activity "
+                   "WHERE application_name = 'child_%s'",
+                   loop->place.schema);
+    if (!raw_wait(&loop->place, loop->raw, sql))
+        bail_out("the session of a dead process stays");
 }
 
 /* In a child. Everything of SQLite is closed first: its locks would not survive the fork. */
@@ -202,11 +229,8 @@ static bool strike_child(struct loop *loop, struct run *run, enum weft_fault_kin
     (void)waitpid(child, &status, 0);
     if (!loop->clean)
         loop->clean = place_open(&loop->place, NULL, run->now_us);
-    /* Until the server has noticed, the dead hold their locks and passes step around them. */
-    if (loop->raw && !raw_wait(&loop->place, loop->raw,
-                               "SELECT (count(*) = 0)::int FROM pg_stat_activity "
-                               "WHERE datname = current_database() AND application_name = 'child'"))
-        bail_out("the session of a dead process stays");
+    if (loop->raw)
+        await_funeral(loop);
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     if (!killed && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
         bail_out("a child ended in another way: status %d", status);
@@ -242,36 +266,37 @@ static const char *strike_once(struct loop *loop, size_t fault, uint64_t at, boo
     return wrong;
 }
 
-static void loop_fault(struct loop *loop, size_t fault)
+static void loop_fault(struct loop *loop, size_t fault, struct finding *finding)
 {
     uint64_t at = 1;
-    size_t bad = 0;
     for (bool struck = true; struck && at <= STRIKES_MAX; at += struck) {
         const char *wrong = strike_once(loop, fault, at, &struck);
-        bad += wrong != NULL;
+        finding->bad += wrong != NULL;
         if (wrong)
             report(loop, fault, at, wrong);
     }
-    ok(bad == 0 && at > 2 && at <= STRIKES_MAX, "%s: %s at each of %llu calls",
-       loop->sequence->name, faults[fault].name, (unsigned long long)at - 1);
+    finding->calls = at - 1;
+    finding->ran = true;
 }
 
-static void loop_sequence(const struct sequence *sequence, struct heard *shared)
+static void loop_sequence(const struct sequence *sequence, struct heard *heard,
+                          struct finding *finding)
 {
-    struct loop loop = {.sequence = sequence, .heard = shared};
+    struct loop loop = {.sequence = sequence, .heard = heard};
     weft_usec begun_us = weft_boot_us();
     loop.fault.inner = on_pg() ? &weft_driver_pg : &weft_driver_sqlite;
     loop.driver = weft_fault_install(&loop.fault);
-    place_init(&loop.place, "fault");
+    place_init(&loop.place, sequence->name);
     loop.raw = on_pg() ? raw_open(&loop.place) : NULL;
     for (size_t i = 0; i < WEFT_LEN(faults); i++)
-        loop_fault(&loop, i);
+        loop_fault(&loop, i, &finding[i]);
     weft_engine_close(loop.faulty);
     weft_engine_close(loop.clean);
     PQfinish(loop.raw);
     place_done(&loop.place);
     printf("# %s took %lld ms\n", sequence->name,
            (long long)((weft_boot_us() - begun_us) / WEFT_MS));
+    (void)fflush(stdout);
 }
 
 static bool wanted(const char *name, int argc, char **argv)
@@ -282,16 +307,49 @@ static bool wanted(const char *name, int argc, char **argv)
     return argc < 2;
 }
 
+static bool runs(const struct sequence *sequence, int argc, char **argv)
+{
+    return wanted(sequence->name, argc, argv) && (on_pg() || !sequence->pg_only);
+}
+
+static void run_workers(struct shared *shared, int argc, char **argv)
+{
+    pid_t worker[WORKERS];
+    (void)fflush(stdout);
+    for (size_t w = 0; w < WORKERS; w++) {
+        worker[w] = fork();
+        if (worker[w] < 0)
+            bail_out("cannot fork");
+        if (worker[w] > 0)
+            continue;
+        for (size_t i = w; i < sequence_count; i += WORKERS)
+            if (runs(&sequences[i], argc, argv))
+                loop_sequence(&sequences[i], &shared->heard[w], shared->finding[i]);
+        _exit(0);
+    }
+    for (size_t w = 0; w < WORKERS; w++) {
+        int status = 0;
+        (void)waitpid(worker[w], &status, 0);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            ok(false, "worker %zu ended with status %d", w, status);
+    }
+}
+
 int main(int argc, char **argv)
 {
     tests_begin("fault");
-    struct heard *shared =
+    struct shared *shared =
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
+    if (shared == MAP_FAILED || sequence_count > SEQUENCES_MAX)
         bail_out("no shared memory");
+    run_workers(shared, argc, argv);
     for (size_t i = 0; i < sequence_count; i++)
-        if (wanted(sequences[i].name, argc, argv) && (on_pg() || !sequences[i].pg_only))
-            loop_sequence(&sequences[i], shared);
+        for (size_t k = 0; k < WEFT_LEN(faults) && runs(&sequences[i], argc, argv); k++) {
+            const struct finding *found = &shared->finding[i][k];
+            ok(found->ran && found->bad == 0 && found->calls > 1 && found->calls < STRIKES_MAX,
+               "%s: %s at each of %llu calls", sequences[i].name, faults[k].name,
+               (unsigned long long)found->calls);
+        }
     (void)munmap(shared, sizeof(*shared));
     return tests_end();
 }

@@ -278,7 +278,7 @@ static void test_kill_anywhere(void)
     is_int(count_unlike(all, count, WEFT_STATE_SUCCEEDED, 0), 0, "everything succeeded");
     ok(told <= size, "at most one completion of each was told (%zu of %zu)", told, size);
     /* Two of them can each have completed a batch and died before telling. */
-    ok(told + DOOMED * 2 * 3 >= size, "and no more are missing than the dead could not tell");
+    ok(told + (size_t)DOOMED * 2 * 3 >= size, "and no more are missing than the dead could not tell");
     weft_engine_close(engine);
     weft_arena_free(arena);
     for (size_t i = 0; i < DOOMED; i++)

@@ -13,11 +13,13 @@ static const struct {
     size_t next_due; /* the column of next_due that tells when it has work again, or NO_TIMER */
 } passes[WEFT_PASS_COUNT] = {
 #define NO_TIMER SIZE_MAX
-    [WEFT_PASS_INTAKE]             = {"intake",             NULL,                         NO_TIMER},
-    [WEFT_PASS_LEASE_EXPIRY]       = {"lease_expiry",       weft_scan_lease_expiry,       NEXT_DUE_OUT_LEASE},
-    [WEFT_PASS_ATTEMPT_TIMEOUT]    = {"attempt_timeout",    weft_scan_attempt_timeout,    NEXT_DUE_OUT_ATTEMPT},
-    [WEFT_PASS_DELAYED_PROMOTER]   = {"delayed_promoter",   weft_scan_delayed_promoter,   NEXT_DUE_OUT_DELAYED},
-    [WEFT_PASS_EXECUTION_DEADLINE] = {"execution_deadline", weft_scan_execution_deadline, NEXT_DUE_OUT_DEADLINE},
+#define DUE(column) NEXT_DUE_OUT_##column
+    [WEFT_PASS_INTAKE]           = {"intake", NULL, NO_TIMER},
+    [WEFT_PASS_LEASE_EXPIRY]     = {"lease_expiry", weft_scan_lease_expiry, DUE(LEASE)},
+    [WEFT_PASS_ATTEMPT_TIMEOUT]  = {"attempt_timeout", weft_scan_attempt_timeout, DUE(ATTEMPT)},
+    [WEFT_PASS_DELAYED_PROMOTER] = {"delayed_promoter", weft_scan_delayed_promoter, DUE(DELAYED)},
+    [WEFT_PASS_EXECUTION_DEADLINE] =
+        {"execution_deadline", weft_scan_execution_deadline, DUE(DEADLINE)},
 };
 /* clang-format on */
 
