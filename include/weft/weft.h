@@ -10,7 +10,7 @@
  * the call returns WEFT_OK when every item was looked at, and each answer holds an `err` whose `rc`
  * is WEFT_OK or says why not. When the call as a whole returns something else (the store cannot be
  * reached, the arguments are malformed), *err tells the story and no answer may be read. It may be
- * repeated: anything but submit without a key, claim and replay may be repeated blindly.
+ * repeated: anything but submit without a key, claim, replay and revoke may be repeated blindly.
  *
  * Zero in an optional field means the default, so `{.kind = "mail"}` is a complete spec. Pointers
  * going in are borrowed until the call returns. Pointers coming out live in the result object,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Three atomics instead of a lock: a reader needs either the hand-set time or the offset, never
- * two values that must belong together. Once set by hand a clock stays so, which is why no reader
- * can see a half-made change from one sort to the other.
+ * A few atomics instead of a lock: a reader needs either the hand-set time or one of the bounds,
+ * never two values that must belong together. Once set by hand a clock stays so, which is why no
+ * reader can see a half-made change from one sort to the other.
  */
 
 #include "base/clock.h"
@@ -19,7 +19,8 @@
 #define NOT_YET  INT64_MIN
 
 struct weft_clock {
-    _Atomic weft_usec offset_us;   /* the store's time minus CLOCK_BOOTTIME */
+    _Atomic weft_usec low_us;      /* the store's time minus CLOCK_BOOTTIME is at least that */
+    _Atomic weft_usec high_us;     /* and at most that */
     _Atomic weft_usec measured_us; /* CLOCK_BOOTTIME of the last measurement, or NOT_YET */
     _Atomic weft_usec hand_us;     /* the time set by hand, or WEFT_NEVER */
 };
@@ -43,7 +44,9 @@ struct weft_clock *weft_clock_new(void)
     if (!clock)
         weft_oom(sizeof(*clock));
     /* Until the store has been asked, this machine's own idea of the time is the best there is. */
-    atomic_init(&clock->offset_us, read_us(CLOCK_REALTIME) - weft_boot_us());
+    weft_usec offset_us = read_us(CLOCK_REALTIME) - weft_boot_us();
+    atomic_init(&clock->low_us, offset_us);
+    atomic_init(&clock->high_us, offset_us);
     atomic_init(&clock->measured_us, NOT_YET);
     atomic_init(&clock->hand_us, WEFT_NEVER);
     return clock;
@@ -71,12 +74,11 @@ weft_usec weft_clock_measure(struct weft_clock *clock, const struct weft_clock_s
     if (set_by_hand(clock))
         return 0;
 
-    /* The store looked at its clock somewhere between the two; the middle is wrong by the least. */
-    weft_usec middle_us = best->sent_us + (best->received_us - best->sent_us) / 2;
-    weft_usec offset_us = best->store_us - middle_us;
-    weft_usec before_us = atomic_exchange(&clock->offset_us, offset_us);
+    weft_usec low_us = best->store_us - best->received_us;
+    weft_usec before_us = atomic_exchange(&clock->low_us, low_us);
+    atomic_store(&clock->high_us, best->store_us - best->sent_us);
     bool first = atomic_exchange(&clock->measured_us, best->received_us) == NOT_YET;
-    return first ? 0 : offset_us - before_us;
+    return first ? 0 : low_us - before_us;
 }
 
 bool weft_clock_stale(const struct weft_clock *clock)
@@ -90,7 +92,13 @@ bool weft_clock_stale(const struct weft_clock *clock)
 weft_usec weft_clock_now(const struct weft_clock *clock)
 {
     weft_usec hand_us = atomic_load(&clock->hand_us);
-    return hand_us != WEFT_NEVER ? hand_us : weft_boot_us() + atomic_load(&clock->offset_us);
+    return hand_us != WEFT_NEVER ? hand_us : weft_boot_us() + atomic_load(&clock->low_us);
+}
+
+weft_usec weft_clock_latest(const struct weft_clock *clock)
+{
+    weft_usec hand_us = atomic_load(&clock->hand_us);
+    return hand_us != WEFT_NEVER ? hand_us : weft_boot_us() + atomic_load(&clock->high_us);
 }
 
 void weft_clock_set(struct weft_clock *clock, weft_usec now_us)

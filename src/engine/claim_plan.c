@@ -203,8 +203,11 @@ enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all
             if (weft_get_i64(&locked, k, LANE_LOCK_OUT_LANE) == all->limit[i].lane)
                 all->limit[i].left = room_in(&running, all->limit[i].lane,
                                              weft_get_i64(&locked, k, LANE_LOCK_OUT_MAX_RUNNING));
-    /* The leases counted as gone ended before this moment: starts and ends never overlap. */
-    tx->now_us = weft_clock_now(tx->engine->clock);
+    /*
+     * The leases counted as gone ended before this moment, at times that are not ahead of the
+     * store's; this start is not behind it. So recorded starts and ends never overlap.
+     */
+    tx->now_us = weft_clock_latest(tx->engine->clock);
     return WEFT_OK;
 }
 

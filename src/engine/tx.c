@@ -28,7 +28,9 @@ enum {
     SETTLE_TRIES = 200,
     BACKOFF_MAX_US = 100000,
     ACQUIRE_WAIT_S = 30,
-    CLOCK_SAMPLES = 3,
+    CLOCK_SAMPLES_MIN = 3,
+    CLOCK_SAMPLES_MAX = 10,
+    CLOCK_ROUND_TRIP_US = 300, /* good enough to stop asking */
 };
 
 /* ---- The pool -------------------------------------------------------------------------------- */
@@ -139,15 +141,19 @@ static enum weft_rc keep_time(struct weft_engine *engine, struct weft_conn *conn
 {
     if (!weft_clock_stale(engine->clock))
         return WEFT_OK;
-    struct weft_clock_sample sample[CLOCK_SAMPLES];
-    for (size_t i = 0; i < CLOCK_SAMPLES; i++) {
-        sample[i].sent_us = weft_boot_us();
-        enum weft_rc rc = engine->driver->time(conn, &sample[i].store_us, err);
+    struct weft_clock_sample sample[CLOCK_SAMPLES_MAX];
+    size_t count = 0;
+    bool close = false;
+    while (count < CLOCK_SAMPLES_MIN || (count < CLOCK_SAMPLES_MAX && !close)) {
+        struct weft_clock_sample *next = &sample[count++];
+        next->sent_us = weft_boot_us();
+        enum weft_rc rc = engine->driver->time(conn, &next->store_us, err);
         if (rc)
             return rc;
-        sample[i].received_us = weft_boot_us();
+        next->received_us = weft_boot_us();
+        close |= next->received_us - next->sent_us < CLOCK_ROUND_TRIP_US;
     }
-    weft_usec moved = weft_clock_measure(engine->clock, sample, CLOCK_SAMPLES);
+    weft_usec moved = weft_clock_measure(engine->clock, sample, count);
     if (moved > WEFT_SECOND || moved < -WEFT_SECOND)
         weft_warn("the store's clock jumped", F_I64("moved_us", moved));
     return WEFT_OK;

@@ -257,6 +257,7 @@ CASE(fencing_epoch_only_grows)
             (void)steer_id(f, WEFT_STEER_REPLAY, &lease.id);
         is_int(describe(f, &lease.id).epoch, epoch, "so does a replay");
         lease = take(f, i % 2 ? f->a : f->b, lease.lane);
-        is_int(lease.epoch, ++epoch, "claim %d has the next one", epoch);
+        epoch++;
+        is_int(lease.epoch, epoch, "claim %d has the next one", epoch);
     }
 }

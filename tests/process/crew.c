@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 void tell(int out, const struct record *record)
@@ -202,34 +201,10 @@ static bool take_turn(void *context)
     return count_living(turn->engine, turn->work->lane, turn->number) == 0;
 }
 
-/*
- * How far the clock of an engine is ahead of the store's, which is this machine's: of many looks
- * the one that took the least time, so that being interrupted in between does not count.
- */
-static int32_t clock_error_us(struct weft_engine *engine)
-{
-    weft_usec best_us = INT64_MAX, error_us = 0;
-    for (int i = 0; i < 200; i++) {
-        struct timespec before, after;
-        (void)clock_gettime(CLOCK_REALTIME, &before);
-        weft_usec engine_us = weft_clock_now(weft_engine_clock(engine));
-        (void)clock_gettime(CLOCK_REALTIME, &after);
-        weft_usec took_us =
-            (after.tv_sec - before.tv_sec) * WEFT_SECOND + (after.tv_nsec - before.tv_nsec) / 1000;
-        if (took_us >= best_us)
-            continue;
-        best_us = took_us;
-        error_us = engine_us - before.tv_sec * WEFT_SECOND - before.tv_nsec / 1000;
-    }
-    return (int32_t)error_us;
-}
-
 void work_lane(const struct place *place, int number, int out, void *context)
 {
     struct turn turn = {.work = context, .number = number, .out = out};
     turn.engine = place_open(place, NULL, 0);
-    tell(out,
-         &(struct record){.what = CLOCK, .epoch = clock_error_us(turn.engine), .worker = number});
     if (!wait_until(take_turn, &turn))
         _exit(4);
     weft_engine_close(turn.engine);

@@ -107,28 +107,13 @@ static int by_time(const void *a, const void *b)
     return left->step - right->step;
 }
 
-/*
- * What a process wrote is in its own idea of the store's time, which is true to half a round trip.
- * Brought to one clock, starts and ends can be compared to the microsecond.
- */
-static weft_usec error_of(const struct crew *crew, const char *worker)
-{
-    long number = worker ? strtol(worker + strlen("worker-"), NULL, 10) : -1;
-    for (size_t i = 0; i < crew->records; i++)
-        if (crew->record[i].what == CLOCK && crew->record[i].worker == number)
-            return crew->record[i].epoch;
-    bail_out("nobody knows the clock of %s", worker ? worker : "nobody");
-}
-
-/* The most that ran at one moment. */
-static int most_at_once(const struct crew *crew, const struct weft_execution *all, size_t count,
-                        struct weft_arena *arena)
+/* The most that ran at one moment, by what the store recorded of starts and ends. */
+static int most_at_once(const struct weft_execution *all, size_t count, struct weft_arena *arena)
 {
     struct edge *edge = weft_new_array(arena, struct edge, 2 * count + 1);
     for (size_t i = 0; i < count; i++) {
-        weft_usec error_us = error_of(crew, all[i].worker);
-        edge[2 * i] = (struct edge){.at_us = all[i].claimed_us - error_us, .step = 1};
-        edge[2 * i + 1] = (struct edge){.at_us = all[i].finished_us - error_us, .step = -1};
+        edge[2 * i] = (struct edge){.at_us = all[i].claimed_us, .step = 1};
+        edge[2 * i + 1] = (struct edge){.at_us = all[i].finished_us, .step = -1};
     }
     qsort(edge, 2 * count, sizeof(*edge), by_time);
     int running = 0, most = 0;
@@ -186,7 +171,7 @@ static void test_limit(void)
     struct weft_engine *engine = place_open(&place, NULL, 0);
     struct weft_execution *all = read_lane(engine, "narrow", arena, &count);
     is_int(count_unlike(all, count, WEFT_STATE_SUCCEEDED, 1), 0, "everything succeeded");
-    int most = most_at_once(&crew, all, count, arena);
+    int most = most_at_once(all, count, arena);
     ok(count == LIMITED && most == LIMIT, "at most %d ran at any moment (%d did)", LIMIT, most);
     weft_engine_close(engine);
     weft_arena_free(arena);
@@ -278,7 +263,8 @@ static void test_kill_anywhere(void)
     is_int(count_unlike(all, count, WEFT_STATE_SUCCEEDED, 0), 0, "everything succeeded");
     ok(told <= size, "at most one completion of each was told (%zu of %zu)", told, size);
     /* Two of them can each have completed a batch and died before telling. */
-    ok(told + (size_t)DOOMED * 2 * 3 >= size, "and no more are missing than the dead could not tell");
+    ok(told + (size_t)DOOMED * 2 * 3 >= size,
+       "and no more are missing than the dead could not tell");
     weft_engine_close(engine);
     weft_arena_free(arena);
     for (size_t i = 0; i < DOOMED; i++)

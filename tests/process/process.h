@@ -14,9 +14,9 @@
 
 /* A record in the pipe; small enough to be written whole or not at all. */
 struct record {
-    enum { CLAIMED = 1, COMPLETED, FENCED, OPENED, CLOCK } what;
+    enum { CLAIMED = 1, COMPLETED, FENCED, OPENED } what;
     struct weft_id id;
-    int32_t epoch; /* CLOCK: by how many microseconds its clock is ahead of the store's */
+    int32_t epoch;
     int32_t worker;
 };
 

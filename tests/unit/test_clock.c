@@ -46,9 +46,11 @@ static void test_measure(void)
         {.sent_us = boot_us - 500, .store_us = boot_us + 3 * HOUR, .received_us = boot_us - 400},
         {.sent_us = boot_us - 300, .store_us = boot_us, .received_us = boot_us - 100},
     };
-    weft_usec offset_us = 3 * HOUR + 450; /* the middle of the round trip was 450 us ago */
+    weft_usec offset_us = 3 * HOUR + 400; /* the answer came 400 us ago: it is not younger */
     is_int(weft_clock_measure(clock, sample, WEFT_LEN(sample)), 0, "the first time moves nothing");
-    ok(runs_with(clock, offset_us), "the shortest round trip counts, from its middle");
+    ok(runs_with(clock, offset_us), "the shortest round trip counts, from its end");
+    weft_usec apart_us = weft_clock_latest(clock) - weft_clock_now(clock);
+    ok(apart_us >= 100 - 1 && apart_us < WEFT_SECOND, "the latest it can be: from its beginning");
     ok(!weft_clock_stale(clock), "fresh after a measurement");
 
     is_int(weft_clock_measure(clock, sample, WEFT_LEN(sample)), 0, "the same again moves nothing");
@@ -88,6 +90,7 @@ static void test_by_hand(void)
     struct weft_clock *clock = weft_clock_new();
     weft_clock_set(clock, 1000);
     is_int(weft_clock_now(clock), 1000, "set by hand");
+    is_int(weft_clock_latest(clock), 1000, "there is no doubt about it");
     weft_usec start_us = weft_boot_us();
     while (weft_boot_us() == start_us)
         ;
