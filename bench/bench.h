@@ -31,9 +31,10 @@ struct bench_options {
     uint32_t only_batch; /* 0: all */
     uint32_t only_connections;
     uint32_t repeats;
-    double seconds; /* of one run */
-    size_t backlog; /* rows of the backlog */
-    size_t leases;  /* rows of the expiry case */
+    double seconds;  /* of one run */
+    size_t backlog;  /* rows of the backlog */
+    size_t leases;   /* rows of the expiry case */
+    const char *ddl; /* or NULL */
     bool quick;
 };
 
@@ -103,6 +104,8 @@ bool bench_server_open(const char *url, struct bench_server **ret_server);
 void bench_server_close(struct bench_server *server); /* drops the schemas; NULL is fine */
 /* Makes the schema anew with the product's migrations and gives back the URL of an engine. */
 const char *bench_server_schema(struct bench_server *server, const char *schema);
+/* Runs statements on the tables of a schema; NULL does nothing. */
+bool bench_server_change(struct bench_server *server, const char *schema, const char *ddl);
 bool bench_server_floor(struct bench_server *server, const char *schema,
                         struct bench_floor *ret_floor);
 bool bench_server_clear(struct bench_server *server, const char *schema);

@@ -20,6 +20,8 @@ static const char usage[] =
     "  --store NAME        pg or sqlite\n"
     "  --batch N           one batch size of the grid: 1, 10, 100, 500\n"
     "  --connections N     one number of connections of the grid: 1, 2, 4\n"
+    "  --ddl SQL           changes the product's tables first, not the floor's: what does it "
+    "cost?\n"
     "  --repeats N         runs per figure, at least 3 (default 3)\n"
     "  --seconds S         length of a run (default 1)\n"
     "  --quick             one short run each, small tables: shows that it runs, measures nothing\n"
@@ -29,13 +31,14 @@ static const char usage[] =
     "WEFT_TEST_PG is the URL of a PostgreSQL, which should be a durable one (tools/pg start\n"
     "--durable). Without it SQLite alone is measured.\n";
 
-enum flag { CASE = 1, STORE, BATCH, CONNECTIONS, REPEATS, SECONDS, QUICK, DIR, HELP };
+enum flag { CASE = 1, STORE, BATCH, CONNECTIONS, DDL, REPEATS, SECONDS, QUICK, DIR, HELP };
 
 static const struct option options_known[] = {
     {"case", required_argument, NULL, CASE},
     {"store", required_argument, NULL, STORE},
     {"batch", required_argument, NULL, BATCH},
     {"connections", required_argument, NULL, CONNECTIONS},
+    {"ddl", required_argument, NULL, DDL},
     {"repeats", required_argument, NULL, REPEATS},
     {"seconds", required_argument, NULL, SECONDS},
     {"quick", no_argument, NULL, QUICK},
@@ -95,6 +98,9 @@ static bool read_option(int option, const char *text, struct bench_options *opti
         return read_whole(text, 3, BENCH_REPEATS_MAX, &options->repeats);
     case SECONDS:
         return read_number(text, 0.01, 600, &options->seconds);
+    case DDL:
+        options->ddl = text;
+        return true;
     case DIR:
         options->dir = text;
         return true;
@@ -145,6 +151,7 @@ static bool open_server(struct bench *bench)
     bench->product_url = bench_server_schema(bench->server, "bench_product");
     bench->fresh_url = bench_server_schema(bench->server, "bench_fresh");
     return bench->product_url && bench->fresh_url &&
+           bench_server_change(bench->server, "bench_product", bench->options.ddl) &&
            bench_server_floor(bench->server, "bench_floor", &bench->floor);
 }
 

@@ -122,6 +122,12 @@ const char *bench_server_schema(struct bench_server *server, const char *schema)
     return url;
 }
 
+bool bench_server_change(struct bench_server *server, const char *schema, const char *ddl)
+{
+    return !ddl || (tell(server, "SET search_path = %s", schema) && tell(server, "%s", ddl) &&
+                    tell(server, "RESET search_path"));
+}
+
 /* One execution through the engine makes the interned rows, and says which they are. */
 bool bench_server_floor(struct bench_server *server, const char *schema,
                         struct bench_floor *ret_floor)

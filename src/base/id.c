@@ -93,6 +93,24 @@ void weft_id_new(struct weft_id *ret_id, weft_usec now_us, int partition)
     ret_id->byte[8] = (uint8_t)(0x80 | (ret_id->byte[8] & 0x3f));
 }
 
+void weft_id_next(struct weft_id *ret_id, const struct weft_id *before)
+{
+    uint64_t tail = before->byte[8] & 0x3f;
+    for (int i = 9; i < 16; i++)
+        tail = tail << 8 | before->byte[i];
+    uint32_t distance;
+    weft_random(&distance, sizeof(distance));
+    tail += (uint64_t)distance + 1;
+    if (tail >> 62) {
+        weft_id_new(ret_id, weft_id_time(before), weft_id_partition(before));
+        return;
+    }
+    *ret_id = *before;
+    for (int i = 15; i > 8; i--, tail >>= 8)
+        ret_id->byte[i] = (uint8_t)tail;
+    ret_id->byte[8] = (uint8_t)(0x80 | tail);
+}
+
 int weft_id_partition(const struct weft_id *id)
 {
     return (id->byte[6] & 0x0f) << 4 | id->byte[7] >> 4;

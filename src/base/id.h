@@ -12,6 +12,12 @@
 
 /* partition: 0..255, or -1 for a random one. */
 void weft_id_new(struct weft_id *ret_id, weft_usec now_us, int partition);
+/*
+ * An id of the same moment and partition that comes after `before`, by a random distance: rows that
+ * are written together lie together in every table that is keyed by id. Where there is no room left
+ * it is a new one of that moment and partition.
+ */
+void weft_id_next(struct weft_id *ret_id, const struct weft_id *before);
 int weft_id_partition(const struct weft_id *id);
 weft_usec weft_id_time(const struct weft_id *id); /* to the millisecond */
 int weft_id_cmp(const struct weft_id *a, const struct weft_id *b);

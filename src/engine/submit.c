@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ID_RUN = 250 };
+
 /* Reserves `count` places in the order of submission: the clock, moved on where it stood still. */
 static int64_t reserve_ord(struct weft_engine *engine, weft_usec now_us, size_t count)
 {
@@ -358,6 +360,23 @@ enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_s
     return WEFT_OK;
 }
 
+/*
+ * Items of one call without a key get ids that follow each other, in runs: what is submitted
+ * together is mostly claimed and completed together, and then touches few pages instead of many
+ * (SQLite, 1 M behind: 12 instead of 32 pages of outcomes for 100 completions). A run has one
+ * partition, so runs are kept short for the sake of their spread.
+ */
+static void mint_id(struct weft_submission *item, size_t at, weft_usec now_us)
+{
+    struct weft_submission *next = &item[at];
+    if (next->spec.key)
+        weft_id_new(&next->id, now_us, weft_id_key_partition(next->spec.ns, next->spec.key));
+    else if (at % ID_RUN == 0 || item[at - 1].spec.key)
+        weft_id_new(&next->id, now_us, -1);
+    else
+        weft_id_next(&next->id, &item[at - 1].id);
+}
+
 enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
                                 const struct weft_spec *spec, size_t count,
                                 struct weft_submitted *ret_answer, struct weft_err *err)
@@ -373,8 +392,7 @@ enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
             ret_answer[i] = (struct weft_submitted){.err = story};
             continue;
         }
-        weft_id_new(&next->id, now_us,
-                    next->spec.key ? weft_id_key_partition(next->spec.ns, next->spec.key) : -1);
+        mint_id(item, valid, now_us);
         next->answer = &ret_answer[i];
         valid++;
     }

@@ -66,6 +66,32 @@ static void test_order(void)
     is_int(weft_id_cmp(&late, &late), 0, "an id is equal to itself");
 }
 
+/* Ids of one run follow each other; where a run has no room left, a new one begins. */
+static void test_next(void)
+{
+    enum { COUNT = 1000 };
+    struct weft_id before, id;
+    size_t wrong = 0, even = 0;
+    weft_id_new(&before, MOMENT, 77);
+    before.byte[8] = 0x80; /* room for the whole run */
+    for (size_t i = 0; i < COUNT; i++) {
+        weft_id_next(&id, &before);
+        wrong += weft_id_cmp(&before, &id) >= 0 || weft_id_partition(&id) != 77 ||
+                 weft_id_time(&id) != MOMENT / 1000 * 1000 || id.byte[6] >> 4 != 7 ||
+                 id.byte[8] >> 6 != 2;
+        even += id.byte[15] % 2 == 0;
+        before = id;
+    }
+    is_int(wrong, 0, "each comes after the one before, of the same moment and partition");
+    ok(even > COUNT / 4 && even < COUNT * 3 / 4, "by a distance that cannot be guessed");
+    memset(before.byte + 8, 0xff, 8);
+    before.byte[8] = 0xbf;
+    weft_id_next(&id, &before);
+    ok(weft_id_partition(&id) == 77 && weft_id_time(&id) == MOMENT / 1000 * 1000 &&
+           id.byte[8] >> 6 == 2 && weft_id_cmp(&id, &before) != 0,
+       "after the last one a new run begins");
+}
+
 static void test_text(void)
 {
     static const struct {
@@ -181,6 +207,7 @@ int main(void)
     test_layout();
     test_spread();
     test_order();
+    test_next();
     test_text();
     test_key_partition();
     test_random_sizes();
