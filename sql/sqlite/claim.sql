@@ -28,8 +28,8 @@ SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running
 -- moves: ready CLAIM running
 -- First reads the rows as they will be, then moves the same rows: between the two parts nothing can
 -- change. Earlier wants of the call have moved theirs already, so `skip` is only subtracted. The
--- running sum of sizes is a window, which is slow here: it is asked for only when the plain sum,
--- which the index alone can tell, is too large. The first want gets a row whatever its size.
+-- running sum of sizes is a window, which is slow here: it is asked for only when the plain sum is
+-- too large. The first want gets a row whatever its size.
 SELECT :want, l.id, l.queue, l.priority, l.ord, l.epoch + 1, l.attempt,
        :now + coalesce(:lease, p.lease_us), l.deadline,
        e.created, e.content_type, e.tags, e.payload

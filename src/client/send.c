@@ -119,7 +119,7 @@ static bool settle(struct weft_worker *worker, struct weft_job *job,
     return true;
 }
 
-/* Sends one word for all that said it. False: the store is not to be asked again for now. */
+/* Sends one word for all that said it. False: give the store a rest. */
 static bool send_word(struct weft_worker *worker, struct words *words, struct weft_arena *arena,
                       bool *ret_ready)
 {

@@ -24,7 +24,7 @@ struct weft_lease_facts {
     weft_usec run_at_us;    /* and when it was to be ready */
 };
 
-/* What the worker asks for now. NONE for renew. */
+/* The answer to a worker that does not hold its lease. */
 struct weft_fate {
     enum weft_rc rc;       /* OK: the same answer again */
     enum weft_fence fence; /* when rc is WEFT_FENCED */

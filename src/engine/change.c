@@ -78,6 +78,16 @@ struct weft_change *weft_change_find(const struct weft_changes *changes, const s
     return bsearch(id, changes->change, changes->count, sizeof(*changes->change), by_id);
 }
 
+enum weft_rc weft_change_rules(struct weft_tx *tx, const struct weft_changes *changes,
+                               struct weft_err *err)
+{
+    struct weft_id_list list = {.tx = tx};
+    list.id = weft_new_array(tx->arena, int32_t, changes->count + 1);
+    for (size_t i = 0; i < changes->count; i++)
+        list.id[list.count++] = changes->change[i].before.policy;
+    return weft_load_policies(tx->engine, &list, err);
+}
+
 bool weft_change_step(struct weft_change *change, const struct weft_event *event)
 {
     change->apply = weft_state_step(&change->before, event, &change->step);

@@ -249,6 +249,9 @@ WEFT_MUST_CHECK enum weft_rc weft_change_lock(struct weft_tx *tx, const struct w
 struct weft_changes weft_change_rows(const struct weft_rows *rows, struct weft_arena *arena);
 /* The change of an id, NULL when it is not living. */
 struct weft_change *weft_change_find(const struct weft_changes *changes, const struct weft_id *id);
+/* Loads the policies of the rows; then weft_find_rules() cannot miss. */
+WEFT_MUST_CHECK enum weft_rc
+weft_change_rules(struct weft_tx *tx, const struct weft_changes *changes, struct weft_err *err);
 /* Takes the step; false when the transition table refuses it. */
 bool weft_change_step(struct weft_change *change, const struct weft_event *event);
 /* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */

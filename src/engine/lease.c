@@ -392,16 +392,6 @@ static const char *cut_message(const char *message, struct weft_arena *arena)
     return copy;
 }
 
-static enum weft_rc load_rules(struct weft_tx *tx, const struct weft_changes *changes,
-                               struct weft_err *err)
-{
-    struct weft_id_list list = {.tx = tx};
-    list.id = weft_new_array(tx->arena, int32_t, changes->count + 1);
-    for (size_t i = 0; i < changes->count; i++)
-        list.id[list.count++] = changes->change[i].before.policy;
-    return weft_load_policies(tx->engine, &list, err);
-}
-
 static enum weft_rc fail_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct lease_call *call = context;
@@ -409,7 +399,7 @@ static enum weft_rc fail_body(struct weft_tx *tx, void *context, struct weft_err
     bool *found;
     enum weft_rc rc = lock_held(tx, call, &found, err);
     if (!rc)
-        rc = load_rules(tx, &call->changes, err);
+        rc = weft_change_rules(tx, &call->changes, err);
     if (rc)
         return rc;
     for (size_t k = 0; k < call->chunk.count; k++) {

@@ -29,7 +29,7 @@ enum weft_rc weft_scan_attempt_timeout(struct weft_scan *scan, struct weft_err *
 {
     enum weft_rc rc = weft_scan_take(scan, WEFT_STMT_DUE_ATTEMPTS, err);
     if (!rc)
-        rc = weft_scan_rules(scan, err);
+        rc = weft_change_rules(scan->tx, &scan->changes, err);
     for (size_t i = 0; i < scan->changes.count && !rc; i++)
         weft_scan_time_out(scan, &scan->changes.change[i]);
     return rc ? rc : weft_scan_write(scan, err);

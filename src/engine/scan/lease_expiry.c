@@ -24,7 +24,7 @@ enum weft_rc weft_scan_lease_expiry(struct weft_scan *scan, struct weft_err *err
 {
     enum weft_rc rc = weft_scan_take(scan, WEFT_STMT_DUE_LEASES, err);
     if (!rc)
-        rc = weft_scan_rules(scan, err);
+        rc = weft_change_rules(scan->tx, &scan->changes, err);
     for (size_t i = 0; i < scan->changes.count && !rc; i++) {
         struct weft_change *change = &scan->changes.change[i];
         if (weft_attempt_overdue(&change->before, scan->tx->now_us))

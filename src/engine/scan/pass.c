@@ -41,15 +41,6 @@ enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt, struct 
     return rc;
 }
 
-enum weft_rc weft_scan_rules(struct weft_scan *scan, struct weft_err *err)
-{
-    struct weft_id_list list = {.tx = scan->tx};
-    list.id = weft_new_array(scan->tx->arena, int32_t, scan->changes.count + 1);
-    for (size_t i = 0; i < scan->changes.count; i++)
-        list.id[list.count++] = scan->changes.change[i].before.policy;
-    return weft_load_policies(scan->tx->engine, &list, err);
-}
-
 enum weft_rc weft_scan_write(struct weft_scan *scan, struct weft_err *err)
 {
     for (size_t i = 0; i < scan->changes.count; i++) {

@@ -40,7 +40,5 @@ WEFT_MUST_CHECK enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_st
                                             struct weft_err *err);
 /* Writes the changes and counts them. */
 WEFT_MUST_CHECK enum weft_rc weft_scan_write(struct weft_scan *scan, struct weft_err *err);
-/* Loads the policies of the changes; then weft_find_rules() cannot miss. */
-WEFT_MUST_CHECK enum weft_rc weft_scan_rules(struct weft_scan *scan, struct weft_err *err);
 
 #endif
