@@ -488,9 +488,9 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_on(struct weft_worker *work
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_start(struct weft_worker *worker,
                                                            struct weft_err *err);
 /*
- * Claims nothing more, waits for the handlers, gives back what was claimed but not begun. Handlers
- * that outlast the grace see weft_job_stopping(); their leases are released and what they still
- * say is not sent. Returns the number of those.
+ * Claims nothing more, gives back what was claimed but not begun, and waits for the handlers, which
+ * see weft_job_stopping() from here on. The leases of those that outlast the grace are released and
+ * what they still say is not sent. Returns the number of those.
  */
 WEFT_EXPORT size_t weft_worker_stop(struct weft_worker *worker);
 /*
