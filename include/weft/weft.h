@@ -118,6 +118,7 @@ struct weft_claim {
     size_t capability_count;
     uint32_t max;     /* 1..1000; 0: 1 */
     int64_t lease_ms; /* 1,000..86,400,000; 0: what the policy of each execution says */
+    int64_t wait_ms;  /* how long to wait for the first one, up to 60,000; 0: do not wait */
 };
 
 struct weft_claimed {
@@ -381,6 +382,8 @@ WEFT_EXPORT void weft_bytes_free(struct weft_bytes *bytes);
 struct weft_lane_count {
     const char *lane;
     uint64_t count[WEFT_STATE_COUNT]; /* of the living states */
+    uint64_t succeeded_1h;            /* ended so within the last hour, to the minute */
+    uint64_t failed_1h;               /* failed and expired */
 };
 
 struct weft_counts {
@@ -423,6 +426,25 @@ struct weft_lanes {
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_lanes(struct weft *weft, struct weft_lanes *ret_lanes,
                                                     struct weft_err *err);
 WEFT_EXPORT void weft_lanes_free(struct weft_lanes *lanes);
+
+/* ---- Workers --------------------------------------------------------------------------------- */
+
+/* A worker as the store knows it: from its claims and heartbeats through a server. */
+struct weft_worker_info {
+    const char *name;
+    const char *const *lanes;
+    size_t lane_count;
+    const char *const *capabilities;
+    size_t capability_count;
+    uint64_t leases; /* that it holds now */
+    weft_usec seen_us;
+};
+
+struct weft_workers {
+    const struct weft_worker_info *item; /* by name */
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
 
 /* ---- Upkeep ---------------------------------------------------------------------------------- */
 

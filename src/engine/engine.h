@@ -160,13 +160,6 @@ struct weft_chunks {
     size_t count;
 };
 
-/* Where the ids of an array of items are. */
-struct weft_id_column {
-    const struct weft_id *first;
-    size_t stride;
-    size_t count;
-};
-
 /*
  * Splits items into transactions: sorted by id, no id twice in one (a client's retry met its
  * original), at most WEFT_BATCH_MAX each. skip[i] leaves item i out; skip may be NULL.

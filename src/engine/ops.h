@@ -22,6 +22,13 @@ struct weft_engine_config {
     bool no_migrate;
 };
 
+/* Where the ids of an array of items are. */
+struct weft_id_column {
+    const struct weft_id *first;
+    size_t stride;
+    size_t count;
+};
+
 /* On success the caller owns *ret_engine and ends it with weft_engine_close(). */
 WEFT_MUST_CHECK enum weft_rc weft_engine_open(const struct weft_engine_config *config,
                                               struct weft_engine **ret_engine,
@@ -142,6 +149,127 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_lanes(struct weft_engine *engine, const
 WEFT_MUST_CHECK enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_pass pass,
                                               uint32_t batch, struct weft_pass_report *ret_report,
                                               struct weft_err *err);
+
+/* ---- What a server needs ----------------------------------------------------------------------
+ */
+
+/* So many executions of a queue became claimable, or may be: a slot was freed, a lane was opened.
+ */
+struct weft_woken {
+    int32_t queue;
+    uint32_t count;
+};
+
+/*
+ * What a commit of this process changed for others. Told after the commit by the thread that made
+ * it, with no lock held; only hints, nothing is lost when they are.
+ */
+struct weft_news {
+    const struct weft_woken *woken;
+    size_t count;
+    weft_usec due_us; /* something new becomes due then; WEFT_NEVER: nothing */
+};
+typedef void weft_news_fn(void *context, const struct weft_news *news);
+/* To be set before the first operation; NULL: nobody listens. */
+void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context);
+/*
+ * News from another replica: puts the queues on the list of claimable ones (loading the names of
+ * those not met before), without telling this process's own listener.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_heard(struct weft_engine *engine,
+                                               const struct weft_woken *woken, size_t count,
+                                               struct weft_err *err);
+/* True when the claim (its namespace given) may be served from the queue. No query is made. */
+bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue);
+
+/*
+ * The slow poll: all a replica must know of what others did, in one statement (PostgreSQL: without
+ * a transaction around it). Refreshes the list of claimable queues and the lane settings.
+ */
+struct weft_poll {
+    struct weft_woken *queue; /* claimable ones, count 1 each; in the arena */
+    size_t count;
+    bool inbox;                        /* the inbox holds something */
+    weft_usec due_us[WEFT_PASS_COUNT]; /* when each pass has something to do; WEFT_NEVER */
+    int64_t tokens;                    /* changes whenever a token is added or revoked */
+};
+WEFT_MUST_CHECK enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *arena,
+                                              struct weft_poll *ret_poll, struct weft_err *err);
+
+/*
+ * The namespace of each execution, NULL for one that does not exist: what a token that is bound to
+ * a namespace is held against. An execution never changes its namespace, so asking first is safe.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_namespaces(struct weft_engine *engine,
+                                                    const struct weft_id_column *ids,
+                                                    const char **ret_ns, struct weft_err *err);
+
+/* Workers: what replicas heard of them, written in batches, off the path of claims. */
+struct weft_worker_seen {
+    const char *ns;
+    const char *name;
+    const char *const *lanes;
+    size_t lane_count;
+    const char *const *capabilities;
+    size_t capability_count;
+    weft_usec seen_us;
+};
+WEFT_MUST_CHECK enum weft_rc weft_engine_workers_put(struct weft_engine *engine,
+                                                     const struct weft_worker_seen *seen,
+                                                     size_t count, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_engine_workers(struct weft_engine *engine, const char *ns,
+                                                 struct weft_arena *arena,
+                                                 struct weft_workers *ret_workers,
+                                                 struct weft_err *err);
+/* Releases every lease of a worker at once and takes it off the list. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns,
+                                                 const char *worker, uint64_t *ret_released,
+                                                 struct weft_err *err);
+
+/* Tokens: see core/token.h for what they look like. */
+struct weft_token_row {
+    int32_t id;
+    const char *name;
+    const char *ns;   /* NULL: any */
+    uint32_t scopes;  /* enum weft_scope, or-ed */
+    uint8_t hash[32]; /* SHA-256 of the secret */
+    weft_usec created_us;
+    weft_usec expires_us; /* 0: never */
+};
+struct weft_token_rows {
+    struct weft_token_row *item; /* by id; in the arena */
+    size_t count;
+};
+/* Sets token->id and created_us. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_token_add(struct weft_engine *engine,
+                                                   struct weft_token_row *token,
+                                                   struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_engine_token_revoke(struct weft_engine *engine, int32_t id,
+                                                      struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_engine_tokens(struct weft_engine *engine,
+                                                struct weft_arena *arena,
+                                                struct weft_token_rows *ret_tokens,
+                                                struct weft_err *err);
+
+/* Writes what this process counted of ended executions; called about once a second. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_tally(struct weft_engine *engine, struct weft_err *err);
+
+/* What `weft doctor` looks at. */
+enum weft_finding_level { WEFT_FINDING_OK, WEFT_FINDING_WARN, WEFT_FINDING_BAD };
+struct weft_finding {
+    enum weft_finding_level level;
+    const char *what;   /* "old_transaction" */
+    const char *detail; /* in the arena; a sentence with the figures */
+    const char *advice; /* in the arena, or NULL: what to do */
+};
+struct weft_findings {
+    struct weft_finding *item; /* in the arena */
+    size_t count;
+};
+WEFT_MUST_CHECK enum weft_rc weft_engine_examine(struct weft_engine *engine,
+                                                 struct weft_arena *arena,
+                                                 struct weft_findings *ret_findings,
+                                                 struct weft_err *err);
 
 /*
  * Checks what must always be true of the whole store. WEFT_CORRUPT tells the first problem.

@@ -269,7 +269,7 @@ CASE(lane_contended)
     struct weft_claim_result got = claim_with(f, f->a, &args);
     ok(got.count == 1 && strcmp(got.item[0].lane, "fast") == 0, "only the other lane is served");
     ok(got.contended, "and the answer says so");
-    weft_driver_pg.rollback(conn); /* closing alone would let the server free the row when it likes */
+    weft_driver_pg.rollback(conn); /* after a mere close the lock may outlive the call */
     weft_conn_close(conn);
     got = claim_with(f, f->a, &args);
     is_int(got.count, 2, "then its turn comes");

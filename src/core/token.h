@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CORE_TOKEN_H
+#define WEFT_CORE_TOKEN_H
+
+/*
+ * Bearer tokens: weft_ID_SECRET, where ID is a decimal number that finds the row and SECRET is 256
+ * random bits in base64url. The store holds the SHA-256 of the secret, which needs no salt and no
+ * slow hash: nobody guesses 256 bits.
+ */
+
+#include "base/base.h"
+
+/* What a token may do; each stands alone, but for ADMIN, which means all of them. */
+enum weft_scope {
+    WEFT_SCOPE_NONE = 0, /* of a route: nothing is needed */
+    WEFT_SCOPE_READ = 1,
+    WEFT_SCOPE_SUBMIT = 2,
+    WEFT_SCOPE_WORK = 4,
+    WEFT_SCOPE_ADMIN = 8,
+};
+
+enum { WEFT_TOKEN_SECRET = 43, WEFT_TOKEN_TEXT = 64, WEFT_TOKEN_HASH = 32 };
+
+/* A new secret: 43 characters and the NUL. */
+void weft_token_secret(char ret_secret[WEFT_TOKEN_SECRET + 1]);
+void weft_token_print(int32_t id, const char *secret, char ret_text[WEFT_TOKEN_TEXT]);
+/* Takes a token apart and hashes its secret; false for what does not look like a token. */
+WEFT_MUST_CHECK bool weft_token_parse(const char *text, int32_t *ret_id,
+                                      uint8_t ret_hash[WEFT_TOKEN_HASH]);
+void weft_token_hash(const char *secret, uint8_t ret_hash[WEFT_TOKEN_HASH]);
+/* In constant time. */
+bool weft_token_same(const uint8_t a[WEFT_TOKEN_HASH], const uint8_t b[WEFT_TOKEN_HASH]);
+
+bool weft_scope_allows(uint32_t scopes, enum weft_scope needed);
+/* "read,submit" and back; a word that is no scope is WEFT_INVALID_VALUE. */
+WEFT_MUST_CHECK enum weft_rc weft_scopes_parse(const char *text, uint32_t *ret_scopes,
+                                               struct weft_err *err);
+enum { WEFT_SCOPES_TEXT = 32 };
+void weft_scopes_print(uint32_t scopes, char ret_text[WEFT_SCOPES_TEXT]);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_NET_NET_H
+#define WEFT_NET_NET_H
+
+/*
+ * Shared by the files of the server; nothing outside this folder includes it.
+ *
+ * The life of a request ("ask"): the loop thread receives it, finds its route and its namespace,
+ * reads its body and calls route->read. An ask that is then answered already goes out. Any other is
+ * suspended and put in a queue; an engine thread takes it, alone (route->run) or with all others of
+ * its kind that are waiting (group.c), answers it and resumes it; the loop thread sends the answer.
+ * An ask belongs to one thread at a time, so nothing in it needs a lock.
+ */
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
+#include "core/token.h"
+#include "engine/ops.h"
+#include "net/server.h"
+
+#include <pthread.h>
+
+struct weft_ask;
+
+/* ---- What can be asked ----------------------------------------------------------------------- */
+
+/* Kinds of requests that are folded into one call of the engine (group.c). */
+enum weft_group {
+    WEFT_GROUP_NONE, /* run alone: reads, and what is rare */
+    WEFT_GROUP_SUBMIT,
+    WEFT_GROUP_CLAIM,
+    WEFT_GROUP_RENEW,
+    WEFT_GROUP_COMPLETE,
+    WEFT_GROUP_FAIL,
+    WEFT_GROUP_DELAY,
+    WEFT_GROUP_RELEASE,
+    WEFT_GROUP_CANCEL,
+    WEFT_GROUP_REPLAY,
+    WEFT_GROUP_REPRIORITIZE,
+    WEFT_GROUP_SET_DEADLINE,
+    WEFT_GROUP_REVOKE,
+    WEFT_GROUP_COUNT
+};
+
+/*
+ * A parameter or a message of a route, for the OpenAPI document. Query parameters that are not
+ * listed are refused.
+ */
+struct weft_param {
+    const char *name;
+    const char *schema; /* JSON Schema text */
+    const char *about;
+};
+
+enum { WEFT_PARAMS_MAX = 12 };
+
+struct weft_route {
+    const char *method;
+    const char *path; /* "/v1/executions/{id}/cancel"; a {name} takes one segment */
+    enum weft_scope scope;
+    size_t body_max; /* 0: no body is read */
+    enum weft_group group;
+    /* On the loop thread (large bodies: on an engine thread). A failure is the answer. */
+    enum weft_rc (*read)(struct weft_ask *ask, struct weft_err *err);
+    /* On an engine thread; NULL for grouped ones. A failure is the answer. */
+    enum weft_rc (*run)(struct weft_ask *ask, struct weft_err *err);
+    /* Grouped: writes the answer from ask->items, on an engine thread. */
+    void (*write)(struct weft_ask *ask);
+    const char *summary; /* for the OpenAPI document, as what follows */
+    struct weft_param query[WEFT_PARAMS_MAX];
+    const struct weft_wire_type *takes; /* the body, or each item of a bulk body; NULL: none */
+    const struct weft_wire_type *gives; /* the answer, or each item of it; NULL: see openapi.c */
+    bool bulk;                          /* {"items":[...]} both ways */
+};
+
+extern const struct weft_route weft_routes[];
+extern const size_t weft_route_count;
+
+/* ---- One request ----------------------------------------------------------------------------- */
+
+/*
+ * The items of a grouped request and their answers, one for one. Items whose err.rc is set were
+ * refused while reading: they are answered with it and never reach the engine.
+ */
+struct weft_items {
+    void *item;           /* structs of weft.h, as the group says */
+    void *answer;         /* set by the group */
+    struct weft_err *err; /* one for each item */
+    size_t count;
+    size_t bytes; /* of payloads and results, to bound a transaction */
+    bool bulk;    /* the body was {"items":[...]}; otherwise count is 1 */
+};
+
+struct weft_reply {
+    int status;       /* 0: not answered yet */
+    const char *type; /* static or in the arena; NULL: application/json */
+    struct weft_buf body;
+    const char *location; /* or NULL */
+    int retry_after_s;    /* 0: no such header */
+};
+
+struct weft_ask {
+    struct weft_server *server;
+    const struct weft_route *route;
+    struct weft_arena *arena; /* lives until the answer has been sent */
+    const char *ns;           /* from the token or the header */
+    bool ns_fixed;            /* the token says so: leases of others are out of reach */
+    uint32_t scopes;          /* what the token allows */
+    struct weft_buf body;
+    struct weft_items items; /* grouped requests */
+    void *state;             /* of the route, from read to run */
+    struct weft_reply reply;
+    struct weft_ask *next;  /* in the queue it waits in */
+    struct weft_link *link; /* the HTTP side, of loop.c alone */
+};
+
+/* The value of a {name} of the path, decoded. The route has it. */
+const char *weft_ask_path(const struct weft_ask *ask, const char *name);
+/* The value of a query parameter, decoded, or NULL. */
+const char *weft_ask_query(const struct weft_ask *ask, const char *name);
+/* An id in the path; WEFT_INVALID_VALUE names it. */
+WEFT_MUST_CHECK enum weft_rc weft_ask_id(const struct weft_ask *ask, struct weft_id *ret_id,
+                                         struct weft_err *err);
+/* A whole number in the query, absent: the default. Outside min..max is WEFT_INVALID_VALUE. */
+struct weft_ask_number {
+    const char *name;
+    int64_t min, max, normally;
+};
+WEFT_MUST_CHECK enum weft_rc weft_ask_query_i64(const struct weft_ask *ask,
+                                                const struct weft_ask_number *number,
+                                                int64_t *ret_value, struct weft_err *err);
+/* The body as one checked JSON object. An empty body counts as {} where optional is true. */
+WEFT_MUST_CHECK enum weft_rc weft_ask_object(struct weft_ask *ask, bool optional,
+                                             struct weft_json *ret_object, struct weft_err *err);
+/*
+ * Reads a body of {"items":[...]} (at most WEFT_BATCH_MAX) of `type` into ask->items, each item on
+ * its own: one that is refused does not touch its neighbours.
+ */
+struct weft_wire_type;
+WEFT_MUST_CHECK enum weft_rc weft_ask_items(struct weft_ask *ask, const struct weft_wire_type *type,
+                                            size_t item_size, struct weft_err *err);
+
+/* Begins a JSON answer with this status; the writer writes into the reply. */
+void weft_reply_json(struct weft_ask *ask, int status, struct weft_json_writer *ret_out);
+/* Answers with an error: its status, its code, Retry-After where it is worth it. */
+void weft_reply_error(struct weft_ask *ask, const struct weft_err *err);
+/* Bytes as they are. */
+void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const char *type);
+
+/* ---- Waiting (wait.c) ------------------------------------------------------------------------ */
+
+/*
+ * run() of a read that waits for the end of executions may return WEFT_OK with reply.status 0 after
+ * this: the ask sleeps, and run() is called again when the execution ended or until_us (boot time)
+ * has passed, whichever comes first. Spurious calls happen.
+ */
+void weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us);
+/* These executions are over: whoever waits for one looks again. */
+void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count);
+
+/* ---- The server as handlers see it ----------------------------------------------------------- */
+
+struct weft_engine *weft_server_engine(struct weft_server *server);
+
+#endif

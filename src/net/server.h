@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_NET_SERVER_H
+#define WEFT_NET_SERVER_H
+
+/* The server: an engine behind HTTP. See ARCHITECTURE.md for its threads. */
+
+#include "base/base.h"
+
+struct weft_server; /* opaque */
+
+struct weft_server_config {
+    const char *store;      /* sqlite:PATH or postgres://... */
+    const char *listen;     /* HOST:PORT, [V6]:PORT; port 0: any */
+    const char *listen_url; /* PostgreSQL: past a pooler, for LISTEN; NULL: the store's */
+    const char *tls_cert;   /* PEM file; with tls_key */
+    const char *tls_key;
+    bool tokens; /* require them also on loopback; elsewhere they always are */
+    bool no_migrate;
+    uint32_t threads;     /* engine threads, each with a connection; 0: 6 */
+    uint32_t connections; /* of clients, at most; 0: 4,096 */
+    uint32_t queue_max;   /* requests waiting for an engine thread; 0: 4,096 */
+    uint64_t body_bytes;  /* all request bodies in memory at once; 0: 256 MiB */
+    uint32_t idle_s;      /* a connection without a request is closed after; 0: 75 */
+    uint32_t receive_s;   /* a request must have arrived after; 0: 30 */
+    uint32_t send_s;      /* an answer must have been taken after; 0: 120 */
+    uint32_t grace_s;     /* how long a stop waits for what is in flight; 0: 10 */
+    bool access_log;      /* a line per request */
+};
+
+/* Opens the store, migrates it, and serves. On success the caller ends it with _free(). */
+WEFT_MUST_CHECK enum weft_rc weft_server_start(const struct weft_server_config *config,
+                                               struct weft_server **ret_server,
+                                               struct weft_err *err);
+/* "http://127.0.0.1:7717": as it was bound. */
+const char *weft_server_url(const struct weft_server *server);
+/*
+ * Stops accepting, answers waiting claims, finishes what is in flight. False when the grace ran out
+ * with requests unanswered.
+ */
+bool weft_server_stop(struct weft_server *server);
+void weft_server_free(struct weft_server *server); /* NULL is fine */
+/* Reads TLS files and tokens anew, opens the log again (SIGHUP). */
+void weft_server_reload(struct weft_server *server);
+
+#endif
