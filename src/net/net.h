@@ -92,12 +92,22 @@ struct weft_items {
     bool bulk;    /* the body was {"items":[...]}; otherwise count is 1 */
 };
 
+/*
+ * The next part of an answer that is sent in parts, so that it never stands in memory as a whole:
+ * appends to *out, which is empty, and says whether that was the last. Called on an engine thread,
+ * each time after the part before was sent. A failure breaks the connection off: what was sent
+ * already cannot be taken back, and a client must not take half an answer for a whole one.
+ */
+typedef enum weft_rc weft_stream_fn(struct weft_ask *ask, struct weft_buf *out, bool *ret_last,
+                                    struct weft_err *err);
+
 struct weft_reply {
     int status;       /* 0: not answered yet */
     const char *type; /* static or in the arena; NULL: application/json */
     struct weft_buf body;
-    const char *location; /* or NULL */
-    int retry_after_s;    /* 0: no such header */
+    const char *location;   /* or NULL */
+    int retry_after_s;      /* 0: no such header */
+    weft_stream_fn *stream; /* what follows the body, in parts; NULL: nothing */
 };
 
 struct weft_ask {
@@ -119,6 +129,8 @@ struct weft_ask {
 const char *weft_ask_path(const struct weft_ask *ask, const char *name);
 /* The value of a query parameter, decoded, or NULL. */
 const char *weft_ask_query(const struct weft_ask *ask, const char *name);
+/* A header of the request, or NULL. */
+const char *weft_ask_header(const struct weft_ask *ask, const char *name);
 /* An id in the path; WEFT_INVALID_VALUE names it. */
 WEFT_MUST_CHECK enum weft_rc weft_ask_id(const struct weft_ask *ask, struct weft_id *ret_id,
                                          struct weft_err *err);
