@@ -27,7 +27,7 @@ UPDATE weft.live l
  WHERE l.id BETWEEN i.id AND i.id;
 
 -- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
--- returns: id
+-- returns: id queue
 -- moves: running COMPLETE succeeded
 -- The end of an execution, fenced by epoch and by the state it must be in: the living row goes, its
 -- outcome comes, in one statement. A completion finds its row here without having locked it first;
@@ -49,7 +49,7 @@ SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, 
        lost, replays, priority, new_state, ended, was = @running, by, reason, error_class,
        error_message, content_type, result
   FROM gone
-RETURNING id;
+RETURNING id, queue;
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
 -- Written in the transaction that ended the lease, whose row is locked: nobody else writes this key.

@@ -13,9 +13,10 @@ UPDATE live
  WHERE id = :id;
 
 -- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
--- returns: id
+-- returns: id queue
 -- moves: running COMPLETE succeeded
--- changes() instead of RETURNING, which would copy each row into a table of its own first (-10 %).
+-- A look first instead of RETURNING, which would copy each row into a table of its own (-10 %).
+SELECT id, queue FROM live WHERE id = :id AND epoch = :epoch AND +state = :was;
 INSERT INTO outcome (id, finished, ord, deadline, started, claimed, queue, policy, worker, epoch,
                      attempt, forgiven, lost, replays, priority, state, ended, held, by, reason,
                      error_class, error_message, content_type, result)
@@ -24,7 +25,6 @@ SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, 
        :error_message, :content_type, :result
   FROM live WHERE id = :id AND epoch = :epoch AND +state = :was;
 DELETE FROM live WHERE id = :id AND epoch = :epoch AND +state = :was;
-SELECT :id WHERE changes() > 0;
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
 INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,

@@ -93,6 +93,26 @@ bool weft_route_fits(const char *needed, const char *offered)
     return true;
 }
 
+static bool has_token(const char *const *token, size_t count, const char *wanted, size_t size)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(token[i], wanted, size) == 0 && token[i][size] == '\0')
+            return true;
+    return false;
+}
+
+bool weft_route_offered(const char *needed, const char *const *token, size_t count)
+{
+    while (*needed) {
+        size_t size = strcspn(needed, ",");
+        if (!has_token(token, count, needed, size))
+            return false;
+        needed += size;
+        needed += *needed == ',';
+    }
+    return true;
+}
+
 const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count)
 {
     size_t count = *text != '\0';

@@ -18,6 +18,8 @@ WEFT_MUST_CHECK enum weft_rc weft_route_text(const char *const *token, size_t co
                                              struct weft_err *err);
 /* True when every token of `needed` is in `offered`; both canonical. */
 bool weft_route_fits(const char *needed, const char *offered);
+/* The same with an offer that is a plain list of tokens, in any order. */
+bool weft_route_offered(const char *needed, const char *const *token, size_t count);
 /* The tokens of a canonical text, in the arena. */
 const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count);
 

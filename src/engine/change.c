@@ -214,10 +214,24 @@ enum weft_rc weft_change_write(struct weft_tx *tx, const struct weft_changes *ch
     return rc;
 }
 
-void weft_change_wake(struct weft_engine *engine, const struct weft_changes *changes)
+void weft_change_news(struct weft_tidings *news, const struct weft_changes *changes)
 {
-    for (size_t i = 0; i < changes->count; i++)
-        if (lives_on(&changes->change[i]) &&
-            changes->change[i].step.after.state == WEFT_STATE_READY)
-            weft_ready_note(engine, changes->change[i].before.queue);
+    for (size_t i = 0; i < changes->count; i++) {
+        const struct weft_change *change = &changes->change[i];
+        const struct weft_live *before = &change->before, *after = &change->step.after;
+        if (!change->apply)
+            continue;
+        if (before->state == WEFT_STATE_RUNNING && after->state != WEFT_STATE_RUNNING)
+            weft_news_of(news, before->queue)->freed++;
+        if (ends(change)) {
+            weft_news_ended(news, before->queue, after->state);
+            continue;
+        }
+        if (after->state == WEFT_STATE_READY && before->state != WEFT_STATE_READY)
+            weft_news_of(news, before->queue)->ready++;
+        if (after->state == WEFT_STATE_DELAYED && after->due_us != before->due_us)
+            weft_news_due(news, after->due_us);
+        if (after->deadline_us != before->deadline_us)
+            weft_news_due(news, after->deadline_us);
+    }
 }

@@ -22,15 +22,27 @@ static bool named(const char *const *name, size_t count, const char *wanted)
     return false;
 }
 
-bool weft_claim_fits(const struct weft_request *request, const struct weft_queue *queue)
+/* Lane and kind alone. */
+static bool wants(const struct weft_claim *claim, const struct weft_queue *queue)
 {
-    const struct weft_claim *claim = request->claim;
     static const char *const default_lane[] = {"default"};
     const char *const *lanes = claim->lane_count ? claim->lanes : default_lane;
-    return queue->ns == request->ns &&
-           named(lanes, claim->lane_count ? claim->lane_count : 1, queue->lane_name) &&
-           (claim->kind_count == 0 || named(claim->kinds, claim->kind_count, queue->kind)) &&
+    return named(lanes, claim->lane_count ? claim->lane_count : 1, queue->lane_name) &&
+           (claim->kind_count == 0 || named(claim->kinds, claim->kind_count, queue->kind));
+}
+
+bool weft_claim_fits(const struct weft_request *request, const struct weft_queue *queue)
+{
+    return queue->ns == request->ns && wants(request->claim, queue) &&
            weft_route_fits(queue->route_text, request->route);
+}
+
+bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue)
+{
+    const struct weft_queue *found = weft_find_queue(engine, queue);
+    return found && strcmp(found->ns_name, claim->ns ? claim->ns : "default") == 0 &&
+           wants(claim, found) &&
+           weft_route_offered(found->route_text, claim->capabilities, claim->capability_count);
 }
 
 static int by_lane(const void *key, const void *member)

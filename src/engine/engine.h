@@ -115,6 +115,8 @@ struct weft_engine {
     struct weft_ready ready;
     pthread_mutex_t ord_lock;
     int64_t last_ord;
+    weft_news_fn *on_news; /* NULL: nobody listens */
+    void *news_context;
 };
 
 /* ---- Transactions (tx.c) --------------------------------------------------------------------- */
@@ -234,6 +236,8 @@ struct weft_changes {
     size_t count;
 };
 
+struct weft_tidings;
+
 /* Locks the living rows of the ids, in their order, in tx. Ids that are not living are missing. */
 WEFT_MUST_CHECK enum weft_rc weft_change_lock(struct weft_tx *tx, const struct weft_id *id,
                                               size_t count, struct weft_changes *ret_changes,
@@ -250,15 +254,46 @@ bool weft_change_step(struct weft_change *change, const struct weft_event *event
 /* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */
 WEFT_MUST_CHECK enum weft_rc
 weft_change_write(struct weft_tx *tx, const struct weft_changes *changes, struct weft_err *err);
-/* Tells the cache of claimable queues about rows that became ready. */
-void weft_change_wake(struct weft_engine *engine, const struct weft_changes *changes);
+/* What the changes are news of. */
+void weft_change_news(struct weft_tidings *news, const struct weft_changes *changes);
+
+/* ---- News (news.c) --------------------------------------------------------------------------- */
+
+/* What a transaction did to one queue. */
+struct weft_queue_news {
+    int32_t queue;
+    uint32_t ready;             /* executions that became ready */
+    uint32_t freed;             /* leases that ended */
+    uint32_t succeeded, failed; /* executions that ended so; failed or expired */
+};
+
+/* What a transaction did: gathered when it has committed, then told once. */
+struct weft_tidings {
+    struct weft_arena *arena;
+    weft_usec now_us; /* of the transaction */
+    struct weft_queue_news *item;
+    size_t count, capacity;
+    weft_usec due_us; /* the earliest new one */
+};
+
+struct weft_tidings weft_news_new(struct weft_arena *arena, weft_usec now_us);
+/* Where the news of a queue is gathered; good until the next call. */
+struct weft_queue_news *weft_news_of(struct weft_tidings *news, int32_t queue);
+/* Something becomes due then; 0: nothing. */
+void weft_news_due(struct weft_tidings *news, weft_usec due_us);
+/* An execution of a queue is over. */
+void weft_news_ended(struct weft_tidings *news, int32_t queue, enum weft_state state);
+/* Puts queues with ready work on the list and tells the listener. No transaction is open. */
+void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news);
+/* The settings of a lane have changed: its queues may have something to give. */
+void weft_news_lane(struct weft_engine *engine, int32_t lane);
 
 /* ---- Claimable queues (ready.c) -------------------------------------------------------------- */
 
 void weft_ready_init(struct weft_ready *ready);
 void weft_ready_done(struct weft_ready *ready);
-/* A queue got ready work from this process. */
-void weft_ready_note(struct weft_engine *engine, int32_t queue);
+/* Queues got ready work. */
+void weft_ready_note(struct weft_engine *engine, const struct weft_woken *woken, size_t count);
 /* A queue gave nothing, and nothing was noted since `notes` was read: takes it off the list. */
 void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t notes);
 uint64_t weft_ready_notes(struct weft_engine *engine);

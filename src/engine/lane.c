@@ -88,7 +88,11 @@ enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     weft_arena_free(arena);
     /* This process knows at once; others read weights within a second, pause and limit at once. */
-    return rc ? rc : weft_ready_refresh(engine, err);
+    if (!rc)
+        rc = weft_ready_refresh(engine, err);
+    if (!rc && !lane->paused)
+        weft_news_lane(engine, name.id);
+    return rc;
 }
 
 static int by_name(const void *a, const void *b)

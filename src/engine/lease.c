@@ -28,7 +28,8 @@ struct lease_call {
     enum weft_ended asked; /* what a repeat of the same word would have left behind */
     struct weft_lease_answer *answer;
     struct weft_chunk chunk;
-    struct weft_changes changes; /* of the last try, for waking */
+    struct weft_changes changes; /* of the last try, for the news */
+    struct weft_rows completed;  /* the same, of completions */
 };
 
 /* ---- Answers to those who do not hold their lease ----------------------------------------------
@@ -119,6 +120,18 @@ static bool *answer_found(struct weft_tx *tx, const struct lease_call *call,
 
 /* ---- Running a call -------------------------------------------------------------------------- */
 
+static void tell(struct weft_tx *tx, const struct lease_call *call)
+{
+    struct weft_tidings news = weft_news_new(tx->arena, tx->now_us);
+    weft_change_news(&news, &call->changes);
+    for (size_t i = 0; i < call->completed.count; i++) {
+        int32_t queue = (int32_t)weft_get_i64(&call->completed, i, LIVE_END_OUT_QUEUE);
+        weft_news_of(&news, queue)->freed++;
+        weft_news_ended(&news, queue, WEFT_STATE_SUCCEEDED);
+    }
+    weft_news_tell(tx->engine, &news);
+}
+
 static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call, size_t count,
                              struct weft_err *err)
 {
@@ -137,9 +150,10 @@ static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
         call->chunk = chunks.chunk[c];
         call->changes = (struct weft_changes){0};
+        call->completed = (struct weft_rows){0};
         enum weft_rc failed = weft_tx_do(&tx, WEFT_TX_WRITE, call->body, call, err);
         if (!failed)
-            weft_change_wake(engine, &call->changes);
+            tell(&tx, call);
         /* With several transactions, some may have been committed: then the items tell. */
         for (size_t k = 0; failed && k < call->chunk.count; k++)
             call->answer[call->chunk.item[k]] = (struct weft_lease_answer){.err = *err};
@@ -301,6 +315,7 @@ static enum weft_rc complete_body(struct weft_tx *tx, void *context, struct weft
     enum weft_rc rc = weft_tx_run(tx, &end, 1, &rows, err);
     if (rc)
         return rc;
+    call->completed = rows;
     bool *found = answer_found(tx, call, &rows, WEFT_STATE_SUCCEEDED);
     return answer_rest(tx, call, found, err);
 }

@@ -56,14 +56,18 @@ static void append(int32_t **list, size_t *count, size_t *capacity, int32_t queu
     (*list)[(*count)++] = queue;
 }
 
-void weft_ready_note(struct weft_engine *engine, int32_t queue)
+void weft_ready_note(struct weft_engine *engine, const struct weft_woken *woken, size_t count)
 {
     struct weft_ready *ready = &engine->ready;
+    if (count == 0)
+        return;
     pthread_mutex_lock(&ready->lock);
     ready->notes++;
-    append(&ready->queue, &ready->count, &ready->capacity, queue);
-    if (ready->refreshing > 0)
-        append(&ready->noted, &ready->noted_count, &ready->noted_capacity, queue);
+    for (size_t i = 0; i < count; i++) {
+        append(&ready->queue, &ready->count, &ready->capacity, woken[i].queue);
+        if (ready->refreshing > 0)
+            append(&ready->noted, &ready->noted_count, &ready->noted_capacity, woken[i].queue);
+    }
     pthread_mutex_unlock(&ready->lock);
 }
 

@@ -288,10 +288,12 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
     call->woken = (struct weft_id_list){0};
     enum weft_rc rc = weft_tx_do(
         &tx, WEFT_TX_WRITE, call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call, err);
+    struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+    weft_change_news(&news, &call->changes);
+    for (size_t i = 0; i < call->woken.count; i++)
+        weft_news_of(&news, call->woken.id[i])->ready++;
     if (!rc)
-        weft_change_wake(engine, &call->changes);
-    for (size_t i = 0; i < call->woken.count && !rc; i++)
-        weft_ready_note(engine, call->woken.id[i]);
+        weft_news_tell(engine, &news);
     for (size_t k = 0; k < call->chunk.count && rc; k++)
         call->answer[call->chunk.item[k]] = (struct weft_steered){.err = *err};
     weft_arena_free(tx.arena);

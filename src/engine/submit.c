@@ -310,15 +310,26 @@ static void answer_refused(struct weft_submission *item, const struct weft_err *
     }
 }
 
-static void wake(struct weft_engine *engine, const struct weft_submissions *batch)
+static void tell(struct weft_tx *tx, const struct weft_submissions *batch)
 {
-    const struct weft_queue *last = NULL; /* neighbours mostly share a queue */
+    struct weft_tidings news = weft_news_new(tx->arena, batch->now_us);
     for (size_t i = 0; i < batch->count; i++) {
-        if (batch->item[i]->answer->state != WEFT_STATE_READY || batch->item[i]->queue == last)
+        const struct weft_submission *item = batch->item[i];
+        if (item->answer->duplicate)
             continue;
-        last = batch->item[i]->queue;
-        weft_ready_note(engine, last->id);
+        if (item->answer->err.rc) {
+            /* A row of the inbox that ended as it began; a busy one is still there. */
+            if (batch->from_inbox && item->answer->err.rc != WEFT_BUSY)
+                weft_news_ended(&news, item->queue->id, WEFT_STATE_FAILED);
+            continue;
+        }
+        if (item->spec.state == WEFT_STATE_READY)
+            weft_news_of(&news, item->queue->id)->ready++;
+        else
+            weft_news_due(&news, item->spec.due_us);
+        weft_news_due(&news, item->spec.deadline_us);
     }
+    weft_news_tell(tx->engine, &news);
 }
 
 enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_submissions *batch,
@@ -332,11 +343,11 @@ enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_s
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
         enum weft_rc rc =
             weft_tx_do(&tx, part.keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch, &part, err);
+        if (!rc)
+            tell(&tx, &part);
         weft_arena_free(tx.arena);
-        if (!rc) {
-            wake(engine, &part);
+        if (!rc)
             continue;
-        }
         if (!blame_is_inside(err)) {
             todo[count++] = part;
             for (size_t i = 0; i < count; i++)

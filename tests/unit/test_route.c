@@ -81,9 +81,13 @@ static void test_fits(void)
         {"zz", "a,b,c", false},
         {"a,zz", "a,b,c", false},
     };
-    for (size_t i = 0; i < WEFT_LEN(row); i++)
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        size_t count;
+        const char *const *token = weft_route_split(row[i].offered, arena, &count);
         is_int(weft_route_fits(row[i].needed, row[i].offered), row[i].want, "'%s' %s by '%s'",
                row[i].needed, row[i].want ? "is served" : "is not served", row[i].offered);
+        is_int(weft_route_offered(row[i].needed, token, count), row[i].want, "and as a list");
+    }
 }
 
 /* Every subset of six awkward tokens against every other: the walk agrees with plain sets. */

@@ -15,11 +15,9 @@ enum weft_rc weft_scan_delayed_promoter(struct weft_scan *scan, struct weft_err 
     if (rc)
         return rc;
     scan->promoted.id = weft_new_array(scan->tx->arena, int32_t, rows.count + 1);
-    for (size_t i = 0; i < rows.count; i++) {
-        int32_t queue = (int32_t)weft_get_i64(&rows, i, PROMOTE_DUE_OUT_QUEUE);
-        if (i == 0 || scan->promoted.id[scan->promoted.count - 1] != queue)
-            scan->promoted.id[scan->promoted.count++] = queue;
-    }
+    for (size_t i = 0; i < rows.count; i++)
+        scan->promoted.id[scan->promoted.count++] =
+            (int32_t)weft_get_i64(&rows, i, PROMOTE_DUE_OUT_QUEUE);
     scan->report.handled = rows.count;
     scan->report.more = rows.count == scan->batch;
     return WEFT_OK;

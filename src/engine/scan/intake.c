@@ -189,7 +189,8 @@ struct intake {
     weft_usec now_us;
     struct weft_submission *valid, *refused;
     size_t valid_count, refused_count;
-    size_t ended; /* of the refused: those that nobody else took meanwhile */
+    struct weft_submission **ended; /* of the refused: those that nobody else took meanwhile */
+    size_t ended_count;
     struct weft_submitted *answer;
 };
 
@@ -250,8 +251,22 @@ static enum weft_rc refuse_body(struct weft_tx *tx, void *context, struct weft_e
     enum weft_rc rc = weft_inbox_take(tx, item, &count, err);
     if (!rc && count)
         rc = weft_submission_end(tx, item, count, intake->now_us, err);
-    intake->ended = count;
+    intake->ended = item;
+    intake->ended_count = count;
     return rc;
+}
+
+static enum weft_rc refuse(struct intake *intake, struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = intake->engine, .arena = intake->arena};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, refuse_body, intake, err);
+    if (rc)
+        return rc;
+    struct weft_tidings news = weft_news_new(intake->arena, intake->now_us);
+    for (size_t i = 0; i < intake->ended_count; i++)
+        weft_news_ended(&news, intake->ended[i]->queue->id, WEFT_STATE_FAILED);
+    weft_news_tell(intake->engine, &news);
+    return WEFT_OK;
 }
 
 static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *report,
@@ -270,17 +285,16 @@ static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *r
     for (size_t i = 0; i < intake->valid_count && !rc; i++)
         if (intake->valid[i].answer->err.cause == WEFT_CAUSE_DATA)
             intake->refused[intake->refused_count++] = intake->valid[i];
-    struct weft_tx tx = {.engine = intake->engine, .arena = intake->arena};
     if (!rc && intake->refused_count)
-        rc = weft_tx_do(&tx, WEFT_TX_WRITE, refuse_body, intake, err);
+        rc = refuse(intake, err);
     for (size_t i = 0; i < intake->valid_count && !rc; i++) {
         const struct weft_submitted *answer = intake->valid[i].answer;
         bool left = answer->err.rc == WEFT_BUSY || answer->err.cause == WEFT_CAUSE_DATA;
         report->handled += !left; /* somebody else has it, or it is counted below */
         report->failed += !left && answer->err.rc != WEFT_OK;
     }
-    report->handled += intake->ended;
-    report->failed += intake->ended;
+    report->handled += intake->ended_count;
+    report->failed += intake->ended_count;
     return rc;
 }
 

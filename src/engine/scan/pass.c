@@ -89,9 +89,11 @@ enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_pass pass, u
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, pass_body, &call, err);
     if (!rc) {
-        weft_change_wake(engine, &call.scan.changes);
+        struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+        weft_change_news(&news, &call.scan.changes);
         for (size_t i = 0; i < call.scan.promoted.count; i++)
-            weft_ready_note(engine, call.scan.promoted.id[i]);
+            weft_news_of(&news, call.scan.promoted.id[i])->ready++;
+        weft_news_tell(engine, &news);
         *ret_report = call.scan.report;
     }
     weft_arena_free(tx.arena);

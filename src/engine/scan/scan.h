@@ -17,8 +17,8 @@ struct weft_scan {
     struct weft_tx *tx;
     uint32_t batch;
     struct weft_pass_report report;
-    struct weft_changes changes;  /* for waking after the commit */
-    struct weft_id_list promoted; /* queues that got ready work in another way */
+    struct weft_changes changes;  /* for the news after the commit */
+    struct weft_id_list promoted; /* the queue of each that became ready in another way */
 };
 
 typedef enum weft_rc weft_scan_fn(struct weft_scan *scan, struct weft_err *err);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What this process did that others wait for: work became ready, a slot was freed in a lane with a
+ * limit, a lane was opened, something new becomes due.
+ *
+ * An operation gathers its news per queue when its transaction has committed and tells it once:
+ * first the list of claimable queues (ready.c), then the listener, with no lock held. A freed slot
+ * is news only where somebody may have waited for it, so where nobody listens and in lanes without
+ * a limit it costs a comparison.
+ */
+
+#include "engine/claim.h"
+
+#include <string.h>
+
+enum {
+    FIRST_ITEMS = 8,
+    MANY = 1000000, /* executions that a lane may have to give now: nobody counted them */
+};
+
+struct weft_tidings weft_news_new(struct weft_arena *arena, weft_usec now_us)
+{
+    return (struct weft_tidings){.arena = arena, .now_us = now_us, .due_us = WEFT_NEVER};
+}
+
+struct weft_queue_news *weft_news_of(struct weft_tidings *news, int32_t queue)
+{
+    /* From the end: neighbours mostly share a queue. */
+    for (size_t i = news->count; i > 0; i--)
+        if (news->item[i - 1].queue == queue)
+            return &news->item[i - 1];
+    if (news->count == news->capacity) {
+        size_t capacity = news->capacity ? 2 * news->capacity : FIRST_ITEMS;
+        struct weft_queue_news *item =
+            weft_new_array(news->arena, struct weft_queue_news, capacity);
+        if (news->count > 0)
+            memcpy(item, news->item, news->count * sizeof(*item));
+        news->item = item;
+        news->capacity = capacity;
+    }
+    struct weft_queue_news *next = &news->item[news->count++];
+    *next = (struct weft_queue_news){.queue = queue};
+    return next;
+}
+
+void weft_news_due(struct weft_tidings *news, weft_usec due_us)
+{
+    if (due_us != 0 && due_us < news->due_us)
+        news->due_us = due_us;
+}
+
+void weft_news_ended(struct weft_tidings *news, int32_t queue, enum weft_state state)
+{
+    if (state == WEFT_STATE_SUCCEEDED)
+        weft_news_of(news, queue)->succeeded++;
+    else if (state == WEFT_STATE_FAILED || state == WEFT_STATE_EXPIRED)
+        weft_news_of(news, queue)->failed++;
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+/* So many leases of a lane with a limit ended. */
+struct freed_lane {
+    int32_t lane;
+    uint32_t count;
+};
+
+/* The lanes among the news that somebody may wait for a slot of. Under ready.lock. */
+static size_t freed_lanes(struct weft_engine *engine, const struct weft_tidings *news,
+                          struct freed_lane *ret_lane)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < news->count; i++) {
+        const struct weft_queue *queue =
+            news->item[i].freed ? weft_find_queue(engine, news->item[i].queue) : NULL;
+        const struct weft_lane_setting *setting =
+            queue ? weft_claim_setting(&engine->ready, queue->lane) : NULL;
+        if (!setting || setting->max_running == 0 || setting->paused)
+            continue;
+        size_t at = 0;
+        while (at < count && ret_lane[at].lane != queue->lane)
+            at++;
+        if (at == count)
+            ret_lane[count++] = (struct freed_lane){.lane = queue->lane};
+        ret_lane[at].count += news->item[i].freed;
+    }
+    return count;
+}
+
+/* A slot serves one execution, whether that is a new one or not: counts are not added up. */
+static void wake(struct weft_woken *woken, size_t *count, int32_t queue, uint32_t number)
+{
+    size_t at = 0;
+    while (at < *count && woken[at].queue != queue)
+        at++;
+    if (at == *count)
+        woken[(*count)++] = (struct weft_woken){.queue = queue};
+    if (woken[at].count < number)
+        woken[at].count = number;
+}
+
+/* Adds the claimable queues of lanes; woken has room for all of the list. Under ready.lock. */
+static void wake_lanes(struct weft_engine *engine, const struct freed_lane *lane, size_t lanes,
+                       struct weft_woken *woken, size_t *count)
+{
+    const struct weft_ready *ready = &engine->ready;
+    for (size_t i = 0; i < ready->count && lanes > 0; i++) {
+        const struct weft_queue *queue = weft_find_queue(engine, ready->queue[i]);
+        for (size_t k = 0; k < lanes && queue; k++)
+            if (lane[k].lane == queue->lane)
+                wake(woken, count, queue->id, lane[k].count);
+    }
+}
+
+/* ---- Telling --------------------------------------------------------------------------------- */
+
+/* Loads the queues whose lane must be known, and is not: this process has never met them. */
+static void know_queues(struct weft_engine *engine, const struct weft_tidings *news)
+{
+    struct weft_id_list unknown = {.id = weft_new_array(news->arena, int32_t, news->count + 1)};
+    for (size_t i = 0; i < news->count; i++) {
+        const struct weft_queue_news *item = &news->item[i];
+        if (item->freed > 0 && !weft_find_queue(engine, item->queue))
+            unknown.id[unknown.count++] = item->queue;
+    }
+    struct weft_err err;
+    /* News are hints: without the names of a queue its slots are found by the next poll. */
+    enum weft_rc rc = unknown.count > 0 ? weft_load_queues(engine, &unknown, &err) : WEFT_OK;
+    (void)rc;
+}
+
+static void tell_listener(struct weft_engine *engine, const struct weft_tidings *news,
+                          const struct weft_woken *noted, size_t count)
+{
+    struct weft_ready *ready = &engine->ready;
+    struct freed_lane *lane = weft_new_array(news->arena, struct freed_lane, news->count + 1);
+    pthread_mutex_lock(&ready->lock);
+    bool limits = ready->lane_count > 0;
+    pthread_mutex_unlock(&ready->lock);
+    if (limits)
+        know_queues(engine, news);
+    pthread_mutex_lock(&ready->lock);
+    size_t lanes = ready->lane_count ? freed_lanes(engine, news, lane) : 0;
+    struct weft_woken *woken =
+        weft_new_array(news->arena, struct weft_woken, count + (lanes ? ready->count : 0) + 1);
+    if (count > 0)
+        memcpy(woken, noted, count * sizeof(*woken));
+    wake_lanes(engine, lane, lanes, woken, &count);
+    pthread_mutex_unlock(&ready->lock);
+    if (count > 0 || news->due_us != WEFT_NEVER)
+        engine->on_news(
+            engine->news_context,
+            &(struct weft_news){.woken = woken, .count = count, .due_us = news->due_us});
+}
+
+void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
+{
+    struct weft_woken *woken = weft_new_array(news->arena, struct weft_woken, news->count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < news->count; i++)
+        if (news->item[i].ready > 0)
+            woken[count++] =
+                (struct weft_woken){.queue = news->item[i].queue, .count = news->item[i].ready};
+    weft_ready_note(engine, woken, count);
+    if (engine->on_news)
+        tell_listener(engine, news, woken, count);
+}
+
+void weft_news_lane(struct weft_engine *engine, int32_t lane)
+{
+    struct weft_ready *ready = &engine->ready;
+    if (!engine->on_news)
+        return;
+    struct weft_arena *arena = weft_arena_new();
+    const struct freed_lane all = {.lane = lane, .count = MANY};
+    size_t count = 0;
+    pthread_mutex_lock(&ready->lock);
+    struct weft_woken *woken = weft_new_array(arena, struct weft_woken, ready->count + 1);
+    wake_lanes(engine, &all, 1, woken, &count);
+    pthread_mutex_unlock(&ready->lock);
+    if (count > 0)
+        engine->on_news(engine->news_context,
+                        &(struct weft_news){.woken = woken, .count = count, .due_us = WEFT_NEVER});
+    weft_arena_free(arena);
+}
+
+void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context)
+{
+    engine->on_news = fn;
+    engine->news_context = context;
+}
+
+enum weft_rc weft_engine_heard(struct weft_engine *engine, const struct weft_woken *woken,
+                               size_t count, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_id_list queues = {.id = weft_new_array(arena, int32_t, count + 1)};
+    for (size_t i = 0; i < count; i++)
+        queues.id[queues.count++] = woken[i].queue;
+    enum weft_rc rc = weft_load_queues(engine, &queues, err);
+    if (!rc)
+        weft_ready_note(engine, woken, count);
+    weft_arena_free(arena);
+    return rc;
+}
