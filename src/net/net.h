@@ -174,5 +174,10 @@ void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_
 /* ---- The server as handlers see it ----------------------------------------------------------- */
 
 struct weft_engine *weft_server_engine(struct weft_server *server);
+/* What the API areas keep for a server: made by weft_api_new(), see api.h. */
+struct weft_api;
+struct weft_api *weft_server_api(struct weft_server *server);
+struct weft_metrics;
+struct weft_metrics *weft_server_metrics(struct weft_server *server); /* of its weft_api */
 
 #endif
