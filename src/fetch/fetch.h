@@ -26,7 +26,8 @@ struct weft_fetch_call {
     const char *path;   /* "/v1/executions?limit=5" */
     const void *body;   /* or NULL */
     size_t body_size;
-    int64_t timeout_ms;       /* for the whole call; 0: 30,000 */
+    bool once;          /* must not be sent a second time when an answer stays away; see fetch.c */
+    int64_t timeout_ms; /* for the whole call; 0: 30,000 */
     const _Atomic bool *stop; /* looked at several times a second; true ends the call; or NULL */
 };
 
@@ -39,8 +40,8 @@ struct weft_fetch_answer {
 };
 
 /*
- * What is known of a call that failed: sent false means that the server cannot have seen it, so
- * that anything may be tried again.
+ * What is known of a call that failed: sent false means that the server cannot have seen all of it,
+ * so that anything may be tried again.
  */
 struct weft_fetch_doubt {
     bool sent;
@@ -50,7 +51,10 @@ struct weft_fetch_doubt {
 WEFT_MUST_CHECK enum weft_rc weft_fetch_open(const struct weft_fetch_config *config,
                                              struct weft_fetch **ret_fetch, struct weft_err *err);
 void weft_fetch_close(struct weft_fetch *fetch); /* NULL is fine */
-/* WEFT_UNAVAILABLE when there is no answer, with *ret_doubt set. Any status is an answer. */
+/*
+ * WEFT_UNAVAILABLE when there is no answer, WEFT_TOO_LARGE when it is above body_max, both with
+ * *ret_doubt set. Any status is an answer.
+ */
 WEFT_MUST_CHECK enum weft_rc weft_fetch_do(struct weft_fetch *fetch,
                                            const struct weft_fetch_call *call,
                                            struct weft_fetch_answer *ret_answer,

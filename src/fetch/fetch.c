@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Calls over libcurl.
+ *
+ * A line is an easy handle with a multi handle of its own, and so with its own kept connection. A
+ * call takes the line that was put back last, or makes one: there are as many connections as there
+ * were calls at once, and the warmest is used first. The multi handle is there because only
+ * curl_multi_poll() lets a call that waits for its answer look at `stop` without turning in a
+ * circle: a waiting call wakes ten times a second, and not at all more often.
+ *
+ * A kept connection may have been closed by the server a moment ago. libcurl then sends the request
+ * again on a new one, provided that not a byte of an answer came; but a server that died between
+ * carrying out a request and answering it looks the same. So a call that is marked `once` hands its
+ * body out through a callback that refuses to rewind: libcurl repeats it only while nothing of the
+ * body has been written, when no server can have acted on it. A call without a body has nothing
+ * that could be held back, and gets a new connection instead.
+ *
+ * Locks: fetch->lock guards the list of idle lines. Nothing is called under it.
+ */
+
+#include "fetch/fetch.h"
+
+#include "base/arena.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    DEFAULT_CONNECT_MS = 5000,
+    DEFAULT_TIMEOUT_MS = 30000,
+    DEFAULT_BODY_MAX = 64 << 20,
+    LOOK_MS = 100,        /* how often a waiting call looks at `stop` */
+    WAIT_MS = 1000,       /* how long it waits otherwise; libcurl's own timers cut it short */
+    IDLE_MAX = 64,        /* lines kept for later */
+    IDLE_AGE_S = 60,      /* a connection idle for longer is not used again; servers close at 75 */
+    HEADER_LINES_MAX = 32 /* of a config */
+};
+
+struct line {
+    struct line *next;
+    CURL *easy;
+    CURLM *multi;
+};
+
+struct weft_fetch {
+    char *base_url; /* owned, without a slash at the end */
+    char *ca_file;  /* owned, or NULL */
+    bool loopback;  /* of this machine: no proxy is asked */
+    int64_t connect_ms;
+    size_t body_max;
+    struct curl_slist *header;      /* owned; of calls without a body */
+    struct curl_slist *body_header; /* owned; of calls with one */
+    pthread_mutex_t lock;
+    struct line *idle;
+    size_t idle_count;
+};
+
+/* One call while it runs. */
+struct run {
+    const struct weft_fetch_call *call;
+    struct weft_fetch_answer answer;
+    size_t given; /* bytes of the body that libcurl took from the callback */
+    char trouble[CURL_ERROR_SIZE];
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static CURLcode ready;
+
+static void init_curl(void)
+{
+    ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+/* ---- What libcurl calls ---------------------------------------------------------------------- */
+
+static size_t take_body(char *data, size_t size, size_t count, void *context)
+{
+    struct run *run = context;
+    weft_buf_add(&run->answer.body, data, size * count);
+    return run->answer.body.full ? 0 : size * count;
+}
+
+/* The value of a header line when it has that name; NULL otherwise. Not NUL-terminated. */
+static const char *header_value(const char *line, size_t size, const char *name, size_t *ret_size)
+{
+    size_t length = strlen(name);
+    if (size <= length || strncasecmp(line, name, length) != 0 || line[length] != ':')
+        return NULL;
+    const char *value = line + length + 1, *end = line + size;
+    while (value < end && (*value == ' ' || *value == '\t'))
+        value++;
+    while (end > value && strchr("\r\n \t", end[-1]))
+        end--;
+    *ret_size = (size_t)(end - value);
+    return value;
+}
+
+/* Seconds; a date is not worth a clock of its own and counts as a second. */
+static int64_t read_retry_after(const char *value, size_t size)
+{
+    enum { DIGITS_MAX = 6 };
+    int64_t seconds = 0;
+    if (size == 0)
+        return -1;
+    for (size_t i = 0; i < size; i++) {
+        if (value[i] < '0' || value[i] > '9' || i == DIGITS_MAX)
+            return WEFT_MS;
+        seconds = seconds * 10 + (value[i] - '0');
+    }
+    return seconds * 1000;
+}
+
+static void copy_value(char *ret_text, size_t max, const char *value, size_t size)
+{
+    size = size < max ? size : max - 1;
+    memcpy(ret_text, value, size);
+    ret_text[size] = '\0';
+}
+
+static size_t take_header(char *line, size_t size, size_t count, void *context)
+{
+    struct run *run = context;
+    struct weft_fetch_answer *answer = &run->answer;
+    size_t length = size * count, value_size = 0;
+    if (length > 5 && memcmp(line, "HTTP/", 5) == 0) {
+        answer->retry_after_ms = -1; /* a status line: what came before was only an interim one */
+        answer->request_id[0] = answer->content_type[0] = '\0';
+        return length;
+    }
+    const char *value = header_value(line, length, "Retry-After", &value_size);
+    if (value)
+        answer->retry_after_ms = read_retry_after(value, value_size);
+    value = header_value(line, length, "X-Request-Id", &value_size);
+    if (value)
+        copy_value(answer->request_id, sizeof(answer->request_id), value, value_size);
+    value = header_value(line, length, "Content-Type", &value_size);
+    if (value)
+        copy_value(answer->content_type, sizeof(answer->content_type), value, value_size);
+    return length;
+}
+
+static size_t give_body(char *ret_data, size_t size, size_t count, void *context)
+{
+    struct run *run = context;
+    size_t left = run->call->body_size - run->given;
+    size_t most = size * count < left ? size * count : left;
+    memcpy(ret_data, (const char *)run->call->body + run->given, most);
+    run->given += most;
+    return most;
+}
+
+static int refuse_rewind(void *context, curl_off_t offset, int origin)
+{
+    (void)context;
+    (void)offset;
+    (void)origin;
+    return CURL_SEEKFUNC_FAIL;
+}
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static char *copy_text(const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        weft_oom(strlen(text) + 1);
+    return copy;
+}
+
+static bool is_loopback(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "[::1]") == 0;
+}
+
+/* The part of the URL, NULL when it has none. The caller frees it with curl_free(). */
+static char *url_part(CURLU *url, CURLUPart part)
+{
+    char *text = NULL;
+    return curl_url_get(url, part, &text, 0) == CURLUE_OK ? text : NULL;
+}
+
+static enum weft_rc check_url(const char *base_url, bool *ret_loopback, struct weft_err *err)
+{
+    CURLU *url = curl_url();
+    if (!url)
+        weft_oom(1);
+    char *host = NULL, *user = NULL, *query = NULL, *fragment = NULL;
+    enum weft_rc rc = WEFT_OK;
+    if (strncmp(base_url, "http://", 7) != 0 && strncmp(base_url, "https://", 8) != 0)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "a server is http:// or https://");
+    else if (curl_url_set(url, CURLUPART_URL, base_url, 0) != CURLUE_OK)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "this is not the URL of a server");
+    if (rc)
+        goto out;
+    host = url_part(url, CURLUPART_HOST);
+    user = url_part(url, CURLUPART_USER);
+    query = url_part(url, CURLUPART_QUERY);
+    fragment = url_part(url, CURLUPART_FRAGMENT);
+    if (!host || !*host)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "the URL names no host");
+    else if (user)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
+                             "a server takes a token, not a user in its URL");
+    else if (query || fragment)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
+                             "the URL of a server ends with its path");
+    else
+        *ret_loopback = is_loopback(host);
+out:
+    curl_free(fragment);
+    curl_free(query);
+    curl_free(user);
+    curl_free(host);
+    curl_url_cleanup(url);
+    return rc;
+}
+
+static void add_header(struct curl_slist **list, const char *line)
+{
+    struct curl_slist *more = curl_slist_append(*list, line);
+    if (!more)
+        weft_oom(strlen(line));
+    *list = more;
+}
+
+static bool has_line_break(const char *text)
+{
+    return strpbrk(text, "\r\n") != NULL;
+}
+
+/* The header lines of all calls; "Expect:" alone keeps libcurl from waiting for a 100. */
+static enum weft_rc make_headers(const struct weft_fetch_config *config,
+                                 struct curl_slist **ret_list, struct weft_err *err)
+{
+    if (config->token && (!*config->token || has_line_break(config->token)))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "token", "this cannot be a token");
+    struct curl_slist *list = NULL;
+    add_header(&list, "Expect:");
+    if (config->token) {
+        struct weft_buf text;
+        weft_buf_init(&text, SIZE_MAX);
+        weft_buf_printf(&text, "Authorization: Bearer %s", config->token);
+        add_header(&list, text.data);
+        weft_buf_done(&text);
+    }
+    for (size_t i = 0; config->header && config->header[i]; i++) {
+        if (i < HEADER_LINES_MAX && !has_line_break(config->header[i])) {
+            add_header(&list, config->header[i]);
+            continue;
+        }
+        curl_slist_free_all(list);
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "header", "header line %zu is refused", i);
+    }
+    *ret_list = list;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_fetch_open(const struct weft_fetch_config *config, struct weft_fetch **ret_fetch,
+                             struct weft_err *err)
+{
+    (void)pthread_once(&once, init_curl);
+    if (ready != CURLE_OK)
+        return weft_fail(err, WEFT_INTERNAL, "libcurl does not start: %s",
+                         curl_easy_strerror(ready));
+    bool loopback = false;
+    struct curl_slist *header = NULL, *body_header = NULL;
+    enum weft_rc rc = check_url(config->base_url, &loopback, err);
+    if (!rc)
+        rc = make_headers(config, &header, err);
+    if (!rc)
+        rc = make_headers(config, &body_header, err);
+    if (rc) {
+        curl_slist_free_all(header);
+        return rc;
+    }
+    add_header(&header, "Content-Type:");
+    add_header(&body_header, "Content-Type: application/json");
+    struct weft_fetch *fetch = calloc(1, sizeof(*fetch));
+    if (!fetch)
+        weft_oom(sizeof(*fetch));
+    *fetch = (struct weft_fetch){
+        .base_url = copy_text(config->base_url),
+        .ca_file = config->ca_file ? copy_text(config->ca_file) : NULL,
+        .loopback = loopback,
+        .connect_ms = config->connect_ms ? config->connect_ms : DEFAULT_CONNECT_MS,
+        .body_max = config->body_max ? config->body_max : DEFAULT_BODY_MAX,
+        .header = header,
+        .body_header = body_header,
+    };
+    size_t length = strlen(fetch->base_url);
+    while (length > 0 && fetch->base_url[length - 1] == '/')
+        fetch->base_url[--length] = '\0';
+    pthread_mutex_init(&fetch->lock, NULL);
+    *ret_fetch = fetch;
+    return WEFT_OK;
+}
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+static void free_line(struct line *line)
+{
+    curl_easy_cleanup(line->easy);
+    curl_multi_cleanup(line->multi);
+    free(line);
+}
+
+void weft_fetch_close(struct weft_fetch *fetch)
+{
+    if (!fetch)
+        return;
+    for (struct line *line = fetch->idle, *next; line; line = next) {
+        next = line->next;
+        free_line(line);
+    }
+    pthread_mutex_destroy(&fetch->lock);
+    curl_slist_free_all(fetch->body_header);
+    curl_slist_free_all(fetch->header);
+    free(fetch->ca_file);
+    free(fetch->base_url);
+    free(fetch);
+}
+
+static struct line *take_line(struct weft_fetch *fetch)
+{
+    pthread_mutex_lock(&fetch->lock);
+    struct line *line = fetch->idle;
+    if (line) {
+        fetch->idle = line->next;
+        fetch->idle_count--;
+    }
+    pthread_mutex_unlock(&fetch->lock);
+    if (line) {
+        curl_easy_reset(line->easy); /* its connection is the multi handle's and stays */
+        return line;
+    }
+    line = calloc(1, sizeof(*line));
+    if (!line)
+        weft_oom(sizeof(*line));
+    line->easy = curl_easy_init();
+    line->multi = curl_multi_init();
+    if (!line->easy || !line->multi)
+        weft_oom(1);
+    (void)curl_multi_setopt(line->multi, CURLMOPT_MAXCONNECTS, 1L);
+    return line;
+}
+
+static void put_line(struct weft_fetch *fetch, struct line *line)
+{
+    pthread_mutex_lock(&fetch->lock);
+    bool keep = fetch->idle_count < IDLE_MAX;
+    if (keep) {
+        line->next = fetch->idle;
+        fetch->idle = line;
+        fetch->idle_count++;
+    }
+    pthread_mutex_unlock(&fetch->lock);
+    if (!keep)
+        free_line(line);
+}
+
+/* ---- A call ---------------------------------------------------------------------------------- */
+
+static void set_connection(const struct weft_fetch *fetch, CURL *easy)
+{
+    (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a slow resolver */
+    (void)curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    (void)curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    (void)curl_easy_setopt(easy, CURLOPT_USERAGENT, "weft/" WEFT_VERSION);
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)fetch->connect_ms);
+    (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_AGE_S);
+    (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    if (fetch->loopback)
+        (void)curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    if (fetch->ca_file)
+        (void)curl_easy_setopt(easy, CURLOPT_CAINFO, fetch->ca_file);
+}
+
+static void set_body(const struct weft_fetch_call *call, struct run *run, CURL *easy)
+{
+    (void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_size);
+    if (!call->once || call->body_size == 0) {
+        (void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->body_size ? call->body : "");
+        (void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, call->once ? 1L : 0L);
+        return;
+    }
+    (void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_body);
+    (void)curl_easy_setopt(easy, CURLOPT_READDATA, run);
+    (void)curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, refuse_rewind);
+}
+
+static void set_call(const struct weft_fetch *fetch, struct run *run, CURL *easy)
+{
+    const struct weft_fetch_call *call = run->call;
+    bool post = strcmp(call->method, "POST") == 0;
+    struct weft_buf url;
+    weft_buf_init(&url, SIZE_MAX);
+    weft_buf_printf(&url, "%s%s", fetch->base_url, call->path);
+    (void)curl_easy_setopt(easy, CURLOPT_URL, url.data);
+    weft_buf_done(&url);
+    if (post || call->body_size)
+        set_body(call, run, easy);
+    if (!post)
+        (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
+    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER,
+                           call->body_size ? fetch->body_header : fetch->header);
+    (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
+                           (long)(call->timeout_ms ? call->timeout_ms : DEFAULT_TIMEOUT_MS));
+    (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, run->trouble);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
+    (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, run);
+    (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
+    (void)curl_easy_setopt(easy, CURLOPT_HEADERDATA, run);
+}
+
+static bool is_stopped(const struct weft_fetch_call *call)
+{
+    return call->stop && atomic_load_explicit(call->stop, memory_order_relaxed);
+}
+
+/* Carries it out. *ret_stopped: it was ended by `stop`. */
+static CURLcode drive(struct line *line, const struct weft_fetch_call *call, bool *ret_stopped)
+{
+    CURLcode code = CURLE_ABORTED_BY_CALLBACK;
+    int running = 1;
+    CURLMcode multi = curl_multi_add_handle(line->multi, line->easy);
+    while (!multi && running && !is_stopped(call)) {
+        multi = curl_multi_perform(line->multi, &running);
+        if (!multi && running)
+            multi = curl_multi_poll(line->multi, NULL, 0, call->stop ? LOOK_MS : WAIT_MS, NULL);
+    }
+    *ret_stopped = running && !multi;
+    int left;
+    const CURLMsg *message;
+    while ((message = curl_multi_info_read(line->multi, &left)))
+        if (message->msg == CURLMSG_DONE)
+            code = message->data.result;
+    (void)curl_multi_remove_handle(line->multi, line->easy);
+    return multi ? CURLE_FAILED_INIT : code;
+}
+
+/* True when the server may have got all of the request. */
+static bool was_sent(const struct run *run, CURL *easy)
+{
+    long bytes = 0;
+    if (run->call->once && run->call->body_size)
+        return run->given == run->call->body_size;
+    (void)curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &bytes);
+    return bytes > 0;
+}
+
+enum weft_rc weft_fetch_do(struct weft_fetch *fetch, const struct weft_fetch_call *call,
+                           struct weft_fetch_answer *ret_answer, struct weft_fetch_doubt *ret_doubt,
+                           struct weft_err *err)
+{
+    struct run run = {.call = call, .answer = {.retry_after_ms = -1}};
+    weft_buf_init(&run.answer.body, fetch->body_max);
+    struct line *line = take_line(fetch);
+    set_connection(fetch, line->easy);
+    set_call(fetch, &run, line->easy);
+    bool stopped = false;
+    CURLcode code = drive(line, call, &stopped);
+    const struct weft_fetch_doubt doubt = {.sent = was_sent(&run, line->easy), .stopped = stopped};
+    long status = 0;
+    (void)curl_easy_getinfo(line->easy, CURLINFO_RESPONSE_CODE, &status);
+    put_line(fetch, line);
+
+    if (code == CURLE_OK && !stopped) {
+        run.answer.status = (int)status;
+        *ret_answer = run.answer;
+        return WEFT_OK;
+    }
+    bool full = run.answer.body.full;
+    weft_buf_done(&run.answer.body);
+    *ret_doubt = doubt;
+    if (full)
+        return weft_fail(err, WEFT_TOO_LARGE, "the answer of %s is larger than %zu bytes",
+                         fetch->base_url, fetch->body_max);
+    const char *trouble = *run.trouble ? run.trouble : curl_easy_strerror(code);
+    return weft_fail(err, WEFT_UNAVAILABLE, "%s: %s", fetch->base_url,
+                     stopped ? "the call was stopped" : trouble);
+}
+
+void weft_fetch_answer_done(struct weft_fetch_answer *answer)
+{
+    weft_buf_done(&answer->body);
+    *answer = (struct weft_fetch_answer){0};
+}
