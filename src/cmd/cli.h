@@ -31,7 +31,7 @@ enum weft_exit weft_exit_of(enum weft_rc rc);
 struct weft_option {
     const char *name;     /* "lane": --lane; NULL ends the table */
     char letter;          /* 'l': -l; 0: none */
-    const char *value;    /* "NAME": takes a value; NULL: a switch */
+    const char *value;    /* "NAME": takes a value; "[NAME]": may, with =; NULL: a switch */
     const char *about;    /* one line */
     const char *complete; /* words for the shell, "ready delayed ..."; or NULL */
 };
@@ -74,8 +74,9 @@ int64_t weft_cli_ms(const struct weft_cli *cli, const char *option, int64_t min,
  */
 WEFT_MUST_CHECK bool weft_cli_open(struct weft_cli *cli, struct weft **ret_weft,
                                    enum weft_exit *ret_exit);
-/* The URL that weft_cli_open() would open. */
+/* The URL that weft_cli_open() would open, and the namespace; NULL: the default one. */
 const char *weft_cli_target(const struct weft_cli *cli);
+const char *weft_cli_namespace(const struct weft_cli *cli);
 
 /* Says on stderr what went wrong ("weft: ..."), with the hint on a line of its own. */
 enum weft_exit weft_cli_fail(const struct weft_err *err);
@@ -87,11 +88,13 @@ enum weft_exit weft_cli_usage(const struct weft_cli *cli, const char *fmt, ...)
 bool weft_cli_json(const struct weft_cli *cli);  /* --json was given */
 bool weft_cli_color(const struct weft_cli *cli); /* stdout is a terminal that wants colours */
 
+const char *weft_state_color(enum weft_state state); /* an SGR number, or NULL */
+
 enum weft_align { WEFT_LEFT, WEFT_RIGHT };
 struct weft_column {
     const char *title;
     enum weft_align align;
-    uint32_t give; /* which columns shrink first when the terminal is narrow; 0: never */
+    uint32_t give; /* when the terminal is narrow, 1 shrinks first, then 2, ...; 0: never */
 };
 /* A table that fits the terminal; cells are copied. */
 struct weft_table;
@@ -105,6 +108,11 @@ void weft_table_print(struct weft_table *table);                        /* and f
 
 enum { WEFT_AGO_TEXT = 24 };
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT]);
+weft_usec weft_wall_us(void); /* the clock on the wall, for "ago" */
+/* What people type; false: it is not that. A duration is as in weft_cli_ms(); a size is 64KiB. */
+WEFT_MUST_CHECK bool weft_number_typed(const char *text, int64_t *ret_number);
+WEFT_MUST_CHECK bool weft_duration_typed(const char *text, int64_t *ret_ms);
+WEFT_MUST_CHECK bool weft_size_typed(const char *text, int64_t *ret_bytes);
 /* A moment that a person typed: RFC 3339, or "+5m" from now. False: it is neither. */
 WEFT_MUST_CHECK bool weft_moment_typed(const char *text, weft_usec *ret_moment_us);
 

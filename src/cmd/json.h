@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CMD_JSON_H
+#define WEFT_CMD_JSON_H
+
+/* JSON on stdout: one text per line, written when it is whole. */
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "cmd/cli.h"
+#include "wire/wire.h"
+
+struct weft_json_out {
+    struct weft_buf buf;
+    struct weft_json_writer json;
+};
+
+void weft_json_out_begin(struct weft_json_out *out);
+void weft_json_out_end(struct weft_json_out *out); /* prints the line and frees the buffer */
+
+/* {"items":[ ... ]}: between these two, each item is a value. */
+void weft_json_out_begin_items(struct weft_json_out *out);
+void weft_json_out_end_items(struct weft_json_out *out);
+
+/* A whole line: one message. */
+void weft_json_out_item(const struct weft_wire_type *type, const void *item);
+
+#endif

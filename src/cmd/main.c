@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The command: the list of its subcommands, and running one of them. */
+
+#include "cmd/line.h"
+
+#include "base/arena.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define X(name) extern const struct weft_command weft_command_##name;
+#include "cmd/commands.def"
+#undef X
+
+const struct weft_command *const weft_commands[] = {
+#define X(name) &weft_command_##name,
+#include "cmd/commands.def"
+#undef X
+    NULL,
+};
+
+static enum weft_exit run(struct weft_cli *cli, int argc, char *const *argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("weft %s\n", weft_version());
+        return WEFT_EXIT_OK;
+    }
+    if (!weft_line_parse(cli, argc, argv))
+        return WEFT_EXIT_USAGE;
+    if (!cli->command) {
+        weft_help_overview();
+        return WEFT_EXIT_OK;
+    }
+    if (weft_cli_has(cli, "help")) {
+        weft_help_command(cli->command);
+        return WEFT_EXIT_OK;
+    }
+    return cli->command->run(cli);
+}
+
+/* What could not be written to stdout was not done. */
+static enum weft_exit finish(enum weft_exit code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    (void)fprintf(stderr, "weft: cannot write to standard output\n");
+    return code == WEFT_EXIT_OK ? WEFT_EXIT_FAILED : code;
+}
+
+int main(int argc, char **argv)
+{
+    struct weft_cli cli = {.arena = weft_arena_new()};
+    weft_cli_current = &cli;
+    enum weft_exit code = finish(run(&cli, argc, argv));
+    weft_cli_current = NULL;
+    weft_arena_free(cli.arena);
+    return (int)code;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which server or store a command works on, and opening it. */
+
+#include "cmd/line.h"
+
+#include "base/arena.h"
+
+#include <string.h>
+
+#define LOCAL_SERVER "http://127.0.0.1:7717"
+
+const char *weft_cli_target(const struct weft_cli *cli)
+{
+    const char *server = weft_cli_get(cli, "server"), *store = weft_cli_get(cli, "store");
+    if (server || store)
+        return server ? server : store;
+    server = weft_env("WEFT_SERVER");
+    if (server)
+        return server;
+    store = weft_env("WEFT_STORE");
+    return store ? store : LOCAL_SERVER;
+}
+
+const char *weft_cli_namespace(const struct weft_cli *cli)
+{
+    const char *ns = weft_cli_get(cli, "namespace");
+    return ns ? ns : weft_env("WEFT_NAMESPACE");
+}
+
+static enum weft_exit check_target(const struct weft_cli *cli)
+{
+    const char *server = weft_cli_get(cli, "server"), *store = weft_cli_get(cli, "store");
+    if (server && store)
+        return weft_cli_usage(cli, "--server and --store exclude each other");
+    if (server && strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0)
+        return weft_cli_usage(cli, "--server is '%s': it must begin with http:// or https://",
+                              server);
+    return WEFT_EXIT_OK;
+}
+
+bool weft_cli_open(struct weft_cli *cli, struct weft **ret_weft, enum weft_exit *ret_exit)
+{
+    struct weft_err err = {0};
+    enum weft_exit code = check_target(cli);
+    const struct weft_options options = {.ns = weft_cli_namespace(cli)};
+    if (code == WEFT_EXIT_OK && weft_open(weft_cli_target(cli), &options, ret_weft, &err))
+        code = weft_cli_fail(&err);
+    *ret_exit = code;
+    return code == WEFT_EXIT_OK;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Tables that fit, colours where they are wanted, moments as people say them.
+ *
+ * A table is kept until it is printed, because its columns are as wide as their widest cell. When
+ * that is wider than the terminal, the columns that may give get narrower, in their order, then
+ * they are left out, in their order; what is cut ends with an ellipsis.
+ */
+
+#include "cmd/line.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+#include "base/str.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { GAP = 2, NARROWEST = 6, CELL_MAX = 4096 };
+
+struct cell {
+    const char *text; /* clean: printable UTF-8 */
+    size_t width;     /* in characters */
+    const char *color;
+};
+
+struct weft_table {
+    struct weft_arena *arena;
+    struct cell *cell; /* row by row */
+    size_t count, room;
+    const struct weft_column *column;
+    size_t columns;
+    size_t *width; /* 0: the column is left out */
+    weft_usec now_us;
+    bool color;
+};
+
+/* ---- The terminal ---------------------------------------------------------------------------- */
+
+size_t weft_width(void)
+{
+    const char *columns = weft_env("COLUMNS");
+    int64_t width;
+    if (columns && weft_number_typed(columns, &width) && width >= 20 && width <= 10000)
+        return (size_t)width;
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 0;
+}
+
+bool weft_cli_json(const struct weft_cli *cli)
+{
+    return weft_cli_has(cli, "json");
+}
+
+bool weft_cli_color(const struct weft_cli *cli)
+{
+    const char *when = weft_cli_get(cli, "color");
+    if (when && strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    const char *terminal = weft_env("TERM");
+    return isatty(STDOUT_FILENO) && !weft_env("NO_COLOR") &&
+           !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+const char *weft_state_color(enum weft_state state)
+{
+    switch (state) {
+    case WEFT_STATE_READY:
+        return "36";
+    case WEFT_STATE_RUNNING:
+        return "34";
+    case WEFT_STATE_DELAYED:
+    case WEFT_STATE_BLOCKED:
+    case WEFT_STATE_SUSPENDED:
+    case WEFT_STATE_HELD:
+        return "33";
+    case WEFT_STATE_SUCCEEDED:
+        return "32";
+    case WEFT_STATE_FAILED:
+    case WEFT_STATE_EXPIRED:
+        return "31";
+    case WEFT_STATE_CANCELLED:
+    case WEFT_STATE_SKIPPED:
+        return "90";
+    case WEFT_STATE_NONE:
+    case WEFT_STATE_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+/* ---- Moments --------------------------------------------------------------------------------- */
+
+void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT])
+{
+    static const struct {
+        weft_usec below_us, unit_us;
+        const char *unit;
+    } step[] = {
+        {60 * WEFT_SECOND, WEFT_SECOND, "s"},
+        {3600 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
+        {86400 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
+        {INT64_MAX, 86400 * WEFT_SECOND, "d"},
+    };
+    if (moment_us == 0) {
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "-");
+        return;
+    }
+    weft_usec distance = moment_us > now_us ? moment_us - now_us : now_us - moment_us;
+    if (distance < WEFT_SECOND) {
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "now");
+        return;
+    }
+    size_t i = 0;
+    while (distance >= step[i].below_us)
+        i++;
+    (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s%" PRId64 " %s%s", moment_us > now_us ? "in " : "",
+                   distance / step[i].unit_us, step[i].unit, moment_us > now_us ? "" : " ago");
+}
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+/* Replaces what a terminal would obey, and bytes that are no text. Counts characters. */
+static const char *clean(struct weft_arena *arena, const char *text, size_t *ret_width)
+{
+    size_t size = strlen(text), at = 0, width = 0;
+    char *copy = weft_arena_dup(arena, text, size + 1);
+    while (at < size) {
+        size_t step = weft_utf8_size(copy + at, size - at);
+        if (step == 0)
+            step = 1;
+        if (!weft_text_printable(copy + at, step))
+            memset(copy + at, step == 1 && (unsigned char)copy[at] < 0x80 ? ' ' : '?', step);
+        width += copy[at] == '?' || copy[at] == ' ' ? step : 1;
+        at += step;
+    }
+    *ret_width = width;
+    return copy;
+}
+
+struct weft_table *weft_table_new(const struct weft_cli *cli, const struct weft_column *column,
+                                  size_t columns)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_table *table = weft_new(arena, struct weft_table);
+    table->arena = arena;
+    table->column = column;
+    table->columns = columns;
+    table->width = weft_new_array(arena, size_t, columns);
+    table->now_us = weft_wall_us();
+    table->color = weft_cli_color(cli);
+    return table;
+}
+
+static void add_cell(struct weft_table *table, const char *text, const char *color)
+{
+    if (table->count == table->room) {
+        size_t room = table->room ? table->room * 2 : 64 * table->columns;
+        struct cell *cell = weft_new_array(table->arena, struct cell, room);
+        if (table->count > 0)
+            memcpy(cell, table->cell, table->count * sizeof(*cell));
+        table->cell = cell;
+        table->room = room;
+    }
+    struct cell *cell = &table->cell[table->count++];
+    cell->text = clean(table->arena, text, &cell->width);
+    cell->color = color;
+}
+
+void weft_table_cell(struct weft_table *table, const char *fmt, ...)
+{
+    char text[CELL_MAX];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    add_cell(table, text, NULL);
+}
+
+void weft_table_state(struct weft_table *table, enum weft_state state)
+{
+    add_cell(table, weft_state_name(state), weft_state_color(state));
+}
+
+void weft_table_ago(struct weft_table *table, weft_usec moment_us)
+{
+    char text[WEFT_AGO_TEXT];
+    weft_ago(moment_us, table->now_us, text);
+    add_cell(table, text, NULL);
+}
+
+/* ---- Fitting --------------------------------------------------------------------------------- */
+
+static size_t total_width(const struct weft_table *table)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->width[i] > 0)
+            total += table->width[i] + GAP;
+    return total > 0 ? total - GAP : 0;
+}
+
+static void measure(struct weft_table *table)
+{
+    for (size_t i = 0; i < table->columns; i++)
+        table->width[i] = strlen(table->column[i].title);
+    for (size_t i = 0; i < table->count; i++) {
+        size_t *width = &table->width[i % table->columns];
+        if (table->cell[i].width > *width)
+            *width = table->cell[i].width;
+    }
+}
+
+static uint32_t most_given(const struct weft_table *table)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->column[i].give > most)
+            most = table->column[i].give;
+    return most;
+}
+
+static void fit(struct weft_table *table, size_t room)
+{
+    uint32_t most = most_given(table);
+    for (uint32_t give = 1; give <= most; give++) {
+        for (size_t i = 0; i < table->columns; i++) {
+            size_t total = total_width(table), *width = &table->width[i];
+            if (table->column[i].give != give || total <= room || *width <= NARROWEST)
+                continue;
+            size_t over = total - room, spare = *width - NARROWEST;
+            *width -= over < spare ? over : spare;
+        }
+    }
+    for (uint32_t give = 1; give <= most; give++)
+        for (size_t i = 0; i < table->columns; i++)
+            if (table->column[i].give == give && total_width(table) > room)
+                table->width[i] = 0;
+}
+
+/* The bytes of the first `width` characters. */
+static size_t prefix(const char *text, size_t width)
+{
+    size_t at = 0, size = strlen(text);
+    for (size_t i = 0; i < width && at < size; i++) {
+        size_t step = weft_utf8_size(text + at, size - at);
+        at += step ? step : 1;
+    }
+    return at;
+}
+
+static void print_cell(const struct weft_table *table, size_t i, const struct cell *cell, bool last)
+{
+    size_t width = table->width[i];
+    bool cut = cell->width > width;
+    size_t size = prefix(cell->text, cut ? width - 1 : cell->width);
+    int pad = cut ? 0 : (int)(width - cell->width);
+    bool right = table->column[i].align == WEFT_RIGHT;
+    const char *color = table->color ? cell->color : NULL;
+    if (right)
+        printf("%*s", pad, "");
+    if (color)
+        printf("\033[%sm", color);
+    printf("%.*s%s", (int)size, cell->text, cut ? "…" : "");
+    if (color)
+        printf("\033[0m");
+    if (!last)
+        printf("%*s", (right ? 0 : pad) + GAP, "");
+}
+
+static void print_row(const struct weft_table *table, const struct cell *cell)
+{
+    size_t last = table->columns;
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->width[i] > 0)
+            last = i;
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->width[i] > 0)
+            print_cell(table, i, &cell[i], i == last);
+    putchar('\n');
+}
+
+void weft_table_print(struct weft_table *table)
+{
+    assert(table->count % table->columns == 0); /* every row is whole */
+    size_t room = weft_width();
+    measure(table);
+    if (room > 0)
+        fit(table, room);
+    struct cell *title = weft_new_array(table->arena, struct cell, table->columns);
+    for (size_t i = 0; i < table->columns; i++)
+        title[i] = (struct cell){
+            .text = table->column[i].title, .width = strlen(table->column[i].title), .color = "1"};
+    print_row(table, title);
+    for (size_t i = 0; i < table->count; i += table->columns)
+        print_row(table, &table->cell[i]);
+    weft_arena_free(table->arena);
+}
