@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A poll loop over three pipes and a pidfd. Nobody waits for anybody: our ends of the pipes do not
+ * block, so a command that fills stdout before it reads stdin is served, and the end of the command
+ * is heard from the pidfd and not from its pipes, which a grandchild may hold open for ever.
+ *
+ * posix_spawn() and not fork(): other threads hold locks, and only a few calls are safe between
+ * fork() and exec(). The leader of the group is reaped last, so that the number of the group stays
+ * ours as long as signals are sent to it.
+ */
+
+#include "cmd/child.h"
+
+#include "base/clock.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    TICK_MS = 50,
+    READ_SIZE = 65536,
+    DRAIN_READS = 64, /* of what is left in a pipe: more than any pipe holds */
+    LINE_MAX_SIZE = 4096,
+};
+
+struct pipes {
+    int in[2], out[2], err[2];
+};
+
+struct run {
+    const struct weft_child *child;
+    struct weft_child_end *end;
+    pid_t pid;
+    int pidfd;
+    int in, out, err; /* our ends; -1: closed */
+    size_t written;
+    char *chunk; /* owned; READ_SIZE bytes */
+    char line[LINE_MAX_SIZE];
+    size_t line_size;
+    char tail[2 * WEFT_CHILD_TAIL]; /* the last half of it counts when it is full */
+    size_t tail_size;
+    weft_usec kill_us; /* when SIGKILL is due; WEFT_NEVER: nobody told it to stop */
+    bool killed;
+};
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+}
+
+/* ---- Finding --------------------------------------------------------------------------------- */
+
+static bool is_runnable(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+}
+
+enum weft_rc weft_child_find(const char *name, struct weft_arena *arena, const char **ret_path,
+                             struct weft_err *err)
+{
+    if (strchr(name, '/')) {
+        if (!is_runnable(name))
+            return weft_fail(err, WEFT_NOT_FOUND, "'%s' is no file that can be run", name);
+        *ret_path = weft_arena_strdup(arena, name);
+        return WEFT_OK;
+    }
+    const char *at = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    if (!at)
+        at = "/usr/local/bin:/usr/bin:/bin";
+    while (*name) {
+        size_t size = strcspn(at, ":");
+        const char *path =
+            weft_arena_printf(arena, "%.*s/%s", size ? (int)size : 1, size ? at : ".", name);
+        if (is_runnable(path)) {
+            *ret_path = path;
+            return WEFT_OK;
+        }
+        if (!at[size])
+            break;
+        at += size + 1;
+    }
+    return weft_fail(err, WEFT_NOT_FOUND, "there is no command '%s' in $PATH", name);
+}
+
+/* ---- Starting -------------------------------------------------------------------------------- */
+
+static void close_pipes(struct pipes *pipes)
+{
+    for (size_t i = 0; i < 2; i++) {
+        close_fd(&pipes->in[i]);
+        close_fd(&pipes->out[i]);
+        close_fd(&pipes->err[i]);
+    }
+}
+
+static bool open_pipes(struct pipes *pipes)
+{
+    *pipes = (struct pipes){{-1, -1}, {-1, -1}, {-1, -1}};
+    return pipe2(pipes->in, O_CLOEXEC) == 0 && pipe2(pipes->out, O_CLOEXEC) == 0 &&
+           pipe2(pipes->err, O_CLOEXEC) == 0 && fcntl(pipes->in[1], F_SETFL, O_NONBLOCK) == 0 &&
+           fcntl(pipes->out[0], F_SETFL, O_NONBLOCK) == 0 &&
+           fcntl(pipes->err[0], F_SETFL, O_NONBLOCK) == 0;
+}
+
+/* An errno, 0 when it runs. */
+static int spawn(const struct weft_child *child, const struct pipes *pipes, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attr);
+    sigset_t none, plain;
+    sigemptyset(&none);
+    sigemptyset(&plain);
+    static const int reset[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD};
+    for (size_t i = 0; i < WEFT_LEN(reset); i++)
+        sigaddset(&plain, reset[i]);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setsigdefault(&attr, &plain);
+    posix_spawnattr_setpgroup(&attr, 0);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                        POSIX_SPAWN_SETSIGDEF);
+    int failed = posix_spawn_file_actions_adddup2(&actions, pipes->in[0], STDIN_FILENO);
+    if (!failed)
+        failed = posix_spawn_file_actions_adddup2(&actions, pipes->out[1], STDOUT_FILENO);
+    if (!failed)
+        failed = posix_spawn_file_actions_adddup2(&actions, pipes->err[1], STDERR_FILENO);
+    if (!failed)
+        failed = posix_spawn(ret_pid, child->path, &actions, &attr, (char *const *)child->argv,
+                             (char *const *)child->envp);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    return failed;
+}
+
+/* ---- stderr ---------------------------------------------------------------------------------- */
+
+static void flush_line(struct run *run)
+{
+    if (run->child->line)
+        run->child->line(run->child->context, run->line, run->line_size);
+    run->line_size = 0;
+}
+
+static void take_lines(struct run *run, const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '\n') {
+            flush_line(run);
+            continue;
+        }
+        run->line[run->line_size++] = text[i];
+        if (run->line_size == sizeof(run->line))
+            flush_line(run);
+    }
+}
+
+static void remember(struct run *run, const char *text, size_t size)
+{
+    if (size > WEFT_CHILD_TAIL) {
+        text += size - WEFT_CHILD_TAIL;
+        size = WEFT_CHILD_TAIL;
+    }
+    if (run->tail_size + size > sizeof(run->tail)) {
+        size_t from = run->tail_size - WEFT_CHILD_TAIL;
+        memmove(run->tail, run->tail + from, WEFT_CHILD_TAIL);
+        run->tail_size = WEFT_CHILD_TAIL;
+    }
+    memcpy(run->tail + run->tail_size, text, size);
+    run->tail_size += size;
+}
+
+/* The last bytes as text: not beginning inside a character, without newlines at the end. */
+static void give_tail(struct run *run)
+{
+    const char *text = run->tail;
+    size_t size = run->tail_size;
+    while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
+        size--;
+    if (size > WEFT_CHILD_TAIL) {
+        text += size - WEFT_CHILD_TAIL;
+        size = WEFT_CHILD_TAIL;
+        for (int i = 0; i < 3 && ((unsigned char)*text & 0xc0) == 0x80; i++, size--)
+            text++;
+    }
+    memcpy(run->end->tail, text, size);
+    run->end->tail[size] = '\0';
+    for (size_t i = 0; i < size; i++)
+        if (run->end->tail[i] == '\0')
+            run->end->tail[i] = '?'; /* it is to be read as a C string */
+}
+
+/* ---- The pipes ------------------------------------------------------------------------------- */
+
+static void feed(struct run *run)
+{
+    const char *input = run->child->input;
+    size_t left = run->child->input_size - run->written;
+    ssize_t put = left > 0 ? write(run->in, input + run->written, left) : 0;
+    if (put > 0)
+        run->written += (size_t)put;
+    bool again = put < 0 && (errno == EAGAIN || errno == EINTR);
+    if ((put < 0 && !again) || run->written == run->child->input_size)
+        close_fd(&run->in); /* all is said, or the command does not want to hear more */
+}
+
+/* True when there may be more at once. */
+static bool read_some(struct run *run, int *fd)
+{
+    ssize_t got = read(*fd, run->chunk, READ_SIZE);
+    if (got < 0)
+        return errno == EINTR;
+    if (got == 0) {
+        close_fd(fd);
+        return false;
+    }
+    if (fd == &run->err) {
+        take_lines(run, run->chunk, (size_t)got);
+        remember(run, run->chunk, (size_t)got);
+        return true;
+    }
+    weft_buf_add(&run->end->output, run->chunk, (size_t)got);
+    return true;
+}
+
+static void drain(struct run *run, int *fd)
+{
+    for (int i = 0; i < DRAIN_READS && *fd >= 0; i++)
+        if (!read_some(run, fd))
+            return;
+}
+
+/* ---- Stopping -------------------------------------------------------------------------------- */
+
+static void kill_group(struct run *run)
+{
+    if (!run->killed)
+        (void)kill(-run->pid, SIGKILL);
+    run->killed = true;
+}
+
+static void mind_wishes(struct run *run)
+{
+    const struct weft_child *child = run->child;
+    enum weft_child_wish wish = child->wish ? child->wish(child->context) : WEFT_CHILD_GO_ON;
+    run->end->stopped |= wish != WEFT_CHILD_GO_ON;
+    if (run->end->output.full) {
+        run->end->too_large = true;
+        if (wish == WEFT_CHILD_GO_ON)
+            wish = WEFT_CHILD_STOP;
+    }
+    if (wish == WEFT_CHILD_GO_ON && run->kill_us == WEFT_NEVER)
+        return;
+    if (run->kill_us == WEFT_NEVER) {
+        (void)kill(-run->pid, SIGTERM);
+        run->kill_us = weft_boot_us() + child->kill_after_ms * WEFT_MS;
+    }
+    if (wish == WEFT_CHILD_KILL || weft_boot_us() >= run->kill_us)
+        kill_group(run);
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+static void serve(struct run *run)
+{
+    for (;;) {
+        struct pollfd fd[] = {
+            {.fd = run->pidfd, .events = POLLIN},
+            {.fd = run->in, .events = POLLOUT},
+            {.fd = run->out, .events = POLLIN},
+            {.fd = run->err, .events = POLLIN},
+        };
+        if (poll(fd, WEFT_LEN(fd), TICK_MS) < 0 && errno != EINTR)
+            return;
+        if (fd[1].revents)
+            feed(run);
+        if (fd[2].revents)
+            (void)read_some(run, &run->out);
+        if (fd[3].revents)
+            (void)read_some(run, &run->err);
+        if (fd[0].revents)
+            return;
+        mind_wishes(run);
+    }
+}
+
+static void reap(struct run *run)
+{
+    kill_group(run); /* whom the command left behind */
+    drain(run, &run->out);
+    drain(run, &run->err);
+    run->end->too_large |= run->end->output.full;
+    if (run->line_size > 0)
+        flush_line(run);
+    give_tail(run);
+    int status = 0;
+    pid_t got;
+    do
+        got = waitpid(run->pid, &status, 0);
+    while (got < 0 && errno == EINTR);
+    run->end->exit_code = got == run->pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    run->end->signal = got == run->pid && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+enum weft_rc weft_child_run(const struct weft_child *child, struct weft_child_end *ret_end,
+                            struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    struct pipes pipes;
+    struct run run = {.child = child, .end = ret_end, .pid = -1, .pidfd = -1};
+    int failed = open_pipes(&pipes) ? spawn(child, &pipes, &run.pid) : errno;
+    if (failed) {
+        rc = weft_fail(err, WEFT_UNAVAILABLE, "cannot start '%s': %s", child->path,
+                       strerrordesc_np(failed));
+        goto out;
+    }
+    *ret_end = (struct weft_child_end){.exit_code = -1};
+    weft_buf_init(&ret_end->output, child->output_max);
+    run.in = pipes.in[1], run.out = pipes.out[0], run.err = pipes.err[0];
+    pipes.in[1] = pipes.out[0] = pipes.err[0] = -1;
+    close_pipes(&pipes); /* the command's ends: else no end of file would ever come */
+    run.kill_us = WEFT_NEVER;
+    run.chunk = malloc(READ_SIZE);
+    if (!run.chunk)
+        weft_oom(READ_SIZE);
+    run.pidfd = pidfd_open(run.pid, 0);
+    if (run.pidfd >= 0)
+        serve(&run);
+    reap(&run); /* without a pidfd the command cannot be watched, and is killed */
+    free(run.chunk);
+    close_fd(&run.in);
+    close_fd(&run.out);
+    close_fd(&run.err);
+    close_fd(&run.pidfd);
+out:
+    close_pipes(&pipes);
+    return rc;
+}
+
+void weft_child_end_done(struct weft_child_end *end)
+{
+    weft_buf_done(&end->output);
+    *end = (struct weft_child_end){0};
+}
