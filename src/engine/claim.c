@@ -62,6 +62,19 @@ static enum weft_rc check_claim(const struct weft_claim *claim, struct weft_err 
     return WEFT_OK;
 }
 
+enum weft_rc weft_engine_claim_check(const struct weft_claim *claim, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    const char *route;
+    enum weft_rc rc = check_claim(claim, err);
+    if (!rc && claim->ns)
+        rc = weft_name_check(claim->ns, "namespace", err);
+    if (!rc)
+        rc = weft_route_text(claim->capabilities, claim->capability_count, arena, &route, err);
+    weft_arena_free(arena);
+    return rc;
+}
+
 static enum weft_rc prepare(struct weft_engine *engine, const char *ns,
                             struct weft_request *request, struct weft_arena *arena,
                             struct weft_err *err)
@@ -245,7 +258,9 @@ static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, boo
         give(all, &want[weft_get_i64(&rows, row, CLAIM_OUT_WANT)], &rows, row);
     }
     settle_round(all, want, count);
-    *ret_more = may_have_more(all) && all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
+    bool more = may_have_more(all), room = all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
+    all->contended |= more && !room && all->count > 1; /* somebody may have gone without for it */
+    *ret_more = more && room;
     return WEFT_OK;
 }
 
@@ -353,8 +368,14 @@ static enum weft_rc claim_all(struct weft_engine *engine, struct weft_claiming *
     enum weft_rc rc = fresh ? weft_ready_refresh(engine, err) : WEFT_OK;
     if (!rc)
         rc = claim_walk(engine, all, err);
-    /* Nothing at all under an older list may only mean that the list is old. */
-    if (!rc && all->items == 0 && !fresh && weft_ready_may_refresh(engine)) {
+    /*
+     * Nothing at all under an older list may only mean that the list is old. Whoever waits needs no
+     * newer one: he will be woken.
+     */
+    bool waits = true;
+    for (size_t r = 0; r < all->count; r++)
+        waits &= all->request[r].claim->wait_ms > 0;
+    if (!rc && all->items == 0 && !fresh && !waits && weft_ready_may_refresh(engine)) {
         rc = weft_ready_refresh(engine, err);
         if (!rc)
             rc = claim_walk(engine, all, err);

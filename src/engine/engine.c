@@ -87,3 +87,8 @@ struct weft_clock *weft_engine_clock(struct weft_engine *engine)
 {
     return engine->clock;
 }
+
+size_t weft_engine_writers(const struct weft_engine *engine)
+{
+    return engine->driver->writers_max;
+}

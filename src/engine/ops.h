@@ -35,6 +35,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_open(const struct weft_engine_config *c
                                               struct weft_err *err);
 void weft_engine_close(struct weft_engine *engine); /* NULL is fine */
 struct weft_clock *weft_engine_clock(struct weft_engine *engine);
+/* How many transactions may write at once: 1 for SQLite. */
+size_t weft_engine_writers(const struct weft_engine *engine);
 
 WEFT_MUST_CHECK enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
                                                 const struct weft_spec *spec, size_t count,
@@ -44,8 +46,11 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_submit(struct weft_engine *engine, cons
 struct weft_claim_result {
     struct weft_claimed *item; /* in the arena */
     size_t count;
-    bool contended;
+    bool contended; /* see weft_claims; also when the bytes of one call were used up */
 };
+/* What weft_engine_claim() would refuse, before anything is asked of the store. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_claim_check(const struct weft_claim *claim,
+                                                     struct weft_err *err);
 /* The arena is the result's alone: it is emptied first. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
                                                const struct weft_claim *claim, size_t count,

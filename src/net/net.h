@@ -108,6 +108,8 @@ struct weft_reply {
     const char *location;   /* or NULL */
     int retry_after_s;      /* 0: no such header */
     weft_stream_fn *stream; /* what follows the body, in parts; NULL: nothing */
+    bool last;              /* the stream has given its last part */
+    bool broken;            /* the stream has failed: the connection is broken off */
 };
 
 struct weft_ask {
@@ -119,10 +121,12 @@ struct weft_ask {
     uint32_t scopes;          /* what the token allows */
     struct weft_buf body;
     struct weft_items items; /* grouped requests */
+    bool unread;             /* the body is large: an engine thread calls read */
     void *state;             /* of the route, from read to run */
     struct weft_reply reply;
-    struct weft_ask *next;  /* in the queue it waits in */
-    struct weft_link *link; /* the HTTP side, of loop.c alone */
+    struct weft_ask *next;      /* in the queue it waits in */
+    struct weft_waiter *waiter; /* of wait.c alone */
+    struct weft_link *link;     /* the HTTP side, of loop.c alone */
 };
 
 /* The value of a {name} of the path, decoded. The route has it. */
@@ -153,6 +157,9 @@ struct weft_wire_type;
 WEFT_MUST_CHECK enum weft_rc weft_ask_items(struct weft_ask *ask, const struct weft_wire_type *type,
                                             size_t item_size, struct weft_err *err);
 
+/* Makes room for items that are read in another way. */
+void weft_ask_items_room(struct weft_ask *ask, size_t item_size, size_t count);
+
 /* Begins a JSON answer with this status; the writer writes into the reply. */
 void weft_reply_json(struct weft_ask *ask, int status, struct weft_json_writer *ret_out);
 /* Answers with an error: its status, its code, Retry-After where it is worth it. */
@@ -163,11 +170,12 @@ void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const
 /* ---- Waiting (wait.c) ------------------------------------------------------------------------ */
 
 /*
- * run() of a read that waits for the end of executions may return WEFT_OK with reply.status 0 after
- * this: the ask sleeps, and run() is called again when the execution ended or until_us (boot time)
- * has passed, whichever comes first. Spurious calls happen.
+ * A run() that waits for the end of an execution calls this with the time (boot time) until which
+ * it would. True: it returns WEFT_OK without an answer, and is called again when the execution may
+ * have ended or the time has passed. False: it must answer with what there is.
  */
-void weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us);
+WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id,
+                                       weft_usec until_us);
 /* These executions are over: whoever waits for one looks again. */
 void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count);
 
@@ -179,5 +187,7 @@ struct weft_api;
 struct weft_api *weft_server_api(struct weft_server *server);
 struct weft_metrics;
 struct weft_metrics *weft_server_metrics(struct weft_server *server); /* of its weft_api */
+/* The worker said goodbye: what was heard of it is forgotten. */
+void weft_server_forget_worker(struct weft_server *server, const char *ns, const char *worker);
 
 #endif

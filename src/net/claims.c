@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * POST /v1/claims. Claims that are asked for at the same time become one call of the engine, which
+ * takes work for all of them in one transaction. One that finds nothing and may wait goes to sleep
+ * (wait.c) and comes back here when it is woken; one whose time is up is answered without another
+ * look, because whatever came would have woken it.
+ *
+ * Leases that nobody will hear of are given back at once: before the answer when the client has
+ * hung up, after it when the answer could not be sent.
+ */
+
+#include "net/inside.h"
+#include "net/metrics.h"
+
+#include "base/err.h"
+#include "base/log.h"
+#include "wire/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct claim_state {
+    struct weft_claim claim;
+    weft_usec until_us; /* boot time; 0: does not wait */
+    bool slept;
+    struct weft_put_back *held; /* in the arena: the leases of the answer */
+    size_t held_count;
+};
+
+enum weft_rc weft_claims_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct claim_state *state = weft_new(ask->arena, struct claim_state);
+    struct weft_json body;
+    enum weft_rc rc = weft_ask_object(ask, false, &body, err);
+    if (!rc)
+        rc = weft_wire_read(&weft_wire_claim, &body, ask->arena, &state->claim, err);
+    if (rc)
+        return rc;
+    struct weft_claim *claim = &state->claim;
+    claim->ns = ask->ns;
+    if (claim->wait_ms < 0 || claim->wait_ms > WEFT_WAIT_MAX_MS)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "wait_ms",
+                               "wait_ms is %lld, allowed are 0 to %d", (long long)claim->wait_ms,
+                               WEFT_WAIT_MAX_MS);
+    if (claim->wait_ms > 0)
+        state->until_us = weft_boot_us() + claim->wait_ms * WEFT_MS;
+    ask->state = state;
+    return weft_engine_claim_check(claim, err);
+}
+
+const struct weft_claim *weft_claims_of(const struct weft_ask *ask)
+{
+    return &((const struct claim_state *)ask->state)->claim;
+}
+
+/* ---- Giving back ----------------------------------------------------------------------------- */
+
+struct give_back {
+    size_t count;
+    struct weft_put_back item[];
+};
+
+/* On an engine thread. What cannot be given back now comes back when its lease runs out. */
+static void give_back(struct weft_server *server, void *context)
+{
+    struct give_back *back = context;
+    struct weft_err err = {0};
+    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_UNDELIVERED, 0, back->count);
+    struct weft_lease_answer *answer = calloc(back->count, sizeof(*answer));
+    if (!answer)
+        weft_oom(back->count * sizeof(*answer));
+    enum weft_rc rc = weft_engine_put_back(server->engine, WEFT_PUT_BACK_RELEASE, back->item,
+                                           back->count, answer, &err);
+    if (rc)
+        weft_warn("leases of a client that went away were not given back",
+                  F_U64("leases", back->count), F_STR("error", err.text));
+    free(answer);
+    free(back);
+}
+
+static struct give_back *held_by(const struct claim_state *state)
+{
+    size_t size = state->held_count * sizeof(*state->held);
+    struct give_back *back = malloc(sizeof(*back) + size);
+    if (!back)
+        weft_oom(sizeof(*back) + size);
+    back->count = state->held_count;
+    memcpy(back->item, state->held, size);
+    return back;
+}
+
+void weft_claims_undelivered(struct weft_ask *ask)
+{
+    const struct claim_state *state = ask->state;
+    if (state && state->held_count > 0)
+        weft_groups_do(ask->server->groups, give_back, held_by(state));
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static void answer_items(struct weft_ask *ask, const struct weft_claim_result *result, size_t index)
+{
+    struct claim_state *state = ask->state;
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "items");
+    weft_json_begin_array(&out);
+    for (size_t i = 0; i < result->count; i++) {
+        if (result->item[i].claim != index)
+            continue;
+        weft_wire_write(&weft_wire_claimed, &result->item[i], &out);
+        state->held[state->held_count++] =
+            (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
+    }
+    weft_json_end_array(&out);
+    weft_json_end_object(&out);
+}
+
+static void answer_empty(struct weft_ask *ask)
+{
+    static const struct weft_claim_result nothing = {0};
+    weft_waits_leave(ask->server->waits, ask, WEFT_WAIT_FAILED);
+    answer_items(ask, &nothing, 0);
+    weft_loop_answer(ask);
+}
+
+/* Answers one ask of the call, or puts it to sleep: then it is not ours any more. */
+static void settle(struct weft_ask *ask, const struct weft_claim_result *result, size_t index)
+{
+    struct weft_server *server = ask->server;
+    struct claim_state *state = ask->state;
+    size_t got = 0;
+    for (size_t i = 0; i < result->count; i++)
+        got += result->item[i].claim == index;
+    if (got == 0 && state->until_us) {
+        state->slept = true;
+        if (weft_waits_sleep(server->waits, ask, result->contended))
+            return;
+    }
+    state->held = weft_new_array(ask->arena, struct weft_put_back, got + 1);
+    answer_items(ask, result, index);
+    if (state->slept && got > 0 && weft_loop_gone(ask)) {
+        give_back(server, held_by(state));
+        state->held_count = 0;
+        weft_waits_leave(server->waits, ask, WEFT_WAIT_FAILED);
+    } else {
+        size_t max = state->claim.max ? state->claim.max : 1;
+        weft_waits_leave(server->waits, ask, got >= max ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
+    }
+    weft_loop_answer(ask);
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+/* Answers those whose wait is over and keeps the others; enters who may have to wait. */
+static size_t admit(struct weft_server *server, struct weft_ask **ask, size_t count)
+{
+    size_t kept = 0;
+    weft_usec now_us = weft_boot_us(), store_us = weft_clock_now(weft_engine_clock(server->engine));
+    for (size_t i = 0; i < count; i++) {
+        struct claim_state *state = ask[i]->state;
+        if (state->slept &&
+            (now_us >= state->until_us || server->stopping || weft_loop_gone(ask[i]))) {
+            answer_empty(ask[i]);
+            continue;
+        }
+        if (state->until_us)
+            weft_waits_enter(server->waits, ask[i], state->until_us);
+        if (!state->slept)
+            weft_roster_seen(server->roster, &state->claim, store_us);
+        ask[kept++] = ask[i];
+    }
+    return kept;
+}
+
+void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t count)
+{
+    count = admit(server, ask, count);
+    if (count == 0)
+        return;
+    struct weft_arena *arena = weft_arena_new(), *work = weft_arena_new();
+    struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count);
+    for (size_t i = 0; i < count; i++)
+        claim[i] = *weft_claims_of(ask[i]);
+    struct weft_claim_result result = {0};
+    struct weft_err err = {0};
+    enum weft_rc rc =
+        weft_engine_claim(server->engine, "default", claim, count, work, &result, &err);
+    for (size_t i = 0; i < count; i++) {
+        if (!rc) {
+            settle(ask[i], &result, i);
+            continue;
+        }
+        weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
+        weft_reply_error(ask[i], &err);
+        weft_loop_answer(ask[i]);
+    }
+    weft_arena_free(work);
+    weft_arena_free(arena);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_NET_INSIDE_H
+#define WEFT_NET_INSIDE_H
+
+/*
+ * How the parts of the server hang together; handlers need net.h alone.
+ *
+ * Threads: the loop of libmicrohttpd; N engine threads (group.c); one for timers of those who wait
+ * (wait.c); one for upkeep (upkeep.c); one for notices between replicas (notice.c). Locks, each
+ * inner one taken under the outer ones before it: wait.lock, group.lock; all others stand alone. No
+ * query is made under any lock.
+ */
+
+#include "net/metrics.h"
+
+#include <stdatomic.h>
+
+struct weft_groups;
+struct weft_waits;
+struct weft_notices;
+struct weft_upkeep;
+struct weft_auth;
+struct weft_loop;
+struct weft_roster;
+
+/* ---- listen.c -------------------------------------------------------------------------------- */
+
+/* A bound and listening socket. */
+struct weft_listener {
+    int fd;
+    bool loopback;     /* nobody but this machine can reach it */
+    char address[280]; /* "127.0.0.1:7717", as it was bound */
+};
+/* Binds "HOST:PORT", "[V6]:PORT" or ":PORT". WEFT_INVALID_VALUE and WEFT_CONFLICT (in use). */
+WEFT_MUST_CHECK enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
+                                         struct weft_err *err);
+/* A whole small file with a NUL behind it; the caller frees it. `field` is blamed. */
+WEFT_MUST_CHECK enum weft_rc weft_read_file(const char *path, const char *field, char **ret_text,
+                                            struct weft_err *err);
+
+struct weft_server {
+    struct weft_server_config config; /* resolved: no zeros; texts are in the arena */
+    struct weft_arena *arena;
+    struct weft_engine *engine;
+    struct weft_listener listener;
+    struct weft_loop *loop;
+    struct weft_groups *groups;
+    struct weft_waits *waits;
+    struct weft_notices *notices; /* NULL: the store has no bells */
+    struct weft_upkeep *upkeep;
+    struct weft_auth *auth;
+    struct weft_roster *roster;
+    struct weft_api *api;
+    _Atomic bool stopping; /* new requests are refused */
+};
+
+/* Starts a thread with all signals blocked; there is nothing to do without it, so it must work. */
+void weft_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
+                       void *context);
+
+/* Waits for a signal, at most until a moment of boot time. */
+void weft_cond_until(pthread_cond_t *cond, pthread_mutex_t *lock, weft_usec until_us);
+
+/* ---- loop.c: HTTP ---------------------------------------------------------------------------- */
+
+/* Serves on server->listener; sets server->loop before the first request comes. */
+WEFT_MUST_CHECK enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err);
+const char *weft_loop_url(const struct weft_loop *loop);
+/* Takes no new connections; those that are open may finish what they began. */
+void weft_loop_quiesce(struct weft_loop *loop);
+/* Requests that have been read and not been answered yet. */
+size_t weft_loop_in_flight(const struct weft_loop *loop);
+/* Every ask must have been answered. */
+void weft_loop_stop(struct weft_loop *loop);
+/* The ask has its reply (or its stream the next piece): hands it back to the loop, which sends it.
+ */
+void weft_loop_answer(struct weft_ask *ask);
+/* True when the client has closed its side: nobody would read the answer. */
+bool weft_loop_gone(const struct weft_ask *ask);
+int weft_loop_fd(const struct weft_ask *ask);
+/* Ends connections that take longer than they may; called about once a second. */
+void weft_loop_sweep(struct weft_loop *loop);
+
+/* ---- group.c: engine threads ----------------------------------------------------------------- */
+
+struct weft_groups *weft_groups_new(struct weft_server *server);
+/* Waits for what is queued, then ends the threads. */
+void weft_groups_free(struct weft_groups *groups);
+/* Queues an ask by its route's group. When the queue is full it is answered `busy` at once. */
+void weft_groups_put(struct weft_groups *groups, struct weft_ask *ask);
+/* The same for one that was accepted before and only looks again: never refused. */
+void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask);
+size_t weft_groups_waiting(struct weft_groups *groups);
+/* Runs fn on an engine thread; context is fn's to free. */
+void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),
+                    void *context);
+
+/* ---- claims.c -------------------------------------------------------------------------------- */
+
+enum { WEFT_WAIT_MAX_MS = 60000 };
+
+enum weft_rc weft_claims_read(struct weft_ask *ask, struct weft_err *err);
+/* What a grouped claim asks for, from weft_claims_read() on. */
+const struct weft_claim *weft_claims_of(const struct weft_ask *ask);
+/* Runs the claims of several asks in one call and answers each, or puts it to sleep. */
+void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t count);
+/* The answer of a claim was not delivered: its leases go back. On the loop thread. */
+void weft_claims_undelivered(struct weft_ask *ask);
+
+/* ---- wait.c: long polls ---------------------------------------------------------------------- */
+
+struct weft_waits *weft_waits_new(struct weft_server *server);
+void weft_waits_free(struct weft_waits *waits);
+/* From here on nobody sleeps any more: all are answered with what there is. */
+void weft_waits_stop(struct weft_waits *waits);
+/*
+ * A claim that may wait is on the list from before it looks for work until it is answered, so that
+ * no wake can fall between its look and its sleep.
+ */
+void weft_waits_enter(struct weft_waits *waits, struct weft_ask *ask, weft_usec until_us);
+enum weft_wait_end {
+    WEFT_WAIT_FILLED, /* it got all it asked for: a wake it had goes on to the next */
+    WEFT_WAIT_SERVED, /* it got less than that */
+    WEFT_WAIT_FAILED, /* nothing is known: a wake it had goes on */
+};
+void weft_waits_leave(struct weft_waits *waits, struct weft_ask *ask, enum weft_wait_end end);
+/*
+ * It found nothing. False: it must not sleep (its time is up, or the server stops): the caller
+ * answers it. True: the ask is the list's from here on; `soon` asks to look again in a moment.
+ */
+WEFT_MUST_CHECK bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask *ask, bool soon);
+/* A run() that called weft_wait_for_end() goes to sleep; false when it did not, or may not. */
+WEFT_MUST_CHECK bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask);
+/* The ask is about to be answered: it waits for nothing any more. */
+void weft_wait_done(struct weft_ask *ask);
+/* There is work in these queues: wakes as many of the longest waiters as it may serve. */
+void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
+                     const struct weft_woken *woken, size_t count);
+
+/* ---- notice.c: between replicas -------------------------------------------------------------- */
+
+struct weft_notices *weft_notices_new(struct weft_server *server);
+void weft_notices_free(struct weft_notices *notices); /* NULL is fine */
+/* To be told to the other replicas, soon and together with others. */
+void weft_notices_add(struct weft_notices *notices, const struct weft_woken *woken, size_t count);
+
+/* ---- upkeep.c: the slow poll and the passes -------------------------------------------------- */
+
+struct weft_upkeep *weft_upkeep_new(struct weft_server *server);
+void weft_upkeep_start(struct weft_upkeep *upkeep);
+void weft_upkeep_free(struct weft_upkeep *upkeep);
+/* Something becomes due at this moment of the store's clock. */
+void weft_upkeep_expect(struct weft_upkeep *upkeep, weft_usec due_us);
+
+/* ---- auth.c ---------------------------------------------------------------------------------- */
+
+struct weft_auth *weft_auth_new(bool required);
+void weft_auth_free(struct weft_auth *auth);
+/* Reads the tokens of the store anew. */
+WEFT_MUST_CHECK enum weft_rc weft_auth_load(struct weft_auth *auth, struct weft_engine *engine,
+                                            struct weft_err *err);
+
+size_t weft_auth_count(struct weft_auth *auth); /* tokens */
+
+/* What a request said about who it is; texts are borrowed, NULL: not said. */
+struct weft_credentials {
+    const char *authorization;
+    const char *ns;
+    const char *origin;
+    weft_usec now_us; /* the store's */
+};
+/* Sets ns, ns_fixed and scopes of the ask, or says why it may not go on. */
+WEFT_MUST_CHECK enum weft_rc weft_auth_check(struct weft_auth *auth,
+                                             const struct weft_credentials *given,
+                                             struct weft_ask *ask, struct weft_err *err);
+
+/* ---- roster.c: workers heard of -------------------------------------------------------------- */
+
+struct weft_roster *weft_roster_new(void);
+void weft_roster_free(struct weft_roster *roster);
+/* A worker has claimed. */
+void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim, weft_usec now_us);
+/* A worker said goodbye: what was not written yet of it is not written any more. */
+void weft_roster_forget(struct weft_roster *roster, const char *ns, const char *worker);
+/* Writes those that are new or have not been written for a while. */
+WEFT_MUST_CHECK enum weft_rc weft_roster_write(struct weft_roster *roster,
+                                               struct weft_engine *engine, struct weft_err *err);
+
+#endif

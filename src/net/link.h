@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_NET_LINK_H
+#define WEFT_NET_LINK_H
+
+/* The HTTP side of a request: shared by loop.c, peer.c and ask.c. */
+
+#include "net/inside.h"
+#include "net/query.h"
+#include "net/route.h"
+
+#include <microhttpd.h>
+
+/* ---- Connections (peer.c) -------------------------------------------------------------------- */
+
+enum weft_peer_stage {
+    WEFT_PEER_IDLE,      /* between requests */
+    WEFT_PEER_RECEIVING, /* a request comes in */
+    WEFT_PEER_WORKING,   /* it is being carried out, or waits: no limit but its own */
+    WEFT_PEER_SENDING,   /* the answer goes out */
+};
+
+/* A connection. A client that takes too long over a stage is hung up on. */
+struct weft_peer {
+    struct weft_peer *next, **link;
+    int fd;
+    enum weft_peer_stage stage; /* under the lock of the list, as since_us */
+    weft_usec since_us;
+};
+
+struct weft_peers {
+    pthread_mutex_t lock;
+    struct weft_peer *first;
+    weft_usec limit_us[WEFT_PEER_SENDING + 1]; /* 0: none */
+};
+
+struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd);
+void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer);
+void weft_peer_stage(struct weft_peers *peers, struct weft_peer *peer, enum weft_peer_stage stage);
+/* Shuts the sockets of those that are over their limits; the loop then closes them. */
+void weft_peers_sweep(struct weft_peers *peers);
+
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+enum { WEFT_REQUEST_ID_MAX = 64 };
+
+struct weft_link {
+    struct weft_ask ask;
+    struct MHD_Connection *connection;
+    struct weft_peer *peer;
+    struct weft_route_match match;
+    struct weft_query query;
+    const char *target;  /* as it came; in the arena of the ask */
+    const char *method;  /* likewise */
+    const char *allow;   /* 405: what would do; or NULL */
+    weft_usec began_us;  /* boot time */
+    size_t sent;         /* of the body of a stream's part */
+    uint64_t sent_total; /* in all parts */
+    bool begun;          /* counted as in flight */
+    bool discard;        /* it is answered already: its body is read and forgotten */
+    bool dispatched;     /* it is or was with the engine threads */
+    bool close;          /* the connection is not used again */
+    char request_id[WEFT_REQUEST_ID_MAX + 1];
+};
+
+#endif

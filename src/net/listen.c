@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The listening socket, and files that the server reads. */
+
+#include "net/inside.h"
+
+#include "base/err.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024, HOST_MAX = 255, FILE_MAX = 1 << 20 };
+
+struct place {
+    char host[HOST_MAX + 1]; /* "": every address */
+    char port[8];
+};
+
+static enum weft_rc split(const char *where, struct place *ret_place, struct weft_err *err)
+{
+    const char *colon = strrchr(where, ':');
+    const char *host = where, *end = colon;
+    if (colon && *where == '[') {
+        host = where + 1;
+        end = colon - 1;
+    }
+    if (!colon || end < host || (host != where && *end != ']') || (size_t)(end - host) > HOST_MAX ||
+        strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 5 ||
+        !colon[1] || atoi(colon + 1) > 65535)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "listen",
+                               "cannot listen on '%.100s': it should be HOST:PORT, like "
+                               "127.0.0.1:7717 or [::1]:7717",
+                               where);
+    memcpy(ret_place->host, host, (size_t)(end - host));
+    ret_place->host[end - host] = '\0';
+    (void)snprintf(ret_place->port, sizeof(ret_place->port), "%s", colon + 1);
+    return WEFT_OK;
+}
+
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24 ==
+               127;
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
+}
+
+static enum weft_rc describe(int fd, struct weft_listener *ret_listener)
+{
+    struct sockaddr_storage address;
+    socklen_t size = sizeof(address);
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0 ||
+        getnameinfo((struct sockaddr *)&address, size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return WEFT_INTERNAL;
+    ret_listener->fd = fd;
+    ret_listener->loopback = is_loopback((struct sockaddr *)&address);
+    (void)snprintf(ret_listener->address, sizeof(ret_listener->address),
+                   address.ss_family == AF_INET6 ? "[%.255s]:%.8s" : "%.255s:%.8s", host, port);
+    return WEFT_OK;
+}
+
+static int bind_to(const struct addrinfo *info)
+{
+    int on = 1;
+    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int saved = errno;
+    (void)close(fd);
+    errno = saved;
+    return -1;
+}
+
+enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
+                         struct weft_err *err)
+{
+    struct place place;
+    enum weft_rc rc = split(where, &place, err);
+    if (rc)
+        return rc;
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo *found;
+    int failed = getaddrinfo(*place.host ? place.host : NULL, place.port, &hints, &found);
+    if (failed)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "listen", "cannot listen on '%.100s': %s",
+                               where, gai_strerror(failed));
+    int fd = -1;
+    for (const struct addrinfo *info = found; info && fd < 0; info = info->ai_next)
+        fd = bind_to(info);
+    int saved = errno;
+    freeaddrinfo(found);
+    if (fd >= 0)
+        return describe(fd, ret_listener);
+    char reason[100];
+    rc = weft_fail_field(err, saved == EADDRINUSE ? WEFT_CONFLICT : WEFT_INVALID_VALUE, "listen",
+                         "cannot listen on %.100s: %s", where,
+                         strerror_r(saved, reason, sizeof(reason)));
+    if (saved == EADDRINUSE)
+        err->hint = "another server runs there: stop it, or choose another address with --listen";
+    return rc;
+}
+
+enum weft_rc weft_read_file(const char *path, const char *field, char **ret_text,
+                            struct weft_err *err)
+{
+    char reason[100];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
+                               strerror_r(errno, reason, sizeof(reason)));
+    char *text = malloc(FILE_MAX + 1);
+    if (!text)
+        weft_oom(FILE_MAX + 1);
+    size_t size = 0;
+    ssize_t got = 1;
+    while (size < FILE_MAX && got > 0) {
+        got = read(fd, text + size, FILE_MAX - size);
+        size += got > 0 ? (size_t)got : 0;
+    }
+    (void)close(fd);
+    text[size] = '\0';
+    if (got == 0) {
+        *ret_text = text;
+        return WEFT_OK;
+    }
+    free(text);
+    return weft_fail_field(err, WEFT_INVALID_VALUE, field, "cannot read %.120s: %s", path,
+                           got < 0 ? strerror_r(errno, reason, sizeof(reason)) : "it is too large");
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * HTTP: the loop thread of libmicrohttpd.
+ *
+ * For each request it calls on_target() when the first line has come, on_request() once with the
+ * headers, once for each piece of the body and once more at its end, and on_completed() when all is
+ * over. An ask that must wait for an engine thread has its connection suspended; weft_loop_answer()
+ * resumes it, and on_request() is called once more to send the answer. While it is suspended the
+ * loop does not touch it, so it is the other threads' alone.
+ *
+ * Requests on one connection come one after the other, so a connection has one link at a time.
+ */
+
+#include "net/link.h"
+#include "net/metrics.h"
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    HEADERS_MAX = 32 << 10,  /* request line and headers of one request, and what is sent */
+    READ_INLINE = 128 << 10, /* larger bodies are read by an engine thread */
+    DISCARD_MAX = 1 << 20,   /* a refused request may send so much before it is cut off */
+    STREAM_BLOCK = 32 << 10,
+};
+
+struct weft_loop {
+    struct weft_server *server;
+    struct MHD_Daemon *daemon;
+    struct weft_peers peers;
+    char url[300];
+    char *cert, *key;         /* owned texts */
+    _Atomic size_t in_flight; /* requests begun and not completed */
+    _Atomic uint64_t bodies;  /* bytes of request bodies in memory */
+};
+
+static struct weft_peer *peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static const char *header(const struct weft_link *link, const char *name)
+{
+    return MHD_lookup_connection_value(link->connection, MHD_HEADER_KIND, name);
+}
+
+const char *weft_ask_header(const struct weft_ask *ask, const char *name)
+{
+    return header(ask->link, name);
+}
+
+int weft_loop_fd(const struct weft_ask *ask)
+{
+    return ask->link->peer->fd;
+}
+
+bool weft_loop_gone(const struct weft_ask *ask)
+{
+    struct pollfd fd = {.fd = weft_loop_fd(ask), .events = POLLRDHUP};
+    return poll(&fd, 1, 0) > 0;
+}
+
+size_t weft_loop_in_flight(const struct weft_loop *loop)
+{
+    return atomic_load(&loop->in_flight);
+}
+
+void weft_loop_sweep(struct weft_loop *loop)
+{
+    if (loop)
+        weft_peers_sweep(&loop->peers);
+}
+
+void weft_loop_answer(struct weft_ask *ask)
+{
+    MHD_resume_connection(ask->link->connection);
+}
+
+/* ---- Beginning ------------------------------------------------------------------------------- */
+
+/* The one that came, when it is fit to be shown, or a new one. */
+static void set_request_id(struct weft_link *link)
+{
+    const char *given = header(link, "X-Request-Id");
+    size_t size = given ? strlen(given) : 0;
+    if (size > 0 && size <= WEFT_REQUEST_ID_MAX && weft_text_printable(given, size) &&
+        !strpbrk(given, " \"\\")) {
+        memcpy(link->request_id, given, size + 1);
+        return;
+    }
+    struct weft_id id;
+    char text[WEFT_ID_TEXT];
+    weft_id_new(&id, weft_boot_us(), -1);
+    weft_id_print(&id, text);
+    (void)snprintf(link->request_id, sizeof(link->request_id), "%.18s", text + 18);
+}
+
+static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
+{
+    struct weft_ask *ask = &link->ask;
+    ask->route = weft_route_find(link->method, link->target, &link->match);
+    if (ask->route)
+        return WEFT_OK;
+    if (link->match.miss == WEFT_ROUTE_BAD)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
+    err->hint = "GET /openapi.json lists what there is";
+    if (link->match.miss == WEFT_ROUTE_METHOD) {
+        link->allow = link->match.allow;
+        return weft_fail(err, WEFT_NOT_FOUND, "%s is not known here; %s is", link->method,
+                         link->match.allow);
+    }
+    return weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
+}
+
+/* What the headers alone can tell. A failure is the answer. */
+static enum weft_rc check_head(struct weft_link *link, struct weft_err *err)
+{
+    struct weft_ask *ask = &link->ask;
+    struct weft_server *server = ask->server;
+    if (server->stopping) {
+        link->close = true;
+        return weft_fail(err, WEFT_UNAVAILABLE, "the server is stopping");
+    }
+    enum weft_rc rc = find_route(link, err);
+    if (rc)
+        return rc;
+    const struct weft_credentials given = {
+        .authorization = header(link, "Authorization"),
+        .ns = header(link, "X-Weft-Namespace"),
+        .origin = header(link, "Origin"),
+        .now_us = weft_clock_now(weft_engine_clock(server->engine)),
+    };
+    rc = weft_auth_check(server->auth, &given, ask, err);
+    if (!rc)
+        rc = weft_query_parse(weft_query_of(link->target), ask->arena, &link->query, err);
+    return rc ? rc : weft_query_check(&link->query, ask->route, err);
+}
+
+static size_t announced_size(const struct weft_link *link)
+{
+    const char *text = header(link, "Content-Length");
+    return text ? (size_t)strtoull(text, NULL, 10) : 0;
+}
+
+static enum weft_rc too_large(const struct weft_link *link, struct weft_err *err)
+{
+    return weft_fail_field(err, WEFT_TOO_LARGE, "body", "the body is larger than %zu bytes",
+                           link->ask.route->body_max);
+}
+
+/* The headers have come. True: go on and read the body; false: answer at once. */
+static bool begin(struct weft_link *link, const char *method)
+{
+    struct weft_ask *ask = &link->ask;
+    struct weft_loop *loop = ask->server->loop;
+    struct weft_err err = {0};
+    link->begun = true;
+    atomic_fetch_add(&loop->in_flight, 1);
+    link->method = weft_arena_strdup(ask->arena, method);
+    set_request_id(link);
+    enum weft_rc rc = check_head(link, &err);
+    size_t size = announced_size(link);
+    if (!rc && size > ask->route->body_max && size > 0)
+        rc = ask->route->body_max ? too_large(link, &err)
+                                  : weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
+    if (!rc) {
+        if (ask->route->body_max)
+            weft_buf_init(&ask->body, ask->route->body_max);
+        return true;
+    }
+    weft_reply_error(ask, &err);
+    if (link->allow)
+        ask->reply.status = 405;
+    link->discard = true;
+    link->close |= size > DISCARD_MAX;
+    return size <= DISCARD_MAX;
+}
+
+/* ---- The body -------------------------------------------------------------------------------- */
+
+static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err *err)
+{
+    (void)rc;
+    weft_reply_error(&link->ask, err);
+    link->discard = true;
+    link->close = true;
+    struct weft_loop *loop = link->ask.server->loop;
+    atomic_fetch_sub(&loop->bodies, link->ask.body.size);
+    weft_buf_done(&link->ask.body);
+}
+
+static void take_piece(struct weft_link *link, const char *data, size_t size)
+{
+    struct weft_ask *ask = &link->ask;
+    struct weft_loop *loop = ask->server->loop;
+    struct weft_err err = {0};
+    if (link->discard)
+        return;
+    if (ask->route->body_max == 0) {
+        refuse_body(link, weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here"), &err);
+        return;
+    }
+    if (size > ask->route->body_max - ask->body.size) {
+        refuse_body(link, too_large(link, &err), &err);
+        return;
+    }
+    if (atomic_fetch_add(&loop->bodies, size) + size > ask->server->config.body_bytes) {
+        atomic_fetch_sub(&loop->bodies, size);
+        err.hint = "too many large requests at once: try again later";
+        refuse_body(link, weft_fail(&err, WEFT_BUSY, "no room for the body of the request"), &err);
+        return;
+    }
+    weft_buf_add(&ask->body, data, size);
+}
+
+/* ---- The answer ------------------------------------------------------------------------------ */
+
+/* The next bytes of an answer that comes in parts. */
+static ssize_t read_stream(void *context, uint64_t position, char *to, size_t max)
+{
+    (void)position;
+    struct weft_link *link = context;
+    struct weft_ask *ask = &link->ask;
+    struct weft_reply *reply = &ask->reply;
+    if (reply->broken)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    size_t left = reply->body.size - link->sent;
+    if (left > 0) {
+        size_t size = left < max ? left : max;
+        memcpy(to, reply->body.data + link->sent, size);
+        link->sent += size;
+        link->sent_total += size;
+        return (ssize_t)size;
+    }
+    if (reply->last)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    /* The part before has gone out: an engine thread makes the next one. */
+    weft_buf_clear(&reply->body);
+    link->sent = 0;
+    weft_peer_stage(&ask->server->loop->peers, link->peer, WEFT_PEER_SENDING);
+    MHD_suspend_connection(link->connection);
+    weft_groups_put_again(ask->server->groups, ask);
+    return 0;
+}
+
+static void add_headers(struct weft_link *link, struct MHD_Response *response)
+{
+    const struct weft_reply *reply = &link->ask.reply;
+    (void)MHD_add_response_header(response, "Content-Type",
+                                  reply->type ? reply->type : "application/json");
+    (void)MHD_add_response_header(response, "X-Request-Id", link->request_id);
+    if (reply->retry_after_s) {
+        char text[16];
+        (void)snprintf(text, sizeof(text), "%d", reply->retry_after_s);
+        (void)MHD_add_response_header(response, "Retry-After", text);
+    }
+    if (reply->location)
+        (void)MHD_add_response_header(response, "Location", reply->location);
+    if (link->allow)
+        (void)MHD_add_response_header(response, "Allow", link->allow);
+    if (reply->status == 401)
+        (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (link->close || link->ask.server->stopping)
+        (void)MHD_add_response_header(response, "Connection", "close");
+}
+
+static enum MHD_Result send_answer(struct weft_link *link)
+{
+    struct weft_reply *reply = &link->ask.reply;
+    if (reply->status == 0)
+        return MHD_NO; /* its client has gone */
+    if (reply->body.full) {
+        struct weft_err err = {0};
+        (void)weft_fail(&err, WEFT_TOO_LARGE, "the answer is larger than %zu bytes",
+                        reply->body.max);
+        err.hint = "ask for fewer at once";
+        weft_reply_error(&link->ask, &err);
+    }
+    struct MHD_Response *response =
+        reply->stream ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+                                                          read_stream, link, NULL)
+                      : MHD_create_response_from_buffer(reply->body.size, reply->body.data,
+                                                        MHD_RESPMEM_PERSISTENT);
+    if (!response)
+        return MHD_NO;
+    add_headers(link, response);
+    weft_peer_stage(&link->ask.server->loop->peers, link->peer, WEFT_PEER_SENDING);
+    link->sent_total = reply->stream ? 0 : reply->body.size;
+    enum MHD_Result queued =
+        MHD_queue_response(link->connection, (unsigned)reply->status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+/* ---- What libmicrohttpd calls ---------------------------------------------------------------- */
+
+static void *on_target(void *context, const char *target, struct MHD_Connection *connection)
+{
+    struct weft_loop *loop = context;
+    struct weft_link *link = calloc(1, sizeof(*link));
+    if (!link)
+        weft_oom(sizeof(*link));
+    link->connection = connection;
+    link->peer = peer_of(connection);
+    link->began_us = weft_boot_us();
+    link->ask.server = loop->server;
+    link->ask.link = link;
+    link->ask.arena = weft_arena_new();
+    link->target = weft_arena_strdup(link->ask.arena, target);
+    weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_RECEIVING);
+    return link;
+}
+
+/* The request has come wholly: reads it, and queues it unless it is answered already. */
+static void dispatch(struct weft_link *link)
+{
+    struct weft_ask *ask = &link->ask;
+    struct weft_server *server = ask->server;
+    struct weft_err err = {0};
+    weft_peer_stage(&server->loop->peers, link->peer, WEFT_PEER_WORKING);
+    if (ask->body.size > READ_INLINE) {
+        ask->unread = true;
+    } else {
+        enum weft_rc rc = ask->route->read ? ask->route->read(ask, &err) : WEFT_OK;
+        if (rc)
+            weft_reply_error(ask, &err);
+        if (ask->reply.status)
+            return;
+    }
+    link->dispatched = true;
+    MHD_suspend_connection(link->connection);
+    weft_groups_put(server->groups, ask);
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *size, void **link_place)
+{
+    (void)context;
+    (void)connection;
+    (void)url;
+    (void)version;
+    struct weft_link *link = *link_place;
+    if (!link->begun)
+        return begin(link, method) ? MHD_YES : send_answer(link);
+    if (*size > 0) {
+        take_piece(link, data, *size);
+        *size = 0;
+        return MHD_YES;
+    }
+    if (!link->dispatched && !link->ask.reply.status) {
+        dispatch(link);
+        if (link->dispatched)
+            return MHD_YES; /* from here on it may be with another thread */
+    }
+    return send_answer(link);
+}
+
+static void log_access(const struct weft_link *link, bool delivered)
+{
+    const struct weft_ask *ask = &link->ask;
+    size_t path = strcspn(link->target, "?#");
+    char shown[200];
+    (void)snprintf(shown, sizeof(shown), "%.*s", (int)(path < 199 ? path : 199), link->target);
+    weft_info("request", F_STR("method", link->method), F_STR("path", shown),
+              F_I64("status", ask->reply.status), F_U64("in", ask->body.size),
+              F_U64("out", link->sent_total), F_I64("us", weft_boot_us() - link->began_us),
+              F_STR("ns", ask->ns), F_STR("id", link->request_id), F_BOOL("delivered", delivered));
+}
+
+static void on_completed(void *context, struct MHD_Connection *connection, void **link_place,
+                         enum MHD_RequestTerminationCode how)
+{
+    (void)connection;
+    struct weft_loop *loop = context;
+    struct weft_link *link = *link_place;
+    if (!link)
+        return;
+    *link_place = NULL;
+    struct weft_ask *ask = &link->ask;
+    bool delivered = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+    if (!delivered && ask->route && ask->route->group == WEFT_GROUP_CLAIM)
+        weft_claims_undelivered(ask);
+    if (link->begun) {
+        if (loop->server->config.access_log)
+            log_access(link, delivered);
+        struct weft_metrics *metrics = weft_server_metrics(loop->server);
+        weft_metric_request(metrics, ask->route, ask->reply.status,
+                            weft_boot_us() - link->began_us);
+        weft_metric_add(metrics, WEFT_METRIC_HTTP_RECEIVED, 0, ask->body.size);
+        weft_metric_add(metrics, WEFT_METRIC_HTTP_SENT, 0, link->sent_total);
+        atomic_fetch_sub(&loop->bodies, ask->body.size);
+        atomic_fetch_sub(&loop->in_flight, 1);
+    }
+    weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);
+    weft_buf_done(&ask->body);
+    weft_buf_done(&ask->reply.body);
+    weft_arena_free(ask->arena);
+    free(link);
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **peer_place,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct weft_loop *loop = context;
+    struct weft_metrics *metrics = weft_server_metrics(loop->server);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *peer_place = weft_peer_new(&loop->peers, info ? info->connect_fd : -1);
+        weft_metric_add(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 1);
+        weft_metric_add(metrics, WEFT_METRIC_HTTP_ACCEPTED, 0, 1);
+    } else if (*peer_place) {
+        weft_peer_free(&loop->peers, *peer_place);
+        weft_metric_sub(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 1);
+        *peer_place = NULL;
+    }
+}
+
+__attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *fmt,
+                                                             va_list args)
+{
+    (void)context;
+    char text[300];
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    text[strcspn(text, "\n")] = '\0';
+    weft_debug("http", F_STR("said", text));
+}
+
+/* ---- Starting and stopping ------------------------------------------------------------------- */
+
+static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
+{
+    const struct weft_server_config *config = &loop->server->config;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, loop->key},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, loop->cert},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    if (loop->cert)
+        flags |= MHD_USE_TLS;
+    loop->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, loop,                      /* */
+        MHD_OPTION_EXTERNAL_LOGGER, on_message, loop,                /* must be the first */
+        MHD_OPTION_LISTEN_SOCKET, loop->server->listener.fd,         /* */
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, loop,                /* */
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, loop,             /* */
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop,           /* */
+        MHD_OPTION_CONNECTION_LIMIT, config->connections,            /* */
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,     /* */
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_s + 1, /* the sweep is first */
+        MHD_OPTION_ARRAY, loop->cert ? tls : &tls[WEFT_LEN(tls) - 1], MHD_OPTION_END);
+    loop->server->listener.fd = -1; /* it is libmicrohttpd's, also after a failure */
+    if (loop->daemon)
+        return WEFT_OK;
+    if (loop->cert)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "tls_cert",
+                               "cannot serve TLS: are %s and %s a certificate and its key in PEM?",
+                               config->tls_cert, config->tls_key);
+    return weft_fail(err, WEFT_INTERNAL, "cannot start the HTTP loop: %s", strerror(errno));
+}
+
+enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
+{
+    const struct weft_server_config *config = &server->config;
+    struct weft_loop *loop = calloc(1, sizeof(*loop));
+    if (!loop)
+        weft_oom(sizeof(*loop));
+    loop->server = server;
+    pthread_mutex_init(&loop->peers.lock, NULL);
+    loop->peers.limit_us[WEFT_PEER_IDLE] = config->idle_s * WEFT_SECOND;
+    loop->peers.limit_us[WEFT_PEER_RECEIVING] = config->receive_s * WEFT_SECOND;
+    loop->peers.limit_us[WEFT_PEER_SENDING] = config->send_s * WEFT_SECOND;
+    enum weft_rc rc = WEFT_OK;
+    if (config->tls_cert)
+        rc = weft_read_file(config->tls_cert, "tls_cert", &loop->cert, err);
+    if (!rc && config->tls_key)
+        rc = weft_read_file(config->tls_key, "tls_key", &loop->key, err);
+    (void)snprintf(loop->url, sizeof(loop->url), "%s://%s", loop->cert ? "https" : "http",
+                   server->listener.address);
+    server->loop = loop; /* requests may come at once */
+    if (!rc)
+        rc = start_daemon(loop, err);
+    if (rc) {
+        server->loop = NULL;
+        weft_loop_stop(loop);
+    }
+    return rc;
+}
+
+const char *weft_loop_url(const struct weft_loop *loop)
+{
+    return loop->url;
+}
+
+void weft_loop_quiesce(struct weft_loop *loop)
+{
+    int fd = MHD_quiesce_daemon(loop->daemon);
+    if (fd >= 0)
+        (void)close(fd); /* so that nobody queues up behind a closed door */
+}
+
+void weft_loop_stop(struct weft_loop *loop)
+{
+    if (loop->daemon)
+        MHD_stop_daemon(loop->daemon);
+    pthread_mutex_destroy(&loop->peers.lock);
+    free(loop->cert);
+    free(loop->key);
+    free(loop);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The workers that this replica has heard of. Claims only note them here; upkeep writes those that
+ * are new, have changed, or were last written a while ago, many at once, so that being known costs
+ * a worker nothing.
+ */
+
+#include "net/inside.h"
+
+#include "base/buf.h"
+#include "base/map.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REWRITE_US (10 * WEFT_SECOND)
+#define FORGET_US  (600 * WEFT_SECOND)
+enum { WRITE_MAX = 500, KEY_MAX = 300 };
+
+struct entry {
+    struct entry *next;
+    struct weft_arena *arena;
+    struct weft_worker_seen seen;
+    weft_usec written_us; /* 0: never, or it has changed since */
+    bool gone;            /* said goodbye: not to be written */
+};
+
+struct weft_roster {
+    pthread_mutex_t lock; /* over all */
+    struct weft_map by_name;
+    struct entry *first;
+};
+
+struct weft_roster *weft_roster_new(void)
+{
+    struct weft_roster *roster = calloc(1, sizeof(*roster));
+    if (!roster)
+        weft_oom(sizeof(*roster));
+    pthread_mutex_init(&roster->lock, NULL);
+    return roster;
+}
+
+void weft_roster_free(struct weft_roster *roster)
+{
+    if (!roster)
+        return;
+    for (struct entry *entry = roster->first; entry;) {
+        struct entry *next = entry->next;
+        weft_arena_free(entry->arena);
+        free(entry);
+        entry = next;
+    }
+    weft_map_done(&roster->by_name);
+    pthread_mutex_destroy(&roster->lock);
+    free(roster);
+}
+
+static size_t key_of(const char *ns, const char *worker, char ret_key[KEY_MAX])
+{
+    int size = snprintf(ret_key, KEY_MAX, "%s\n%s", ns, worker);
+    return size < KEY_MAX ? (size_t)size : KEY_MAX - 1;
+}
+
+static bool same_texts(const char *const *a, size_t a_count, const char *const *b, size_t b_count)
+{
+    if (a_count != b_count)
+        return false;
+    for (size_t i = 0; i < a_count; i++)
+        if (strcmp(a[i], b[i]) != 0)
+            return false;
+    return true;
+}
+
+static const char *const *copy_texts(struct weft_arena *arena, const char *const *text,
+                                     size_t count)
+{
+    const char **copy = weft_new_array(arena, const char *, count + 1);
+    for (size_t i = 0; i < count; i++)
+        copy[i] = weft_arena_strdup(arena, text[i]);
+    return copy;
+}
+
+/* Takes over what a claim says of its worker. */
+static void learn(struct entry *entry, const struct weft_claim *claim)
+{
+    static const char *const normally[] = {"default"};
+    const char *const *lanes = claim->lane_count ? claim->lanes : normally;
+    size_t lane_count = claim->lane_count ? claim->lane_count : 1;
+    struct weft_worker_seen *seen = &entry->seen;
+    if (seen->name && same_texts(seen->lanes, seen->lane_count, lanes, lane_count) &&
+        same_texts(seen->capabilities, seen->capability_count, claim->capabilities,
+                   claim->capability_count))
+        return;
+    struct weft_arena *arena = weft_arena_new();
+    *seen = (struct weft_worker_seen){
+        .ns = weft_arena_strdup(arena, claim->ns),
+        .name = weft_arena_strdup(arena, claim->worker),
+        .lanes = copy_texts(arena, lanes, lane_count),
+        .lane_count = lane_count,
+        .capabilities = copy_texts(arena, claim->capabilities, claim->capability_count),
+        .capability_count = claim->capability_count,
+    };
+    weft_arena_free(entry->arena);
+    entry->arena = arena;
+    entry->written_us = 0;
+}
+
+void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim, weft_usec now_us)
+{
+    char key[KEY_MAX];
+    size_t size = key_of(claim->ns, claim->worker, key);
+    pthread_mutex_lock(&roster->lock);
+    struct entry *entry = weft_map_find(&roster->by_name, key, size);
+    if (!entry) {
+        entry = calloc(1, sizeof(*entry));
+        if (!entry)
+            weft_oom(sizeof(*entry));
+        entry->next = roster->first;
+        roster->first = entry;
+        weft_map_put(&roster->by_name, key, size, entry);
+    }
+    learn(entry, claim);
+    if (entry->gone)
+        entry->written_us = 0;
+    entry->gone = false;
+    entry->seen.seen_us = now_us;
+    pthread_mutex_unlock(&roster->lock);
+}
+
+void weft_roster_forget(struct weft_roster *roster, const char *ns, const char *worker)
+{
+    char key[KEY_MAX];
+    size_t size = key_of(ns, worker, key);
+    pthread_mutex_lock(&roster->lock);
+    struct entry *entry = weft_map_find(&roster->by_name, key, size);
+    if (entry)
+        entry->gone = true;
+    pthread_mutex_unlock(&roster->lock);
+}
+
+static bool is_to_write(const struct entry *entry)
+{
+    return !entry->gone && entry->seen.seen_us > entry->written_us &&
+           (entry->written_us == 0 || entry->seen.seen_us - entry->written_us >= REWRITE_US);
+}
+
+/* Lets go of workers that nobody has heard of for long: names come and go with processes. */
+static void forget_old(struct weft_roster *roster)
+{
+    weft_usec newest_us = 0;
+    for (const struct entry *e = roster->first; e; e = e->next)
+        newest_us = e->seen.seen_us > newest_us ? e->seen.seen_us : newest_us;
+    struct entry *kept = NULL;
+    struct weft_map by_name = {0};
+    for (struct entry *e = roster->first; e;) {
+        struct entry *next = e->next;
+        if (newest_us - e->seen.seen_us < FORGET_US) {
+            char key[KEY_MAX];
+            size_t size = key_of(e->seen.ns, e->seen.name, key);
+            weft_map_put(&by_name, key, size, e);
+            e->next = kept;
+            kept = e;
+        } else {
+            weft_arena_free(e->arena);
+            free(e);
+        }
+        e = next;
+    }
+    weft_map_done(&roster->by_name);
+    roster->by_name = by_name;
+    roster->first = kept;
+}
+
+enum weft_rc weft_roster_write(struct weft_roster *roster, struct weft_engine *engine,
+                               struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_worker_seen *seen = weft_new_array(arena, struct weft_worker_seen, WRITE_MAX);
+    size_t count = 0, known = 0;
+    pthread_mutex_lock(&roster->lock);
+    for (struct entry *e = roster->first; e; e = e->next, known++)
+        if (count < WRITE_MAX && is_to_write(e)) {
+            seen[count] = e->seen;
+            seen[count].ns = weft_arena_strdup(arena, e->seen.ns);
+            seen[count].name = weft_arena_strdup(arena, e->seen.name);
+            seen[count].lanes = copy_texts(arena, e->seen.lanes, e->seen.lane_count);
+            seen[count].capabilities =
+                copy_texts(arena, e->seen.capabilities, e->seen.capability_count);
+            e->written_us = e->seen.seen_us;
+            count++;
+        }
+    if (known > 2 * WRITE_MAX)
+        forget_old(roster);
+    pthread_mutex_unlock(&roster->lock);
+    enum weft_rc rc = count ? weft_engine_workers_put(engine, seen, count, err) : WEFT_OK;
+    weft_arena_free(arena);
+    return rc;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Putting the parts of the server together and taking them apart again. The order of starting: the
+ * socket (cheap to refuse), the store, the parts that others call, the loop last, so that the first
+ * request finds everything in place. Stopping goes the other way round.
+ */
+
+#include "net/inside.h"
+
+#include "base/err.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    THREADS = 6,
+    CONNECTIONS = 4096,
+    QUEUE_MAX = 4096,
+    BODY_BYTES = 256 << 20,
+    IDLE_S = 75,
+    RECEIVE_S = 30,
+    SEND_S = 120,
+    GRACE_S = 10,
+    EXTRA_CONNECTIONS = 2, /* to the store, for upkeep and notices */
+};
+
+static const char *copy(struct weft_arena *arena, const char *text)
+{
+    return weft_arena_strdup(arena, text);
+}
+
+static void resolve(const struct weft_server_config *given, struct weft_server *server)
+{
+    struct weft_server_config *config = &server->config;
+    struct weft_arena *arena = server->arena;
+    *config = *given;
+    config->store = copy(arena, given->store ? given->store : "sqlite:weft.db");
+    config->listen = copy(arena, given->listen ? given->listen : "127.0.0.1:7717");
+    config->listen_url = copy(arena, given->listen_url);
+    config->tls_cert = copy(arena, given->tls_cert);
+    config->tls_key = copy(arena, given->tls_key);
+    config->threads = given->threads ? given->threads : THREADS;
+    config->connections = given->connections ? given->connections : CONNECTIONS;
+    config->queue_max = given->queue_max ? given->queue_max : QUEUE_MAX;
+    config->body_bytes = given->body_bytes ? given->body_bytes : BODY_BYTES;
+    config->idle_s = given->idle_s ? given->idle_s : IDLE_S;
+    config->receive_s = given->receive_s ? given->receive_s : RECEIVE_S;
+    config->send_s = given->send_s ? given->send_s : SEND_S;
+    config->grace_s = given->grace_s ? given->grace_s : GRACE_S;
+}
+
+/* What a commit of this process changed: its own waiters first, then the other replicas. */
+static void on_news(void *context, const struct weft_news *news)
+{
+    struct weft_server *server = context;
+    weft_waits_wake(server->waits, WEFT_WAKE_LOCAL, news->woken, news->count);
+    weft_notices_add(server->notices, news->woken, news->count);
+    weft_upkeep_expect(server->upkeep, news->due_us);
+}
+
+static enum weft_rc start_parts(struct weft_server *server, struct weft_err *err)
+{
+    const struct weft_server_config *config = &server->config;
+    const struct weft_engine_config engine = {.url = config->store,
+                                              .connections = config->threads + EXTRA_CONNECTIONS,
+                                              .no_migrate = config->no_migrate};
+    enum weft_rc rc = weft_engine_open(&engine, &server->engine, err);
+    if (rc)
+        return rc;
+    bool tokens = config->tokens || !server->listener.loopback;
+    server->auth = weft_auth_new(tokens);
+    rc = weft_auth_load(server->auth, server->engine, err);
+    if (rc)
+        return rc;
+    if (tokens && weft_auth_count(server->auth) == 0)
+        weft_warn("tokens are required and there are none: make one with `weft token create`");
+    server->roster = weft_roster_new();
+    server->waits = weft_waits_new(server);
+    server->upkeep = weft_upkeep_new(server);
+    server->notices = weft_notices_new(server);
+    server->groups = weft_groups_new(server);
+    weft_engine_on_news(server->engine, on_news, server);
+    weft_upkeep_start(server->upkeep);
+    return weft_loop_start(server, err);
+}
+
+enum weft_rc weft_server_start(const struct weft_server_config *config,
+                               struct weft_server **ret_server, struct weft_err *err)
+{
+    struct weft_server *server = calloc(1, sizeof(*server));
+    if (!server)
+        weft_oom(sizeof(*server));
+    server->listener.fd = -1;
+    server->arena = weft_arena_new();
+    resolve(config, server);
+    enum weft_rc rc = WEFT_OK;
+    if (!server->config.tls_cert != !server->config.tls_key)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "tls_key",
+                             "a certificate and its key must be given together");
+    if (!rc)
+        rc = weft_listen(server->config.listen, &server->listener, err);
+    if (!rc)
+        rc = start_parts(server, err);
+    if (rc) {
+        weft_server_free(server);
+        return rc;
+    }
+    *ret_server = server;
+    return WEFT_OK;
+}
+
+const char *weft_server_url(const struct weft_server *server)
+{
+    return weft_loop_url(server->loop);
+}
+
+struct weft_engine *weft_server_engine(struct weft_server *server)
+{
+    return server->engine;
+}
+
+struct weft_api *weft_server_api(struct weft_server *server)
+{
+    return server->api;
+}
+
+void weft_server_forget_worker(struct weft_server *server, const char *ns, const char *worker)
+{
+    weft_roster_forget(server->roster, ns, worker);
+}
+
+bool weft_server_stop(struct weft_server *server)
+{
+    if (server->stopping)
+        return true;
+    server->stopping = true;
+    weft_loop_quiesce(server->loop);
+    weft_waits_stop(server->waits);
+    weft_usec until_us = weft_boot_us() + server->config.grace_s * WEFT_SECOND;
+    const struct timespec moment = {.tv_nsec = 5000000};
+    while (weft_loop_in_flight(server->loop) > 0 && weft_boot_us() < until_us)
+        (void)nanosleep(&moment, NULL);
+    return weft_loop_in_flight(server->loop) == 0;
+}
+
+void weft_server_free(struct weft_server *server)
+{
+    if (!server)
+        return;
+    if (server->loop)
+        (void)weft_server_stop(server);
+    weft_groups_free(server->groups); /* everything queued has been answered after this */
+    weft_waits_free(server->waits);
+    if (server->loop)
+        weft_loop_stop(server->loop);
+    weft_notices_free(server->notices);
+    weft_upkeep_free(server->upkeep);
+    weft_engine_close(server->engine);
+    weft_roster_free(server->roster);
+    weft_auth_free(server->auth);
+    if (server->listener.fd >= 0)
+        (void)close(server->listener.fd);
+    weft_arena_free(server->arena);
+    free(server);
+}
+
+void weft_server_reload(struct weft_server *server)
+{
+    struct weft_err err = {0};
+    if (weft_auth_load(server->auth, server->engine, &err))
+        weft_warn("the tokens could not be read anew", F_STR("error", err.text));
+    else
+        weft_info("the tokens were read anew");
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Threads of the server and their waits. */
+
+#include "net/inside.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void weft_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *context)
+{
+    /* Signals are the main thread's business. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(ret_thread, NULL, run, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        weft_error("cannot start a thread", F_STR("thread", name), F_I64("errno", failed));
+        abort();
+    }
+    (void)pthread_setname_np(*ret_thread, name);
+}
+
+void weft_cond_until(pthread_cond_t *cond, pthread_mutex_t *lock, weft_usec until_us)
+{
+    if (until_us == WEFT_NEVER) {
+        pthread_cond_wait(cond, lock);
+        return;
+    }
+    /* Conditions know no boot time: what is left of it is waited for by the monotonic clock. */
+    weft_usec left_us = until_us - weft_boot_us();
+    if (left_us <= 0)
+        return;
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    weft_usec at_us = at.tv_sec * WEFT_SECOND + at.tv_nsec / 1000 + left_us;
+    at = (struct timespec){.tv_sec = at_us / WEFT_SECOND, .tv_nsec = at_us % WEFT_SECOND * 1000};
+    (void)pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &at);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Those who wait: claims for work, reads for the end of an execution.
+ *
+ * A claim that may wait is entered before it looks for work and leaves when it is answered. While
+ * it looks, a wake that is meant for it is kept (`woken`), and it looks again instead of going to
+ * sleep: so no wake falls between its look and its sleep. While it sleeps, a wake sends it to look.
+ * A wake names a queue and how many executions came; it goes to the longest waiters that may serve
+ * that queue, as many as are needed to take them all, not to everybody. One that then gets all it
+ * asked for, fails, or whose client has gone, hands its wake on, because there may be more.
+ *
+ * Wakes are hints and may come for nothing. That they are never lost for good is what the slow poll
+ * is for (upkeep.c).
+ *
+ * An ask on the list is the list's while it sleeps, under the lock; otherwise it belongs to whoever
+ * runs it, and the list only knows it.
+ */
+
+#include "net/inside.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SOON_US       (5 * WEFT_MS)
+#define SWEEP_US      WEFT_SECOND
+#define LOOK_FIRST_US (50 * WEFT_MS)
+#define LOOK_LAST_US  WEFT_SECOND
+
+struct weft_waiter {
+    struct weft_waiter *next, **link;
+    struct weft_ask *ask;
+    enum weft_metric_wait kind;
+    bool asleep;
+    weft_usec until_us;      /* boot time, as all of these */
+    weft_usec look_us;       /* when to look again without being woken; WEFT_NEVER */
+    weft_usec pause_us;      /* for an end: how long it slept last */
+    struct weft_woken woken; /* the wake it was given; count 0: none */
+    struct weft_id id;       /* whose end */
+};
+
+struct weft_waits {
+    struct weft_server *server;
+    pthread_t thread;
+    _Atomic size_t count; /* read without the lock to leave early */
+
+    pthread_mutex_t lock; /* over all below */
+    pthread_cond_t news;
+    struct weft_waiter *first, **last; /* the longest waiter first */
+    weft_usec wakes_us;                /* when the thread wakes by itself */
+    bool stopping, ended;
+};
+
+static void link_waiter(struct weft_waits *waits, struct weft_waiter *waiter)
+{
+    waiter->next = NULL;
+    waiter->link = waits->last;
+    *waits->last = waiter;
+    waits->last = &waiter->next;
+    atomic_fetch_add(&waits->count, 1);
+    weft_metric_add(weft_server_metrics(waits->server), WEFT_METRIC_WAITERS, waiter->kind, 1);
+}
+
+static void unlink_waiter(struct weft_waits *waits, struct weft_waiter *waiter)
+{
+    *waiter->link = waiter->next;
+    if (waiter->next)
+        waiter->next->link = waiter->link;
+    else
+        waits->last = waiter->link;
+    atomic_fetch_sub(&waits->count, 1);
+    weft_metric_sub(weft_server_metrics(waits->server), WEFT_METRIC_WAITERS, waiter->kind, 1);
+}
+
+/* The ask leaves the list; what it was told goes back to the caller. Under the lock. */
+static struct weft_woken drop(struct weft_waits *waits, struct weft_ask *ask)
+{
+    struct weft_waiter *waiter = ask->waiter;
+    struct weft_woken woken = waiter->woken;
+    unlink_waiter(waits, waiter);
+    ask->waiter = NULL;
+    free(waiter);
+    return woken;
+}
+
+/* Sends a sleeper to look. Under the lock; the ask is the engine threads' from here on. */
+static void rouse(struct weft_waits *waits, struct weft_waiter *waiter)
+{
+    waiter->asleep = false;
+    weft_groups_put_again(waits->server->groups, waiter->ask);
+}
+
+static void expect_by(struct weft_waits *waits, weft_usec at_us)
+{
+    if (at_us >= waits->wakes_us)
+        return;
+    waits->wakes_us = at_us;
+    pthread_cond_signal(&waits->news);
+}
+
+/* ---- Claims ---------------------------------------------------------------------------------- */
+
+static struct weft_waiter *new_waiter(struct weft_ask *ask, enum weft_metric_wait kind,
+                                      weft_usec until_us)
+{
+    struct weft_waiter *waiter = calloc(1, sizeof(*waiter));
+    if (!waiter)
+        weft_oom(sizeof(*waiter));
+    *waiter =
+        (struct weft_waiter){.ask = ask, .kind = kind, .until_us = until_us, .look_us = WEFT_NEVER};
+    ask->waiter = waiter;
+    return waiter;
+}
+
+void weft_waits_enter(struct weft_waits *waits, struct weft_ask *ask, weft_usec until_us)
+{
+    if (ask->waiter)
+        return;
+    struct weft_waiter *waiter = new_waiter(ask, WEFT_WAIT_CLAIM, until_us);
+    pthread_mutex_lock(&waits->lock);
+    link_waiter(waits, waiter);
+    pthread_mutex_unlock(&waits->lock);
+}
+
+static bool may_serve(struct weft_waits *waits, const struct weft_waiter *waiter, int32_t queue)
+{
+    return waiter->kind == WEFT_WAIT_CLAIM &&
+           weft_engine_fits(waits->server->engine, weft_claims_of(waiter->ask), queue);
+}
+
+/*
+ * Gives the wake to sleepers first, then to those who are looking and may have looked too early.
+ * Says how many sleepers were roused. Under the lock.
+ */
+static size_t wake_for(struct weft_waits *waits, const struct weft_woken *woken)
+{
+    uint64_t left = woken->count;
+    size_t roused = 0;
+    for (int awake = 0; awake < 2; awake++)
+        for (struct weft_waiter *w = waits->first; w && left > 0; w = w->next) {
+            if (w->asleep == (awake == 1) || w->woken.count > 0 ||
+                !may_serve(waits, w, woken->queue))
+                continue;
+            const struct weft_claim *claim = weft_claims_of(w->ask);
+            uint32_t takes = claim->max ? claim->max : 1;
+            w->woken = (struct weft_woken){woken->queue, (uint32_t)left};
+            left = left > takes ? left - takes : 0;
+            roused += w->asleep;
+            if (w->asleep)
+                rouse(waits, w);
+        }
+    return roused;
+}
+
+void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
+                     const struct weft_woken *woken, size_t count)
+{
+    if (atomic_load(&waits->count) == 0)
+        return;
+    size_t roused = 0;
+    pthread_mutex_lock(&waits->lock);
+    for (size_t i = 0; i < count; i++)
+        roused += wake_for(waits, &woken[i]);
+    pthread_mutex_unlock(&waits->lock);
+    weft_metric_add(weft_server_metrics(waits->server), WEFT_METRIC_WAKES, who, roused);
+}
+
+void weft_waits_leave(struct weft_waits *waits, struct weft_ask *ask, enum weft_wait_end end)
+{
+    if (!ask->waiter)
+        return;
+    const struct weft_claim *claim = weft_claims_of(ask);
+    uint32_t takes = claim->max ? claim->max : 1;
+    pthread_mutex_lock(&waits->lock);
+    struct weft_woken woken = drop(waits, ask);
+    if (woken.count > 0 && end != WEFT_WAIT_SERVED) {
+        /* What it took was counted when it was woken; others were woken for the rest then. */
+        woken.count = end == WEFT_WAIT_FILLED ? 1 : takes;
+        (void)wake_for(waits, &woken);
+    }
+    pthread_mutex_unlock(&waits->lock);
+}
+
+bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask *ask, bool soon)
+{
+    weft_usec now_us = weft_boot_us();
+    struct weft_waiter *waiter = ask->waiter;
+    pthread_mutex_lock(&waits->lock);
+    bool sleeps = !waits->stopping && now_us < waiter->until_us;
+    if (sleeps && waiter->woken.count > 0) {
+        /* Somebody spoke while it looked: once more. */
+        waiter->woken.count = 0;
+        rouse(waits, waiter);
+    } else if (sleeps) {
+        waiter->asleep = true;
+        waiter->look_us = soon ? now_us + SOON_US : WEFT_NEVER;
+        expect_by(waits, waiter->look_us < waiter->until_us ? waiter->look_us : waiter->until_us);
+    }
+    pthread_mutex_unlock(&waits->lock);
+    return sleeps;
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us)
+{
+    struct weft_waits *waits = ask->server->waits;
+    bool waits_on = weft_boot_us() < until_us;
+    pthread_mutex_lock(&waits->lock);
+    waits_on &= !waits->stopping && (!ask->waiter || ask->waiter->until_us != 0);
+    if (waits_on && !ask->waiter) {
+        struct weft_waiter *waiter = new_waiter(ask, WEFT_WAIT_END, until_us);
+        waiter->id = *id;
+        waiter->woken.count = 1; /* it may have ended since the caller looked: once more */
+        link_waiter(waits, waiter);
+    }
+    pthread_mutex_unlock(&waits->lock);
+    return waits_on;
+}
+
+bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask)
+{
+    struct weft_waiter *waiter = ask->waiter;
+    if (!waiter)
+        return false;
+    weft_usec now_us = weft_boot_us();
+    pthread_mutex_lock(&waits->lock);
+    if (waiter->woken.count > 0) {
+        waiter->woken.count = 0;
+        rouse(waits, waiter);
+    } else {
+        waiter->pause_us = waiter->pause_us ? waiter->pause_us * 2 : LOOK_FIRST_US;
+        if (waiter->pause_us > LOOK_LAST_US)
+            waiter->pause_us = LOOK_LAST_US;
+        waiter->asleep = true;
+        waiter->look_us = waits->stopping ? now_us : now_us + waiter->pause_us;
+        expect_by(waits, waiter->look_us < waiter->until_us ? waiter->look_us : waiter->until_us);
+    }
+    pthread_mutex_unlock(&waits->lock);
+    return true;
+}
+
+void weft_wait_done(struct weft_ask *ask)
+{
+    struct weft_waits *waits = ask->server->waits;
+    if (!ask->waiter)
+        return;
+    pthread_mutex_lock(&waits->lock);
+    (void)drop(waits, ask);
+    pthread_mutex_unlock(&waits->lock);
+}
+
+void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count)
+{
+    struct weft_waits *waits = server->waits;
+    if (atomic_load(&waits->count) == 0)
+        return;
+    pthread_mutex_lock(&waits->lock);
+    for (struct weft_waiter *w = waits->first; w; w = w->next)
+        for (size_t i = 0; i < count && w->kind == WEFT_WAIT_END; i++)
+            if (memcmp(&w->id, &id[i], sizeof(w->id)) == 0) {
+                w->woken.count = !w->asleep;
+                if (w->asleep)
+                    rouse(waits, w);
+            }
+    pthread_mutex_unlock(&waits->lock);
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+/* Its time is up or its client has gone: whoever runs it next answers. Under the lock. */
+static bool is_due(const struct weft_waiter *waiter, weft_usec now_us)
+{
+    return waiter->asleep && (waiter->until_us <= now_us || waiter->look_us <= now_us);
+}
+
+/* Rouses all that are due and says when the next one is. Under the lock. */
+static weft_usec rouse_due(struct weft_waits *waits, weft_usec now_us)
+{
+    weft_usec next_us = WEFT_NEVER;
+    for (struct weft_waiter *w = waits->first; w; w = w->next) {
+        if (is_due(w, now_us) || (w->asleep && waits->stopping))
+            rouse(waits, w);
+        if (!w->asleep)
+            continue;
+        weft_usec at_us = w->look_us < w->until_us ? w->look_us : w->until_us;
+        next_us = at_us < next_us ? at_us : next_us;
+    }
+    return next_us;
+}
+
+/*
+ * Looks for clients that have hung up, all in one call: their places in the line are given up, so
+ * that no work is claimed for nobody. Under the lock.
+ */
+static void rouse_gone(struct weft_waits *waits)
+{
+    size_t count = atomic_load(&waits->count), used = 0;
+    struct pollfd *fd = calloc(count + 1, sizeof(*fd));
+    struct weft_waiter **who = calloc(count + 1, sizeof(struct weft_waiter *));
+    if (!fd || !who)
+        weft_oom(count * sizeof(*fd));
+    for (struct weft_waiter *w = waits->first; w && used < count; w = w->next)
+        if (w->asleep) {
+            fd[used] = (struct pollfd){.fd = weft_loop_fd(w->ask), .events = POLLRDHUP};
+            who[used++] = w;
+        }
+    if (used > 0 && poll(fd, (nfds_t)used, 0) > 0)
+        for (size_t i = 0; i < used; i++)
+            if (fd[i].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) {
+                who[i]->until_us = 0;
+                rouse(waits, who[i]);
+            }
+    free(fd);
+    free((void *)who);
+}
+
+static void *run_thread(void *context)
+{
+    struct weft_waits *waits = context;
+    weft_usec swept_us = weft_boot_us();
+    pthread_mutex_lock(&waits->lock);
+    while (!waits->ended) {
+        weft_usec now_us = weft_boot_us();
+        weft_usec next_us = rouse_due(waits, now_us);
+        if (now_us - swept_us >= SWEEP_US) {
+            rouse_gone(waits);
+            swept_us = now_us;
+            weft_loop_sweep(waits->server->loop);
+        }
+        if (next_us > swept_us + SWEEP_US)
+            next_us = swept_us + SWEEP_US;
+        waits->wakes_us = next_us;
+        weft_cond_until(&waits->news, &waits->lock, next_us);
+    }
+    pthread_mutex_unlock(&waits->lock);
+    return NULL;
+}
+
+struct weft_waits *weft_waits_new(struct weft_server *server)
+{
+    struct weft_waits *waits = calloc(1, sizeof(*waits));
+    if (!waits)
+        weft_oom(sizeof(*waits));
+    waits->server = server;
+    waits->last = &waits->first;
+    waits->wakes_us = WEFT_NEVER;
+    pthread_mutex_init(&waits->lock, NULL);
+    pthread_cond_init(&waits->news, NULL);
+    weft_thread_start(&waits->thread, "weft-wait", run_thread, waits);
+    return waits;
+}
+
+void weft_waits_stop(struct weft_waits *waits)
+{
+    pthread_mutex_lock(&waits->lock);
+    waits->stopping = true;
+    pthread_cond_signal(&waits->news);
+    pthread_mutex_unlock(&waits->lock);
+}
+
+void weft_waits_free(struct weft_waits *waits)
+{
+    if (!waits)
+        return;
+    pthread_mutex_lock(&waits->lock);
+    waits->ended = true;
+    pthread_cond_signal(&waits->news);
+    pthread_mutex_unlock(&waits->lock);
+    pthread_join(waits->thread, NULL);
+    pthread_cond_destroy(&waits->news);
+    pthread_mutex_destroy(&waits->lock);
+    free(waits);
+}
