@@ -35,6 +35,11 @@ struct weft_json {
 /* Validates one whole text and gives its value. WEFT_INVALID_JSON tells the byte offset and why. */
 WEFT_MUST_CHECK enum weft_rc weft_json_check(const char *text, size_t size,
                                              struct weft_json *ret_value, struct weft_err *err);
+/* The same for a text that is to stand in another one, `levels` deep: both stay within the depth.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_json_check_inside(const char *text, size_t size, unsigned levels,
+                                                    struct weft_json *ret_value,
+                                                    struct weft_err *err);
 
 /* Walks the members of an object or the elements of an array. */
 struct weft_json_iter {

@@ -30,7 +30,7 @@ struct reader {
     const char *end;
     const char *why;    /* static; the reason for a refusal */
     uint64_t is_object; /* a bit per open level */
-    unsigned depth;
+    unsigned depth, depth_max;
     enum want want;
 };
 
@@ -212,7 +212,7 @@ static bool check_word(struct reader *r, const char *word)
 
 static bool open_level(struct reader *r, bool object)
 {
-    if (r->depth == WEFT_JSON_DEPTH_MAX)
+    if (r->depth == r->depth_max)
         return refuse(r, "nested too deeply");
     r->is_object = r->is_object << 1 | object;
     r->depth++;
@@ -317,13 +317,15 @@ static enum weft_json_kind kind_of(char first)
     }
 }
 
-enum weft_rc weft_json_check(const char *text, size_t size, struct weft_json *ret_value,
-                             struct weft_err *err)
+enum weft_rc weft_json_check_inside(const char *text, size_t size, unsigned levels,
+                                    struct weft_json *ret_value, struct weft_err *err)
 {
+    assert(levels <= WEFT_JSON_DEPTH_MAX);
     if (size == 0)
         return weft_fail(err, WEFT_INVALID_JSON, "byte 0: a value is missing");
     const char *end = text + size, *begin = skip_space(text, end);
-    struct reader r = {.at = begin, .end = end, .want = WANT_VALUE};
+    struct reader r = {
+        .at = begin, .end = end, .want = WANT_VALUE, .depth_max = WEFT_JSON_DEPTH_MAX - levels};
     const char *last = begin;
     bool good = true;
     while (good && (r.want != WANT_NOTHING || r.at < end)) {
@@ -338,6 +340,12 @@ enum weft_rc weft_json_check(const char *text, size_t size, struct weft_json *re
     *ret_value =
         (struct weft_json){.text = begin, .size = (size_t)(last - begin), .kind = kind_of(*begin)};
     return WEFT_OK;
+}
+
+enum weft_rc weft_json_check(const char *text, size_t size, struct weft_json *ret_value,
+                             struct weft_err *err)
+{
+    return weft_json_check_inside(text, size, 0, ret_value, err);
 }
 
 /* From here on the text has been checked. */

@@ -362,6 +362,11 @@ static void test_depth(void)
     is_int(check_copy(text, (size_t)2 * WEFT_JSON_DEPTH_MAX + 2, &err), WEFT_INVALID_JSON,
            "one deeper");
     is_str(err.text, "byte 64: nested too deeply", "and why");
+    struct weft_json value;
+    is_int(weft_json_check_inside("[[1]]", 5, WEFT_JSON_DEPTH_MAX - 2, &value, &err), WEFT_OK,
+           "inside another text there is less room");
+    is_int(weft_json_check_inside("[[1]]", 5, WEFT_JSON_DEPTH_MAX - 1, &value, &err),
+           WEFT_INVALID_JSON, "and one deeper is too deep");
 
     memset(text, '[', DEEP);
     is_int(check_copy(text, DEEP, &err), WEFT_INVALID_JSON, "100000 arrays");
