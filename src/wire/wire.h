@@ -14,6 +14,7 @@
  */
 
 #include "base/json.h"
+#include "core/state.h" /* weft_state_parse() */
 #include "weft/weft.h"
 
 struct weft_arena;
@@ -83,11 +84,6 @@ WEFT_MUST_CHECK enum weft_rc weft_wire_read_error(const struct weft_json *value,
                                                   struct weft_arena *arena,
                                                   struct weft_err *ret_error,
                                                   enum weft_fence *ret_fence, struct weft_err *err);
-
-/* ---- Words ----------------------------------------------------------------------------------- */
-
-/* WEFT_STATE_NONE for a word that is no state. */
-enum weft_state weft_state_parse(const char *word);
 
 /* ---- Schemas --------------------------------------------------------------------------------- */
 

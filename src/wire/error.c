@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The error object, which every answer may hold instead of a result. */
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "wire/wire.h"
+
+#include <string.h>
+
+void weft_wire_write_error(const struct weft_err *error, enum weft_fence fence,
+                           struct weft_json_writer *out)
+{
+    weft_json_begin_object(out);
+    weft_json_key(out, "code");
+    weft_json_put_text(out, weft_rc_wire(error->rc));
+    weft_json_key(out, "message");
+    weft_json_put_text(out, error->text[0] ? error->text : weft_rc_text(error->rc));
+    weft_json_key(out, "hint");
+    weft_json_put_text(out, error->hint);
+    weft_json_key(out, "field");
+    weft_json_put_text(out, error->field);
+    if (fence != WEFT_FENCE_NONE) {
+        weft_json_key(out, "reason");
+        weft_json_put_text(out, weft_fence_name(fence));
+    }
+    weft_json_end_object(out);
+}
+
+/* A word of a newer server is no code we know; nor is "ok" one of an error. */
+static enum weft_rc rc_of(const struct weft_json *word)
+{
+    for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++)
+        if (weft_json_is(word, weft_rc_wire((enum weft_rc)rc)))
+            return (enum weft_rc)rc;
+    return WEFT_INTERNAL;
+}
+
+static enum weft_fence fence_of(const struct weft_json *word)
+{
+    for (int fence = WEFT_FENCE_NONE + 1; fence <= WEFT_FENCE_UNKNOWN; fence++)
+        if (weft_json_is(word, weft_fence_name((enum weft_fence)fence)))
+            return (enum weft_fence)fence;
+    return WEFT_FENCE_NONE;
+}
+
+/* The text of a member, NULL when there is none. */
+static const char *text_of(const struct weft_json *object, const char *name,
+                           struct weft_arena *arena)
+{
+    struct weft_json value;
+    const char *text;
+    if (!weft_wire_member(object, name, &value) || weft_json_string(&value, arena, &text, NULL))
+        return NULL;
+    return text;
+}
+
+enum weft_rc weft_wire_read_error(const struct weft_json *value, struct weft_arena *arena,
+                                  struct weft_err *ret_error, enum weft_fence *ret_fence,
+                                  struct weft_err *err)
+{
+    struct weft_json code, reason;
+    if (!weft_wire_member(value, "code", &code) || code.kind != WEFT_JSON_STRING)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "code",
+                               "an error must be an object with a code");
+    struct weft_err error = {
+        .rc = rc_of(&code),
+        .hint = text_of(value, "hint", arena),
+        .field = text_of(value, "field", arena),
+    };
+    const char *message = text_of(value, "message", arena);
+    if (!message)
+        message = weft_rc_text(error.rc);
+    memcpy(error.text, message, weft_utf8_cut(message, strlen(message), sizeof(error.text) - 1));
+    if (ret_fence)
+        *ret_fence =
+            weft_wire_member(value, "reason", &reason) ? fence_of(&reason) : WEFT_FENCE_NONE;
+    *ret_error = error;
+    return WEFT_OK;
+}

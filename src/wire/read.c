@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Reading a message: the walk over its members, and what holds for all of them together. */
+
+#include "base/arena.h"
+#include "wire/type.h"
+
+#include <assert.h>
+#include <string.h>
+
+static enum weft_rc twice(const struct weft_wire_reader *reader,
+                          const struct weft_wire_field *field)
+{
+    const char *path = weft_wire_path(reader, field);
+    return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s is given twice", path);
+}
+
+static bool is_there(const struct weft_wire_field *field, const struct weft_json *value)
+{
+    return value->kind != WEFT_JSON_NULL || field->kind == WEFT_WIRE_JSON;
+}
+
+/* The rows of an object in an object hold plain values only, so this is as deep as it gets. */
+static enum weft_rc read_inner(const struct weft_wire_reader *outer,
+                               const struct weft_wire_field *field, const struct weft_json *value)
+{
+    if (value->kind != WEFT_JSON_OBJECT)
+        return weft_wire_must_be(outer, field, "an object");
+    struct weft_wire_reader reader = *outer;
+    reader.field = field->inner;
+    reader.count = field->inners;
+    reader.inside = field->name;
+    reader.met = reader.given = 0;
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, value);
+    enum weft_rc rc = WEFT_OK;
+    while (!rc && weft_json_next(&member)) {
+        size_t i = weft_wire_find(reader.field, reader.count, &member.key, 0);
+        if (i == SIZE_MAX) {
+            if (!reader.lenient)
+                rc = weft_wire_unknown(&reader, &member.key);
+            continue;
+        }
+        if (reader.met & (uint64_t)1 << i)
+            return twice(&reader, &reader.field[i]);
+        reader.met |= (uint64_t)1 << i;
+        if (is_there(&reader.field[i], &member.value))
+            rc = weft_wire_read_value(&reader, &reader.field[i], &member.value);
+    }
+    if (!rc && field->flags & WEFT_WIRE_BY_FLAG)
+        *(bool *)((char *)reader.item + field->count) = true;
+    return rc;
+}
+
+/* What can be said when every member has been read. */
+static enum weft_rc finish(const struct weft_wire_reader *reader)
+{
+    for (size_t i = 0; i < reader->count; i++) {
+        const struct weft_wire_field *field = &reader->field[i];
+        bool given = reader->given >> i & 1;
+        if (!given && field->flags & WEFT_WIRE_REQUIRED)
+            return weft_fail_field(reader->err, WEFT_INVALID_VALUE, field->name, "%s is missing",
+                                   field->name);
+        if (!given && field->flags & WEFT_WIRE_BY_SIGN)
+            *(int32_t *)((char *)reader->item + field->count) = -1;
+        if (!given || !field->rival)
+            continue;
+        for (size_t k = 0; k < reader->count; k++)
+            if (reader->given >> k & 1 && strcmp(reader->field[k].name, field->rival) == 0)
+                return weft_fail_field(reader->err, WEFT_INVALID_VALUE, field->name,
+                                       "give %s or %s, not both", field->rival, field->name);
+        const char **content_type = (const char **)((char *)reader->item + field->type);
+        if (field->kind == WEFT_WIRE_BASE64 && !*content_type)
+            *content_type = "application/octet-stream";
+    }
+    return WEFT_OK;
+}
+
+static enum weft_rc read_members(struct weft_wire_reader *reader, const struct weft_json *value)
+{
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, value);
+    size_t next = 0; /* most writers keep to one order */
+    while (weft_json_next(&member)) {
+        size_t i = weft_wire_find(reader->field, reader->count, &member.key, next);
+        if (i == SIZE_MAX) {
+            if (reader->lenient)
+                continue;
+            return weft_wire_unknown(reader, &member.key);
+        }
+        next = i + 1;
+        const struct weft_wire_field *field = &reader->field[i];
+        const uint64_t bit = (uint64_t)1 << i;
+        if (reader->met & bit)
+            return twice(reader, field);
+        reader->met |= bit;
+        if (!is_there(field, &member.value))
+            continue;
+        reader->given |= bit;
+        enum weft_rc rc = field->kind == WEFT_WIRE_OBJECT
+                              ? read_inner(reader, field, &member.value)
+                              : weft_wire_read_value(reader, field, &member.value);
+        if (rc)
+            return rc;
+    }
+    return finish(reader);
+}
+
+static enum weft_rc read_object(const struct weft_wire_type *type, const struct weft_json *value,
+                                struct weft_wire_reader *reader)
+{
+    assert(type->count <= 64);
+    memset(reader->item, 0, type->size);
+    if (value->kind != WEFT_JSON_OBJECT)
+        return weft_fail(reader->err, WEFT_INVALID_VALUE, "%s must be an object", type->name);
+    reader->field = type->field;
+    reader->count = type->count;
+    return read_members(reader, value);
+}
+
+enum weft_rc weft_wire_read(const struct weft_wire_type *type, const struct weft_json *value,
+                            struct weft_arena *arena, void *ret_struct, struct weft_err *err)
+{
+    struct weft_wire_reader reader = {.arena = arena, .item = ret_struct, .err = err};
+    return read_object(type, value, &reader);
+}
+
+enum weft_rc weft_wire_read_answer(const struct weft_wire_type *type, const struct weft_json *value,
+                                   struct weft_arena *arena, void *ret_struct, struct weft_err *err)
+{
+    struct weft_wire_reader reader = {
+        .arena = arena, .item = ret_struct, .lenient = true, .err = err};
+    return read_object(type, value, &reader);
+}
+
+bool weft_wire_member(const struct weft_json *object, const char *name, struct weft_json *ret_value)
+{
+    if (object->kind != WEFT_JSON_OBJECT)
+        return false;
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, object);
+    while (weft_json_next(&member)) {
+        if (weft_json_is(&member.key, name)) {
+            *ret_value = member.value;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Reading one value: a function for each form, found by its kind. */
+
+#include "base/arena.h"
+#include "base/base64.h"
+#include "base/limits.h"
+#include "base/moment.h"
+#include "core/policy.h"
+#include "wire/type.h"
+
+#include <string.h>
+
+/* No list may hold more anywhere; the engine knows the limit of each. It bounds the arena. */
+enum { LIST_MAX = 1000 };
+
+static void *place(const struct weft_wire_reader *reader, size_t offset)
+{
+    return (char *)reader->item + offset;
+}
+
+/* ---- Numbers ----------------------------------------------------------------------------------
+ */
+
+void weft_wire_bounds(const struct weft_wire_field *field, int64_t *ret_min, int64_t *ret_max)
+{
+    *ret_min = field->min;
+    *ret_max = field->max;
+    if (field->min != 0 || field->max != 0)
+        return;
+    *ret_max = INT64_MAX;
+    if (field->kind == WEFT_WIRE_I32 || field->kind == WEFT_WIRE_WEIGHTS) {
+        *ret_min = INT32_MIN;
+        *ret_max = INT32_MAX;
+    } else if (field->kind == WEFT_WIRE_U32) {
+        *ret_max = UINT32_MAX;
+    } else if (field->kind == WEFT_WIRE_I64) {
+        *ret_min = INT64_MIN;
+    }
+}
+
+/* What the C type cannot hold. */
+static bool overflows(enum weft_wire_kind kind, int64_t number)
+{
+    if (kind == WEFT_WIRE_I32)
+        return number < INT32_MIN || number > INT32_MAX;
+    if (kind == WEFT_WIRE_U32)
+        return number < 0 || number > UINT32_MAX;
+    return kind == WEFT_WIRE_U64 && number < 0;
+}
+
+static enum weft_rc read_number(const struct weft_wire_reader *reader,
+                                const struct weft_wire_field *field, const struct weft_json *value)
+{
+    int64_t number, min, max;
+    if (!weft_json_i64(value, &number))
+        return weft_wire_must_be(reader, field, "a whole number");
+    weft_wire_bounds(field, &min, &max);
+    if (overflows(field->kind, number) ||
+        (field->flags & WEFT_WIRE_CHECKED && (number < min || number > max))) {
+        const char *path = weft_wire_path(reader, field);
+        return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path,
+                               "%s is %lld, allowed are %lld to %lld", path, (long long)number,
+                               (long long)min, (long long)max);
+    }
+    if (field->kind == WEFT_WIRE_AT_ONCE && number == 0)
+        number = -1;
+    if (field->kind == WEFT_WIRE_I32 || field->kind == WEFT_WIRE_U32)
+        *(uint32_t *)place(reader, field->at) = (uint32_t)number;
+    else
+        *(int64_t *)place(reader, field->at) = number;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_bool(const struct weft_wire_reader *reader,
+                              const struct weft_wire_field *field, const struct weft_json *value)
+{
+    if (value->kind != WEFT_JSON_BOOL)
+        return weft_wire_must_be(reader, field, "true or false");
+    *(bool *)place(reader, field->at) = weft_json_bool(value) != (field->kind == WEFT_WIRE_UNLESS);
+    return WEFT_OK;
+}
+
+/* ---- Words ------------------------------------------------------------------------------------
+ */
+
+static enum weft_rc text_of(const struct weft_wire_reader *reader,
+                            const struct weft_wire_field *field, const struct weft_json *value,
+                            const char **ret_text)
+{
+    if (value->kind != WEFT_JSON_STRING)
+        return weft_wire_must_be(reader, field, "a string");
+    if (weft_json_string(value, reader->arena, ret_text, NULL))
+        return weft_wire_must_be(reader, field, "a string without U+0000");
+    return WEFT_OK;
+}
+
+static enum weft_rc read_text(const struct weft_wire_reader *reader,
+                              const struct weft_wire_field *field, const struct weft_json *value)
+{
+    return text_of(reader, field, value, place(reader, field->at));
+}
+
+static enum weft_rc read_id(const struct weft_wire_reader *reader,
+                            const struct weft_wire_field *field, const struct weft_json *value)
+{
+    if (value->kind != WEFT_JSON_STRING ||
+        !weft_id_parse(value->text + 1, value->size - 2, place(reader, field->at)))
+        return weft_wire_must_be(reader, field, "an id (a UUID)");
+    return WEFT_OK;
+}
+
+static enum weft_rc read_moment(const struct weft_wire_reader *reader,
+                                const struct weft_wire_field *field, const struct weft_json *value)
+{
+    weft_usec moment_us;
+    if (value->kind != WEFT_JSON_STRING ||
+        !weft_moment_parse(value->text + 1, value->size - 2, &moment_us))
+        return weft_wire_must_be(
+            reader, field, "a moment between 1970 and 9999 like \"2026-01-02T03:04:05.678Z\"");
+    /* 0 would mean that none was given. */
+    *(weft_usec *)place(reader, field->at) = moment_us ? moment_us : 1;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_state(const struct weft_wire_reader *reader,
+                               const struct weft_wire_field *field, const struct weft_json *value)
+{
+    for (int state = 1; state < WEFT_STATE_COUNT; state++) {
+        if (weft_json_is(value, weft_state_name((enum weft_state)state))) {
+            *(enum weft_state *)place(reader, field->at) = (enum weft_state)state;
+            return WEFT_OK;
+        }
+    }
+    return weft_wire_must_be(reader, field, "one of"
+#define X(name, number, word, living) " " word
+#include "weft/states.def"
+#undef X
+    );
+}
+
+static enum weft_rc read_tag(const struct weft_wire_reader *reader,
+                             const struct weft_wire_field *field, const struct weft_json *value)
+{
+    const char *text;
+    enum weft_rc rc = text_of(reader, field, value, &text);
+    if (rc)
+        return rc;
+    const char *colon = strchr(text, ':');
+    if (!colon || colon == text)
+        return weft_wire_must_be(reader, field, "KEY:VALUE");
+    struct weft_tag *tag = weft_new(reader->arena, struct weft_tag);
+    char *key = weft_arena_dup(reader->arena, text, (size_t)(colon - text) + 1);
+    key[colon - text] = '\0';
+    *tag = (struct weft_tag){.key = key, .value = colon + 1};
+    *(const struct weft_tag **)place(reader, field->at) = tag;
+    return WEFT_OK;
+}
+
+/* ---- Lists ------------------------------------------------------------------------------------
+ */
+
+/* How many elements or members a value has; false when there are too many of them. */
+static enum weft_rc count_of(const struct weft_wire_reader *reader,
+                             const struct weft_wire_field *field, const struct weft_json *value,
+                             size_t *ret_count)
+{
+    struct weft_json_iter each;
+    weft_json_iter_init(&each, value);
+    size_t count = 0;
+    while (weft_json_next(&each)) {
+        if (++count > LIST_MAX)
+            return weft_fail_field(reader->err, WEFT_TOO_LARGE, weft_wire_path(reader, field),
+                                   "%s has more than %d entries", field->name, LIST_MAX);
+    }
+    *ret_count = count;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_texts(const struct weft_wire_reader *reader,
+                               const struct weft_wire_field *field, const struct weft_json *value)
+{
+    size_t count;
+    if (value->kind != WEFT_JSON_ARRAY)
+        return weft_wire_must_be(reader, field, "a list of strings");
+    enum weft_rc rc = count_of(reader, field, value, &count);
+    if (rc)
+        return rc;
+    const char **text = count ? weft_new_array(reader->arena, const char *, count) : NULL;
+    struct weft_json_iter each;
+    weft_json_iter_init(&each, value);
+    for (size_t i = 0; weft_json_next(&each); i++)
+        if (weft_json_string(&each.value, reader->arena, &text[i], NULL))
+            return weft_wire_must_be(reader, field, "a list of strings without U+0000");
+    *(const char *const **)place(reader, field->at) = text;
+    *(size_t *)place(reader, field->count) = count;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_tags(const struct weft_wire_reader *reader,
+                              const struct weft_wire_field *field, const struct weft_json *value)
+{
+    size_t count;
+    if (value->kind != WEFT_JSON_OBJECT)
+        return weft_wire_must_be(reader, field, "an object of strings");
+    enum weft_rc rc = count_of(reader, field, value, &count);
+    if (rc)
+        return rc;
+    struct weft_tag *tag = count ? weft_new_array(reader->arena, struct weft_tag, count) : NULL;
+    struct weft_json_iter each;
+    weft_json_iter_init(&each, value);
+    for (size_t i = 0; weft_json_next(&each); i++)
+        if (weft_json_string(&each.key, reader->arena, &tag[i].key, NULL) ||
+            weft_json_string(&each.value, reader->arena, &tag[i].value, NULL))
+            return weft_wire_must_be(reader, field, "an object of strings without U+0000");
+    *(const struct weft_tag **)place(reader, field->at) = tag;
+    *(size_t *)place(reader, field->count) = count;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_weights(const struct weft_wire_reader *reader,
+                                 const struct weft_wire_field *field, const struct weft_json *value)
+{
+    size_t count;
+    if (value->kind != WEFT_JSON_OBJECT)
+        return weft_wire_must_be(reader, field, "an object of whole numbers");
+    enum weft_rc rc = count_of(reader, field, value, &count);
+    if (rc)
+        return rc;
+    struct weft_weight *weight =
+        count ? weft_new_array(reader->arena, struct weft_weight, count) : NULL;
+    struct weft_json_iter each;
+    weft_json_iter_init(&each, value);
+    for (size_t i = 0; weft_json_next(&each); i++) {
+        int64_t number;
+        if (weft_json_string(&each.key, reader->arena, &weight[i].tenant, NULL) ||
+            !weft_json_i64(&each.value, &number) || overflows(WEFT_WIRE_I32, number))
+            return weft_wire_must_be(reader, field, "an object of whole numbers from 1 to 1000");
+        weight[i].weight = (int32_t)number;
+    }
+    *(const struct weft_weight **)place(reader, field->at) = weight;
+    *(size_t *)place(reader, field->count) = count;
+    return WEFT_OK;
+}
+
+/* ---- Bytes and policies -----------------------------------------------------------------------
+ */
+
+static enum weft_rc read_json(const struct weft_wire_reader *reader,
+                              const struct weft_wire_field *field, const struct weft_json *value)
+{
+    *(const void **)place(reader, field->at) = value->text;
+    *(size_t *)place(reader, field->count) = value->size;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_base64(const struct weft_wire_reader *reader,
+                                const struct weft_wire_field *field, const struct weft_json *value)
+{
+    if (value->kind != WEFT_JSON_STRING)
+        return weft_wire_must_be(reader, field, "a string of base64");
+    const char *text = value->text + 1;
+    size_t size = value->size - 2, made;
+    if (memchr(text, '\\', size)) { /* some writers escape the slash */
+        enum weft_rc rc = text_of(reader, field, value, &text);
+        if (rc)
+            return rc;
+        size = strlen(text);
+    }
+    /* One byte more: bytes that are there but empty are not NULL. */
+    void *data = weft_arena_alloc(reader->arena, size / 4 * 3 + 1, 1);
+    if (!weft_base64_decode(text, size, data, &made))
+        return weft_wire_must_be(reader, field, "base64 with padding and without line breaks");
+    *(const void **)place(reader, field->at) = data;
+    *(size_t *)place(reader, field->count) = made;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_policy(const struct weft_wire_reader *reader,
+                                const struct weft_wire_field *field, const struct weft_json *value)
+{
+    struct weft_policy *policy = weft_new(reader->arena, struct weft_policy);
+    *(const struct weft_policy **)place(reader, field->at) = policy;
+    return weft_policy_parse(value, reader->arena, policy, reader->err);
+}
+
+enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
+                                  const struct weft_wire_field *field,
+                                  const struct weft_json *value)
+{
+    typedef enum weft_rc (*read_fn)(const struct weft_wire_reader *, const struct weft_wire_field *,
+                                    const struct weft_json *);
+    /* Policies are read by weft_policy_parse(), so their own forms are not here. */
+    static const read_fn read[] = {
+        [WEFT_WIRE_ID] = read_id,          [WEFT_WIRE_TEXT] = read_text,
+        [WEFT_WIRE_I32] = read_number,     [WEFT_WIRE_U32] = read_number,
+        [WEFT_WIRE_I64] = read_number,     [WEFT_WIRE_U64] = read_number,
+        [WEFT_WIRE_AT_ONCE] = read_number, [WEFT_WIRE_BOOL] = read_bool,
+        [WEFT_WIRE_UNLESS] = read_bool,    [WEFT_WIRE_MOMENT] = read_moment,
+        [WEFT_WIRE_STATE] = read_state,    [WEFT_WIRE_TEXTS] = read_texts,
+        [WEFT_WIRE_TAGS] = read_tags,      [WEFT_WIRE_WEIGHTS] = read_weights,
+        [WEFT_WIRE_TAG] = read_tag,        [WEFT_WIRE_JSON] = read_json,
+        [WEFT_WIRE_BASE64] = read_base64,  [WEFT_WIRE_CONTENT_TYPE] = read_text,
+        [WEFT_WIRE_POLICY] = read_policy,  [WEFT_WIRE_EMPTY] = NULL,
+    };
+    return read[field->kind] ? read[field->kind](reader, field, value) : WEFT_OK;
+}

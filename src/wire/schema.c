@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The JSON Schema of a message, from its rows. */
+
+#include "wire/type.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { NESTED_MAX = 3 };
+
+const char *weft_wire_name(const struct weft_wire_type *type)
+{
+    return type->name;
+}
+
+static void put_pair(struct weft_json_writer *out, const char *key, const char *text)
+{
+    weft_json_key(out, key);
+    weft_json_put_text(out, text);
+}
+
+/* "type":"string", or "type":["string","null"] */
+static void put_type(struct weft_json_writer *out, const char *word, bool nullable)
+{
+    weft_json_key(out, "type");
+    if (!nullable) {
+        weft_json_put_text(out, word);
+        return;
+    }
+    weft_json_begin_array(out);
+    weft_json_put_text(out, word);
+    weft_json_put_text(out, "null");
+    weft_json_end_array(out);
+}
+
+static void put_enum(struct weft_json_writer *out, const char *const *word, size_t count,
+                     bool nullable)
+{
+    put_type(out, "string", nullable);
+    weft_json_key(out, "enum");
+    weft_json_begin_array(out);
+    for (size_t i = 0; i < count; i++)
+        weft_json_put_text(out, word[i]);
+    if (nullable)
+        weft_json_put_null(out);
+    weft_json_end_array(out);
+}
+
+static void put_bounds(const struct weft_wire_field *field, struct weft_json_writer *out)
+{
+    int64_t min, max;
+    weft_wire_bounds(field, &min, &max);
+    if (min != INT64_MIN) {
+        weft_json_key(out, "minimum");
+        weft_json_put_i64(out, min);
+    }
+    if (max != INT64_MAX) {
+        weft_json_key(out, "maximum");
+        weft_json_put_i64(out, max);
+    }
+}
+
+static void put_string(const struct weft_wire_field *field, bool nullable,
+                       struct weft_json_writer *out)
+{
+    put_type(out, "string", nullable);
+    if (field->kind == WEFT_WIRE_ID)
+        put_pair(out, "format", "uuid");
+    else if (field->kind == WEFT_WIRE_MOMENT)
+        put_pair(out, "format", "date-time");
+    else if (field->kind == WEFT_WIRE_TAG)
+        put_pair(out, "pattern", "^[^:]+:");
+    else if (field->kind == WEFT_WIRE_BASE64)
+        put_pair(out, "contentEncoding", "base64");
+}
+
+/* "items" of an array or "additionalProperties" of an object. */
+static void put_each(const struct weft_wire_field *field, struct weft_json_writer *out)
+{
+    weft_json_key(out, field->kind == WEFT_WIRE_TEXTS ? "items" : "additionalProperties");
+    weft_json_begin_object(out);
+    put_pair(out, "type", field->kind == WEFT_WIRE_WEIGHTS ? "integer" : "string");
+    if (field->kind == WEFT_WIRE_WEIGHTS)
+        put_bounds(field, out);
+    weft_json_end_object(out);
+}
+
+/* What stands in the schema of a value that is no object with rows. */
+static void put_form(const struct weft_wire_field *field, bool nullable,
+                     struct weft_json_writer *out)
+{
+    static const char *const state[] = {
+#define X(name, number, word, living) word,
+#include "weft/states.def"
+#undef X
+    };
+    static const char *const backoff[] = {"exponential", "fixed"};
+    switch ((enum weft_wire_kind)field->kind) {
+    case WEFT_WIRE_ID:
+    case WEFT_WIRE_TEXT:
+    case WEFT_WIRE_CONTENT_TYPE:
+    case WEFT_WIRE_TAG:
+    case WEFT_WIRE_MOMENT:
+    case WEFT_WIRE_BASE64:
+        put_string(field, nullable, out);
+        break;
+    case WEFT_WIRE_NOTHING:
+        put_type(out, "string", true);
+        break;
+    case WEFT_WIRE_I32:
+    case WEFT_WIRE_U32:
+    case WEFT_WIRE_I64:
+    case WEFT_WIRE_U64:
+    case WEFT_WIRE_AT_ONCE:
+        put_type(out, "integer", nullable);
+        put_bounds(field, out);
+        break;
+    case WEFT_WIRE_DOUBLE:
+        put_type(out, "number", nullable);
+        put_bounds(field, out);
+        break;
+    case WEFT_WIRE_BOOL:
+    case WEFT_WIRE_UNLESS:
+        put_type(out, "boolean", nullable);
+        break;
+    case WEFT_WIRE_STATE:
+        put_enum(out, state, WEFT_LEN(state), nullable);
+        break;
+    case WEFT_WIRE_BACKOFF:
+        put_enum(out, backoff, WEFT_LEN(backoff), nullable);
+        break;
+    case WEFT_WIRE_TEXTS:
+        put_type(out, "array", nullable);
+        put_each(field, out);
+        break;
+    case WEFT_WIRE_TAGS:
+    case WEFT_WIRE_WEIGHTS:
+        put_type(out, "object", nullable);
+        put_each(field, out);
+        break;
+    case WEFT_WIRE_EMPTY:
+        put_type(out, "object", nullable);
+        break;
+    case WEFT_WIRE_JSON: /* anything */
+    case WEFT_WIRE_OBJECT:
+    case WEFT_WIRE_POLICY:
+        break;
+    }
+}
+
+/* ---- The walk ---------------------------------------------------------------------------------
+ */
+
+struct level {
+    const struct weft_wire_field *field, *end, *at;
+};
+
+struct drawing {
+    struct weft_json_writer *out;
+    struct level level[NESTED_MAX];
+    size_t depth;
+    bool answer;
+};
+
+/* In requests null is the same as absent; answers have null where there is nothing to say. */
+static bool is_nullable(const struct drawing *drawing, const struct weft_wire_field *field)
+{
+    if (field->flags & WEFT_WIRE_REQUIRED)
+        return false;
+    if (!drawing->answer)
+        return true;
+    switch ((enum weft_wire_kind)field->kind) {
+    case WEFT_WIRE_TEXT:
+    case WEFT_WIRE_CONTENT_TYPE:
+    case WEFT_WIRE_MOMENT:
+    case WEFT_WIRE_STATE:
+    case WEFT_WIRE_TAG:
+    case WEFT_WIRE_OBJECT:
+    case WEFT_WIRE_POLICY:
+    case WEFT_WIRE_NOTHING:
+        return true;
+    case WEFT_WIRE_ID:
+    case WEFT_WIRE_I32:
+    case WEFT_WIRE_U32:
+    case WEFT_WIRE_I64:
+    case WEFT_WIRE_U64:
+    case WEFT_WIRE_AT_ONCE:
+    case WEFT_WIRE_DOUBLE:
+    case WEFT_WIRE_BOOL:
+    case WEFT_WIRE_UNLESS:
+    case WEFT_WIRE_BACKOFF:
+    case WEFT_WIRE_TEXTS:
+    case WEFT_WIRE_TAGS:
+    case WEFT_WIRE_WEIGHTS:
+    case WEFT_WIRE_JSON:
+    case WEFT_WIRE_BASE64:
+    case WEFT_WIRE_EMPTY:
+        break;
+    }
+    return false;
+}
+
+/* Begins the schema of an object whose members are rows. */
+static void open_object(struct drawing *drawing, const struct weft_wire_field *field, size_t count)
+{
+    assert(drawing->depth < NESTED_MAX);
+    drawing->level[drawing->depth++] =
+        (struct level){.field = field, .end = field + count, .at = field};
+    weft_json_key(drawing->out, "properties");
+    weft_json_begin_object(drawing->out);
+}
+
+static bool is_required(const struct drawing *drawing, const struct weft_wire_field *field)
+{
+    bool either = field->kind == WEFT_WIRE_JSON || field->kind == WEFT_WIRE_BASE64;
+    return field->flags & WEFT_WIRE_REQUIRED || (drawing->answer && !either);
+}
+
+/* Ends it: what must be there, what may not be there together, and that there is nothing else. */
+static void close_object(struct drawing *drawing)
+{
+    struct weft_json_writer *out = drawing->out;
+    const struct level *level = &drawing->level[--drawing->depth];
+    weft_json_end_object(out); /* the properties */
+    bool any = false;
+    for (const struct weft_wire_field *field = level->field; field < level->end; field++) {
+        if (!is_required(drawing, field))
+            continue;
+        if (!any) {
+            weft_json_key(out, "required");
+            weft_json_begin_array(out);
+        }
+        any = true;
+        weft_json_put_text(out, field->name);
+    }
+    if (any)
+        weft_json_end_array(out);
+    if (!drawing->answer) {
+        weft_json_key(out, "additionalProperties");
+        weft_json_put_bool(out, false);
+    }
+    weft_json_end_object(out);
+}
+
+static void put_field(struct drawing *drawing, const struct weft_wire_field *field)
+{
+    struct weft_json_writer *out = drawing->out;
+    bool nullable = is_nullable(drawing, field);
+    weft_json_key(out, field->name);
+    weft_json_begin_object(out);
+    put_pair(out, "description", field->about);
+    if (field->kind == WEFT_WIRE_OBJECT || field->kind == WEFT_WIRE_POLICY) {
+        put_type(out, "object", nullable);
+        if (field->kind == WEFT_WIRE_OBJECT)
+            open_object(drawing, field->inner, field->inners);
+        else
+            open_object(drawing, weft_wire_policy, weft_wire_policy_count);
+        return;
+    }
+    put_form(field, nullable, out);
+    weft_json_end_object(out);
+}
+
+void weft_wire_schema(const struct weft_wire_type *type, struct weft_json_writer *out)
+{
+    struct drawing drawing = {.out = out, .answer = type->answer};
+    weft_json_begin_object(out);
+    put_pair(out, "description", type->about);
+    put_type(out, "object", false);
+    open_object(&drawing, type->field, type->count);
+    while (drawing.depth > 0) {
+        struct level *level = &drawing.level[drawing.depth - 1];
+        if (level->at < level->end)
+            put_field(&drawing, level->at++);
+        else
+            close_object(&drawing);
+    }
+}

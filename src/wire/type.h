@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_WIRE_TYPE_H
+#define WEFT_WIRE_TYPE_H
+
+/*
+ * What a message is made of: a row for each field. Private to src/wire.
+ *
+ * A row says how the field is called, where its value lies in the struct and in which form. Nested
+ * objects (progress, error, backoff) are rows of their own over the same struct.
+ */
+
+#include "wire/wire.h"
+
+/* The form of a value in the struct and on the wire. */
+enum weft_wire_kind {
+    WEFT_WIRE_ID,           /* struct weft_id */
+    WEFT_WIRE_TEXT,         /* const char *; NULL: null */
+    WEFT_WIRE_CONTENT_TYPE, /* the same, for the bytes beside it; its row comes after theirs */
+    WEFT_WIRE_I32,
+    WEFT_WIRE_U32,
+    WEFT_WIRE_I64,
+    WEFT_WIRE_U64,
+    WEFT_WIRE_AT_ONCE, /* int64_t; 0: not given; -1: 0 on the wire */
+    WEFT_WIRE_DOUBLE,  /* 0: not given */
+    WEFT_WIRE_BOOL,
+    WEFT_WIRE_UNLESS,  /* bool, the other way round on the wire, where true is the default */
+    WEFT_WIRE_MOMENT,  /* weft_usec; 0: null */
+    WEFT_WIRE_STATE,   /* enum weft_state; NONE: null */
+    WEFT_WIRE_BACKOFF, /* enum weft_backoff */
+    WEFT_WIRE_TEXTS,   /* const char *const *, size_t: an array */
+    WEFT_WIRE_TAGS,    /* const struct weft_tag *, size_t: an object */
+    WEFT_WIRE_WEIGHTS, /* const struct weft_weight *, size_t: an object */
+    WEFT_WIRE_TAG,     /* const struct weft_tag *: "key:value" */
+    WEFT_WIRE_JSON,    /* const void *, size_t: bytes that are JSON; its rival is the next */
+    WEFT_WIRE_BASE64,  /* the same bytes when they are not */
+    WEFT_WIRE_OBJECT,  /* the rows of `inner` over the same struct */
+    WEFT_WIRE_POLICY,  /* const struct weft_policy * */
+    WEFT_WIRE_NOTHING, /* no value in the struct: always null */
+    WEFT_WIRE_EMPTY,   /* no value in the struct: always {} */
+};
+
+enum weft_wire_flag {
+    WEFT_WIRE_REQUIRED = 1, /* must be there, and is never null */
+    WEFT_WIRE_ALWAYS = 2,   /* written in requests even when it is not set */
+    WEFT_WIRE_CHECKED = 4,  /* min and max are checked here: the struct cannot tell */
+    WEFT_WIRE_BY_FLAG = 8,  /* OBJECT: there is one when the bool at `count` is true */
+    WEFT_WIRE_BY_SIGN = 16, /* OBJECT: there is one when the int32_t at `count` is not negative */
+};
+
+struct weft_wire_field {
+    const char *name;
+    uint8_t name_size;
+    uint8_t kind;   /* enum weft_wire_kind */
+    uint8_t flags;  /* enum weft_wire_flag */
+    uint8_t inners; /* rows of inner */
+    uint16_t at;    /* offset of the value */
+    uint16_t count; /* offset of its count, size or presence */
+    uint16_t type;  /* JSON, BASE64: offset of the content type */
+    const struct weft_wire_field *inner;
+    const char *rival; /* a field that may not be there together with this one */
+    int64_t min, max;  /* numbers: the bounds, for the schema; both 0: those of the C type */
+    const char *about; /* for the schema */
+};
+
+struct weft_wire_type {
+    const char *name; /* of the schema */
+    const char *about;
+    const struct weft_wire_field *field;
+    size_t count; /* of fields; at most 64 */
+    size_t size;  /* of the struct */
+    bool answer;  /* every field is written */
+};
+
+/* The beginning of a row. */
+#define WEFT_WIRE_NAMED(name_, kind_)                                                              \
+    .name = (name_), .name_size = sizeof(name_) - 1, .kind = WEFT_WIRE_##kind_
+
+extern const struct weft_wire_field weft_wire_policy[];
+extern const size_t weft_wire_policy_count;
+
+/* ---- Reading ----------------------------------------------------------------------------------
+ */
+
+/* One object being read. */
+struct weft_wire_reader {
+    const struct weft_wire_field *field;
+    size_t count;
+    const char *inside; /* the name of the object it is in, or NULL */
+    struct weft_arena *arena;
+    void *item;
+    uint64_t met;   /* a bit for each field whose name was there */
+    uint64_t given; /* the same, but for null */
+    bool lenient;   /* names that are not known are passed over */
+    struct weft_err *err;
+};
+
+/* The index of the field of that name, SIZE_MAX for none. `from` is where to look first. */
+size_t weft_wire_find(const struct weft_wire_field *field, size_t count,
+                      const struct weft_json *key, size_t from);
+/* Fails with WEFT_UNKNOWN_FIELD, naming the key and, where one is close, what was meant. */
+enum weft_rc weft_wire_unknown(const struct weft_wire_reader *reader, const struct weft_json *key);
+/* Fails with WEFT_INVALID_VALUE: "NAME must be WHAT". */
+enum weft_rc weft_wire_must_be(const struct weft_wire_reader *reader,
+                               const struct weft_wire_field *field, const char *what);
+/* "progress.percent": how a field is called in an answer; static or in the arena. */
+const char *weft_wire_path(const struct weft_wire_reader *reader,
+                           const struct weft_wire_field *field);
+/* Reads any value but OBJECT; it is not null unless it is JSON. */
+WEFT_MUST_CHECK enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
+                                                  const struct weft_wire_field *field,
+                                                  const struct weft_json *value);
+
+/* ---- Schemas ----------------------------------------------------------------------------------
+ */
+
+/* The numbers a field can hold: its bounds, or those of its C type. */
+void weft_wire_bounds(const struct weft_wire_field *field, int64_t *ret_min, int64_t *ret_max);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Steering: cancel, priority, deadline, and the filter that picks many. */
+
+#include "wire/type.h"
+
+#define NAMED(name, kind) WEFT_WIRE_NAMED(name, kind)
+
+#define AT(field) .at = offsetof(struct weft_steer, field)
+
+static const struct weft_wire_field cancel[] = {
+    {NAMED("reason", TEXT), AT(reason), .about = "Kept with the execution"},
+};
+const struct weft_wire_type weft_wire_cancel = {
+    .name = "Cancel",
+    .about = "Ends an execution.",
+    .field = cancel,
+    .count = WEFT_LEN(cancel),
+    .size = sizeof(struct weft_steer),
+};
+
+static const struct weft_wire_field priority[] = {
+    {NAMED("priority", I32), AT(priority), .flags = WEFT_WIRE_REQUIRED, .min = INT16_MIN,
+     .max = INT16_MAX, .about = "Higher ones are claimed first"},
+};
+const struct weft_wire_type weft_wire_priority = {
+    .name = "Priority",
+    .about = "Gives an execution another priority.",
+    .field = priority,
+    .count = WEFT_LEN(priority),
+    .size = sizeof(struct weft_steer),
+};
+
+static const struct weft_wire_field deadline[] = {
+    {NAMED("deadline_at", MOMENT), AT(deadline_us), .flags = WEFT_WIRE_ALWAYS,
+     .about = "When it must be over; null: it has no deadline any more"},
+};
+const struct weft_wire_type weft_wire_deadline = {
+    .name = "Deadline",
+    .about = "Gives an execution another deadline.",
+    .field = deadline,
+    .count = WEFT_LEN(deadline),
+    .size = sizeof(struct weft_steer),
+};
+#undef AT
+
+#define AT(field) .at = offsetof(struct weft_filter, field)
+
+static const struct weft_wire_field filter[] = {
+    {NAMED("lane", TEXT), AT(lane), .about = "Its lane"},
+    {NAMED("kind", TEXT), AT(kind), .about = "Its kind"},
+    {NAMED("state", STATE), AT(state), .about = "Its state"},
+    {NAMED("tag", TAG), AT(tag), .about = "One of its tags, as KEY:VALUE"},
+    {NAMED("tenant", TEXT), AT(tenant), .about = "Its tenant"},
+    {NAMED("key", TEXT), AT(key), .about = "Its idempotency key"},
+};
+const struct weft_wire_type weft_wire_filter = {
+    .name = "Filter",
+    .about = "Picks executions: everything given must fit.",
+    .field = filter,
+    .count = WEFT_LEN(filter),
+    .size = sizeof(struct weft_filter),
+};
+#undef AT
+
+#define AT(field) .at = offsetof(struct weft_sweep, field)
+
+static const struct weft_wire_field sweep[] = {
+    {NAMED("matched", U64), AT(matched), .about = "Executions that fit"},
+    {NAMED("changed", U64), AT(changed), .about = "Executions that were changed"},
+    {NAMED("more", BOOL), AT(more), .about = "The bound of one call was reached: call again"},
+};
+const struct weft_wire_type weft_wire_sweep = {
+    .name = "Sweep",
+    .about = "What a call with a filter did.",
+    .field = sweep,
+    .count = WEFT_LEN(sweep),
+    .size = sizeof(struct weft_sweep),
+    .answer = true,
+};
+#undef AT

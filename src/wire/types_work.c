@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Working: claims, and what a worker says about its leases. */
+
+#include "base/limits.h"
+#include "wire/type.h"
+
+#define NAMED(name, kind) WEFT_WIRE_NAMED(name, kind)
+#define LEASE_BOUNDS      .min = WEFT_LEASE_MIN_MS, .max = WEFT_LEASE_MAX_MS
+
+/* Which lease it is about. */
+#define LEASE(c_type)                                                                              \
+    {NAMED("id", ID), .at = offsetof(c_type, id), .flags = WEFT_WIRE_REQUIRED,                     \
+     .about = "The execution"},                                                                    \
+    {                                                                                              \
+        NAMED("epoch", I32), .at = offsetof(c_type, epoch), .flags = WEFT_WIRE_REQUIRED,           \
+                             .about = "The epoch of the lease, from the claim"                     \
+    }
+
+/* ---- Claim ------------------------------------------------------------------------------------
+ */
+
+#define AT(field)    .at = offsetof(struct weft_claim, field)
+#define COUNT(field) .count = offsetof(struct weft_claim, field)
+
+static const struct weft_wire_field claim[] = {
+    {NAMED("worker", TEXT), AT(worker), .flags = WEFT_WIRE_REQUIRED, .about = "Names one process"},
+    {NAMED("lanes", TEXTS), AT(lanes), COUNT(lane_count),
+     .about = "Where to look, in this order of preference. Default: default"},
+    {NAMED("kinds", TEXTS), AT(kinds), COUNT(kind_count),
+     .about = "What to take. Default: all but the kinds weft carries out itself"},
+    {NAMED("capabilities", TEXTS), AT(capabilities), COUNT(capability_count),
+     .about = "What the worker is able to do"},
+    /* An explicit 0 would read as "not given" in the struct. */
+    {NAMED("max", U32), AT(max), .flags = WEFT_WIRE_CHECKED, .min = 1, .max = WEFT_BATCH_MAX,
+     .about = "How many at most. Default: 1"},
+    {NAMED("lease_ms", I64), AT(lease_ms), .flags = WEFT_WIRE_CHECKED, LEASE_BOUNDS,
+     .about = "How long the leases last. Default: what the policy of each says"},
+    {NAMED("wait_ms", I64), AT(wait_ms), .max = 60000,
+     .about = "How long to wait for the first one. Default: 0"},
+};
+const struct weft_wire_type weft_wire_claim = {
+    .name = "Claim",
+    .about = "Asks for work.",
+    .field = claim,
+    .count = WEFT_LEN(claim),
+    .size = sizeof(struct weft_claim),
+};
+#undef AT
+#undef COUNT
+
+#define AT(field)    .at = offsetof(struct weft_claimed, field)
+#define COUNT(field) .count = offsetof(struct weft_claimed, field)
+#define BYTES        AT(payload), COUNT(payload_size), .type = offsetof(struct weft_claimed, content_type)
+
+static const struct weft_wire_field claimed[] = {
+    LEASE(struct weft_claimed),
+    {NAMED("attempt", I32), AT(attempt), .about = "Which attempt this is, from 1"},
+    {NAMED("lane", TEXT), AT(lane), .flags = WEFT_WIRE_REQUIRED, .about = "Its lane"},
+    {NAMED("kind", TEXT), AT(kind), .flags = WEFT_WIRE_REQUIRED, .about = "What is to be done"},
+    {NAMED("payload", JSON), BYTES, .about = "As it was given; absent when none was"},
+    {NAMED("payload_base64", BASE64), BYTES, .rival = "payload",
+     .about = "A payload that is not JSON"},
+    {NAMED("content_type", CONTENT_TYPE), AT(content_type), .about = "Of the payload"},
+    {NAMED("priority", I32), AT(priority), .about = "Higher ones are claimed first"},
+    {NAMED("tenant", TEXT), AT(tenant), .about = "Whom it is for"},
+    {NAMED("tags", TAGS), AT(tags), COUNT(tag_count), .about = "Free words"},
+    {NAMED("created_at", MOMENT), AT(created_us), .about = "When it was submitted"},
+    {NAMED("deadline_at", MOMENT), AT(deadline_us), .about = "When it must be over"},
+    {NAMED("lease_expires_at", MOMENT), AT(lease_expires_us),
+     .about = "Renew before this, or somebody else gets it"},
+    {NAMED("flow_id", NOTHING), .about = "The flow it is a node of"},
+    {NAMED("node", NOTHING), .about = "Its name in that flow"},
+    {NAMED("upstream", EMPTY), .about = "The outcomes of the nodes it comes after"},
+};
+const struct weft_wire_type weft_wire_claimed = {
+    .name = "Claimed",
+    .about = "An execution with its lease.",
+    .field = claimed,
+    .count = WEFT_LEN(claimed),
+    .size = sizeof(struct weft_claimed),
+    .answer = true,
+};
+#undef AT
+#undef COUNT
+#undef BYTES
+
+/* ---- Renew ------------------------------------------------------------------------------------
+ */
+
+#define AT(field) .at = offsetof(struct weft_renew, field)
+
+static const struct weft_wire_field renew_progress[] = {
+    {NAMED("percent", I32), AT(percent), .flags = WEFT_WIRE_ALWAYS, .max = 100,
+     .about = "How much is done. Default: 0"},
+    {NAMED("note", TEXT), AT(note), .about = "A word about it"},
+};
+static const struct weft_wire_field renew[] = {
+    LEASE(struct weft_renew),
+    {NAMED("lease_ms", I64), AT(lease_ms), .flags = WEFT_WIRE_CHECKED, LEASE_BOUNDS,
+     .about = "How long from now it lasts. Default: what the policy says"},
+    {NAMED("progress", OBJECT), .flags = WEFT_WIRE_BY_FLAG,
+     .count = offsetof(struct weft_renew, has_progress), .inner = renew_progress,
+     .inners = WEFT_LEN(renew_progress), .about = "How far it is; kept until the next one"},
+};
+const struct weft_wire_type weft_wire_renew = {
+    .name = "Renew",
+    .about = "Keeps a lease.",
+    .field = renew,
+    .count = WEFT_LEN(renew),
+    .size = sizeof(struct weft_renew),
+};
+#undef AT
+
+/* ---- Complete ---------------------------------------------------------------------------------
+ */
+
+#define AT(field) .at = offsetof(struct weft_complete, field)
+#define BYTES                                                                                      \
+    AT(result), .count = offsetof(struct weft_complete, result_size),                              \
+                .type = offsetof(struct weft_complete, content_type)
+
+static const struct weft_wire_field complete[] = {
+    LEASE(struct weft_complete),
+    {NAMED("result", JSON), BYTES, .about = "Any JSON; it is kept byte for byte"},
+    {NAMED("result_base64", BASE64), BYTES, .rival = "result",
+     .about = "A result that is not JSON"},
+    {NAMED("content_type", CONTENT_TYPE), AT(content_type),
+     .about = "Of the result. Default: application/json, or application/octet-stream with "
+              "result_base64"},
+};
+const struct weft_wire_type weft_wire_complete = {
+    .name = "Complete",
+    .about = "It is done.",
+    .field = complete,
+    .count = WEFT_LEN(complete),
+    .size = sizeof(struct weft_complete),
+};
+#undef AT
+#undef BYTES
+
+/* ---- Fail -------------------------------------------------------------------------------------
+ */
+
+#define AT(field) .at = offsetof(struct weft_failure, field)
+
+static const struct weft_wire_field failure[] = {
+    LEASE(struct weft_failure),
+    {NAMED("class", TEXT), AT(error_class), .about = "What kind of error. Default: error"},
+    {NAMED("message", TEXT), AT(message), .about = "For people"},
+    {NAMED("retryable", UNLESS), AT(permanent), .about = "It may be tried again. Default: true"},
+    /* Checked: -1 would read as "at once" in the struct. */
+    {NAMED("retry_after_ms", AT_ONCE), AT(retry_after_ms), .flags = WEFT_WIRE_CHECKED,
+     .max = WEFT_DELAY_MAX_MS, .about = "When to try again, instead of the backoff; 0: at once"},
+};
+const struct weft_wire_type weft_wire_failure = {
+    .name = "Fail",
+    .about = "It did not work.",
+    .field = failure,
+    .count = WEFT_LEN(failure),
+    .size = sizeof(struct weft_failure),
+};
+#undef AT
+
+/* ---- Delay, release ---------------------------------------------------------------------------
+ */
+
+#define AT(field) .at = offsetof(struct weft_put_back, field)
+
+static const struct weft_wire_field delay[] = {
+    LEASE(struct weft_put_back),
+    {NAMED("delay_ms", I64), AT(delay_ms), .flags = WEFT_WIRE_REQUIRED, .max = WEFT_DELAY_MAX_MS,
+     .about = "How long from now it may not be claimed"},
+};
+const struct weft_wire_type weft_wire_delay = {
+    .name = "Delay",
+    .about = "Not now: it comes back later and spends no attempt.",
+    .field = delay,
+    .count = WEFT_LEN(delay),
+    .size = sizeof(struct weft_put_back),
+};
+
+static const struct weft_wire_field release[] = {
+    LEASE(struct weft_put_back),
+    {NAMED("delay_ms", I64), AT(delay_ms), .max = WEFT_DELAY_MAX_MS,
+     .about = "How long from now it may not be claimed. Default: 0"},
+};
+const struct weft_wire_type weft_wire_release = {
+    .name = "Release",
+    .about = "Not me: somebody else gets it, which spends no attempt.",
+    .field = release,
+    .count = WEFT_LEN(release),
+    .size = sizeof(struct weft_put_back),
+};
+#undef AT
+
+/* ---- Answers ----------------------------------------------------------------------------------
+ */
+
+#define AT(field) .at = offsetof(struct weft_lease_answer, field)
+
+static const struct weft_wire_field renewed[] = {
+    {NAMED("lease_expires_at", MOMENT), AT(lease_expires_us), .flags = WEFT_WIRE_REQUIRED,
+     .about = "The lease lasts until then"},
+};
+const struct weft_wire_type weft_wire_renewed = {
+    .name = "Renewed",
+    .about = "The lease goes on.",
+    .field = renewed,
+    .count = WEFT_LEN(renewed),
+    .size = sizeof(struct weft_lease_answer),
+    .answer = true,
+};
+
+static const struct weft_wire_field finished[] = {
+    {NAMED("state", STATE), AT(state), .flags = WEFT_WIRE_REQUIRED,
+     .about = "What the execution is in now"},
+    {NAMED("run_at", MOMENT), AT(run_at_us), .about = "When it becomes ready, if it waits"},
+};
+const struct weft_wire_type weft_wire_finished = {
+    .name = "Finished",
+    .about = "The lease is over.",
+    .field = finished,
+    .count = WEFT_LEN(finished),
+    .size = sizeof(struct weft_lease_answer),
+    .answer = true,
+};
+#undef AT
