@@ -12,115 +12,14 @@
  * transaction takes.
  */
 
-#include "net/inside.h"
+#include "net/kinds.h"
 #include "net/metrics.h"
 
 #include "base/err.h"
 #include "base/limits.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef enum weft_rc weft_group_call(struct weft_engine *engine, const void *item, size_t count,
-                                     void *ret_answer, struct weft_err *err);
-
-/* ---- The kinds ------------------------------------------------------------------------------- */
-
-static enum weft_rc call_submit(struct weft_engine *engine, const void *item, size_t count,
-                                void *ret_answer, struct weft_err *err)
-{
-    return weft_engine_submit(engine, "default", item, count, ret_answer, err);
-}
-
-static enum weft_rc call_renew(struct weft_engine *engine, const void *item, size_t count,
-                               void *ret_answer, struct weft_err *err)
-{
-    return weft_engine_renew(engine, item, count, ret_answer, err);
-}
-
-static enum weft_rc call_complete(struct weft_engine *engine, const void *item, size_t count,
-                                  void *ret_answer, struct weft_err *err)
-{
-    return weft_engine_complete(engine, item, count, ret_answer, err);
-}
-
-static enum weft_rc call_fail(struct weft_engine *engine, const void *item, size_t count,
-                              void *ret_answer, struct weft_err *err)
-{
-    return weft_engine_fail(engine, item, count, ret_answer, err);
-}
-
-static enum weft_rc call_delay(struct weft_engine *engine, const void *item, size_t count,
-                               void *ret_answer, struct weft_err *err)
-{
-    return weft_engine_put_back(engine, WEFT_PUT_BACK_DELAY, item, count, ret_answer, err);
-}
-
-static enum weft_rc call_release(struct weft_engine *engine, const void *item, size_t count,
-                                 void *ret_answer, struct weft_err *err)
-{
-    return weft_engine_put_back(engine, WEFT_PUT_BACK_RELEASE, item, count, ret_answer, err);
-}
-
-static enum weft_rc steer(struct weft_engine *engine, enum weft_steer_kind kind, const void *item,
-                          size_t count, void *ret_answer, struct weft_err *err)
-{
-    const struct weft_steering steering = {kind, "default", item, count};
-    return weft_engine_steer(engine, &steering, ret_answer, err);
-}
-
-#define STEER(name, kind)                                                                          \
-    static enum weft_rc call_##name(struct weft_engine *engine, const void *item, size_t count,    \
-                                    void *ret_answer, struct weft_err *err)                        \
-    {                                                                                              \
-        return steer(engine, kind, item, count, ret_answer, err);                                  \
-    }
-STEER(cancel, WEFT_STEER_CANCEL)
-STEER(replay, WEFT_STEER_REPLAY)
-STEER(reprioritize, WEFT_STEER_REPRIORITIZE)
-STEER(set_deadline, WEFT_STEER_SET_DEADLINE)
-STEER(revoke, WEFT_STEER_REVOKE)
-
-/* Where an item keeps what the server must fill in or check. */
-enum item_kind { ITEM_NONE, ITEM_SPEC, ITEM_LEASE, ITEM_STEER };
-
-struct kind {
-    const char *name;
-    weft_group_call *call; /* NULL: claims, and what runs alone */
-    size_t item_size, answer_size;
-    enum item_kind item;
-    uint32_t calls; /* that may run at once; alone: see calls_max() */
-    bool writes;
-};
-
-#define LEASES(word, type) #word, call_##word, sizeof(struct type), sizeof(struct weft_lease_answer)
-#define STEERS(word)       #word, call_##word, sizeof(struct weft_steer), sizeof(struct weft_steered)
-
-/* clang-format off */
-static const struct kind kinds[WEFT_GROUP_COUNT] = {
-    [WEFT_GROUP_NONE]         = {.name = "alone"},
-    [WEFT_GROUP_SUBMIT]       = {"submit", call_submit, sizeof(struct weft_spec),
-                                 sizeof(struct weft_submitted), ITEM_SPEC, 2, true},
-    [WEFT_GROUP_CLAIM]        = {.name = "claim", .calls = 1, .writes = true},
-    [WEFT_GROUP_RENEW]        = {LEASES(renew, weft_renew), ITEM_LEASE, 1, true},
-    [WEFT_GROUP_COMPLETE]     = {LEASES(complete, weft_complete), ITEM_LEASE, 2, true},
-    [WEFT_GROUP_FAIL]         = {LEASES(fail, weft_failure), ITEM_LEASE, 2, true},
-    [WEFT_GROUP_DELAY]        = {LEASES(delay, weft_put_back), ITEM_LEASE, 1, true},
-    [WEFT_GROUP_RELEASE]      = {LEASES(release, weft_put_back), ITEM_LEASE, 1, true},
-    [WEFT_GROUP_CANCEL]       = {STEERS(cancel), ITEM_STEER, 1, true},
-    [WEFT_GROUP_REPLAY]       = {STEERS(replay), ITEM_STEER, 1, true},
-    [WEFT_GROUP_REPRIORITIZE] = {STEERS(reprioritize), ITEM_STEER, 1, true},
-    [WEFT_GROUP_SET_DEADLINE] = {STEERS(set_deadline), ITEM_STEER, 1, true},
-    [WEFT_GROUP_REVOKE]       = {STEERS(revoke), ITEM_STEER, 1, true},
-};
-/* clang-format on */
-
-/* Every lease item begins with the id: the namespace check reads it there. */
-static_assert(offsetof(struct weft_renew, id) == 0, "id first");
-static_assert(offsetof(struct weft_complete, id) == 0, "id first");
-static_assert(offsetof(struct weft_failure, id) == 0, "id first");
-static_assert(offsetof(struct weft_put_back, id) == 0, "id first");
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
 
@@ -173,7 +72,7 @@ static size_t items_of(const struct weft_ask *ask)
 static uint32_t calls_max(const struct weft_groups *groups, size_t group)
 {
     if (group != WEFT_GROUP_NONE)
-        return kinds[group].calls;
+        return weft_kinds[group].calls;
     return groups->threads > 3 ? groups->threads - 2 : 1;
 }
 
@@ -181,7 +80,7 @@ static bool may_run(const struct weft_groups *groups, size_t group)
 {
     return groups->queue[group].count > 0 &&
            groups->queue[group].running < calls_max(groups, group) &&
-           (!kinds[group].writes || groups->writing < groups->writers);
+           (!weft_kinds[group].writes || groups->writing < groups->writers);
 }
 
 /* Takes the first asks of a queue that fit one transaction together. Under the lock. */
@@ -210,7 +109,7 @@ static void take(struct weft_groups *groups, size_t group, struct batch *batch)
     weft_metric_set(weft_server_metrics(groups->server), WEFT_METRIC_QUEUE_DEPTH, group,
                     queue->count);
     queue->running++;
-    groups->writing += kinds[group].writes;
+    groups->writing += weft_kinds[group].writes;
 }
 
 /* The next batch in turn; false when nothing may run now. Under the lock. */
@@ -229,7 +128,7 @@ static bool next_batch(struct weft_groups *groups, struct batch *batch)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-static void *item_at(const struct weft_items *items, const struct kind *kind, size_t i)
+static void *item_at(const struct weft_items *items, const struct weft_kind *kind, size_t i)
 {
     return (char *)items->item + i * kind->item_size;
 }
@@ -238,7 +137,7 @@ static void *item_at(const struct weft_items *items, const struct kind *kind, si
  * Leases of a token that is bound to a namespace must be of that namespace; to such a client other
  * executions do not exist.
  */
-static enum weft_rc check_namespaces(struct weft_server *server, const struct kind *kind,
+static enum weft_rc check_namespaces(struct weft_server *server, const struct weft_kind *kind,
                                      struct weft_ask *ask, struct weft_err *err)
 {
     const struct weft_items *items = &ask->items;
@@ -252,7 +151,7 @@ static enum weft_rc check_namespaces(struct weft_server *server, const struct ki
 }
 
 /* Copies the good items of an ask behind those of the asks before it; says how many they are. */
-static size_t gather(const struct kind *kind, const struct weft_ask *ask, char *to)
+static size_t gather(const struct weft_kind *kind, const struct weft_ask *ask, char *to)
 {
     size_t count = 0;
     for (size_t i = 0; i < ask->items.count; i++) {
@@ -260,16 +159,16 @@ static size_t gather(const struct kind *kind, const struct weft_ask *ask, char *
             continue;
         char *item = to + count++ * kind->item_size;
         memcpy(item, item_at(&ask->items, kind, i), kind->item_size);
-        if (kind->item == ITEM_SPEC)
+        if (kind->item == WEFT_ITEM_SPEC)
             ((struct weft_spec *)(void *)item)->ns = ask->ns;
-        else if (kind->item == ITEM_STEER)
+        else if (kind->item == WEFT_ITEM_STEER)
             ((struct weft_steer *)(void *)item)->ns = ask->ns;
     }
     return count;
 }
 
 /* Gives an ask the answers of its good items; those of the others are in items.err. */
-static size_t scatter(const struct kind *kind, struct weft_ask *ask, const char *from)
+static size_t scatter(const struct weft_kind *kind, struct weft_ask *ask, const char *from)
 {
     size_t count = 0;
     char *answer = weft_arena_alloc(ask->arena, ask->items.count + 1, kind->answer_size);
@@ -282,7 +181,7 @@ static size_t scatter(const struct kind *kind, struct weft_ask *ask, const char 
 }
 
 /* One engine call for all of these. WEFT_OK: their items are answered. */
-static enum weft_rc call_together(struct weft_server *server, const struct kind *kind,
+static enum weft_rc call_together(struct weft_server *server, const struct weft_kind *kind,
                                   struct weft_ask **ask, size_t count, struct weft_err *err)
 {
     size_t items = 0;
@@ -315,13 +214,13 @@ static void finish(struct weft_ask **ask, size_t count, enum weft_rc rc, const s
 }
 
 /* Takes out the asks whose namespaces cannot be checked; they are answered here. */
-static size_t admit(struct weft_server *server, const struct kind *kind, struct weft_ask **ask,
+static size_t admit(struct weft_server *server, const struct weft_kind *kind, struct weft_ask **ask,
                     size_t count)
 {
     size_t kept = 0;
     for (size_t a = 0; a < count; a++) {
         struct weft_err err = {0};
-        enum weft_rc rc = kind->item == ITEM_LEASE && ask[a]->ns_fixed
+        enum weft_rc rc = kind->item == WEFT_ITEM_LEASE && ask[a]->ns_fixed
                               ? check_namespaces(server, kind, ask[a], &err)
                               : WEFT_OK;
         if (rc)
@@ -334,7 +233,7 @@ static size_t admit(struct weft_server *server, const struct kind *kind, struct 
 
 static void run_group(struct weft_server *server, struct batch *batch)
 {
-    const struct kind *kind = &kinds[batch->group];
+    const struct weft_kind *kind = &weft_kinds[batch->group];
     struct weft_err err = {0};
     size_t count = admit(server, kind, batch->ask, batch->count);
     if (count == 0)
@@ -413,7 +312,7 @@ static struct errand *next_errand(struct weft_groups *groups)
 static void *run_thread(void *context)
 {
     struct weft_groups *groups = context;
-    struct weft_ask *ask[WEFT_BATCH_MAX];
+    struct weft_ask *ask[WEFT_BATCH_MAX] = {0};
     struct batch batch = {.ask = ask};
     pthread_mutex_lock(&groups->lock);
     for (;;) {
@@ -428,7 +327,7 @@ static void *run_thread(void *context)
             run_batch(groups->server, &batch);
             pthread_mutex_lock(&groups->lock);
             groups->queue[batch.group].running--;
-            groups->writing -= kinds[batch.group].writes;
+            groups->writing -= weft_kinds[batch.group].writes;
             /* What this call kept from running may run now, here; more than one needs another. */
             if (groups->waiting > 1)
                 pthread_cond_signal(&groups->work);

@@ -62,4 +62,11 @@ struct weft_link {
     char request_id[WEFT_REQUEST_ID_MAX + 1];
 };
 
+/* ---- The head of a request (head.c) ---------------------------------------------------------- */
+
+/* The id that came with it, when it is fit to be shown, or a new one. */
+void weft_head_request_id(struct weft_link *link);
+/* Finds the route, the namespace and the parameters. A failure is the answer. */
+WEFT_MUST_CHECK enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err);
+
 #endif

@@ -25,6 +25,13 @@ struct place {
     char port[8];
 };
 
+static bool is_port(const char *text)
+{
+    char *end;
+    unsigned long port = strtoul(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && port <= 65535;
+}
+
 static enum weft_rc split(const char *where, struct place *ret_place, struct weft_err *err)
 {
     const char *colon = strrchr(where, ':');
@@ -34,8 +41,7 @@ static enum weft_rc split(const char *where, struct place *ret_place, struct wef
         end = colon - 1;
     }
     if (!colon || end < host || (host != where && *end != ']') || (size_t)(end - host) > HOST_MAX ||
-        strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 5 ||
-        !colon[1] || atoi(colon + 1) > 65535)
+        !is_port(colon + 1))
         return weft_fail_field(err, WEFT_INVALID_VALUE, "listen",
                                "cannot listen on '%.100s': it should be HOST:PORT, like "
                                "127.0.0.1:7717 or [::1]:7717",
@@ -55,15 +61,15 @@ static bool is_loopback(const struct sockaddr *address)
            IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
-static enum weft_rc describe(int fd, struct weft_listener *ret_listener)
+static enum weft_rc describe(int fd, struct weft_listener *ret_listener, struct weft_err *err)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t size = sizeof(address);
     char host[NI_MAXHOST], port[NI_MAXSERV];
     if (getsockname(fd, (struct sockaddr *)&address, &size) != 0 ||
         getnameinfo((struct sockaddr *)&address, size, host, sizeof(host), port, sizeof(port),
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return WEFT_INTERNAL;
+        return weft_fail(err, WEFT_INTERNAL, "cannot tell the address of the listening socket");
     ret_listener->fd = fd;
     ret_listener->loopback = is_loopback((struct sockaddr *)&address);
     (void)snprintf(ret_listener->address, sizeof(ret_listener->address),
@@ -89,7 +95,7 @@ static int bind_to(const struct addrinfo *info)
 enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
                          struct weft_err *err)
 {
-    struct place place;
+    struct place place = {0};
     enum weft_rc rc = split(where, &place, err);
     if (rc)
         return rc;
@@ -105,7 +111,7 @@ enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
     int saved = errno;
     freeaddrinfo(found);
     if (fd >= 0)
-        return describe(fd, ret_listener);
+        return describe(fd, ret_listener, err);
     char reason[100];
     rc = weft_fail_field(err, saved == EADDRINUSE ? WEFT_CONFLICT : WEFT_INVALID_VALUE, "listen",
                          "cannot listen on %.100s: %s", where,

@@ -16,9 +16,7 @@
 #include "net/metrics.h"
 
 #include "base/err.h"
-#include "base/id.h"
 #include "base/log.h"
-#include "base/str.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -51,16 +49,6 @@ static struct weft_peer *peer_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-static const char *header(const struct weft_link *link, const char *name)
-{
-    return MHD_lookup_connection_value(link->connection, MHD_HEADER_KIND, name);
-}
-
-const char *weft_ask_header(const struct weft_ask *ask, const char *name)
-{
-    return header(ask->link, name);
-}
-
 int weft_loop_fd(const struct weft_ask *ask)
 {
     return ask->link->peer->fd;
@@ -90,67 +78,9 @@ void weft_loop_answer(struct weft_ask *ask)
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
-/* The one that came, when it is fit to be shown, or a new one. */
-static void set_request_id(struct weft_link *link)
-{
-    const char *given = header(link, "X-Request-Id");
-    size_t size = given ? strlen(given) : 0;
-    if (size > 0 && size <= WEFT_REQUEST_ID_MAX && weft_text_printable(given, size) &&
-        !strpbrk(given, " \"\\")) {
-        memcpy(link->request_id, given, size + 1);
-        return;
-    }
-    struct weft_id id;
-    char text[WEFT_ID_TEXT];
-    weft_id_new(&id, weft_boot_us(), -1);
-    weft_id_print(&id, text);
-    (void)snprintf(link->request_id, sizeof(link->request_id), "%.18s", text + 18);
-}
-
-static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
-{
-    struct weft_ask *ask = &link->ask;
-    ask->route = weft_route_find(link->method, link->target, &link->match);
-    if (ask->route)
-        return WEFT_OK;
-    if (link->match.miss == WEFT_ROUTE_BAD)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
-    err->hint = "GET /openapi.json lists what there is";
-    if (link->match.miss == WEFT_ROUTE_METHOD) {
-        link->allow = link->match.allow;
-        return weft_fail(err, WEFT_NOT_FOUND, "%s is not known here; %s is", link->method,
-                         link->match.allow);
-    }
-    return weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
-}
-
-/* What the headers alone can tell. A failure is the answer. */
-static enum weft_rc check_head(struct weft_link *link, struct weft_err *err)
-{
-    struct weft_ask *ask = &link->ask;
-    struct weft_server *server = ask->server;
-    if (server->stopping) {
-        link->close = true;
-        return weft_fail(err, WEFT_UNAVAILABLE, "the server is stopping");
-    }
-    enum weft_rc rc = find_route(link, err);
-    if (rc)
-        return rc;
-    const struct weft_credentials given = {
-        .authorization = header(link, "Authorization"),
-        .ns = header(link, "X-Weft-Namespace"),
-        .origin = header(link, "Origin"),
-        .now_us = weft_clock_now(weft_engine_clock(server->engine)),
-    };
-    rc = weft_auth_check(server->auth, &given, ask, err);
-    if (!rc)
-        rc = weft_query_parse(weft_query_of(link->target), ask->arena, &link->query, err);
-    return rc ? rc : weft_query_check(&link->query, ask->route, err);
-}
-
 static size_t announced_size(const struct weft_link *link)
 {
-    const char *text = header(link, "Content-Length");
+    const char *text = weft_ask_header(&link->ask, "Content-Length");
     return text ? (size_t)strtoull(text, NULL, 10) : 0;
 }
 
@@ -169,8 +99,8 @@ static bool begin(struct weft_link *link, const char *method)
     link->begun = true;
     atomic_fetch_add(&loop->in_flight, 1);
     link->method = weft_arena_strdup(ask->arena, method);
-    set_request_id(link);
-    enum weft_rc rc = check_head(link, &err);
+    weft_head_request_id(link);
+    enum weft_rc rc = weft_head_check(link, &err);
     size_t size = announced_size(link);
     if (!rc && size > ask->route->body_max && size > 0)
         rc = ask->route->body_max ? too_large(link, &err)
@@ -344,6 +274,7 @@ static void dispatch(struct weft_link *link)
     weft_groups_put(server->groups, ask);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd says what it passes */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *data,
                                   size_t *size, void **link_place)
@@ -470,7 +401,7 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "tls_cert",
                                "cannot serve TLS: are %s and %s a certificate and its key in PEM?",
                                config->tls_cert, config->tls_key);
-    return weft_fail(err, WEFT_INTERNAL, "cannot start the HTTP loop: %s", strerror(errno));
+    return weft_fail(err, WEFT_INTERNAL, "cannot start the HTTP loop (errno %d)", errno);
 }
 
 enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)

@@ -90,7 +90,7 @@ static bool take_text(struct weft_notices *notices, char ret_text[WEFT_BELL_TEXT
         size += (size_t)snprintf(ret_text + size, WEFT_BELL_TEXT_MAX - size, "%d:%u ",
                                  notices->pending[i].queue, notices->pending[i].count);
     if (notices->overflow)
-        (void)strcpy(ret_text, "*");
+        (void)snprintf(ret_text, WEFT_BELL_TEXT_MAX, "*");
     notices->count = 0;
     notices->overflow = false;
     pthread_mutex_unlock(&notices->lock);
@@ -143,16 +143,18 @@ static void hear(struct weft_notices *notices, const char *text)
     struct weft_server *server = notices->server;
     struct weft_woken woken[PENDING_MAX];
     size_t count = 0;
-    int32_t queue;
-    uint32_t number;
-    int used;
     if (*text == '*') {
         weft_upkeep_expect(server->upkeep, 0);
         return;
     }
-    while (count < PENDING_MAX && sscanf(text, "%d:%u %n", &queue, &number, &used) == 2) {
-        woken[count++] = (struct weft_woken){queue, number};
-        text += used;
+    while (count < PENDING_MAX && *text) {
+        char *colon, *end;
+        long queue = strtol(text, &colon, 10);
+        unsigned long number = *colon == ':' ? strtoul(colon + 1, &end, 10) : 0;
+        if (queue <= 0 || queue > INT32_MAX || number == 0 || number > UINT32_MAX || *end != ' ')
+            break; /* of a replica that speaks otherwise: the poll will find it */
+        woken[count++] = (struct weft_woken){(int32_t)queue, (uint32_t)number};
+        text = end + 1;
     }
     struct weft_err err = {0};
     if (weft_engine_heard(server->engine, woken, count, &err) == WEFT_OK)

@@ -17,7 +17,7 @@
 
 #define REWRITE_US (10 * WEFT_SECOND)
 #define FORGET_US  (600 * WEFT_SECOND)
-enum { WRITE_MAX = 500, KEY_MAX = 300 };
+enum { WRITE_MAX = 500, KNOWN_MAX = 1000, KEY_MAX = 300 };
 
 struct entry {
     struct entry *next;
@@ -191,7 +191,7 @@ enum weft_rc weft_roster_write(struct weft_roster *roster, struct weft_engine *e
             e->written_us = e->seen.seen_us;
             count++;
         }
-    if (known > 2 * WRITE_MAX)
+    if (known > KNOWN_MAX)
         forget_old(roster);
     pthread_mutex_unlock(&roster->lock);
     enum weft_rc rc = count ? weft_engine_workers_put(engine, seen, count, err) : WEFT_OK;

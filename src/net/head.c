@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the first line and the headers of a request tell: which route, who asks, for what. */
+
+#include "net/link.h"
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *weft_ask_header(const struct weft_ask *ask, const char *name)
+{
+    return MHD_lookup_connection_value(ask->link->connection, MHD_HEADER_KIND, name);
+}
+
+void weft_head_request_id(struct weft_link *link)
+{
+    const char *given = weft_ask_header(&link->ask, "X-Request-Id");
+    size_t size = given ? strlen(given) : 0;
+    if (size > 0 && size <= WEFT_REQUEST_ID_MAX && weft_text_printable(given, size) &&
+        !strpbrk(given, " \"\\")) {
+        memcpy(link->request_id, given, size + 1);
+        return;
+    }
+    struct weft_id id;
+    char text[WEFT_ID_TEXT];
+    weft_id_new(&id, weft_boot_us(), -1);
+    weft_id_print(&id, text);
+    (void)snprintf(link->request_id, sizeof(link->request_id), "%.18s", text + 18);
+}
+
+static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
+{
+    struct weft_ask *ask = &link->ask;
+    ask->route = weft_route_find(link->method, link->target, &link->match);
+    if (ask->route)
+        return WEFT_OK;
+    if (link->match.miss == WEFT_ROUTE_BAD)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
+    err->hint = "GET /openapi.json lists what there is";
+    if (link->match.miss == WEFT_ROUTE_METHOD) {
+        link->allow = link->match.allow;
+        return weft_fail(err, WEFT_NOT_FOUND, "%s is not known here; %s is", link->method,
+                         link->match.allow);
+    }
+    return weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
+}
+
+enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
+{
+    struct weft_ask *ask = &link->ask;
+    struct weft_server *server = ask->server;
+    if (server->stopping) {
+        link->close = true;
+        return weft_fail(err, WEFT_UNAVAILABLE, "the server is stopping");
+    }
+    enum weft_rc rc = find_route(link, err);
+    if (rc)
+        return rc;
+    const struct weft_credentials given = {
+        .authorization = weft_ask_header(&link->ask, "Authorization"),
+        .ns = weft_ask_header(&link->ask, "X-Weft-Namespace"),
+        .origin = weft_ask_header(&link->ask, "Origin"),
+        .now_us = weft_clock_now(weft_engine_clock(server->engine)),
+    };
+    rc = weft_auth_check(server->auth, &given, ask, err);
+    if (!rc)
+        rc = weft_query_parse(weft_query_of(link->target), ask->arena, &link->query, err);
+    return rc ? rc : weft_query_check(&link->query, ask->route, err);
+}
