@@ -299,11 +299,26 @@ void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t notes
 uint64_t weft_ready_notes(struct weft_engine *engine);
 /* Reads the list and the lane settings anew. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err);
+/* A refresh by other means: what is noted between the two is not lost. */
+struct weft_ready_list {
+    int32_t *queue; /* loaded */
+    size_t count;
+    const struct weft_lane_setting *lane; /* copied */
+    size_t lane_count;
+};
+void weft_ready_begin(struct weft_engine *engine);
+void weft_ready_end(struct weft_engine *engine, const struct weft_ready_list *list); /* or NULL */
 /* Reads the lane settings alone. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine,
                                                       struct weft_err *err);
 /* True when a claim that came up short may refresh: see the rule in ready.c. */
 bool weft_ready_may_refresh(struct weft_engine *engine);
 bool weft_ready_is_old(struct weft_engine *engine);
+
+/* ---- Passes (scan/pass.c) -------------------------------------------------------------------- */
+
+/* When each pass has work: rows has the columns of next_due, from column `first` on. */
+void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
+                   weft_usec ret_due_us[WEFT_PASS_COUNT]);
 
 #endif

@@ -117,21 +117,48 @@ static char *copy_text(const char *text)
     return copy;
 }
 
-/* The rows of lane_settings, ordered by lane, in memory of the cache. */
-static struct weft_lane_setting *read_lanes(const struct weft_rows *rows)
+static int by_lane(const void *a, const void *b)
 {
-    struct weft_lane_setting *lane = calloc(rows->count + 1, sizeof(*lane));
+    const struct weft_lane_setting *left = a, *right = b;
+    return (left->lane > right->lane) - (left->lane < right->lane);
+}
+
+/* The settings in memory of the cache, sorted. */
+static struct weft_lane_setting *copy_lanes(const struct weft_lane_setting *from, size_t count)
+{
+    struct weft_lane_setting *lane = calloc(count + 1, sizeof(*lane));
     if (!lane)
-        weft_oom((rows->count + 1) * sizeof(*lane));
+        weft_oom((count + 1) * sizeof(*lane));
+    for (size_t i = 0; i < count; i++) {
+        lane[i] = from[i];
+        lane[i].weights = copy_text(from[i].weights);
+    }
+    qsort(lane, count, sizeof(*lane), by_lane);
+    return lane;
+}
+
+/* The rows of lane_settings. */
+static struct weft_lane_setting *read_lanes(const struct weft_rows *rows, struct weft_arena *arena)
+{
+    struct weft_lane_setting *lane =
+        weft_new_array(arena, struct weft_lane_setting, rows->count + 1);
     for (size_t i = 0; i < rows->count; i++)
         lane[i] = (struct weft_lane_setting){
             .lane = (int32_t)weft_get_i64(rows, i, LANE_SETTINGS_OUT_LANE),
             .ns = (int32_t)weft_get_i64(rows, i, LANE_SETTINGS_OUT_NAMESPACE),
             .paused = weft_get_i64(rows, i, LANE_SETTINGS_OUT_PAUSED),
             .max_running = (int32_t)weft_get_i64(rows, i, LANE_SETTINGS_OUT_MAX_RUNNING),
-            .weights = copy_text(weft_get_text(rows, i, LANE_SETTINGS_OUT_WEIGHTS)),
+            .weights = weft_get_text(rows, i, LANE_SETTINGS_OUT_WEIGHTS),
         };
     return lane;
+}
+
+/* Takes the copy over. Under ready.lock. */
+static void put_lanes(struct weft_ready *ready, struct weft_lane_setting *copy, size_t count)
+{
+    free_lanes(ready);
+    ready->lane = copy;
+    ready->lane_count = count;
 }
 
 enum { QUEUES, LANES, CALLS };
@@ -145,11 +172,9 @@ enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine, struct weft_er
     weft_call_init(&call, arena, WEFT_STMT_LANE_SETTINGS, 0);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (!rc) {
-        struct weft_lane_setting *lane = read_lanes(&rows);
+        struct weft_lane_setting *lane = copy_lanes(read_lanes(&rows, arena), rows.count);
         pthread_mutex_lock(&ready->lock);
-        free_lanes(ready);
-        ready->lane = lane;
-        ready->lane_count = rows.count;
+        put_lanes(ready, lane, rows.count);
         pthread_mutex_unlock(&ready->lock);
     }
     weft_arena_free(arena);
@@ -164,35 +189,33 @@ static enum weft_rc read_both(struct weft_tx *tx, void *context, struct weft_err
     return weft_tx_run(tx, call, CALLS, context, err);
 }
 
-static void begin_refresh(struct weft_ready *ready)
+void weft_ready_begin(struct weft_engine *engine)
 {
+    struct weft_ready *ready = &engine->ready;
     pthread_mutex_lock(&ready->lock);
     if (ready->refreshing++ == 0)
         ready->noted_count = 0;
     pthread_mutex_unlock(&ready->lock);
 }
 
-/* rows is NULL when the refresh failed. */
-static void end_refresh(struct weft_ready *ready, const struct weft_id_list *queues,
-                        const struct weft_rows *lanes)
+void weft_ready_end(struct weft_engine *engine, const struct weft_ready_list *list)
 {
-    struct weft_lane_setting *lane = lanes ? read_lanes(lanes) : NULL;
+    struct weft_ready *ready = &engine->ready;
+    struct weft_lane_setting *lane = list ? copy_lanes(list->lane, list->lane_count) : NULL;
     pthread_mutex_lock(&ready->lock);
     ready->refreshing--;
-    if (lanes) {
-        free_lanes(ready);
-        ready->lane = lane;
-        ready->lane_count = lanes->count;
+    if (list) {
+        put_lanes(ready, lane, list->lane_count);
         ready->count = 0;
-        if (queues->count > ready->capacity) {
-            ready->queue = realloc(ready->queue, queues->count * sizeof(*ready->queue));
+        if (list->count > ready->capacity) {
+            ready->queue = realloc(ready->queue, list->count * sizeof(*ready->queue));
             if (!ready->queue)
-                weft_oom(queues->count * sizeof(*ready->queue));
-            ready->capacity = queues->count;
+                weft_oom(list->count * sizeof(*ready->queue));
+            ready->capacity = list->count;
         }
-        if (queues->count > 0)
-            memcpy(ready->queue, queues->id, queues->count * sizeof(*ready->queue));
-        ready->count = queues->count;
+        if (list->count > 0)
+            memcpy(ready->queue, list->queue, list->count * sizeof(*ready->queue));
+        ready->count = list->count;
         for (size_t i = 0; i < ready->noted_count; i++)
             append(&ready->queue, &ready->count, &ready->capacity, ready->noted[i]);
         ready->refreshed_us = weft_boot_us();
@@ -204,16 +227,19 @@ enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err
 {
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     struct weft_rows rows[CALLS];
-    struct weft_id_list queues = {0};
-    begin_refresh(&engine->ready);
+    struct weft_ready_list list = {0};
+    weft_ready_begin(engine);
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_READ, read_both, rows, err);
     if (!rc) {
-        queues.id = weft_new_array(tx.arena, int32_t, rows[QUEUES].count + 1);
+        list.queue = weft_new_array(tx.arena, int32_t, rows[QUEUES].count + 1);
         for (size_t i = 0; i < rows[QUEUES].count; i++)
-            queues.id[queues.count++] = (int32_t)weft_get_i64(&rows[QUEUES], i, 0);
+            list.queue[list.count++] = (int32_t)weft_get_i64(&rows[QUEUES], i, 0);
+        list.lane = read_lanes(&rows[LANES], tx.arena);
+        list.lane_count = rows[LANES].count;
+        const struct weft_id_list queues = {.id = list.queue, .count = list.count};
         rc = weft_load_queues(engine, &queues, err);
     }
-    end_refresh(&engine->ready, &queues, rc ? NULL : &rows[LANES]);
+    weft_ready_end(engine, rc ? NULL : &list);
     weft_arena_free(tx.arena);
     return rc;
 }

@@ -70,8 +70,8 @@ static struct weft_slot *free_slot(struct weft_pool *pool, enum weft_tx_mode mod
     struct weft_slot *found = NULL;
     for (size_t i = 0; i < pool->count; i++) {
         struct weft_slot *slot = &pool->slot[i];
-        if (slot->busy || (mode != WEFT_TX_READ && i >= pool->writers) ||
-            (mode == WEFT_TX_READ && pool->count > pool->writers && i < pool->writers))
+        if (slot->busy || (!weft_tx_reads(mode) && i >= pool->writers) ||
+            (weft_tx_reads(mode) && pool->count > pool->writers && i < pool->writers))
             continue;
         if (slot->conn)
             return slot; /* an open one is better */
@@ -249,7 +249,7 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
         if (!rc)
             return WEFT_OK;
         /* A read has nothing to commit: it leaves no question, and is made again. */
-        if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && mode == WEFT_TX_READ)
+        if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && weft_tx_reads(mode))
             story->cause = WEFT_CAUSE_LOST;
         if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT) {
             enum weft_settled fate = ask_fate(tx->engine, tx->lost_xid);

@@ -93,7 +93,14 @@ enum weft_tx_mode {
     WEFT_TX_READ,  /* one snapshot is not promised; SQLite: a deferred transaction on a reader */
     WEFT_TX_WRITE, /* SQLite: BEGIN IMMEDIATE */
     WEFT_TX_KEYED, /* as WRITE, with a short lock_timeout: may meet an application's open key */
+    WEFT_TX_BARE,  /* PostgreSQL: no transaction and no pins around it, for one statement that
+                      reads and looks after its own plan; SQLite: as READ */
 };
+
+static inline bool weft_tx_reads(enum weft_tx_mode mode)
+{
+    return mode == WEFT_TX_READ || mode == WEFT_TX_BARE;
+}
 
 enum weft_settled {
     WEFT_SETTLED_UNKNOWN,

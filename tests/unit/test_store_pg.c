@@ -232,6 +232,49 @@ static void test_bad_urls(struct fixture *f)
     }
 }
 
+/* How often a word stands in what went over the wire since PQtrace(). */
+static int count_words(FILE *trace, const char *word)
+{
+    char line[512];
+    int count = 0;
+    rewind(trace);
+    while (fgets(line, sizeof(line), trace))
+        count += strstr(line, word) != NULL;
+    return count;
+}
+
+/* A bare read is one message on the wire, and an error in it leaves a connection as good as new. */
+static void test_bare(struct fixture *f, struct weft_conn *conn)
+{
+    FILE *trace = tmpfile();
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
+    for (int i = 0; i < 2; i++) { /* the first time it is prepared */
+        if (i == 1)
+            PQtrace(weft_pg_of(conn)->pq, trace);
+        ok(f->driver->begin(conn, WEFT_TX_BARE, &f->err) == WEFT_OK &&
+               f->driver->run(conn, &call, 1, f->arena, &rows, &f->err) == WEFT_OK &&
+               f->driver->commit(conn, &f->err) == WEFT_OK,
+           "a bare read");
+    }
+    PQuntrace(weft_pg_of(conn)->pq);
+    is_int(count_words(trace, "\tExecute"), 1, "is one statement");
+    is_int(count_words(trace, "\tSync"), 1, "in one exchange");
+    is_int(count_words(trace, "\tParse"), 0, "prepared before");
+    (void)fclose(trace);
+
+    weft_call_init(&call, f->arena, WEFT_STMT_POLL, 0); /* this store has no tables */
+    ok(f->driver->begin(conn, WEFT_TX_BARE, &f->err) == WEFT_OK &&
+           f->driver->run(conn, &call, 1, f->arena, &rows, &f->err) != WEFT_OK,
+       "a bare read that fails");
+    f->driver->rollback(conn);
+    ok(!conn->broken, "breaks nothing");
+    ok(f->driver->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, conn, 77) == WEFT_OK,
+       "a write comes after it");
+    f->driver->rollback(conn);
+}
+
 int main(void)
 {
     test_schema_names();
@@ -248,6 +291,7 @@ int main(void)
     test_killed_in_commit(&f, conn);
     test_without_names(&f);
     test_bad_urls(&f);
+    test_bare(&f, conn);
     weft_conn_close(conn);
     fixture_done(&f);
     return tap_done();

@@ -52,6 +52,17 @@ enum weft_rc weft_scan_write(struct weft_scan *scan, struct weft_err *err)
     return scan->changes.count ? weft_change_write(scan->tx, &scan->changes, err) : WEFT_OK;
 }
 
+void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
+                   weft_usec ret_due_us[WEFT_PASS_COUNT])
+{
+    for (size_t i = 0; i < WEFT_PASS_COUNT; i++) {
+        ret_due_us[i] = WEFT_NEVER;
+        if (passes[i].next_due != NO_TIMER &&
+            !weft_get(rows, row, first + passes[i].next_due)->null)
+            ret_due_us[i] = weft_get_i64(rows, row, first + passes[i].next_due);
+    }
+}
+
 struct pass_call {
     enum weft_pass pass;
     struct weft_scan scan;
@@ -70,9 +81,12 @@ static enum weft_rc pass_body(struct weft_tx *tx, void *context, struct weft_err
     struct weft_rows rows;
     weft_call_init(&ask, tx->arena, WEFT_STMT_NEXT_DUE, 0);
     rc = weft_tx_run(tx, &ask, 1, &rows, err);
-    if (!rc && !weft_get(&rows, 0, passes[call->pass].next_due)->null)
-        call->scan.report.next_due_us = weft_get_i64(&rows, 0, passes[call->pass].next_due);
-    return rc;
+    if (rc)
+        return rc;
+    weft_usec due_us[WEFT_PASS_COUNT];
+    weft_pass_due(&rows, 0, 0, due_us);
+    call->scan.report.next_due_us = due_us[call->pass];
+    return WEFT_OK;
 }
 
 enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_pass pass, uint32_t batch,

@@ -8,7 +8,8 @@
  *
  * begin() costs nothing: BEGIN and the pinned settings travel with the first statement. A write
  * transaction learns its number in the same round trip, so that whoever loses the connection in
- * COMMIT can ask another one what became of it. Nothing is kept in the session but prepared
+ * COMMIT can ask another one what became of it. A bare one sends nothing but its one statement,
+ * which the Sync behind it ends. Nothing is kept in the session but prepared
  * statements, and those can be switched off, so any pooler may stand in between.
  */
 
@@ -62,7 +63,7 @@ static void add_begin(struct weft_pg *pg, struct weft_pg_step *step, size_t *cou
         [WEFT_TX_WRITE] = WEFT_PG_PIN_WRITE,
         [WEFT_TX_KEYED] = WEFT_PG_PIN_KEYED,
     };
-    if (pg->tx != WEFT_PG_TX_WAITING)
+    if (pg->tx != WEFT_PG_TX_WAITING || pg->mode == WEFT_TX_BARE)
         return;
     add_step(pg, step, count, pg->mode == WEFT_TX_READ ? WEFT_PG_BEGIN_READ : WEFT_PG_BEGIN_WRITE,
              NULL);
@@ -189,7 +190,8 @@ static enum weft_rc run_own(struct weft_pg *pg, size_t stmt, const char *text,
 static void pg_rollback(struct weft_conn *conn)
 {
     struct weft_pg *pg = weft_pg_of(conn);
-    bool sent = pg->tx == WEFT_PG_TX_OPEN || pg->tx == WEFT_PG_TX_FAILED;
+    bool sent =
+        (pg->tx == WEFT_PG_TX_OPEN || pg->tx == WEFT_PG_TX_FAILED) && pg->mode != WEFT_TX_BARE;
     pg->tx = WEFT_PG_TX_NONE;
     if (!sent || conn->broken)
         return;
@@ -227,7 +229,7 @@ static enum weft_rc pg_commit(struct weft_conn *conn, struct weft_err *err)
         return weft_fail(err, WEFT_INTERNAL, "commit: the transaction had failed already");
     }
     pg->tx = WEFT_PG_TX_NONE;
-    if (tx != WEFT_PG_TX_OPEN)
+    if (tx != WEFT_PG_TX_OPEN || pg->mode == WEFT_TX_BARE)
         return WEFT_OK;
     if (weft_pg_is_gone(pg))
         return weft_pg_lost(pg, "commit", pg->fatal[0] ? pg->fatal : "the connection is gone", err);

@@ -33,7 +33,7 @@ static enum weft_rc lite_begin(struct weft_conn *conn, enum weft_tx_mode mode, s
     if (conn->broken)
         return weft_fail(err, WEFT_UNAVAILABLE, "begin: the connection is broken");
 
-    bool reads = mode == WEFT_TX_READ;
+    bool reads = weft_tx_reads(mode);
     int code = command(lite, reads ? WEFT_LITE_BEGIN : WEFT_LITE_BEGIN_IMMEDIATE);
     if (code != SQLITE_OK)
         return weft_lite_fail(lite, code, err, "begin");

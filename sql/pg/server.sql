@@ -1,0 +1,83 @@
+-- What a server needs beside the work itself.
+
+-- name: poll ()
+-- returns: what a b c d text
+-- Runs every second on every replica, without a transaction around it. Locks nothing.
+SELECT what, a, b, c, d, text FROM weft.poll();
+
+-- name: execution_queues (id uuid[])
+-- returns: id queue
+-- Locks nothing: an execution never changes its queue.
+SELECT e.id, e.queue
+  FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT id, queue FROM weft.execution WHERE id = i.id OFFSET 0) e;
+
+-- name: token_add (name text, namespace text, scopes int, hash bytea, created bigint, expires bigint)
+-- returns: id
+INSERT INTO weft.token (name, namespace, scopes, hash, created, expires)
+VALUES (:name, :namespace, :scopes, :hash, :created, :expires)
+RETURNING id;
+
+-- name: token_revoke (id int)
+-- returns: id
+DELETE FROM weft.token WHERE id = :id RETURNING id;
+
+-- name: tokens ()
+-- returns: id name namespace scopes hash created expires
+SELECT id, name, namespace, scopes, hash, created, expires FROM weft.token ORDER BY id;
+
+-- name: worker_put (name int[], namespace int[], lanes text[], capabilities text[], seen bigint[])
+-- Sorted, so that two servers that heard of the same workers wait for each other in one order. What
+-- was heard later stays.
+INSERT INTO weft.worker AS w (name, namespace, lanes, capabilities, seen)
+SELECT * FROM unnest(:name, :namespace, :lanes, :capabilities, :seen)
+    AS i(name, namespace, lanes, capabilities, seen) ORDER BY 1
+    ON CONFLICT (name) DO UPDATE SET lanes = excluded.lanes, capabilities = excluded.capabilities,
+                                     seen = excluded.seen
+ WHERE w.seen <= excluded.seen;
+
+-- name: workers (namespace int)
+-- returns: name lanes capabilities seen
+SELECT name, lanes, capabilities, seen FROM weft.worker WHERE namespace = :namespace;
+
+-- name: counts_by_worker ()
+-- returns: worker number
+-- Looks at every lease.
+SELECT worker, count(*) FROM weft.live WHERE state = @running GROUP BY worker;
+
+-- name: worker_leases (worker int, batch int)
+-- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
+-- The leases of one worker, for release. Rare, so no index is kept for it: looks at every lease.
+-- SKIP LOCKED: what is just being completed or lost needs no release.
+SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
+       l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
+       l.state
+  FROM weft.live l
+ WHERE l.state = @running AND l.worker = :worker
+ LIMIT :batch
+   FOR UPDATE SKIP LOCKED;
+
+-- name: worker_gone (name int)
+DELETE FROM weft.worker WHERE name = :name;
+
+-- name: tally_add (lane int[], minute bigint[], succeeded bigint[], failed bigint[])
+-- Sorted, as worker_put.
+INSERT INTO weft.tally AS t (lane, minute, succeeded, failed)
+SELECT * FROM unnest(:lane, :minute, :succeeded, :failed)
+    AS i(lane, minute, succeeded, failed) ORDER BY 1, 2
+    ON CONFLICT (lane, minute) DO UPDATE SET succeeded = t.succeeded + excluded.succeeded,
+                                             failed = t.failed + excluded.failed;
+
+-- name: tally_purge (minute bigint)
+-- SKIP LOCKED: another replica may be at it, and nothing here is in a hurry.
+DELETE FROM weft.tally
+ WHERE (lane, minute) IN (SELECT t.lane, t.minute FROM weft.tally t WHERE t.minute < :minute
+                             FOR UPDATE SKIP LOCKED);
+
+-- name: tally_read (namespace int, minute bigint)
+-- returns: lane succeeded failed
+SELECT t.lane, sum(t.succeeded)::bigint, sum(t.failed)::bigint
+  FROM weft.tally t
+ WHERE t.minute >= :minute
+   AND EXISTS (SELECT 1 FROM weft.name n WHERE n.id = t.lane AND n.namespace = :namespace)
+ GROUP BY t.lane;

@@ -1,0 +1,89 @@
+-- The twins of sql/pg/server.sql.
+
+-- name: poll ()
+-- returns: what a b c d text
+WITH RECURSIVE hop(queue) AS (
+    SELECT min(queue) FROM live WHERE state = @ready
+    UNION ALL
+    SELECT (SELECT min(l.queue) FROM live l WHERE l.state = @ready AND l.queue > hop.queue)
+      FROM hop WHERE hop.queue IS NOT NULL
+), lanes(lane) AS (
+    SELECT min(lane) FROM live WHERE state = @running
+    UNION ALL
+    SELECT (SELECT min(n.lane) FROM live n WHERE n.state = @running AND n.lane > lanes.lane)
+      FROM lanes WHERE lanes.lane IS NOT NULL
+)
+SELECT 0, queue, NULL, NULL, NULL, NULL FROM hop WHERE queue IS NOT NULL
+UNION ALL
+SELECT 1,
+       (SELECT min((SELECT min(l.due) FROM live l WHERE l.lane = lanes.lane AND l.state = @running))
+          FROM lanes WHERE lane IS NOT NULL),
+       (SELECT min(attempt_deadline) FROM live WHERE attempt_deadline IS NOT NULL),
+       (SELECT min(deadline) FROM live WHERE deadline IS NOT NULL),
+       (SELECT min(due) FROM live WHERE state = @delayed),
+       NULL
+UNION ALL
+SELECT 2, 0, max(id), sum(id), count(*), NULL FROM token
+UNION ALL
+SELECT 3, id, namespace, paused, max_running, weights FROM lane;
+
+-- name: execution_queues (id uuid[])
+-- returns: id queue
+SELECT id, queue FROM execution WHERE id = :id;
+
+-- name: token_add (name text, namespace text, scopes int, hash bytea, created bigint, expires bigint)
+-- returns: id
+INSERT INTO token (name, namespace, scopes, hash, created, expires)
+VALUES (:name, :namespace, :scopes, :hash, :created, :expires)
+RETURNING id;
+
+-- name: token_revoke (id int)
+-- returns: id
+DELETE FROM token WHERE id = :id RETURNING id;
+
+-- name: tokens ()
+-- returns: id name namespace scopes hash created expires
+SELECT id, name, namespace, scopes, hash, created, expires FROM token ORDER BY id;
+
+-- name: worker_put (name int[], namespace int[], lanes text[], capabilities text[], seen bigint[])
+INSERT INTO worker (name, namespace, lanes, capabilities, seen)
+VALUES (:name, :namespace, :lanes, :capabilities, :seen)
+    ON CONFLICT (name) DO UPDATE SET lanes = excluded.lanes, capabilities = excluded.capabilities,
+                                     seen = excluded.seen
+ WHERE worker.seen <= excluded.seen;
+
+-- name: workers (namespace int)
+-- returns: name lanes capabilities seen
+SELECT name, lanes, capabilities, seen FROM worker WHERE namespace = :namespace;
+
+-- name: counts_by_worker ()
+-- returns: worker number
+SELECT worker, count(*) FROM live WHERE state = @running GROUP BY worker;
+
+-- name: worker_leases (worker int, batch int)
+-- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
+SELECT id, ord, due, attempt_deadline, deadline, started, claimed, queue, lane,
+       policy, worker, epoch, attempt, forgiven, size, lost, replays, priority,
+       state
+  FROM live
+ WHERE state = @running AND worker = :worker
+ LIMIT :batch;
+
+-- name: worker_gone (name int)
+DELETE FROM worker WHERE name = :name;
+
+-- name: tally_add (lane int[], minute bigint[], succeeded bigint[], failed bigint[])
+INSERT INTO tally (lane, minute, succeeded, failed) VALUES (:lane, :minute, :succeeded, :failed)
+    ON CONFLICT (lane, minute) DO UPDATE SET succeeded = tally.succeeded + excluded.succeeded,
+                                             failed = tally.failed + excluded.failed;
+
+-- name: tally_purge (minute bigint)
+DELETE FROM tally WHERE minute < :minute;
+
+-- name: tally_read (namespace int, minute bigint)
+-- returns: lane succeeded failed
+SELECT t.lane, sum(t.succeeded), sum(t.failed)
+  FROM tally t
+ WHERE t.minute >= :minute
+   AND EXISTS (SELECT 1 FROM name n WHERE n.id = t.lane AND n.namespace = :namespace)
+ GROUP BY t.lane;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The slow poll: the truth behind all notices. Everything a replica must know of what others did
+ * comes in one statement; the list of claimable queues and the lane settings are replaced by it.
+ */
+
+#include "engine/engine.h"
+
+/* What a row of the poll is about; see the function in sql/migrations/0002-server.pg.sql. */
+enum { POLL_QUEUE = 0, POLL_DUE = 1, POLL_STATE = 2, POLL_LANE = 3 };
+
+/* Ids only grow, so these three together name a set of tokens: any change changes the number. */
+static int64_t mix_tokens(const struct weft_rows *rows, size_t row)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a, over numbers instead of bytes */
+    for (size_t column = POLL_OUT_B; column <= POLL_OUT_D; column++)
+        hash = (hash ^ (uint64_t)weft_get_i64(rows, row, column)) * 1099511628211u;
+    return (int64_t)(hash >> 1);
+}
+
+/* Sorts the rows into the answer and the list. */
+static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
+                      struct weft_poll *poll, struct weft_ready_list *list)
+{
+    struct weft_lane_setting *lane =
+        weft_new_array(arena, struct weft_lane_setting, rows->count + 1);
+    poll->queue = weft_new_array(arena, struct weft_woken, rows->count + 1);
+    list->queue = weft_new_array(arena, int32_t, rows->count + 1);
+    list->lane = lane;
+    for (size_t i = 0; i < rows->count; i++) {
+        int64_t what = weft_get_i64(rows, i, POLL_OUT_WHAT), a = weft_get_i64(rows, i, POLL_OUT_A);
+        if (what == POLL_QUEUE) {
+            list->queue[list->count++] = (int32_t)a;
+            poll->queue[poll->count++] = (struct weft_woken){.queue = (int32_t)a, .count = 1};
+        } else if (what == POLL_DUE) {
+            weft_pass_due(rows, i, POLL_OUT_A, poll->due_us);
+        } else if (what == POLL_STATE) {
+            poll->inbox = a != 0;
+            poll->tokens = mix_tokens(rows, i);
+        } else if (what == POLL_LANE) {
+            lane[list->lane_count++] = (struct weft_lane_setting){
+                .lane = (int32_t)a,
+                .ns = (int32_t)weft_get_i64(rows, i, POLL_OUT_B),
+                .paused = weft_get_i64(rows, i, POLL_OUT_C),
+                .max_running = (int32_t)weft_get_i64(rows, i, POLL_OUT_D),
+                .weights = weft_get_text(rows, i, POLL_OUT_TEXT),
+            };
+        }
+    }
+}
+
+enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *arena,
+                              struct weft_poll *ret_poll, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    struct weft_poll poll = {0};
+    struct weft_ready_list list = {0};
+    weft_call_init(&call, arena, WEFT_STMT_POLL, 0);
+    weft_ready_begin(engine);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
+    if (!rc) {
+        read_rows(&rows, arena, &poll, &list);
+        const struct weft_id_list queues = {.id = list.queue, .count = list.count};
+        rc = weft_load_queues(engine, &queues, err);
+    }
+    weft_ready_end(engine, rc ? NULL : &list);
+    if (rc)
+        return rc;
+    if (poll.inbox)
+        poll.due_us[WEFT_PASS_INTAKE] = weft_clock_now(engine->clock);
+    *ret_poll = poll;
+    return WEFT_OK;
+}

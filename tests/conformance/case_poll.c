@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The slow poll: what it tells, what it refreshes, and what it costs. */
+
+#include "conformance.h"
+
+static struct weft_poll poll_now(struct fixture *f, struct weft_engine *engine)
+{
+    struct weft_poll poll = {0};
+    enum weft_rc rc = weft_engine_poll(engine, f->arena, &poll, &f->err);
+    ok(rc == WEFT_OK, "poll%s%s", rc ? ": " : "", rc ? f->err.text : "");
+    return poll;
+}
+
+CASE(poll_of_an_empty_store)
+{
+    struct weft_poll poll = poll_now(f, f->a);
+    ok(poll.count == 0 && !poll.inbox, "nothing to claim, nothing in the inbox");
+    for (size_t i = 0; i < WEFT_PASS_COUNT; i++)
+        is_int(poll.due_us[i], WEFT_NEVER, "%s: nothing to do", weft_pass_name((enum weft_pass)i));
+    is_int(poll_now(f, f->a).tokens, poll.tokens, "the number of the tokens stays");
+}
+
+CASE(poll_tells_queues_and_times)
+{
+    (void)submit_copies(f, &(struct weft_spec){.kind = "one"}, 3);
+    (void)submit_copies(f, &(struct weft_spec){.kind = "two", .lane = "other"}, 3);
+    struct weft_poll poll = poll_now(f, f->b);
+    is_int(poll.count, 2, "two queues are claimable");
+    is_int(poll.queue[0].count, 1, "by a count of one");
+    for (size_t i = 0; i < poll.count; i++)
+        ok(weft_engine_fits(f->b, &(struct weft_claim){.ns = "default"}, poll.queue[i].queue) ||
+               i == 1,
+           "which are known by name from here on");
+
+    const struct weft_policy policy = {.attempt_timeout_ms = 7000, .lease_ms = 5000};
+    struct weft_claimed lease = start_policy(f, &policy);
+    (void)submit_ok(f, &(struct weft_spec){.kind = "job", .delay_ms = 3000});
+    (void)submit_ok(f, &(struct weft_spec){.kind = "job", .delay_ms = 2000});
+    (void)submit_ok(f,
+                    &(struct weft_spec){.kind = "job", .deadline_us = f->now_us + 9 * WEFT_SECOND});
+    poll = poll_now(f, f->b);
+    is_int(poll.due_us[WEFT_PASS_LEASE_EXPIRY], lease.lease_expires_us, "the lease");
+    is_int(poll.due_us[WEFT_PASS_ATTEMPT_TIMEOUT], f->now_us + 7 * WEFT_SECOND, "the attempt");
+    is_int(poll.due_us[WEFT_PASS_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND, "the timer");
+    is_int(poll.due_us[WEFT_PASS_EXECUTION_DEADLINE], f->now_us + 9 * WEFT_SECOND, "the deadline");
+    is_int(poll.due_us[WEFT_PASS_INTAKE], WEFT_NEVER, "no inbox");
+}
+
+CASE(poll_sees_the_inbox)
+{
+    if (strcmp(f->store, "pg") != 0)
+        return;
+    run_sql(f, "SELECT weft.weft_submit('job')");
+    struct weft_poll poll = poll_now(f, f->a);
+    ok(poll.inbox, "the inbox holds something");
+    is_int(poll.due_us[WEFT_PASS_INTAKE], f->now_us, "so the intake is due");
+    (void)run_pass(f, f->a, WEFT_PASS_INTAKE);
+    ok(!poll_now(f, f->a).inbox, "and then no more");
+}
+
+/* Counts what an engine over the fault driver asks of the store, by statement. */
+struct costs {
+    int polls, others;
+};
+
+static void count_costs(void *context, enum weft_fault_point point, enum weft_stmt stmt)
+{
+    struct costs *costs = context;
+    if (point != WEFT_FAULT_BEFORE_RUN)
+        return;
+    costs->polls += stmt == WEFT_STMT_POLL;
+    costs->others += stmt != WEFT_STMT_POLL;
+}
+
+/*
+ * An idle replica: a poll is one statement (that it travels alone is tested with the driver), and
+ * the clock is asked at most ten times in ten seconds. Together that is less than three a second.
+ */
+CASE(poll_costs_one_statement)
+{
+    struct costs costs = {0};
+    struct weft_fault fault = {.hook = count_costs, .context = &costs};
+    if (weft_driver_for(f->url, &fault.inner, &f->err))
+        return;
+    struct weft_engine *engine = NULL;
+    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
+    put_lane(f, f->a, &(struct weft_lane){.name = "default", .max_running = 7});
+    (void)submit_job(f);
+    is_int(weft_engine_open(&config, &engine, &f->err), WEFT_OK, "open");
+    (void)poll_now(f, engine); /* learns the names */
+    costs = (struct costs){0};
+    uint64_t calls = fault.calls;
+    for (int i = 0; i < 30; i++)
+        (void)poll_now(f, engine);
+    ok(costs.polls == 30 && costs.others == 0, "thirty polls are thirty statements");
+    ok(fault.calls - calls <= 30 * 3 + 10,
+       "a begin and a commit that send nothing, and at most one look at the clock: %d calls",
+       (int)(fault.calls - calls));
+    weft_engine_close(engine);
+}
+
+/* A claim right after a poll needs no refresh, and works with the settings that the poll brought.
+ */
+CASE(poll_refreshes_the_list)
+{
+    struct costs costs = {0};
+    struct weft_fault fault = {.hook = count_costs, .context = &costs};
+    if (weft_driver_for(f->url, &fault.inner, &f->err))
+        return;
+    struct weft_engine *engine = NULL;
+    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
+    is_int(weft_engine_open(&config, &engine, &f->err), WEFT_OK, "open");
+    weft_clock_set(weft_engine_clock(engine), f->now_us);
+    (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 5);
+    is_int(claim_with(f, engine, &(struct weft_claim){.worker = "w"}).count, 1, "a first claim");
+    (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "other"});
+    put_lane(f, f->a, &(struct weft_lane){.name = "default", .max_running = 2});
+    (void)poll_now(f, engine);
+    costs = (struct costs){0};
+    static const char *const other[] = {"other"};
+    is_int(
+        claim_with(f, engine, &(struct weft_claim){.worker = "w", .lanes = other, .lane_count = 1})
+            .count,
+        1, "a queue that only the poll told of");
+    is_int(costs.others, 1, "by the claim statement alone");
+    is_int(claim_with(f, engine, &(struct weft_claim){.worker = "w", .max = 9}).count, 1,
+           "under the limit that only the poll told of");
+    weft_engine_close(engine);
+}
