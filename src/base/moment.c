@@ -44,7 +44,7 @@ static int64_t days_of(const struct date *date)
     int32_t era = year / 400, of_era = year % 400;
     int32_t march = date->month > 2 ? date->month - 3 : date->month + 9;
     int32_t of_year = (153 * march + 2) / 5 + date->day - 1;
-    return (int64_t)era * ERA_DAYS + of_era * 365 + of_era / 4 - of_era / 100 + of_year -
+    return (int64_t)era * ERA_DAYS + (int64_t)of_era * 365 + of_era / 4 - of_era / 100 + of_year -
            MARCH_0000_TO_1970;
 }
 

@@ -19,8 +19,7 @@ static void *place(const struct weft_wire_reader *reader, size_t offset)
     return (char *)reader->item + offset;
 }
 
-/* ---- Numbers ----------------------------------------------------------------------------------
- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 void weft_wire_bounds(const struct weft_wire_field *field, int64_t *ret_min, int64_t *ret_max)
 {
@@ -81,8 +80,7 @@ static enum weft_rc read_bool(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
-/* ---- Words ------------------------------------------------------------------------------------
- */
+/* ---- Words ----------------------------------------------------------------------------------- */
 
 static enum weft_rc text_of(const struct weft_wire_reader *reader,
                             const struct weft_wire_field *field, const struct weft_json *value,
@@ -143,9 +141,8 @@ static enum weft_rc read_tag(const struct weft_wire_reader *reader,
                              const struct weft_wire_field *field, const struct weft_json *value)
 {
     const char *text;
-    enum weft_rc rc = text_of(reader, field, value, &text);
-    if (rc)
-        return rc;
+    if (weft_json_string(value, reader->arena, &text, NULL))
+        return weft_wire_must_be(reader, field, "a string KEY:VALUE without U+0000");
     const char *colon = strchr(text, ':');
     if (!colon || colon == text)
         return weft_wire_must_be(reader, field, "KEY:VALUE");
@@ -157,8 +154,7 @@ static enum weft_rc read_tag(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
-/* ---- Lists ------------------------------------------------------------------------------------
- */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 /* How many elements or members a value has; false when there are too many of them. */
 static enum weft_rc count_of(const struct weft_wire_reader *reader,
@@ -186,13 +182,13 @@ static enum weft_rc read_texts(const struct weft_wire_reader *reader,
     enum weft_rc rc = count_of(reader, field, value, &count);
     if (rc)
         return rc;
-    const char **text = count ? weft_new_array(reader->arena, const char *, count) : NULL;
+    const char **text = weft_new_array(reader->arena, const char *, count);
     struct weft_json_iter each;
     weft_json_iter_init(&each, value);
     for (size_t i = 0; weft_json_next(&each); i++)
         if (weft_json_string(&each.value, reader->arena, &text[i], NULL))
             return weft_wire_must_be(reader, field, "a list of strings without U+0000");
-    *(const char *const **)place(reader, field->at) = text;
+    *(const char *const **)place(reader, field->at) = count ? text : NULL;
     *(size_t *)place(reader, field->count) = count;
     return WEFT_OK;
 }
@@ -206,14 +202,14 @@ static enum weft_rc read_tags(const struct weft_wire_reader *reader,
     enum weft_rc rc = count_of(reader, field, value, &count);
     if (rc)
         return rc;
-    struct weft_tag *tag = count ? weft_new_array(reader->arena, struct weft_tag, count) : NULL;
+    struct weft_tag *tag = weft_new_array(reader->arena, struct weft_tag, count);
     struct weft_json_iter each;
     weft_json_iter_init(&each, value);
     for (size_t i = 0; weft_json_next(&each); i++)
         if (weft_json_string(&each.key, reader->arena, &tag[i].key, NULL) ||
             weft_json_string(&each.value, reader->arena, &tag[i].value, NULL))
             return weft_wire_must_be(reader, field, "an object of strings without U+0000");
-    *(const struct weft_tag **)place(reader, field->at) = tag;
+    *(const struct weft_tag **)place(reader, field->at) = count ? tag : NULL;
     *(size_t *)place(reader, field->count) = count;
     return WEFT_OK;
 }
@@ -227,8 +223,7 @@ static enum weft_rc read_weights(const struct weft_wire_reader *reader,
     enum weft_rc rc = count_of(reader, field, value, &count);
     if (rc)
         return rc;
-    struct weft_weight *weight =
-        count ? weft_new_array(reader->arena, struct weft_weight, count) : NULL;
+    struct weft_weight *weight = weft_new_array(reader->arena, struct weft_weight, count);
     struct weft_json_iter each;
     weft_json_iter_init(&each, value);
     for (size_t i = 0; weft_json_next(&each); i++) {
@@ -238,13 +233,12 @@ static enum weft_rc read_weights(const struct weft_wire_reader *reader,
             return weft_wire_must_be(reader, field, "an object of whole numbers from 1 to 1000");
         weight[i].weight = (int32_t)number;
     }
-    *(const struct weft_weight **)place(reader, field->at) = weight;
+    *(const struct weft_weight **)place(reader, field->at) = count ? weight : NULL;
     *(size_t *)place(reader, field->count) = count;
     return WEFT_OK;
 }
 
-/* ---- Bytes and policies -----------------------------------------------------------------------
- */
+/* ---- Bytes and policies ---------------------------------------------------------------------- */
 
 static enum weft_rc read_json(const struct weft_wire_reader *reader,
                               const struct weft_wire_field *field, const struct weft_json *value)

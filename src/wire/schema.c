@@ -149,8 +149,7 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
     }
 }
 
-/* ---- The walk ---------------------------------------------------------------------------------
- */
+/* ---- The walk -------------------------------------------------------------------------------- */
 
 struct level {
     const struct weft_wire_field *field, *end, *at;

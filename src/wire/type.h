@@ -78,8 +78,7 @@ struct weft_wire_type {
 extern const struct weft_wire_field weft_wire_policy[];
 extern const size_t weft_wire_policy_count;
 
-/* ---- Reading ----------------------------------------------------------------------------------
- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* One object being read. */
 struct weft_wire_reader {
@@ -110,8 +109,7 @@ WEFT_MUST_CHECK enum weft_rc weft_wire_read_value(const struct weft_wire_reader 
                                                   const struct weft_wire_field *field,
                                                   const struct weft_json *value);
 
-/* ---- Schemas ----------------------------------------------------------------------------------
- */
+/* ---- Schemas --------------------------------------------------------------------------------- */
 
 /* The numbers a field can hold: its bounds, or those of its C type. */
 void weft_wire_bounds(const struct weft_wire_field *field, int64_t *ret_min, int64_t *ret_max);

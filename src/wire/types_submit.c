@@ -5,8 +5,7 @@
 #include "base/limits.h"
 #include "wire/type.h"
 
-/* ---- Policy -----------------------------------------------------------------------------------
- */
+/* ---- Policy ---------------------------------------------------------------------------------- */
 
 /*
  * For writing and for the schema; weft_policy_parse() reads it. Its zeros mean "the default", so a
@@ -46,12 +45,12 @@ const struct weft_wire_field weft_wire_policy[] = {
 const size_t weft_wire_policy_count = WEFT_LEN(weft_wire_policy);
 #undef AT
 
-/* ---- Spec -------------------------------------------------------------------------------------
- */
+/* ---- Spec ------------------------------------------------------------------------------------ */
 
 #define AT(field)    .at = offsetof(struct weft_spec, field)
 #define COUNT(field) .count = offsetof(struct weft_spec, field)
-#define BYTES        AT(payload), COUNT(payload_size), .type = offsetof(struct weft_spec, content_type)
+#define TYPE         .type = offsetof(struct weft_spec, content_type)
+#define BYTES        AT(payload), COUNT(payload_size), TYPE
 
 static const struct weft_wire_field spec[] = {
     {NAMED("lane", TEXT), AT(lane), .about = "The lane it waits in. Default: default"},
@@ -88,6 +87,7 @@ const struct weft_wire_type weft_wire_spec = {
 };
 #undef AT
 #undef COUNT
+#undef TYPE
 #undef BYTES
 
 #define AT(field) .at = offsetof(struct weft_submitted, field)

@@ -13,8 +13,7 @@
         NAMED("message", TEXT), .at = offsetof(c_type, error_message), .about = "For people"       \
     }
 
-/* ---- Executions -------------------------------------------------------------------------------
- */
+/* ---- Executions ------------------------------------------------------------------------------ */
 
 #define AT(field)    .at = offsetof(struct weft_execution, field)
 #define COUNT(field) .count = offsetof(struct weft_execution, field)
@@ -93,8 +92,7 @@ const struct weft_wire_type weft_wire_attempt = {
 };
 #undef AT
 
-/* ---- Lanes ------------------------------------------------------------------------------------
- */
+/* ---- Lanes ----------------------------------------------------------------------------------- */
 
 #define AT(field) .at = offsetof(struct weft_lane, field)
 
@@ -141,8 +139,7 @@ const struct weft_wire_type weft_wire_lane_count = {
 #undef AT
 #undef IN_STATE
 
-/* ---- Workers ----------------------------------------------------------------------------------
- */
+/* ---- Workers --------------------------------------------------------------------------------- */
 
 #define AT(field)    .at = offsetof(struct weft_worker_info, field)
 #define COUNT(field) .count = offsetof(struct weft_worker_info, field)

@@ -17,8 +17,7 @@
                              .about = "The epoch of the lease, from the claim"                     \
     }
 
-/* ---- Claim ------------------------------------------------------------------------------------
- */
+/* ---- Claim ----------------------------------------------------------------------------------- */
 
 #define AT(field)    .at = offsetof(struct weft_claim, field)
 #define COUNT(field) .count = offsetof(struct weft_claim, field)
@@ -51,7 +50,8 @@ const struct weft_wire_type weft_wire_claim = {
 
 #define AT(field)    .at = offsetof(struct weft_claimed, field)
 #define COUNT(field) .count = offsetof(struct weft_claimed, field)
-#define BYTES        AT(payload), COUNT(payload_size), .type = offsetof(struct weft_claimed, content_type)
+#define TYPE         .type = offsetof(struct weft_claimed, content_type)
+#define BYTES        AT(payload), COUNT(payload_size), TYPE
 
 static const struct weft_wire_field claimed[] = {
     LEASE(struct weft_claimed),
@@ -83,10 +83,10 @@ const struct weft_wire_type weft_wire_claimed = {
 };
 #undef AT
 #undef COUNT
+#undef TYPE
 #undef BYTES
 
-/* ---- Renew ------------------------------------------------------------------------------------
- */
+/* ---- Renew ----------------------------------------------------------------------------------- */
 
 #define AT(field) .at = offsetof(struct weft_renew, field)
 
@@ -112,8 +112,7 @@ const struct weft_wire_type weft_wire_renew = {
 };
 #undef AT
 
-/* ---- Complete ---------------------------------------------------------------------------------
- */
+/* ---- Complete -------------------------------------------------------------------------------- */
 
 #define AT(field) .at = offsetof(struct weft_complete, field)
 #define BYTES                                                                                      \
@@ -139,8 +138,7 @@ const struct weft_wire_type weft_wire_complete = {
 #undef AT
 #undef BYTES
 
-/* ---- Fail -------------------------------------------------------------------------------------
- */
+/* ---- Fail ------------------------------------------------------------------------------------ */
 
 #define AT(field) .at = offsetof(struct weft_failure, field)
 
@@ -162,8 +160,7 @@ const struct weft_wire_type weft_wire_failure = {
 };
 #undef AT
 
-/* ---- Delay, release ---------------------------------------------------------------------------
- */
+/* ---- Delay, release -------------------------------------------------------------------------- */
 
 #define AT(field) .at = offsetof(struct weft_put_back, field)
 
@@ -194,8 +191,7 @@ const struct weft_wire_type weft_wire_release = {
 };
 #undef AT
 
-/* ---- Answers ----------------------------------------------------------------------------------
- */
+/* ---- Answers --------------------------------------------------------------------------------- */
 
 #define AT(field) .at = offsetof(struct weft_lease_answer, field)
 

@@ -55,8 +55,7 @@ void weft_wire_put_moment(struct weft_json_writer *out, weft_usec moment_us)
     weft_json_put_raw(out, text, WEFT_MOMENT_TEXT + 1);
 }
 
-/* ---- Bytes ------------------------------------------------------------------------------------
- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 /* application/json or anything/that+json, with parameters or without. */
 static bool says_json(const char *content_type)
@@ -114,8 +113,7 @@ static void write_bytes(struct writing *writing, const struct weft_wire_field *f
     }
 }
 
-/* ---- Lists ------------------------------------------------------------------------------------
- */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 static void put_texts(struct weft_json_writer *out, const char *const *text, size_t count)
 {
@@ -161,8 +159,7 @@ static void put_tag(struct weft_json_writer *out, const struct weft_tag *tag)
     weft_buf_done(&text);
 }
 
-/* ---- Values -----------------------------------------------------------------------------------
- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 /* Whether a request mentions it; any form but OBJECT. */
 static bool is_set(const struct weft_wire_field *field, const char *item)
@@ -299,8 +296,7 @@ static void put_value(const struct writing *writing, const struct weft_wire_fiel
     }
 }
 
-/* ---- The walk ---------------------------------------------------------------------------------
- */
+/* ---- The walk -------------------------------------------------------------------------------- */
 
 static bool has_object(const struct weft_wire_field *field, const char *item)
 {

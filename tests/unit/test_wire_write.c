@@ -13,111 +13,111 @@ struct trip {
 };
 
 /* Every field of every message; what is written must read as what it was written from. */
+static const struct trip trip[] = {
+    {"least spec", &weft_wire_spec, "{\"kind\":\"mail\"}"},
+    {"full spec", &weft_wire_spec,
+     "{\"lane\":\"l\",\"kind\":\"k\",\"payload\":{\"a\": [1, 2.50]},"
+     "\"content_type\":\"application/json\",\"priority\":-7,\"delay_ms\":5,"
+     "\"deadline_at\":\"2030-01-02T03:04:05.678Z\",\"capabilities\":[\"gpu\",\"x\"],"
+     "\"tenant\":\"t\",\"tags\":{\"k\":\"v\",\"e\":\"\"},\"key\":\"\\\"quoted\\\"\","
+     "\"policy\":{\"max_attempts\":3,\"backoff\":{\"kind\":\"fixed\",\"initial_ms\":0,"
+     "\"factor\":1.5,\"max_ms\":9,\"jitter\":false},\"attempt_timeout_ms\":7,"
+     "\"lease_ms\":2000,\"no_retry\":[\"a\",\"b\"],\"max_lost\":2,\"retention_ms\":11}}"},
+    {"spec with a moment", &weft_wire_spec,
+     "{\"kind\":\"k\",\"run_at\":\"2030-01-02T03:04:05.678Z\"}"},
+    {"spec with an empty policy", &weft_wire_spec, "{\"kind\":\"k\",\"policy\":{}}"},
+    {"spec with a null payload", &weft_wire_spec, "{\"kind\":\"k\",\"payload\":null}"},
+    {"spec with bytes", &weft_wire_spec,
+     "{\"kind\":\"k\",\"payload_base64\":\"AP8=\",\"content_type\":\"image/png\"}"},
+    {"submitted", &weft_wire_submitted, "{\"id\":" ID ",\"state\":\"delayed\",\"duplicate\":true}"},
+    {"execution", &weft_wire_execution,
+     "{\"id\":" ID ",\"namespace\":\"n\",\"lane\":\"l\",\"kind\":\"k\",\"state\":\"running\","
+     "\"priority\":1,\"tenant\":\"t\",\"key\":\"y\",\"tags\":{\"a\":\"b\"},"
+     "\"capabilities\":[\"c\"],\"attempt\":2,\"epoch\":3,\"lost\":4,\"worker\":\"w\","
+     "\"progress\":{\"percent\":0,\"note\":\"n\"},"
+     "\"created_at\":\"2026-01-01T00:00:00.001Z\",\"started_at\":\"2026-01-01T00:00:00.002Z\","
+     "\"finished_at\":\"2026-01-01T00:00:00.003Z\",\"run_at\":\"2026-01-01T00:00:00.004Z\","
+     "\"deadline_at\":\"2026-01-01T00:00:00.005Z\","
+     "\"lease_expires_at\":\"2026-01-01T00:00:00.006Z\",\"reason\":\"r\","
+     "\"error\":{\"class\":\"c\",\"message\":\"m\"},\"flow_id\":null,\"node\":null}"},
+    {"bare execution", &weft_wire_execution,
+     "{\"id\":" ID ",\"namespace\":null,\"lane\":null,\"kind\":null,\"state\":null,"
+     "\"priority\":0,\"tenant\":null,\"key\":null,\"tags\":{},\"capabilities\":[],"
+     "\"attempt\":0,\"epoch\":0,\"lost\":0,\"worker\":null,\"progress\":null,"
+     "\"created_at\":null,\"started_at\":null,\"finished_at\":null,\"run_at\":null,"
+     "\"deadline_at\":null,\"lease_expires_at\":null,\"reason\":null,\"error\":null,"
+     "\"flow_id\":null,\"node\":null}"},
+    {"least claim", &weft_wire_claim, "{\"worker\":\"w\"}"},
+    {"claim", &weft_wire_claim,
+     "{\"worker\":\"w\",\"lanes\":[\"a\",\"b\"],\"kinds\":[\"k\"],\"capabilities\":[\"c\"],"
+     "\"max\":1000,\"lease_ms\":1000,\"wait_ms\":60000}"},
+    {"claimed", &weft_wire_claimed,
+     "{\"id\":" ID ",\"epoch\":1,\"attempt\":2,\"lane\":\"l\",\"kind\":\"k\","
+     "\"payload\":[ 1 ],\"content_type\":\"application/json\",\"priority\":-32768,"
+     "\"tenant\":\"t\",\"tags\":{\"a\":\"b\"},\"created_at\":\"2026-01-01T00:00:00.001Z\","
+     "\"deadline_at\":\"2026-01-01T00:00:00.002Z\","
+     "\"lease_expires_at\":\"2026-01-01T00:00:00.003Z\",\"flow_id\":null,\"node\":null,"
+     "\"upstream\":{}}"},
+    {"claimed without a payload", &weft_wire_claimed,
+     "{\"id\":" ID ",\"epoch\":1,\"attempt\":2,\"lane\":\"l\",\"kind\":\"k\","
+     "\"content_type\":\"application/json\",\"priority\":0,\"tenant\":null,\"tags\":{},"
+     "\"created_at\":null,\"deadline_at\":null,\"lease_expires_at\":null,\"flow_id\":null,"
+     "\"node\":null,\"upstream\":{}}"},
+    {"renew", &weft_wire_renew,
+     "{\"id\":" ID ",\"epoch\":1,\"lease_ms\":5000,\"progress\":{\"percent\":0,"
+     "\"note\":\"n\"}}"},
+    {"least renew", &weft_wire_renew, "{\"id\":" ID ",\"epoch\":1}"},
+    {"complete", &weft_wire_complete, "{\"id\":" ID ",\"epoch\":1,\"result\":\"x\"}"},
+    {"complete with null", &weft_wire_complete, "{\"id\":" ID ",\"epoch\":1,\"result\":null}"},
+    {"complete without a result", &weft_wire_complete, "{\"id\":" ID ",\"epoch\":1}"},
+    {"complete with bytes", &weft_wire_complete,
+     "{\"id\":" ID ",\"epoch\":1,\"result_base64\":\"eHl6\",\"content_type\":\"text/plain\"}"},
+    {"failure", &weft_wire_failure,
+     "{\"id\":" ID ",\"epoch\":1,\"class\":\"c\",\"message\":\"m\",\"retryable\":false,"
+     "\"retry_after_ms\":7}"},
+    {"failure, again at once", &weft_wire_failure,
+     "{\"id\":" ID ",\"epoch\":1,\"retry_after_ms\":0}"},
+    {"delay", &weft_wire_delay, "{\"id\":" ID ",\"epoch\":1,\"delay_ms\":0}"},
+    {"release", &weft_wire_release, "{\"id\":" ID ",\"epoch\":1,\"delay_ms\":9}"},
+    {"least release", &weft_wire_release, "{\"id\":" ID ",\"epoch\":1}"},
+    {"renewed", &weft_wire_renewed, "{\"lease_expires_at\":\"2026-01-01T00:00:00.006Z\"}"},
+    {"finished", &weft_wire_finished,
+     "{\"state\":\"delayed\",\"run_at\":\"2026-01-01T00:00:00.006Z\"}"},
+    {"cancel", &weft_wire_cancel, "{\"reason\":\"r\"}"},
+    {"least cancel", &weft_wire_cancel, "{}"},
+    {"priority", &weft_wire_priority, "{\"priority\":0}"},
+    {"deadline", &weft_wire_deadline, "{\"deadline_at\":\"2026-01-01T00:00:00.006Z\"}"},
+    {"no deadline", &weft_wire_deadline, "{\"deadline_at\":null}"},
+    {"filter", &weft_wire_filter,
+     "{\"lane\":\"l\",\"kind\":\"k\",\"state\":\"held\",\"tag\":\"k:v:w\",\"tenant\":\"t\","
+     "\"key\":\"y\"}"},
+    {"empty filter", &weft_wire_filter, "{}"},
+    {"sweep", &weft_wire_sweep, "{\"matched\":3,\"changed\":2,\"more\":true}"},
+    {"attempt", &weft_wire_attempt,
+     "{\"epoch\":1,\"attempt\":2,\"worker\":\"w\",\"started_at\":\"2026-01-01T00:00:00.001Z\","
+     "\"ended_at\":\"2026-01-01T00:00:00.002Z\",\"ended\":\"timed_out\","
+     "\"error\":{\"class\":\"c\",\"message\":null},\"run_at\":null}"},
+    {"lane", &weft_wire_lane,
+     "{\"lane\":\"l\",\"paused\":true,\"max_running\":5,\"weights\":{\"a\":2,\"b\":3}}"},
+    {"plain lane", &weft_wire_lane,
+     "{\"lane\":\"l\",\"paused\":false,\"max_running\":0,\"weights\":{}}"},
+    {"lane count", &weft_wire_lane_count,
+     "{\"lane\":\"l\",\"ready\":1,\"delayed\":2,\"blocked\":3,\"running\":4,\"suspended\":5,"
+     "\"held\":6,\"succeeded_1h\":7,\"failed_1h\":8}"},
+    {"worker", &weft_wire_worker,
+     "{\"worker\":\"w\",\"lanes\":[\"l\"],\"capabilities\":[],\"leases\":3,"
+     "\"last_seen_at\":\"2026-01-01T00:00:00.002Z\"}"},
+};
+
 static void test_trips(void)
 {
-    static const struct trip row[] = {
-        {"least spec", &weft_wire_spec, "{\"kind\":\"mail\"}"},
-        {"full spec", &weft_wire_spec,
-         "{\"lane\":\"l\",\"kind\":\"k\",\"payload\":{\"a\": [1, 2.50]},"
-         "\"content_type\":\"application/json\",\"priority\":-7,\"delay_ms\":5,"
-         "\"deadline_at\":\"2030-01-02T03:04:05.678Z\",\"capabilities\":[\"gpu\",\"x\"],"
-         "\"tenant\":\"t\",\"tags\":{\"k\":\"v\",\"e\":\"\"},\"key\":\"\\\"quoted\\\"\","
-         "\"policy\":{\"max_attempts\":3,\"backoff\":{\"kind\":\"fixed\",\"initial_ms\":0,"
-         "\"factor\":1.5,\"max_ms\":9,\"jitter\":false},\"attempt_timeout_ms\":7,"
-         "\"lease_ms\":2000,\"no_retry\":[\"a\",\"b\"],\"max_lost\":2,\"retention_ms\":11}}"},
-        {"spec with a moment", &weft_wire_spec,
-         "{\"kind\":\"k\",\"run_at\":\"2030-01-02T03:04:05.678Z\"}"},
-        {"spec with an empty policy", &weft_wire_spec, "{\"kind\":\"k\",\"policy\":{}}"},
-        {"spec with a null payload", &weft_wire_spec, "{\"kind\":\"k\",\"payload\":null}"},
-        {"spec with bytes", &weft_wire_spec,
-         "{\"kind\":\"k\",\"payload_base64\":\"AP8=\",\"content_type\":\"image/png\"}"},
-        {"submitted", &weft_wire_submitted,
-         "{\"id\":" ID ",\"state\":\"delayed\",\"duplicate\":true}"},
-        {"execution", &weft_wire_execution,
-         "{\"id\":" ID ",\"namespace\":\"n\",\"lane\":\"l\",\"kind\":\"k\",\"state\":\"running\","
-         "\"priority\":1,\"tenant\":\"t\",\"key\":\"y\",\"tags\":{\"a\":\"b\"},"
-         "\"capabilities\":[\"c\"],\"attempt\":2,\"epoch\":3,\"lost\":4,\"worker\":\"w\","
-         "\"progress\":{\"percent\":0,\"note\":\"n\"},"
-         "\"created_at\":\"2026-01-01T00:00:00.001Z\",\"started_at\":\"2026-01-01T00:00:00.002Z\","
-         "\"finished_at\":\"2026-01-01T00:00:00.003Z\",\"run_at\":\"2026-01-01T00:00:00.004Z\","
-         "\"deadline_at\":\"2026-01-01T00:00:00.005Z\","
-         "\"lease_expires_at\":\"2026-01-01T00:00:00.006Z\",\"reason\":\"r\","
-         "\"error\":{\"class\":\"c\",\"message\":\"m\"},\"flow_id\":null,\"node\":null}"},
-        {"bare execution", &weft_wire_execution,
-         "{\"id\":" ID ",\"namespace\":null,\"lane\":null,\"kind\":null,\"state\":null,"
-         "\"priority\":0,\"tenant\":null,\"key\":null,\"tags\":{},\"capabilities\":[],"
-         "\"attempt\":0,\"epoch\":0,\"lost\":0,\"worker\":null,\"progress\":null,"
-         "\"created_at\":null,\"started_at\":null,\"finished_at\":null,\"run_at\":null,"
-         "\"deadline_at\":null,\"lease_expires_at\":null,\"reason\":null,\"error\":null,"
-         "\"flow_id\":null,\"node\":null}"},
-        {"least claim", &weft_wire_claim, "{\"worker\":\"w\"}"},
-        {"claim", &weft_wire_claim,
-         "{\"worker\":\"w\",\"lanes\":[\"a\",\"b\"],\"kinds\":[\"k\"],\"capabilities\":[\"c\"],"
-         "\"max\":1000,\"lease_ms\":1000,\"wait_ms\":60000}"},
-        {"claimed", &weft_wire_claimed,
-         "{\"id\":" ID ",\"epoch\":1,\"attempt\":2,\"lane\":\"l\",\"kind\":\"k\","
-         "\"payload\":[ 1 ],\"content_type\":\"application/json\",\"priority\":-32768,"
-         "\"tenant\":\"t\",\"tags\":{\"a\":\"b\"},\"created_at\":\"2026-01-01T00:00:00.001Z\","
-         "\"deadline_at\":\"2026-01-01T00:00:00.002Z\","
-         "\"lease_expires_at\":\"2026-01-01T00:00:00.003Z\",\"flow_id\":null,\"node\":null,"
-         "\"upstream\":{}}"},
-        {"claimed without a payload", &weft_wire_claimed,
-         "{\"id\":" ID ",\"epoch\":1,\"attempt\":2,\"lane\":\"l\",\"kind\":\"k\","
-         "\"content_type\":\"application/json\",\"priority\":0,\"tenant\":null,\"tags\":{},"
-         "\"created_at\":null,\"deadline_at\":null,\"lease_expires_at\":null,\"flow_id\":null,"
-         "\"node\":null,\"upstream\":{}}"},
-        {"renew", &weft_wire_renew,
-         "{\"id\":" ID ",\"epoch\":1,\"lease_ms\":5000,\"progress\":{\"percent\":0,"
-         "\"note\":\"n\"}}"},
-        {"least renew", &weft_wire_renew, "{\"id\":" ID ",\"epoch\":1}"},
-        {"complete", &weft_wire_complete, "{\"id\":" ID ",\"epoch\":1,\"result\":\"x\"}"},
-        {"complete with null", &weft_wire_complete, "{\"id\":" ID ",\"epoch\":1,\"result\":null}"},
-        {"complete without a result", &weft_wire_complete, "{\"id\":" ID ",\"epoch\":1}"},
-        {"complete with bytes", &weft_wire_complete,
-         "{\"id\":" ID ",\"epoch\":1,\"result_base64\":\"eHl6\",\"content_type\":\"text/plain\"}"},
-        {"failure", &weft_wire_failure,
-         "{\"id\":" ID ",\"epoch\":1,\"class\":\"c\",\"message\":\"m\",\"retryable\":false,"
-         "\"retry_after_ms\":7}"},
-        {"failure, again at once", &weft_wire_failure,
-         "{\"id\":" ID ",\"epoch\":1,\"retry_after_ms\":0}"},
-        {"delay", &weft_wire_delay, "{\"id\":" ID ",\"epoch\":1,\"delay_ms\":0}"},
-        {"release", &weft_wire_release, "{\"id\":" ID ",\"epoch\":1,\"delay_ms\":9}"},
-        {"least release", &weft_wire_release, "{\"id\":" ID ",\"epoch\":1}"},
-        {"renewed", &weft_wire_renewed, "{\"lease_expires_at\":\"2026-01-01T00:00:00.006Z\"}"},
-        {"finished", &weft_wire_finished,
-         "{\"state\":\"delayed\",\"run_at\":\"2026-01-01T00:00:00.006Z\"}"},
-        {"cancel", &weft_wire_cancel, "{\"reason\":\"r\"}"},
-        {"least cancel", &weft_wire_cancel, "{}"},
-        {"priority", &weft_wire_priority, "{\"priority\":0}"},
-        {"deadline", &weft_wire_deadline, "{\"deadline_at\":\"2026-01-01T00:00:00.006Z\"}"},
-        {"no deadline", &weft_wire_deadline, "{\"deadline_at\":null}"},
-        {"filter", &weft_wire_filter,
-         "{\"lane\":\"l\",\"kind\":\"k\",\"state\":\"held\",\"tag\":\"k:v:w\",\"tenant\":\"t\","
-         "\"key\":\"y\"}"},
-        {"empty filter", &weft_wire_filter, "{}"},
-        {"sweep", &weft_wire_sweep, "{\"matched\":3,\"changed\":2,\"more\":true}"},
-        {"attempt", &weft_wire_attempt,
-         "{\"epoch\":1,\"attempt\":2,\"worker\":\"w\",\"started_at\":\"2026-01-01T00:00:00.001Z\","
-         "\"ended_at\":\"2026-01-01T00:00:00.002Z\",\"ended\":\"timed_out\","
-         "\"error\":{\"class\":\"c\",\"message\":null},\"run_at\":null}"},
-        {"lane", &weft_wire_lane,
-         "{\"lane\":\"l\",\"paused\":true,\"max_running\":5,\"weights\":{\"a\":2,\"b\":3}}"},
-        {"plain lane", &weft_wire_lane,
-         "{\"lane\":\"l\",\"paused\":false,\"max_running\":0,\"weights\":{}}"},
-        {"lane count", &weft_wire_lane_count,
-         "{\"lane\":\"l\",\"ready\":1,\"delayed\":2,\"blocked\":3,\"running\":4,\"suspended\":5,"
-         "\"held\":6,\"succeeded_1h\":7,\"failed_1h\":8}"},
-        {"worker", &weft_wire_worker,
-         "{\"worker\":\"w\",\"lanes\":[\"l\"],\"capabilities\":[],\"leases\":3,"
-         "\"last_seen_at\":\"2026-01-01T00:00:00.002Z\"}"},
-    };
-    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+    for (size_t i = 0; i < WEFT_LEN(trip); i++) {
         max_align_t item[64];
         struct weft_err err;
         memset(item, 0xa5, sizeof(item));
-        ok(read_text(row[i].type, row[i].text, item, &err) == WEFT_OK, "%s: is read %s",
-           row[i].name, err.text);
-        is_str(write_text(row[i].type, item), row[i].text, "%s: and written", row[i].name);
+        ok(read_text(trip[i].type, trip[i].text, item, &err) == WEFT_OK, "%s: is read %s",
+           trip[i].name, err.text);
+        is_str(write_text(trip[i].type, item), trip[i].text, "%s: and written", trip[i].name);
     }
 }
 
