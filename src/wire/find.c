@@ -117,3 +117,10 @@ enum weft_rc weft_wire_must_be(const struct weft_wire_reader *reader,
     const char *path = weft_wire_path(reader, field);
     return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s must be %s", path, what);
 }
+
+enum weft_rc weft_wire_twice(const struct weft_wire_reader *reader,
+                             const struct weft_wire_field *field)
+{
+    const char *path = weft_wire_path(reader, field);
+    return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s is given twice", path);
+}

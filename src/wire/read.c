@@ -8,13 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-static enum weft_rc twice(const struct weft_wire_reader *reader,
-                          const struct weft_wire_field *field)
-{
-    const char *path = weft_wire_path(reader, field);
-    return weft_fail_field(reader->err, WEFT_INVALID_VALUE, path, "%s is given twice", path);
-}
-
 static bool is_there(const struct weft_wire_field *field, const struct weft_json *value)
 {
     return value->kind != WEFT_JSON_NULL || field->kind == WEFT_WIRE_JSON;
@@ -42,7 +35,7 @@ static enum weft_rc read_inner(const struct weft_wire_reader *outer,
             continue;
         }
         if (reader.met & (uint64_t)1 << i)
-            return twice(&reader, &reader.field[i]);
+            return weft_wire_twice(&reader, &reader.field[i]);
         reader.met |= (uint64_t)1 << i;
         if (is_there(&reader.field[i], &member.value))
             rc = weft_wire_read_value(&reader, &reader.field[i], &member.value);
@@ -92,7 +85,7 @@ static enum weft_rc read_members(struct weft_wire_reader *reader, const struct w
         const struct weft_wire_field *field = &reader->field[i];
         const uint64_t bit = (uint64_t)1 << i;
         if (reader->met & bit)
-            return twice(reader, field);
+            return weft_wire_twice(reader, field);
         reader->met |= bit;
         if (!is_there(field, &member.value))
             continue;

@@ -99,11 +99,32 @@ static enum weft_rc read_text(const struct weft_wire_reader *reader,
     return text_of(reader, field, value, place(reader, field->at));
 }
 
+/*
+ * The text of a string that needs no copy unless it has escapes, as some writers make of + and /.
+ * False when it is no string.
+ */
+static bool slice_of(const struct weft_wire_reader *reader, const struct weft_json *value,
+                     const char **ret_text, size_t *ret_size)
+{
+    if (value->kind != WEFT_JSON_STRING)
+        return false;
+    *ret_text = value->text + 1;
+    *ret_size = value->size - 2;
+    if (!memchr(*ret_text, '\\', *ret_size))
+        return true;
+    if (weft_json_string(value, reader->arena, ret_text, NULL))
+        return false;
+    *ret_size = strlen(*ret_text);
+    return true;
+}
+
 static enum weft_rc read_id(const struct weft_wire_reader *reader,
                             const struct weft_wire_field *field, const struct weft_json *value)
 {
-    if (value->kind != WEFT_JSON_STRING ||
-        !weft_id_parse(value->text + 1, value->size - 2, place(reader, field->at)))
+    const char *text;
+    size_t size;
+    if (!slice_of(reader, value, &text, &size) ||
+        !weft_id_parse(text, size, place(reader, field->at)))
         return weft_wire_must_be(reader, field, "an id (a UUID)");
     return WEFT_OK;
 }
@@ -112,8 +133,9 @@ static enum weft_rc read_moment(const struct weft_wire_reader *reader,
                                 const struct weft_wire_field *field, const struct weft_json *value)
 {
     weft_usec moment_us;
-    if (value->kind != WEFT_JSON_STRING ||
-        !weft_moment_parse(value->text + 1, value->size - 2, &moment_us))
+    const char *text;
+    size_t size;
+    if (!slice_of(reader, value, &text, &size) || !weft_moment_parse(text, size, &moment_us))
         return weft_wire_must_be(
             reader, field, "a moment between 1970 and 9999 like \"2026-01-02T03:04:05.678Z\"");
     /* 0 would mean that none was given. */
@@ -251,16 +273,10 @@ static enum weft_rc read_json(const struct weft_wire_reader *reader,
 static enum weft_rc read_base64(const struct weft_wire_reader *reader,
                                 const struct weft_wire_field *field, const struct weft_json *value)
 {
-    if (value->kind != WEFT_JSON_STRING)
+    const char *text;
+    size_t size, made;
+    if (!slice_of(reader, value, &text, &size))
         return weft_wire_must_be(reader, field, "a string of base64");
-    const char *text = value->text + 1;
-    size_t size = value->size - 2, made;
-    if (memchr(text, '\\', size)) { /* some writers escape the slash */
-        enum weft_rc rc = text_of(reader, field, value, &text);
-        if (rc)
-            return rc;
-        size = strlen(text);
-    }
     /* One byte more: bytes that are there but empty are not NULL. */
     void *data = weft_arena_alloc(reader->arena, size / 4 * 3 + 1, 1);
     if (!weft_base64_decode(text, size, data, &made))
@@ -270,9 +286,47 @@ static enum weft_rc read_base64(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
+/* Whether every name in an object is in its table, and there once. */
+static enum weft_rc check_names(const struct weft_wire_reader *outer, const char *inside,
+                                const struct weft_wire_field *field, size_t count,
+                                const struct weft_json *object)
+{
+    struct weft_wire_reader reader = *outer;
+    reader.inside = inside;
+    reader.field = field;
+    reader.count = count;
+    reader.met = 0;
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, object);
+    while (weft_json_next(&member)) {
+        size_t i = weft_wire_find(field, count, &member.key, 0);
+        if (i == SIZE_MAX)
+            return weft_wire_unknown(&reader, &member.key);
+        if (reader.met & (uint64_t)1 << i)
+            return weft_wire_twice(&reader, &field[i]);
+        reader.met |= (uint64_t)1 << i;
+    }
+    return WEFT_OK;
+}
+
+/* weft_policy_parse() knows the values; names are told about here, as in every other object. */
 static enum weft_rc read_policy(const struct weft_wire_reader *reader,
                                 const struct weft_wire_field *field, const struct weft_json *value)
 {
+    enum weft_rc rc = WEFT_OK;
+    if (value->kind == WEFT_JSON_OBJECT)
+        rc = check_names(reader, field->name, weft_wire_policy, weft_wire_policy_count, value);
+    for (size_t i = 0; !rc && i < weft_wire_policy_count; i++) {
+        const struct weft_wire_field *inner = &weft_wire_policy[i];
+        struct weft_json object;
+        if (inner->kind == WEFT_WIRE_OBJECT && weft_wire_member(value, inner->name, &object) &&
+            object.kind == WEFT_JSON_OBJECT)
+            rc = check_names(reader,
+                             weft_arena_printf(reader->arena, "%s.%s", field->name, inner->name),
+                             inner->inner, inner->inners, &object);
+    }
+    if (rc)
+        return rc;
     struct weft_policy *policy = weft_new(reader->arena, struct weft_policy);
     *(const struct weft_policy **)place(reader, field->at) = policy;
     return weft_policy_parse(value, reader->arena, policy, reader->err);

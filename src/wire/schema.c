@@ -159,7 +159,7 @@ struct drawing {
     struct weft_json_writer *out;
     struct level level[NESTED_MAX];
     size_t depth;
-    bool answer;
+    bool answer; /* and nothing else */
 };
 
 /* In requests null is the same as absent; answers have null where there is nothing to say. */
@@ -263,7 +263,7 @@ static void put_field(struct drawing *drawing, const struct weft_wire_field *fie
 
 void weft_wire_schema(const struct weft_wire_type *type, struct weft_json_writer *out)
 {
-    struct drawing drawing = {.out = out, .answer = type->answer};
+    struct drawing drawing = {.out = out, .answer = type->answer && !type->request};
     weft_json_begin_object(out);
     put_pair(out, "description", type->about);
     put_type(out, "object", false);

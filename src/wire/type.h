@@ -69,6 +69,7 @@ struct weft_wire_type {
     size_t count; /* of fields; at most 64 */
     size_t size;  /* of the struct */
     bool answer;  /* every field is written */
+    bool request; /* but it is a request as well, and may lack fields */
 };
 
 /* The beginning of a row. */
@@ -98,6 +99,9 @@ size_t weft_wire_find(const struct weft_wire_field *field, size_t count,
                       const struct weft_json *key, size_t from);
 /* Fails with WEFT_UNKNOWN_FIELD, naming the key and, where one is close, what was meant. */
 enum weft_rc weft_wire_unknown(const struct weft_wire_reader *reader, const struct weft_json *key);
+/* Fails with WEFT_INVALID_VALUE: a field is there twice. */
+enum weft_rc weft_wire_twice(const struct weft_wire_reader *reader,
+                             const struct weft_wire_field *field);
 /* Fails with WEFT_INVALID_VALUE: "NAME must be WHAT". */
 enum weft_rc weft_wire_must_be(const struct weft_wire_reader *reader,
                                const struct weft_wire_field *field, const char *what);

@@ -27,19 +27,23 @@ static const struct weft_wire_field execution_error[] = {ERROR_ROWS(struct weft_
 
 static const struct weft_wire_field execution[] = {
     {NAMED("id", ID), AT(id), .flags = WEFT_WIRE_REQUIRED, .about = "The execution"},
-    {NAMED("namespace", TEXT), AT(ns), .about = "The namespace it lives in"},
-    {NAMED("lane", TEXT), AT(lane), .about = "The lane it waits in"},
-    {NAMED("kind", TEXT), AT(kind), .about = "What is to be done"},
-    {NAMED("state", STATE), AT(state), .about = "Where in its life it is"},
-    {NAMED("priority", I32), AT(priority), .about = "Higher ones are claimed first"},
+    {NAMED("namespace", TEXT), AT(ns), .flags = WEFT_WIRE_REQUIRED,
+     .about = "The namespace it lives in"},
+    {NAMED("lane", TEXT), AT(lane), .flags = WEFT_WIRE_REQUIRED, .about = "The lane it waits in"},
+    {NAMED("kind", TEXT), AT(kind), .flags = WEFT_WIRE_REQUIRED, .about = "What is to be done"},
+    {NAMED("state", STATE), AT(state), .flags = WEFT_WIRE_REQUIRED,
+     .about = "Where in its life it is"},
+    {NAMED("priority", I32), AT(priority), .min = INT16_MIN, .max = INT16_MAX,
+     .about = "Higher ones are claimed first"},
     {NAMED("tenant", TEXT), AT(tenant), .about = "Whom it is for"},
     {NAMED("key", TEXT), AT(key), .about = "Its idempotency key"},
     {NAMED("tags", TAGS), AT(tags), COUNT(tag_count), .about = "Free words"},
     {NAMED("capabilities", TEXTS), AT(capabilities), COUNT(capability_count),
      .about = "What a worker must be able to do"},
-    {NAMED("attempt", I32), AT(attempt), .about = "The current or next attempt, from 1"},
-    {NAMED("epoch", I32), AT(epoch), .about = "Grows with each claim"},
-    {NAMED("lost", I32), AT(lost), .about = "Leases that ran out"},
+    {NAMED("attempt", I32), AT(attempt), .max = INT32_MAX,
+     .about = "The current or next attempt, from 1"},
+    {NAMED("epoch", I32), AT(epoch), .max = INT32_MAX, .about = "Grows with each claim"},
+    {NAMED("lost", I32), AT(lost), .max = INT32_MAX, .about = "Leases that ran out"},
     {NAMED("worker", TEXT), AT(worker), .about = "Who has it, or had it last"},
     {NAMED("progress", OBJECT), .flags = WEFT_WIRE_BY_SIGN, COUNT(percent),
      .inner = execution_progress, .inners = WEFT_LEN(execution_progress),
@@ -72,8 +76,8 @@ const struct weft_wire_type weft_wire_execution = {
 static const struct weft_wire_field attempt_error[] = {ERROR_ROWS(struct weft_attempt)};
 
 static const struct weft_wire_field attempt[] = {
-    {NAMED("epoch", I32), AT(epoch), .about = "Of the lease"},
-    {NAMED("attempt", I32), AT(attempt), .about = "Which attempt it was, from 1"},
+    {NAMED("epoch", I32), AT(epoch), .max = INT32_MAX, .about = "Of the lease"},
+    {NAMED("attempt", I32), AT(attempt), .max = INT32_MAX, .about = "Which attempt it was, from 1"},
     {NAMED("worker", TEXT), AT(worker), .about = "Who had it"},
     {NAMED("started_at", MOMENT), AT(started_us), .about = "When it was claimed"},
     {NAMED("ended_at", MOMENT), AT(ended_us), .about = "When the lease ended"},
@@ -111,6 +115,7 @@ const struct weft_wire_type weft_wire_lane = {
     .count = WEFT_LEN(lane),
     .size = sizeof(struct weft_lane),
     .answer = true,
+    .request = true,
 };
 #undef AT
 

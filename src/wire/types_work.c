@@ -14,7 +14,7 @@
      .about = "The execution"},                                                                    \
     {                                                                                              \
         NAMED("epoch", I32), .at = offsetof(c_type, epoch), .flags = WEFT_WIRE_REQUIRED,           \
-                             .about = "The epoch of the lease, from the claim"                     \
+                             .max = INT32_MAX, .about = "The epoch of the lease, from the claim"   \
     }
 
 /* ---- Claim ----------------------------------------------------------------------------------- */
@@ -55,14 +55,16 @@ const struct weft_wire_type weft_wire_claim = {
 
 static const struct weft_wire_field claimed[] = {
     LEASE(struct weft_claimed),
-    {NAMED("attempt", I32), AT(attempt), .about = "Which attempt this is, from 1"},
+    {NAMED("attempt", I32), AT(attempt), .max = INT32_MAX,
+     .about = "Which attempt this is, from 1"},
     {NAMED("lane", TEXT), AT(lane), .flags = WEFT_WIRE_REQUIRED, .about = "Its lane"},
     {NAMED("kind", TEXT), AT(kind), .flags = WEFT_WIRE_REQUIRED, .about = "What is to be done"},
     {NAMED("payload", JSON), BYTES, .about = "As it was given; absent when none was"},
     {NAMED("payload_base64", BASE64), BYTES, .rival = "payload",
      .about = "A payload that is not JSON"},
     {NAMED("content_type", CONTENT_TYPE), AT(content_type), .about = "Of the payload"},
-    {NAMED("priority", I32), AT(priority), .about = "Higher ones are claimed first"},
+    {NAMED("priority", I32), AT(priority), .min = INT16_MIN, .max = INT16_MAX,
+     .about = "Higher ones are claimed first"},
     {NAMED("tenant", TEXT), AT(tenant), .about = "Whom it is for"},
     {NAMED("tags", TAGS), AT(tags), COUNT(tag_count), .about = "Free words"},
     {NAMED("created_at", MOMENT), AT(created_us), .about = "When it was submitted"},

@@ -6,7 +6,9 @@
 #include "base/moment.h"
 #include "unit/wire_fixture.h"
 
-#define ID    "\"018f0000-0000-7000-8000-000000000001\""
+#define ID "\"018f0000-0000-7000-8000-000000000001\""
+#define EXECUTION                                                                                  \
+    "\"id\":" ID ",\"namespace\":\"n\",\"lane\":\"l\",\"kind\":\"k\",\"state\":\"ready\""
 #define LEASE "\"id\":" ID ",\"epoch\":1"
 
 static void test_spec(void)
@@ -77,8 +79,8 @@ static void test_moments(void)
                  &spec, &err) == WEFT_OK &&
            spec.deadline_us == 1,
        "so is a deadline");
-    ok(read_text(&weft_wire_deadline, "{\"deadline_at\":\"1970-01-01T02:00:00+02:00\"}", &steer,
-                 &err) == WEFT_OK &&
+    ok(read_text(&weft_wire_deadline, "{\"deadline_at\":\"1970-01-01T02:00:00\\u002b02:00\"}",
+                 &steer, &err) == WEFT_OK &&
            steer.deadline_us == 1,
        "and a deadline that is set later");
     ok(read_text(&weft_wire_deadline, "{\"deadline_at\":null}", &steer, &err) == WEFT_OK &&
@@ -149,7 +151,7 @@ static void test_others(void)
                WEFT_OK &&
            !lane.name && lane.paused && lane.weight_count == 1 && lane.weights[0].weight == 2,
        "a lane without its name");
-    ok(read_text(&weft_wire_execution, "{\"id\":" ID "}", &execution, &err) == WEFT_OK &&
+    ok(read_text(&weft_wire_execution, "{" EXECUTION "}", &execution, &err) == WEFT_OK &&
            execution.percent == -1,
        "an execution without progress");
 }
@@ -220,8 +222,16 @@ static const struct refusal refusal[] = {
      "tags must be an object of strings without U+0000"},
     {&weft_wire_spec, "{\"kind\":\"k\",\"policy\":[]}", INVALID, "policy",
      "policy must be an object"},
-    {&weft_wire_spec, "{\"kind\":\"k\",\"policy\":{\"tries\":1}}", UNKNOWN, "policy",
-     "unknown field \"tries\" in policy"},
+    {&weft_wire_spec, "{\"kind\":\"k\",\"policy\":{\"tries\":1}}", UNKNOWN, "policy.tries",
+     "there is no field 'tries' in policy"},
+    {&weft_wire_spec, "{\"kind\":\"k\",\"policy\":{\"lease_ms\":1000,\"lease_ms\":null}}", INVALID,
+     "policy.lease_ms", "policy.lease_ms is given twice"},
+    {&weft_wire_spec, "{\"kind\":\"k\",\"policy\":{\"backoff\":{\"max\":1}}}", UNKNOWN,
+     "policy.backoff.max", "there is no field 'max' in policy.backoff"},
+    {&weft_wire_spec, "{\"kind\":\"k\",\"policy\":{\"backoff\":{\"jiter\":true}}}", UNKNOWN,
+     "policy.backoff.jiter", "there is no field 'jiter' in policy.backoff, did you mean 'jitter'?"},
+    {&weft_wire_spec, "{\"kind\":\"k\",\"policy\":{\"backoff\":[]}}", INVALID, "policy.backoff",
+     "backoff must be an object"},
     {&weft_wire_claim, "{}", INVALID, "worker", "worker is missing"},
     {&weft_wire_claim, "{\"worker\":\"w\",\"max\":0}", INVALID, "max",
      "max is 0, allowed are 1 to 1000"},
@@ -236,7 +246,7 @@ static const struct refusal refusal[] = {
     {&weft_wire_renew, "{\"id\":\"x\",\"epoch\":1}", INVALID, "id", "id must be an id (a UUID)"},
     {&weft_wire_renew, "{\"id\":5,\"epoch\":1}", INVALID, "id", "id must be an id (a UUID)"},
     {&weft_wire_renew, "{\"id\":" ID ",\"epoch\":2147483648}", INVALID, "epoch",
-     "epoch is 2147483648, allowed are -2147483648 to 2147483647"},
+     "epoch is 2147483648, allowed are 0 to 2147483647"},
     {&weft_wire_renew, "{" LEASE ",\"lease_ms\":0}", INVALID, "lease_ms",
      "lease_ms is 0, allowed are 1000 to 86400000"},
     {&weft_wire_renew, "{" LEASE ",\"progress\":5}", INVALID, "progress",
@@ -321,7 +331,7 @@ static void test_lenient(void)
            count.count[WEFT_STATE_READY] == 3,
        "a newer server may say more %s", err.text);
     struct weft_execution execution;
-    value = json_of("{\"id\":" ID ",\"flow_id\":" ID
+    value = json_of("{" EXECUTION ",\"flow_id\":" ID
                     ",\"node\":\"a\","
                     "\"progress\":{\"percent\":1,\"eta\":2}}");
     ok(weft_wire_read_answer(&weft_wire_execution, &value, arena, &execution, &err) == WEFT_OK &&

@@ -8,12 +8,12 @@
 static const struct weft_wire_type *const request[] = {
     &weft_wire_spec,     &weft_wire_claim,    &weft_wire_renew,   &weft_wire_complete,
     &weft_wire_failure,  &weft_wire_delay,    &weft_wire_release, &weft_wire_cancel,
-    &weft_wire_priority, &weft_wire_deadline, &weft_wire_filter,
+    &weft_wire_priority, &weft_wire_deadline, &weft_wire_filter,  &weft_wire_lane,
 };
 static const struct weft_wire_type *const answer[] = {
-    &weft_wire_submitted,  &weft_wire_execution, &weft_wire_claimed, &weft_wire_renewed,
-    &weft_wire_finished,   &weft_wire_sweep,     &weft_wire_attempt, &weft_wire_lane,
-    &weft_wire_lane_count, &weft_wire_worker,
+    &weft_wire_submitted, &weft_wire_execution,  &weft_wire_claimed,
+    &weft_wire_renewed,   &weft_wire_finished,   &weft_wire_sweep,
+    &weft_wire_attempt,   &weft_wire_lane_count, &weft_wire_worker,
 };
 
 static struct weft_json schema_of(const struct weft_wire_type *type)
@@ -58,7 +58,7 @@ static void check_rows(const struct weft_wire_type *type, const struct weft_json
         is_str(at(schema, path), weft_arena_printf(arena, "\"%s\"", field->about),
                "%s.%s is described", type->name, field->name);
         bool bytes = field->kind == WEFT_WIRE_JSON || field->kind == WEFT_WIRE_BASE64;
-        bool must = field->flags & WEFT_WIRE_REQUIRED || (type->answer && !bytes);
+        bool must = field->flags & WEFT_WIRE_REQUIRED || (type->answer && !type->request && !bytes);
         ok(has(required, field->name) == must, "%s.%s is %srequired", type->name, field->name,
            must ? "" : "not ");
     }

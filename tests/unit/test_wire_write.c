@@ -41,7 +41,7 @@ static const struct trip trip[] = {
      "\"lease_expires_at\":\"2026-01-01T00:00:00.006Z\",\"reason\":\"r\","
      "\"error\":{\"class\":\"c\",\"message\":\"m\"},\"flow_id\":null,\"node\":null}"},
     {"bare execution", &weft_wire_execution,
-     "{\"id\":" ID ",\"namespace\":null,\"lane\":null,\"kind\":null,\"state\":null,"
+     "{\"id\":" ID ",\"namespace\":\"n\",\"lane\":\"l\",\"kind\":\"k\",\"state\":\"ready\","
      "\"priority\":0,\"tenant\":null,\"key\":null,\"tags\":{},\"capabilities\":[],"
      "\"attempt\":0,\"epoch\":0,\"lost\":0,\"worker\":null,\"progress\":null,"
      "\"created_at\":null,\"started_at\":null,\"finished_at\":null,\"run_at\":null,"
