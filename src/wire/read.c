@@ -54,6 +54,8 @@ static enum weft_rc finish(const struct weft_wire_reader *reader)
         if (!given && field->flags & WEFT_WIRE_REQUIRED)
             return weft_fail_field(reader->err, WEFT_INVALID_VALUE, field->name, "%s is missing",
                                    field->name);
+        if (!given && field->normally)
+            *(int64_t *)(void *)((char *)reader->item + field->at) = field->normally;
         if (!given && field->flags & WEFT_WIRE_BY_SIGN)
             *(int32_t *)((char *)reader->item + field->count) = -1;
         if (!given || !field->rival)

@@ -59,6 +59,7 @@ struct weft_wire_field {
     const struct weft_wire_field *inner;
     const char *rival; /* a field that may not be there together with this one */
     int64_t min, max;  /* numbers: the bounds, for the schema; both 0: those of the C type */
+    int64_t normally;  /* I64: the value when it is absent */
     const char *about; /* for the schema */
 };
 

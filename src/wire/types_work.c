@@ -181,8 +181,10 @@ const struct weft_wire_type weft_wire_delay = {
 
 static const struct weft_wire_field release[] = {
     LEASE(struct weft_put_back),
-    {NAMED("delay_ms", I64), AT(delay_ms), .max = WEFT_DELAY_MAX_MS,
-     .about = "How long from now it may not be claimed. Default: 0"},
+    {NAMED("delay_ms", I64), AT(delay_ms), .flags = WEFT_WIRE_ALWAYS, .max = WEFT_DELAY_MAX_MS,
+     .normally = 1000,
+     .about = "How long from now it may not be claimed, so that it does not come back to the same "
+              "worker at once. Default: 1000"},
 };
 const struct weft_wire_type weft_wire_release = {
     .name = "Release",

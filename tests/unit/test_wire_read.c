@@ -125,8 +125,12 @@ static void test_leases(void)
                  &renew, &err) == WEFT_OK &&
            renew.has_progress && renew.percent == 7 && strcmp(renew.note, "n") == 0,
        "percent and note");
-    ok(read_text(&weft_wire_release, "{" LEASE "}", &back, &err) == WEFT_OK && back.delay_ms == 0,
-       "released at once");
+    ok(read_text(&weft_wire_release, "{" LEASE "}", &back, &err) == WEFT_OK &&
+           back.delay_ms == 1000,
+       "released: to somebody else, so not at once");
+    ok(read_text(&weft_wire_release, "{" LEASE ",\"delay_ms\":0}", &back, &err) == WEFT_OK &&
+           back.delay_ms == 0,
+       "unless it says so");
     ok(read_text(&weft_wire_claim, "{\"worker\":\"w\"}", &claim, &err) == WEFT_OK &&
            claim.max == 0 && claim.lease_ms == 0 && claim.wait_ms == 0 && claim.lane_count == 0,
        "the least claim leaves the rest to the engine");

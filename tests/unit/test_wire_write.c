@@ -79,7 +79,7 @@ static const struct trip trip[] = {
      "{\"id\":" ID ",\"epoch\":1,\"retry_after_ms\":0}"},
     {"delay", &weft_wire_delay, "{\"id\":" ID ",\"epoch\":1,\"delay_ms\":0}"},
     {"release", &weft_wire_release, "{\"id\":" ID ",\"epoch\":1,\"delay_ms\":9}"},
-    {"least release", &weft_wire_release, "{\"id\":" ID ",\"epoch\":1}"},
+    {"least release", &weft_wire_release, "{\"id\":" ID ",\"epoch\":1,\"delay_ms\":0}"},
     {"renewed", &weft_wire_renewed, "{\"lease_expires_at\":\"2026-01-01T00:00:00.006Z\"}"},
     {"finished", &weft_wire_finished,
      "{\"state\":\"delayed\",\"run_at\":\"2026-01-01T00:00:00.006Z\"}"},
