@@ -56,6 +56,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     engine->clock = weft_clock_new();
     weft_names_init(&engine->names);
     weft_ready_init(&engine->ready);
+    weft_tally_init(&engine->tally);
     pthread_mutex_init(&engine->ord_lock, NULL);
     weft_pool_init(engine, config->connections);
 
@@ -74,8 +75,10 @@ void weft_engine_close(struct weft_engine *engine)
 {
     if (!engine)
         return;
+    weft_tally_flush(engine);
     weft_pool_done(engine);
     weft_ready_done(&engine->ready);
+    weft_tally_done(&engine->tally);
     weft_names_done(&engine->names);
     pthread_mutex_destroy(&engine->ord_lock);
     weft_clock_free(engine->clock);

@@ -5,8 +5,9 @@
 /*
  * Shared by the files of the engine; nothing outside this folder includes it.
  *
- * Threads: any number call in. Locks: pool.lock, ord_lock, ready.lock, names.lock. No query is made
- * under any of them, and none is taken under another, except names.lock under ready.lock.
+ * Threads: any number call in. Locks: pool.lock, ord_lock, ready.lock, names.lock, tally.lock. No
+ * query is made under any of them, and none is taken under another, except names.lock under
+ * ready.lock.
  */
 
 #include "base/arena.h"
@@ -106,6 +107,22 @@ struct weft_ready {
     size_t turn_count, turn_capacity;
 };
 
+/* ---- What ended ------------------------------------------------------------------------------ */
+
+struct weft_tally_entry {
+    int32_t queue; /* the lane of this one */
+    int64_t minute;
+    uint64_t succeeded, failed;
+};
+
+/* What was counted and is not in the store yet. */
+struct weft_tally {
+    pthread_mutex_t lock;
+    struct weft_tally_entry *entry; /* owned */
+    size_t count, capacity;
+    int64_t purged; /* the minute in which old rows were last removed by this process */
+};
+
 struct weft_engine {
     const struct weft_driver *driver;
     char *url;
@@ -113,6 +130,7 @@ struct weft_engine {
     struct weft_pool pool;
     struct weft_names names;
     struct weft_ready ready;
+    struct weft_tally tally;
     pthread_mutex_t ord_lock;
     int64_t last_ord;
     weft_news_fn *on_news; /* NULL: nobody listens */
@@ -127,6 +145,7 @@ struct weft_tx {
     struct weft_arena *arena;
     weft_usec now_us;  /* one value per transaction */
     uint64_t lost_xid; /* of the last try, for the question what became of it */
+    bool no_retry;     /* one try, on a connection that is open: see weft_tally_flush() */
 };
 
 typedef enum weft_rc weft_tx_body(struct weft_tx *tx, void *context, struct weft_err *err);
@@ -217,6 +236,9 @@ WEFT_MUST_CHECK enum weft_rc weft_load_names(struct weft_engine *engine,
 const struct weft_queue *weft_find_queue(struct weft_engine *engine, int32_t id);
 const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id);
 const char *weft_find_name(struct weft_engine *engine, int32_t id); /* NULL for 0 */
+/* The id of a namespace; 0 when there is none of that name. */
+WEFT_MUST_CHECK enum weft_rc weft_find_namespace(struct weft_engine *engine, const char *ns,
+                                                 int32_t *ret_id, struct weft_err *err);
 
 /* ---- Changing rows (change.c) ---------------------------------------------------------------- */
 
@@ -314,6 +336,31 @@ WEFT_MUST_CHECK enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine
 /* True when a claim that came up short may refresh: see the rule in ready.c. */
 bool weft_ready_may_refresh(struct weft_engine *engine);
 bool weft_ready_is_old(struct weft_engine *engine);
+
+/* ---- Tallies (tally.c) ----------------------------------------------------------------------- */
+
+void weft_tally_init(struct weft_tally *tally);
+void weft_tally_done(struct weft_tally *tally);
+/* Counts what the news say has ended. */
+void weft_tally_count(struct weft_engine *engine, const struct weft_tidings *news);
+
+/* Writes what is left when the engine is closed: one try, which never waits for a connection. */
+void weft_tally_flush(struct weft_engine *engine);
+
+/* How a lane did in the last hour. */
+struct weft_lane_hour {
+    int32_t lane;
+    uint64_t succeeded, failed;
+};
+struct weft_lane_hours {
+    struct weft_lane_hour *item; /* in the arena */
+    size_t count;
+};
+/* Of the lanes of a namespace that had any end, from the store and from memory. */
+WEFT_MUST_CHECK enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns,
+                                              struct weft_arena *arena,
+                                              struct weft_lane_hours *ret_hours,
+                                              struct weft_err *err);
 
 /* ---- Passes (scan/pass.c) -------------------------------------------------------------------- */
 

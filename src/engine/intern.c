@@ -527,3 +527,15 @@ const char *weft_find_name(struct weft_engine *engine, int32_t id)
     const struct weft_name *name = id ? find_id(&engine->names, &engine->names.by_id, id) : NULL;
     return name ? name->text : NULL;
 }
+
+enum weft_rc weft_find_namespace(struct weft_engine *engine, const char *ns, int32_t *ret_id,
+                                 struct weft_err *err)
+{
+    enum weft_rc rc = weft_name_check(ns, "namespace", err);
+    if (rc)
+        return rc;
+    struct weft_name_want want = {.sort = WEFT_NAME_NAMESPACE, .text = ns};
+    rc = weft_intern_names(engine, false, &want, 1, err);
+    *ret_id = want.id;
+    return rc;
+}

@@ -163,6 +163,7 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
             woken[count++] =
                 (struct weft_woken){.queue = news->item[i].queue, .count = news->item[i].ready};
     weft_ready_note(engine, woken, count);
+    weft_tally_count(engine, news);
     if (engine->on_news)
         tell_listener(engine, news, woken, count);
 }

@@ -19,19 +19,6 @@ enum {
     WALK_FIRST = 64, /* rows beyond twice the page that a list looks at first */
 };
 
-/* A namespace's id, 0 when there is none of that name. */
-static enum weft_rc find_namespace(struct weft_engine *engine, const char *ns, int32_t *ret_id,
-                                   struct weft_err *err)
-{
-    enum weft_rc rc = weft_name_check(ns, "namespace", err);
-    if (rc)
-        return rc;
-    struct weft_name_want want = {.sort = WEFT_NAME_NAMESPACE, .text = ns};
-    rc = weft_intern_names(engine, false, &want, 1, err);
-    *ret_id = want.id;
-    return rc;
-}
-
 /* ---- Executions ------------------------------------------------------------------------------ */
 
 /* The columns of describe; list has the same and two more. */
@@ -138,7 +125,7 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
                                   struct weft_execution *ret_item, struct weft_err *err)
 {
     int32_t space;
-    enum weft_rc rc = find_namespace(engine, ns, &space, err);
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
     for (size_t at = 0; at < count && !rc; at += WEFT_BATCH_MAX) {
         size_t part = count - at < WEFT_BATCH_MAX ? count - at : WEFT_BATCH_MAX;
         struct weft_call call;
@@ -168,7 +155,7 @@ static enum weft_rc resolve_filter(struct weft_engine *engine, const struct weft
                                    struct weft_err *err)
 {
     *out = (struct resolved_filter){0};
-    enum weft_rc rc = find_namespace(engine, filter->ns, &out->ns, err);
+    enum weft_rc rc = weft_find_namespace(engine, filter->ns, &out->ns, err);
     if (!rc && filter->lane)
         rc = weft_name_check(filter->lane, "lane", err);
     if (!rc && filter->tenant)
@@ -244,7 +231,7 @@ static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_li
     int32_t ns;
     enum weft_rc rc = weft_text_check(filter->key, WEFT_KEY_MAX, "key", err);
     if (!rc)
-        rc = find_namespace(engine, filter->ns, &ns, err);
+        rc = weft_find_namespace(engine, filter->ns, &ns, err);
     if (rc)
         return rc;
     weft_call_init(&call, arena, WEFT_STMT_KEY_READ, 1);
@@ -394,7 +381,7 @@ enum weft_rc weft_engine_bytes(struct weft_engine *engine, const struct weft_byt
 {
     bool result = of->kind == WEFT_BYTES_RESULT;
     int32_t ns;
-    enum weft_rc rc = find_namespace(engine, of->ns, &ns, err);
+    enum weft_rc rc = weft_find_namespace(engine, of->ns, &ns, err);
     if (rc)
         return rc;
     struct weft_call call;
@@ -426,43 +413,78 @@ static int by_lane_name(const void *a, const void *b)
                   ((const struct weft_lane_count *)b)->lane);
 }
 
+/* The place of a lane in the counts; made when it is new. */
+static struct weft_lane_count *count_of(struct weft_lane_count *item, size_t *count,
+                                        const char *lane)
+{
+    size_t at = 0;
+    while (at < *count && item[at].lane != lane)
+        at++;
+    *count += at == *count;
+    item[at].lane = lane;
+    return &item[at];
+}
+
+/* What living executions there are, and what ended in the last hour. */
+struct counted {
+    struct weft_rows rows;
+    struct weft_lane_hours hours;
+};
+
+static enum weft_rc read_counts(struct weft_engine *engine, int32_t ns, struct weft_arena *arena,
+                                struct counted *ret_counted, struct weft_err *err)
+{
+    struct weft_call call;
+    weft_call_init(&call, arena, WEFT_STMT_COUNTS, 0);
+    weft_set_i64(&call, 0, COUNTS_IN_NAMESPACE, ns);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &ret_counted->rows, err);
+    if (!rc)
+        rc = weft_tally_hours(engine, ns, arena, &ret_counted->hours, err);
+    if (rc)
+        return rc;
+    const struct weft_rows *rows = &ret_counted->rows;
+    const struct weft_lane_hours *hours = &ret_counted->hours;
+    struct weft_id_list lanes = {
+        .id = weft_new_array(arena, int32_t, rows->count + hours->count + 1)};
+    for (size_t i = 0; i < rows->count; i++)
+        lanes.id[lanes.count++] = (int32_t)weft_get_i64(rows, i, COUNTS_OUT_LANE);
+    for (size_t i = 0; i < hours->count; i++)
+        lanes.id[lanes.count++] = hours->item[i].lane;
+    return weft_load_names(engine, &lanes, err);
+}
+
 enum weft_rc weft_engine_counts(struct weft_engine *engine, const char *ns, const char *lane,
                                 struct weft_arena *arena, struct weft_counts *ret_counts,
                                 struct weft_err *err)
 {
     int32_t space;
-    enum weft_rc rc = find_namespace(engine, ns, &space, err);
+    struct counted counted = {0};
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
     if (!rc && lane)
         rc = weft_name_check(lane, "lane", err);
-    if (rc)
-        return rc;
-    struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_COUNTS, 0);
-    weft_set_i64(&call, 0, COUNTS_IN_NAMESPACE, space);
     weft_usec now_us = weft_clock_now(engine->clock);
-    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc)
+        rc = read_counts(engine, space, arena, &counted, err);
     if (rc)
         return rc;
-    struct weft_id_list lanes = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
-    for (size_t i = 0; i < rows.count; i++)
-        lanes.id[lanes.count++] = (int32_t)weft_get_i64(&rows, i, COUNTS_OUT_LANE);
-    rc = weft_load_names(engine, &lanes, err);
-    if (rc)
-        return rc;
-    struct weft_lane_count *item = weft_new_array(arena, struct weft_lane_count, rows.count + 1);
+    const struct weft_rows *rows = &counted.rows;
+    const struct weft_lane_hours *hours = &counted.hours;
+    struct weft_lane_count *item =
+        weft_new_array(arena, struct weft_lane_count, rows->count + hours->count + 1);
     size_t count = 0;
-    for (size_t i = 0; i < rows.count; i++) {
-        const char *name = weft_find_name(engine, lanes.id[i]);
+    for (size_t i = 0; i < rows->count; i++) {
+        const char *name = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, COUNTS_OUT_LANE));
+        if (!lane || strcmp(lane, name) == 0)
+            count_of(item, &count, name)->count[weft_get_i64(rows, i, COUNTS_OUT_STATE)] =
+                (uint64_t)weft_get_i64(rows, i, COUNTS_OUT_NUMBER);
+    }
+    for (size_t i = 0; i < hours->count; i++) {
+        const char *name = weft_find_name(engine, hours->item[i].lane);
         if (lane && strcmp(lane, name) != 0)
             continue;
-        size_t at = 0;
-        while (at < count && item[at].lane != name)
-            at++;
-        count += at == count;
-        item[at].lane = name;
-        item[at].count[weft_get_i64(&rows, i, COUNTS_OUT_STATE)] =
-            (uint64_t)weft_get_i64(&rows, i, COUNTS_OUT_NUMBER);
+        struct weft_lane_count *ended = count_of(item, &count, name);
+        ended->succeeded_1h = hours->item[i].succeeded;
+        ended->failed_1h = hours->item[i].failed;
     }
     qsort(item, count, sizeof(*item), by_lane_name);
     *ret_counts = (struct weft_counts){.item = item, .count = count, .as_of_us = now_us};

@@ -251,7 +251,7 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
         /* A read has nothing to commit: it leaves no question, and is made again. */
         if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && weft_tx_reads(mode))
             story->cause = WEFT_CAUSE_LOST;
-        if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT) {
+        if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && !tx->no_retry) {
             enum weft_settled fate = ask_fate(tx->engine, tx->lost_xid);
             if (fate == WEFT_SETTLED_COMMITTED)
                 return WEFT_OK;
@@ -261,7 +261,7 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
             }
             story->cause = WEFT_CAUSE_LOST; /* it left no trace: as if it had never been sent */
         }
-        if (!may_retry(story, tries))
+        if (tx->no_retry || !may_retry(story, tries))
             return rc;
         back_off(tries);
     }

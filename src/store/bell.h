@@ -19,7 +19,8 @@ enum { WEFT_BELL_TEXT_MAX = 7000 }; /* what NOTIFY carries, less a reserve */
 WEFT_MUST_CHECK enum weft_rc weft_bell_open(const char *url, struct weft_bell **ret_bell,
                                             struct weft_err *err);
 void weft_bell_close(struct weft_bell *bell); /* NULL is fine */
-/* Readable when a notice may have come. */
+/* Readable when a notice may have come. Ringing reads too: ask for the next one after it as well.
+ */
 int weft_bell_fd(const struct weft_bell *bell);
 /* Sends a notice of up to WEFT_BELL_TEXT_MAX bytes; in its own transaction, not waiting for disk.
  */

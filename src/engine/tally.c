@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * How many executions ended, per lane and minute of the store's clock. Every operation counts in
+ * memory, a server writes what was counted about once a second, and rows are kept for two hours:
+ * `counts` shows the last one. A process that dies takes what it had not written with it; these are
+ * figures for people, not part of any guarantee.
+ */
+
+#include "engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOUR = 60,        /* minutes */
+    KEEP = 120,       /* minutes */
+    PURGE_EVERY = 10, /* minutes */
+};
+
+static int64_t minute_of(weft_usec moment)
+{
+    return moment / (60 * WEFT_SECOND);
+}
+
+void weft_tally_init(struct weft_tally *tally)
+{
+    *tally = (struct weft_tally){0};
+    pthread_mutex_init(&tally->lock, NULL);
+}
+
+void weft_tally_done(struct weft_tally *tally)
+{
+    free(tally->entry);
+    pthread_mutex_destroy(&tally->lock);
+}
+
+/* Under tally.lock. */
+static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
+{
+    /* From the end: what is counted now was counted a moment ago. */
+    size_t at = tally->count;
+    while (at > 0 && (tally->entry[at - 1].queue != more->queue ||
+                      tally->entry[at - 1].minute != more->minute))
+        at--;
+    if (at > 0) {
+        tally->entry[at - 1].succeeded += more->succeeded;
+        tally->entry[at - 1].failed += more->failed;
+        return;
+    }
+    if (tally->count == tally->capacity) {
+        tally->capacity = tally->capacity ? 2 * tally->capacity : 16;
+        tally->entry = realloc(tally->entry, tally->capacity * sizeof(*tally->entry));
+        if (!tally->entry)
+            weft_oom(tally->capacity * sizeof(*tally->entry));
+    }
+    tally->entry[tally->count++] = *more;
+}
+
+/*
+ * Entries are kept by queue, because the lane of one that this process never met would have to be
+ * asked for; one queue stands for all of its lane where the lane is known.
+ */
+static int32_t stand_in(struct weft_engine *engine, int32_t queue)
+{
+    const struct weft_queue *mine = weft_find_queue(engine, queue);
+    const struct weft_tally *tally = &engine->tally;
+    for (size_t i = tally->count; i > 0 && mine; i--) {
+        if (tally->entry[i - 1].queue == queue)
+            return queue;
+        const struct weft_queue *other = weft_find_queue(engine, tally->entry[i - 1].queue);
+        if (other && other->lane == mine->lane)
+            return other->id;
+    }
+    return queue;
+}
+
+void weft_tally_count(struct weft_engine *engine, const struct weft_tidings *news)
+{
+    struct weft_tally *tally = &engine->tally;
+    for (size_t i = 0; i < news->count; i++) {
+        const struct weft_queue_news *item = &news->item[i];
+        if (item->succeeded + item->failed == 0)
+            continue;
+        pthread_mutex_lock(&tally->lock);
+        add(tally, &(struct weft_tally_entry){.queue = stand_in(engine, item->queue),
+                                              .minute = minute_of(news->now_us),
+                                              .succeeded = item->succeeded,
+                                              .failed = item->failed});
+        pthread_mutex_unlock(&tally->lock);
+    }
+}
+
+/* ---- By lane --------------------------------------------------------------------------------- */
+
+/* What was counted, in the arena; `take` empties it. The queues are loaded. */
+static enum weft_rc copy_entries(struct weft_engine *engine, bool take, struct weft_arena *arena,
+                                 struct weft_tally *ret_copy, struct weft_err *err)
+{
+    struct weft_tally *tally = &engine->tally;
+    pthread_mutex_lock(&tally->lock);
+    ret_copy->count = tally->count;
+    ret_copy->entry = weft_arena_dup(arena, tally->entry, tally->count * sizeof(*tally->entry));
+    if (take)
+        tally->count = 0;
+    pthread_mutex_unlock(&tally->lock);
+    struct weft_id_list queues = {.id = weft_new_array(arena, int32_t, ret_copy->count + 1)};
+    for (size_t i = 0; i < ret_copy->count; i++)
+        queues.id[queues.count++] = ret_copy->entry[i].queue;
+    return weft_load_queues(engine, &queues, err);
+}
+
+static void put_back(struct weft_engine *engine, const struct weft_tally *copy)
+{
+    pthread_mutex_lock(&engine->tally.lock);
+    for (size_t i = 0; i < copy->count; i++)
+        add(&engine->tally, &copy->entry[i]);
+    pthread_mutex_unlock(&engine->tally.lock);
+}
+
+static struct weft_lane_hour *hour_of(struct weft_lane_hours *hours, int32_t lane)
+{
+    size_t at = 0;
+    while (at < hours->count && hours->item[at].lane != lane)
+        at++;
+    hours->count += at == hours->count;
+    hours->item[at].lane = lane;
+    return &hours->item[at];
+}
+
+enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct weft_arena *arena,
+                              struct weft_lane_hours *ret_hours, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    struct weft_tally copy = {0};
+    int64_t since = minute_of(weft_clock_now(engine->clock)) - HOUR + 1;
+    weft_call_init(&call, arena, WEFT_STMT_TALLY_READ, 0);
+    weft_set_i64(&call, 0, TALLY_READ_IN_NAMESPACE, ns);
+    weft_set_i64(&call, 0, TALLY_READ_IN_MINUTE, since);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc)
+        rc = copy_entries(engine, false, arena, &copy, err);
+    if (rc)
+        return rc;
+    struct weft_lane_hours hours = {
+        .item = weft_new_array(arena, struct weft_lane_hour, rows.count + copy.count + 1)};
+    for (size_t i = 0; i < rows.count; i++) {
+        struct weft_lane_hour *hour =
+            hour_of(&hours, (int32_t)weft_get_i64(&rows, i, TALLY_READ_OUT_LANE));
+        hour->succeeded += (uint64_t)weft_get_i64(&rows, i, TALLY_READ_OUT_SUCCEEDED);
+        hour->failed += (uint64_t)weft_get_i64(&rows, i, TALLY_READ_OUT_FAILED);
+    }
+    for (size_t i = 0; i < copy.count; i++) {
+        const struct weft_queue *queue = weft_find_queue(engine, copy.entry[i].queue);
+        if (queue->ns != ns || copy.entry[i].minute < since)
+            continue;
+        struct weft_lane_hour *hour = hour_of(&hours, queue->lane);
+        hour->succeeded += copy.entry[i].succeeded;
+        hour->failed += copy.entry[i].failed;
+    }
+    *ret_hours = hours;
+    return WEFT_OK;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* One row of the statement for each (lane, minute). */
+static void fill_call(struct weft_engine *engine, const struct weft_tally *copy,
+                      struct weft_call *call)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < copy->count; i++) {
+        const struct weft_tally_entry *entry = &copy->entry[i];
+        int32_t lane = weft_find_queue(engine, entry->queue)->lane;
+        const struct weft_cell *cell = call->cell;
+        size_t at = 0;
+        while (at < rows && (cell[at * call->width + TALLY_ADD_IN_LANE].num != lane ||
+                             cell[at * call->width + TALLY_ADD_IN_MINUTE].num != entry->minute))
+            at++;
+        int64_t succeeded = 0, failed = 0;
+        if (at < rows) {
+            succeeded = cell[at * call->width + TALLY_ADD_IN_SUCCEEDED].num;
+            failed = cell[at * call->width + TALLY_ADD_IN_FAILED].num;
+        }
+        rows += at == rows;
+        weft_set_i64(call, at, TALLY_ADD_IN_LANE, lane);
+        weft_set_i64(call, at, TALLY_ADD_IN_MINUTE, entry->minute);
+        weft_set_i64(call, at, TALLY_ADD_IN_SUCCEEDED, succeeded + (int64_t)entry->succeeded);
+        weft_set_i64(call, at, TALLY_ADD_IN_FAILED, failed + (int64_t)entry->failed);
+    }
+    call->rows = rows;
+}
+
+static enum weft_rc run_add(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct weft_rows none;
+    return weft_tx_run(tx, context, 1, &none, err);
+}
+
+static enum weft_rc write_entries(struct weft_tx *tx, struct weft_err *err)
+{
+    struct weft_tally copy = {0};
+    enum weft_rc rc = copy_entries(tx->engine, true, tx->arena, &copy, err);
+    if (!rc) {
+        struct weft_call call;
+        weft_call_init(&call, tx->arena, WEFT_STMT_TALLY_ADD, copy.count);
+        fill_call(tx->engine, &copy, &call);
+        rc = weft_tx_do(tx, WEFT_TX_WRITE, run_add, &call, err);
+    }
+    /* What may have been written is not counted twice. */
+    if (rc && !(err->hint && strcmp(err->hint, "outcome_unknown") == 0))
+        put_back(tx->engine, &copy);
+    return rc;
+}
+
+/* Nothing was counted, so there is nothing to write. */
+static bool is_idle(struct weft_engine *engine)
+{
+    pthread_mutex_lock(&engine->tally.lock);
+    bool idle = engine->tally.count == 0;
+    pthread_mutex_unlock(&engine->tally.lock);
+    return idle;
+}
+
+static enum weft_rc purge(struct weft_engine *engine, struct weft_arena *arena,
+                          struct weft_err *err)
+{
+    struct weft_call call;
+    int64_t now = minute_of(weft_clock_now(engine->clock));
+    pthread_mutex_lock(&engine->tally.lock);
+    bool due = now - engine->tally.purged >= PURGE_EVERY;
+    if (due)
+        engine->tally.purged = now;
+    pthread_mutex_unlock(&engine->tally.lock);
+    if (!due)
+        return WEFT_OK;
+    weft_call_init(&call, arena, WEFT_STMT_TALLY_PURGE, 0);
+    weft_set_i64(&call, 0, TALLY_PURGE_IN_MINUTE, now - KEEP);
+    return weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
+}
+
+enum weft_rc weft_engine_tally(struct weft_engine *engine, struct weft_err *err)
+{
+    if (is_idle(engine))
+        return WEFT_OK;
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    enum weft_rc rc = write_entries(&tx, err);
+    if (!rc)
+        rc = purge(engine, tx.arena, err);
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
+void weft_tally_flush(struct weft_engine *engine)
+{
+    bool open = false;
+    for (size_t i = 0; i < engine->pool.writers; i++)
+        open = open || engine->pool.slot[i].conn;
+    if (!open || is_idle(engine))
+        return;
+    struct weft_err err = {0};
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .no_retry = true};
+    enum weft_rc rc = write_entries(&tx, &err);
+    (void)rc; /* best effort: who closes a store cannot do anything about it */
+    weft_arena_free(tx.arena);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Workers as people see them: what servers heard of them, and the end of one. Nothing here is on
+ * the path of a claim, and no rule depends on these rows: a worker without one works all the same.
+ */
+
+#include "engine/engine.h"
+
+#include "base/buf.h"
+#include "base/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAMES_TEXT_MAX = 1 << 18, /* 256 capabilities of 2 KB in all, or 64 lanes; escaped */
+    GOODBYE_CHUNKS_MAX = 1000,
+};
+
+/* ---- What was heard -------------------------------------------------------------------------- */
+
+static const char *names_text(const char *const *name, size_t count, struct weft_arena *arena)
+{
+    struct weft_buf buf;
+    weft_buf_init(&buf, NAMES_TEXT_MAX);
+    struct weft_json_writer out;
+    weft_json_writer_init(&out, &buf);
+    weft_json_begin_array(&out);
+    for (size_t i = 0; i < count; i++)
+        weft_json_put_text(&out, name[i]);
+    weft_json_end_array(&out);
+    const char *text = weft_arena_strdup(arena, buf.data);
+    weft_buf_done(&buf);
+    return text;
+}
+
+static const char *const *read_names(const char *text, struct weft_arena *arena, size_t *ret_count)
+{
+    struct weft_json value;
+    *ret_count = 0;
+    if (!text || weft_json_check(text, strlen(text), &value, NULL) || value.kind != WEFT_JSON_ARRAY)
+        return NULL;
+    struct weft_json_iter item;
+    size_t room = 0;
+    weft_json_iter_init(&item, &value);
+    while (weft_json_next(&item))
+        room++;
+    const char **name = weft_new_array(arena, const char *, room + 1);
+    weft_json_iter_init(&item, &value);
+    while (weft_json_next(&item))
+        if (item.value.kind == WEFT_JSON_STRING &&
+            !weft_json_string(&item.value, arena, &name[*ret_count], NULL))
+            (*ret_count)++;
+    return name;
+}
+
+/* The interned namespaces and names; name[i].ns is that of the worker. */
+static enum weft_rc intern(struct weft_engine *engine, const struct weft_worker_seen *seen,
+                           size_t count, struct weft_name_want *name, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        rc = weft_name_check(seen[i].ns, "namespace", err);
+        if (!rc)
+            rc = weft_name_check(seen[i].name, "worker", err);
+        name[i] = (struct weft_name_want){.sort = WEFT_NAME_NAMESPACE, .text = seen[i].ns};
+    }
+    if (!rc)
+        rc = weft_intern_names(engine, true, name, count, err);
+    for (size_t i = 0; i < count && !rc; i++)
+        name[i] = (struct weft_name_want){
+            .sort = WEFT_NAME_WORKER, .ns = name[i].id, .text = seen[i].name};
+    return rc ? rc : weft_intern_names(engine, true, name, count, err);
+}
+
+/* One call of at most WEFT_BATCH_MAX; of a worker that is there twice, what was heard last. */
+static enum weft_rc put_chunk(struct weft_engine *engine, const struct weft_worker_seen *seen,
+                              size_t count, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_name_want *name = weft_new_array(arena, struct weft_name_want, count + 1);
+    struct weft_call call;
+    enum weft_rc rc = intern(engine, seen, count, name, err);
+    if (rc)
+        goto out;
+    weft_call_init(&call, arena, WEFT_STMT_WORKER_PUT, count);
+    size_t rows = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool later = false;
+        for (size_t k = 0; k < count && !later; k++)
+            later = k != i && name[k].id == name[i].id &&
+                    (seen[k].seen_us > seen[i].seen_us ||
+                     (seen[k].seen_us == seen[i].seen_us && k > i));
+        if (later)
+            continue;
+        weft_set_i64(&call, rows, WORKER_PUT_IN_NAME, name[i].id);
+        weft_set_i64(&call, rows, WORKER_PUT_IN_NAMESPACE, name[i].ns);
+        weft_set_text(&call, rows, WORKER_PUT_IN_LANES,
+                      names_text(seen[i].lanes, seen[i].lane_count, arena));
+        weft_set_text(&call, rows, WORKER_PUT_IN_CAPABILITIES,
+                      names_text(seen[i].capabilities, seen[i].capability_count, arena));
+        weft_set_i64(&call, rows++, WORKER_PUT_IN_SEEN, seen[i].seen_us);
+    }
+    call.rows = rows;
+    rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
+
+out:
+    weft_arena_free(arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_workers_put(struct weft_engine *engine,
+                                     const struct weft_worker_seen *seen, size_t count,
+                                     struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    for (size_t at = 0; at < count && !rc; at += WEFT_BATCH_MAX)
+        rc = put_chunk(engine, seen + at, count - at < WEFT_BATCH_MAX ? count - at : WEFT_BATCH_MAX,
+                       err);
+    return rc;
+}
+
+/* ---- The list -------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct weft_worker_info *)a)->name,
+                  ((const struct weft_worker_info *)b)->name);
+}
+
+static uint64_t leases_of(const struct weft_rows *counts, int64_t worker)
+{
+    for (size_t i = 0; i < counts->count; i++)
+        if (weft_get_i64(counts, i, COUNTS_BY_WORKER_OUT_WORKER) == worker)
+            return (uint64_t)weft_get_i64(counts, i, COUNTS_BY_WORKER_OUT_NUMBER);
+    return 0;
+}
+
+enum weft_rc weft_engine_workers(struct weft_engine *engine, const char *ns,
+                                 struct weft_arena *arena, struct weft_workers *ret_workers,
+                                 struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0}, counts = {0};
+    int32_t space;
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
+    if (rc)
+        return rc;
+    weft_call_init(&call, arena, WEFT_STMT_WORKERS, 0);
+    weft_set_i64(&call, 0, WORKERS_IN_NAMESPACE, space);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    weft_call_init(&call, arena, WEFT_STMT_COUNTS_BY_WORKER, 0);
+    if (!rc && rows.count > 0)
+        rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &counts, err);
+    struct weft_id_list names = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
+    for (size_t i = 0; i < rows.count && !rc; i++)
+        names.id[names.count++] = (int32_t)weft_get_i64(&rows, i, WORKERS_OUT_NAME);
+    if (!rc)
+        rc = weft_load_names(engine, &names, err);
+    if (rc)
+        return rc;
+    struct weft_worker_info *item = weft_new_array(arena, struct weft_worker_info, rows.count + 1);
+    for (size_t i = 0; i < rows.count; i++) {
+        item[i].name = weft_find_name(engine, names.id[i]);
+        item[i].lanes =
+            read_names(weft_get_text(&rows, i, WORKERS_OUT_LANES), arena, &item[i].lane_count);
+        item[i].capabilities = read_names(weft_get_text(&rows, i, WORKERS_OUT_CAPABILITIES), arena,
+                                          &item[i].capability_count);
+        item[i].leases = leases_of(&counts, names.id[i]);
+        item[i].seen_us = weft_get_i64(&rows, i, WORKERS_OUT_SEEN);
+    }
+    qsort(item, rows.count, sizeof(*item), by_name);
+    *ret_workers = (struct weft_workers){.item = item, .count = rows.count};
+    return WEFT_OK;
+}
+
+/* ---- Goodbye --------------------------------------------------------------------------------- */
+
+struct goodbye {
+    int32_t worker;
+    struct weft_changes changes; /* of the last try */
+};
+
+/* Releases up to WEFT_BATCH_MAX leases; the row of the worker goes when there were none. */
+static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct goodbye *goodbye = context;
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_WORKER_LEASES, 0);
+    weft_set_i64(&call, 0, WORKER_LEASES_IN_WORKER, goodbye->worker);
+    weft_set_i64(&call, 0, WORKER_LEASES_IN_BATCH, WEFT_BATCH_MAX);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    goodbye->changes = weft_change_rows(&rows, tx->arena);
+    const struct weft_event event = {.kind = WEFT_EVENT_RELEASE, .how = WEFT_ENDED_RELEASED};
+    for (size_t i = 0; i < goodbye->changes.count; i++)
+        (void)weft_change_step(&goodbye->changes.change[i], &event);
+    if (rows.count > 0)
+        return weft_change_write(tx, &goodbye->changes, err);
+    weft_call_init(&call, tx->arena, WEFT_STMT_WORKER_GONE, 0);
+    weft_set_i64(&call, 0, WORKER_GONE_IN_NAME, goodbye->worker);
+    return weft_tx_run(tx, &call, 1, &rows, err);
+}
+
+enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns, const char *worker,
+                                 uint64_t *ret_released, struct weft_err *err)
+{
+    int32_t space;
+    uint64_t released = 0;
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
+    if (!rc)
+        rc = weft_name_check(worker, "worker", err);
+    struct weft_name_want name = {.sort = WEFT_NAME_WORKER, .ns = space, .text = worker};
+    if (!rc && space)
+        rc = weft_intern_names(engine, false, &name, 1, err);
+    if (rc)
+        return rc;
+    bool more = name.id != 0;
+    for (int chunk = 0; chunk < GOODBYE_CHUNKS_MAX && more && !rc; chunk++) {
+        struct goodbye goodbye = {.worker = name.id};
+        struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+        rc = weft_tx_do(&tx, WEFT_TX_WRITE, goodbye_body, &goodbye, err);
+        more = !rc && goodbye.changes.count > 0;
+        if (more) {
+            struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+            weft_change_news(&news, &goodbye.changes);
+            weft_news_tell(engine, &news);
+            released += goodbye.changes.count;
+        }
+        weft_arena_free(tx.arena);
+    }
+    if (!rc)
+        *ret_released = released;
+    return rc;
+}
