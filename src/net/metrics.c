@@ -249,6 +249,7 @@ static void put_route(const struct weft_metrics *metrics, size_t place, struct w
 static void put_labels(const struct weft_metrics *metrics, enum labels labels, size_t label,
                        struct weft_buf *out)
 {
+    assert(label < label_count(metrics, labels));
     switch (labels) {
     case NONE:
         break;

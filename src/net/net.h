@@ -55,6 +55,17 @@ struct weft_param {
 
 enum { WEFT_PARAMS_MAX = 12 };
 
+/* What an answer looks like. */
+enum weft_shape {
+    WEFT_SHAPE_ONE,   /* what `gives` says */
+    WEFT_SHAPE_ITEMS, /* {"items":[...]} of it */
+    WEFT_SHAPE_PAGE,  /* {"items":[...],"next"} of it */
+    WEFT_SHAPE_BULK,  /* {"items":[...]}, each an id with what `gives` says or with an error */
+    WEFT_SHAPE_BYTES, /* any bytes, with their content type */
+    WEFT_SHAPE_TEXT,  /* lines of text */
+    WEFT_SHAPE_OTHER, /* what `answer` says */
+};
+
 struct weft_route {
     const char *method;
     const char *path; /* "/v1/executions/{id}/cancel"; a {name} takes one segment */
@@ -67,11 +78,16 @@ struct weft_route {
     enum weft_rc (*run)(struct weft_ask *ask, struct weft_err *err);
     /* Grouped: writes the answer from ask->items, on an engine thread. */
     void (*write)(struct weft_ask *ask);
-    const char *summary; /* for the OpenAPI document, as what follows */
+    const char *name; /* for the OpenAPI document, as what follows */
+    const char *summary;
     struct weft_param query[WEFT_PARAMS_MAX];
     const struct weft_wire_type *takes; /* the body, or each item of a bulk body; NULL: none */
-    const struct weft_wire_type *gives; /* the answer, or each item of it; NULL: see openapi.c */
-    bool bulk;                          /* {"items":[...]} both ways */
+    const struct weft_wire_type *gives; /* the answer, or each item of it */
+    const char *body;                   /* JSON Schema text where `takes` cannot say it */
+    const char *answer;                 /* the same for `gives` */
+    enum weft_shape shape;              /* of the answer */
+    bool bulk;                          /* the body is {"items":[...]} of `takes` */
+    bool creates;                       /* 201 as well as 200 */
 };
 
 extern const struct weft_route weft_routes[];

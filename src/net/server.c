@@ -6,6 +6,7 @@
  * request finds everything in place. Stopping goes the other way round.
  */
 
+#include "net/api.h"
 #include "net/inside.h"
 
 #include "base/err.h"
@@ -95,6 +96,7 @@ enum weft_rc weft_server_start(const struct weft_server_config *config,
     if (!server)
         weft_oom(sizeof(*server));
     server->listener.fd = -1;
+    server->api = weft_api_new();
     server->arena = weft_arena_new();
     resolve(config, server);
     enum weft_rc rc = WEFT_OK;
@@ -162,6 +164,7 @@ void weft_server_free(struct weft_server *server)
     weft_engine_close(server->engine);
     weft_roster_free(server->roster);
     weft_auth_free(server->auth);
+    weft_api_free(server->api);
     if (server->listener.fd >= 0)
         (void)close(server->listener.fd);
     weft_arena_free(server->arena);

@@ -10,7 +10,7 @@
 
 static const struct weft_route ROUTES[] = {
     {.method = "GET", .path = "/healthz"},
-    {.method = "POST", .path = "/v1/executions"},
+    {.method = "POST", .path = "/v1/lanes"},
 };
 static const struct weft_route_table TABLE = {.route = ROUTES, .count = WEFT_LEN(ROUTES)};
 
@@ -61,16 +61,15 @@ static void test_values(void)
         "weft_queue_requests{group=\"submit\"} 17",
         "weft_waiters{for=\"end\"} -1",
         "weft_pass_handled_total{pass=\"lease_expiry\"} 5",
-        "weft_http_requests_total{route=\"/v1/executions\",method=\"POST\",code=\"201\"} 2",
-        "weft_http_requests_total{route=\"/v1/executions\",method=\"POST\",code=\"other\"} 1",
+        "weft_http_requests_total{route=\"/v1/lanes\",method=\"POST\",code=\"201\"} 2",
+        "weft_http_requests_total{route=\"/v1/lanes\",method=\"POST\",code=\"other\"} 1",
         "weft_http_requests_total{route=\"none\",method=\"any\",code=\"404\"} 1",
-        "weft_http_request_seconds_bucket{route=\"/v1/executions\",method=\"POST\",le=\"0.0005\"} "
-        "1",
-        "weft_http_request_seconds_bucket{route=\"/v1/executions\",method=\"POST\",le=\"0.001\"} 2",
-        "weft_http_request_seconds_bucket{route=\"/v1/executions\",method=\"POST\",le=\"60\"} 2",
-        "weft_http_request_seconds_bucket{route=\"/v1/executions\",method=\"POST\",le=\"+Inf\"} 3",
-        "weft_http_request_seconds_sum{route=\"/v1/executions\",method=\"POST\"} 90.0007",
-        "weft_http_request_seconds_count{route=\"/v1/executions\",method=\"POST\"} 3",
+        "weft_http_request_seconds_bucket{route=\"/v1/lanes\",method=\"POST\",le=\"0.0005\"} 1",
+        "weft_http_request_seconds_bucket{route=\"/v1/lanes\",method=\"POST\",le=\"0.001\"} 2",
+        "weft_http_request_seconds_bucket{route=\"/v1/lanes\",method=\"POST\",le=\"60\"} 2",
+        "weft_http_request_seconds_bucket{route=\"/v1/lanes\",method=\"POST\",le=\"+Inf\"} 3",
+        "weft_http_request_seconds_sum{route=\"/v1/lanes\",method=\"POST\"} 90.0007",
+        "weft_http_request_seconds_count{route=\"/v1/lanes\",method=\"POST\"} 3",
         "weft_group_items_bucket{group=\"claim\",le=\"1\"} 0",
         "weft_group_items_bucket{group=\"claim\",le=\"2\"} 1",
         "weft_group_items_bucket{group=\"claim\",le=\"5\"} 2",

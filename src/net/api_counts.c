@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Counts, cached. An entry is computed by one caller; others who come meanwhile get what was
+ * computed before, if that is not too old, and wait otherwise. The names come from outside, so the
+ * cache has a fixed size and the entry that was not used for longest gives way.
+ */
+
+#include "net/api.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "core/spec.h"
+#include "core/state.h"
+#include "net/metrics.h"
+#include "wire/wire.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENTRIES = 256, TEXT_MAX = 16 << 20 };
+
+#define FRESH_US WEFT_SECOND        /* younger than this is given as it is */
+#define STALE_US (10 * WEFT_SECOND) /* older than this is not given while another computes */
+
+struct entry {
+    char *key;  /* owned; namespace, newline, lane; NULL: free */
+    bool busy;  /* somebody computes */
+    bool known; /* it was computed; the texts hold it, or err says why not */
+    struct weft_err err;
+    weft_usec computed_us; /* boot time, when the computing began */
+    weft_usec used_us;
+    struct weft_buf json, metrics;
+};
+
+struct weft_counts_cache {
+    pthread_mutex_t lock;
+    pthread_cond_t done; /* an entry is not busy any more */
+    struct entry entry[ENTRIES];
+};
+
+struct weft_counts_cache *weft_counts_cache_new(void)
+{
+    struct weft_counts_cache *cache = calloc(1, sizeof(*cache));
+    if (!cache)
+        weft_oom(sizeof(*cache));
+    pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->done, NULL);
+    return cache;
+}
+
+static void empty(struct entry *entry)
+{
+    free(entry->key);
+    weft_buf_done(&entry->json);
+    weft_buf_done(&entry->metrics);
+    *entry = (struct entry){0};
+}
+
+void weft_counts_cache_free(struct weft_counts_cache *cache)
+{
+    if (!cache)
+        return;
+    for (size_t i = 0; i < ENTRIES; i++)
+        empty(&cache->entry[i]);
+    pthread_cond_destroy(&cache->done);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+static void write_json(const struct weft_counts *counts, struct weft_buf *text)
+{
+    struct weft_json_writer out;
+    weft_json_writer_init(&out, text);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "as_of");
+    weft_wire_put_moment(&out, counts->as_of_us);
+    weft_json_key(&out, "items");
+    weft_json_begin_array(&out);
+    for (size_t i = 0; i < counts->count; i++)
+        weft_wire_write(&weft_wire_lane_count, &counts->item[i], &out);
+    weft_json_end_array(&out);
+    weft_json_end_object(&out);
+}
+
+static void write_metric(const char *ns, const struct weft_lane_count *lane, enum weft_state state,
+                         struct weft_buf *text)
+{
+    weft_buf_add_text(text, "weft_executions{");
+    weft_metrics_put_label(text, "namespace", ns);
+    weft_buf_add_char(text, ',');
+    weft_metrics_put_label(text, "lane", lane->lane);
+    weft_buf_add_char(text, ',');
+    weft_metrics_put_label(text, "state", weft_state_name(state));
+    weft_buf_printf(text, "} %" PRIu64 "\n", lane->count[state]);
+}
+
+static void write_metrics(const char *ns, const struct weft_counts *counts, struct weft_buf *text)
+{
+    weft_metrics_head(text, "weft_executions", "gauge", "Living executions by lane and state.");
+    for (size_t i = 0; i < counts->count; i++)
+        for (int state = WEFT_STATE_NONE + 1; state < WEFT_STATE_COUNT; state++)
+            if (weft_state_living((enum weft_state)state))
+                write_metric(ns, &counts->item[i], (enum weft_state)state, text);
+}
+
+/* ---- Entries, under the lock ----------------------------------------------------------------- */
+
+/* The entry of a key, or the one that gives way to it; NULL when all are being computed. */
+static struct entry *find(struct weft_counts_cache *cache, const char *key)
+{
+    struct entry *oldest = NULL;
+    for (size_t i = 0; i < ENTRIES; i++) {
+        struct entry *entry = &cache->entry[i];
+        if (entry->key && strcmp(entry->key, key) == 0)
+            return entry;
+        if (!entry->busy && (!oldest || entry->used_us < oldest->used_us))
+            oldest = entry;
+    }
+    if (!oldest)
+        return NULL;
+    empty(oldest);
+    oldest->key = strdup(key);
+    if (!oldest->key)
+        weft_oom(strlen(key) + 1);
+    return oldest;
+}
+
+/* Waits until the entry can be given or computed. */
+static struct entry *take(struct weft_counts_cache *cache, const char *key)
+{
+    for (;;) {
+        weft_usec now_us = weft_boot_us();
+        struct entry *entry = find(cache, key);
+        if (entry && (!entry->busy || (entry->known && now_us - entry->computed_us < STALE_US))) {
+            entry->used_us = now_us;
+            return entry;
+        }
+        pthread_cond_wait(&cache->done, &cache->lock);
+    }
+}
+
+static bool is_fresh(const struct entry *entry)
+{
+    return entry->known && (entry->busy || weft_boot_us() - entry->computed_us < FRESH_US);
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+/* Computes a busy entry, which is the caller's, without the lock. */
+static void compute(struct weft_engine *engine, const struct weft_counts_of *of,
+                    struct entry *ret_new)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_counts counts;
+    ret_new->computed_us = weft_boot_us();
+    weft_buf_init(&ret_new->json, TEXT_MAX);
+    weft_buf_init(&ret_new->metrics, TEXT_MAX);
+    if (!weft_engine_counts(engine, of->ns, of->lane, arena, &counts, &ret_new->err)) {
+        write_json(&counts, &ret_new->json);
+        write_metrics(of->ns, &counts, &ret_new->metrics);
+    }
+    weft_arena_free(arena);
+}
+
+/* Puts what was computed in place: a failure too, or all who wait would try it in turn. */
+static void settle(struct weft_counts_cache *cache, struct entry *entry, struct entry *computed)
+{
+    computed->key = entry->key;
+    computed->used_us = entry->used_us;
+    computed->known = true;
+    entry->key = NULL;
+    empty(entry);
+    *entry = *computed;
+    pthread_cond_broadcast(&cache->done);
+}
+
+enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cache, struct weft_engine *engine,
+                                   const struct weft_counts_of *of, struct weft_buf *out,
+                                   struct weft_err *err)
+{
+    enum weft_rc rc = of->lane ? weft_name_check(of->lane, "lane", err) : WEFT_OK;
+    if (rc)
+        return rc;
+    char key[2 * (WEFT_NAME_MAX + 1)]; /* names have no newline, and no lane is empty */
+    (void)snprintf(key, sizeof(key), "%s\n%s", of->ns, of->lane ? of->lane : "");
+    pthread_mutex_lock(&cache->lock);
+    struct entry *entry = take(cache, key);
+    if (!is_fresh(entry)) {
+        struct entry computed = {0};
+        entry->busy = true;
+        pthread_mutex_unlock(&cache->lock);
+        compute(engine, of, &computed);
+        pthread_mutex_lock(&cache->lock);
+        settle(cache, entry, &computed);
+    }
+    const struct weft_buf *text = of->text == WEFT_COUNTS_JSON ? &entry->json : &entry->metrics;
+    weft_buf_add(out, text->data, text->size);
+    rc = entry->err.rc;
+    if (rc && err)
+        *err = entry->err;
+    pthread_mutex_unlock(&cache->lock);
+    return rc;
+}
+
+enum weft_rc weft_counts_read(struct weft_ask *ask, struct weft_err *err)
+{
+    const char *lane = weft_ask_query(ask, "lane");
+    return lane ? weft_name_check(lane, "lane", err) : WEFT_OK;
+}
+
+enum weft_rc weft_counts_run(struct weft_ask *ask, struct weft_err *err)
+{
+    const struct weft_counts_of of = {
+        .ns = ask->ns, .lane = weft_ask_query(ask, "lane"), .text = WEFT_COUNTS_JSON};
+    struct weft_buf text;
+    weft_buf_init(&text, TEXT_MAX);
+    enum weft_rc rc = weft_counts_cache_get(weft_api_counts(weft_server_api(ask->server)),
+                                            weft_server_engine(ask->server), &of, &text, err);
+    if (!rc)
+        weft_reply_bytes(ask, text.data, text.size, "application/json");
+    weft_buf_done(&text);
+    return rc;
+}

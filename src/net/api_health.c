@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Outside /v1: is the process alive, can it work, what has it counted, what does it speak. */
+
+#include "net/api.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "net/metrics.h"
+#include "wire/wire.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { METRICS_MAX = 32 << 20 };
+
+static void reply_status(struct weft_ask *ask, int status, const char *word,
+                         const struct weft_err *why)
+{
+    struct weft_json_writer out;
+    weft_reply_json(ask, status, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "status");
+    weft_json_put_text(&out, word);
+    if (why)
+        weft_api_put_error(why, WEFT_FENCE_NONE, &out);
+    weft_json_end_object(&out);
+}
+
+/* Answered by the loop itself: it says that the process runs, and nothing of the store. */
+enum weft_rc weft_health_read(struct weft_ask *ask, struct weft_err *err)
+{
+    (void)err;
+    reply_status(ask, 200, "ok", NULL);
+    return WEFT_OK;
+}
+
+enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err)
+{
+    (void)ask;
+    (void)err;
+    return WEFT_OK;
+}
+
+/* Reading an execution that cannot exist takes a connection and the tables of this version. */
+enum weft_rc weft_readiness_run(struct weft_ask *ask, struct weft_err *err)
+{
+    static const struct weft_id none;
+    struct weft_execution execution;
+    struct weft_err why = {0};
+    (void)err;
+    if (weft_engine_describe(weft_server_engine(ask->server), "default", &none, 1, ask->arena,
+                             &execution, &why)) {
+        reply_status(ask, 503, "unavailable", &why);
+        ask->reply.retry_after_s = 1;
+    } else {
+        reply_status(ask, 200, "ok", NULL);
+    }
+    return WEFT_OK;
+}
+
+enum weft_rc weft_openapi_read(struct weft_ask *ask, struct weft_err *err)
+{
+    const struct weft_buf *document = weft_api_document(weft_server_api(ask->server));
+    (void)err;
+    weft_reply_bytes(ask, document->data, document->size, "application/json");
+    return WEFT_OK;
+}
+
+/* ---- Metrics --------------------------------------------------------------------------------- */
+
+static void put_number(struct weft_buf *out, const char *name, const char *help, double value)
+{
+    weft_metrics_head(out, name, "gauge", help);
+    weft_buf_printf(out, "%s %.17g\n", name, value);
+}
+
+static size_t count_files(void)
+{
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    if (!folder)
+        return 0;
+    while (readdir(folder)) /* NOLINT(concurrency-mt-unsafe): the stream is this call's own */
+        count++;
+    (void)closedir(folder);
+    return count > 3 ? count - 3 : 0; /* without ".", ".." and the folder itself */
+}
+
+/* The fields of /proc/self/stat behind the name, which may hold anything. */
+static void put_process(struct weft_buf *out)
+{
+    char text[1024] = "";
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (file) {
+        size_t size = fread(text, 1, sizeof(text) - 1, file);
+        text[size] = '\0';
+        (void)fclose(file);
+    }
+    const char *at = strrchr(text, ')');
+    unsigned long long user = 0, kernel = 0, start = 0;
+    long threads = 0, pages = 0;
+    if (!at || sscanf(at + 1, /* NOLINT(cert-err34-c): the kernel's own numbers */
+                      " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %ld "
+                      "%*d %llu %*u %ld",
+                      &user, &kernel, &threads, &start, &pages) != 5)
+        return;
+    double ticks = (double)sysconf(_SC_CLK_TCK);
+    struct timespec wall = {0};
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    double age_s = (double)weft_boot_us() / 1e6 - (double)start / ticks;
+    put_number(out, "process_resident_memory_bytes", "Memory in use.",
+               (double)pages * (double)sysconf(_SC_PAGESIZE));
+    put_number(out, "process_open_fds", "Open files and sockets.", (double)count_files());
+    put_number(out, "process_threads", "Threads.", (double)threads);
+    weft_metrics_head(out, "process_cpu_seconds_total", "counter", "Time on a processor.");
+    weft_buf_printf(out, "process_cpu_seconds_total %.2f\n", (double)(user + kernel) / ticks);
+    put_number(out, "process_start_time_seconds", "When the process began, in Unix time.",
+               (double)wall.tv_sec - age_s);
+}
+
+static void put_build(struct weft_buf *out)
+{
+    weft_metrics_head(out, "weft_build_info", "gauge", "The version that runs.");
+    weft_buf_add_text(out, "weft_build_info{");
+    weft_metrics_put_label(out, "version", WEFT_VERSION);
+    weft_buf_add_text(out, "} 1\n");
+}
+
+static void put_clock(const struct weft_clock *clock, struct weft_buf *out)
+{
+    struct timespec wall = {0};
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    weft_usec wall_us = wall.tv_sec * WEFT_SECOND + wall.tv_nsec / 1000;
+    put_number(out, "weft_store_clock_offset_seconds",
+               "By how much the store's clock is ahead of this machine's.",
+               (double)(weft_clock_now(clock) - wall_us) / 1e6);
+}
+
+enum weft_rc weft_metrics_read(struct weft_ask *ask, struct weft_err *err)
+{
+    (void)ask;
+    (void)err;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_metrics_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_engine *engine = weft_server_engine(ask->server);
+    const struct weft_counts_of of = {.ns = ask->ns, .text = WEFT_COUNTS_METRICS};
+    struct weft_buf text;
+    (void)err;
+    weft_buf_init(&text, METRICS_MAX);
+    weft_metrics_write(weft_server_metrics(ask->server), &text);
+    put_process(&text);
+    put_build(&text);
+    put_clock(weft_engine_clock(engine), &text);
+    /* Metrics are asked for when things go wrong: a store that is away is one more number. */
+    struct weft_counts_cache *counts = weft_api_counts(weft_server_api(ask->server));
+    bool up = !weft_counts_cache_get(counts, engine, &of, &text, NULL);
+    put_number(&text, "weft_store_up", "1 when the store answered just now.", up);
+    weft_reply_bytes(ask, text.data, text.size, "text/plain; version=0.0.4; charset=utf-8");
+    weft_buf_done(&text);
+    return WEFT_OK;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Lanes: every valid name is a lane; one without settings has the defaults. */
+
+#include "net/api.h"
+
+#include "base/err.h"
+#include "core/spec.h"
+#include "wire/wire.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+static_assert(offsetof(struct weft_lane, name) == 0, "lists find the name there");
+
+enum weft_rc weft_lanes_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_paging paging;
+    return weft_api_paging(ask, &paging, err);
+}
+
+static enum weft_rc load(struct weft_ask *ask, struct weft_lanes *ret_lanes, struct weft_err *err)
+{
+    return weft_engine_lanes(weft_server_engine(ask->server), ask->ns, ask->arena, ret_lanes, err);
+}
+
+enum weft_rc weft_lanes_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_lanes lanes;
+    enum weft_rc rc = load(ask, &lanes, err);
+    if (rc)
+        return rc;
+    const struct weft_api_list list = {
+        .type = &weft_wire_lane, .item = lanes.item, .stride = sizeof(*lanes.item), lanes.count};
+    return weft_api_reply_list(ask, &list, err);
+}
+
+static void reply(struct weft_ask *ask, const struct weft_lane *lane)
+{
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    weft_wire_write(&weft_wire_lane, lane, &out);
+}
+
+enum weft_rc weft_lane_read(struct weft_ask *ask, struct weft_err *err)
+{
+    return weft_name_check(weft_ask_path(ask, "lane"), "lane", err);
+}
+
+enum weft_rc weft_lane_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_lane lane = {.name = weft_ask_path(ask, "lane")};
+    struct weft_lanes lanes;
+    enum weft_rc rc = load(ask, &lanes, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < lanes.count; i++)
+        if (strcmp(lanes.item[i].name, lane.name) == 0)
+            lane = lanes.item[i];
+    reply(ask, &lane);
+    return WEFT_OK;
+}
+
+enum weft_rc weft_lane_put_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_lane *lane = weft_new(ask->arena, struct weft_lane);
+    struct weft_json object;
+    enum weft_rc rc = weft_lane_read(ask, err);
+    if (!rc)
+        rc = weft_ask_object(ask, false, &object, err);
+    if (!rc)
+        rc = weft_wire_read(&weft_wire_lane, &object, ask->arena, lane, err);
+    if (rc)
+        return rc;
+    const char *name = weft_ask_path(ask, "lane");
+    /* What GET gave may be sent back as it is. */
+    if (lane->name && strcmp(lane->name, name) != 0)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "lane",
+                               "the path names another lane than the body");
+    lane->name = name;
+    ask->state = lane;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_lane_put_run(struct weft_ask *ask, struct weft_err *err)
+{
+    enum weft_rc rc =
+        weft_engine_lane_put(weft_server_engine(ask->server), ask->ns, ask->state, err);
+    if (!rc)
+        reply(ask, ask->state);
+    return rc;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_TESTS_UNIT_API_FIXTURE_H
+#define WEFT_TESTS_UNIT_API_FIXTURE_H
+
+/*
+ * The handlers of the API over a scratch SQLite store, without HTTP, threads and waiting: what the
+ * loop and the groups do with a request is done here in a straight line. The functions below that
+ * net.h declares stand in for the server's own.
+ */
+
+#include "net/api.h"
+#include "net/link.h"
+#include "tap.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct api_fixture {
+    struct weft_server server;
+    const char *accept; /* the header of the next requests, or NULL */
+    const char *ns;
+    char file[256];
+    struct weft_buf text;  /* the last answer */
+    char type[128];        /* its content type */
+    char location[128];    /* its header, or empty */
+    size_t parts;          /* in which it was sent */
+    unsigned waited, naps; /* how often a request asked to wait; how often it may */
+    unsigned ended;        /* executions that were told to be over */
+    const char *forgotten; /* the last worker that was */
+};
+
+static struct api_fixture *fixture; /* the stand-ins have no other way to it */
+
+struct weft_engine *weft_server_engine(struct weft_server *server)
+{
+    return server->engine;
+}
+
+struct weft_api *weft_server_api(struct weft_server *server)
+{
+    return server->api;
+}
+
+void weft_server_forget_worker(struct weft_server *server, const char *ns, const char *worker)
+{
+    (void)server;
+    (void)ns;
+    fixture->forgotten = worker;
+}
+
+const char *weft_ask_header(const struct weft_ask *ask, const char *name)
+{
+    (void)ask;
+    return strcmp(name, "Accept") == 0 ? fixture->accept : NULL;
+}
+
+bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us)
+{
+    (void)ask;
+    (void)id;
+    (void)until_us;
+    fixture->waited++;
+    return fixture->waited <= fixture->naps;
+}
+
+void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count)
+{
+    (void)server;
+    (void)id;
+    fixture->ended += (unsigned)count;
+}
+
+/* Claims belong to the server's own half: tests claim from the engine. */
+enum weft_rc weft_claims_read(struct weft_ask *ask, struct weft_err *err)
+{
+    (void)ask;
+    (void)err;
+    abort();
+}
+
+static inline void fixture_init(struct api_fixture *f)
+{
+    static int number;
+    *f = (struct api_fixture){.ns = "default"};
+    const char *folder = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread */
+    (void)snprintf(f->file, sizeof(f->file), "%s/weft-api-%d-%d.db", folder ? folder : "/tmp",
+                   (int)getpid(), ++number);
+    char url[300];
+    (void)snprintf(url, sizeof(url), "sqlite:%s", f->file);
+    const struct weft_engine_config config = {.url = url};
+    struct weft_err err = {0};
+    if (weft_engine_open(&config, &f->server.engine, &err)) {
+        printf("Bail out! cannot open the store: %s\n", err.text);
+        exit(1); /* NOLINT(concurrency-mt-unsafe) */
+    }
+    f->server.api = weft_api_new();
+    weft_buf_init(&f->text, 1 << 26);
+    fixture = f;
+}
+
+static inline void fixture_done(struct api_fixture *f)
+{
+    weft_engine_close(f->server.engine);
+    weft_api_free(f->server.api);
+    weft_buf_done(&f->text);
+    static const char *const suffix[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < WEFT_LEN(suffix); i++) {
+        char name[300];
+        (void)snprintf(name, sizeof(name), "%s%s", f->file, suffix[i]);
+        (void)unlink(name);
+    }
+}
+
+/* ---- What group.c does, for one request ------------------------------------------------------ */
+
+static inline enum weft_rc fixture_steer(struct api_fixture *f, struct weft_ask *ask,
+                                         enum weft_steer_kind kind, struct weft_err *err)
+{
+    struct weft_steered *answer = weft_new_array(ask->arena, struct weft_steered, 1);
+    const struct weft_steering steering = {kind, ask->ns, ask->items.item, 1};
+    ask->items.answer = answer;
+    return weft_engine_steer(f->server.engine, &steering, answer, err);
+}
+
+static inline enum weft_rc fixture_submit(struct api_fixture *f, struct weft_ask *ask,
+                                          struct weft_err *err)
+{
+    const struct weft_items *items = &ask->items;
+    struct weft_submitted *answer =
+        weft_new_array(ask->arena, struct weft_submitted, items->count + 1);
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < items->count && !rc; i++)
+        if (!items->err[i].rc)
+            rc = weft_engine_submit(f->server.engine, ask->ns,
+                                    (const struct weft_spec *)items->item + i, 1, &answer[i], err);
+    ask->items.answer = answer;
+    return rc;
+}
+
+static inline enum weft_rc fixture_lease_call(struct weft_engine *engine, enum weft_group group,
+                                              const void *item, struct weft_lease_answer *ret,
+                                              struct weft_err *err)
+{
+    if (group == WEFT_GROUP_RENEW)
+        return weft_engine_renew(engine, item, 1, ret, err);
+    if (group == WEFT_GROUP_COMPLETE)
+        return weft_engine_complete(engine, item, 1, ret, err);
+    if (group == WEFT_GROUP_FAIL)
+        return weft_engine_fail(engine, item, 1, ret, err);
+    return weft_engine_put_back(
+        engine, group == WEFT_GROUP_DELAY ? WEFT_PUT_BACK_DELAY : WEFT_PUT_BACK_RELEASE, item, 1,
+        ret, err);
+}
+
+static inline enum weft_rc fixture_leases(struct api_fixture *f, struct weft_ask *ask, size_t size,
+                                          struct weft_err *err)
+{
+    const struct weft_items *items = &ask->items;
+    struct weft_lease_answer *answer =
+        weft_new_array(ask->arena, struct weft_lease_answer, items->count + 1);
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < items->count && !rc; i++)
+        if (!items->err[i].rc)
+            rc = fixture_lease_call(f->server.engine, ask->route->group,
+                                    (const char *)items->item + i * size, &answer[i], err);
+    ask->items.answer = answer;
+    return rc;
+}
+
+static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_ask *ask,
+                                         struct weft_err *err)
+{
+    switch (ask->route->group) {
+    case WEFT_GROUP_SUBMIT:
+        return fixture_submit(f, ask, err);
+    case WEFT_GROUP_RENEW:
+        return fixture_leases(f, ask, sizeof(struct weft_renew), err);
+    case WEFT_GROUP_COMPLETE:
+        return fixture_leases(f, ask, sizeof(struct weft_complete), err);
+    case WEFT_GROUP_FAIL:
+        return fixture_leases(f, ask, sizeof(struct weft_failure), err);
+    case WEFT_GROUP_DELAY:
+    case WEFT_GROUP_RELEASE:
+        return fixture_leases(f, ask, sizeof(struct weft_put_back), err);
+    case WEFT_GROUP_CANCEL:
+        return fixture_steer(f, ask, WEFT_STEER_CANCEL, err);
+    case WEFT_GROUP_REPLAY:
+        return fixture_steer(f, ask, WEFT_STEER_REPLAY, err);
+    case WEFT_GROUP_REPRIORITIZE:
+        return fixture_steer(f, ask, WEFT_STEER_REPRIORITIZE, err);
+    case WEFT_GROUP_SET_DEADLINE:
+        return fixture_steer(f, ask, WEFT_STEER_SET_DEADLINE, err);
+    case WEFT_GROUP_REVOKE:
+        return fixture_steer(f, ask, WEFT_STEER_REVOKE, err);
+    case WEFT_GROUP_NONE:
+    case WEFT_GROUP_CLAIM:
+    case WEFT_GROUP_COUNT:
+        break;
+    }
+    abort();
+}
+
+/* ---- Asking ---------------------------------------------------------------------------------- */
+
+/* From the route to the answer; a failure is still to be written. */
+static inline enum weft_rc fixture_carry_out(struct api_fixture *f, struct weft_link *link,
+                                             struct weft_err *err)
+{
+    struct weft_ask *ask = &link->ask;
+    enum weft_rc rc = weft_query_parse(weft_query_of(link->target), ask->arena, &link->query, err);
+    if (!rc)
+        rc = weft_query_check(&link->query, ask->route, err);
+    if (!rc)
+        rc = ask->route->read(ask, err);
+    if (rc || ask->reply.status)
+        return rc;
+    if (ask->route->group != WEFT_GROUP_NONE) {
+        rc = fixture_group(f, ask, err);
+        if (!rc)
+            ask->route->write(ask);
+        return rc;
+    }
+    for (int turns = 0; turns < 100 && !rc && !ask->reply.status; turns++)
+        rc = ask->route->run(ask, err);
+    return rc;
+}
+
+static inline void fixture_take(struct api_fixture *f, struct weft_ask *ask)
+{
+    weft_buf_clear(&f->text);
+    weft_buf_add(&f->text, ask->reply.body.data, ask->reply.body.size);
+    (void)snprintf(f->type, sizeof(f->type), "%s",
+                   ask->reply.type ? ask->reply.type : "application/json");
+    (void)snprintf(f->location, sizeof(f->location), "%s",
+                   ask->reply.location ? ask->reply.location : "");
+    bool last = !ask->reply.stream;
+    for (f->parts = 1; !last && f->parts < 1000; f->parts++) {
+        struct weft_err err = {0};
+        weft_buf_clear(&ask->reply.body);
+        if (ask->reply.stream(ask, &ask->reply.body, &last, &err))
+            break;
+        weft_buf_add(&f->text, ask->reply.body.data, ask->reply.body.size);
+    }
+}
+
+/* The status; the answer is in f->text. body NULL: none. */
+static inline int ask_for(struct api_fixture *f, const char *method, const char *target,
+                          const char *body)
+{
+    struct weft_link link = {.target = target, .method = method};
+    struct weft_ask *ask = &link.ask;
+    struct weft_err err = {0};
+    *ask = (struct weft_ask){
+        .server = &f->server, .arena = weft_arena_new(), .ns = f->ns, .link = &link};
+    weft_buf_init(&ask->body, 1 << 26);
+    weft_buf_add_text(&ask->body, body ? body : "");
+    ask->route = weft_route_find(method, target, &link.match);
+    int status = 404;
+    if (ask->route) {
+        if (fixture_carry_out(f, &link, &err))
+            weft_reply_error(ask, &err);
+        fixture_take(f, ask);
+        status = ask->reply.status;
+    }
+    weft_buf_done(&ask->body);
+    weft_buf_done(&ask->reply.body);
+    weft_arena_free(ask->arena);
+    return status;
+}
+
+static inline bool has(const struct api_fixture *f, const char *text)
+{
+    bool found = strstr(f->text.data, text) != NULL;
+    if (!found)
+        printf("# no %s in %.2000s\n", text, f->text.data);
+    return found;
+}
+
+static inline size_t count_of(const struct api_fixture *f, const char *text)
+{
+    size_t count = 0;
+    for (const char *at = f->text.data; (at = strstr(at, text)); at += strlen(text))
+        count++;
+    return count;
+}
+
+/* The text of the first member of that name, cut out of the last answer. */
+static inline void member(const struct api_fixture *f, const char *name, char ret_text[64])
+{
+    char key[64];
+    (void)snprintf(key, sizeof(key), "\"%s\":\"", name);
+    const char *at = strstr(f->text.data, key);
+    (void)snprintf(ret_text, 64, "%.*s", at ? (int)strcspn(at + strlen(key), "\"") : 0,
+                   at ? at + strlen(key) : "");
+}
+
+#endif

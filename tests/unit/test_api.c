@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The executions of the API: submitting, reading, listing, steering. */
+
+#include "api_fixture.h"
+
+/* Submits one of the kind "k" and puts its id in ret_id. */
+static void submit(struct api_fixture *f, const char *spec, char ret_id[64])
+{
+    is_int(ask_for(f, "POST", "/v1/executions", spec), 201, "submit %s", spec);
+    member(f, "id", ret_id);
+}
+
+static int ask_about(struct api_fixture *f, const char *method, const char *id, const char *what,
+                     const char *body)
+{
+    char target[200];
+    (void)snprintf(target, sizeof(target), "/v1/executions/%s%s", id, what);
+    return ask_for(f, method, target, body);
+}
+
+/* Claims one and says under which epoch. */
+static int32_t claim(struct api_fixture *f, char ret_id[64])
+{
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_claim wanted = {.worker = "w"};
+    struct weft_claim_result result;
+    struct weft_err err;
+    int32_t epoch = 0;
+    if (!weft_engine_claim(f->server.engine, f->ns, &wanted, 1, arena, &result, &err) &&
+        result.count == 1) {
+        weft_id_print(&result.item[0].id, ret_id);
+        epoch = result.item[0].epoch;
+    }
+    weft_arena_free(arena);
+    return epoch;
+}
+
+static void test_submit(struct api_fixture *f)
+{
+    char id[64], again[64], target[100];
+    submit(f, "{\"kind\":\"k\",\"payload\":{\"a\": 1},\"key\":\"one\"}", id);
+    ok(has(f, "\"state\":\"ready\"") && has(f, "\"duplicate\":false"), "its state");
+    (void)snprintf(target, sizeof(target), "/v1/executions/%s", id);
+    is_str(f->location, target, "and where it is");
+    is_int(ask_for(f, "POST", "/v1/executions",
+                   "{\"kind\":\"k\",\"payload\":{\"a\": 1},\"key\":\"one\"}"),
+           200, "the same key again");
+    member(f, "id", again);
+    ok(has(f, "\"duplicate\":true") && strcmp(id, again) == 0, "is the same execution");
+    is_int(ask_for(f, "POST", "/v1/executions",
+                   "{\"kind\":\"k\",\"payload\":{\"a\":2},\"key\":\"one\"}"),
+           409, "another payload");
+    ok(has(f, "\"code\":\"conflict\"") && has(f, "\"field\":\"key\""), "is a conflict");
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":"), 400, "half an object");
+    ok(has(f, "invalid_json"), "is no JSON");
+    is_int(ask_for(f, "POST", "/v1/executions", NULL), 400, "no body");
+    is_int(ask_for(f, "POST", "/v1/executions", "[]"), 400, "an array");
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\",\"pirority\":1}"), 400, "a typo");
+    ok(has(f, "\"code\":\"unknown_field\"") && has(f, "\"field\":\"pirority\""), "is named");
+    is_int(ask_for(f, "POST", "/v1/executions", "{}"), 400, "no kind");
+    is_int(ask_for(f, "POST", "/v1/executions?x=1", "{\"kind\":\"k\"}"), 400, "a parameter");
+    ok(has(f, "\"code\":\"unknown_field\"") && has(f, "\"field\":\"x\""), "that is not known");
+    is_int(ask_about(f, "GET", id, "/payload", NULL), 200, "the payload");
+    is_str(f->text.data, "{\"a\": 1}", "comes back byte for byte");
+    is_str(f->type, "application/json", "with its type");
+    is_int(ask_about(f, "POST", id, "/cancel", "{}"), 200, "away with it");
+}
+
+static void test_submit_many(struct api_fixture *f)
+{
+    is_int(ask_for(f, "POST", "/v1/executions",
+                   " { \"items\" : [{\"kind\":\"k\",\"lane\":\"bulk\"},{\"kynd\":\"k\"},7,"
+                   "{\"kind\":\"k\",\"lane\":\"bulk\",\"priority\":99999},"
+                   "{\"kind\":\"k\",\"lane\":\"bulk\"}]}"),
+           200, "five at once");
+    is_int(count_of(f, "\"duplicate\":false"), 2, "the good ones are in");
+    is_int(count_of(f, "\"error\":"), 3, "the others are answered each");
+    ok(has(f, "{\"items\":[{\"id\":\"") && has(f, "\"field\":\"kynd\""), "in their order");
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"\\u0069tems\":[{\"kind\":\"k\"}]}"), 200,
+           "items in another spelling");
+    is_int(count_of(f, "\"duplicate\":false"), 1, "are items");
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"items\":[]}"), 200, "none at all");
+    is_str(f->text.data, "{\"items\":[]}", "gets no answers");
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"items\":{}}"), 400, "items must be an array");
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"items\":[],\"kind\":\"k\"}"), 400,
+           "and stand alone");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"filter\":{\"kind\":\"k\"}}"), 200,
+           "away with them");
+    ok(has(f, "\"matched\":3") && has(f, "\"changed\":3") && has(f, "\"more\":false"),
+       "a sweep counts");
+}
+
+static void test_get(struct api_fixture *f)
+{
+    char id[64];
+    submit(f, "{\"kind\":\"k\",\"tags\":{\"a\":\"b\"},\"delay_ms\":60000,\"tenant\":\"t\"}", id);
+    is_int(ask_about(f, "GET", id, "", NULL), 200, "get");
+    static const char *const fields[] = {
+        "id",       "namespace",  "lane",       "kind",        "state",           "priority",
+        "tenant",   "tags",       "attempt",    "epoch",       "worker",          "capabilities",
+        "progress", "created_at", "started_at", "finished_at", "run_at",          "deadline_at",
+        "reason",   "error",      "flow_id",    "node",        "lease_expires_at"};
+    for (size_t i = 0; i < WEFT_LEN(fields); i++) {
+        char key[40];
+        (void)snprintf(key, sizeof(key), "\"%s\":", fields[i]);
+        ok(has(f, key), "it has %s", fields[i]);
+    }
+    ok(has(f, "\"state\":\"delayed\"") && has(f, "\"tags\":{\"a\":\"b\"}"), "with their values");
+    f->waited = 0;
+    is_int(ask_about(f, "GET", id, "?wait_ms=0", NULL), 200, "without a wait");
+    is_int(f->waited, 0, "it does not wait");
+    f->naps = 3;
+    is_int(ask_about(f, "GET", id, "?wait_ms=60000", NULL), 200, "with one");
+    is_int(f->waited, 4, "it does, and answers when it may not wait any more");
+    is_int(ask_about(f, "GET", id, "?wait_ms=60001", NULL), 400, "a minute is the most");
+    is_int(ask_about(f, "GET", id, "?wait_ms=", NULL), 400, "a wait is a number");
+    is_int(ask_about(f, "GET", "018f0000-0000-7000-8000-000000000000", "", NULL), 404, "not there");
+    ok(has(f, "\"code\":\"not_found\""), "says so");
+    is_int(ask_about(f, "GET", "018f", "", NULL), 400, "an id that is none");
+    f->ns = "other";
+    is_int(ask_about(f, "GET", id, "", NULL), 404, "another namespace does not see it");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 404, "nor touch it");
+    f->ns = "default";
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "cancel without a body");
+    f->waited = 0;
+    is_int(ask_about(f, "GET", id, "?wait_ms=60000", NULL), 200, "one that is over");
+    is_int(f->waited, 0, "is not waited for");
+}
+
+static void test_bytes(struct api_fixture *f)
+{
+    char id[64], claimed[64], body[300];
+    submit(f, "{\"kind\":\"k\",\"payload_base64\":\"AAEC\",\"content_type\":\"x/y\"}", id);
+    is_int(ask_about(f, "GET", id, "/payload", NULL), 200, "bytes");
+    is_str(f->type, "x/y", "of a type");
+    is_int(f->text.size, 3, "as many as were given");
+    is_int(ask_about(f, "GET", id, "/result", NULL), 404, "no result before success");
+    int32_t epoch = claim(f, claimed);
+    is_str(claimed, id, "claimed");
+    (void)snprintf(body, sizeof(body),
+                   "{\"items\":[{\"id\":\"%s\",\"epoch\":%d,\"result\":[1, 2]}]}", id, epoch);
+    f->ended = 0;
+    is_int(ask_for(f, "POST", "/v1/leases/complete", body), 200, "complete");
+    ok(has(f, "\"state\":\"succeeded\"") && has(f, id), "succeeded");
+    is_int(f->ended, 1, "those who wait are told");
+    is_int(ask_about(f, "GET", id, "/result", NULL), 200, "the result");
+    is_str(f->text.data, "[1, 2]", "as it was given");
+    is_int(ask_about(f, "GET", id, "/attempts", NULL), 200, "attempts");
+    ok(has(f, "\"ended\":\"completed\"") && has(f, "\"next\":null"), "how its lease ended");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 409, "it cannot be cancelled any more");
+    ok(has(f, "\"code\":\"not_live\""), "because it is not alive");
+    is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":1}"), 409, "nor changed");
+    is_int(ask_about(f, "POST", id, "/deadline", "{\"deadline_at\":null}"), 409, "nor this");
+    is_int(ask_about(f, "POST", id, "/revoke", NULL), 409, "nor revoked");
+    is_int(ask_about(f, "POST", id, "/replay", NULL), 200, "but replayed");
+    ok(has(f, "\"state\":\"ready\"") && has(f, "\"capabilities\":"), "the answer is the execution");
+    is_int(ask_about(f, "POST", id, "/replay", "{}"), 409, "once");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "away with it");
+}
+
+static void test_steer(struct api_fixture *f)
+{
+    char id[64], claimed[64];
+    submit(f, "{\"kind\":\"k\"}", id);
+    is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":7}"), 200, "priority");
+    ok(has(f, "\"priority\":7"), "is 7 now");
+    is_int(ask_about(f, "POST", id, "/priority", "{}"), 400, "priority must be given");
+    is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":99999}"), 400, "and be one");
+    is_int(ask_about(f, "POST", id, "/deadline", "{\"deadline_at\":\"2999-01-01T00:00:00Z\"}"), 200,
+           "deadline");
+    ok(has(f, "\"deadline_at\":\"2999-01-01T00:00:00.000Z\""), "is set");
+    is_int(ask_about(f, "POST", id, "/deadline", "{\"deadline_at\":null}"), 200, "no deadline");
+    ok(has(f, "\"deadline_at\":null"), "is gone");
+    is_int(ask_about(f, "POST", id, "/revoke", NULL), 409, "there is no lease to revoke");
+    ok(claim(f, claimed) > 0, "claimed");
+    is_int(ask_about(f, "POST", id, "/revoke", NULL), 200, "now there is");
+    ok(has(f, "\"state\":\"ready\"") && has(f, "\"attempt\":1"), "it is ready, in its attempt");
+    is_int(ask_about(f, "GET", id, "/attempts", NULL), 200, "attempts");
+    ok(has(f, "\"ended\":\"revoked\"") && has(f, "\"worker\":\"w\""), "tell of it");
+    is_int(ask_about(f, "POST", id, "/replay", "{\"x\":1}"), 400, "a replay takes no fields");
+    ok(has(f, "\"field\":\"x\""), "and names what it got");
+    f->ended = 0;
+    is_int(ask_about(f, "POST", id, "/cancel", "{\"reason\":\"enough\"}"), 200, "cancel");
+    ok(has(f, "\"state\":\"cancelled\"") && has(f, "\"reason\":\"enough\""), "with a reason");
+    is_int(f->ended, 1, "those who wait are told");
+    is_int(ask_about(f, "POST", id, "/cancel", "{\"reason\":\"more\"}"), 200, "cancel it again");
+    ok(has(f, "\"reason\":\"enough\""), "changes nothing");
+}
+
+static void test_steer_many(struct api_fixture *f)
+{
+    char a[64], b[64], body[400];
+    submit(f, "{\"kind\":\"k\",\"lane\":\"many\"}", a);
+    submit(f, "{\"kind\":\"k\",\"lane\":\"many\"}", b);
+    (void)snprintf(body, sizeof(body),
+                   "{\"ids\":[\"%s\",\"nonsense\",7,\"018f0000-0000-7000-8000-000000000000\",\"%s\""
+                   "],\"reason\":\"r\"}",
+                   a, b);
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", body), 200, "cancel many");
+    is_int(count_of(f, "\"state\":\"cancelled\""), 2, "two are cancelled");
+    is_int(count_of(f, "\"error\":"), 3, "three are refused");
+    ok(has(f, "{\"id\":\"nonsense\",\"error\":{\"code\":\"invalid_value\""), "nonsense by name");
+    ok(has(f, "{\"id\":null,\"error\":"), "what is no text without one");
+    ok(has(f, "\"code\":\"not_found\""), "and what does not exist");
+    is_int(ask_about(f, "GET", b, "", NULL), 200, "look");
+    ok(has(f, "\"reason\":\"r\""), "the reason is stored");
+    (void)snprintf(body, sizeof(body), "{\"ids\":[\"%s\"]}", a);
+    is_int(ask_for(f, "POST", "/v1/executions/replay", body), 200, "replay by id");
+    ok(has(f, "\"state\":\"ready\""), "one is ready");
+    is_int(ask_for(f, "POST", "/v1/executions/replay", "{\"filter\":{\"lane\":\"many\"}}"), 200,
+           "replay by filter");
+    ok(has(f, "\"changed\":1"), "the other");
+
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"filter\":{}}"), 400, "no filter at all");
+    ok(has(f, "\"field\":\"filter\""), "is refused");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{}"), 400, "neither ids nor filter");
+    is_int(
+        ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":[],\"filter\":{\"lane\":\"many\"}}"),
+        400, "both");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":null,\"filter\":null}"), 400,
+           "null is absent");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":{}}"), 400, "ids are an array");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":[],\"ids\":[]}"), 400, "once");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"filter\":{\"lame\":\"x\"}}"), 400,
+           "a filter with a typo");
+    ok(has(f, "lame"), "is refused by name");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":[],\"why\":1}"), 400, "others");
+    is_int(ask_for(f, "POST", "/v1/executions/replay", "{\"ids\":[],\"reason\":\"r\"}"), 400,
+           "a replay has no reason");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":[]}"), 200, "no ids");
+    is_str(f->text.data, "{\"items\":[]}", "no answers");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"filter\":{\"lane\":\"many\"}}"), 200,
+           "away with them");
+}
+
+static void submit_many(struct api_fixture *f, size_t count, const char *spec)
+{
+    struct weft_buf body;
+    weft_buf_init(&body, 1 << 20);
+    weft_buf_add_text(&body, "{\"items\":[");
+    for (size_t i = 0; i < count; i++) {
+        weft_buf_add_text(&body, i ? "," : "");
+        weft_buf_add_text(&body, spec);
+    }
+    weft_buf_add_text(&body, "]}");
+    is_int(ask_for(f, "POST", "/v1/executions", body.data), 200, "%zu of %s", count, spec);
+    weft_buf_done(&body);
+}
+
+static void test_list(struct api_fixture *f)
+{
+    submit_many(f, 7, "{\"kind\":\"l\",\"lane\":\"list\",\"tags\":{\"a\":\"b:c\"}}");
+    submit_many(f, 2, "{\"kind\":\"m\",\"lane\":\"list\",\"key\":\"k&=\",\"tenant\":\"t\"}");
+    is_int(ask_for(f, "GET", "/v1/executions?lane=list", NULL), 200, "list");
+    is_int(count_of(f, "\"lane\":\"list\""), 8, "of a lane");
+    ok(has(f, "\"next\":null"), "in one page");
+    is_int(ask_for(f, "GET", "/v1/executions?lane=list&kind=m", NULL), 200, "of a kind");
+    is_int(count_of(f, "\"lane\":\"list\""), 1, "one");
+    is_int(ask_for(f, "GET", "/v1/executions?tag=a:b%3Ac", NULL), 200, "with a tag");
+    is_int(count_of(f, "\"lane\":\"list\""), 7, "seven");
+    is_int(ask_for(f, "GET", "/v1/executions?key=k%26%3D", NULL), 200, "with a key");
+    is_int(count_of(f, "\"lane\":\"list\""), 1, "one");
+    is_int(ask_for(f, "GET", "/v1/executions?tenant=t&state=ready", NULL), 200, "of a tenant");
+    is_int(count_of(f, "\"lane\":\"list\""), 1, "one");
+
+    char target[200] = "/v1/executions?lane=list&limit=3", next[64];
+    size_t seen = 0, pages = 0;
+    do {
+        is_int(ask_for(f, "GET", target, NULL), 200, "a page");
+        seen += count_of(f, "\"lane\":\"list\"");
+        member(f, "next", next);
+        (void)snprintf(target, sizeof(target), "/v1/executions?lane=list&limit=3&after=%s", next);
+    } while (*next && ++pages < 20);
+    is_int(seen, 8, "all pages together have all of them");
+
+    static const struct {
+        const char *query, *field;
+    } bad[] = {
+        {"after=nonsense", "after"}, {"after=", "after"},     {"limit=0", "limit"},
+        {"limit=1001", "limit"},     {"limit=ten", "limit"},  {"state=sleeping", "state"},
+        {"state=", "state"},         {"tag=x", "tag"},        {"tag=:x", "tag"},
+        {"lane=", "lane"},           {"lane=a%20b", "lane"},  {"flow=x", "flow"},
+        {"lane=a&lane=b", "lane"},   {"tag=a%20b:c", "tags"},
+    };
+    for (size_t i = 0; i < WEFT_LEN(bad); i++) {
+        char field[40];
+        (void)snprintf(target, sizeof(target), "/v1/executions?%s", bad[i].query);
+        (void)snprintf(field, sizeof(field), "\"field\":\"%s\"", bad[i].field);
+        is_int(ask_for(f, "GET", target, NULL), 400, "%s is refused", bad[i].query);
+        ok(has(f, field), "and %s is to blame", bad[i].field);
+    }
+}
+
+/* Lines: everything, whatever its number, in parts. */
+static void test_lines(struct api_fixture *f)
+{
+    submit_many(f, 900, "{\"kind\":\"n\",\"lane\":\"lines\"}");
+    submit_many(f, 300, "{\"kind\":\"n\",\"lane\":\"lines\"}");
+    f->accept = "text/html, application/x-ndjson;q=0.9";
+    is_int(ask_for(f, "GET", "/v1/executions?lane=lines", NULL), 200, "lines");
+    is_str(f->type, "application/x-ndjson", "are of their own type");
+    is_int(count_of(f, "\"lane\":\"lines\""), 1200, "all 1,200 of them");
+    is_int(count_of(f, "\n"), 1200, "one a line");
+    ok(f->parts > 2, "sent in %zu parts", f->parts);
+    is_int(ask_for(f, "GET", "/v1/executions?lane=nothing", NULL), 200, "no lines");
+    is_int(f->text.size, 0, "are nothing");
+    is_int(ask_for(f, "GET", "/v1/executions?lane=lines&limit=5", NULL), 400, "they have no limit");
+    is_int(ask_for(f, "GET", "/v1/executions?after=nonsense", NULL), 400, "a bad cursor is found");
+    is_str(f->type, "application/json", "before anything was sent");
+    f->accept = NULL;
+}
+
+int main(void)
+{
+    struct api_fixture f;
+    fixture_init(&f);
+    test_submit(&f);
+    test_submit_many(&f);
+    test_get(&f);
+    test_bytes(&f);
+    test_steer(&f);
+    test_steer_many(&f);
+    test_list(&f);
+    test_lines(&f);
+    fixture_done(&f);
+    return tap_done();
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The rest of the API: leases, lanes, workers, counts, and what is outside /v1. */
+
+#include "api_fixture.h"
+
+struct lease {
+    char id[WEFT_ID_TEXT];
+    int32_t epoch;
+};
+
+/* Submits one and claims it. */
+static struct lease begin(struct api_fixture *f)
+{
+    struct lease lease = {.epoch = 0};
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_claim wanted = {.worker = "w"};
+    struct weft_claim_result result = {0};
+    struct weft_err err;
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\"}"), 201, "submit");
+    if (!weft_engine_claim(f->server.engine, f->ns, &wanted, 1, arena, &result, &err) &&
+        result.count == 1) {
+        weft_id_print(&result.item[0].id, lease.id);
+        lease.epoch = result.item[0].epoch;
+    }
+    ok(lease.epoch > 0, "claimed");
+    weft_arena_free(arena);
+    return lease;
+}
+
+/* Says one thing about a lease; more is what stands behind id and epoch. */
+static int say(struct api_fixture *f, const char *what, const struct lease *lease, const char *more)
+{
+    char target[64], body[300];
+    (void)snprintf(target, sizeof(target), "/v1/leases/%s", what);
+    (void)snprintf(body, sizeof(body), "{\"items\":[{\"id\":\"%s\",\"epoch\":%d%s}]}", lease->id,
+                   lease->epoch, more);
+    f->ended = 0;
+    return ask_for(f, "POST", target, body);
+}
+
+static void test_leases(struct api_fixture *f)
+{
+    struct lease lease = begin(f);
+    is_int(say(f, "renew", &lease, ",\"progress\":{\"percent\":40,\"note\":\"n\"}"), 200, "renew");
+    ok(has(f, lease.id) && has(f, "\"lease_expires_at\":\"2"), "the lease goes on");
+    is_int(say(f, "release", &lease, ",\"delay_ms\":1000"), 200, "release");
+    ok(has(f, "\"state\":\"delayed\"") && has(f, "\"run_at\":\"2"), "for a while");
+    is_int(f->ended, 0, "nothing ended");
+    is_int(say(f, "complete", &lease, ""), 200, "complete what was given back");
+    ok(has(f, "\"code\":\"fenced\"") && has(f, "\"reason\":\"released\""), "is fenced, and why");
+    ok(has(f, lease.id), "which one");
+    is_int(f->ended, 0, "nothing ended");
+
+    lease = begin(f);
+    is_int(say(f, "fail", &lease, ",\"class\":\"c\",\"message\":\"m\""), 200, "fail");
+    ok(has(f, "\"state\":\"delayed\"") || has(f, "\"state\":\"ready\""), "to be tried again");
+    is_int(f->ended, 0, "it is not over");
+    lease = begin(f);
+    is_int(say(f, "fail", &lease, ",\"retryable\":false"), 200, "fail for good");
+    ok(has(f, "\"state\":\"failed\"") && has(f, "\"run_at\":null"), "it is over");
+    is_int(f->ended, 1, "and that is told");
+    lease = begin(f);
+    is_int(say(f, "delay", &lease, ",\"delay_ms\":5000"), 200, "delay");
+    ok(has(f, "\"state\":\"delayed\""), "later");
+}
+
+static void test_lease_items(struct api_fixture *f)
+{
+    struct lease lease = begin(f);
+    char body[500];
+    (void)snprintf(body, sizeof(body),
+                   "{\"items\":[{\"id\":\"x\",\"epoch\":1},3,{\"id\":\"%s\",\"epoch\":%d,"
+                   "\"x\":1},{\"id\":\"018f0000-0000-7000-8000-000000000000\",\"epoch\":1},"
+                   "{\"id\":\"%s\",\"epoch\":%d}]}",
+                   lease.id, lease.epoch, lease.id, lease.epoch);
+    is_int(ask_for(f, "POST", "/v1/leases/complete", body), 200, "five items");
+    is_int(count_of(f, "\"error\":"), 4, "four are refused");
+    is_int(count_of(f, "\"state\":\"succeeded\""), 1, "one is done");
+    is_int(count_of(f, "{\"id\":"), 5, "each has an id");
+    ok(has(f, "{\"items\":[{\"id\":null,"), "or null where there was none");
+    is_int(ask_for(f, "POST", "/v1/leases/delay", "{}"), 400, "items are required");
+    is_int(ask_for(f, "POST", "/v1/leases/renew", NULL), 400, "and so is a body");
+}
+
+static void test_lanes(struct api_fixture *f)
+{
+    is_int(ask_for(f, "GET", "/v1/lanes", NULL), 200, "lanes");
+    is_str(f->text.data, "{\"items\":[],\"next\":null}", "none has settings");
+    is_int(ask_for(f, "GET", "/v1/lanes/any", NULL), 200, "any lane");
+    ok(has(f, "\"paused\":false") && has(f, "\"max_running\":0") && has(f, "\"weights\":{}"),
+       "has the defaults");
+    is_int(ask_for(f, "PUT", "/v1/lanes/a%2Fb",
+                   "{\"paused\":true,\"max_running\":3,\"weights\":{\"t\":2}}"),
+           200, "put one with a slash");
+    ok(has(f, "\"lane\":\"a/b\"") && has(f, "\"paused\":true"), "the answer is the lane");
+    is_int(ask_for(f, "GET", "/v1/lanes/a%2fb", NULL), 200, "get it");
+    ok(has(f, "\"max_running\":3") && has(f, "\"weights\":{\"t\":2}"), "as it was put");
+    is_int(ask_for(f, "PUT", "/v1/lanes/a%2Fb", f->text.data), 200, "what was got can be put");
+    is_int(ask_for(f, "PUT", "/v1/lanes/other", "{\"lane\":\"a/b\"}"), 400, "elsewhere not");
+    is_int(ask_for(f, "PUT", "/v1/lanes/a%2Fb", "{\"paused\":false}"), 200, "put less");
+    ok(has(f, "\"max_running\":0") && has(f, "\"weights\":{}"), "replaces all");
+    is_int(ask_for(f, "PUT", "/v1/lanes/c", "{\"max_running\":-1}"), 400, "a limit below zero");
+    is_int(ask_for(f, "PUT", "/v1/lanes/c", "{\"weights\":{\"t\":0}}"), 400, "a weight of zero");
+    is_int(ask_for(f, "PUT", "/v1/lanes/c%20d", "{}"), 400, "a name that is none");
+    is_int(ask_for(f, "GET", "/v1/lanes/c%20d", NULL), 400, "neither here");
+    is_int(ask_for(f, "PUT", "/v1/lanes/c", "{}"), 200, "c");
+    is_int(ask_for(f, "PUT", "/v1/lanes/d", "{}"), 200, "d");
+    is_int(ask_for(f, "GET", "/v1/lanes?limit=2", NULL), 200, "the first two");
+    is_int(count_of(f, "\"lane\":"), 2, "are two");
+    ok(has(f, "\"next\":\"c\""), "and say where to go on");
+    is_int(ask_for(f, "GET", "/v1/lanes?limit=2&after=c", NULL), 200, "the rest");
+    ok(has(f, "\"lane\":\"d\"") && has(f, "\"next\":null"), "is the last");
+    is_int(ask_for(f, "GET", "/v1/lanes?limit=2&after=d", NULL), 200, "behind the end");
+    is_str(f->text.data, "{\"items\":[],\"next\":null}", "is nothing");
+    is_int(ask_for(f, "GET", "/v1/lanes?after=%20", NULL), 400, "a bad cursor");
+    f->ns = "other";
+    is_int(ask_for(f, "GET", "/v1/lanes", NULL), 200, "another namespace");
+    is_str(f->text.data, "{\"items\":[],\"next\":null}", "has lanes of its own");
+    f->ns = "default";
+}
+
+static void test_workers(struct api_fixture *f)
+{
+    begin(f);
+    is_int(ask_for(f, "GET", "/v1/workers", NULL), 200, "workers");
+    ok(has(f, "{\"items\":["), "are a list");
+    is_int(ask_for(f, "POST", "/v1/workers/w/goodbye", NULL), 200, "goodbye");
+    ok(has(f, "{\"released\":"), "says how many leases were released");
+    is_str(f->forgotten, "w", "and is not heard of any more");
+    is_int(ask_for(f, "POST", "/v1/workers/w/goodbye", "{\"x\":1}"), 400, "it takes no fields");
+    is_int(ask_for(f, "POST", "/v1/workers/a%20b/goodbye", NULL), 400, "nor any name");
+}
+
+static void test_counts(struct api_fixture *f)
+{
+    char before[64], after[64];
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\",\"lane\":\"counted\"}"), 201,
+           "one");
+    is_int(ask_for(f, "GET", "/v1/counts?lane=counted", NULL), 200, "counts");
+    ok(has(f, "\"lane\":\"counted\",\"ready\":1"), "of a lane");
+    member(f, "as_of", before);
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\",\"lane\":\"counted\"}"), 201,
+           "one more");
+    is_int(ask_for(f, "GET", "/v1/counts?lane=counted", NULL), 200, "at once again");
+    member(f, "as_of", after);
+    /* A second may have passed on a slow machine: then they were computed anew. */
+    ok(strcmp(before, after) != 0 || has(f, "\"ready\":1"), "the same count has the same moment");
+    ok(*before && *after, "and a moment they have");
+    is_int(ask_for(f, "GET", "/v1/counts", NULL), 200, "all lanes");
+    ok(has(f, "\"lane\":\"counted\",\"ready\":2"), "are another question");
+    is_int(ask_for(f, "GET", "/v1/counts?lane=%20", NULL), 400, "a bad lane");
+    f->ns = "other";
+    is_int(ask_for(f, "GET", "/v1/counts", NULL), 200, "another namespace");
+    ok(has(f, "\"items\":[]"), "has counts of its own");
+    f->ns = "default";
+    size_t wrong = 0;
+    for (int i = 0; i < 600; i++) { /* more than the cache holds */
+        char target[64];
+        (void)snprintf(target, sizeof(target), "/v1/counts?lane=lane%d", i);
+        wrong += ask_for(f, "GET", target, NULL) != 200;
+    }
+    is_int(wrong, 0, "600 lanes are counted");
+}
+
+enum { CALLERS = 8 };
+
+static void *count_again(void *context)
+{
+    struct api_fixture *f = context;
+    const struct weft_counts_of of = {.ns = "shared", .text = WEFT_COUNTS_JSON};
+    struct weft_buf *text = calloc(1, sizeof(*text));
+    assert(text);
+    weft_buf_init(text, 1 << 20);
+    if (weft_counts_cache_get(weft_api_counts(f->server.api), f->server.engine, &of, text, NULL))
+        weft_buf_clear(text);
+    return text;
+}
+
+static void test_counts_shared(struct api_fixture *f)
+{
+    pthread_t thread[CALLERS];
+    size_t started = 0, answered = 0;
+    while (started < CALLERS && !pthread_create(&thread[started], NULL, count_again, f))
+        started++;
+    for (size_t i = 0; i < started; i++) {
+        void *result = NULL;
+        (void)pthread_join(thread[i], &result);
+        struct weft_buf *text = result;
+        answered += text->size > 0;
+        weft_buf_done(text);
+        free(text);
+    }
+    is_int(answered, started, "callers at the same time are all answered");
+}
+
+static void test_outside(struct api_fixture *f)
+{
+    is_int(ask_for(f, "GET", "/healthz", NULL), 200, "health");
+    is_str(f->text.data, "{\"status\":\"ok\"}", "is ok");
+    is_int(ask_for(f, "GET", "/readyz", NULL), 200, "ready");
+    is_str(f->text.data, "{\"status\":\"ok\"}", "as well");
+    is_int(ask_for(f, "GET", "/metrics", NULL), 200, "metrics");
+    is_str(f->type, "text/plain; version=0.0.4; charset=utf-8", "are text");
+    static const char *const lines[] = {
+        "\nweft_http_connections 0\n",
+        "\nprocess_open_fds ",
+        "\nprocess_threads 1\n",
+        "\nprocess_resident_memory_bytes ",
+        "\nprocess_cpu_seconds_total ",
+        "\nprocess_start_time_seconds 1",
+        "\nweft_build_info{version=\"",
+        "\nweft_store_clock_offset_seconds ",
+        "\nweft_store_up 1\n",
+        "\n# TYPE weft_executions gauge\n",
+        "\nweft_executions{namespace=\"default\",lane=\"counted\",state=\"ready\"} 2\n",
+    };
+    for (size_t i = 0; i < WEFT_LEN(lines); i++)
+        ok(has(f, lines[i]), "metrics have line %zu", i);
+    is_int(ask_for(f, "GET", "/openapi.json", NULL), 200, "the document");
+    ok(has(f, "\"openapi\":\"3.1.0\""), "is one of OpenAPI");
+}
+
+int main(void)
+{
+    struct api_fixture f;
+    fixture_init(&f);
+    test_leases(&f);
+    test_lease_items(&f);
+    test_lanes(&f);
+    test_workers(&f);
+    test_counts(&f);
+    test_counts_shared(&f);
+    test_outside(&f);
+    fixture_done(&f);
+    return tap_done();
+}

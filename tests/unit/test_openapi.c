@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The OpenAPI document: valid, complete, and every reference leads somewhere. */
+
+#include "api_fixture.h"
+
+#include "wire/wire.h"
+
+/* The value at "a/b/c" below a value; names with slashes are given one by one. */
+static bool at(const struct weft_json *from, const char *const *name, size_t count,
+               struct weft_json *ret_value)
+{
+    struct weft_json here = *from;
+    for (size_t i = 0; i < count; i++) {
+        struct weft_json next;
+        if (here.kind != WEFT_JSON_OBJECT || !weft_wire_member(&here, name[i], &next))
+            return false;
+        here = next;
+    }
+    *ret_value = here;
+    return true;
+}
+
+static void lower(const char *method, char ret_word[16])
+{
+    size_t i = 0;
+    for (; method[i] && i < 15; i++)
+        ret_word[i] = (char)(method[i] | 0x20);
+    ret_word[i] = '\0';
+}
+
+static void check_route(const struct weft_json *document, const struct weft_route *route)
+{
+    char method[16];
+    lower(route->method, method);
+    const char *path[] = {"paths", route->path, method};
+    struct weft_json operation, value;
+    bool found = at(document, path, 3, &operation);
+    ok(found, "%s %s is there", route->method, route->path);
+    if (!found)
+        return;
+    ok(weft_wire_member(&operation, "operationId", &value) && weft_json_is(&value, route->name),
+       "%s: its name", route->name);
+    ok(weft_wire_member(&operation, "summary", &value) && value.size > 10, "%s: what it does",
+       route->name);
+    const char *ok_answer[] = {"responses", "200", "content"};
+    const char *error_answer[] = {"responses", "default", "$ref"};
+    ok(at(&operation, ok_answer, 3, &value) && at(&operation, error_answer, 3, &value),
+       "%s: its answers", route->name);
+    ok(weft_wire_member(&operation, "requestBody", &value) == (route->body_max > 0),
+       "%s: a body where one is taken", route->name);
+    ok(weft_wire_member(&operation, "x-weft-scope", &value) == (route->scope != WEFT_SCOPE_NONE),
+       "%s: the scope it needs", route->name);
+    size_t wanted = 0, params = 0;
+    for (const char *brace = strchr(route->path, '{'); brace; brace = strchr(brace + 1, '{'))
+        wanted++;
+    while (wanted < WEFT_PARAMS_MAX && route->query[params].name)
+        params++;
+    wanted += params + (route->scope != WEFT_SCOPE_NONE) + 1;
+    struct weft_json_iter each;
+    size_t given = 0;
+    if (weft_wire_member(&operation, "parameters", &value)) {
+        weft_json_iter_init(&each, &value);
+        while (weft_json_next(&each))
+            given++;
+    }
+    is_int(given, wanted, "%s: its parameters", route->name);
+}
+
+/* Follows every "$ref":"#/components/X/Y" in the text. */
+static void check_refs(const struct weft_json *document, const char *text)
+{
+    static const char key[] = "\"$ref\":\"#/components/";
+    size_t refs = 0, broken = 0;
+    for (const char *found = text; (found = strstr(found, "\"$ref\"")); found++) {
+        char folder[64] = "", name[64] = "";
+        const char *path[] = {"components", folder, name};
+        struct weft_json value;
+        refs++;
+        if (strncmp(found, key, sizeof(key) - 1) != 0 ||
+            sscanf(found + sizeof(key) - 1, "%63[^/\"]/%63[^/\"]", folder, name) != 2 ||
+            !at(document, path, 3, &value)) {
+            broken++;
+            printf("# broken: %.80s\n", found);
+        }
+    }
+    ok(refs > 30, "there are %zu references", refs);
+    is_int(broken, 0, "and all of them lead somewhere");
+}
+
+static void test_words(const struct weft_json *document)
+{
+    const char *path[] = {"components", "schemas", "Error", "properties", "code", "enum"};
+    struct weft_json codes;
+    struct weft_json_iter each;
+    ok(at(document, path, 6, &codes), "the codes of errors");
+    weft_json_iter_init(&each, &codes);
+    int rc = WEFT_OK + 1, wrong = 0;
+    for (; weft_json_next(&each); rc++)
+        wrong += rc >= WEFT_RC_COUNT || !weft_json_is(&each.value, weft_rc_wire((enum weft_rc)rc));
+    is_int(wrong, 0, "are those of the table");
+    is_int(rc, WEFT_RC_COUNT, "all of them");
+}
+
+/* Names of operations become names of functions in generated clients. */
+static void test_names(void)
+{
+    size_t twice = 0;
+    for (size_t i = 0; i < weft_route_count; i++)
+        for (size_t k = 0; k < i; k++)
+            twice += strcmp(weft_routes[i].name, weft_routes[k].name) == 0;
+    is_int(twice, 0, "no two operations have the same name");
+}
+
+/* What a route needs to be carried out. */
+static void test_table(void)
+{
+    for (size_t i = 0; i < weft_route_count; i++) {
+        const struct weft_route *route = &weft_routes[i];
+        bool grouped = route->group != WEFT_GROUP_NONE, claims = route->group == WEFT_GROUP_CLAIM;
+        ok(route->read && (grouped ? !route->run && (claims || route->write) : !route->write),
+           "%s has its functions", route->name);
+        ok((strcmp(route->method, "GET") == 0) == (route->body_max == 0), "%s: bodies of its kind",
+           route->name);
+        struct weft_route_match match;
+        char target[200];
+        (void)snprintf(target, sizeof(target), "%s", route->path);
+        for (char *brace = target; (brace = strpbrk(brace, "{}"));)
+            *brace = 'x';
+        ok(weft_route_find(route->method, target, &match) == route, "%s is found", route->name);
+    }
+}
+
+int main(void)
+{
+    struct weft_api *api = weft_api_new();
+    const struct weft_buf *text = weft_api_document(api);
+    struct weft_json document;
+    struct weft_err err = {0};
+    ok(!weft_json_check(text->data, text->size, &document, &err), "it is JSON (%s)", err.text);
+    ok(weft_api_document(api) == text, "it is made once");
+    for (size_t i = 0; i < weft_route_count; i++)
+        check_route(&document, &weft_routes[i]);
+    check_refs(&document, text->data);
+    test_words(&document);
+    test_names();
+    test_table();
+    weft_api_free(api);
+    return tap_done();
+}
