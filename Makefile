@@ -11,7 +11,7 @@ C_UNIT = $(filter %.c,$(C_ALL))
 ASAN_OPTIONS_MESON = -Db_sanitize=address,undefined -Db_lundef=false \
 	-Dc_args=-fno-sanitize-recover=all
 
-.PHONY: all help run test soak asan check bench format install clean
+.PHONY: all help run example test soak asan check bench format install clean
 
 all:
 	@tools/setup build
@@ -20,16 +20,20 @@ all:
 
 help:
 	@echo 'make          build the library, the examples and the tests in $(BUILD)/'
-	@echo 'make run      build and run the first example'
+	@echo 'make run      build and run a server; it says what to try next'
+	@echo 'make example  build and run the first example of the library'
 	@echo 'make test     build with gcc, and with clang and sanitizers; run all tests in both'
 	@echo 'make soak     the same, with the long tests long'
 	@echo 'make check    formatting, clang-tidy, cppcheck, layers, house rules'
 	@echo 'make bench    run the benchmarks against a durable PostgreSQL (ARGS=... are passed on)'
 	@echo 'make format   put the sources into their format'
-	@echo 'make install  install library, header and pkg-config file (DESTDIR is honoured)'
+	@echo 'make install  install command, manual, library and header (DESTDIR is honoured)'
 	@echo 'make clean    remove the build folders'
 
 run: all
+	@exec $(BUILD)/weft serve --store sqlite:$(BUILD)/weft.db --hello $(ARGS)
+
+example: all
 	@cd $(BUILD) && examples/hello
 
 asan:

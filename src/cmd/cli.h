@@ -94,7 +94,7 @@ enum weft_align { WEFT_LEFT, WEFT_RIGHT };
 struct weft_column {
     const char *title;
     enum weft_align align;
-    uint32_t give; /* when the terminal is narrow, 1 shrinks first, then 2, ...; 0: never */
+    uint32_t give; /* when the terminal is narrow: 1 shrinks or goes first, then 2, ...; 0: never */
 };
 /* A table that fits the terminal; cells are copied. */
 struct weft_table;
@@ -104,7 +104,9 @@ void weft_table_cell(struct weft_table *table, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void weft_table_state(struct weft_table *table, enum weft_state state); /* coloured */
 void weft_table_ago(struct weft_table *table, weft_usec moment_us);     /* "3 s ago", "in 5 m" */
-void weft_table_print(struct weft_table *table);                        /* and frees it */
+/* Prints the rows so far and forgets them; titles are printed once, widths can only grow. */
+void weft_table_flush(struct weft_table *table);
+void weft_table_print(struct weft_table *table); /* what is left, and frees it */
 
 enum { WEFT_AGO_TEXT = 24 };
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT]);

@@ -133,7 +133,7 @@ static enum weft_exit run_completion(struct weft_cli *cli)
     printf("'\n\n");
     put_tables();
     put_words();
-    fputs(script, stdout);
+    (void)fputs(script, stdout);
     return WEFT_EXIT_OK;
 }
 

@@ -98,8 +98,10 @@ void weft_help_overview(void)
 
 void weft_help_command(const struct weft_command *command)
 {
-    printf("weft %s - %s\n\nusage: weft %s [OPTION...]%s%s\n\n", command->name, command->summary,
-           command->name, command->args[0] ? " " : "", command->args);
+    size_t column = (size_t)printf("weft %s - ", command->name);
+    put_wrapped(command->summary, strlen(command->summary), column, column);
+    printf("\nusage: weft %s [OPTION...]%s%s\n\n", command->name, command->args[0] ? " " : "",
+           command->args);
     put_paragraphs(command->about);
     if (command->option && command->option->name) {
         printf("options:\n");

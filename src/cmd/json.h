@@ -21,6 +21,13 @@ void weft_json_out_end(struct weft_json_out *out); /* prints the line and frees 
 void weft_json_out_begin_items(struct weft_json_out *out);
 void weft_json_out_end_items(struct weft_json_out *out);
 
+/*
+ * Bytes as the API shows them: NAME for JSON, NAME_base64 for anything else, nothing when there are
+ * none (no arena).
+ */
+void weft_json_out_bytes(struct weft_json_out *out, const char *name,
+                         const struct weft_bytes *bytes);
+
 /* A whole line: one message. */
 void weft_json_out_item(const struct weft_wire_type *type, const void *item);
 

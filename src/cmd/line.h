@@ -18,6 +18,7 @@ struct weft_given_option {
 
 struct weft_cli {
     struct weft_arena *arena;           /* lives as long as the process's one command line */
+    const char *program;                /* as it was called */
     const struct weft_command *command; /* NULL: none was named */
     struct weft_given_option *given;    /* in order */
     size_t given_count;
@@ -52,6 +53,9 @@ const char *weft_nearest(const char *typed, const char *const *word);
 const char *weft_env(const char *name);
 /* Ends the process. */
 __attribute__((noreturn)) void weft_quit(enum weft_exit code);
+
+/* Writes text from elsewhere without what a terminal would obey. */
+void weft_put_clean(FILE *to, const char *text);
 
 /* The command line of the process, for messages; NULL before it was parsed. */
 extern const struct weft_cli *weft_cli_current;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The command: the list of its subcommands, and running one of them. */
+/* The command: takes the command line apart and runs the subcommand it names. */
 
 #include "cmd/line.h"
 
@@ -8,17 +8,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-#define X(name) extern const struct weft_command weft_command_##name;
-#include "cmd/commands.def"
-#undef X
-
-const struct weft_command *const weft_commands[] = {
-#define X(name) &weft_command_##name,
-#include "cmd/commands.def"
-#undef X
-    NULL,
-};
 
 static enum weft_exit run(struct weft_cli *cli, int argc, char *const *argv)
 {
@@ -50,7 +39,7 @@ static enum weft_exit finish(enum weft_exit code)
 
 int main(int argc, char **argv)
 {
-    struct weft_cli cli = {.arena = weft_arena_new()};
+    struct weft_cli cli = {.arena = weft_arena_new(), .program = argc > 0 ? argv[0] : "weft"};
     weft_cli_current = &cli;
     enum weft_exit code = finish(run(&cli, argc, argv));
     weft_cli_current = NULL;

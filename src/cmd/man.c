@@ -17,9 +17,9 @@
 static void put_char(char c)
 {
     if (c == '\\')
-        fputs("\\e", stdout);
+        (void)fputs("\\e", stdout);
     else if (c == '-')
-        fputs("\\-", stdout);
+        (void)fputs("\\-", stdout);
     else
         putchar(c);
 }
@@ -30,13 +30,13 @@ static void put_text(const char *text, size_t size)
     bool fresh = true;
     for (size_t i = 0; i < size; i++) {
         if (text[i] == '\n' && i + 1 < size && text[i + 1] == '\n') {
-            fputs("\n.PP\n", stdout);
+            (void)fputs("\n.PP\n", stdout);
             i++;
             fresh = true;
             continue;
         }
         if (fresh && (text[i] == '.' || text[i] == '\''))
-            fputs("\\&", stdout);
+            (void)fputs("\\&", stdout);
         put_char(text[i]);
         fresh = text[i] == '\n';
     }
@@ -48,36 +48,36 @@ static void put_line(const char *text)
     put_text(text, strlen(text));
 }
 
-static void put_name(const struct weft_command *command)
+/* weft-submit, with its letters as they are or as the head of a page wants them. */
+static void put_name(const struct weft_command *command, int (*letter)(int))
 {
-    fputs(command ? "weft\\-" : "weft", stdout);
+    for (const char *at = "weft"; *at; at++)
+        putchar(letter(*at));
+    if (command)
+        (void)fputs("\\-", stdout);
     for (const char *at = command ? command->name : ""; *at; at++)
-        put_char(*at);
+        putchar(letter(*at));
 }
 
 static void put_head(const struct weft_command *command)
 {
-    fputs(".\\\" SPDX\\-License\\-Identifier: Apache\\-2.0\n.TH WEFT", stdout);
-    if (command) {
-        fputs("\\-", stdout);
-        for (const char *at = command->name; *at; at++)
-            putchar(toupper((unsigned char)*at));
-    }
+    (void)fputs(".\\\" SPDX-License-Identifier: Apache-2.0\n.TH ", stdout);
+    put_name(command, toupper);
     printf(" 1 \"\" \"weft %s\" \"User Commands\"\n.SH NAME\n", weft_version());
-    put_name(command);
-    fputs(" \\- ", stdout);
+    put_name(command, tolower);
+    (void)fputs(" \\- ", stdout);
     put_line(command ? command->summary : "a durable execution engine");
 }
 
 static void put_option(const struct weft_option *option)
 {
-    fputs(".TP\n\\fB", stdout);
+    (void)fputs(".TP\n\\fB", stdout);
     if (option->letter)
         printf("\\-%c\\fR, \\fB", option->letter);
-    fputs("\\-\\-", stdout);
+    (void)fputs("\\-\\-", stdout);
     for (const char *at = option->name; *at; at++)
         put_char(*at);
-    fputs("\\fR", stdout);
+    (void)fputs("\\fR", stdout);
     if (option->value && weft_option_value_optional(option))
         printf("[=\\fI%.*s\\fR]", (int)strcspn(option->value + 1, "]"), option->value + 1);
     else if (option->value)
@@ -88,7 +88,7 @@ static void put_option(const struct weft_option *option)
 
 static void put_options(const struct weft_command *command)
 {
-    fputs(".SH OPTIONS\n", stdout);
+    (void)fputs(".SH OPTIONS\n", stdout);
     for (const struct weft_option *at = command ? command->option : NULL; at && at->name; at++)
         put_option(at);
     for (const struct weft_option *at = weft_command_common(command); at->name; at++)
@@ -98,18 +98,18 @@ static void put_options(const struct weft_command *command)
 
 static void put_example(const char *example)
 {
-    fputs(".SH EXAMPLES\n.nf\n", stdout);
+    (void)fputs(".SH EXAMPLES\n.nf\n", stdout);
     while (*example) {
         size_t size = strcspn(example, "\n");
         put_text(example, size);
         example += size + (example[size] == '\n');
     }
-    fputs(".fi\n", stdout);
+    (void)fputs(".fi\n", stdout);
 }
 
 static void put_exit_status(void)
 {
-    fputs(".SH EXIT STATUS\n", stdout);
+    (void)fputs(".SH EXIT STATUS\n", stdout);
     for (const struct weft_exit_word *at = weft_exit_words; at->about; at++) {
         printf(".TP\n%d\n", (int)at->code);
         put_line(at->about);
@@ -118,7 +118,7 @@ static void put_exit_status(void)
 
 static void put_environment(const struct weft_command *command)
 {
-    fputs(".SH ENVIRONMENT\n", stdout);
+    (void)fputs(".SH ENVIRONMENT\n", stdout);
     for (const struct weft_env_word *at = weft_env_words; at->name; at++) {
         printf(".TP\n%s\n", at->name);
         put_line(at->about);
@@ -135,7 +135,7 @@ static void put_environment(const struct weft_command *command)
 
 static void put_commands(void)
 {
-    fputs(".SH COMMANDS\n", stdout);
+    (void)fputs(".SH COMMANDS\n", stdout);
     for (size_t i = 0; weft_commands[i]; i++) {
         printf(".TP\n.BR weft\\-%s (1)\n", weft_commands[i]->name);
         put_line(weft_commands[i]->summary);
@@ -144,7 +144,7 @@ static void put_commands(void)
 
 static void put_overview(void)
 {
-    fputs(
+    (void)fputs(
         ".SH SYNOPSIS\n.B weft\n.I COMMAND\n[\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]\n"
         ".SH DESCRIPTION\n",
         stdout);
@@ -172,14 +172,14 @@ static void put_command(const struct weft_command *command)
     } else {
         putchar('\n');
     }
-    fputs(".SH DESCRIPTION\n", stdout);
+    (void)fputs(".SH DESCRIPTION\n", stdout);
     put_line(command->about ? command->about : command->summary);
     put_options(command);
     if (command->example)
         put_example(command->example);
     put_exit_status();
     put_environment(command);
-    fputs(".SH SEE ALSO\n.BR weft (1)\n", stdout);
+    (void)fputs(".SH SEE ALSO\n.BR weft (1)\n", stdout);
 }
 
 void weft_man_print(const struct weft_command *command)

@@ -43,7 +43,10 @@ bool weft_cli_open(struct weft_cli *cli, struct weft **ret_weft, enum weft_exit 
 {
     struct weft_err err = {0};
     enum weft_exit code = check_target(cli);
-    const struct weft_options options = {.ns = weft_cli_namespace(cli)};
+    const char *token = weft_cli_get(cli, "token"), *ca_file = weft_cli_get(cli, "ca-file");
+    const struct weft_options options = {.ns = weft_cli_namespace(cli),
+                                         .token = token ? token : weft_env("WEFT_TOKEN"),
+                                         .ca_file = ca_file ? ca_file : weft_env("WEFT_CA_FILE")};
     if (code == WEFT_EXIT_OK && weft_open(weft_cli_target(cli), &options, ret_weft, &err))
         code = weft_cli_fail(&err);
     *ret_exit = code;

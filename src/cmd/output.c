@@ -22,7 +22,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { GAP = 2, NARROWEST = 6, CELL_MAX = 4096 };
+enum { GAP = 2, NARROWEST = 8, CELL_MAX = 4096 };
 
 struct cell {
     const char *text; /* clean: printable UTF-8 */
@@ -31,14 +31,16 @@ struct cell {
 };
 
 struct weft_table {
-    struct weft_arena *arena;
-    struct cell *cell; /* row by row */
+    struct weft_arena *arena; /* of the table itself */
+    struct weft_arena *cells; /* of the rows that were not printed yet */
+    struct cell *cell;        /* row by row */
     size_t count, room;
     const struct weft_column *column;
     size_t columns;
     size_t *width; /* 0: the column is left out */
     weft_usec now_us;
     bool color;
+    bool titled; /* the titles were printed */
 };
 
 /* ---- The terminal ---------------------------------------------------------------------------- */
@@ -152,6 +154,7 @@ struct weft_table *weft_table_new(const struct weft_cli *cli, const struct weft_
     struct weft_arena *arena = weft_arena_new();
     struct weft_table *table = weft_new(arena, struct weft_table);
     table->arena = arena;
+    table->cells = weft_arena_new();
     table->column = column;
     table->columns = columns;
     table->width = weft_new_array(arena, size_t, columns);
@@ -164,14 +167,14 @@ static void add_cell(struct weft_table *table, const char *text, const char *col
 {
     if (table->count == table->room) {
         size_t room = table->room ? table->room * 2 : 64 * table->columns;
-        struct cell *cell = weft_new_array(table->arena, struct cell, room);
+        struct cell *cell = weft_new_array(table->cells, struct cell, room);
         if (table->count > 0)
             memcpy(cell, table->cell, table->count * sizeof(*cell));
         table->cell = cell;
         table->room = room;
     }
     struct cell *cell = &table->cell[table->count++];
-    cell->text = clean(table->arena, text, &cell->width);
+    cell->text = clean(table->cells, text, &cell->width);
     cell->color = color;
 }
 
@@ -210,11 +213,12 @@ static size_t total_width(const struct weft_table *table)
 
 static void measure(struct weft_table *table)
 {
-    for (size_t i = 0; i < table->columns; i++)
+    for (size_t i = 0; i < table->columns && !table->titled; i++)
         table->width[i] = strlen(table->column[i].title);
     for (size_t i = 0; i < table->count; i++) {
         size_t *width = &table->width[i % table->columns];
-        if (table->cell[i].width > *width)
+        bool left_out = table->titled && *width == 0; /* and stays so */
+        if (table->cell[i].width > *width && !left_out)
             *width = table->cell[i].width;
     }
 }
@@ -228,22 +232,35 @@ static uint32_t most_given(const struct weft_table *table)
     return most;
 }
 
-static void fit(struct weft_table *table, size_t room)
+/* Takes what is too much off the columns that may give, in their order. Numbers are never cut. */
+static void shrink(struct weft_table *table, size_t room, uint32_t most)
 {
-    uint32_t most = most_given(table);
     for (uint32_t give = 1; give <= most; give++) {
         for (size_t i = 0; i < table->columns; i++) {
             size_t total = total_width(table), *width = &table->width[i];
-            if (table->column[i].give != give || total <= room || *width <= NARROWEST)
+            if (table->column[i].give != give || table->column[i].align == WEFT_RIGHT ||
+                total <= room || *width <= NARROWEST)
                 continue;
             size_t over = total - room, spare = *width - NARROWEST;
             *width -= over < spare ? over : spare;
         }
     }
-    for (uint32_t give = 1; give <= most; give++)
-        for (size_t i = 0; i < table->columns; i++)
-            if (table->column[i].give == give && total_width(table) > room)
-                table->width[i] = 0;
+}
+
+/* Leaves out as few columns as it can, and lets the others have what that frees. */
+static void fit(struct weft_table *table, size_t room)
+{
+    uint32_t most = most_given(table);
+    size_t *wanted =
+        weft_arena_dup(table->arena, table->width, table->columns * sizeof(*table->width));
+    shrink(table, room, most);
+    for (uint32_t left_out = 1; left_out <= most && total_width(table) > room; left_out++) {
+        for (size_t i = 0; i < table->columns; i++) {
+            uint32_t give = table->column[i].give;
+            table->width[i] = give > 0 && give <= left_out ? 0 : wanted[i];
+        }
+        shrink(table, room, most);
+    }
 }
 
 /* The bytes of the first `width` characters. */
@@ -257,50 +274,74 @@ static size_t prefix(const char *text, size_t width)
     return at;
 }
 
-static void print_cell(const struct weft_table *table, size_t i, const struct cell *cell, bool last)
+/* *spaces stand before what is printed next; none end a line. */
+static void print_cell(const struct weft_table *table, size_t i, const struct cell *cell,
+                       int *spaces)
 {
     size_t width = table->width[i];
     bool cut = cell->width > width;
     size_t size = prefix(cell->text, cut ? width - 1 : cell->width);
     int pad = cut ? 0 : (int)(width - cell->width);
     bool right = table->column[i].align == WEFT_RIGHT;
-    const char *color = table->color ? cell->color : NULL;
+    const char *color = table->color && size > 0 ? cell->color : NULL;
     if (right)
-        printf("%*s", pad, "");
-    if (color)
-        printf("\033[%sm", color);
-    printf("%.*s%s", (int)size, cell->text, cut ? "…" : "");
-    if (color)
-        printf("\033[0m");
-    if (!last)
-        printf("%*s", (right ? 0 : pad) + GAP, "");
+        *spaces += pad;
+    if (size > 0) {
+        printf("%*s%s%s%s", *spaces, "", color ? "\033[" : "", color ? color : "",
+               color ? "m" : "");
+        printf("%.*s%s%s", (int)size, cell->text, cut ? "…" : "", color ? "\033[0m" : "");
+        *spaces = 0;
+    }
+    if (!right)
+        *spaces += pad;
+    *spaces += GAP;
 }
 
 static void print_row(const struct weft_table *table, const struct cell *cell)
 {
-    size_t last = table->columns;
+    int spaces = 0;
     for (size_t i = 0; i < table->columns; i++)
         if (table->width[i] > 0)
-            last = i;
-    for (size_t i = 0; i < table->columns; i++)
-        if (table->width[i] > 0)
-            print_cell(table, i, &cell[i], i == last);
+            print_cell(table, i, &cell[i], &spaces);
     putchar('\n');
 }
 
-void weft_table_print(struct weft_table *table)
+static void print_titles(const struct weft_table *table)
+{
+    struct cell *title = weft_new_array(table->arena, struct cell, table->columns);
+    for (size_t i = 0; i < table->columns; i++)
+        title[i] = (struct cell){
+            .text = table->column[i].title, .width = strlen(table->column[i].title), .color = "1"};
+    print_row(table, title);
+}
+
+static void print_rows(struct weft_table *table)
 {
     assert(table->count % table->columns == 0); /* every row is whole */
     size_t room = weft_width();
     measure(table);
     if (room > 0)
         fit(table, room);
-    struct cell *title = weft_new_array(table->arena, struct cell, table->columns);
-    for (size_t i = 0; i < table->columns; i++)
-        title[i] = (struct cell){
-            .text = table->column[i].title, .width = strlen(table->column[i].title), .color = "1"};
-    print_row(table, title);
+    if (!table->titled)
+        print_titles(table);
     for (size_t i = 0; i < table->count; i += table->columns)
         print_row(table, &table->cell[i]);
+    weft_arena_reset(table->cells);
+    table->cell = NULL;
+    table->count = table->room = 0;
+    table->titled = true;
+}
+
+void weft_table_flush(struct weft_table *table)
+{
+    if (table->count > 0)
+        print_rows(table);
+}
+
+void weft_table_print(struct weft_table *table)
+{
+    if (table->count > 0 || !table->titled)
+        print_rows(table);
+    weft_arena_free(table->cells);
     weft_arena_free(table->arena);
 }

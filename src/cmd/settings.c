@@ -21,15 +21,15 @@ enum { FILE_MAX = 1 << 20 };
 const struct weft_setting weft_settings[] = {
 #define X(name_, flag_, env_, kind_, place, normally_, value_, least, most, words_, about_)        \
     {.name = #name_,                                                                               \
-     .flag = flag_,                                                                                \
-     .env = env_,                                                                                  \
+     .flag = (flag_),                                                                              \
+     .env = (env_),                                                                                \
      .kind = WEFT_SETTING_##kind_,                                                                 \
      .offset = offsetof(struct weft_serve_settings, place),                                        \
-     .normally = normally_,                                                                        \
-     .min = least,                                                                                 \
-     .max = most,                                                                                  \
-     .words = words_,                                                                              \
-     .about = about_},
+     .normally = (normally_),                                                                      \
+     .min = (least),                                                                               \
+     .max = (most),                                                                                \
+     .words = (words_),                                                                            \
+     .about = (about_)},
 #include "cmd/settings.def"
 #undef X
 };
@@ -39,7 +39,7 @@ const struct weft_option weft_serve_options[] = {
     {.name = "hello", .about = "say where it listens and what to try, also to a pipe"},
     {.name = "config", .letter = 'c', .value = "FILE", .about = "read settings from this file"},
 #define X(name_, flag_, env_, kind_, place, normally_, value_, least, most, words_, about_)        \
-    {.name = flag_, .value = value_, .about = about_, .complete = words_},
+    {.name = (flag_), .value = (value_), .about = (about_), .complete = (words_)},
 #include "cmd/settings.def"
 #undef X
     {.name = NULL},
@@ -64,16 +64,17 @@ static bool is_one_of(const char *text, const char *words)
     return false;
 }
 
+/* Says what is wrong with a value, by the name under which it was given. */
 static bool complain(const char *text, const struct weft_setting *setting,
                      const struct weft_setting_value *value)
 {
-    const char *name = strcmp(value->from, "flag") == 0          ? setting->flag
-                       : strcmp(value->from, "environment") == 0 ? setting->env
-                                                                 : setting->name;
-    const char *dashes = name == setting->flag ? "--" : "";
-    bool in_file = name == setting->name;
-    (void)fprintf(stderr, "weft: %s%s%s%s is '%s': %s\n", in_file ? value->from : "",
-                  in_file ? ": " : "", dashes, name, value->text, text);
+    if (strcmp(value->from, "flag") == 0)
+        (void)fprintf(stderr, "weft: --%s", setting->flag);
+    else if (strcmp(value->from, "environment") == 0)
+        (void)fprintf(stderr, "weft: %s", setting->env);
+    else
+        (void)fprintf(stderr, "weft: %s: %s", value->from, setting->name);
+    (void)fprintf(stderr, " is '%s': %s\n", value->text, text);
     return false;
 }
 

@@ -8,6 +8,7 @@
 #include "cmd/line.h"
 
 #include "base/base.h"
+#include "base/str.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -92,11 +93,17 @@ void weft_quit(enum weft_exit code)
     exit((int)code); /* NOLINT(concurrency-mt-unsafe): called from the main thread alone */
 }
 
-/* Text from elsewhere must not speak to the terminal. */
-static void put_clean(FILE *to, const char *text)
+void weft_put_clean(FILE *to, const char *text)
 {
-    for (; *text; text++)
-        (void)fputc((unsigned char)*text < 0x20 || *text == 0x7f ? ' ' : *text, to);
+    size_t size = strlen(text), at = 0;
+    while (at < size) {
+        size_t step = weft_utf8_size(text + at, size - at);
+        if (step > 0 && weft_text_printable(text + at, step))
+            (void)fwrite(text + at, 1, step, to);
+        else
+            (void)fputc(text[at] == '\n' || text[at] == '\t' ? ' ' : '?', to);
+        at += step > 0 ? step : 1;
+    }
 }
 
 static bool is_remote(const char *target)
@@ -133,11 +140,11 @@ enum weft_exit weft_cli_fail(const struct weft_err *err)
     const char *hint = hint_of(err);
     (void)fflush(stdout);
     (void)fputs("weft: ", stderr);
-    put_clean(stderr, err->text[0] ? err->text : weft_rc_text(err->rc));
+    weft_put_clean(stderr, err->text[0] ? err->text : weft_rc_text(err->rc));
     (void)fputc('\n', stderr);
     if (hint) {
         (void)fputs("hint: ", stderr);
-        put_clean(stderr, hint);
+        weft_put_clean(stderr, hint);
         (void)fputc('\n', stderr);
     }
     return weft_exit_of(err->rc);
@@ -153,7 +160,7 @@ enum weft_exit weft_cli_usage(const struct weft_cli *cli, const char *fmt, ...)
     va_end(args);
     (void)fflush(stdout);
     (void)fprintf(stderr, "weft%s%s: ", name ? " " : "", name ? name : "");
-    put_clean(stderr, text);
+    weft_put_clean(stderr, text);
     (void)fprintf(stderr, "\nhint: see `weft help%s%s`\n", name ? " " : "", name ? name : "");
     return WEFT_EXIT_USAGE;
 }

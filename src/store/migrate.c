@@ -273,3 +273,14 @@ enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_se
         *err = story;
     return rc;
 }
+
+enum weft_rc weft_migrations_applied(struct weft_conn *conn, struct weft_arena *arena,
+                                     size_t *ret_count, struct weft_err *err)
+{
+    const struct job job = {.conn = conn, .arena = arena};
+    struct state state;
+    enum weft_rc rc = look(&job, &state, err);
+    if (!rc)
+        *ret_count = state.ours ? state.applied.count : 0;
+    return rc;
+}

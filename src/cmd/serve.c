@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * weft serve: settings, the server, and signals.
+ *
+ * The main thread does nothing but wait for signals, which every thread has blocked. The first
+ * SIGTERM or SIGINT begins an orderly stop; from then on they have their usual effect, so a second
+ * one ends the process at once.
+ */
+
+#include "cmd/line.h"
+#include "cmd/settings.h"
+
+#include "base/arena.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static void block_signals(sigset_t *ret_set)
+{
+    sigemptyset(ret_set);
+    sigaddset(ret_set, SIGTERM);
+    sigaddset(ret_set, SIGINT);
+    sigaddset(ret_set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, ret_set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN); /* a client that went away is an error of a write */
+}
+
+static void say_hello(const struct weft_cli *cli, const char *url,
+                      const struct weft_serve_settings *settings)
+{
+    static const char usual[] = "http://127.0.0.1:7717";
+    const char *weft = cli->program;
+    const char *server =
+        strcmp(url, usual) == 0 ? "" : weft_arena_printf(cli->arena, " --server %s", url);
+    printf(
+        "weft %s listens at %s, its store is %s\n\n"
+        "Try in another terminal:\n"
+        "  %s submit%s --kind greet '{\"name\":\"Ada\"}'\n"
+        "  %s ls%s\n"
+        "  %s work%s -- cat\n\n"
+        "Ctrl-C stops it.\n",
+        weft_version(), url, weft_url_masked(settings->server.store, cli->arena), weft, server,
+        weft, server, weft, server);
+    (void)fflush(stdout);
+}
+
+static void start_log(const struct weft_serve_settings *settings)
+{
+    enum weft_level level;
+    if (!weft_level_parse(settings->log_level, &level))
+        level = WEFT_INFO;
+    weft_log_init(level, strcmp(settings->log_format, "json") == 0 ? WEFT_LOG_JSON : WEFT_LOGFMT,
+                  STDERR_FILENO);
+}
+
+/* Returns when it is time to stop. */
+static void wait_for_the_end(struct weft_server *server, const sigset_t *set)
+{
+    for (;;) {
+        int number = sigwaitinfo(set, NULL);
+        if (number == SIGHUP)
+            weft_server_reload(server);
+        else if (number == SIGTERM || number == SIGINT)
+            return;
+    }
+}
+
+static enum weft_exit serve(const struct weft_cli *cli, const struct weft_serve_settings *settings)
+{
+    struct weft_err err = {0};
+    struct weft_server *server;
+    sigset_t set;
+    block_signals(&set);
+    start_log(settings);
+    if (weft_server_start(&settings->server, &server, &err))
+        return weft_cli_fail(&err);
+    if (isatty(STDOUT_FILENO) || weft_cli_has(cli, "hello"))
+        say_hello(cli, weft_server_url(server), settings);
+    wait_for_the_end(server, &set);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+    if (!weft_server_stop(server))
+        weft_warn("stopped with requests unanswered");
+    weft_server_free(server);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_serve(struct weft_cli *cli)
+{
+    struct weft_serve_settings settings;
+    struct weft_setting_value *value =
+        weft_new_array(cli->arena, struct weft_setting_value, weft_setting_count);
+    if (!weft_settings_read(cli, cli->arena, value, &settings))
+        return WEFT_EXIT_USAGE;
+    return serve(cli, &settings);
+}
+
+const struct weft_command weft_command_serve = {
+    .name = "serve",
+    .args = "",
+    .no_store = true,
+    .summary = "run the server",
+    .about =
+        "Opens the store, brings its schema up to date, and serves the HTTP API until SIGTERM or "
+        "SIGINT; then it finishes what is in flight, within --grace, and exits with 0. A second "
+        "signal ends it at once. SIGHUP reads TLS files and tokens anew.\n\n"
+        "Without settings it serves the file weft.db in the current folder at "
+        "http://127.0.0.1:7717. Any number of servers may share one PostgreSQL. Tokens are "
+        "required as soon as it listens on anything but loopback; see weft-token(1).\n\n"
+        "Each setting can be given as a flag, as a variable of the environment, or in a file; "
+        "weft-config(1) shows what holds and why.",
+    .example =
+        "weft serve\n"
+        "weft serve --store postgres://weft@db/weft --listen 0.0.0.0:7717 \\\n"
+        "    --tls-cert cert.pem --tls-key key.pem",
+    .option = weft_serve_options,
+    .run = run_serve,
+};

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* weft show: all that is known of one execution, or its bytes. */
+
+#include "cmd/json.h"
+#include "cmd/line.h"
+#include "cmd/pick.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+#include "base/moment.h"
+#include "base/str.h"
+#include "cmd/wait.h"
+#include "core/state.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PREVIEW_MAX = 400 };
+
+static void put_field(const char *label, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void put_field(const char *label, const char *fmt, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, fmt);
+    int size = vasprintf(&text, fmt, args);
+    va_end(args);
+    if (size < 0)
+        weft_oom(0);
+    printf("%-13s ", label);
+    weft_put_clean(stdout, text);
+    putchar('\n');
+    free(text);
+}
+
+static void put_text(const char *label, const char *text)
+{
+    if (text)
+        put_field(label, "%s", text);
+}
+
+static void put_moment(const char *label, weft_usec moment_us)
+{
+    char text[WEFT_MOMENT_TEXT], ago[WEFT_AGO_TEXT];
+    if (moment_us == 0)
+        return;
+    weft_moment_print(moment_us, text);
+    weft_ago(moment_us, weft_wall_us(), ago);
+    put_field(label, "%s (%s)", text, ago);
+}
+
+static void put_state(const struct weft_cli *cli, const struct weft_execution *item)
+{
+    const char *color = weft_cli_color(cli) ? weft_state_color(item->state) : NULL;
+    printf("%-13s %s%s%s%s%s\n", "state", color ? "\033[" : "", color ? color : "",
+           color ? "m" : "", weft_state_name(item->state), color ? "\033[0m" : "");
+}
+
+static void put_facts(const struct weft_cli *cli, const struct weft_execution *item)
+{
+    char id[WEFT_ID_TEXT];
+    weft_id_print(&item->id, id);
+    put_field("id", "%s", id);
+    put_state(cli, item);
+    put_text("namespace", item->ns);
+    put_text("lane", item->lane);
+    put_text("kind", item->kind);
+    put_text("tenant", item->tenant);
+    put_text("key", item->key);
+    put_field("priority", "%d", item->priority);
+    for (size_t i = 0; i < item->tag_count; i++)
+        put_field("tag", "%s=%s", item->tags[i].key, item->tags[i].value);
+    for (size_t i = 0; i < item->capability_count; i++)
+        put_text("capability", item->capabilities[i]);
+}
+
+static void put_progress(const struct weft_execution *item)
+{
+    put_field("attempt", "%d", item->attempt);
+    if (item->lost > 0)
+        put_field("lost leases", "%d", item->lost);
+    put_text("worker", item->worker);
+    if (item->percent >= 0)
+        put_field("progress", "%d %%%s%s", item->percent, item->note ? ", " : "",
+                  item->note ? item->note : "");
+    put_text("reason", item->reason);
+    put_text("ended by", item->by);
+    if (item->error_class)
+        put_field("error", "%s%s%s", item->error_class, item->error_message ? ": " : "",
+                  item->error_message ? item->error_message : "");
+    put_moment("created", item->created_us);
+    put_moment("runs at", item->run_at_us);
+    put_moment("started", item->started_us);
+    put_moment("claimed", item->claimed_us);
+    put_moment("lease ends", item->lease_expires_us);
+    put_moment("deadline", item->deadline_us);
+    put_moment("finished", item->finished_us);
+}
+
+/* The first part of bytes that are text; otherwise how many there are. */
+static void put_preview(const char *label, const struct weft_bytes *bytes)
+{
+    const char *data = bytes->data, *type = bytes->content_type ? bytes->content_type : "bytes";
+    size_t size = weft_utf8_cut(data, bytes->size, PREVIEW_MAX);
+    if (bytes->size > 0 && weft_utf8_valid(data, size))
+        put_field(label, "%.*s%s (%zu bytes, %s)", (int)size, data, size < bytes->size ? "..." : "",
+                  bytes->size, type);
+    else
+        put_field(label, "%zu bytes, %s", bytes->size, type);
+}
+
+static void put_attempts(const struct weft_cli *cli, const struct weft_attempts *attempts)
+{
+    static const struct weft_column column[] = {
+        {.title = "TRY", .align = WEFT_RIGHT},  {.title = "ENDED"},
+        {.title = "WHEN", .align = WEFT_RIGHT}, {.title = "WORKER", .give = 2},
+        {.title = "ERROR", .give = 1},
+    };
+    if (attempts->count == 0)
+        return;
+    putchar('\n');
+    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
+    for (size_t i = 0; i < attempts->count; i++) {
+        const struct weft_attempt *at = &attempts->item[i];
+        weft_table_cell(table, "%d", at->attempt);
+        weft_table_cell(table, "%s", at->ended);
+        weft_table_ago(table, at->ended_us);
+        weft_table_cell(table, "%s", at->worker ? at->worker : "");
+        weft_table_cell(table, "%s%s%s", at->error_class ? at->error_class : "",
+                        at->error_class && at->error_message ? ": " : "",
+                        at->error_message ? at->error_message : "");
+    }
+    weft_table_print(table);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Bytes that are not there are no failure. */
+static enum weft_rc read_optional(enum weft_rc rc)
+{
+    return rc == WEFT_NOT_FOUND ? WEFT_OK : rc;
+}
+
+struct record {
+    const struct weft_execution *item;
+    struct weft_attempts attempts;
+    struct weft_bytes payload, result;
+};
+
+static enum weft_rc read_record(struct weft *weft, struct record *record, struct weft_err *err)
+{
+    const struct weft_id *id = &record->item->id;
+    enum weft_rc rc = weft_attempts(weft, id, &record->attempts, err);
+    if (!rc)
+        rc = read_optional(weft_payload(weft, id, &record->payload, err));
+    if (!rc)
+        rc = read_optional(weft_result(weft, id, &record->result, err));
+    return rc;
+}
+
+static void put_record(const struct weft_cli *cli, const struct record *record)
+{
+    put_facts(cli, record->item);
+    put_progress(record->item);
+    if (record->payload.arena)
+        put_preview("payload", &record->payload);
+    if (record->result.arena)
+        put_preview("result", &record->result);
+    put_attempts(cli, &record->attempts);
+}
+
+static void put_record_json(const struct record *record)
+{
+    struct weft_json_out out;
+    weft_json_out_begin(&out);
+    weft_json_begin_object(&out.json);
+    weft_wire_write_members(&weft_wire_execution, record->item, &out.json);
+    weft_json_key(&out.json, "attempts");
+    weft_json_begin_array(&out.json);
+    for (size_t i = 0; i < record->attempts.count; i++)
+        weft_wire_write(&weft_wire_attempt, &record->attempts.item[i], &out.json);
+    weft_json_end_array(&out.json);
+    weft_json_out_bytes(&out, "payload", &record->payload);
+    weft_json_out_bytes(&out, "result", &record->result);
+    weft_json_end_object(&out.json);
+    weft_json_out_end(&out);
+}
+
+static enum weft_exit show_bytes(struct weft *weft, const struct weft_id *id, bool payload)
+{
+    struct weft_err err = {0};
+    struct weft_bytes bytes = {0};
+    enum weft_rc rc =
+        payload ? weft_payload(weft, id, &bytes, &err) : weft_result(weft, id, &bytes, &err);
+    if (rc)
+        return weft_cli_fail(&err);
+    if (bytes.size > 0)
+        (void)fwrite(bytes.data, 1, bytes.size, stdout);
+    weft_bytes_free(&bytes);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit show(const struct weft_cli *cli, struct weft *weft,
+                           const struct weft_page *page)
+{
+    struct weft_err err = {0};
+    struct record record = {.item = page->item};
+    enum weft_exit code = WEFT_EXIT_OK;
+    if (weft_cli_has(cli, "payload") || weft_cli_has(cli, "result"))
+        return show_bytes(weft, &page->item->id, weft_cli_has(cli, "payload"));
+    if (read_record(weft, &record, &err))
+        code = weft_cli_fail(&err);
+    else if (weft_cli_json(cli))
+        put_record_json(&record);
+    else
+        put_record(cli, &record);
+    weft_attempts_free(&record.attempts);
+    weft_bytes_free(&record.payload);
+    weft_bytes_free(&record.result);
+    return code;
+}
+
+static enum weft_exit run_show(struct weft_cli *cli)
+{
+    struct weft *weft;
+    const struct weft_id *id;
+    size_t count;
+    enum weft_exit code;
+    struct weft_page page = {0};
+    if (weft_cli_has(cli, "payload") && weft_cli_has(cli, "result"))
+        return weft_cli_usage(cli, "--payload and --result exclude each other");
+    if (!weft_pick_ids(cli, &id, &count, &code) || !weft_cli_open(cli, &weft, &code))
+        return code;
+    code = weft_cli_wait(cli, weft, id, &page);
+    if (page.count > 0) {
+        enum weft_exit shown = show(cli, weft, &page);
+        if (shown != WEFT_EXIT_OK)
+            code = shown;
+    }
+    weft_page_free(&page);
+    weft_close(weft);
+    return code;
+}
+
+const struct weft_command weft_command_show = {
+    .name = "show",
+    .args = "ID",
+    .args_min = 1,
+    .args_max = 1,
+    .summary = "show one execution with its history",
+    .about =
+        "All its fields, how each lease ended that did not end the execution, and the "
+        "beginning of its payload and result. --payload and --result write those bytes as they "
+        "are and nothing else. With --wait the exit code tells how it ended.",
+    .example =
+        "weft show 01932c07-5f3e-7a10-8c51-0123456789ab\n"
+        "weft show 01932c07-5f3e-7a10-8c51-0123456789ab --result >report.pdf",
+    .option =
+        (const struct weft_option[]){
+            {.name = "payload", .about = "write the payload, byte for byte"},
+            {.name = "result", .about = "write the result, byte for byte"},
+            WEFT_WAIT_OPTION,
+            {.name = NULL},
+        },
+    .run = run_show,
+};

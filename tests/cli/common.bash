@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the scripts of this folder share. WEFT_BUILD is the build folder. Each script works in a
+# scratch folder of its own, on stores of its own, with nothing of the caller's settings.
+
+set -euo pipefail
+export LC_ALL=C.UTF-8
+
+for name in $(compgen -e | grep '^WEFT_' | grep -v -e '^WEFT_BUILD$' -e '^WEFT_TEST_'); do
+    unset "$name"
+done
+unset COLUMNS NO_COLOR || true
+export TERM=xterm
+
+weft=$WEFT_BUILD/weft
+scratch=$(mktemp -d)
+store=sqlite:$scratch/weft.db
+server_pid=
+points=0
+cd "$scratch"
+
+leave() {
+    local status=$?
+    if [[ -n $server_pid ]]; then
+        kill "$server_pid" 2>/dev/null || true
+        wait "$server_pid" 2>/dev/null || true
+    fi
+    rm -rf "$scratch"
+    exit "$status"
+}
+trap leave EXIT
+
+ok() {
+    points=$((points + 1))
+    echo "ok $points - $*"
+}
+
+bad() {
+    points=$((points + 1))
+    echo "not ok $points - $1"
+    shift
+    printf '%s\n' "$@" | sed 's/^/# /'
+}
+
+# run WORD...: fills out, err and status.
+run() {
+    status=0
+    "$@" >"$scratch/.out" 2>"$scratch/.err" </dev/null || status=$?
+    out=$(tr -d '\0' <"$scratch/.out")
+    err=$(tr -d '\0' <"$scratch/.err")
+}
+
+# has TEXT PATTERN NAME: the text has a line that fits the extended regular expression.
+has() {
+    if grep -Eq -e "$2" <<<"$1"; then ok "$3"; else bad "$3" "wanted: $2" "got: $1"; fi
+}
+
+lacks() {
+    if grep -Eq -e "$2" <<<"$1"; then bad "$3" "not wanted: $2" "got: $1"; else ok "$3"; fi
+}
+
+is() {
+    if [[ $1 == "$2" ]]; then ok "$3"; else bad "$3" "wanted: $2" "got: $1"; fi
+}
+
+# exits CODE NAME WORD...: runs it and looks at the exit code.
+exits() {
+    local want=$1 name=$2
+    shift 2
+    run "$@"
+    if [[ $status -eq $want ]]; then
+        ok "$name"
+    else
+        bad "$name" "wanted exit code $want, got $status: $*" "$out" "$err"
+    fi
+}
+
+# json TEXT PROGRAM NAME: the text is JSON, and the Python expression over `v` is true of it.
+json() {
+    if python3 -c '
+import json, sys
+v = json.loads(sys.argv[1])
+sys.exit(0 if eval(sys.argv[2]) else 1)' "$1" "$2" 2>"$scratch/.json"; then
+        ok "$3"
+    else
+        bad "$3" "wanted: $2" "got: $1" "$(cat "$scratch/.json")"
+    fi
+}
+
+plan() {
+    echo "1..$points"
+}

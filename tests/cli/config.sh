@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Settings: a flag beats the environment, which beats the file, which beats the default; each says
+# where it came from; what is wrong is an error that names the place.
+
+source "$(dirname "$0")/common.bash"
+
+# value NAME: value and origin of a setting in the JSON of the last run.
+value() {
+    python3 -c '
+import json, sys
+for item in json.loads(sys.argv[1])["items"]:
+    if item["name"] == sys.argv[2]:
+        print(item["value"], item["from"])' "$out" "$1"
+}
+
+exits 0 'without anything' "$weft" config --json
+is "$(value threads)" '6 default' 'the default holds'
+is "$(value store)" 'sqlite:weft.db default' 'and there is a store'
+is "$(value listen)" '127.0.0.1:7717 default' 'on loopback'
+
+cat >weft.conf <<'END'
+# a comment
+threads = 3
+store=sqlite:file.db   # with a comment
+  grace =  20s
+body_bytes = 64MiB
+
+tokens = yes
+END
+exits 0 'with ./weft.conf' "$weft" config --json
+is "$(value threads)" '3 weft.conf:2' 'the file beats the default'
+is "$(value store)" 'sqlite:file.db weft.conf:3' 'a comment after a value is none of it'
+is "$(value grace)" '20s weft.conf:4' 'white space does not matter'
+is "$(value tokens)" 'yes weft.conf:7' 'a switch'
+
+exits 0 'with the environment' env WEFT_THREADS=4 WEFT_TOKENS=no "$weft" config --json
+is "$(value threads)" '4 environment' 'it beats the file'
+is "$(value tokens)" 'no environment' 'also to switch something off'
+exits 0 'with flags' env WEFT_THREADS=4 WEFT_TOKENS=no "$weft" config --json --threads 5 --tokens
+is "$(value threads)" '5 flag' 'they beat the environment'
+is "$(value tokens)" 'yes flag' 'and so does a switch'
+exits 0 'a switch with a value' "$weft" config --json --tokens=no
+is "$(value tokens)" 'no flag' 'can be switched off'
+exits 0 'an empty variable' env WEFT_THREADS= "$weft" config --json
+is "$(value threads)" '3 weft.conf:2' 'counts as none'
+
+echo 'threads = 7' >other.conf
+exits 0 '--config' "$weft" config --json --config other.conf
+is "$(value threads)" '7 other.conf:1' 'names another file'
+is "$(value grace)" '10s default' 'and the usual one is not read'
+exits 0 'WEFT_CONFIG' env WEFT_CONFIG=other.conf "$weft" config --json
+is "$(value threads)" '7 other.conf:1' 'does so too'
+exits 2 'a file that is not there' "$weft" config --config nowhere.conf
+has "$err" 'nowhere.conf' 'is named'
+
+exits 0 'every flag of the table' "$weft" config --json --store sqlite:x --listen 127.0.0.1:0 \
+    --listen-url postgres://a/b --tls-cert c --tls-key k --tokens --no-migrate --threads 1 \
+    --connections 2 --queue-max 3 --body-bytes 2M --idle-timeout 1m --receive-timeout 2 \
+    --send-timeout 3s --grace 1h --access-log --log-level debug --log-format json
+json "$out" 'all(item["from"] == "flag" for item in v["items"])' 'is taken'
+json "$out" 'len(v["items"]) == 18' 'and there are no others'
+
+wrong() {
+    local name=$1 want=$2
+    shift 2
+    exits 2 "$name" "$@"
+    has "$err" "$want" "$name says so"
+    exits 2 "$name: serve refuses it too" "$1" serve "${@:3}"
+}
+wrong 'a number that is none' '^weft: --threads is .x.: it must be a whole number' \
+    "$weft" config --threads x
+wrong 'a number out of range' 'within 1 and 256' "$weft" config --threads 300
+wrong 'a duration that is none' '^weft: --grace is .soon.: it must be a duration' \
+    "$weft" config --grace soon
+wrong 'half a second' 'whole seconds' "$weft" config --grace 500ms
+wrong 'a size that is none' 'it must be a size' "$weft" config --body-bytes lots
+wrong 'a switch that is none' 'yes or no' "$weft" config --tokens=perhaps
+wrong 'a word that is none' 'log-level is .loud.' "$weft" config --log-level loud
+wrong 'a certificate without a key' 'belong together' "$weft" config --tls-cert x
+exits 2 'a bad variable' env WEFT_THREADS=x "$weft" config
+has "$err" '^weft: WEFT_THREADS is .x.' 'is named'
+
+file_error() {
+    printf '%b' "$2" >bad.conf
+    exits 2 "$1" "$weft" config --config bad.conf
+    has "$err" "$3" "$1: file and line are named"
+}
+file_error 'an unknown name' 'threads = 1\nthread = 2\n' \
+    '^weft: bad.conf:2: there is no setting .thread.; did you mean .threads.'
+file_error 'a line without =' '\n\nthreads 4\n' '^weft: bad.conf:3: a line must be'
+file_error 'a bad value' '# x\nthreads = many\n' '^weft: bad.conf:2: threads is .many.'
+printf 'threads = 1\0\n' >bad.conf
+exits 2 'bytes that are no text' "$weft" config --config bad.conf
+
+exits 0 'a password in a URL' "$weft" config --store 'postgres://u:se:cr@t@db/w' --json
+lacks "$out" 'se:cr' 'is not shown'
+has "$out" 'postgres://u:\*\*\*@db/w' 'but the rest is'
+exits 0 'a password in a parameter' "$weft" config --store 'postgres://db/w?password=secret&a=b'
+lacks "$out" 'secret' 'is not shown either'
+has "$out" 'password=\*\*\*&a=b' 'but what follows is'
+
+exits 0 'a table' "$weft" config
+has "$out" '^NAME +VALUE +FROM +MEANING' 'has titles'
+exits 0 'a narrow terminal' env COLUMNS=50 "$weft" config
+if [[ $(wc -L <<<"$out") -le 50 ]]; then ok 'is not overrun'; else bad 'is not overrun' "$out"; fi
+plan

@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Help, manual pages and completion come from the tables: every command has all of them, and they
+# agree with each other. What is typed wrong gets a suggestion and exit code 2.
+
+source "$(dirname "$0")/common.bash"
+
+commands=$("$weft" | sed -n '/^commands:/,/^$/p' | awk '/^  [a-z]/ { print $1 }')
+exits 0 'weft alone gives an overview' "$weft"
+has "$out" '^usage: weft COMMAND' 'with its usage'
+is "$("$weft" help)" "$out" 'weft help says the same'
+is "$("$weft" --help)" "$out" 'and so does weft --help'
+for command in serve submit ls show cancel replay lanes workers counts migrate token config \
+    version completion help; do
+    if grep -qx "$command" <<<"$commands"; then ok "$command is listed"; else bad "$command"; fi
+done
+
+for command in $commands; do
+    exits 0 "help $command" "$weft" help "$command"
+    first=$out
+    has "$first" "^usage: weft $command" "help $command shows its usage"
+    exits 0 "$command --help" "$weft" "$command" --help
+    is "$out" "$first" "$command --help says the same"
+    wide=$(COLUMNS=60 "$weft" help "$command" | sed '/^examples:/,$d' | awk 'length > 60' |
+        grep -c ' .* ' || true)
+    is "$wide" 0 "help $command fits a narrow terminal"
+done
+
+# ---- Manual pages ----
+
+check_page() {
+    local page=$1 name=$2 heading
+    for heading in NAME SYNOPSIS DESCRIPTION OPTIONS EXAMPLES 'EXIT STATUS' ENVIRONMENT; do
+        grep -qx -e ".SH $heading" "$page" || { bad "$name has no $heading"; return; }
+    done
+    ok "$name has its sections"
+    if command -v groff >/dev/null; then
+        is "$(groff -man -Tutf8 -ww -z "$page" 2>&1)" '' "groff has nothing against $name"
+    elif command -v mandoc >/dev/null; then
+        is "$(mandoc -Tlint -Wwarning "$page" 2>&1)" '' "mandoc has nothing against $name"
+    fi
+}
+"$weft" help --man >weft.1
+check_page weft.1 'weft(1)'
+has "$(cat weft.1)" '^130$' 'weft(1) lists the exit codes'
+for command in $commands; do
+    "$weft" help --man "$command" >"weft-$command.1"
+    check_page "weft-$command.1" "weft-$command(1)"
+    if cmp -s "weft-$command.1" "$WEFT_BUILD/src/cmd/weft-$command.1"; then
+        ok "the build wrote weft-$command(1)"
+    else
+        bad "the build wrote weft-$command(1)"
+    fi
+    has "$(cat weft.1)" "weft.-$command \(1\)" "weft(1) points to weft-$command(1)"
+done
+
+# ---- Completion ----
+
+"$weft" completion bash >weft.bash
+if bash -n weft.bash; then ok 'the completion is bash'; else bad 'the completion is bash'; fi
+source "$scratch/weft.bash"
+complete_words() {
+    COMP_WORDS=("$@")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    COMPREPLY=()
+    _weft
+    echo "${COMPREPLY[*]}"
+}
+is "$(complete_words weft su)" submit 'completes a command'
+is "$(complete_words weft '' | tr ' ' '\n' | sort)" "$(sort <<<"$commands")" 'offers all commands'
+is "$(complete_words weft ls --st)" '--state --store' 'completes options'
+is "$(complete_words weft ls --state su)" 'suspended succeeded' 'completes the words of an option'
+is "$(complete_words weft ls -s fai)" failed 'and after its letter'
+is "$(complete_words weft ls --state = fai)" failed 'and after ='
+is "$(complete_words weft --json ls --color a)" 'auto always' 'with an option before the command'
+is "$(complete_words weft token re)" revoke 'completes the words of an argument'
+is "$(complete_words weft help su)" submit 'completes commands for help'
+touch jobs.jsonl
+is "$(complete_words weft submit --bulk jo)" jobs.jsonl 'completes files'
+is "$(complete_words weft submit --kind jo)" '' 'and nothing where nothing is known'
+exits 2 'another shell is refused' "$weft" completion fish
+
+# ---- What is typed wrong ----
+
+exits 2 'an unknown command' "$weft" sumbit
+has "$err" "did you mean 'submit'" 'gets a suggestion'
+is "$out" '' 'and nothing on stdout'
+exits 2 'an unknown option' "$weft" ls --stat failed
+has "$err" 'did you mean --state' 'gets a suggestion'
+has "$err" '^hint: see `weft help ls`' 'and a hint'
+exits 2 'nothing near gives no suggestion' "$weft" ls --qqqqqqqq
+lacks "$err" 'did you mean' 'nothing is guessed'
+exits 2 'a missing value' "$weft" ls --state
+exits 2 'a value for a switch' "$weft" ls --all=yes
+exits 2 'an unknown letter' "$weft" ls -Z
+exits 2 'too many arguments' "$weft" show a b
+exits 2 'too few arguments' "$weft" show
+exits 2 'an argument where there is none' "$weft" counts extra
+exits 2 'an option that is not for this command' "$weft" --server http://x version
+exits 2 'a colour that is none' "$weft" version --color pink
+exits 3 'help for what does not exist' "$weft" help nonsense
+exits 2 'two places at once' "$weft" ls --server http://127.0.0.1:1 --store "$store"
+exits 2 'a server that is no URL' "$weft" ls --server 127.0.0.1:1
+
+exits 0 'weft version' "$weft" version
+has "$out" '^weft [0-9]+\.[0-9]+\.[0-9]+$' 'prints the version'
+is "$("$weft" --version)" "$out" 'as does --version'
+json "$("$weft" version --json)" '"version" in v and v["schema"] >= 1' 'version --json'
+status=0
+"$weft" version >/dev/full 2>"$scratch/full" || status=$?
+is "$status" 1 'a full disk is a failure'
+plan

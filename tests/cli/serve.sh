@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# weft serve: it starts from nothing, says what to try, answers, and stops as it is told to. The
+# commands speak to it as they speak to a store.
+
+source "$(dirname "$0")/common.bash"
+
+# start OPTION...: on a free port; url and server_pid are set.
+start() {
+    "$weft" serve --listen 127.0.0.1:0 --hello "$@" >hello.txt 2>serve.log &
+    server_pid=$!
+    url=
+    for ((i = 0; i < 200; i++)); do
+        url=$(grep -o 'http://127.0.0.1:[0-9]*' hello.txt | head -n 1 || true)
+        if [[ -n $url ]] || ! kill -0 "$server_pid" 2>/dev/null; then break; fi
+        sleep 0.05
+    done
+}
+
+# stop SIGNAL: the exit status is in status.
+stop() {
+    local i
+    kill "-$1" "$server_pid"
+    for ((i = 0; i < 400; i++)); do
+        kill -0 "$server_pid" 2>/dev/null || break
+        sleep 0.05
+    done
+    status=0
+    wait "$server_pid" || status=$?
+    server_pid=
+}
+
+start
+if [[ -z $url ]]; then
+    bad 'it starts' "$(cat serve.log)"
+    plan
+    exit 1
+fi
+ok 'it starts from nothing'
+has "$(cat hello.txt)" 'its store is sqlite:weft.db' 'with a file beside it'
+is "$(grep -c '^  weft ' hello.txt)" 3 'and says three things to try'
+if [[ -s weft.db ]]; then ok 'the file is there'; else bad 'the file is there'; fi
+
+export WEFT_SERVER=$url
+exits 0 'submit' "$weft" submit --kind greet --key k1 '{"name":"Ada"}'
+id=$out
+exits 0 'ls' "$weft" ls
+has "$out" "^$id +default +greet +ready" 'shows it'
+exits 0 'show' "$weft" show "$id"
+has "$out" '^payload +\{"name":"Ada"\}' 'with its payload'
+exits 0 'the same key' "$weft" submit --kind greet --key k1 '{"name":"Ada"}'
+is "$out" "$id" 'is the same execution'
+exits 6 'the key with something else' "$weft" submit --kind greet --key k1 '{"name":"Bob"}'
+exits 0 'many' "$weft" submit --kind many --lane many --count 2500 '{}'
+is "$(sort -u <<<"$out" | wc -l)" 2500 'are submitted'
+exits 0 'ls --all' "$weft" ls --all --lane many --json
+is "$(wc -l <<<"$out")" 2500 'all are listed'
+exits 0 'cancel by filter' "$weft" cancel --lane many --yes
+is "$out" '2500 cancelled' 'all are cancelled'
+exits 0 'replay by id' "$weft" replay "$("$weft" ls --lane many --limit 1 --json |
+    grep -o '[0-9a-f-]\{36\}' | head -n 1)"
+exits 0 'lanes' "$weft" lanes many --pause --max-running 3 --json
+json "$out" 'v["paused"] and v["max_running"] == 3' 'are set'
+exits 0 'counts' "$weft" counts --json --lane many
+json "$out" 'v["items"][0]["ready"] == 1' 'are counted'
+exits 0 'workers' "$weft" workers --json
+exits 0 'goodbye' "$weft" workers nobody --goodbye --json
+json "$out" 'v["released"] == 0' 'to one that holds nothing'
+exits 4 'a wait' "$weft" show "$id" --wait=200ms
+exits 0 'cancel' "$weft" cancel "$id"
+exits 1 'a wait for what was cancelled' "$weft" show "$id" --wait
+exits 3 'what is not there' "$weft" show 01932c07-5f3e-7a10-8c51-0123456789ab
+exits 0 'the store has it too' env -u WEFT_SERVER "$weft" ls --store sqlite:weft.db --lane many
+
+kill -HUP "$server_pid"
+exits 0 'it goes on after SIGHUP' "$weft" ls
+stop TERM
+is "$status" 0 'SIGTERM: it ends with 0'
+exits 4 'nobody is there' "$weft" ls
+has "$err" "^weft: cannot reach $url: " 'is told'
+has "$err" '^hint: start one with `weft serve`, or name a store with --store$' 'with a hint'
+
+start --tokens --log-format json --access-log
+export WEFT_SERVER=$url
+exits 5 'without a token' "$weft" ls
+has "$err" '^hint: .*--token' 'there is a hint'
+token=$("$weft" token create --name test --scopes read 2>/dev/null)
+exits 0 'with a token' "$weft" ls --token "$token"
+exits 0 'from the environment' env WEFT_TOKEN="$token" "$weft" ls
+exits 5 'a token that may not' "$weft" submit -k x --token "$token"
+exits 0 'token revoke' "$weft" token revoke 1
+for ((i = 0; i < 100; i++)); do
+    run "$weft" ls --token "$token"
+    if [[ $status -ne 0 ]]; then break; fi
+    sleep 0.1
+done
+is "$status" 5 'a revoked token is refused before long'
+lacks "$(cat serve.log)" "$token" 'no secret is logged'
+if python3 -c '
+import json, sys
+for line in open("serve.log"):
+    json.loads(line)'; then ok 'the log is JSON'; else bad 'the log is JSON' "$(cat serve.log)"; fi
+stop INT
+is "$status" 0 'SIGINT: it ends with 0'
+
+exits 1 'a store that cannot be' "$weft" serve --store sqlite:/nowhere/x.db --listen 127.0.0.1:0
+has "$err" '^weft: ' 'is told'
+exits 2 'an address that is none' "$weft" serve --listen nonsense
+plan

@@ -1,0 +1,138 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# lanes, counts, workers, migrate and token on a store of their own; and how tables look.
+
+source "$(dirname "$0")/common.bash"
+
+# ---- migrate ----
+
+exits 1 'migrate --check without a store' "$weft" migrate --store "$store" --check
+if [[ -e $scratch/weft.db ]]; then bad 'makes none'; else ok 'makes none'; fi
+exits 0 'migrate' "$weft" migrate --store "$store"
+has "$out" '^applied 1 ' 'says what it did'
+exits 0 'migrate again' "$weft" migrate --store "$store"
+has "$out" 'up to date' 'has nothing to do'
+exits 0 'migrate --check' "$weft" migrate --store "$store" --check --json
+json "$out" 'v["before"] == v["after"] == v["known"]' 'says so'
+exits 2 'a store that is none' "$weft" migrate --store nonsense:
+has "$err" '^hint: ' 'gets a hint'
+printf 'this is no database, but a text that is long enough to be one\n%.0s' {1..50} >text.db
+exits 1 'a file that is none' "$weft" migrate --store sqlite:text.db
+echo "store = $store" >weft.conf
+exits 0 'the store of the settings' "$weft" migrate --check
+rm weft.conf
+exits 0 'the store of the environment' env WEFT_STORE="$store" "$weft" migrate --check
+exits 2 'it needs a store' "$weft" migrate --server http://127.0.0.1:1
+
+export WEFT_STORE=$store
+
+# ---- lanes, counts ----
+
+exits 0 'no lanes' "$weft" lanes
+is "$(wc -l <<<"$out")" 1 'only titles'
+"$weft" submit -k a -l mail --count 3 '{}' >/dev/null
+"$weft" submit -k a -l images --delay 1h '{}' >/dev/null
+exits 0 'lanes' "$weft" lanes
+has "$out" '^mail +open +- +3 +0' 'with what is in them'
+exits 3 'a lane that is not there' "$weft" lanes nowhere
+exits 0 'pause' "$weft" lanes mail --pause
+has "$out" '^mail +paused' 'is shown'
+exits 0 'limit and weights' "$weft" lanes mail --max-running 4 --weight acme=3 --weight b=2 --json
+json "$out" 'v["paused"] and v["max_running"] == 4 and v["weights"] == {"acme": 3, "b": 2}' \
+    'what is not named stays'
+exits 0 'resume' "$weft" lanes mail --resume --weight acme=0 --json
+json "$out" 'not v["paused"] and v["max_running"] == 4 and v["weights"] == {"b": 2}' 'as it was'
+exits 0 'a lane that is new' "$weft" lanes fresh --max-running 1 --json
+exits 0 'all of them' "$weft" lanes --json
+json "$out" '[i["lane"] for i in v["items"]] == ["fresh", "images", "mail"]' 'by name'
+exits 2 'a change without a name' "$weft" lanes --pause
+exits 2 'both ways' "$weft" lanes mail --pause --resume
+exits 2 'a weight that is none' "$weft" lanes mail --weight acme
+exits 2 'a limit that is none' "$weft" lanes mail --max-running -1
+
+exits 0 'counts' "$weft" counts
+has "$out" '^mail +3 +0 +0' 'of each lane'
+has "$out" '^\(all\) +3 +0 +1' 'and together'
+exits 0 'counts --json' "$weft" counts --json --lane mail
+json "$out" 'v["as_of"] and [i["ready"] for i in v["items"]] == [3]' 'of one lane'
+timeout 10 "$weft" counts --json --watch=100ms >watched 2>/dev/null &
+watcher=$!
+for ((i = 0; i < 100 && $(wc -l <watched) < 3; i++)); do sleep 0.05; done
+kill "$watcher"
+wait "$watcher" || true
+if [[ $(wc -l <watched) -ge 3 ]]; then ok 'counts --watch goes on'; else bad 'counts --watch'; fi
+
+# ---- workers ----
+
+exits 0 'workers' "$weft" workers
+has "$out" '^WORKER +LEASES +SEEN' 'has titles'
+exits 0 'workers --json' "$weft" workers --json
+json "$out" 'v["items"] == []' 'none'
+exits 3 'a worker that is not there' "$weft" workers nobody
+exits 2 'a goodbye to nobody' "$weft" workers --goodbye
+
+# ---- tokens ----
+
+exits 0 'token create' "$weft" token create --name billing --scopes submit,read --expires +90d
+has "$out" '^weft_[0-9]+_[A-Za-z0-9_-]{43}$' 'prints the token, alone'
+has "$err" 'shown this once' 'and a note on stderr'
+secret=${out##*_}
+exits 0 'token create --json' "$weft" token create --name ops --scopes admin --namespace prod --json
+json "$out" 'v["token"].startswith("weft_") and v["namespace"] == "prod"' 'has it too'
+second=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["id"])' "$out")
+exits 0 'token ls' "$weft" token ls
+has "$out" 'billing +\(any\) +read,submit +.*in 89 d' 'shows what it may'
+lacks "$out" "${secret:0:20}" 'but not the secret'
+exits 0 'token ls --json' "$weft" token ls --json
+json "$out" '[i["name"] for i in v["items"]] == ["billing", "ops"]' 'by id'
+lacks "$(cat "$scratch"/weft.db* | tr -d '\0')" "$secret" 'the store does not hold the secret'
+exits 0 'token revoke' "$weft" token revoke "$second"
+exits 0 'token ls' "$weft" token ls
+lacks "$out" 'ops' 'it is gone'
+exits 3 'revoke again' "$weft" token revoke "$second"
+exits 2 'no name' "$weft" token create --scopes read
+exits 2 'no scopes' "$weft" token create --name a
+exits 2 'a scope that is none' "$weft" token create --name a --scopes root
+exits 2 'a time that is past' "$weft" token create --name a --scopes read \
+    --expires 2001-01-01T00:00:00Z
+exits 2 'an id that is none' "$weft" token revoke x
+exits 2 'a verb that is none' "$weft" token make
+
+# ---- Looks ----
+
+long=a-lane-with-a-name-that-is-far-too-long-for-a-narrow-terminal
+"$weft" submit -k also-a-rather-long-name-of-a-kind -l $long '{}' >/dev/null
+for columns in 40 60 80 100 200; do
+    for command in ls lanes counts workers 'token ls' config; do
+        # shellcheck disable=SC2086
+        out=$(COLUMNS=$columns "$weft" $command)
+        widest=$(wc -L <<<"$out")
+        # ids, states and ages are never cut
+        if [[ $widest -le $columns || $columns -lt 60 ]]; then
+            ok "$command fits $columns columns"
+        else
+            bad "$command fits $columns columns" "$out"
+        fi
+    done
+done
+has "$(COLUMNS=80 "$weft" ls)" '…' 'what is cut ends with an ellipsis'
+lacks "$("$weft" ls)" '…' 'nothing is cut in a pipe'
+escape=$'\033'
+lacks "$("$weft" ls)" "$escape" 'no colours in a pipe'
+has "$("$weft" ls --color always)" "$escape\[36mready$escape\[0m" 'unless they are wanted'
+has "$(NO_COLOR=1 "$weft" ls --color always)" "$escape" 'which beats NO_COLOR'
+lacks "$("$weft" ls)" ' $' 'no line ends with a space'
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
+    on_a_terminal() { script -qec "$*" /dev/null </dev/null; }
+    has "$(on_a_terminal "$weft" ls)" "$escape" 'colours on a terminal'
+    lacks "$(NO_COLOR=1 on_a_terminal "$weft" ls)" "$escape\[3" 'but not with NO_COLOR'
+    lacks "$(on_a_terminal "$weft" ls --color never)" "$escape\[3" 'or --color never'
+    lacks "$(TERM=dumb on_a_terminal "$weft" ls)" "$escape\[3" 'or a dumb terminal'
+    has "$(on_a_terminal "$weft" submit -k x -l bar --count 3000 1)" \
+        'submit \[#+\.*\] [0-9]+/3000' 'a progress bar'
+fi
+id=$("$weft" submit -k x "red$escape[31m and"$'\n''two lines')
+lacks "$("$weft" show "$id")" "$escape" 'text from elsewhere does not speak to the terminal'
+has "$("$weft" show "$id")" '^payload .* and two lines ' 'nor begin a line'
+plan
