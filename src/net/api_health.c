@@ -45,15 +45,21 @@ enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err)
     return WEFT_OK;
 }
 
-/* Reading an execution that cannot exist takes a connection and the tables of this version. */
+/*
+ * Reading an execution that cannot exist takes a connection and the tables of this version. Anybody
+ * may ask, so the reason is the sentence of its code alone: what the store said in full, with hosts
+ * and names, is in the log.
+ */
 enum weft_rc weft_readiness_run(struct weft_ask *ask, struct weft_err *err)
 {
     static const struct weft_id none;
     struct weft_execution execution;
-    struct weft_err why = {0};
     (void)err;
-    if (weft_engine_describe(weft_server_engine(ask->server), "default", &none, 1, ask->arena,
-                             &execution, &why)) {
+    enum weft_rc rc = weft_engine_describe(weft_server_engine(ask->server), "default", &none, 1,
+                                           ask->arena, &execution, NULL);
+    if (rc) {
+        struct weft_err why = {0};
+        (void)weft_fail(&why, rc, "%s", weft_rc_text(rc));
         reply_status(ask, 503, "unavailable", &why);
         ask->reply.retry_after_s = 1;
     } else {

@@ -5,11 +5,12 @@
 /*
  * The handlers of the API over a scratch SQLite store, without HTTP, threads and waiting: what the
  * loop and the groups do with a request is done here in a straight line. The functions below that
- * net.h declares stand in for the server's own.
+ * net.h declares stand in for the server's own. Every answer is held against the OpenAPI document.
  */
 
 #include "net/api.h"
 #include "net/link.h"
+#include "schema_fixture.h"
 #include "tap.h"
 
 #include <assert.h>
@@ -244,6 +245,49 @@ static inline void fixture_take(struct api_fixture *f, struct weft_ask *ask)
     }
 }
 
+/* The schema that the document gives for the answer; false when it gives none. */
+static inline bool find_schema(const struct weft_json *document, const struct weft_route *route,
+                               int status, struct weft_json *ret_schema)
+{
+    char method[8] = "", code[8];
+    for (size_t i = 0; route->method[i] && i < sizeof(method) - 1; i++)
+        method[i] = (char)(route->method[i] | 0x20);
+    (void)snprintf(code, sizeof(code), "%d", status);
+    const char *made[] = {"paths",   route->path,        method,  "responses", code,
+                          "content", "application/json", "schema"};
+    const char *error[] = {"components", "responses",        "Error",
+                           "content",    "application/json", "schema"};
+    const char **path = status < 300 ? made : error;
+    size_t count = status < 300 ? WEFT_LEN(made) : WEFT_LEN(error);
+    struct weft_json here = *document;
+    for (size_t i = 0; i < count; i++) {
+        struct weft_json next;
+        if (!weft_wire_member(&here, path[i], &next))
+            return false;
+        here = next;
+    }
+    *ret_schema = here;
+    return true;
+}
+
+/* Says so when an answer is not what the document promises. */
+static inline void check_answer(const struct api_fixture *f, const struct weft_route *route,
+                                int status)
+{
+    struct weft_json document, answer, schema;
+    char why[200] = "";
+    const struct weft_buf *text = weft_api_document(f->server.api);
+    if (strcmp(f->type, "application/json") != 0 ||
+        (route->shape == WEFT_SHAPE_BYTES && status == 200))
+        return;
+    bool fits = !weft_json_check(text->data, text->size, &document, NULL) &&
+                !weft_json_check(f->text.data, f->text.size, &answer, NULL) &&
+                find_schema(&document, route, status, &schema) &&
+                schema_fits(&document, &schema, &answer, why);
+    if (!fits)
+        ok(false, "%s %d is as documented (%s)", route->name, status, why);
+}
+
 /* The status; the answer is in f->text. body NULL: none. */
 static inline int ask_for(struct api_fixture *f, const char *method, const char *target,
                           const char *body)
@@ -262,6 +306,7 @@ static inline int ask_for(struct api_fixture *f, const char *method, const char 
             weft_reply_error(ask, &err);
         fixture_take(f, ask);
         status = ask->reply.status;
+        check_answer(f, ask->route, status);
     }
     weft_buf_done(&ask->body);
     weft_buf_done(&ask->reply.body);

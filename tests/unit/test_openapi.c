@@ -102,6 +102,53 @@ static void test_words(const struct weft_json *document)
     is_int(rc, WEFT_RC_COUNT, "all of them");
 }
 
+/* The checker of answers itself: it must be able to say no. */
+static void test_checker(void)
+{
+    static const char text[] =
+        "{\"components\":{\"schemas\":{\"A\":{\"type\":\"object\",\"required\":["
+        "\"a\"],\"properties\":{\"a\":{\"type\":[\"integer\",\"null\"]}}},"
+        "\"B\":{\"type\":\"object\",\"required\":[\"b\"],\"properties\":{"
+        "\"b\":{\"enum\":[\"x\",\"y\"]}}}}}}";
+    static const char a[] = "{\"$ref\":\"#/components/schemas/A\"}";
+    static const char either[] =
+        "{\"type\":\"array\",\"items\":{\"oneOf\":[{\"$ref\":"
+        "\"#/components/schemas/A\"},{\"allOf\":[{\"$ref\":"
+        "\"#/components/schemas/A\"},{\"$ref\":\"#/components/schemas/B\"}"
+        "]}]}}";
+    static const struct {
+        const char *schema, *value;
+        bool fits;
+    } rows[] = {
+        {a, "{\"a\":1}", true},
+        {a, "{\"a\":null}", true},
+        {a, "{\"a\":\"1\"}", false},
+        {a, "{\"a\":1.5}", false},
+        {a, "{}", false},
+        {a, "[]", false},
+        {a, "{\"a\":1,\"b\":2}", false},
+        {"{\"$ref\":\"#/components/schemas/C\"}", "{}", false},
+        {either, "[]", true},
+        {either, "[{\"a\":1},{\"a\":2,\"b\":\"x\"}]", true},
+        {either, "[{\"a\":1},{\"a\":2,\"b\":\"z\"}]", false},
+        {either, "[{\"a\":1},{\"b\":\"x\"}]", false},
+        {either, "[3]", false},
+        {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}", "{\"t\":\"v\"}",
+         true},
+        {"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}", "{\"t\":1}",
+         false},
+    };
+    for (size_t i = 0; i < WEFT_LEN(rows); i++) {
+        struct weft_json document, schema, value;
+        char why[200];
+        bool read = !weft_json_check(text, strlen(text), &document, NULL) &&
+                    !weft_json_check(rows[i].schema, strlen(rows[i].schema), &schema, NULL) &&
+                    !weft_json_check(rows[i].value, strlen(rows[i].value), &value, NULL);
+        ok(read && schema_fits(&document, &schema, &value, why) == rows[i].fits, "%s %s a schema",
+           rows[i].value, rows[i].fits ? "fits" : "does not fit");
+    }
+}
+
 /* Names of operations become names of functions in generated clients. */
 static void test_names(void)
 {
@@ -143,6 +190,7 @@ int main(void)
         check_route(&document, &weft_routes[i]);
     check_refs(&document, text->data);
     test_words(&document);
+    test_checker();
     test_names();
     test_table();
     weft_api_free(api);
