@@ -4,6 +4,7 @@
 
 BUILD  = build
 ASAN   = build-asan
+FUZZ   = build-fuzz
 C_DIRS = include src tests examples bench
 C_ALL  = $(shell find $(C_DIRS) -name '*.[ch]' 2>/dev/null | LC_ALL=C sort)
 C_UNIT = $(filter %.c,$(C_ALL))
@@ -11,7 +12,11 @@ C_UNIT = $(filter %.c,$(C_ALL))
 ASAN_OPTIONS_MESON = -Db_sanitize=address,undefined -Db_lundef=false \
 	-Dc_args=-fno-sanitize-recover=all
 
-.PHONY: all help run example test soak asan check bench format install clean
+FUZZ_OPTIONS_MESON = -Dfuzz=true -Dexamples=false -Db_sanitize=address,undefined -Db_lundef=false \
+	-Dc_args='-fno-sanitize-recover=all -fsanitize=fuzzer-no-link'
+FUZZ_SECONDS = 60
+
+.PHONY: all help run example test soak fuzz asan check bench format install clean
 
 all:
 	@tools/setup build
@@ -24,6 +29,7 @@ help:
 	@echo 'make example  build and run the first example of the library'
 	@echo 'make test     build with gcc, and with clang and sanitizers; run all tests in both'
 	@echo 'make soak     the same, with the long tests long'
+	@echo 'make fuzz     look for inputs that break the parsers, FUZZ_SECONDS=60 each (ARGS: which)'
 	@echo 'make check    formatting, clang-tidy, cppcheck, layers, house rules'
 	@echo 'make bench    run the benchmarks against a durable PostgreSQL (ARGS=... are passed on)'
 	@echo 'make format   put the sources into their format'
@@ -46,6 +52,11 @@ test: all asan
 
 soak: all asan
 	@WEFT_SOAK=1 tools/run_tests $(BUILD) $(ASAN)
+
+fuzz:
+	@tools/setup build test
+	@CC=clang tools/configure $(FUZZ) $(FUZZ_OPTIONS_MESON)
+	@tools/fuzz $(FUZZ) $(FUZZ_SECONDS) $(ARGS)
 
 check: all
 	@tools/setup check
@@ -70,4 +81,4 @@ install: all
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	@rm -rf $(BUILD) $(ASAN)
+	@rm -rf $(BUILD) $(ASAN) $(FUZZ)
