@@ -138,6 +138,7 @@ struct weft_claimed {
     weft_usec created_us;
     weft_usec deadline_us; /* 0: none */
     weft_usec lease_expires_us;
+    int64_t lease_ms; /* how long the lease lasts, from when it was given */
 };
 
 struct weft_claims {

@@ -256,6 +256,8 @@ static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, boo
     for (size_t i = 0; i < rows.count; i++) {
         size_t row = order[i].row;
         give(all, &want[weft_get_i64(&rows, row, CLAIM_OUT_WANT)], &rows, row);
+        struct weft_claimed *item = &all->item[all->items - 1];
+        item->lease_ms = (item->lease_expires_us - tx->now_us) / WEFT_MS;
     }
     settle_round(all, want, count);
     bool more = may_have_more(all), room = all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;

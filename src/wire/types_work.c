@@ -71,6 +71,8 @@ static const struct weft_wire_field claimed[] = {
     {NAMED("deadline_at", MOMENT), AT(deadline_us), .about = "When it must be over"},
     {NAMED("lease_expires_at", MOMENT), AT(lease_expires_us),
      .about = "Renew before this, or somebody else gets it"},
+    {NAMED("lease_ms", I64), AT(lease_ms),
+     .about = "How long the lease lasts, for those whose clock is another"},
     {NAMED("flow_id", NOTHING), .about = "The flow it is a node of"},
     {NAMED("node", NOTHING), .about = "Its name in that flow"},
     {NAMED("upstream", EMPTY), .about = "The outcomes of the nodes it comes after"},

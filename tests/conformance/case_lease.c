@@ -96,6 +96,7 @@ CASE(lease_time_comes_from_the_policy_or_the_caller)
     static const struct weft_policy policy = {.lease_ms = 7000};
     struct weft_claimed lease = start_policy(f, &policy);
     is_int(lease.lease_expires_us, f->now_us + 7000 * WEFT_MS, "the policy's when none is given");
+    is_int(lease.lease_ms, 7000, "and its length is told");
     forward_ms(f, 3000);
     struct weft_lease_answer answer = renew_for(f, &lease, 0);
     is_int(answer.state, WEFT_STATE_RUNNING, "renewed");
