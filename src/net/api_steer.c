@@ -81,13 +81,14 @@ void weft_steer_write(struct weft_ask *ask)
 
 /* ---- Many ------------------------------------------------------------------------------------ */
 
-enum many_field { MANY_IDS, MANY_FILTER, MANY_REASON, MANY_COUNT };
+enum many_field { MANY_IDS, MANY_FILTER, MANY_MAX, MANY_REASON, MANY_COUNT };
 
 struct many {
     enum weft_steer_kind kind;
     unsigned met; /* a bit for each field that was there */
     bool by_filter;
     struct weft_filter filter;
+    int64_t max; /* by filter, how many at most; 0: as many as a call may change */
     const char *reason;
     const char **text; /* the ids as they were given */
     struct weft_id *id;
@@ -131,6 +132,11 @@ static enum weft_rc read_many_value(struct weft_ask *ask, enum many_field field,
     case MANY_FILTER:
         many->by_filter = true;
         return weft_wire_read(&weft_wire_filter, value, ask->arena, &many->filter, err);
+    case MANY_MAX:
+        if (!weft_json_i64(value, &many->max) || many->max < 1 || many->max > WEFT_SWEEP_MAX)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max must be 1 to %d",
+                                   WEFT_SWEEP_MAX);
+        return WEFT_OK;
     case MANY_REASON:
         if (weft_json_string(value, ask->arena, &many->reason, NULL))
             return weft_fail_field(err, WEFT_INVALID_VALUE, "reason", "reason must be a text");
@@ -144,7 +150,7 @@ static enum weft_rc read_many_value(struct weft_ask *ask, enum many_field field,
 static enum weft_rc read_many_field(struct weft_ask *ask, const struct weft_json_iter *member,
                                     struct many *many, struct weft_err *err)
 {
-    static const char *const names[MANY_COUNT] = {"ids", "filter", "reason"};
+    static const char *const names[MANY_COUNT] = {"ids", "filter", "max", "reason"};
     /* A replay keeps no reason. */
     unsigned known = many->kind == WEFT_STEER_CANCEL ? MANY_COUNT : MANY_REASON, field = 0;
     while (field < known && !weft_json_is(&member->key, names[field]))
@@ -195,8 +201,10 @@ enum weft_rc weft_replay_many_read(struct weft_ask *ask, struct weft_err *err)
 
 static enum weft_rc run_filter(struct weft_ask *ask, const struct many *many, struct weft_err *err)
 {
-    const struct weft_steer_all args = {
-        .kind = many->kind, .filter = many->filter, .reason = many->reason};
+    const struct weft_steer_all args = {.kind = many->kind,
+                                        .filter = many->filter,
+                                        .reason = many->reason,
+                                        .max = (uint32_t)many->max};
     struct weft_sweep sweep;
     enum weft_rc rc = weft_engine_steer_all(weft_server_engine(ask->server), &args, &sweep, err);
     if (rc)
@@ -219,8 +227,10 @@ static void write_ids(struct weft_ask *ask, const struct many *many,
     for (size_t i = 0; i < many->count; i++) {
         const struct weft_err *failed = &many->err[i];
         enum weft_state state = WEFT_STATE_NONE;
+        bool changed = false;
         if (!failed->rc) {
             state = answer->state;
+            changed = answer->changed;
             failed = &answer++->err;
         }
         weft_json_begin_object(&out);
@@ -231,6 +241,8 @@ static void write_ids(struct weft_ask *ask, const struct many *many,
         } else {
             weft_json_key(&out, "state");
             weft_json_put_text(&out, weft_state_name(state));
+            weft_json_key(&out, "changed");
+            weft_json_put_bool(&out, changed);
         }
         weft_json_end_object(&out);
     }

@@ -52,7 +52,8 @@
 
 #define IDS_SCHEMA                                                                                 \
     "\"ids\":{\"type\":\"array\",\"maxItems\":1000,\"items\":{\"type\":\"string\",\"format\":"     \
-    "\"uuid\"}},\"filter\":" REF("Filter")
+    "\"uuid\"}},\"filter\":" REF("Filter") ",\"max\":{\"type\":[\"integer\",\"null\"],"            \
+    "\"minimum\":1,\"maximum\":10000,\"default\":10000}"
 #define ONE_OF_BOTH                                                                                \
     "\"oneOf\":[{\"required\":[\"ids\"]},{\"required\":[\"filter\"]}],"                            \
     "\"additionalProperties\":false"
@@ -63,7 +64,8 @@
 #define STEER_MANY_ANSWER                                                                          \
     "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"items\":{\"type\":\"array\",\"items\":{"   \
     "\"type\":\"object\",\"properties\":{\"id\":{\"type\":[\"string\",\"null\"]},\"state\":"       \
-    STATE_SCHEMA ",\"error\":" REF("Error") "},\"required\":[\"id\"]}}},\"required\":[\"items\"]}" \
+    STATE_SCHEMA ",\"changed\":{\"type\":\"boolean\"},\"error\":" REF("Error") "},\"required\":["  \
+    "\"id\"]}}},\"required\":[\"items\"]}"                                                         \
     "," REF("Sweep") "]}"
 
 #define LANE_BODY                                                                                  \
