@@ -32,13 +32,16 @@ struct weft; /* opaque */
 struct weft_options {
     const char *ns; /* the namespace of every call; NULL: "default" */
     uint32_t
-        connections; /* to PostgreSQL, at most; 0: 4. SQLite: one writer and that many readers */
-    bool no_migrate; /* refuse a store that is not up to date instead of migrating it */
+        connections;   /* to PostgreSQL, at most; 0: 4. SQLite: one writer and that many readers */
+    bool no_migrate;   /* refuse a store that is not up to date instead of migrating it */
+    const char *token; /* http(s): what the server asks for; NULL: none */
+    const char *ca_file; /* https: PEM file of the authorities to trust; NULL: the system's */
 };
 
 /*
- * Opens "sqlite:PATH" or "postgres://...". On success the caller owns *ret_weft and ends it with
- * weft_close(). options may be NULL.
+ * Opens "sqlite:PATH", "postgres://...", or the server at "http(s)://HOST:PORT", which need not
+ * answer yet. On success the caller owns *ret_weft and ends it with weft_close(). options may be
+ * NULL.
  */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_open(const char *url,
                                                    const struct weft_options *options,
@@ -335,6 +338,13 @@ struct weft_page {
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_describe(struct weft *weft, const struct weft_id *id,
                                                        size_t count, struct weft_page *ret_page,
                                                        struct weft_err *err);
+/*
+ * One execution, as soon as it is over or wait_ms (up to a day) have passed; its state tells which.
+ * WEFT_NOT_FOUND: there is none.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_wait(struct weft *weft, const struct weft_id *id,
+                                                   int64_t wait_ms, struct weft_page *ret_page,
+                                                   struct weft_err *err);
 /* limit: 1..1000, 0: 50. after: NULL, or the `next` of the page before. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_list(struct weft *weft,
                                                    const struct weft_filter *filter, uint32_t limit,
@@ -447,6 +457,16 @@ struct weft_workers {
     struct weft_arena *arena; /* owned */
 };
 
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_workers(struct weft *weft, struct weft_workers *ret_workers, struct weft_err *err);
+WEFT_EXPORT void weft_workers_free(struct weft_workers *workers);
+/*
+ * Releases every lease of a worker at once: for one that is known to be gone. *ret_released (which
+ * may be NULL) is how many.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_goodbye(struct weft *weft, const char *worker,
+                                                      uint64_t *ret_released, struct weft_err *err);
+
 /* ---- Upkeep ---------------------------------------------------------------------------------- */
 
 /* The passes that move what time has moved. A worker runs them by itself. */
@@ -495,11 +515,14 @@ struct weft_worker_options {
     size_t capability_count;
     uint32_t threads;      /* handlers at once; 0: 1 */
     int64_t lease_ms;      /* 0: the policy's */
-    int64_t poll_ms;       /* how often an idle worker asks; 0: 200 */
+    int64_t poll_ms;       /* how often an idle worker asks a store; 0: 200. A server tells it */
     int64_t stop_grace_ms; /* how long weft_worker_stop() waits for handlers; 0: 10,000 */
 };
 
-/* Only the kinds registered with weft_worker_on() are claimed. */
+/*
+ * Only the kinds registered with weft_worker_on() are claimed. kind NULL stands for every kind that
+ * has no handler of its own.
+ */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_new(struct weft *weft,
                                                          const struct weft_worker_options *options,
                                                          struct weft_worker **ret_worker,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The calls of weft.h over an engine in this process.
+ * The calls of weft.h that change something.
  *
- * What a caller can get wrong about pointers and sizes is answered here, so that the engine may
- * take them for granted; what a value may be is the engine's business. The story of a failure is
- * collected apart and handed over only when the call fails: engines write into theirs freely, and
+ * What a caller can get wrong about pointers and sizes is answered here, so that backends may take
+ * them for granted; what a value may be is the engine's business. The story of a failure is
+ * collected apart and handed over only when the call fails: backends write into theirs freely, and
  * a caller may pass NULL for it.
  */
 
 #include "client/client.h"
+#include "client/remote.h"
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -47,9 +48,17 @@ enum weft_rc weft_check_given(const struct weft_given *given, struct weft_err *e
     return WEFT_OK;
 }
 
-/* An array inside an item; `i` tells which item. */
-static enum weft_rc check_array(const void *array, size_t count, const char *field, size_t i,
-                                struct weft_err *err)
+enum weft_rc weft_check_range(const struct weft_range *range, struct weft_err *err)
+{
+    if (range->value >= range->min && range->value <= range->max)
+        return WEFT_OK;
+    return weft_fail_field(err, WEFT_INVALID_VALUE, range->field,
+                           "%s is %lld, allowed are %lld to %lld", range->field,
+                           (long long)range->value, (long long)range->min, (long long)range->max);
+}
+
+enum weft_rc weft_check_array(const void *array, size_t count, const char *field, size_t i,
+                              struct weft_err *err)
 {
     if (count == 0 || array)
         return WEFT_OK;
@@ -61,12 +70,13 @@ static enum weft_rc check_specs(const struct weft_spec *spec, size_t count, stru
 {
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < count && !rc; i++) {
-        rc = check_array(spec[i].capabilities, spec[i].capability_count, "capabilities", i, err);
+        rc = weft_check_array(spec[i].capabilities, spec[i].capability_count, "capabilities", i,
+                              err);
         if (!rc)
-            rc = check_array(spec[i].tags, spec[i].tag_count, "tags", i, err);
+            rc = weft_check_array(spec[i].tags, spec[i].tag_count, "tags", i, err);
         if (!rc && spec[i].policy)
-            rc = check_array(spec[i].policy->no_retry, spec[i].policy->no_retry_count,
-                             "policy.no_retry", i, err);
+            rc = weft_check_array(spec[i].policy->no_retry, spec[i].policy->no_retry_count,
+                                  "policy.no_retry", i, err);
     }
     return rc;
 }
@@ -75,17 +85,46 @@ static enum weft_rc check_claims(const struct weft_claim *claim, size_t count, s
 {
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < count && !rc; i++) {
-        rc = check_array(claim[i].lanes, claim[i].lane_count, "lanes", i, err);
+        rc = weft_check_array(claim[i].lanes, claim[i].lane_count, "lanes", i, err);
         if (!rc)
-            rc = check_array(claim[i].kinds, claim[i].kind_count, "kinds", i, err);
+            rc = weft_check_array(claim[i].kinds, claim[i].kind_count, "kinds", i, err);
         if (!rc)
-            rc = check_array(claim[i].capabilities, claim[i].capability_count, "capabilities", i,
-                             err);
+            rc = weft_check_array(claim[i].capabilities, claim[i].capability_count, "capabilities",
+                                  i, err);
+        if (!rc)
+            rc = weft_check_range(&(struct weft_range){.field = "wait_ms",
+                                                       .value = claim[i].wait_ms,
+                                                       .max = WEFT_CLAIM_WAIT_MAX},
+                                  err);
     }
     return rc;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
+
+static char *copy_text(const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        weft_oom(strlen(text) + 1);
+    return copy;
+}
+
+static struct weft *make_handle(const struct weft_backend *backend, const char *ns)
+{
+    struct weft *weft = calloc(1, sizeof(*weft));
+    if (!weft)
+        weft_oom(sizeof(*weft));
+    weft->backend = backend;
+    weft->ns = copy_text(ns);
+    pthread_mutex_init(&weft->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&weft->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    return weft;
+}
 
 enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,
                             struct weft **ret_weft, struct weft_err *err)
@@ -98,15 +137,23 @@ enum weft_rc weft_open_with(const struct weft_engine_config *config, const char 
         rc = weft_engine_open(config, &engine, err);
     if (rc)
         return rc;
-    struct weft *weft = calloc(1, sizeof(*weft));
-    if (!weft)
-        weft_oom(sizeof(*weft));
-    weft->engine = engine;
-    weft->ns = strdup(ns);
-    if (!weft->ns)
-        weft_oom(strlen(ns) + 1);
-    pthread_mutex_init(&weft->lock, NULL);
-    *ret_weft = weft;
+    *ret_weft = make_handle(&weft_backend_local, ns);
+    (*ret_weft)->engine = engine;
+    return WEFT_OK;
+}
+
+static enum weft_rc open_remote(const char *url, const struct weft_options *options,
+                                struct weft **ret_weft, struct weft_err *err)
+{
+    const char *ns = options->ns ? options->ns : "default";
+    struct weft_remote *remote;
+    enum weft_rc rc = weft_name_check(ns, "namespace", err);
+    if (!rc)
+        rc = weft_remote_open(url, options, &remote, err);
+    if (rc)
+        return rc;
+    *ret_weft = make_handle(&weft_backend_remote, ns);
+    (*ret_weft)->remote = remote;
     return WEFT_OK;
 }
 
@@ -125,14 +172,18 @@ enum weft_rc weft_open(const char *url, const struct weft_options *options, stru
         return weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
                                "connections is %u, at most %d are allowed", chosen->connections,
                                CONNECTIONS_MAX);
-    return weft_told(weft_open_with(&config, chosen->ns, ret_weft, &story), &story, err);
+    bool remote = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+    return weft_told(remote ? open_remote(url, chosen, ret_weft, &story)
+                            : weft_open_with(&config, chosen->ns, ret_weft, &story),
+                     &story, err);
 }
 
 void weft_close(struct weft *weft)
 {
     if (!weft)
         return;
-    weft_engine_close(weft->engine);
+    weft->backend->close(weft);
+    pthread_cond_destroy(&weft->changed);
     pthread_mutex_destroy(&weft->lock);
     free(weft->ns);
     free(weft);
@@ -141,55 +192,6 @@ void weft_close(struct weft *weft)
 const char *weft_version(void)
 {
     return WEFT_VERSION;
-}
-
-/* ---- Waking ---------------------------------------------------------------------------------- */
-
-void weft_wake_workers(struct weft *weft, bool ready, weft_usec due_us)
-{
-    pthread_mutex_lock(&weft->lock);
-    for (struct weft_worker *w = weft->worker; w; w = *weft_worker_link(w))
-        weft_worker_wake(w, ready, due_us);
-    pthread_mutex_unlock(&weft->lock);
-}
-
-void weft_add_worker(struct weft *weft, struct weft_worker *worker)
-{
-    pthread_mutex_lock(&weft->lock);
-    *weft_worker_link(worker) = weft->worker;
-    weft->worker = worker;
-    pthread_mutex_unlock(&weft->lock);
-}
-
-void weft_remove_worker(struct weft *weft, const struct weft_worker *worker)
-{
-    pthread_mutex_lock(&weft->lock);
-    struct weft_worker **at = &weft->worker;
-    while (*at && *at != worker)
-        at = weft_worker_link(*at);
-    if (*at)
-        *at = *weft_worker_link(*at);
-    pthread_mutex_unlock(&weft->lock);
-}
-
-/* Wakes the workers of this handle for what was accepted. */
-static void wake_for(struct weft *weft, const struct weft_spec *spec, size_t count,
-                     const struct weft_submitted *answer)
-{
-    bool ready = false;
-    weft_usec due_us = WEFT_NEVER, now_us = weft_clock_now(weft_engine_clock(weft->engine));
-    for (size_t i = 0; i < count; i++) {
-        if (answer[i].err.rc)
-            continue;
-        ready |= answer[i].state == WEFT_STATE_READY;
-        if (answer[i].state != WEFT_STATE_DELAYED)
-            continue;
-        weft_usec at_us =
-            spec[i].run_at_us ? spec[i].run_at_us : now_us + spec[i].delay_ms * WEFT_MS;
-        due_us = at_us < due_us ? at_us : due_us;
-    }
-    if (ready || due_us != WEFT_NEVER)
-        weft_wake_workers(weft, ready, due_us);
 }
 
 /* ---- Submitting and working ------------------------------------------------------------------ */
@@ -202,11 +204,9 @@ enum weft_rc weft_submit(struct weft *weft, const struct weft_spec *spec, size_t
     enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc)
         rc = check_specs(spec, count, &story);
-    if (!rc && count) {
-        rc = weft_engine_submit(weft->engine, weft->ns, spec, count, ret_answer, &story);
-        if (!rc)
-            wake_for(weft, spec, count, ret_answer);
-    }
+    const struct weft_via via = {.weft = weft};
+    if (!rc && count)
+        rc = weft->backend->submit(&via, spec, count, ret_answer, &story);
     return weft_told(rc, &story, err);
 }
 
@@ -224,8 +224,9 @@ enum weft_rc weft_claim(struct weft *weft, const struct weft_claim *claim, size_
         return weft_missing("ret_claims", err);
     struct weft_arena *arena = weft_arena_new();
     struct weft_claim_result result = {0};
+    const struct weft_via via = {.weft = weft};
     if (count)
-        rc = weft_engine_claim(weft->engine, weft->ns, claim, count, arena, &result, &story);
+        rc = weft->backend->claim(&via, claim, count, arena, &result, &story);
     if (rc)
         weft_arena_free(arena);
     else
@@ -250,8 +251,9 @@ enum weft_rc weft_renew(struct weft *weft, const struct weft_renew *item, size_t
     struct weft_err story = {0};
     const struct weft_given given = {weft, item, count, ret_answer};
     enum weft_rc rc = weft_check_given(&given, &story);
+    const struct weft_via via = {.weft = weft};
     if (!rc && count)
-        rc = weft_engine_renew(weft->engine, item, count, ret_answer, &story);
+        rc = weft->backend->renew(&via, item, count, ret_answer, &story);
     return weft_told(rc, &story, err);
 }
 
@@ -262,9 +264,10 @@ enum weft_rc weft_complete(struct weft *weft, const struct weft_complete *item, 
     const struct weft_given given = {weft, item, count, ret_answer};
     enum weft_rc rc = weft_check_given(&given, &story);
     for (size_t i = 0; i < count && !rc; i++)
-        rc = check_array(item[i].result, item[i].result_size, "result", i, &story);
+        rc = weft_check_array(item[i].result, item[i].result_size, "result", i, &story);
+    const struct weft_via via = {.weft = weft};
     if (!rc && count)
-        rc = weft_engine_complete(weft->engine, item, count, ret_answer, &story);
+        rc = weft->backend->complete(&via, item, count, ret_answer, &story);
     return weft_told(rc, &story, err);
 }
 
@@ -274,19 +277,21 @@ enum weft_rc weft_fail_lease(struct weft *weft, const struct weft_failure *item,
     struct weft_err story = {0};
     const struct weft_given given = {weft, item, count, ret_answer};
     enum weft_rc rc = weft_check_given(&given, &story);
+    const struct weft_via via = {.weft = weft};
     if (!rc && count)
-        rc = weft_engine_fail(weft->engine, item, count, ret_answer, &story);
+        rc = weft->backend->fail(&via, item, count, ret_answer, &story);
     return weft_told(rc, &story, err);
 }
 
-static enum weft_rc put_back(const struct weft_given *given, enum weft_put_back_kind kind,
-                             struct weft_lease_answer *ret_answer, struct weft_err *err)
+static enum weft_rc put_back(struct weft *weft, enum weft_put_back_kind kind,
+                             const struct weft_given *given, struct weft_lease_answer *ret_answer,
+                             struct weft_err *err)
 {
     struct weft_err story = {0};
+    const struct weft_via via = {.weft = weft};
     enum weft_rc rc = weft_check_given(given, &story);
     if (!rc && given->count)
-        rc = weft_engine_put_back(given->weft->engine, kind, given->in, given->count, ret_answer,
-                                  &story);
+        rc = weft->backend->put_back(&via, kind, given->in, given->count, ret_answer, &story);
     return weft_told(rc, &story, err);
 }
 
@@ -294,14 +299,14 @@ enum weft_rc weft_delay(struct weft *weft, const struct weft_put_back *item, siz
                         struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
     const struct weft_given given = {weft, item, count, ret_answer};
-    return put_back(&given, WEFT_PUT_BACK_DELAY, ret_answer, err);
+    return put_back(weft, WEFT_PUT_BACK_DELAY, &given, ret_answer, err);
 }
 
 enum weft_rc weft_release(struct weft *weft, const struct weft_put_back *item, size_t count,
                           struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
     const struct weft_given given = {weft, item, count, ret_answer};
-    return put_back(&given, WEFT_PUT_BACK_RELEASE, ret_answer, err);
+    return put_back(weft, WEFT_PUT_BACK_RELEASE, &given, ret_answer, err);
 }
 
 /* ---- Steering -------------------------------------------------------------------------------- */
@@ -318,9 +323,7 @@ enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind, const stru
     if (!rc && count) {
         const struct weft_steering steering = {
             .kind = kind, .ns = weft->ns, .item = item, .count = count};
-        rc = weft_engine_steer(weft->engine, &steering, ret_answer, &story);
-        if (!rc && (kind == WEFT_STEER_REPLAY || kind == WEFT_STEER_REVOKE))
-            weft_wake_workers(weft, true, WEFT_NEVER);
+        rc = weft->backend->steer(&(struct weft_via){.weft = weft}, &steering, ret_answer, &story);
     }
     return weft_told(rc, &story, err);
 }
@@ -334,64 +337,7 @@ enum weft_rc weft_steer_all(struct weft *weft, const struct weft_steer_all *args
     if (!rc) {
         struct weft_steer_all mine = *args;
         mine.filter.ns = args->filter.ns ? args->filter.ns : weft->ns;
-        rc = weft_engine_steer_all(weft->engine, &mine, ret_sweep, &story);
-        if (!rc && mine.kind == WEFT_STEER_REPLAY && ret_sweep->changed > 0)
-            weft_wake_workers(weft, true, WEFT_NEVER);
-    }
-    return weft_told(rc, &story, err);
-}
-
-/* ---- Lanes and upkeep ------------------------------------------------------------------------ */
-
-enum weft_rc weft_lane_put(struct weft *weft, const struct weft_lane *lane, struct weft_err *err)
-{
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, lane, 1, lane};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc)
-        rc = check_array(lane->weights, lane->weight_count, "weights", 0, &story);
-    if (!rc) {
-        rc = weft_engine_lane_put(weft->engine, weft->ns, lane, &story);
-        if (!rc)
-            weft_wake_workers(weft, true, WEFT_NEVER); /* it may have been paused, or full */
-    }
-    return weft_told(rc, &story, err);
-}
-
-enum weft_rc weft_lanes(struct weft *weft, struct weft_lanes *ret_lanes, struct weft_err *err)
-{
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, weft, 1, ret_lanes};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    if (rc)
-        return weft_told(rc, &story, err);
-    struct weft_arena *arena = weft_arena_new();
-    rc = weft_engine_lanes(weft->engine, weft->ns, arena, ret_lanes, &story);
-    if (rc)
-        weft_arena_free(arena);
-    else
-        ret_lanes->arena = arena;
-    return weft_told(rc, &story, err);
-}
-
-void weft_lanes_free(struct weft_lanes *lanes)
-{
-    if (!lanes)
-        return;
-    weft_arena_free(lanes->arena);
-    *lanes = (struct weft_lanes){0};
-}
-
-enum weft_rc weft_run_pass(struct weft *weft, enum weft_pass pass, uint32_t batch,
-                           struct weft_pass_report *ret_report, struct weft_err *err)
-{
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, weft, 1, ret_report};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc) {
-        rc = weft_engine_pass(weft->engine, pass, batch, ret_report, &story);
-        if (!rc && ret_report->handled > 0)
-            weft_wake_workers(weft, true, WEFT_NEVER);
+        rc = weft->backend->steer_all(&(struct weft_via){.weft = weft}, &mine, ret_sweep, &story);
     }
     return weft_told(rc, &story, err);
 }

@@ -14,7 +14,6 @@
 
 #include "base/limits.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +22,9 @@
 #define RATE_MIN_US  (10 * WEFT_MS)
 #define LEASE_MIN_US (150 * WEFT_MS) /* what is left of a late one: beats keep a distance */
 
-enum { BEATS_PER_LEASE = 3 };
+#define WAITED_US WEFT_SECOND /* a claim that took less has not waited for work */
+
+enum { BEATS_PER_LEASE = 3, CLAIM_WAIT_MS = 20000, REFUSED_MS = 1000 };
 
 /* ---- Claiming -------------------------------------------------------------------------------- */
 
@@ -50,7 +51,7 @@ uint32_t weft_hold_room(struct weft_worker *worker)
     size_t threads = worker->options.threads;
     size_t unsent_max = worker->send.failures ? 2 * threads : 2 * threads + WEFT_AHEAD_MAX;
     pthread_mutex_lock(&worker->lock);
-    bool stopping = worker->stopping;
+    bool stopping = worker->stopping || worker->claiming;
     size_t in_hand = worker->running + worker->queue.count;
     size_t unsent = worker->unsent.count + worker->finished.count;
     pthread_mutex_unlock(&worker->lock);
@@ -60,87 +61,221 @@ uint32_t weft_hold_room(struct weft_worker *worker)
     return wanted - in_hand < WEFT_BATCH_MAX ? (uint32_t)(wanted - in_hand) : WEFT_BATCH_MAX;
 }
 
+/* Only the kinds of the worker are asked for; should a server give another one, it goes back. */
+static enum weft_verdict refuse_job(struct weft_job *job, void *context)
+{
+    (void)context;
+    weft_job_delay(job, REFUSED_MS);
+    return WEFT_NOT_NOW;
+}
+
 static const struct weft_kind_handler *find_handler(const struct weft_worker *worker,
                                                     const char *kind)
 {
-    size_t i = 0;
-    while (i < worker->on_count && strcmp(worker->on[i].kind, kind) != 0)
-        i++;
-    assert(i < worker->on_count); /* only the kinds of the worker were asked for */
-    return &worker->on[i];
+    static const struct weft_kind_handler stranger = {.handler = refuse_job};
+    for (size_t i = 0; i < worker->on_count; i++)
+        if (strcmp(worker->on[i].kind, kind) == 0)
+            return &worker->on[i];
+    return worker->on_rest.handler ? &worker->on_rest : &stranger;
 }
 
-/* Makes jobs of what was claimed and puts them before the handlers. Takes the arena over. */
-static void queue_grant(struct weft_worker *worker, const struct weft_claim_result *claimed,
-                        struct weft_arena *arena)
+/*
+ * How much of the lease is left. Over a server there is no clock to hold its end against: it is
+ * counted from when the answer arrived, which the beats, at a third of it, leave room for.
+ */
+static weft_usec lease_left(const struct weft_worker *worker, const struct weft_claimed *claimed)
+{
+    weft_usec left_us = claimed->lease_ms * WEFT_MS;
+    if (!worker->remote)
+        left_us =
+            claimed->lease_expires_us - weft_clock_now(weft_engine_clock(worker->weft->engine));
+    return left_us > LEASE_MIN_US ? left_us : LEASE_MIN_US;
+}
+
+/* Makes jobs of what was claimed. Takes the arena over. */
+static struct weft_grant *make_grant(struct weft_worker *worker,
+                                     const struct weft_claim_result *claimed,
+                                     struct weft_arena *arena)
 {
     struct weft_grant *grant = calloc(1, sizeof(*grant));
     struct weft_job *job = calloc(claimed->count, sizeof(*job));
     if (!grant || !job)
         weft_oom(claimed->count * sizeof(*job));
-    weft_usec now_us = weft_mono_us();
-    weft_usec store_us = weft_clock_now(weft_engine_clock(worker->weft->engine));
-    *grant = (struct weft_grant){.next = worker->grant,
-                                 .arena = arena,
+    *grant = (struct weft_grant){.arena = arena,
                                  .job = job,
                                  .count = claimed->count,
                                  .left = claimed->count,
                                  .lease_us = WEFT_NEVER,
-                                 .arrived_us = now_us};
-    worker->grant = grant;
+                                 .arrived_us = weft_mono_us()};
     for (size_t i = 0; i < claimed->count; i++) {
         job[i] = (struct weft_job){.worker = worker,
                                    .grant = grant,
                                    .claimed = &claimed->item[i],
                                    .on = find_handler(worker, claimed->item[i].kind)};
-        weft_usec lease_us = claimed->item[i].lease_expires_us - store_us;
+        weft_usec lease_us = lease_left(worker, &claimed->item[i]);
         if (lease_us < grant->lease_us)
-            grant->lease_us = lease_us > LEASE_MIN_US ? lease_us : LEASE_MIN_US;
+            grant->lease_us = lease_us;
     }
-    weft_usec beat_us = now_us + grant->lease_us / BEATS_PER_LEASE;
+    return grant;
+}
+
+/* Puts the jobs before the handlers. The lock is held. */
+static void queue_grant(struct weft_worker *worker, struct weft_grant *grant)
+{
+    for (size_t i = 0; i < grant->count; i++)
+        weft_job_list_add(&worker->queue, &grant->job[i]);
+    worker->stats.claimed += grant->count;
+    pthread_cond_broadcast(&worker->work);
+}
+
+/* From here on the keeper renews its leases. */
+static void adopt_grant(struct weft_worker *worker, struct weft_grant *grant)
+{
+    grant->next = worker->grant;
+    worker->grant = grant;
+    weft_usec beat_us = grant->arrived_us + grant->lease_us / BEATS_PER_LEASE;
     if (worker->beat.failures == 0 && beat_us < worker->beat.at_us)
         worker->beat.at_us = beat_us;
+}
 
+void weft_hold_adopt(struct weft_worker *worker)
+{
+    for (struct weft_grant *grant = worker->granted, *next; grant; grant = next) {
+        next = grant->next;
+        adopt_grant(worker, grant);
+    }
+    worker->granted = NULL;
+}
+
+static struct weft_claim make_claim(const struct weft_worker *worker, uint32_t max)
+{
+    const struct weft_worker_options *options = &worker->options;
+    bool all = worker->on_rest.handler;
+    return (struct weft_claim){
+        .worker = options->name,
+        .lanes = options->lanes,
+        .lane_count = options->lane_count,
+        .kinds = all ? NULL : worker->kinds,
+        .kind_count = all ? 0 : worker->on_count,
+        .capabilities = options->capabilities,
+        .capability_count = options->capability_count,
+        .max = max,
+        .lease_ms = options->lease_ms,
+    };
+}
+
+/* When to claim next. */
+static void pace_claims(struct weft_worker *worker, const struct weft_claim_told *told)
+{
+    /* What has waited for work at the server need not wait here. */
+    bool at_once = told->count == told->wanted || told->waited;
+    weft_usec wait_us = at_once ? 0 : worker->options.poll_ms * WEFT_MS;
+    if (told->contended && wait_us > CONTENDED_US)
+        wait_us = CONTENDED_US;
+    worker->claim.at_us = weft_mono_us() + wait_us;
+}
+
+static void claim_here(struct weft_worker *worker, uint32_t room)
+{
+    const struct weft_claim claim = make_claim(worker, room);
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_claim_result claimed = {0};
+    struct weft_err err = {0};
+    enum weft_rc rc = worker->weft->backend->claim(&worker->via, &claim, 1, arena, &claimed, &err);
+    if (weft_keeper_told(worker, &worker->claim, rc, &err))
+        pace_claims(worker, &(struct weft_claim_told){.wanted = room,
+                                                      .count = claimed.count,
+                                                      .contended = claimed.contended});
+    if (claimed.count == 0) {
+        weft_arena_free(arena);
+        return;
+    }
+    struct weft_grant *grant = make_grant(worker, &claimed, arena);
+    adopt_grant(worker, grant);
     pthread_mutex_lock(&worker->lock);
-    for (size_t i = 0; i < claimed->count; i++)
-        weft_job_list_add(&worker->queue, &job[i]);
-    worker->stats.claimed += claimed->count;
-    pthread_cond_broadcast(&worker->work);
+    queue_grant(worker, grant);
     pthread_mutex_unlock(&worker->lock);
 }
 
 void weft_hold_claim(struct weft_worker *worker)
 {
     measure_rate(worker, weft_mono_us());
-    const struct weft_worker_options *options = &worker->options;
-    const struct weft_claim claim = {
-        .worker = options->name,
-        .lanes = options->lanes,
-        .lane_count = options->lane_count,
-        .kinds = worker->kinds,
-        .kind_count = worker->on_count,
-        .capabilities = options->capabilities,
-        .capability_count = options->capability_count,
-        .max = weft_hold_room(worker),
-        .lease_ms = options->lease_ms,
-    };
-    if (claim.max == 0)
+    uint32_t room = weft_hold_room(worker);
+    if (room == 0)
         return;
+    if (!worker->remote) {
+        claim_here(worker, room);
+        return;
+    }
+    pthread_mutex_lock(&worker->lock);
+    worker->asked = room;
+    worker->claiming = true;
+    pthread_cond_signal(&worker->ask);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void weft_hold_told(struct weft_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool answered = worker->claim_told;
+    const struct weft_claim_told told = worker->told;
+    if (answered)
+        worker->claim_told = worker->claiming = false;
+    pthread_mutex_unlock(&worker->lock);
+    if (!answered || atomic_load(&worker->claim_stop))
+        return; /* a claim that was ended by the stop has not failed */
+    if (weft_keeper_told(worker, &worker->claim, told.rc, &told.err))
+        pace_claims(worker, &told);
+}
+
+/* ---- The claimer ----------------------------------------------------------------------------- */
+
+/* Makes one claim and leaves the answer for the keeper. */
+static void claim_there(struct weft_worker *worker, uint32_t max)
+{
+    struct weft_claim claim = make_claim(worker, max);
+    claim.wait_ms = CLAIM_WAIT_MS;
+    const struct weft_via via = {
+        .weft = worker->weft, .one_try = true, .stop = &worker->claim_stop};
     struct weft_arena *arena = weft_arena_new();
     struct weft_claim_result claimed = {0};
-    struct weft_err err = {0};
-    enum weft_rc rc =
-        weft_engine_claim(worker->weft->engine, worker->weft->ns, &claim, 1, arena, &claimed, &err);
-    if (weft_keeper_told(worker, &worker->claim, rc, &err)) {
-        weft_usec wait_us = claimed.count == claim.max ? 0 : options->poll_ms * WEFT_MS;
-        if (claimed.contended && wait_us > CONTENDED_US)
-            wait_us = CONTENDED_US;
-        worker->claim.at_us = weft_mono_us() + wait_us;
-    }
-    if (claimed.count > 0)
-        queue_grant(worker, &claimed, arena);
-    else
+    struct weft_claim_told told = {.wanted = max};
+    weft_usec began_us = weft_mono_us();
+    told.rc = worker->weft->backend->claim(&via, &claim, 1, arena, &claimed, &told.err);
+    told.count = told.rc ? 0 : claimed.count;
+    told.waited = told.count > 0 || weft_mono_us() - began_us > WAITED_US;
+    struct weft_grant *grant = told.count ? make_grant(worker, &claimed, arena) : NULL;
+    if (!grant)
         weft_arena_free(arena);
+    pthread_mutex_lock(&worker->lock);
+    if (grant) {
+        grant->next = worker->granted;
+        worker->granted = grant;
+        queue_grant(worker, grant);
+    }
+    worker->told = told;
+    worker->claim_told = worker->poked = true;
+    pthread_cond_signal(&worker->news);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+void *weft_claimer_main(void *context)
+{
+    struct weft_worker *worker = context;
+    pthread_mutex_lock(&worker->lock);
+    for (;;) {
+        while (worker->asked == 0 && !worker->ended)
+            pthread_cond_wait(&worker->ask, &worker->lock);
+        if (worker->asked == 0)
+            break;
+        uint32_t max = worker->asked;
+        worker->asked = 0;
+        pthread_mutex_unlock(&worker->lock);
+        claim_there(worker, max);
+        pthread_mutex_lock(&worker->lock);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
 }
 
 /* ---- Letting go ------------------------------------------------------------------------------ */
@@ -188,6 +323,7 @@ void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us)
 {
     struct weft_job_list back;
     pthread_mutex_lock(&worker->lock);
+    weft_hold_adopt(worker); /* what is given back must be the keeper's */
     sift_queue(worker, arrived_before, before_us, &back);
     for (struct weft_job *job = back.first; job; job = job->next) {
         job->stage = WEFT_STAGE_FINISHED;
@@ -291,7 +427,7 @@ void weft_hold_renew(struct weft_worker *worker)
         shortest_us == WEFT_NEVER ? WEFT_NEVER : began_us + shortest_us / BEATS_PER_LEASE;
     if (beat.count > 0) {
         enum weft_rc rc =
-            weft_engine_renew(worker->weft->engine, beat.item, beat.count, beat.answer, &err);
+            worker->weft->backend->renew(&worker->via, beat.item, beat.count, beat.answer, &err);
         if (weft_keeper_told(worker, &worker->beat, rc, &err)) {
             const struct weft_err *again = read_answers(worker, &beat);
             if (again)

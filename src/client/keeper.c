@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The keeper: the one thread of a worker that talks to the store.
+ * The keeper: the thread of a worker that talks to the store.
  *
  * It turns in a circle: send what has finished, renew the leases that are due, run the passes that
  * are due, claim, and sleep until the next of these is due or until somebody pokes it: a handler
@@ -9,7 +9,8 @@
  * own, so that one that fails slows itself down and nothing else.
  *
  * The passes run here so that a program with nothing but a worker needs nothing else. Any number
- * of workers may run them at the same time.
+ * of workers may run them at the same time. A server runs them itself: a worker that is connected
+ * to one has no passes, and leaves claims to the claimer (hold.c).
  */
 
 #include "client/worker.h"
@@ -89,6 +90,8 @@ static weft_usec mono_of(const struct weft_worker *worker, weft_usec store_us)
 
 void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us)
 {
+    if (worker->remote)
+        return;
     struct weft_pace *promoter = &worker->pass[WEFT_PASS_DELAYED_PROMOTER];
     if (promoter->failures == 0)
         promoter->at_us = earlier(promoter->at_us, mono_of(worker, due_us) + WEFT_MS);
@@ -128,7 +131,7 @@ static void run_pass(struct weft_worker *worker, enum weft_pass pass)
 static void run_passes(struct weft_worker *worker)
 {
     weft_usec now_us = weft_mono_us();
-    for (size_t p = 0; p < WEFT_PASS_COUNT; p++)
+    for (size_t p = 0; p < WEFT_PASS_COUNT && !worker->remote; p++)
         if (worker->pass[p].at_us <= now_us)
             run_pass(worker, (enum weft_pass)p);
 }
@@ -138,7 +141,9 @@ static void run_passes(struct weft_worker *worker)
 /* Takes in what others left since the last turn. */
 static void look_around(struct weft_worker *worker)
 {
+    weft_hold_told(worker);
     pthread_mutex_lock(&worker->lock);
+    weft_hold_adopt(worker); /* finished jobs may be of new grants */
     size_t finished = worker->finished.count;
     bool claim_now = worker->claim_now || finished > 0;
     weft_usec delayed_us = worker->delayed_us;
@@ -174,11 +179,10 @@ static void rest(struct weft_worker *worker)
     if (weft_hold_room(worker) > 0)
         until_us = earlier(until_us, worker->claim.at_us);
     pthread_mutex_lock(&worker->lock);
-    if (worker->stopping)
+    if (worker->stopping && !worker->claiming)
         until_us = earlier(until_us, worker->stop_us);
-    else
-        for (size_t p = 0; p < WEFT_PASS_COUNT; p++)
-            until_us = earlier(until_us, worker->pass[p].at_us);
+    for (size_t p = 0; p < WEFT_PASS_COUNT && !worker->stopping && !worker->remote; p++)
+        until_us = earlier(until_us, worker->pass[p].at_us);
     const struct timespec until = {.tv_sec = until_us / WEFT_SECOND,
                                    .tv_nsec = until_us % WEFT_SECOND * 1000};
     int waited = 0;
@@ -195,11 +199,12 @@ static bool wind_up(struct weft_worker *worker)
         weft_send_words(worker);
     pthread_mutex_lock(&worker->lock);
     bool over = weft_mono_us() >= worker->stop_us;
+    bool claiming = worker->claiming; /* which ends soon, and may still bring something */
     bool idle = worker->running == 0 && worker->finished.count == 0;
     pthread_mutex_unlock(&worker->lock);
-    if (idle && worker->unsent.count == 0)
+    if (idle && !claiming && worker->unsent.count == 0)
         return true;
-    if (!over)
+    if (!over || claiming)
         return false;
     weft_send_abandon(worker);
     look_around(worker); /* who finished in the last moment is still heard */
@@ -247,6 +252,7 @@ void *weft_keeper_main(void *context)
         rest(worker);
     pthread_mutex_lock(&worker->lock);
     worker->ended = true;
+    pthread_cond_signal(&worker->ask);
     pthread_cond_broadcast(&worker->done);
     pthread_mutex_unlock(&worker->lock);
     return NULL;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The calls of weft.h that read. Each answer has an arena of its own, made here and freed with the
- * answer; names in it belong to the engine, which is why answers must go before the handle does.
+ * The calls of weft.h that read, and those about lanes, workers and upkeep. Each answer has an
+ * arena of its own, made here and freed with the answer; names in it may belong to the engine,
+ * which is why answers must go before the handle does.
  */
 
 #include "client/client.h"
 
 #include "base/arena.h"
+#include "core/spec.h"
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
@@ -23,12 +25,35 @@ enum weft_rc weft_describe(struct weft *weft, const struct weft_id *id, size_t c
         return weft_missing("ret_page", err);
     struct weft_arena *arena = weft_arena_new();
     struct weft_execution *item = weft_new_array(arena, struct weft_execution, count + 1);
+    const struct weft_via via = {.weft = weft};
     if (count)
-        rc = weft_engine_describe(weft->engine, weft->ns, id, count, arena, item, &story);
+        rc = weft->backend->describe(&via, id, count, arena, item, &story);
     if (rc)
         weft_arena_free(arena);
     else
         *ret_page = (struct weft_page){.item = item, .count = count, .arena = arena};
+    return weft_told(rc, &story, err);
+}
+
+enum weft_rc weft_wait(struct weft *weft, const struct weft_id *id, int64_t wait_ms,
+                       struct weft_page *ret_page, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, id, 1, ret_page};
+    const struct weft_range range = {.field = "wait_ms", .value = wait_ms, .max = WEFT_WAIT_MAX_MS};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc)
+        rc = weft_check_range(&range, &story);
+    if (rc)
+        return weft_told(rc, &story, err);
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_execution *item = weft_new(arena, struct weft_execution);
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->wait(&via, id, wait_ms, arena, item, &story);
+    if (rc)
+        weft_arena_free(arena);
+    else
+        *ret_page = (struct weft_page){.item = item, .count = 1, .arena = arena};
     return weft_told(rc, &story, err);
 }
 
@@ -47,7 +72,8 @@ enum weft_rc weft_list(struct weft *weft, const struct weft_filter *filter, uint
     if (!listing.filter.ns)
         listing.filter.ns = weft->ns;
     struct weft_read_page page;
-    rc = weft_engine_list(weft->engine, &listing, arena, &page, &story);
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->list(&via, &listing, arena, &page, &story);
     if (rc)
         weft_arena_free(arena);
     else
@@ -73,7 +99,8 @@ enum weft_rc weft_attempts(struct weft *weft, const struct weft_id *id,
     if (rc)
         return weft_told(rc, &story, err);
     struct weft_arena *arena = weft_arena_new();
-    rc = weft_engine_attempts(weft->engine, weft->ns, id, arena, ret_attempts, &story);
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->attempts(&via, id, arena, ret_attempts, &story);
     if (rc)
         weft_arena_free(arena);
     else
@@ -89,17 +116,18 @@ void weft_attempts_free(struct weft_attempts *attempts)
     *attempts = (struct weft_attempts){0};
 }
 
-static enum weft_rc read_bytes(const struct weft_given *given, enum weft_bytes_kind kind,
-                               struct weft_bytes *ret_bytes, struct weft_err *err)
+static enum weft_rc read_bytes(struct weft *weft, const struct weft_id *id,
+                               enum weft_bytes_kind kind, struct weft_bytes *ret_bytes,
+                               struct weft_err *err)
 {
     struct weft_err story = {0};
-    enum weft_rc rc = weft_check_given(given, &story);
+    const struct weft_given given = {weft, id, 1, ret_bytes};
+    enum weft_rc rc = weft_check_given(&given, &story);
     if (rc)
         return weft_told(rc, &story, err);
     struct weft_arena *arena = weft_arena_new();
-    const struct weft_id *id = given->in;
-    const struct weft_bytes_of of = {.kind = kind, .ns = given->weft->ns, .id = *id};
-    rc = weft_engine_bytes(given->weft->engine, &of, arena, ret_bytes, &story);
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->bytes(&via, kind, id, arena, ret_bytes, &story);
     if (rc)
         weft_arena_free(arena);
     else
@@ -110,15 +138,13 @@ static enum weft_rc read_bytes(const struct weft_given *given, enum weft_bytes_k
 enum weft_rc weft_result(struct weft *weft, const struct weft_id *id, struct weft_bytes *ret_bytes,
                          struct weft_err *err)
 {
-    const struct weft_given given = {weft, id, 1, ret_bytes};
-    return read_bytes(&given, WEFT_BYTES_RESULT, ret_bytes, err);
+    return read_bytes(weft, id, WEFT_BYTES_RESULT, ret_bytes, err);
 }
 
 enum weft_rc weft_payload(struct weft *weft, const struct weft_id *id, struct weft_bytes *ret_bytes,
                           struct weft_err *err)
 {
-    const struct weft_given given = {weft, id, 1, ret_bytes};
-    return read_bytes(&given, WEFT_BYTES_PAYLOAD, ret_bytes, err);
+    return read_bytes(weft, id, WEFT_BYTES_PAYLOAD, ret_bytes, err);
 }
 
 void weft_bytes_free(struct weft_bytes *bytes)
@@ -138,7 +164,8 @@ enum weft_rc weft_counts(struct weft *weft, const char *lane, struct weft_counts
     if (rc)
         return weft_told(rc, &story, err);
     struct weft_arena *arena = weft_arena_new();
-    rc = weft_engine_counts(weft->engine, weft->ns, lane, arena, ret_counts, &story);
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->counts(&via, lane, arena, ret_counts, &story);
     if (rc)
         weft_arena_free(arena);
     else
@@ -152,4 +179,96 @@ void weft_counts_free(struct weft_counts *counts)
         return;
     weft_arena_free(counts->arena);
     *counts = (struct weft_counts){0};
+}
+
+/* ---- Lanes, workers, upkeep ------------------------------------------------------------------ */
+
+enum weft_rc weft_lane_put(struct weft *weft, const struct weft_lane *lane, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, lane, 1, lane};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc)
+        rc = weft_check_array(lane->weights, lane->weight_count, "weights", 0, &story);
+    if (!rc)
+        rc = weft->backend->lane_put(&(struct weft_via){.weft = weft}, lane, &story);
+    return weft_told(rc, &story, err);
+}
+
+enum weft_rc weft_lanes(struct weft *weft, struct weft_lanes *ret_lanes, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, weft, 1, ret_lanes};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (rc)
+        return weft_told(rc, &story, err);
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->lanes(&via, arena, ret_lanes, &story);
+    if (rc)
+        weft_arena_free(arena);
+    else
+        ret_lanes->arena = arena;
+    return weft_told(rc, &story, err);
+}
+
+void weft_lanes_free(struct weft_lanes *lanes)
+{
+    if (!lanes)
+        return;
+    weft_arena_free(lanes->arena);
+    *lanes = (struct weft_lanes){0};
+}
+
+enum weft_rc weft_workers(struct weft *weft, struct weft_workers *ret_workers, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, weft, 1, ret_workers};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (rc)
+        return weft_told(rc, &story, err);
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->workers(&via, arena, ret_workers, &story);
+    if (rc)
+        weft_arena_free(arena);
+    else
+        ret_workers->arena = arena;
+    return weft_told(rc, &story, err);
+}
+
+void weft_workers_free(struct weft_workers *workers)
+{
+    if (!workers)
+        return;
+    weft_arena_free(workers->arena);
+    *workers = (struct weft_workers){0};
+}
+
+enum weft_rc weft_goodbye(struct weft *weft, const char *worker, uint64_t *ret_released,
+                          struct weft_err *err)
+{
+    struct weft_err story = {0};
+    uint64_t released = 0;
+    const struct weft_given given = {weft, weft, 1, weft};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc)
+        rc = weft_name_check(worker, "worker", &story);
+    if (!rc)
+        rc = weft->backend->goodbye(&(struct weft_via){.weft = weft}, worker, &released, &story);
+    if (!rc && ret_released)
+        *ret_released = released;
+    return weft_told(rc, &story, err);
+}
+
+enum weft_rc weft_run_pass(struct weft *weft, enum weft_pass pass, uint32_t batch,
+                           struct weft_pass_report *ret_report, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, weft, 1, ret_report};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc)
+        rc = weft->backend->run_pass(&(struct weft_via){.weft = weft}, pass, batch, ret_report,
+                                     &story);
+    return weft_told(rc, &story, err);
 }

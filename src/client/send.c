@@ -32,7 +32,7 @@ static enum weft_rc say_complete(struct weft_worker *worker, const struct words 
                                          .result_size = job->result_size,
                                          .content_type = job->content_type};
     }
-    return weft_engine_complete(worker->weft->engine, item, words->count, words->answer, err);
+    return worker->weft->backend->complete(&worker->via, item, words->count, words->answer, err);
 }
 
 static enum weft_rc say_fail(struct weft_worker *worker, const struct words *words,
@@ -49,7 +49,7 @@ static enum weft_rc say_fail(struct weft_worker *worker, const struct words *wor
         if (job->delay_given)
             item[i].retry_after_ms = job->delay_ms ? job->delay_ms : -1;
     }
-    return weft_engine_fail(worker->weft->engine, item, words->count, words->answer, err);
+    return worker->weft->backend->fail(&worker->via, item, words->count, words->answer, err);
 }
 
 static enum weft_rc say_put_back(struct weft_worker *worker, const struct words *words,
@@ -65,9 +65,9 @@ static enum weft_rc say_put_back(struct weft_worker *worker, const struct words 
             .delay_ms = word == WEFT_WORD_DELAY ? job->delay_ms : 0,
         };
     }
-    return weft_engine_put_back(
-        worker->weft->engine, word == WEFT_WORD_DELAY ? WEFT_PUT_BACK_DELAY : WEFT_PUT_BACK_RELEASE,
-        item, words->count, words->answer, err);
+    return worker->weft->backend->put_back(
+        &worker->via, word == WEFT_WORD_DELAY ? WEFT_PUT_BACK_DELAY : WEFT_PUT_BACK_RELEASE, item,
+        words->count, words->answer, err);
 }
 
 typedef enum weft_rc say_fn(struct weft_worker *worker, const struct words *words,
@@ -213,8 +213,8 @@ void weft_send_abandon(struct weft_worker *worker)
     pthread_mutex_unlock(&worker->lock);
     struct weft_err err = {0};
     if (count > 0) {
-        enum weft_rc rc = weft_engine_put_back(worker->weft->engine, WEFT_PUT_BACK_RELEASE, item,
-                                               count, answer, &err);
+        enum weft_rc rc = worker->weft->backend->put_back(&worker->via, WEFT_PUT_BACK_RELEASE, item,
+                                                          count, answer, &err);
         /* When the store does not hear it, the leases run out by themselves. */
         if (weft_keeper_told(worker, &worker->send, rc, &err)) {
             weft_worker_count(worker, &worker->stats.put_back, count);

@@ -18,6 +18,7 @@
 #include "core/route.h"
 #include "core/spec.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,17 +29,12 @@ enum {
     DEFAULT_POLL_MS = 200,
     DEFAULT_GRACE_MS = 10000,
     WAIT_MAX_MS = 86400000, /* poll_ms and stop_grace_ms */
+    CALL_MS = 10000,        /* how long a call to a server may take */
+    LAST_WORD_MS = 2000,    /* after the grace, for giving back what handlers still hold */
     HOST_MAX = 64,
 };
 
 /* ---- Small things ---------------------------------------------------------------------------- */
-
-weft_usec weft_mono_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (weft_usec)now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000;
-}
 
 void weft_job_list_init(struct weft_job_list *list)
 {
@@ -116,10 +112,8 @@ static const char *make_name(struct weft_arena *arena)
 static enum weft_rc check_range(int64_t value, int64_t min, int64_t max, const char *field,
                                 struct weft_err *err)
 {
-    if (value >= min && value <= max)
-        return WEFT_OK;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, field, "%s is %lld, allowed are %lld to %lld",
-                           field, (long long)value, (long long)min, (long long)max);
+    return weft_check_range(
+        &(struct weft_range){.field = field, .value = value, .min = min, .max = max}, err);
 }
 
 static enum weft_rc check_options(const struct weft_worker_options *given, struct weft_arena *arena,
@@ -191,6 +185,9 @@ enum weft_rc weft_worker_new(struct weft *weft, const struct weft_worker_options
     if (!worker)
         weft_oom(sizeof(*worker));
     worker->weft = weft;
+    worker->remote = weft->remote != NULL;
+    worker->via = (struct weft_via){
+        .weft = weft, .stop = &worker->all_stop, .one_try = true, .timeout_ms = CALL_MS};
     worker->arena = arena;
     worker->options = resolve_options(given, arena);
     worker->on = weft_new_array(arena, struct weft_kind_handler, WEFT_CLAIM_KINDS_MAX);
@@ -206,9 +203,32 @@ enum weft_rc weft_worker_new(struct weft *weft, const struct weft_worker_options
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&worker->work, &attr);
     pthread_cond_init(&worker->news, &attr);
+    pthread_cond_init(&worker->ask, &attr);
     pthread_cond_init(&worker->done, &attr);
     pthread_condattr_destroy(&attr);
     *ret_worker = worker;
+    return WEFT_OK;
+}
+
+/* A kind that may have a handler yet; NULL: all the others. */
+static enum weft_rc check_kind(const struct weft_worker *worker, const char *kind,
+                               struct weft_err *err)
+{
+    if (!kind && worker->on_rest.handler)
+        return weft_fail_field(err, WEFT_CONFLICT, "kind",
+                               "all other kinds have a handler already");
+    if (!kind)
+        return WEFT_OK;
+    enum weft_rc rc = weft_name_check(kind, "kind", err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < worker->on_count; i++)
+        if (strcmp(worker->on[i].kind, kind) == 0)
+            return weft_fail_field(err, WEFT_CONFLICT, "kind", "kind '%s' has a handler already",
+                                   kind);
+    if (worker->on_count == WEFT_CLAIM_KINDS_MAX)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "kind", "a worker has at most %d kinds",
+                               WEFT_CLAIM_KINDS_MAX);
     return WEFT_OK;
 }
 
@@ -217,25 +237,22 @@ enum weft_rc weft_worker_on(struct weft_worker *worker, const char *kind, weft_h
 {
     if (!worker || !handler)
         return weft_missing(worker ? "handler" : "worker", err);
-    enum weft_rc rc = weft_name_check(kind, "kind", err);
-    if (rc)
-        return rc;
     pthread_mutex_lock(&worker->lock);
     bool started = worker->started;
     pthread_mutex_unlock(&worker->lock);
     if (started)
         return weft_fail(err, WEFT_CONFLICT, "the worker has been started: its kinds are fixed");
-    for (size_t i = 0; i < worker->on_count; i++)
-        if (strcmp(worker->on[i].kind, kind) == 0)
-            return weft_fail_field(err, WEFT_CONFLICT, "kind", "kind '%s' has a handler already",
-                                   kind);
-    if (worker->on_count == WEFT_CLAIM_KINDS_MAX)
-        return weft_fail_field(err, WEFT_TOO_LARGE, "kind", "a worker has at most %d kinds",
-                               WEFT_CLAIM_KINDS_MAX);
-    const char *copy = weft_arena_strdup(worker->arena, kind);
-    worker->kinds[worker->on_count] = copy;
-    worker->on[worker->on_count++] =
-        (struct weft_kind_handler){.kind = copy, .handler = handler, .context = context};
+    enum weft_rc rc = check_kind(worker, kind, err);
+    if (rc)
+        return rc;
+    const struct weft_kind_handler on = {
+        .kind = weft_arena_strdup(worker->arena, kind), .handler = handler, .context = context};
+    if (!kind) {
+        worker->on_rest = on;
+        return WEFT_OK;
+    }
+    worker->kinds[worker->on_count] = on.kind;
+    worker->on[worker->on_count++] = on;
     return WEFT_OK;
 }
 
@@ -248,17 +265,29 @@ static void join_handlers(struct weft_worker *worker)
     worker->handlers = 0;
 }
 
-/* Signals are the program's: the keeper takes none. Handlers have the mask of who started them. */
-static int start_keeper(struct weft_worker *worker)
+/* Signals are the program's: these take none. Handlers have the mask of who started them. */
+static int start_quiet(pthread_t *thread, const char *name, void *(*run)(void *), void *context)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&worker->keeper, NULL, weft_keeper_main, worker);
+    int failed = pthread_create(thread, NULL, run, context);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)
-        (void)pthread_setname_np(worker->keeper, "weft-keeper");
+        (void)pthread_setname_np(*thread, name);
     return failed;
+}
+
+/* Ends the claimer: nobody asks it any more. */
+static void join_claimer(struct weft_worker *worker)
+{
+    if (!worker->remote)
+        return;
+    pthread_mutex_lock(&worker->lock);
+    worker->ended = true;
+    pthread_cond_signal(&worker->ask);
+    pthread_mutex_unlock(&worker->lock);
+    (void)pthread_join(worker->claimer, NULL);
 }
 
 static int start_threads(struct weft_worker *worker)
@@ -268,18 +297,25 @@ static int start_threads(struct weft_worker *worker)
         pthread_t *thread = &worker->handler[worker->handlers];
         failed = pthread_create(thread, NULL, weft_handler_main, worker);
         if (failed)
-            break;
+            return failed;
         (void)pthread_setname_np(*thread, "weft-handler");
         worker->handlers++;
     }
-    return failed ? failed : start_keeper(worker);
+    if (worker->remote)
+        failed = start_quiet(&worker->claimer, "weft-claimer", weft_claimer_main, worker);
+    if (failed)
+        return failed;
+    failed = start_quiet(&worker->keeper, "weft-keeper", weft_keeper_main, worker);
+    if (failed)
+        join_claimer(worker);
+    return failed;
 }
 
 enum weft_rc weft_worker_start(struct weft_worker *worker, struct weft_err *err)
 {
     if (!worker)
         return weft_missing("worker", err);
-    if (worker->on_count == 0)
+    if (worker->on_count == 0 && !worker->on_rest.handler)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
                                "the worker has no handler: call weft_worker_on() first");
     pthread_mutex_lock(&worker->lock);
@@ -299,7 +335,7 @@ enum weft_rc weft_worker_start(struct weft_worker *worker, struct weft_err *err)
     pthread_cond_broadcast(&worker->work);
     pthread_mutex_unlock(&worker->lock);
     join_handlers(worker);
-    worker->started = worker->stopping = false;
+    worker->started = worker->stopping = worker->ended = false;
     return weft_fail(err, WEFT_UNAVAILABLE, "cannot start a thread (error %d)", failed);
 }
 
@@ -312,11 +348,19 @@ size_t weft_worker_stop(struct weft_worker *worker)
         worker->stopping = true;
         worker->stop_us = weft_mono_us() + worker->options.stop_grace_ms * WEFT_MS;
         worker->poked = true;
+        atomic_store(&worker->claim_stop, true);
         pthread_cond_broadcast(&worker->work);
         pthread_cond_signal(&worker->news);
     }
+    /* A call to a server that does not answer is not waited for beyond the grace. */
+    weft_usec last_us = worker->stop_us + LAST_WORD_MS * WEFT_MS;
+    const struct timespec until = {.tv_sec = last_us / WEFT_SECOND,
+                                   .tv_nsec = last_us % WEFT_SECOND * 1000};
     while (worker->started && !worker->ended)
-        pthread_cond_wait(&worker->done, &worker->lock);
+        if (atomic_load(&worker->all_stop))
+            pthread_cond_wait(&worker->done, &worker->lock);
+        else if (pthread_cond_timedwait(&worker->done, &worker->lock, &until) == ETIMEDOUT)
+            atomic_store(&worker->all_stop, true);
     size_t stragglers = worker->stragglers;
     pthread_mutex_unlock(&worker->lock);
     return stragglers;
@@ -330,14 +374,17 @@ void weft_worker_free(struct weft_worker *worker)
     if (worker->started) {
         weft_remove_worker(worker->weft, worker);
         (void)pthread_join(worker->keeper, NULL);
+        join_claimer(worker);
         join_handlers(worker);
     }
+    weft_hold_adopt(worker);
     while (worker->grant) {
         struct weft_grant *grant = worker->grant;
         worker->grant = grant->next;
         weft_grant_free(grant);
     }
     pthread_cond_destroy(&worker->done);
+    pthread_cond_destroy(&worker->ask);
     pthread_cond_destroy(&worker->news);
     pthread_cond_destroy(&worker->work);
     pthread_mutex_destroy(&worker->lock);

@@ -3,10 +3,18 @@
 #define WEFT_CLIENT_WORKER_H
 
 /*
- * The inside of a worker, shared by worker.c (its life), job.c (handlers) and the keeper.
+ * The inside of a worker, shared by worker.c (its life), job.c (handlers), the keeper and the
+ * claimer.
  *
- * Threads: one keeper, which alone talks to the store on the worker's behalf, and a number of
- * handlers. A job is made by the keeper, waits in `queue`, is run by a handler, waits in `finished`
+ * Threads. The keeper decides everything and does all that is quick: it sends words, renews leases,
+ * runs the passes, and claims. Over a server a claim waits there until there is work, so a second
+ * thread, the claimer, makes it: the keeper says how many jobs there is room for (`asked`), the
+ * claimer asks for so many, puts what it got before the handlers and leaves the grant in `granted`,
+ * where the keeper takes it over. So heartbeats and results never wait behind a claim. Over an
+ * engine there is no claimer; over a server there are no passes, which are the server's business.
+ * Handlers run jobs.
+ *
+ * A job is made by whoever claimed it, waits in `queue`, is run by a handler, waits in `finished`
  * and is ended by the keeper. Jobs are allocated by the claim that brought them (a grant) and freed
  * with the last of its jobs, by the keeper.
  *
@@ -19,6 +27,8 @@
 
 #include "base/arena.h"
 #include "base/base.h"
+
+#include <stdatomic.h>
 
 enum {
     WEFT_WORKER_THREADS_MAX = 1000,
@@ -42,7 +52,7 @@ enum weft_stage {
 };
 
 struct weft_kind_handler {
-    const char *kind; /* in the worker's arena */
+    const char *kind; /* in the worker's arena; NULL: any that has no handler of its own */
     weft_handler handler;
     void *context;
 };
@@ -87,6 +97,16 @@ struct weft_grant {
     weft_usec arrived_us; /* monotonic */
 };
 
+/* How the last claim of the claimer went. */
+struct weft_claim_told {
+    enum weft_rc rc;
+    struct weft_err err;
+    uint32_t wanted;
+    size_t count;
+    bool contended;
+    bool waited; /* for work, at the server: the next one may follow at once */
+};
+
 /* When to do something next; failures push it away. */
 struct weft_pace {
     weft_usec at_us; /* monotonic */
@@ -106,8 +126,11 @@ struct weft_worker {
     struct weft_worker_options options; /* resolved: no zeros */
     struct weft_kind_handler *on;       /* by kind; fixed once it is started */
     size_t on_count;
-    const char **kinds; /* the same kinds, for the claim */
-    pthread_t keeper;
+    struct weft_kind_handler on_rest; /* handler NULL: no other kinds are claimed */
+    const char **kinds;               /* the same kinds, for the claim */
+    struct weft_via via;              /* of all calls but claims */
+    bool remote;                      /* there is a claimer, and there are no passes */
+    pthread_t keeper, claimer;
     pthread_t *handler; /* in the arena; array of handlers */
     size_t handlers;
 
@@ -115,6 +138,7 @@ struct weft_worker {
     pthread_mutex_t lock;
     pthread_cond_t work; /* for handlers: the queue is not empty, or the worker stops */
     pthread_cond_t news; /* for the keeper: poked */
+    pthread_cond_t ask;  /* for the claimer: asked, or the worker stops */
     pthread_cond_t done; /* for weft_worker_stop(): the keeper has ended */
     bool started, stopping, ended;
     bool poked;           /* the keeper should look around */
@@ -125,6 +149,12 @@ struct weft_worker {
     size_t running;
     struct weft_job_list queue, finished;
     struct weft_worker_stats stats;
+    uint32_t asked;                    /* jobs the claimer should ask for; 0: none */
+    bool claiming;                     /* it was asked, and the keeper has not heard the answer */
+    bool claim_told;                   /* the answer is there */
+    struct weft_claim_told told;       /* it */
+    struct weft_grant *granted;        /* new ones, for the keeper */
+    _Atomic bool claim_stop, all_stop; /* end the calls that are under way: claims, all */
 
     /* The keeper's. */
     struct weft_grant *grant;
@@ -138,7 +168,6 @@ struct weft_worker {
 
 /* ---- worker.c -------------------------------------------------------------------------------- */
 
-weft_usec weft_mono_us(void);
 void weft_job_list_init(struct weft_job_list *list);
 void weft_job_list_add(struct weft_job_list *list, struct weft_job *job);
 /* Moves all of `from` to the end of `to`. */
@@ -164,9 +193,15 @@ void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us);
 
 /* ---- hold.c: what is held -------------------------------------------------------------------- */
 
-/* How many jobs may be claimed now. */
+/* How many jobs may be claimed now; none while a claim is under way. */
 uint32_t weft_hold_room(struct weft_worker *worker);
+/* Claims, or asks the claimer to. */
 void weft_hold_claim(struct weft_worker *worker);
+/* What the claimer got becomes the keeper's, who renews and frees it. The lock is held. */
+void weft_hold_adopt(struct weft_worker *worker);
+/* Takes in how the last claim of the claimer went, if it is over. */
+void weft_hold_told(struct weft_worker *worker);
+void *weft_claimer_main(void *context); /* the worker */
 /* Renews every lease in one call; progress rides along. */
 void weft_hold_renew(struct weft_worker *worker);
 /* Turns queued jobs that arrived before this moment into words of release. */

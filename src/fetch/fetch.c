@@ -64,7 +64,8 @@ struct weft_fetch {
 struct run {
     const struct weft_fetch_call *call;
     struct weft_fetch_answer answer;
-    size_t given; /* bytes of the body that libcurl took from the callback */
+    size_t given;           /* bytes of the body that libcurl took from the callback */
+    struct curl_slist more; /* the header line of the call, in front of those of all */
     char trouble[CURL_ERROR_SIZE];
 };
 
@@ -410,8 +411,9 @@ static void set_call(const struct weft_fetch *fetch, struct run *run, CURL *easy
         set_body(call, run, easy);
     if (!post)
         (void)curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
-    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER,
-                           call->body_size ? fetch->body_header : fetch->header);
+    struct curl_slist *header = call->body_size ? fetch->body_header : fetch->header;
+    run->more = (struct curl_slist){.data = (char *)call->header, .next = header};
+    (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->header ? &run->more : header);
     (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
                            (long)(call->timeout_ms ? call->timeout_ms : DEFAULT_TIMEOUT_MS));
     (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, run->trouble);

@@ -24,6 +24,7 @@ struct weft_fetch_config {
 struct weft_fetch_call {
     const char *method; /* "GET", "POST", "PUT" */
     const char *path;   /* "/v1/executions?limit=5" */
+    const char *header; /* one line more, "Name: value", without line breaks; or NULL */
     const void *body;   /* or NULL */
     size_t body_size;
     bool once;          /* must not be sent a second time when an answer stays away; see fetch.c */

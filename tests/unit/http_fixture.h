@@ -13,6 +13,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -203,6 +204,8 @@ static inline void *stage_accept(void *context)
         int fd = accept(stage->listener, NULL, NULL);
         if (fd < 0 || stage->threads == STAGE_THREADS_MAX)
             continue;
+        const int yes = 1;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
         struct stage_call *call = malloc(sizeof(*call));
         *call = (struct stage_call){stage, fd};
         pthread_mutex_lock(&stage->lock);

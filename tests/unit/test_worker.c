@@ -55,6 +55,38 @@ static void test_kinds(struct world *w)
     weft_worker_free(worker);
 }
 
+static enum weft_verdict handle_rest(struct weft_job *job, void *context)
+{
+    struct world *w = context;
+    (void)job;
+    box_add(&w->box, &w->box.begun);
+    return WEFT_DONE;
+}
+
+/* A handler for all kinds that have none of their own. */
+static void test_rest(struct world *w)
+{
+    submit_numbered(w, "mine", 0, 10);
+    struct weft_id id[3];
+    static const char *const kind[] = {"one", "two", "one"};
+    struct weft_worker *worker =
+        make_worker(w, w->weft, &(struct weft_worker_options){.threads = 2});
+    handle(w, worker, NULL, handle_rest);
+    handle(w, worker, "mine", handle_numbered);
+    start(w, worker);
+    for (size_t i = 0; i < WEFT_LEN(id); i++)
+        id[i] = submit(w, &(struct weft_spec){.kind = kind[i]});
+    ok(box_wait(&w->box, &w->box.ended, 10), "%s: its kind has its handler", w->store);
+    ok(box_wait(&w->box, &w->box.begun, 3), "%s: and the others have theirs", w->store);
+    (void)weft_worker_stop(worker);
+    ok(each_once(&w->box, 10), "%s: each once", w->store);
+    is_int(w->box.begun, 3, "%s: nor more often", w->store);
+    for (size_t i = 0; i < WEFT_LEN(id); i++)
+        is_int(describe(w, &id[i]).state, WEFT_STATE_SUCCEEDED, "%s: kind %s is done", w->store,
+               kind[i]);
+    weft_worker_free(worker);
+}
+
 /* Several workers of two handles, which stand for two processes. */
 static void test_many(struct world *w)
 {
@@ -279,9 +311,9 @@ static const struct {
     const char *name;
     void (*run)(struct world *w);
 } tests[] = {
-    {"once", test_once},         {"kinds", test_kinds},         {"many", test_many},
-    {"wake", test_wake},         {"heartbeat", test_heartbeat}, {"cancel", test_cancel},
-    {"verdicts", test_verdicts},
+    {"once", test_once},     {"kinds", test_kinds},       {"rest", test_rest},
+    {"many", test_many},     {"wake", test_wake},         {"heartbeat", test_heartbeat},
+    {"cancel", test_cancel}, {"verdicts", test_verdicts},
 };
 
 int main(int argc, char **argv)

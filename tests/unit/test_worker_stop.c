@@ -260,7 +260,9 @@ static void test_mistakes(struct world *w)
     is_int(weft_worker_start(worker, &w->err), WEFT_INVALID_VALUE, "no kinds: %s", w->err.text);
     is_int(weft_worker_on(worker, "k", NULL, NULL, &w->err), WEFT_INVALID_VALUE, "no handler");
     is_int(weft_worker_on(worker, "a b", handle_again, w, &w->err), WEFT_INVALID_VALUE, "bad kind");
-    is_int(weft_worker_on(worker, NULL, handle_again, w, &w->err), WEFT_INVALID_VALUE, "no kind");
+    is_int(weft_worker_on(worker, "", handle_again, w, &w->err), WEFT_INVALID_VALUE, "no kind");
+    is_int(weft_worker_on(worker, NULL, handle_again, w, &w->err), WEFT_OK, "all other kinds");
+    is_int(weft_worker_on(worker, NULL, handle_again, w, &w->err), WEFT_CONFLICT, "two of them");
     is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_OK, "a kind");
     is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_CONFLICT, "twice");
     is_int(weft_worker_stop(worker), 0, "what was not started may be stopped");

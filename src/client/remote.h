@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CLIENT_REMOTE_H
+#define WEFT_CLIENT_REMOTE_H
+
+/*
+ * The operations of a handle over a server, shared by the files of the remote backend: remote.c
+ * (requests, retries, errors), remote_work.c, remote_steer.c, remote_read.c.
+ */
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "client/client.h"
+
+struct weft_wire_type;
+
+/* Where one request may hold so much. The server takes 16 MiB; an item may add 1.4 to this. */
+enum { WEFT_REMOTE_BODY = 12 << 20 };
+
+WEFT_MUST_CHECK enum weft_rc weft_remote_open(const char *url, const struct weft_options *options,
+                                              struct weft_remote **ret_remote,
+                                              struct weft_err *err);
+void weft_remote_close(struct weft_remote *remote); /* NULL is fine */
+
+/* ---- Requests (remote.c) --------------------------------------------------------------------- */
+
+struct weft_request {
+    const char *method;
+    const char *path;            /* behind /v1 */
+    const char *ns;              /* NULL: that of the handle */
+    const struct weft_buf *body; /* or NULL */
+    bool once;                   /* may be carried out a second time when it is repeated */
+    int64_t wait_ms;             /* how long the server may take before it answers */
+};
+
+struct weft_response {
+    const char *body; /* in the arena */
+    size_t size;
+    const char *content_type; /* in the arena */
+};
+
+/*
+ * Sends it and, where that is safe, sends it again: see remote.c. WEFT_OK is an answer of success;
+ * a failure that the server told is given back as the server told it.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_remote_send(const struct weft_via *via,
+                                              const struct weft_request *request,
+                                              struct weft_arena *arena,
+                                              struct weft_response *ret_response,
+                                              struct weft_err *err);
+/* The same for an answer that is one JSON object; texts in it are slices of the arena. */
+WEFT_MUST_CHECK enum weft_rc weft_remote_ask(const struct weft_via *via,
+                                             const struct weft_request *request,
+                                             struct weft_arena *arena, struct weft_json *ret_object,
+                                             struct weft_err *err);
+/* The answer cannot be read: WEFT_UNAVAILABLE, since whatever spoke there was no server of ours. */
+enum weft_rc weft_remote_garbled(const struct weft_request *request, struct weft_err *err);
+/* An error of the server as a caller may keep it: its field and hint are static. */
+WEFT_MUST_CHECK enum weft_rc weft_remote_error(const struct weft_json *value,
+                                               struct weft_arena *arena, struct weft_err *ret_error,
+                                               enum weft_fence *ret_fence, struct weft_err *err);
+
+/* Adds text to a URL, percent-encoded. */
+void weft_remote_encode(struct weft_buf *url, const char *text);
+/* "/executions/ID" and what follows, in the arena. */
+const char *weft_remote_path(struct weft_arena *arena, const struct weft_id *id, const char *tail);
+/* Walks the "items" of an answer. False: there are none, or not `count` of them. */
+WEFT_MUST_CHECK bool weft_remote_items(const struct weft_json *object, size_t count,
+                                       struct weft_json_iter *ret_iter);
+
+/* ---- remote_work.c --------------------------------------------------------------------------- */
+
+WEFT_MUST_CHECK enum weft_rc weft_remote_submit(const struct weft_via *via,
+                                                const struct weft_spec *spec, size_t count,
+                                                struct weft_submitted *ret_answer,
+                                                struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_claim(const struct weft_via *via,
+                                               const struct weft_claim *claim, size_t count,
+                                               struct weft_arena *arena,
+                                               struct weft_claim_result *ret_result,
+                                               struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_renew(const struct weft_via *via,
+                                               const struct weft_renew *item, size_t count,
+                                               struct weft_lease_answer *ret_answer,
+                                               struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_complete(const struct weft_via *via,
+                                                  const struct weft_complete *item, size_t count,
+                                                  struct weft_lease_answer *ret_answer,
+                                                  struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_fail(const struct weft_via *via,
+                                              const struct weft_failure *item, size_t count,
+                                              struct weft_lease_answer *ret_answer,
+                                              struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_put_back(const struct weft_via *via,
+                                                  enum weft_put_back_kind kind,
+                                                  const struct weft_put_back *item, size_t count,
+                                                  struct weft_lease_answer *ret_answer,
+                                                  struct weft_err *err);
+
+/* ---- remote_steer.c -------------------------------------------------------------------------- */
+
+WEFT_MUST_CHECK enum weft_rc weft_remote_steer(const struct weft_via *via,
+                                               const struct weft_steering *steering,
+                                               struct weft_steered *ret_answer,
+                                               struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_steer_all(const struct weft_via *via,
+                                                   const struct weft_steer_all *args,
+                                                   struct weft_sweep *ret_sweep,
+                                                   struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_lane_put(const struct weft_via *via,
+                                                  const struct weft_lane *lane,
+                                                  struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_goodbye(const struct weft_via *via, const char *worker,
+                                                 uint64_t *ret_released, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_run_pass(const struct weft_via *via, enum weft_pass pass,
+                                                  uint32_t batch,
+                                                  struct weft_pass_report *ret_report,
+                                                  struct weft_err *err);
+
+/* ---- remote_read.c --------------------------------------------------------------------------- */
+
+WEFT_MUST_CHECK enum weft_rc weft_remote_describe(const struct weft_via *via,
+                                                  const struct weft_id *id, size_t count,
+                                                  struct weft_arena *arena,
+                                                  struct weft_execution *ret_item,
+                                                  struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_wait(const struct weft_via *via, const struct weft_id *id,
+                                              int64_t wait_ms, struct weft_arena *arena,
+                                              struct weft_execution *ret_item,
+                                              struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_remote_list(const struct weft_via *via, const struct weft_listing *listing,
+                 struct weft_arena *arena, struct weft_read_page *ret_page, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_remote_attempts(const struct weft_via *via, const struct weft_id *id, struct weft_arena *arena,
+                     struct weft_attempts *ret_attempts, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_bytes(const struct weft_via *via,
+                                               enum weft_bytes_kind kind, const struct weft_id *id,
+                                               struct weft_arena *arena,
+                                               struct weft_bytes *ret_bytes, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_counts(const struct weft_via *via, const char *lane,
+                                                struct weft_arena *arena,
+                                                struct weft_counts *ret_counts,
+                                                struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_lanes(const struct weft_via *via, struct weft_arena *arena,
+                                               struct weft_lanes *ret_lanes, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_workers(const struct weft_via *via,
+                                                 struct weft_arena *arena,
+                                                 struct weft_workers *ret_workers,
+                                                 struct weft_err *err);
+
+#endif
