@@ -110,7 +110,8 @@ struct weft_ready {
 /* ---- What ended ------------------------------------------------------------------------------ */
 
 struct weft_tally_entry {
-    int32_t queue; /* the lane of this one */
+    int32_t queue; /* one of the lane */
+    int32_t lane;  /* 0: this process never met the queue, so it does not know */
     int64_t minute;
     uint64_t succeeded, failed;
 };

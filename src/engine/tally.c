@@ -35,13 +35,17 @@ void weft_tally_done(struct weft_tally *tally)
     pthread_mutex_destroy(&tally->lock);
 }
 
+static bool same_place(const struct weft_tally_entry *a, const struct weft_tally_entry *b)
+{
+    return a->minute == b->minute && a->lane == b->lane && (a->lane != 0 || a->queue == b->queue);
+}
+
 /* Under tally.lock. */
 static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
 {
     /* From the end: what is counted now was counted a moment ago. */
     size_t at = tally->count;
-    while (at > 0 && (tally->entry[at - 1].queue != more->queue ||
-                      tally->entry[at - 1].minute != more->minute))
+    while (at > 0 && !same_place(&tally->entry[at - 1], more))
         at--;
     if (at > 0) {
         tally->entry[at - 1].succeeded += more->succeeded;
@@ -57,37 +61,21 @@ static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
     tally->entry[tally->count++] = *more;
 }
 
-/*
- * Entries are kept by queue, because the lane of one that this process never met would have to be
- * asked for; one queue stands for all of its lane where the lane is known.
- */
-static int32_t stand_in(struct weft_engine *engine, int32_t queue)
-{
-    const struct weft_queue *mine = weft_find_queue(engine, queue);
-    const struct weft_tally *tally = &engine->tally;
-    for (size_t i = tally->count; i > 0 && mine; i--) {
-        if (tally->entry[i - 1].queue == queue)
-            return queue;
-        const struct weft_queue *other = weft_find_queue(engine, tally->entry[i - 1].queue);
-        if (other && other->lane == mine->lane)
-            return other->id;
-    }
-    return queue;
-}
-
 void weft_tally_count(struct weft_engine *engine, const struct weft_tidings *news)
 {
-    struct weft_tally *tally = &engine->tally;
     for (size_t i = 0; i < news->count; i++) {
         const struct weft_queue_news *item = &news->item[i];
         if (item->succeeded + item->failed == 0)
             continue;
-        pthread_mutex_lock(&tally->lock);
-        add(tally, &(struct weft_tally_entry){.queue = stand_in(engine, item->queue),
+        const struct weft_queue *queue = weft_find_queue(engine, item->queue);
+        const struct weft_tally_entry more = {.queue = item->queue,
+                                              .lane = queue ? queue->lane : 0,
                                               .minute = minute_of(news->now_us),
                                               .succeeded = item->succeeded,
-                                              .failed = item->failed});
-        pthread_mutex_unlock(&tally->lock);
+                                              .failed = item->failed};
+        pthread_mutex_lock(&engine->tally.lock);
+        add(&engine->tally, &more);
+        pthread_mutex_unlock(&engine->tally.lock);
     }
 }
 

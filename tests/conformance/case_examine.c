@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a doctor finds: nothing in a healthy store, and each illness by its name. */
+
+#include "conformance.h"
+
+static struct weft_findings examine(struct fixture *f)
+{
+    struct weft_findings findings = {0};
+    enum weft_rc rc = weft_engine_examine(f->a, f->arena, &findings, &f->err);
+    ok(rc == WEFT_OK, "examined%s%s", rc ? ": " : "", rc ? f->err.text : "");
+    return findings;
+}
+
+/* The finding of that name; one without a detail when there is none. */
+static struct weft_finding find(struct fixture *f, const char *what)
+{
+    struct weft_findings all = examine(f);
+    for (size_t i = 0; i < all.count; i++)
+        if (strcmp(all.item[i].what, what) == 0)
+            return all.item[i];
+    ok(false, "there is a finding %s", what);
+    return (struct weft_finding){.detail = "", .advice = ""};
+}
+
+static void expect(struct fixture *f, const char *what, enum weft_finding_level level,
+                   const char *says)
+{
+    struct weft_finding finding = find(f, what);
+    is_int(finding.level, level, "%s: level", what);
+    if (!ok(strstr(finding.detail, says) != NULL, "%s: says '%s'", what, says))
+        printf("# %s\n", finding.detail);
+    ok((finding.advice == NULL) == (level == WEFT_FINDING_OK), "%s: advice where it is needed",
+       what);
+}
+
+/* The server of the tests runs without fsync, and the clock of a case stands in the past. */
+CASE(examine_a_healthy_store)
+{
+    static const char *const both[] = {"schema", "indexes",    "clock",          "backlog",
+                                       "size",   "durability", "expired_leases", "invariants"};
+    static const char *const pg[] = {"server",         "autovacuum", "connections",
+                                     "dead_rows",      "bloat",      "prepared_transactions",
+                                     "old_transaction"};
+    static const char *const sqlite[] = {"journal_mode", "disk", "wal", "integrity"};
+    bool is_pg = strcmp(f->store, "pg") == 0;
+    (void)submit_job(f);
+    struct weft_findings all = examine(f);
+    for (size_t i = 0; i < all.count; i++) {
+        const struct weft_finding *one = &all.item[i];
+        bool special = strcmp(one->what, "clock") == 0 || strcmp(one->what, "disk") == 0 ||
+                       (is_pg && (strcmp(one->what, "durability") == 0 ||
+                                  strcmp(one->what, "connections") == 0 ||
+                                  strcmp(one->what, "old_transaction") == 0));
+        ok(special || one->level == WEFT_FINDING_OK, "%s is well: %s", one->what, one->detail);
+        ok(one->level == WEFT_FINDING_OK || one->advice, "%s: advice", one->what);
+    }
+    for (size_t i = 0; i < WEFT_LEN(both); i++)
+        (void)find(f, both[i]);
+    for (size_t i = 0; i < WEFT_LEN(pg) && is_pg; i++)
+        (void)find(f, pg[i]);
+    for (size_t i = 0; i < WEFT_LEN(sqlite) && !is_pg; i++)
+        (void)find(f, sqlite[i]);
+    /* An index that a migration adds must be added to the list, or its loss would not be seen. */
+    expect(f, "indexes", WEFT_FINDING_OK, "and 0 others");
+    if (is_pg)
+        expect(f, "durability", WEFT_FINDING_BAD, "fsync is off");
+    expect(f, "clock", WEFT_FINDING_WARN, "ahead of that of the store");
+}
+
+CASE(examine_a_missing_index)
+{
+    bool is_pg = strcmp(f->store, "pg") == 0;
+    run_sql(f, is_pg ? "DROP INDEX weft.live_timer; DROP INDEX weft.live_deadline"
+                     : "DROP INDEX live_timer; DROP INDEX live_deadline");
+    expect(f, "indexes", WEFT_FINDING_BAD, "live_timer, live_deadline");
+}
+
+CASE(examine_work_that_waits)
+{
+    (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 3);
+    (void)claim(f, f->a, 1);
+    expect(f, "backlog", WEFT_FINDING_OK, "ready: 2, the oldest since 0 ms, running: 1");
+    expect(f, "expired_leases", WEFT_FINDING_OK, "taken back: 0");
+    forward_ms(f, 45000);
+    expect(f, "expired_leases", WEFT_FINDING_WARN, "taken back: 1, the oldest since 15 s");
+    forward_ms(f, 3600000LL * 5);
+    expect(f, "backlog", WEFT_FINDING_WARN, "the oldest since 5 h");
+    expect(f, "expired_leases", WEFT_FINDING_BAD, "since 5 h");
+}
+
+CASE(examine_a_broken_store)
+{
+    bool is_pg = strcmp(f->store, "pg") == 0;
+    (void)submit_job(f);
+    run_sql(f, is_pg ? "UPDATE weft.live SET worker = 1" : "UPDATE live SET worker = 1");
+    expect(f, "invariants", WEFT_FINDING_BAD, "a lease without running");
+    run_sql(f, is_pg ? "UPDATE weft.live SET worker = NULL" : "UPDATE live SET worker = NULL");
+    expect(f, "invariants", WEFT_FINDING_OK, "every row");
+    run_sql(f, is_pg ? "UPDATE weft.schema SET version = version + 1"
+                     : "UPDATE schema SET version = version + 1");
+    expect(f, "schema", WEFT_FINDING_WARN, "this binary knows");
+}
+
+CASE(examine_an_open_transaction)
+{
+    if (strcmp(f->store, "pg") != 0)
+        return;
+    const struct weft_driver *driver;
+    struct weft_conn *conn = NULL;
+    if (weft_driver_for(f->url, &driver, &f->err) || driver->open(f->url, &conn, &f->err))
+        return;
+    ok(driver->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK &&
+           driver->script(conn, "LOCK TABLE weft.progress IN ROW EXCLUSIVE MODE", &f->err) ==
+               WEFT_OK,
+       "a transaction is open");
+    struct weft_finding finding = find(f, "old_transaction");
+    ok(strstr(finding.detail, "pid ") && strstr(finding.detail, "application '"), "it is named: %s",
+       finding.detail);
+    driver->rollback(conn);
+    weft_conn_close(conn);
+    run_sql(f, "ALTER TABLE weft.live SET (autovacuum_enabled = false)");
+    expect(f, "autovacuum_of_table", WEFT_FINDING_BAD, "autovacuum is off");
+}
