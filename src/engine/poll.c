@@ -50,6 +50,27 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
     }
 }
 
+static bool is_paused(struct weft_engine *engine, const struct weft_ready_list *list, int32_t queue)
+{
+    int32_t lane = weft_find_queue(engine, queue)->lane;
+    for (size_t i = 0; i < list->lane_count; i++)
+        if (list->lane[i].lane == lane)
+            return list->lane[i].paused;
+    return false;
+}
+
+/* A paused lane has nothing to give: nobody need be woken for it. */
+static void leave_out_paused(struct weft_engine *engine, const struct weft_ready_list *list,
+                             struct weft_poll *poll)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < poll->count && list->lane_count > 0; i++)
+        if (!is_paused(engine, list, poll->queue[i].queue))
+            poll->queue[kept++] = poll->queue[i];
+    if (list->lane_count > 0)
+        poll->count = kept;
+}
+
 enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *arena,
                               struct weft_poll *ret_poll, struct weft_err *err)
 {
@@ -64,6 +85,8 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
         read_rows(&rows, arena, &poll, &list);
         const struct weft_id_list queues = {.id = list.queue, .count = list.count};
         rc = weft_load_queues(engine, &queues, err);
+        if (!rc)
+            leave_out_paused(engine, &list, &poll);
     }
     weft_ready_end(engine, rc ? NULL : &list);
     if (rc)

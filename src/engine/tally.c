@@ -40,6 +40,15 @@ static bool same_place(const struct weft_tally_entry *a, const struct weft_tally
     return a->minute == b->minute && a->lane == b->lane && (a->lane != 0 || a->queue == b->queue);
 }
 
+static void forget_old(struct weft_tally *tally, int64_t before)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < tally->count; i++)
+        if (tally->entry[i].minute >= before)
+            tally->entry[kept++] = tally->entry[i];
+    tally->count = kept;
+}
+
 /* Under tally.lock. */
 static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
 {
@@ -52,6 +61,9 @@ static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
         tally->entry[at - 1].failed += more->failed;
         return;
     }
+    /* Where nobody writes them, as in a process without a server, they must not pile up. */
+    if (tally->count == tally->capacity)
+        forget_old(tally, more->minute - KEEP);
     if (tally->count == tally->capacity) {
         tally->capacity = tally->capacity ? 2 * tally->capacity : 16;
         tally->entry = realloc(tally->entry, tally->capacity * sizeof(*tally->entry));

@@ -47,6 +47,19 @@ CASE(poll_tells_queues_and_times)
     is_int(poll.due_us[WEFT_PASS_INTAKE], WEFT_NEVER, "no inbox");
 }
 
+CASE(poll_leaves_out_paused_lanes)
+{
+    (void)submit_job(f);
+    (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "other"});
+    put_lane(f, f->a, &(struct weft_lane){.name = "other", .paused = true});
+    struct weft_poll poll = poll_now(f, f->b);
+    is_int(poll.count, 1, "one queue of two");
+    ok(weft_engine_fits(f->b, &(struct weft_claim){.ns = "default"}, poll.queue[0].queue),
+       "that of the open lane");
+    put_lane(f, f->a, &(struct weft_lane){.name = "other"});
+    is_int(poll_now(f, f->b).count, 2, "and both when it is opened");
+}
+
 CASE(poll_sees_the_inbox)
 {
     if (strcmp(f->store, "pg") != 0)

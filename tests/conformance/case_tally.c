@@ -125,6 +125,16 @@ CASE(tally_forgets_after_an_hour)
     expect_hour(f, f->b, 1, 0, "old rows do not come back");
 }
 
+/* A process that never writes its counts does not keep them for ever, nor lose what counts. */
+CASE(tally_that_is_never_written)
+{
+    for (int i = 0; i < 60; i++) {
+        end_one(f, f->a);
+        forward_ms(f, 5LL * MINUTE_MS);
+    }
+    expect_hour(f, f->a, 11, 0, "after five hours");
+}
+
 CASE(tally_lists_lanes_that_only_have_a_past)
 {
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "z"});
