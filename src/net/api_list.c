@@ -8,7 +8,7 @@
 #include "net/api.h"
 
 #include "base/err.h"
-#include "base/limits.h"
+#include "core/spec.h"
 #include "wire/wire.h"
 
 #include <string.h>
@@ -45,7 +45,11 @@ static enum weft_rc read_tag(struct weft_ask *ask, struct weft_filter *filter, s
     tag->key = weft_arena_printf(ask->arena, "%.*s", (int)(colon - text), text);
     tag->value = colon + 1;
     filter->tag = tag;
-    return WEFT_OK;
+    const char *needle;
+    enum weft_rc rc = weft_tag_needle(tag, ask->arena, &needle, err);
+    if (rc)
+        err->field = "tag"; /* as it is called here */
+    return rc;
 }
 
 static enum weft_rc read_filter(struct weft_ask *ask, struct weft_filter *ret_filter,
@@ -58,6 +62,8 @@ static enum weft_rc read_filter(struct weft_ask *ask, struct weft_filter *ret_fi
         .tenant = weft_ask_query(ask, "tenant"),
         .key = weft_ask_query(ask, "key"),
     };
+    if (ret_filter->key && !*ret_filter->key)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "key", "key is empty");
     const char *state = weft_ask_query(ask, "state");
     if (state) {
         ret_filter->state = weft_state_parse(state);

@@ -28,7 +28,7 @@ struct api_fixture {
     size_t parts;          /* in which it was sent */
     unsigned waited, naps; /* how often a request asked to wait; how often it may */
     unsigned ended;        /* executions that were told to be over */
-    const char *forgotten; /* the last worker that was */
+    char forgotten[64];    /* the last worker that was */
 };
 
 static struct api_fixture *fixture; /* the stand-ins have no other way to it */
@@ -47,7 +47,7 @@ void weft_server_forget_worker(struct weft_server *server, const char *ns, const
 {
     (void)server;
     (void)ns;
-    fixture->forgotten = worker;
+    (void)snprintf(fixture->forgotten, sizeof(fixture->forgotten), "%s", worker);
 }
 
 const char *weft_ask_header(const struct weft_ask *ask, const char *name)

@@ -277,11 +277,11 @@ static void test_list(struct api_fixture *f)
     static const struct {
         const char *query, *field;
     } bad[] = {
-        {"after=nonsense", "after"}, {"after=", "after"},     {"limit=0", "limit"},
-        {"limit=1001", "limit"},     {"limit=ten", "limit"},  {"state=sleeping", "state"},
-        {"state=", "state"},         {"tag=x", "tag"},        {"tag=:x", "tag"},
-        {"lane=", "lane"},           {"lane=a%20b", "lane"},  {"flow=x", "flow"},
-        {"lane=a&lane=b", "lane"},   {"tag=a%20b:c", "tags"},
+        {"after=nonsense", "after"}, {"after=", "after"},    {"limit=0", "limit"},
+        {"limit=1001", "limit"},     {"limit=ten", "limit"}, {"state=sleeping", "state"},
+        {"state=", "state"},         {"tag=x", "tag"},       {"tag=:x", "tag"},
+        {"lane=", "lane"},           {"lane=a%20b", "lane"}, {"flow=x", "flow"},
+        {"lane=a&lane=b", "lane"},   {"tag=a%20b:c", "tag"}, {"key=", "key"},
     };
     for (size_t i = 0; i < WEFT_LEN(bad); i++) {
         char field[40];

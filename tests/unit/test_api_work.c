@@ -122,11 +122,23 @@ static void test_lanes(struct api_fixture *f)
 
 static void test_workers(struct api_fixture *f)
 {
+    static const char *const lanes[] = {"default"};
+    const struct weft_worker_seen seen[] = {
+        {.ns = "default", .name = "a/b", .lanes = lanes, .lane_count = 1, .seen_us = WEFT_SECOND},
+        {.ns = "default", .name = "w", .lanes = lanes, .lane_count = 1, .seen_us = WEFT_SECOND},
+    };
+    struct weft_err err = {0};
     begin(f);
-    is_int(ask_for(f, "GET", "/v1/workers", NULL), 200, "workers");
-    ok(has(f, "{\"items\":["), "are a list");
+    ok(!weft_engine_workers_put(f->server.engine, seen, 2, &err), "two are heard of");
+    is_int(ask_for(f, "GET", "/v1/workers?limit=1", NULL), 200, "workers");
+    ok(has(f, "\"next\":\"a/b\""), "are a list with pages");
+    is_int(ask_for(f, "GET", "/v1/workers?after=a%2Fb", NULL), 200, "the second page");
+    is_int(count_of(f, "\"leases\":"), 1, "has one of them");
+    ok(has(f, "\"leases\":1") && has(f, "\"lanes\":[\"default\"]"), "with its leases and lanes");
     is_int(ask_for(f, "POST", "/v1/workers/w/goodbye", NULL), 200, "goodbye");
-    ok(has(f, "{\"released\":"), "says how many leases were released");
+    is_str(f->text.data, "{\"released\":1}", "says how many leases were released");
+    is_int(ask_for(f, "GET", "/v1/workers", NULL), 200, "workers");
+    is_int(count_of(f, "\"leases\":"), 1, "one is gone");
     is_str(f->forgotten, "w", "and is not heard of any more");
     is_int(ask_for(f, "POST", "/v1/workers/w/goodbye", "{\"x\":1}"), 400, "it takes no fields");
     is_int(ask_for(f, "POST", "/v1/workers/a%20b/goodbye", NULL), 400, "nor any name");
