@@ -194,6 +194,7 @@ const struct weft_route weft_routes[] = {
         .run = weft_attempts_run,
         .name = "listAttempts",
         .summary = "How its leases ended, oldest first",
+        .query = {PARAM_LIMIT, PARAM_AFTER},
         .gives = &weft_wire_attempt,
         .shape = WEFT_SHAPE_PAGE,
     },

@@ -188,6 +188,30 @@ static void test_steer(struct api_fixture *f)
     ok(has(f, "\"reason\":\"enough\""), "changes nothing");
 }
 
+/* Six leases that ended, in pages of four. */
+static void test_attempts(struct api_fixture *f)
+{
+    char id[64], claimed[64];
+    submit(f, "{\"kind\":\"k\"}", id);
+    for (int i = 0; i < 6; i++) {
+        ok(claim(f, claimed) == i + 1, "claim %d", i);
+        is_int(ask_about(f, "POST", id, "/revoke", NULL), 200, "revoke");
+    }
+    is_int(ask_about(f, "GET", id, "/attempts?limit=4", NULL), 200, "the first page");
+    is_int(count_of(f, "\"ended\":"), 4, "has four");
+    ok(has(f, "{\"items\":[{\"epoch\":1,") && has(f, "\"next\":\"4\""), "from the oldest on");
+    is_int(ask_about(f, "GET", id, "/attempts?limit=4&after=4", NULL), 200, "the second");
+    is_int(count_of(f, "\"ended\":"), 2, "has two");
+    ok(has(f, "{\"items\":[{\"epoch\":5,") && has(f, "\"next\":null"), "to the end");
+    is_int(ask_about(f, "GET", id, "/attempts?after=99", NULL), 200, "behind the end");
+    is_str(f->text.data, "{\"items\":[],\"next\":null}", "is nothing");
+    is_int(ask_about(f, "GET", id, "/attempts?after=x", NULL), 400, "a bad cursor");
+    is_int(ask_about(f, "GET", id, "/attempts?after=-1", NULL), 400, "another");
+    is_int(ask_about(f, "GET", id, "/attempts?after=99999999999999999999", NULL), 400,
+           "and one more");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "away with it");
+}
+
 static void test_steer_many(struct api_fixture *f)
 {
     char a[64], b[64], body[400];
@@ -320,6 +344,7 @@ int main(void)
     test_get(&f);
     test_bytes(&f);
     test_steer(&f);
+    test_attempts(&f);
     test_steer_many(&f);
     test_list(&f);
     test_lines(&f);

@@ -217,7 +217,7 @@ static void test_outside(struct api_fixture *f)
     static const char *const lines[] = {
         "\nweft_http_connections 0\n",
         "\nprocess_open_fds ",
-        "\nprocess_threads 1\n",
+        "\nprocess_threads ",
         "\nprocess_resident_memory_bytes ",
         "\nprocess_cpu_seconds_total ",
         "\nprocess_start_time_seconds 1",
