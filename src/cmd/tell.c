@@ -135,11 +135,23 @@ static const char *hint_of(const struct weft_err *err)
     }
 }
 
+/* The client tells of a server that does not answer as "URL: why". */
+static bool is_unreached(const struct weft_err *err)
+{
+    if (err->rc != WEFT_UNAVAILABLE || !on_a_server())
+        return false;
+    const char *target = weft_cli_target(weft_cli_current);
+    size_t size = strlen(target);
+    while (size > 0 && target[size - 1] == '/')
+        size--;
+    return strncmp(err->text, target, size) == 0;
+}
+
 enum weft_exit weft_cli_fail(const struct weft_err *err)
 {
     const char *hint = hint_of(err);
     (void)fflush(stdout);
-    (void)fputs("weft: ", stderr);
+    (void)fprintf(stderr, "weft: %s", is_unreached(err) ? "cannot reach " : "");
     weft_put_clean(stderr, err->text[0] ? err->text : weft_rc_text(err->rc));
     (void)fputc('\n', stderr);
     if (hint) {
