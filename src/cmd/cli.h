@@ -107,6 +107,7 @@ void weft_table_ago(struct weft_table *table, weft_usec moment_us);     /* "3 s 
 /* Prints the rows so far and forgets them; titles are printed once, widths can only grow. */
 void weft_table_flush(struct weft_table *table);
 void weft_table_print(struct weft_table *table); /* what is left, and frees it */
+void weft_table_free(struct weft_table *table);  /* without printing */
 
 enum { WEFT_AGO_TEXT = 24 };
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT]);

@@ -102,14 +102,19 @@ static enum weft_rc read_pages(struct listing *listing, const char *after, struc
     return WEFT_OK;
 }
 
-/* Ends what was begun on stdout, so that it is whole also after a failure. */
-static void finish(struct listing *listing)
+/* Ends what was begun on stdout. After a failure there is no list, only what was printed of it. */
+static void finish(struct listing *listing, enum weft_rc rc)
 {
-    if (listing->table) {
+    bool items = !listing->table && listing->wanted != UINT64_MAX;
+    if (rc && listing->table) {
+        weft_table_free(listing->table);
+    } else if (rc && items) {
+        weft_buf_done(&listing->out.buf);
+    } else if (listing->table) {
         weft_table_print(listing->table);
         if (listing->next[0] && isatty(STDERR_FILENO))
             (void)fprintf(stderr, "There are more: add --after %s, or --all\n", listing->next);
-    } else if (listing->wanted != UINT64_MAX) {
+    } else if (items) {
         weft_json_end_array(&listing->out.json);
         weft_json_key(&listing->out.json, "next");
         weft_json_put_text(&listing->out.json, listing->next[0] ? listing->next : NULL);
@@ -133,7 +138,7 @@ static enum weft_exit run_ls(struct weft_cli *cli)
         weft_json_out_begin_items(&listing.out);
     weft_cli_catch();
     enum weft_rc rc = read_pages(&listing, weft_cli_get(cli, "after"), &err);
-    finish(&listing);
+    finish(&listing, rc);
     if (rc)
         code = weft_cli_fail(&err);
     else if (weft_cli_interrupted())

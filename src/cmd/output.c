@@ -342,6 +342,12 @@ void weft_table_print(struct weft_table *table)
 {
     if (table->count > 0 || !table->titled)
         print_rows(table);
+    weft_table_free(table);
+}
+
+void weft_table_free(struct weft_table *table)
+{
+    struct weft_arena *arena = table->arena; /* the table itself lies in it */
     weft_arena_free(table->cells);
-    weft_arena_free(table->arena);
+    weft_arena_free(arena);
 }
