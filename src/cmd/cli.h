@@ -125,7 +125,10 @@ struct weft_bar *weft_bar_new(const char *what, uint64_t total);
 void weft_bar_set(struct weft_bar *bar, uint64_t done);
 void weft_bar_free(struct weft_bar *bar); /* wipes the line */
 
-/* True after SIGINT or SIGTERM once weft_cli_catch() was called. */
+/*
+ * True after SIGINT or SIGTERM once weft_cli_catch() was called. A second one of its kind ends the
+ * process at once.
+ */
 void weft_cli_catch(void);
 bool weft_cli_interrupted(void);
 

@@ -38,6 +38,8 @@ static void put_detail(struct weft_table *table, const struct weft_execution *it
         weft_table_cell(table, "%s", item->error_class);
     else if (item->reason)
         weft_table_cell(table, "%s", item->reason);
+    else if (item->state == WEFT_STATE_DELAYED)
+        weft_table_ago(table, item->run_at_us);
     else if (item->state == WEFT_STATE_RUNNING && item->percent >= 0)
         weft_table_cell(table, "%s, %d %%", item->worker ? item->worker : "", item->percent);
     else

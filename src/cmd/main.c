@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 
-#include <errno.h>
+#include <locale.h>
 #include <string.h>
 
 static enum weft_exit run(struct weft_cli *cli, int argc, char *const *argv)
@@ -39,6 +39,8 @@ static enum weft_exit finish(enum weft_exit code)
 
 int main(int argc, char **argv)
 {
+    /* For the width of characters alone; numbers and messages stay as they are. */
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* NOLINT(concurrency-mt-unsafe): one thread yet */
     struct weft_cli cli = {.arena = weft_arena_new(), .program = argc > 0 ? argv[0] : "weft"};
     weft_cli_current = &cli;
     enum weft_exit code = finish(run(&cli, argc, argv));

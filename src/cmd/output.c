@@ -21,12 +21,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
 
 enum { GAP = 2, NARROWEST = 8, CELL_MAX = 4096 };
 
 struct cell {
     const char *text; /* clean: printable UTF-8 */
-    size_t width;     /* in characters */
+    size_t width;     /* in cells of the terminal */
     const char *color;
 };
 
@@ -130,21 +131,50 @@ void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
-/* Replaces what a terminal would obey, and bytes that are no text. Counts characters. */
-static const char *clean(struct weft_arena *arena, const char *text, size_t *ret_width)
+/* How many cells of the terminal the first character takes; *ret_size is its bytes. */
+static size_t char_width(const char *text, size_t size, size_t *ret_size)
 {
-    size_t size = strlen(text), at = 0, width = 0;
-    char *copy = weft_arena_dup(arena, text, size + 1);
+    static const unsigned char lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    size_t step = weft_utf8_size(text, size);
+    *ret_size = step > 0 ? step : 1;
+    if (step == 0)
+        return 1;
+    wchar_t character = (wchar_t)((unsigned char)text[0] & lead_bits[step]);
+    for (size_t i = 1; i < step; i++)
+        character = (wchar_t)(character << 6 | ((unsigned char)text[i] & 0x3f));
+    int width = wcwidth(character);
+    return width < 0 ? 1 : (size_t)width;
+}
+
+/* The bytes that fit into `width` cells. */
+static size_t prefix(const char *text, size_t width)
+{
+    size_t at = 0, size = strlen(text), step;
     while (at < size) {
-        size_t step = weft_utf8_size(copy + at, size - at);
-        if (step == 0)
-            step = 1;
-        if (!weft_text_printable(copy + at, step))
-            memset(copy + at, step == 1 && (unsigned char)copy[at] < 0x80 ? ' ' : '?', step);
-        width += copy[at] == '?' || copy[at] == ' ' ? step : 1;
+        size_t cells = char_width(text + at, size - at, &step);
+        if (cells > width)
+            break;
+        width -= cells;
         at += step;
     }
-    *ret_width = width;
+    return at;
+}
+
+/* Replaces what a terminal would obey, and bytes that are no text. */
+static const char *clean(struct weft_arena *arena, const char *text, size_t *ret_width)
+{
+    size_t size = strlen(text), at = 0, step;
+    char *copy = weft_arena_dup(arena, text, size + 1);
+    *ret_width = 0;
+    while (at < size) {
+        size_t known = weft_utf8_size(copy + at, size - at);
+        step = known > 0 ? known : 1;
+        if (!weft_text_printable(copy + at, step))
+            memset(copy + at, (unsigned char)copy[at] < 0x80 ? ' ' : '?', step);
+        at += step;
+    }
+    for (at = 0; at < size; at += step)
+        *ret_width += char_width(copy + at, size - at, &step);
     return copy;
 }
 
@@ -263,24 +293,13 @@ static void fit(struct weft_table *table, size_t room)
     }
 }
 
-/* The bytes of the first `width` characters. */
-static size_t prefix(const char *text, size_t width)
-{
-    size_t at = 0, size = strlen(text);
-    for (size_t i = 0; i < width && at < size; i++) {
-        size_t step = weft_utf8_size(text + at, size - at);
-        at += step ? step : 1;
-    }
-    return at;
-}
-
 /* *spaces stand before what is printed next; none end a line. */
 static void print_cell(const struct weft_table *table, size_t i, const struct cell *cell,
                        int *spaces)
 {
     size_t width = table->width[i];
     bool cut = cell->width > width;
-    size_t size = prefix(cell->text, cut ? width - 1 : cell->width);
+    size_t size = cut ? prefix(cell->text, width - 1) : strlen(cell->text);
     int pad = cut ? 0 : (int)(width - cell->width);
     bool right = table->column[i].align == WEFT_RIGHT;
     const char *color = table->color && size > 0 ? cell->color : NULL;

@@ -189,7 +189,8 @@ static void note_signal(int number)
 
 void weft_cli_catch(void)
 {
-    struct sigaction action = {.sa_handler = note_signal};
+    /* Only the first is noted: whoever cannot wait for an orderly end sends another. */
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);

@@ -15,6 +15,11 @@ export TERM=xterm
 weft=$WEFT_BUILD/weft
 scratch=$(mktemp -d)
 store=sqlite:$scratch/weft.db
+if [[ ${WEFT_TEST_STORE:-sqlite} == pg ]]; then
+    separator='?'
+    [[ $WEFT_TEST_PG != *\?* ]] || separator='&'
+    store="$WEFT_TEST_PG${separator}weft_schema=cli_$$"
+fi
 server_pid=
 points=0
 cd "$scratch"

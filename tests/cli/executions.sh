@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# submit, ls, show, cancel and replay on a store of their own.
+# submit, ls, show, cancel and replay on a store of their own, SQLite or PostgreSQL.
 
 source "$(dirname "$0")/common.bash"
 export WEFT_STORE=$store

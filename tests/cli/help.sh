@@ -81,6 +81,17 @@ is "$(complete_words weft submit --bulk jo)" jobs.jsonl 'completes files'
 is "$(complete_words weft submit --kind jo)" '' 'and nothing where nothing is known'
 exits 2 'another shell is refused' "$weft" completion fish
 
+# ---- What is installed ----
+
+if DESTDIR=$scratch/tree meson install -C "$WEFT_BUILD" --no-rebuild --quiet >install.log 2>&1; then
+    installed=$(find tree -type f)
+    has "$installed" '/bin/weft$' 'the command is installed'
+    has "$installed" '/man/man1/weft-submit.1' 'and its manual'
+    has "$installed" '/bash-completion/completions/weft$' 'and its completion'
+else
+    bad 'it can be installed' "$(cat install.log)"
+fi
+
 # ---- What is typed wrong ----
 
 exits 2 'an unknown command' "$weft" sumbit

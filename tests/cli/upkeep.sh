@@ -7,8 +7,9 @@ source "$(dirname "$0")/common.bash"
 
 # ---- migrate ----
 
-exits 1 'migrate --check without a store' "$weft" migrate --store "$store" --check
-if [[ -e $scratch/weft.db ]]; then bad 'makes none'; else ok 'makes none'; fi
+exits 1 'migrate --check without a store' "$weft" migrate --store sqlite:none.db --check
+if [[ -e none.db ]]; then bad 'makes none'; else ok 'makes none'; fi
+exits 1 'migrate --check of a new one' "$weft" migrate --store "$store" --check
 exits 0 'migrate' "$weft" migrate --store "$store"
 has "$out" '^applied 1 ' 'says what it did'
 exits 0 'migrate again' "$weft" migrate --store "$store"
@@ -86,7 +87,9 @@ has "$out" 'billing +\(any\) +read,submit +.*in 89 d' 'shows what it may'
 lacks "$out" "${secret:0:20}" 'but not the secret'
 exits 0 'token ls --json' "$weft" token ls --json
 json "$out" '[i["name"] for i in v["items"]] == ["billing", "ops"]' 'by id'
-lacks "$(cat "$scratch"/weft.db* | tr -d '\0')" "$secret" 'the store does not hold the secret'
+if [[ -e weft.db ]]; then
+    lacks "$(cat weft.db* | tr -d '\0')" "$secret" 'the store does not hold the secret'
+fi
 exits 0 'token revoke' "$weft" token revoke "$second"
 exits 0 'token ls' "$weft" token ls
 lacks "$out" 'ops' 'it is gone'
@@ -123,6 +126,11 @@ lacks "$("$weft" ls)" "$escape" 'no colours in a pipe'
 has "$("$weft" ls --color always)" "$escape\[36mready$escape\[0m" 'unless they are wanted'
 has "$(NO_COLOR=1 "$weft" ls --color always)" "$escape" 'which beats NO_COLOR'
 lacks "$("$weft" ls)" ' $' 'no line ends with a space'
+"$weft" submit -k x -l wide --key wide --deadline +1d '{}' >/dev/null
+"$weft" cancel --key wide --reason '世界 is wide: 世界世界世界世界世界世界世界世界世界世界' --yes >/dev/null
+out=$(COLUMNS=110 "$weft" ls --key wide)
+if [[ $(wc -L <<<"$out") -le 110 ]]; then ok 'wide characters are'; else bad 'wide' "$out"; fi
+has "$out" '世界 is wide.*…$' 'cut between cells'
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     on_a_terminal() { script -qec "$*" /dev/null </dev/null; }
     has "$(on_a_terminal "$weft" ls)" "$escape" 'colours on a terminal'
