@@ -87,8 +87,10 @@ static enum weft_rc use_token(struct weft_auth *auth, const struct weft_credenti
 {
     static const char scheme[] = "Bearer ";
     if (strncasecmp(given->authorization, scheme, sizeof(scheme) - 1) != 0) {
+        enum weft_rc none =
+            weft_fail(err, WEFT_UNAUTHORIZED, "the Authorization header holds no bearer token");
         err->hint = "send the header Authorization: Bearer TOKEN";
-        return weft_fail(err, WEFT_UNAUTHORIZED, "the Authorization header holds no bearer token");
+        return none;
     }
     enum weft_rc rc = WEFT_OK;
     pthread_mutex_lock(&auth->lock);
@@ -146,11 +148,11 @@ enum weft_rc weft_auth_check(struct weft_auth *auth, const struct weft_credentia
     if (given->authorization) {
         rc = use_token(auth, given, ask, err);
     } else if (auth->required) {
+        rc = weft_fail(err, WEFT_UNAUTHORIZED, "this server wants a token");
         err->hint = "send the header Authorization: Bearer TOKEN; `weft token create` makes one";
-        return weft_fail(err, WEFT_UNAUTHORIZED, "this server wants a token");
     } else if (given->origin && !is_local_origin(given->origin)) {
+        rc = weft_fail(err, WEFT_FORBIDDEN, "requests of other sites' pages are refused");
         err->hint = "start the server with --tokens to let other sites in";
-        return weft_fail(err, WEFT_FORBIDDEN, "requests of other sites' pages are refused");
     }
     if (!rc)
         rc = use_namespace(given, ask, err);

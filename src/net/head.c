@@ -40,13 +40,16 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
         return WEFT_OK;
     if (link->match.miss == WEFT_ROUTE_BAD)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
-    err->hint = "GET /openapi.json lists what there is";
+    enum weft_rc rc;
     if (link->match.miss == WEFT_ROUTE_METHOD) {
         link->allow = link->match.allow;
-        return weft_fail(err, WEFT_NOT_FOUND, "%s is not known here; %s is", link->method,
-                         link->match.allow);
+        rc = weft_fail(err, WEFT_NOT_FOUND, "%s is not known here; %s is", link->method,
+                       link->match.allow);
+    } else {
+        rc = weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
     }
-    return weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
+    err->hint = "GET /openapi.json lists what there is";
+    return rc;
 }
 
 enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)

@@ -148,8 +148,9 @@ static void take_piece(struct weft_link *link, const char *data, size_t size)
     }
     if (atomic_fetch_add(&loop->bodies, size) + size > ask->server->config.body_bytes) {
         atomic_fetch_sub(&loop->bodies, size);
+        enum weft_rc rc = weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
         err.hint = "too many large requests at once: try again later";
-        refuse_body(link, weft_fail(&err, WEFT_BUSY, "no room for the body of the request"), &err);
+        refuse_body(link, rc, &err);
         return;
     }
     weft_buf_add(&ask->body, data, size);
