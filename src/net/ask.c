@@ -84,18 +84,22 @@ static void read_item(struct weft_ask *ask, const struct weft_wire_type *type, s
 }
 
 /* The elements of the member "items", which must be the only one. */
-static enum weft_rc find_items(const struct weft_json *body, struct weft_json *ret_array,
-                               struct weft_err *err)
+static enum weft_rc find_items(const struct weft_json *body, struct weft_arena *arena,
+                               struct weft_json *ret_array, struct weft_err *err)
 {
     struct weft_json_iter member;
     bool found = false;
     weft_json_iter_init(&member, body);
     while (weft_json_next(&member)) {
-        if (!weft_json_is(&member.key, "items"))
-            return weft_fail_field(err, WEFT_UNKNOWN_FIELD, "items",
-                                   "the body holds %.*s; only \"items\" is known here",
-                                   (int)(member.key.size < 80 ? member.key.size : 80),
-                                   member.key.text);
+        if (!weft_json_is(&member.key, "items")) {
+            const char *name = NULL;
+            enum weft_rc rc = weft_json_string(&member.key, arena, &name, err);
+            return rc ? rc
+                      : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
+                                        "only \"items\" is known here, not \"%.80s\"", name);
+        }
+        if (found)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "items", "items was given twice");
         *ret_array = member.value;
         found = true;
     }
@@ -119,7 +123,7 @@ enum weft_rc weft_ask_items(struct weft_ask *ask, const struct weft_wire_type *t
     struct weft_json body, array;
     enum weft_rc rc = weft_ask_object(ask, false, &body, err);
     if (!rc)
-        rc = find_items(&body, &array, err);
+        rc = find_items(&body, ask->arena, &array, err);
     if (rc)
         return rc;
     size_t count = 0;
