@@ -283,6 +283,8 @@ static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_er
     bool more = true;
     for (int round = 0; round < ROUNDS_MAX && more && !rc; round++)
         rc = run_round(tx, all, &more, err);
+    /* The rounds are used up, and only the first of each is sure to get something. */
+    all->contended |= more && all->count > 1;
     return rc;
 }
 

@@ -313,6 +313,30 @@ CASE(claim_bytes_of_several_claims)
     expect_bounded(f, 20, 20 - got.count);
 }
 
+/* Large payloads in many queues use up the rounds of a call before everybody had a turn. */
+CASE(claim_bytes_leave_one_out)
+{
+    char *payload = weft_arena_alloc(f->arena, WEFT_PAYLOAD_MAX, 1);
+    struct weft_spec spec[16];
+    for (size_t i = 0; i < WEFT_LEN(spec); i++)
+        spec[i] = (struct weft_spec){.kind = weft_arena_printf(f->arena, "kind%zu", i % 8),
+                                     .lane = i < 8 ? "one" : "two",
+                                     .payload = payload,
+                                     .payload_size = WEFT_PAYLOAD_MAX};
+    (void)submit_many(f, f->a, spec, WEFT_LEN(spec));
+    const char *const one = "one", *const two = "two";
+    const struct weft_claim args[] = {
+        {.worker = "w0", .lanes = &one, .lane_count = 1, .max = 8},
+        {.worker = "w1", .lanes = &two, .lane_count = 1, .max = 8},
+    };
+    struct weft_claim_result got = claim_several(f, f->b, args, 2);
+    size_t second = 0;
+    for (size_t i = 0; i < got.count; i++)
+        second += got.item[i].claim == 1;
+    ok(got.count > 0 && (second > 0 || got.contended),
+       "who got nothing is told to ask again: %zu of %zu", second, got.count);
+}
+
 /* ---- Many queues -------------------------------------------------------------------------------
  */
 
