@@ -88,6 +88,7 @@ struct weft_route {
     enum weft_shape shape;              /* of the answer */
     bool bulk;                          /* the body is {"items":[...]} of `takes` */
     bool creates;                       /* 201 as well as 200 */
+    bool lines;                         /* the items also as lines, application/x-ndjson */
 };
 
 extern const struct weft_route weft_routes[];

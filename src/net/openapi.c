@@ -209,7 +209,11 @@ static void put_answer(struct weft_json_writer *out, const struct weft_route *ro
         weft_json_put_raw(out, route->answer, strlen(route->answer));
         break;
     }
-    end_content(out);
+    weft_json_end_object(out);
+    if (route->lines)
+        put_raw(out, "application/x-ndjson",
+                "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
+    weft_json_end_object(out);
 }
 
 static void put_response(struct weft_json_writer *out, const char *status, const char *about,

@@ -128,6 +128,7 @@ const struct weft_route weft_routes[] = {
             },
         .gives = &weft_wire_execution,
         .shape = WEFT_SHAPE_PAGE,
+        .lines = true,
     },
     {
         .method = "POST",
