@@ -430,7 +430,7 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_lane_put(struct weft *weft, const struct weft_lane *lane, struct weft_err *err);
 
 struct weft_lanes {
-    const struct weft_lane *item; /* by name */
+    const struct weft_lane *item; /* by name: every lane that was ever named, set or not */
     size_t count;
     struct weft_arena *arena; /* owned */
 };

@@ -4,6 +4,13 @@
 -- returns: lane namespace paused max_running weights
 SELECT id, namespace, paused, max_running, weights FROM weft.lane ORDER BY id;
 
+-- name: lane_list (namespace int)
+-- returns: lane paused max_running weights
+-- Every lane of a namespace that was ever named, with its settings where it has any.
+SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), l.weights
+  FROM weft.name n LEFT JOIN weft.lane l ON l.id = n.id
+ WHERE n.sort = 2 AND n.namespace = :namespace;
+
 -- name: lane_put (lane int, namespace int, paused bool, max_running int, weights text)
 -- Waits for a claimer that holds the lane, so that once this has committed nobody claims under the
 -- settings it replaced.

@@ -4,6 +4,12 @@
 -- returns: lane namespace paused max_running weights
 SELECT id, namespace, paused, max_running, weights FROM lane ORDER BY id;
 
+-- name: lane_list (namespace int)
+-- returns: lane paused max_running weights
+SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), l.weights
+  FROM name n LEFT JOIN lane l ON l.id = n.id
+ WHERE n.sort = 2 AND n.namespace = :namespace;
+
 -- name: lane_put (lane int, namespace int, paused bool, max_running int, weights text)
 INSERT INTO lane (id, namespace, paused, max_running, weights)
 VALUES (:lane, :namespace, :paused, :max_running, :weights)

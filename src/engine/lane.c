@@ -128,23 +128,23 @@ enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns, struc
         return rc;
     struct weft_name_want space = {.sort = WEFT_NAME_NAMESPACE, .text = ns};
     rc = weft_intern_names(engine, false, &space, 1, err);
-    struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_LANE_SETTINGS, 0);
-    if (!rc)
-        rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
-    struct weft_id_list names = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, WEFT_STMT_LANE_LIST, 0);
+    weft_set_i64(&call, 0, LANE_LIST_IN_NAMESPACE, space.id);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_id_list names = {.id = weft_new_array(arena, int32_t, rows.count + 1),
+                                 .count = rows.count};
     struct weft_lane *lane = weft_new_array(arena, struct weft_lane, rows.count + 1);
     for (size_t i = 0; i < rows.count; i++) {
-        if (weft_get_i64(&rows, i, LANE_SETTINGS_OUT_NAMESPACE) != space.id)
-            continue;
-        lane[names.count].paused = weft_get_i64(&rows, i, LANE_SETTINGS_OUT_PAUSED);
-        lane[names.count].max_running =
-            (int32_t)weft_get_i64(&rows, i, LANE_SETTINGS_OUT_MAX_RUNNING);
-        read_weights(weft_get_text(&rows, i, LANE_SETTINGS_OUT_WEIGHTS), arena, &lane[names.count]);
-        names.id[names.count++] = (int32_t)weft_get_i64(&rows, i, LANE_SETTINGS_OUT_LANE);
+        lane[i].paused = weft_get_i64(&rows, i, LANE_LIST_OUT_PAUSED);
+        lane[i].max_running = (int32_t)weft_get_i64(&rows, i, LANE_LIST_OUT_MAX_RUNNING);
+        read_weights(weft_get_text(&rows, i, LANE_LIST_OUT_WEIGHTS), arena, &lane[i]);
+        names.id[i] = (int32_t)weft_get_i64(&rows, i, LANE_LIST_OUT_LANE);
     }
     rc = weft_load_names(engine, &names, err);
     if (rc)

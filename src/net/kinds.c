@@ -60,7 +60,8 @@ STEER(set_deadline, WEFT_STEER_SET_DEADLINE)
 STEER(revoke, WEFT_STEER_REVOKE)
 
 #define LEASES(word, type) #word, call_##word, sizeof(struct type), sizeof(struct weft_lease_answer)
-#define STEERS(word)       #word, call_##word, sizeof(struct weft_steer), sizeof(struct weft_steered)
+
+#define STEERS(word) #word, call_##word, sizeof(struct weft_steer), sizeof(struct weft_steered)
 
 /* clang-format off */
 const struct weft_kind weft_kinds[WEFT_GROUP_COUNT] = {

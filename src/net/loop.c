@@ -192,6 +192,11 @@ static void add_headers(struct weft_link *link, struct MHD_Response *response)
     (void)MHD_add_response_header(response, "Content-Type",
                                   reply->type ? reply->type : "application/json");
     (void)MHD_add_response_header(response, "X-Request-Id", link->request_id);
+    if (reply->type) {
+        /* Bytes that somebody submitted: a browser must not take them for a page of this site. */
+        (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        (void)MHD_add_response_header(response, "Content-Security-Policy", "sandbox");
+    }
     if (reply->retry_after_s) {
         char text[16];
         (void)snprintf(text, sizeof(text), "%d", reply->retry_after_s);

@@ -247,6 +247,23 @@ CASE(lane_limit_is_counted_by_namespace)
     is_int(claim(f, f->a, 5).count, 1, "here it has");
 }
 
+/* A lane is listed from its first execution on, whether anything was set for it or not. */
+CASE(lane_list_names_all)
+{
+    struct weft_lanes lanes;
+    (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "plain"});
+    (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "else", .ns = "other"});
+    limit(f, f->a, 2);
+    ok(weft_engine_lanes(f->b, "default", f->arena, &lanes, &f->err) == WEFT_OK, "the lanes");
+    is_int(lanes.count, 2, "those of the namespace");
+    ok(lanes.count == 2 && strcmp(lanes.item[0].name, "default") == 0 &&
+           lanes.item[0].max_running == 2,
+       "one with its settings");
+    ok(lanes.count == 2 && strcmp(lanes.item[1].name, "plain") == 0 && !lanes.item[1].paused &&
+           lanes.item[1].max_running == 0,
+       "one without any");
+}
+
 /* Somebody is just claiming from the lane: this one serves others and says so. */
 CASE(lane_contended)
 {
