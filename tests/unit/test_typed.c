@@ -88,9 +88,9 @@ static void test_ago(void)
         {-3599 * WEFT_SECOND, "59 m ago"},
         {-7200 * WEFT_SECOND, "2 h ago"},
         {-86400 * WEFT_SECOND, "1 d ago"},
-        {-400 * 86400 * WEFT_SECOND, "400 d ago"},
+        {-400 * (86400 * WEFT_SECOND), "400 d ago"},
         {300 * WEFT_SECOND, "in 5 m"},
-        {2 * 86400 * WEFT_SECOND, "in 2 d"},
+        {2 * (86400 * WEFT_SECOND), "in 2 d"},
     };
     char text[WEFT_AGO_TEXT];
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
