@@ -65,8 +65,10 @@ static void wait_for_the_end(struct weft_server *server, const sigset_t *set)
         int number = sigwaitinfo(set, NULL);
         if (number == SIGHUP)
             weft_server_reload(server);
-        else if (number == SIGTERM || number == SIGINT)
-            return;
+        if (number != SIGTERM && number != SIGINT)
+            continue;
+        weft_info("stopping", F_STR("signal", number == SIGTERM ? "SIGTERM" : "SIGINT"));
+        return;
     }
 }
 
@@ -79,13 +81,16 @@ static enum weft_exit serve(const struct weft_cli *cli, const struct weft_serve_
     start_log(settings);
     if (weft_server_start(&settings->server, &server, &err))
         return weft_cli_fail(&err);
+    weft_info("serving", F_STR("version", weft_version()), F_STR("url", weft_server_url(server)),
+              F_STR("store", weft_url_masked(settings->server.store, cli->arena)));
     if (isatty(STDOUT_FILENO) || weft_cli_has(cli, "hello"))
         say_hello(cli, weft_server_url(server), settings);
     wait_for_the_end(server, &set);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     if (!weft_server_stop(server))
-        weft_warn("stopped with requests unanswered");
+        weft_warn("requests are left unanswered");
     weft_server_free(server);
+    weft_info("stopped");
     return WEFT_EXIT_OK;
 }
 

@@ -26,6 +26,7 @@
 #include <curl/curl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -459,6 +460,17 @@ static bool was_sent(const struct run *run, CURL *easy)
     return bytes > 0;
 }
 
+/* "Connection refused" says more than that no connection was made after so many milliseconds. */
+static void name_cause(struct run *run, CURL *easy)
+{
+    long number = 0;
+    char text[CURL_ERROR_SIZE];
+    (void)curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &number);
+    if (number != 0)
+        (void)snprintf(run->trouble, sizeof(run->trouble), "%s",
+                       strerror_r((int)number, text, sizeof(text)));
+}
+
 enum weft_rc weft_fetch_do(struct weft_fetch *fetch, const struct weft_fetch_call *call,
                            struct weft_fetch_answer *ret_answer, struct weft_fetch_doubt *ret_doubt,
                            struct weft_err *err)
@@ -473,6 +485,8 @@ enum weft_rc weft_fetch_do(struct weft_fetch *fetch, const struct weft_fetch_cal
     const struct weft_fetch_doubt doubt = {.sent = was_sent(&run, line->easy), .stopped = stopped};
     long status = 0;
     (void)curl_easy_getinfo(line->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (code == CURLE_COULDNT_CONNECT)
+        name_cause(&run, line->easy);
     put_line(fetch, line);
 
     if (code == CURLE_OK && !stopped) {

@@ -91,9 +91,11 @@ kill -HUP "$server_pid"
 exits 0 'it goes on after SIGHUP' "$weft" ls
 stop TERM
 is "$status" 0 'SIGTERM: it ends with 0'
+has "$(cat serve.log)" "msg=serving .*url=$url" 'the log says where it served'
+has "$(cat serve.log)" 'msg=stopped' 'and that it stopped'
 exits 4 'nobody is there' "$weft" ls
 is "$out" '' 'and nothing is listed'
-has "$err" "^weft: cannot reach $url: " 'is told'
+has "$err" "^weft: cannot reach $url: Connection refused$" 'is told'
 has "$err" '^hint: start one with `weft serve`, or name a store with --store$' 'with a hint'
 
 start --tokens --log-format json --access-log
