@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/limits.h"
 #include "base/moment.h"
 #include "core/state.h"
 #include "wire/wire.h"
@@ -121,6 +120,14 @@ static enum weft_rc read_page(const struct weft_via *via, const struct weft_requ
     return WEFT_OK;
 }
 
+static void add_query(struct weft_buf *url, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    weft_buf_printf(url, "%c%s=", strchr(url->data, '?') ? '&' : '?', name);
+    weft_remote_encode(url, value);
+}
+
 /* All pages of a list. */
 static enum weft_rc read_all(const struct weft_via *via, const char *path, struct weft_arena *arena,
                              struct listing *listing, struct weft_err *err)
@@ -129,25 +136,14 @@ static enum weft_rc read_all(const struct weft_via *via, const char *path, struc
     do {
         struct weft_buf url;
         weft_buf_init(&url, SIZE_MAX);
-        weft_buf_printf(&url, "%s?limit=%d", path, WEFT_PAGE_MAX);
-        if (listing->next) {
-            weft_buf_add_text(&url, "&after=");
-            weft_remote_encode(&url, listing->next);
-        }
+        weft_buf_add_text(&url, path);
+        add_query(&url, "after", listing->next);
         struct weft_json object;
         const struct weft_request request = {.method = "GET", .path = url.data};
         rc = read_page(via, &request, arena, listing, &object, err);
         weft_buf_done(&url);
     } while (!rc && listing->next);
     return rc;
-}
-
-static void add_query(struct weft_buf *url, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    weft_buf_printf(url, "%c%s=", strchr(url->data, '?') ? '&' : '?', name);
-    weft_remote_encode(url, value);
 }
 
 enum weft_rc weft_remote_list(const struct weft_via *via, const struct weft_listing *wanted,
@@ -223,7 +219,7 @@ enum weft_rc weft_remote_lanes(const struct weft_via *via, struct weft_arena *ar
                                struct weft_lanes *ret_lanes, struct weft_err *err)
 {
     struct listing listing = {.type = &weft_wire_lane, .item_size = sizeof(struct weft_lane)};
-    enum weft_rc rc = read_all(via, "/lanes", arena, &listing, err);
+    enum weft_rc rc = read_all(via, "/lanes?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_lanes = (struct weft_lanes){.item = listing.item, .count = listing.count};
     return rc;
@@ -234,7 +230,7 @@ enum weft_rc weft_remote_workers(const struct weft_via *via, struct weft_arena *
 {
     struct listing listing = {.type = &weft_wire_worker,
                               .item_size = sizeof(struct weft_worker_info)};
-    enum weft_rc rc = read_all(via, "/workers", arena, &listing, err);
+    enum weft_rc rc = read_all(via, "/workers?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_workers = (struct weft_workers){.item = listing.item, .count = listing.count};
     return rc;

@@ -149,7 +149,7 @@ static void test_wake(struct world *w)
     (void)submit(w, &(struct weft_spec){
                         .kind = "square", .payload = "1", .payload_size = 1, .delay_ms = 150});
     ok(box_wait(&w->box, &w->box.ended, 11), "%s: and what was delayed, when it is due", w->store);
-    if (strcmp(w->store, "pg") == 0) {
+    if (world_is_pg(w->store)) {
         world_sql(w, "SELECT weft.weft_submit('square', '2')");
         ok(box_wait(&w->box, &w->box.ended, 12), "%s: and what came in by SQL", w->store);
     }
@@ -318,13 +318,12 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    static const char *const stores[] = {"sqlite", "pg"};
-    for (size_t s = 0; s < WEFT_LEN(stores) - !world_has_pg(); s++)
+    for (size_t s = 0; s < WEFT_LEN(world_stores); s++)
         for (size_t t = 0; t < WEFT_LEN(tests); t++) {
-            if (argc > 1 && strcmp(argv[1], tests[t].name) != 0)
+            if ((argc > 1 && strcmp(argv[1], tests[t].name) != 0) || !world_exists(world_stores[s]))
                 continue;
             struct world w;
-            world_init(&w, stores[s]);
+            world_init(&w, world_stores[s]);
             tests[t].run(&w);
             (void)describe(&w, NULL);
             world_done(&w);

@@ -3,12 +3,14 @@
 #define WEFT_TESTS_UNIT_WORKER_FIXTURE_H
 
 /*
- * A store for a worker to work on, and a meeting place for handlers and the test. Time is real
- * here, so every wait is for something to happen and has a bound that a healthy run never reaches.
+ * A store for a worker to work on, by itself or behind a server, and a meeting place for handlers
+ * and the test. Time is real here, so every wait is for something to happen and has a bound that a
+ * healthy run never reaches.
  */
 
 #include "base/base.h"
 #include "client/client.h"
+#include "net/server.h"
 #include "store/fault/fault.h"
 #include "tap.h"
 
@@ -30,8 +32,10 @@ struct box {
 };
 
 struct world {
-    const char *store; /* "sqlite" or "pg" */
-    char url[600];
+    const char *store;          /* one of world_stores */
+    char url[600];              /* what handles are opened with */
+    char store_url[600];        /* of the database */
+    struct weft_server *server; /* or NULL */
     struct weft *weft;
     struct weft_err err;
     struct box box;
@@ -102,10 +106,24 @@ static inline bool box_gate(struct box *box, int64_t ms)
     return open;
 }
 
-static inline bool world_has_pg(void)
+/* Stores by themselves, and behind a server. */
+static const char *const world_stores[] = {"sqlite", "http-sqlite", "pg", "http-pg"};
+
+static inline bool world_is_pg(const char *store)
+{
+    return strstr(store, "pg") != NULL;
+}
+
+static inline bool world_is_http(const char *store)
+{
+    return strncmp(store, "http-", 5) == 0;
+}
+
+/* False: there is no PostgreSQL to test with. */
+static inline bool world_exists(const char *store)
 {
     const char *url = getenv("WEFT_TEST_PG"); /* NOLINT(concurrency-mt-unsafe): one thread yet */
-    return url && *url;
+    return !world_is_pg(store) || (url && *url);
 }
 
 static inline struct weft *world_open(struct world *w)
@@ -118,22 +136,36 @@ static inline struct weft *world_open(struct world *w)
     return weft;
 }
 
+static inline void world_serve(struct world *w)
+{
+    const struct weft_server_config config = {.store = w->store_url, .listen = "127.0.0.1:0"};
+    if (weft_server_start(&config, &w->server, &w->err)) {
+        printf("Bail out! cannot start a server: %s\n", w->err.text);
+        exit(1); /* NOLINT(concurrency-mt-unsafe) */
+    }
+    (void)snprintf(w->url, sizeof(w->url), "%s", weft_server_url(w->server));
+}
+
 static inline void world_init(struct world *w, const char *store)
 {
     static int number;
     *w = (struct world){.store = store};
     box_init(&w->box);
     number++;
-    if (strcmp(store, "pg") == 0) {
+    if (world_is_pg(store)) {
         const char *url = getenv("WEFT_TEST_PG"); /* NOLINT(concurrency-mt-unsafe) */
         assert(url);
-        (void)snprintf(w->url, sizeof(w->url), "%s%cweft_schema=worker_%d_%d", url,
+        (void)snprintf(w->store_url, sizeof(w->store_url), "%s%cweft_schema=worker_%d_%d", url,
                        strchr(url, '?') ? '&' : '?', (int)getpid(), number);
     } else {
         const char *folder = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe) */
-        (void)snprintf(w->url, sizeof(w->url), "sqlite:%s/weft-worker-%d-%d.db",
+        (void)snprintf(w->store_url, sizeof(w->store_url), "sqlite:%s/weft-worker-%d-%d.db",
                        folder ? folder : "/tmp", (int)getpid(), number);
     }
+    if (world_is_http(store))
+        world_serve(w);
+    else
+        memcpy(w->url, w->store_url, sizeof(w->url));
     w->weft = world_open(w);
 }
 
@@ -142,9 +174,9 @@ static inline void world_sql(struct world *w, const char *sql)
 {
     const struct weft_driver *driver;
     struct weft_conn *conn = NULL;
-    enum weft_rc rc = weft_driver_for(w->url, &driver, &w->err);
+    enum weft_rc rc = weft_driver_for(w->store_url, &driver, &w->err);
     if (!rc)
-        rc = driver->open(w->url, &conn, &w->err);
+        rc = driver->open(w->store_url, &conn, &w->err);
     if (!rc)
         rc = driver->begin(conn, WEFT_TX_WRITE, &w->err);
     if (!rc)
@@ -157,17 +189,21 @@ static inline void world_sql(struct world *w, const char *sql)
 
 static inline void world_done(struct world *w)
 {
+    weft_close(w->weft);
+    weft_server_free(w->server);
+    memcpy(w->url, w->store_url, sizeof(w->url));
+    w->weft = world_open(w);
     enum weft_rc rc = weft_engine_check(w->weft->engine, &w->err);
     ok(rc == WEFT_OK, "%s: the invariants hold%s%s", w->store, rc ? ": " : "",
        rc ? w->err.text : "");
     weft_close(w->weft);
-    if (strcmp(w->store, "pg") == 0) {
+    if (world_is_pg(w->store)) {
         world_sql(w, "DROP SCHEMA IF EXISTS weft CASCADE");
     } else {
         static const char *const suffix[] = {"", "-wal", "-shm"};
         for (size_t i = 0; i < WEFT_LEN(suffix); i++) {
             char path[620];
-            (void)snprintf(path, sizeof(path), "%s%s", w->url + strlen("sqlite:"), suffix[i]);
+            (void)snprintf(path, sizeof(path), "%s%s", w->store_url + strlen("sqlite:"), suffix[i]);
             (void)unlink(path);
         }
     }
