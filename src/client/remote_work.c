@@ -61,6 +61,9 @@ static bool is_moment(weft_usec moment_us)
 /* What JSON has no word for. */
 static enum weft_rc check_spec(const struct weft_spec *spec, struct weft_err *err)
 {
+    if (!spec->payload && spec->payload_size > 0)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "payload",
+                               "payload is NULL but has a size");
     for (size_t i = 0; i < spec->tag_count; i++)
         if (!spec->tags[i].key || !spec->tags[i].value)
             return weft_fail_field(err, WEFT_INVALID_VALUE, "tags", "a tag is NULL");

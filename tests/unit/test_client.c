@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The calls of weft.h as a stranger would misuse them, and one round through all of them. What the
- * operations mean is tested by tests/conformance; here it is the shell around them.
+ * The calls of weft.h as a stranger would misuse them, and one round through all of them, over a
+ * store and over a server. What the operations mean is tested by tests/conformance; here it is the
+ * shell around them.
  */
 
+#include "net/server.h"
 #include "tap.h"
 #include "weft/weft.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { PATIENCE_MS = 20000 };
 
 static struct weft_err err;
 static char url[300];
+static bool remote;
 
 static struct weft *open_weft(const char *ns)
 {
@@ -92,6 +99,15 @@ static void test_null(struct weft *weft)
         weft_counts(NULL, NULL, NULL, &err),
         weft_lane_put(weft, NULL, &err),
         weft_lanes(weft, NULL, &err),
+        weft_workers(weft, NULL, &err),
+        weft_workers(NULL, NULL, &err),
+        weft_goodbye(weft, NULL, NULL, &err),
+        weft_goodbye(NULL, "w", NULL, &err),
+        weft_goodbye(weft, "a b", NULL, &err),
+        weft_wait(weft, NULL, 0, &page, &err),
+        weft_wait(weft, &id, 0, NULL, &err),
+        weft_wait(weft, &id, -1, &page, &err),
+        weft_wait(weft, &id, 86400001, &page, NULL),
         weft_run_pass(weft, WEFT_PASS_INTAKE, 0, NULL, &err),
         weft_run_pass(NULL, WEFT_PASS_INTAKE, 0, NULL, NULL),
     };
@@ -115,10 +131,9 @@ static void test_null_inside(struct weft *weft)
         is_int(weft_submit(weft, &spec[i], 1, &submitted, &err), WEFT_INVALID_VALUE,
                "submit, row %zu: %s", i, err.text);
     const struct weft_claim claim[] = {
-        {.worker = "w", .lane_count = 1},
-        {.worker = "w", .kind_count = 1},
-        {.worker = "w", .capability_count = 1},
-        {.worker = NULL},
+        {.worker = "w", .lane_count = 1},       {.worker = "w", .kind_count = 1},
+        {.worker = "w", .capability_count = 1}, {.worker = NULL},
+        {.worker = "w", .wait_ms = 60001},      {.worker = "w", .wait_ms = -1},
     };
     for (size_t i = 0; i < sizeof(claim) / sizeof(claim[0]); i++)
         is_int(weft_claim(weft, &claim[i], 1, &claims, &err), WEFT_INVALID_VALUE,
@@ -169,6 +184,8 @@ static void test_counts_of_items(struct weft *weft)
     weft_bytes_free(NULL);
     weft_counts_free(NULL);
     weft_lanes_free(NULL);
+    weft_workers_free(&(struct weft_workers){0});
+    weft_workers_free(NULL);
     ok(true, "empty results may be freed");
 }
 
@@ -241,6 +258,23 @@ static void test_steering(struct weft *weft)
     const struct weft_steer_all everything = {.kind = WEFT_STEER_CANCEL};
     is_int(weft_steer_all(weft, &everything, &sweep, &err), WEFT_INVALID_VALUE,
            "an empty filter is refused");
+    ok(weft_steer(weft, WEFT_STEER_CANCEL, &item, 1, &answer, &err) == WEFT_OK &&
+           answer.err.rc == WEFT_OK && !answer.changed,
+       "a second cancel changes nothing");
+    struct weft_id more[3];
+    for (size_t i = 0; i < 3; i++)
+        more[i] = submit(weft, &(struct weft_spec){.kind = "steer", .lane = "steer"});
+    const struct weft_steer_all two = {
+        .kind = WEFT_STEER_CANCEL, .filter = {.lane = "steer"}, .max = 2};
+    ok(weft_steer_all(weft, &two, &sweep, &err) == WEFT_OK && sweep.changed == 2,
+       "no more than were asked for");
+    const struct weft_steer priority = {.id = more[0], .priority = 5};
+    ok(weft_steer(weft, WEFT_STEER_REPRIORITIZE, &priority, 1, &answer, &err) == WEFT_OK,
+       "a priority");
+    const struct weft_steer nobody = {.id = {{1}}};
+    ok(weft_steer(weft, WEFT_STEER_REVOKE, &nobody, 1, &answer, &err) == WEFT_OK &&
+           answer.err.rc == WEFT_NOT_FOUND,
+       "nothing to revoke");
 
     const struct weft_lane lane = {.name = "steer", .max_running = 3, .paused = true};
     is_int(weft_lane_put(weft, &lane, &err), WEFT_OK, "a lane is set");
@@ -254,7 +288,7 @@ static void test_steering(struct weft *weft)
     struct weft_counts counts = {0};
     is_int(weft_counts(weft, NULL, &counts, &err), WEFT_OK, "counts are read");
     weft_counts_free(&counts);
-    for (int p = 0; p < WEFT_PASS_COUNT; p++) {
+    for (int p = 0; p < WEFT_PASS_COUNT && !remote; p++) {
         struct weft_pass_report report;
         is_int(weft_run_pass(weft, (enum weft_pass)p, 0, &report, &err), WEFT_OK, "pass %s",
                weft_pass_name((enum weft_pass)p));
@@ -276,24 +310,148 @@ static void test_namespaces(struct weft *weft)
     weft_close(other);
 }
 
-int main(void)
+/* ---- Waiting --------------------------------------------------------------------------------- */
+
+static int64_t mono_ms(void)
 {
-    const char *folder = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread yet */
-    (void)snprintf(url, sizeof(url), "sqlite:%s/weft-client-%d.db", folder ? folder : "/tmp",
-                   (int)getpid());
-    test_open();
-    struct weft *weft = open_weft(NULL);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A thread that waits: for work, and then for its end. */
+struct waiter {
+    struct weft *weft;
+    struct weft_id id;
+    enum weft_rc claimed, waited;
+    size_t count;
+    enum weft_state state;
+};
+
+static void *wait_for_end(void *context)
+{
+    struct waiter *waiter = context;
+    struct weft_page page = {0};
+    waiter->waited = weft_wait(waiter->weft, &waiter->id, PATIENCE_MS, &page, NULL);
+    if (!waiter->waited)
+        waiter->state = page.item[0].state;
+    weft_page_free(&page);
+    return NULL;
+}
+
+static void *claim_and_finish(void *context)
+{
+    struct waiter *waiter = context;
+    const char *const lane = "wait";
+    const struct weft_claim claim = {
+        .worker = "waiter", .lanes = &lane, .lane_count = 1, .wait_ms = PATIENCE_MS};
+    struct weft_claims claims = {0};
+    waiter->claimed = weft_claim(waiter->weft, &claim, 1, &claims, NULL);
+    waiter->count = claims.count;
+    if (claims.count == 1) {
+        const struct weft_complete done = {.id = claims.item[0].id, .epoch = claims.item[0].epoch};
+        struct weft_lease_answer answer;
+        if (weft_complete(waiter->weft, &done, 1, &answer, NULL))
+            waiter->count = 0;
+    }
+    weft_claims_free(&claims);
+    return NULL;
+}
+
+static void test_waiting(struct weft *weft)
+{
+    const char *const lane = "wait";
+    struct weft_claims claims = {0};
+    const struct weft_claim idle = {
+        .worker = "waiter", .lanes = &lane, .lane_count = 1, .wait_ms = 120};
+    int64_t began_ms = mono_ms();
+    ok(weft_claim(weft, &idle, 1, &claims, &err) == WEFT_OK && claims.count == 0,
+       "a claim that waits for nothing");
+    ok(mono_ms() - began_ms >= 100, "takes its time");
+    weft_claims_free(&claims);
+
+    began_ms = mono_ms();
+    struct waiter waiter = {.weft = weft};
+    pthread_t claimer, watcher;
+    (void)pthread_create(&claimer, NULL, claim_and_finish, &waiter);
+    waiter.id = submit(weft, &(struct weft_spec){.kind = "wait", .lane = "wait"});
+    (void)pthread_create(&watcher, NULL, wait_for_end, &waiter);
+    (void)pthread_join(claimer, NULL);
+    (void)pthread_join(watcher, NULL);
+    ok(waiter.claimed == WEFT_OK && waiter.count == 1, "a claim that waits for work gets it");
+    ok(waiter.waited == WEFT_OK && waiter.state == WEFT_STATE_SUCCEEDED,
+       "who waits for the end sees it");
+    ok(mono_ms() - began_ms < PATIENCE_MS / 2, "neither waits for longer than it takes");
+
+    struct weft_page page = {0};
+    struct weft_id id = submit(weft, &(struct weft_spec){.kind = "wait", .lane = "asleep"});
+    ok(weft_wait(weft, &id, 60, &page, &err) == WEFT_OK && page.item[0].state == WEFT_STATE_READY,
+       "what does not end is told as it is");
+    weft_page_free(&page);
+    ok(weft_wait(weft, &id, 0, &page, &err) == WEFT_OK && page.count == 1, "without waiting, too");
+    weft_page_free(&page);
+    is_int(weft_wait(weft, &(struct weft_id){{1}}, PATIENCE_MS, &page, &err), WEFT_NOT_FOUND,
+           "nobody waits for what does not exist");
+}
+
+static void test_goodbye(struct weft *weft)
+{
+    const char *const lane = "bye";
+    struct weft_id id = submit(weft, &(struct weft_spec){.kind = "bye", .lane = lane});
+    const struct weft_claim claim = {.worker = "gone:1", .lanes = &lane, .lane_count = 1};
+    struct weft_claims claims = {0};
+    ok(weft_claim(weft, &claim, 1, &claims, &err) == WEFT_OK && claims.count == 1, "claimed");
+    is_int(claims.count ? claims.item[0].lease_ms : 0, 30000, "for so long");
+    weft_claims_free(&claims);
+    uint64_t released = 0;
+    ok(weft_goodbye(weft, "gone:1", &released, &err) == WEFT_OK && released == 1,
+       "a worker that is gone: %s", err.text);
+    struct weft_page page = {0};
+    ok(weft_describe(weft, &id, 1, &page, &err) == WEFT_OK &&
+           page.item[0].state == WEFT_STATE_READY,
+       "leaves its work to others");
+    weft_page_free(&page);
+    is_int(weft_goodbye(weft, "gone:1", NULL, &err), WEFT_OK, "once is enough");
+    struct weft_workers workers = {0};
+    is_int(weft_workers(weft, &workers, &err), WEFT_OK, "workers are listed");
+    weft_workers_free(&workers);
+}
+
+static void run_all(void)
+{
+    struct weft *weft = open_weft(remote ? "behind" : NULL);
     test_null(weft);
     test_null_inside(weft);
     test_counts_of_items(weft);
     test_round(weft);
     test_steering(weft);
     test_namespaces(weft);
+    test_waiting(weft);
+    test_goodbye(weft);
     weft_close(weft);
+}
+
+int main(void)
+{
+    const char *folder = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread yet */
+    (void)snprintf(url, sizeof(url), "sqlite:%s/weft-client-%d.db", folder ? folder : "/tmp",
+                   (int)getpid());
+    char store[300];
+    memcpy(store, url, sizeof(store));
+    test_open();
+    run_all();
+    /* The same store behind a server; another namespace, so that it begins empty. */
+    struct weft_server *server = NULL;
+    const struct weft_server_config config = {.store = store, .listen = "127.0.0.1:0"};
+    ok(weft_server_start(&config, &server, &err) == WEFT_OK, "a server %s", err.text);
+    (void)snprintf(url, sizeof(url), "%s", server ? weft_server_url(server) : "");
+    remote = true;
+    run_all();
+    weft_server_free(server);
     static const char *const suffix[] = {"", "-wal", "-shm"};
     for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
         char path[320];
-        (void)snprintf(path, sizeof(path), "%s%s", url + strlen("sqlite:"), suffix[i]);
+        (void)snprintf(path, sizeof(path), "%s%s", store + strlen("sqlite:"), suffix[i]);
         (void)unlink(path);
     }
     return tap_done();
