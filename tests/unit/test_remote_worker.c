@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A worker on a server that is slow, silent, lying or restarted. That it does its work on one that
+ * is well is tested by test_worker.c.
+ */
+
+#include "http_fixture.h"
+#include "worker_fixture.h"
+
+#include "base/buf.h"
+
+/* A server that gives one job, and counts what is said about it. */
+struct script {
+    struct box box;     /* its lock guards what follows */
+    const char *kind;   /* of the job */
+    bool empty_at_once; /* claims do not wait */
+    bool silent;        /* nothing is answered any more, but claims that bring the job */
+    int claims, renewals, completed, delayed, released;
+};
+
+static void script_init(struct script *script, const char *kind)
+{
+    *script = (struct script){.kind = kind};
+    box_init(&script->box);
+}
+
+static void script_done(struct script *script)
+{
+    pthread_cond_destroy(&script->box.changed);
+    pthread_mutex_destroy(&script->box.lock);
+}
+
+#define LEASE_ID "01890000-0000-7000-8000-000000000001"
+
+static char *text_of(const char *fmt, const char *word)
+{
+    struct weft_buf text;
+    weft_buf_init(&text, SIZE_MAX);
+    const char *at = strchr(fmt, '@');
+    weft_buf_add(&text, fmt, at ? (size_t)(at - fmt) : strlen(fmt));
+    if (at) {
+        weft_buf_add_text(&text, word);
+        weft_buf_add_text(&text, at + 1);
+    }
+    return text.data;
+}
+
+static char *answer_claim(struct script *script, struct take *ret_take)
+{
+    if (script->claims++ > 0) {
+        ret_take->hold = !script->empty_at_once;
+        return text_of("{\"items\":[]}", NULL);
+    }
+    return text_of("{\"items\":[{\"id\":\"" LEASE_ID
+                   "\",\"epoch\":1,\"attempt\":1,\"lane\":"
+                   "\"default\",\"kind\":\"@\",\"content_type\":\"application/json\","
+                   "\"lease_ms\":1000}]}",
+                   script->kind);
+}
+
+static char *play(void *context, const struct asked *asked, struct take *ret_take)
+{
+    static const struct {
+        const char *path, *answer;
+        size_t number;
+    } row[] = {
+        {"/v1/leases/renew",
+         "{\"items\":[{\"id\":\"" LEASE_ID
+         "\",\"lease_expires_at\":\"2026-01-01T00:00:00.000Z\"}]}",
+         offsetof(struct script, renewals)},
+        {"/v1/leases/complete", "{\"items\":[{\"id\":\"" LEASE_ID "\",\"state\":\"succeeded\"}]}",
+         offsetof(struct script, completed)},
+        {"/v1/leases/delay", "{\"items\":[{\"id\":\"" LEASE_ID "\",\"state\":\"delayed\"}]}",
+         offsetof(struct script, delayed)},
+        {"/v1/leases/release", "{\"items\":[{\"id\":\"" LEASE_ID "\",\"state\":\"ready\"}]}",
+         offsetof(struct script, released)},
+    };
+    struct script *script = context;
+    char *text = NULL;
+    pthread_mutex_lock(&script->box.lock);
+    if (strcmp(asked->path, "/v1/claims") == 0)
+        text = answer_claim(script, ret_take);
+    for (size_t i = 0; i < WEFT_LEN(row); i++)
+        if (strcmp(asked->path, row[i].path) == 0) {
+            ++*(int *)(void *)((char *)script + row[i].number);
+            ret_take->hold = script->silent;
+            text = text_of(row[i].answer, NULL);
+        }
+    pthread_cond_broadcast(&script->box.changed);
+    pthread_mutex_unlock(&script->box.lock);
+    return text ? text : text_of("{}", NULL);
+}
+
+struct play {
+    struct stage stage;
+    struct script script;
+    struct weft *weft;
+    struct weft_err err;
+    struct weft_worker *worker;
+};
+
+static void play_begin(struct play *p, const char *kind, const struct weft_worker_options *options,
+                       weft_handler handler)
+{
+    *p = (struct play){0};
+    script_init(&p->script, kind);
+    stage_init(&p->stage);
+    p->stage.make = play;
+    p->stage.context = &p->script;
+    stage_open(&p->stage);
+    ok(weft_open(p->stage.url, NULL, &p->weft, &p->err) == WEFT_OK &&
+           weft_worker_new(p->weft, options, &p->worker, &p->err) == WEFT_OK &&
+           weft_worker_on(p->worker, "mine", handler, &p->script, &p->err) == WEFT_OK,
+       "a worker %s", p->err.text);
+}
+
+static void play_end(struct play *p)
+{
+    stage_release(&p->stage);
+    weft_worker_free(p->worker);
+    weft_close(p->weft);
+    stage_done(&p->stage);
+    script_done(&p->script);
+}
+
+static enum weft_verdict wait_at_gate(struct weft_job *job, void *context)
+{
+    struct script *script = context;
+    (void)job;
+    box_add(&script->box, &script->box.begun);
+    (void)box_gate(&script->box, PATIENCE_MS);
+    return WEFT_DONE;
+}
+
+/* The second claim hangs at the server; heartbeats and the result pass it by. */
+static void test_claim_waits(void)
+{
+    struct play p;
+    play_begin(&p, "mine", &(struct weft_worker_options){.threads = 2}, wait_at_gate);
+    struct script *script = &p.script;
+    ok(weft_worker_start(p.worker, &p.err) == WEFT_OK, "started");
+    ok(box_wait(&script->box, &script->box.begun, 1), "the job begins");
+    ok(box_wait(&script->box, &script->claims, 2), "the next claim waits");
+    int64_t began_ms = mono_ms();
+    ok(box_wait(&script->box, &script->renewals, 3), "heartbeats go on");
+    ok(mono_ms() - began_ms < 5000, "at a third of the lease");
+    box_open(&script->box);
+    ok(box_wait(&script->box, &script->completed, 1), "and so does the result");
+    is_int(script->claims, 2, "while the claim still waits");
+    struct weft_worker_stats stats;
+    began_ms = mono_ms();
+    is_int(weft_worker_stop(p.worker), 0, "the worker stops");
+    ok(mono_ms() - began_ms < 2000, "without waiting for the claim");
+    weft_worker_stats(p.worker, &stats);
+    ok(stats.completed == 1 && stats.claimed == 1 && stats.store_errors == 0, "all is well: %s",
+       stats.last_error.text);
+    play_end(&p);
+}
+
+/* A server that takes the result and never says a word again. */
+static void test_silence(void)
+{
+    struct play p;
+    play_begin(&p, "mine", &(struct weft_worker_options){.stop_grace_ms = 100}, wait_at_gate);
+    struct script *script = &p.script;
+    script->silent = true;
+    ok(weft_worker_start(p.worker, &p.err) == WEFT_OK, "started");
+    box_open(&script->box);
+    ok(box_wait(&script->box, &script->completed, 1), "the result is sent");
+    int64_t began_ms = mono_ms();
+    (void)weft_worker_stop(p.worker);
+    ok(mono_ms() - began_ms < 6000, "who stops does not wait for the answer");
+    play_end(&p);
+}
+
+/* A kind that was not asked for goes back. */
+static void test_stranger(void)
+{
+    struct play p;
+    play_begin(&p, "theirs", &(struct weft_worker_options){.threads = 1}, wait_at_gate);
+    ok(weft_worker_start(p.worker, &p.err) == WEFT_OK, "started");
+    ok(box_wait(&p.script.box, &p.script.delayed, 1), "a strange job goes back");
+    (void)weft_worker_stop(p.worker);
+    is_int(p.script.box.begun, 0, "and no handler sees it");
+    play_end(&p);
+}
+
+/* A server that answers claims at once is asked no more often than a store. */
+static void test_impatient(void)
+{
+    struct play p;
+    play_begin(&p, "mine", &(struct weft_worker_options){.poll_ms = 50}, wait_at_gate);
+    p.script.empty_at_once = true;
+    box_open(&p.script.box);
+    int64_t began_ms = mono_ms();
+    ok(weft_worker_start(p.worker, &p.err) == WEFT_OK, "started");
+    ok(box_wait(&p.script.box, &p.script.claims, 8), "claims come back empty");
+    ok(mono_ms() - began_ms >= 200, "and are not repeated at once");
+    play_end(&p);
+}
+
+/* ---- A real server --------------------------------------------------------------------------- */
+
+static void test_restart(struct world *w)
+{
+    enum { JOBS = 300, ROUNDS = 3 };
+    struct weft_worker *worker =
+        make_worker(w, w->weft, &(struct weft_worker_options){.threads = 4, .lease_ms = 2000});
+    handle(w, worker, "square", handle_numbered);
+    start(w, worker);
+    char listen[100];
+    (void)snprintf(listen, sizeof(listen), "%.90s", strstr(w->url, "://") + 3);
+    for (int round = 0; round < ROUNDS; round++) {
+        submit_numbered(w, "square", round * JOBS, JOBS);
+        ok(box_wait(&w->box, &w->box.ended, round * JOBS + JOBS / 4), "%s: work goes on", w->store);
+        weft_server_free(w->server);
+        w->server = NULL;
+        const struct weft_server_config config = {.store = w->store_url, .listen = listen};
+        ok(weft_server_start(&config, &w->server, &w->err) == WEFT_OK, "%s: a server again %s",
+           w->store, w->err.text);
+    }
+    int seen = 0;
+    for (int waited = 0; waited < PATIENCE_MS && seen < ROUNDS * JOBS; waited += 20) {
+        (void)box_gate(&w->box, 20);
+        seen = (int)count_in(w, WEFT_STATE_SUCCEEDED);
+    }
+    is_int(seen, ROUNDS * JOBS, "%s: all have succeeded", w->store);
+    is_int(weft_worker_stop(worker), 0, "%s: the worker stops", w->store);
+    struct weft_worker_stats stats;
+    weft_worker_stats(worker, &stats);
+    printf("# %s: claimed %d, completed %d, fenced %d, errors %d: %s\n", w->store,
+           (int)stats.claimed, (int)stats.completed, (int)stats.fenced, (int)stats.store_errors,
+           stats.last_error.text);
+    weft_worker_free(worker);
+}
+
+int main(void)
+{
+    test_claim_waits();
+    test_silence();
+    test_stranger();
+    test_impatient();
+    for (size_t s = 0; s < WEFT_LEN(world_stores); s++) {
+        if (!world_is_http(world_stores[s]) || !world_exists(world_stores[s]))
+            continue;
+        struct world w;
+        world_init(&w, world_stores[s]);
+        test_restart(&w);
+        (void)describe(&w, NULL);
+        world_done(&w);
+    }
+    return tap_done();
+}
