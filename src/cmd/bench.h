@@ -171,6 +171,24 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_read_claim(const struct weft_bench_answe
 void weft_bench_read_refusal(const struct weft_bench_answer *answer,
                              struct weft_bench_errors *errors);
 
+/* ---- bench_sweep.c: one call after the other ------------------------------------------------- */
+
+struct weft_bench_ask {
+    const struct weft_bench_target *target;
+    const char *path;
+    struct weft_buf *body;
+    struct weft_buf *request; /* scratch; holds what is sent */
+};
+/* A call and its answer; anything but a 2xx is a failure that tells the code. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_ask(struct weft_bench_conn *conn,
+                                            const struct weft_bench_ask *ask,
+                                            struct weft_bench_answer *ret_answer,
+                                            struct weft_err *err);
+/* Claims and completes what an earlier run left in the lane; gives the number of those. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
+                                              const struct weft_bench_target *target,
+                                              uint64_t *ret_swept, struct weft_err *err);
+
 /* ---- bench_load.c, bench_latency.c, bench_local.c -------------------------------------------- */
 
 WEFT_MUST_CHECK enum weft_rc weft_bench_load(const struct weft_bench_plan *plan,
@@ -182,10 +200,6 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_latency(const struct weft_bench_plan *pl
 /* Lifecycles per second through weft.h, in this process. */
 WEFT_MUST_CHECK enum weft_rc weft_bench_local(const struct weft_bench_plan *plan, double *ret_per_s,
                                               struct weft_err *err);
-/* Claims and completes what an earlier run left in the lane; gives the number of those. */
-WEFT_MUST_CHECK enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
-                                              const struct weft_bench_target *target,
-                                              uint64_t *ret_swept, struct weft_err *err);
 
 /* ---- bench_report.c -------------------------------------------------------------------------- */
 
