@@ -120,17 +120,23 @@ static enum weft_bench_parsed read_head(const char *data, size_t size, struct he
 
 /* ---- The body -------------------------------------------------------------------------------- */
 
+static int read_hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20; /* small letters */
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /* The size of a chunk in hex, with extensions after it that mean nothing to us. */
 static int64_t read_chunk_size(const char *line, size_t size)
 {
     int64_t value = 0;
     size_t i = 0;
     for (; i < size && line[i] != ';' && line[i] != ' '; i++) {
-        const char *digit = memchr("0123456789abcdef", line[i] | 0x20, 16);
-        if (!digit || line[i] < '0')
-            return -1;
-        value = value * 16 + (digit - "0123456789abcdef");
-        if (value > BODY_MAX)
+        int digit = read_hex(line[i]);
+        value = value * 16 + digit;
+        if (digit < 0 || value > BODY_MAX)
             return -1;
     }
     return i > 0 ? value : -1;

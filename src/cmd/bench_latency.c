@@ -65,50 +65,63 @@ static enum weft_rc complete(struct pair *pair, const struct weft_bench_answer *
     return WEFT_OK;
 }
 
-/* Waits for both answers; the claim's may come before the submission's. */
-static enum weft_rc await_both(struct pair *pair, weft_usec begun_us,
-                               struct weft_bench_answer *ret_claim, struct weft_err *err)
+/* The two answers of a try: the submission's and the claim's, which may come first. */
+struct answers {
+    struct weft_bench_answer said[2];
+    weft_usec took_us[2];
+};
+
+static enum weft_rc await_both(struct pair *pair, weft_usec begun_us, struct answers *ret_answers,
+                               struct weft_err *err)
 {
     struct weft_bench_conn *conn[] = {&pair->submitter, &pair->worker};
-    struct weft_bench_answer answer[2];
     enum weft_bench_parsed parsed[2] = {WEFT_BENCH_MORE, WEFT_BENCH_MORE};
-    weft_usec until_us = begun_us + ANSWER_MS * WEFT_MS, took_us[2] = {0};
-    enum weft_rc rc = WEFT_OK;
-    while (!rc && (parsed[0] == WEFT_BENCH_MORE || parsed[1] == WEFT_BENCH_MORE)) {
-        struct pollfd fd[2] = {
-            {.fd = parsed[0] == WEFT_BENCH_MORE ? conn[0]->fd : -1, .events = POLLIN},
-            {.fd = parsed[1] == WEFT_BENCH_MORE ? conn[1]->fd : -1, .events = POLLIN}};
+    while (parsed[0] == WEFT_BENCH_MORE || parsed[1] == WEFT_BENCH_MORE) {
+        struct pollfd fd[2];
+        for (size_t i = 0; i < 2; i++)
+            fd[i] = (struct pollfd){.fd = parsed[i] == WEFT_BENCH_MORE ? conn[i]->fd : -1,
+                                    .events = POLLIN};
         (void)poll(fd, 2, 1000);
-        weft_usec now_us = weft_boot_us();
-        if (now_us > until_us)
+        weft_usec took_us = weft_boot_us() - begun_us;
+        if (took_us > ANSWER_MS * WEFT_MS)
             return weft_fail(err, WEFT_UNAVAILABLE, "the server does not answer");
-        for (size_t i = 0; i < 2 && !rc; i++) {
+        for (size_t i = 0; i < 2; i++) {
             if (!fd[i].revents)
                 continue;
-            rc = weft_bench_receive(conn[i], &answer[i], &parsed[i], err);
-            took_us[i] = now_us - begun_us;
+            enum weft_rc rc = weft_bench_receive(conn[i], &ret_answers->said[i], &parsed[i], err);
+            if (rc)
+                return rc;
+            ret_answers->took_us[i] = took_us;
         }
     }
-    if (rc)
-        return rc;
-    if (answer[0].status > 299 || answer[1].status > 299) {
-        weft_bench_read_refusal(&answer[answer[0].status > 299 ? 0 : 1], &pair->result->errors);
-        return weft_fail(err, WEFT_UNAVAILABLE, "refused: %s", pair->result->errors.item[0].code);
+    return WEFT_OK;
+}
+
+static enum weft_rc take_both(struct pair *pair, const struct answers *answers,
+                              struct weft_err *err)
+{
+    struct weft_bench_result *result = pair->result;
+    for (size_t i = 0; i < 2; i++) {
+        if (answers->said[i].status <= 299)
+            continue;
+        weft_bench_read_refusal(&answers->said[i], &result->errors);
+        return weft_fail(err, WEFT_UNAVAILABLE, "the server refuses: %s",
+                         result->errors.item[0].code);
     }
     struct weft_bench_items items;
-    rc = weft_bench_read_items(&answer[0], &pair->result->errors, &items, err);
+    enum weft_rc rc = weft_bench_read_items(&answers->said[0], &result->errors, &items, err);
     if (rc)
         return rc;
-    pair->result->submitted += items.good;
-    weft_hist_add(&pair->result->call[WEFT_BENCH_SUBMIT], took_us[0]);
-    weft_hist_add(&pair->result->call[WEFT_BENCH_CLAIM], took_us[1]);
-    *ret_claim = answer[1];
+    result->submitted += items.good;
+    weft_hist_add(&result->call[WEFT_BENCH_SUBMIT], answers->took_us[0]);
+    weft_hist_add(&result->call[WEFT_BENCH_CLAIM], answers->took_us[1]);
     return WEFT_OK;
 }
 
 static enum weft_rc try_once(struct pair *pair, struct weft_err *err)
 {
     struct weft_bench_answer answer;
+    struct answers both;
     size_t claimed = 0;
     bool early = false;
     enum weft_rc rc = weft_bench_send(&pair->worker, pair->claim.data, pair->claim.size, err);
@@ -122,9 +135,11 @@ static enum weft_rc try_once(struct pair *pair, struct weft_err *err)
     if (!rc)
         rc = weft_bench_send(&pair->submitter, pair->submit.data, pair->submit.size, err);
     if (!rc)
-        rc = await_both(pair, begun_us, &answer, err);
+        rc = await_both(pair, begun_us, &both, err);
     if (!rc)
-        rc = complete(pair, &answer, &claimed, err);
+        rc = take_both(pair, &both, err);
+    if (!rc)
+        rc = complete(pair, &both.said[1], &claimed, err);
     if (!rc && claimed == 0)
         weft_bench_count_error(&pair->result->errors, "not_woken", 9);
     pair->result->lifecycles += claimed;
