@@ -121,7 +121,7 @@ static enum weft_rc take_both(struct pair *pair, const struct answers *answers,
 static enum weft_rc try_once(struct pair *pair, struct weft_err *err)
 {
     struct weft_bench_answer answer;
-    struct answers both;
+    struct answers both = {0};
     size_t claimed = 0;
     bool early = false;
     enum weft_rc rc = weft_bench_send(&pair->worker, pair->claim.data, pair->claim.size, err);
