@@ -16,7 +16,7 @@ FUZZ_OPTIONS_MESON = -Dfuzz=true -Dexamples=false -Db_sanitize=address,undefined
 	-Dc_args='-fno-sanitize-recover=all -fsanitize=fuzzer-no-link'
 FUZZ_SECONDS = 60
 
-.PHONY: all help run example test soak fuzz asan check bench format install clean
+.PHONY: all help run example test soak fuzz asan check bench bench-http format install clean
 
 all:
 	@tools/setup build
@@ -32,6 +32,7 @@ help:
 	@echo 'make fuzz     look for inputs that break the parsers, FUZZ_SECONDS=60 each (ARGS: which)'
 	@echo 'make check    formatting, clang-tidy, cppcheck, layers, house rules'
 	@echo 'make bench    run the benchmarks against a durable PostgreSQL (ARGS=... are passed on)'
+	@echo 'make bench-http  the same through a server, with the library in process beside it'
 	@echo 'make format   put the sources into their format'
 	@echo 'make install  install command, manual, library and header (DESTDIR is honoured)'
 	@echo 'make clean    remove the build folders'
@@ -72,6 +73,10 @@ bench: all
 	@tools/setup bench
 	@trap 'tools/pg stop $(BUILD)/bench-pg' EXIT; tools/pg start --durable $(BUILD)/bench-pg && \
 		WEFT_TEST_PG="$$(tools/pg url $(BUILD)/bench-pg)" $(BUILD)/bench/bench $(ARGS)
+
+bench-http: all
+	@tools/setup bench
+	@tools/bench_http $(ARGS) $(BUILD)
 
 format:
 	@tools/setup check
