@@ -12,9 +12,12 @@
 #include "cmd/child.h"
 #include "cmd/line.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 enum {
     TICK_MS = 50,
@@ -32,12 +35,22 @@ static int64_t grace_us;
 /* Calls nothing but what a signal handler may call; the atomics are free of locks. */
 static void take_signal(int number)
 {
+    static const char *const text[] = {
+        [WEFT_WORK_STOPS] = "weft: stopping when the commands have ended; again: sooner\n",
+        [WEFT_WORK_HURRIES] = "weft: stopping the commands at once; again: kill them\n",
+        [WEFT_WORK_QUITS] = "weft: killing the commands\n",
+    };
     (void)number;
+    int before = errno;
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
-    if (atomic_fetch_add(&signalled->stop, 1) == WEFT_WORK_GOES_ON)
+    int stop = atomic_fetch_add(&signalled->stop, 1) + 1;
+    if (stop == WEFT_WORK_STOPS)
         atomic_store(&signalled->term_us,
                      (int64_t)now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000 + grace_us);
+    if (stop <= WEFT_WORK_QUITS && write(STDERR_FILENO, text[stop], strlen(text[stop])) < 0)
+        errno = EIO; /* nobody to tell */
+    errno = before;
 }
 
 /* Signals come to the main thread alone: the threads of the worker are started with them blocked.

@@ -1,0 +1,134 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# weft work: a command per execution, on a store of its own.
+
+source "$(dirname "$0")/common.bash"
+export WEFT_STORE=$store
+
+submit() {
+    "$weft" submit "$@"
+}
+
+state() {
+    "$weft" show "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])'
+}
+
+# until_true WORD...: runs it until it succeeds, for at most 20 seconds.
+until_true() {
+    local i
+    for i in {1..400}; do
+        if "$@" 2>/dev/null; then return 0; fi
+        sleep 0.05
+    done
+    return 1
+}
+
+# in_background WORD...: starts `weft work` and fills worker.
+worker=
+in_background() {
+    "$weft" work "$@" >work.out 2>work.err </dev/null &
+    worker=$!
+    server_pid=$worker # so that leaving ends it
+}
+
+# ends CODE NAME: the worker in the background ends by itself with that exit code.
+ends() {
+    status=0
+    if ! until_true bash -c "! kill -0 $worker"; then
+        bad "$2" 'it does not end' "$(cat work.out work.err)"
+        return
+    fi
+    wait "$worker" || status=$?
+    server_pid=
+    is "$status" "$1" "$2"
+}
+
+# ---- The command line ----
+
+exits 2 'no command' "$weft" work
+exits 2 'a lane that cannot be' "$weft" work --concurrency 0 -- true
+id=$(submit -k shout '"hello"')
+exits 3 'a command that does not exist' "$weft" work --kind shout -- no-such-command
+has "$err" "no command 'no-such-command'" 'is told'
+is "$(state "$id")" ready 'before anything is claimed'
+
+# ---- Results ----
+
+exits 0 'work until all is done' "$weft" work --kind shout --drain -- tr a-z A-Z
+has "$out" "^done +$id shout [0-9.]+ s$" 'a line per execution'
+is "$("$weft" show "$id" --result)" '"HELLO"' 'the output is the result'
+exits 0 'nothing to do' "$weft" work --kind shout --drain -- false
+
+id=$(submit -k env --tag Size-Of=9 --tenant acme 1)
+exits 0 'the environment' "$weft" work --kind env --drain -- \
+    sh -c 'echo "$WEFT_ID $WEFT_KIND $WEFT_ATTEMPT $WEFT_TENANT $WEFT_TAG_SIZE_OF"'
+is "$("$weft" show "$id" --result)" "$id env 1 acme 9" 'tells of the execution'
+
+first=$(submit -k many 1)
+for i in 2 3 4 5 6 7 8; do submit -k many "$i" >/dev/null; done
+exits 0 'several at once' "$weft" work --kind many --concurrency 4 --drain --json -- cat
+is "$(wc -l <<<"$out")" 8 'a line of JSON each'
+json "$(head -n 1 <<<"$out")" 'v["outcome"] == "done" and v["kind"] == "many"' 'that says it all'
+is "$("$weft" show "$first" --result)" 1 'payloads come through'
+
+# ---- Failures ----
+
+id=$(submit -k bad --max-attempts 2 --retry-delay 10ms 1)
+exits 0 'failures' "$weft" work --kind bad --drain -- sh -c 'echo "it broke" >&2; exit 3'
+is "$(grep -c "^fail  $id bad [0-9.]* s exit_3: it broke$" <<<"$out")" 2 'are tried again'
+has "$err" "^${id: -8}: it broke$" 'stderr is passed on with the end of the id'
+is "$(state "$id")" failed 'and end with the attempts'
+
+id=$(submit -k bad 1)
+exits 0 'exit code 65' "$weft" work --kind bad --drain -- sh -c 'exit 65'
+has "$out" "^quit  $id" 'is the end at once'
+is "$(state "$id")" failed 'for good'
+
+id=$(submit -k later --max-attempts 1 1)
+exits 0 'exit code 75' "$weft" work --kind later --drain --retry-later-after 10ms -- \
+    sh -c '[ "$WEFT_EPOCH" -eq 3 ] && echo "$WEFT_ATTEMPT" || exit 75'
+is "$(grep -c "^later $id" <<<"$out")" 2 'comes back later'
+is "$("$weft" show "$id" --result)" 1 'without spending an attempt'
+
+id=$(submit -k large --max-attempts 1 1)
+exits 0 'too much output' "$weft" work --kind large --drain -- head -c 2000000 /dev/zero
+has "$out" 'output_too_large: the command wrote more than 1048576 bytes' 'is a failure'
+
+for i in 1 2 3; do submit -k some "$i" >/dev/null; done
+exits 0 'no more than asked for' "$weft" work --kind some --max 2 -- cat
+is "$(grep -c '^done' <<<"$out")" 2 'are run'
+exits 0 'the last one' "$weft" work --kind some --drain -- cat
+is "$(grep -c '^done' <<<"$out")" 1 'is left for the next'
+
+# ---- Stopping ----
+
+id=$(submit -k long 1)
+stubborn="trap '' TERM; echo up >&2; exec tail -f /dev/null"
+in_background --kind long --lease 1s --kill-after 100ms --drain -- sh -c "$stubborn"
+if until_true grep -q up work.err; then ok 'a long one runs'; else bad 'a long one runs'; fi
+is "$(state "$id")" running 'and is seen to'
+"$weft" cancel "$id" >/dev/null
+ends 0 'cancelling it ends the command'
+has "$(cat work.out)" "^lost  $id long [0-9.]+ s cancelled$" 'which is told'
+is "$(state "$id")" cancelled 'it stays cancelled'
+
+id=$(submit -k long 1)
+in_background --kind long --grace 0s --kill-after 100ms -- sh -c "$stubborn"
+if until_true grep -q up work.err; then ok 'another runs'; else bad 'another runs'; fi
+kill -TERM "$worker"
+ends 0 'SIGTERM ends the worker'
+is "$(state "$id")" ready 'and the execution is ready again'
+
+in_background --kind long --grace 1h --kill-after 1h -- sh -c "$stubborn"
+if until_true grep -q up work.err; then ok 'it is taken up again'; else bad 'taken up again'; fi
+kill -TERM "$worker"
+# Signals of one kind that wait are one: the second must not come before the first was taken.
+until_true grep -q 'stopping' work.err || bad 'it says that it stops' "$(cat work.err)"
+kill -INT "$worker"
+until_true grep -q 'at once' work.err || bad 'it says that it hurries' "$(cat work.err)"
+kill -TERM "$worker"
+ends 0 'a third signal kills the command'
+is "$(state "$id")" ready 'and the execution is ready again'
+
+plan
