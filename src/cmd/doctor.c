@@ -145,8 +145,8 @@ static void examine_server(struct checklist *list, const struct weft_cli *cli, c
     const char *token = weft_cli_get(cli, "token"), *ca_file = weft_cli_get(cli, "ca-file");
     const struct weft_fetch_config config = {.base_url = url,
                                              .token = token ? token : weft_env("WEFT_TOKEN"),
-                                             .ca_file = ca_file ? ca_file
-                                                                : weft_env("WEFT_CA_FILE"),
+                                             .ca_file =
+                                                 ca_file ? ca_file : weft_env("WEFT_CA_FILE"),
                                              .body_max = BODY_MAX};
     struct weft_fetch *fetch = NULL;
     struct weft_err err = {0};
@@ -251,12 +251,14 @@ const struct weft_command weft_command_doctor = {
     .name = "doctor",
     .args = "",
     .summary = "check a store or a server",
-    .about = "With --store it looks at the database: its schema, the offset of its clock, old "
-             "transactions, bloat, missing indexes, work that is stuck; and says what to do. It "
-             "changes nothing. Without --store it asks a server whether it lives and is ready.\n\n"
-             "Exit code 1 says that something is bad; a warning does not.",
-    .example = "weft doctor --store postgres:///weft\n"
-               "weft doctor --store sqlite:weft.db --deep --json",
+    .about =
+        "With --store it looks at the database: its schema, the offset of its clock, old "
+        "transactions, bloat, missing indexes, work that is stuck; and says what to do. It "
+        "changes nothing. Without --store it asks a server whether it lives and is ready.\n\n"
+        "Exit code 1 says that something is bad; a warning does not.",
+    .example =
+        "weft doctor --store postgres:///weft\n"
+        "weft doctor --store sqlite:weft.db --deep --json",
     .option = options,
     .run = run_doctor,
 };
