@@ -27,6 +27,8 @@ until_true() {
 # in_background WORD...: starts `weft work` and fills worker.
 worker=
 in_background() {
+    : >work.out # at once, and not when the background gets there: what is in them counts
+    : >work.err
     "$weft" work "$@" >work.out 2>work.err </dev/null &
     worker=$!
     server_pid=$worker # so that leaving ends it
