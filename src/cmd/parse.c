@@ -148,7 +148,7 @@ static enum weft_exit no_such_command(const struct weft_cli *cli, const char *ty
     enum { NAMES_MAX = 64 };
     const char *name[NAMES_MAX + 1];
     size_t count = 0;
-    while (weft_commands[count] && count < NAMES_MAX) {
+    while (count < NAMES_MAX && weft_commands[count]) {
         name[count] = weft_commands[count]->name;
         count++;
     }
