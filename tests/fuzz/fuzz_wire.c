@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "core/policy.h"
 #include "wire/type.h"
 
 static const struct weft_wire_type *const types[] = {
@@ -29,6 +30,16 @@ static void write_to(const struct weft_wire_type *type, const void *item, struct
     must(!buf->full);
 }
 
+/* A policy may be read that the engine refuses later; it cannot be sent again either. */
+static bool is_refused_later(const struct weft_wire_type *type, const void *item,
+                             struct weft_arena *arena)
+{
+    struct weft_rules rules;
+    struct weft_err err = {0};
+    return type == &weft_wire_spec &&
+           weft_policy_resolve(((const struct weft_spec *)item)->policy, arena, &rules, &err);
+}
+
 static void check_again(const struct weft_wire_type *type, const void *item,
                         struct weft_arena *arena)
 {
@@ -39,15 +50,13 @@ static void check_again(const struct weft_wire_type *type, const void *item,
     write_to(type, item, &first);
     must(weft_json_check(first.data, first.size, &value, &err) == WEFT_OK);
     enum weft_rc rc = weft_wire_read_answer(type, &value, arena, again, &err);
-    if (rc)
-        (void)fprintf(stderr, "%s: %s\n%s\n", type->name, err.text, first.data);
-    must(rc == WEFT_OK);
-    write_to(type, again, &second);
-    if (strcmp(first.data, second.data) != 0)
-        (void)fprintf(stderr, "%s:\n%s\n%s\n", type->name, first.data, second.data);
-    must(strcmp(first.data, second.data) == 0);
+    must(rc == WEFT_OK || is_refused_later(type, item, arena));
+    if (!rc) {
+        write_to(type, again, &second);
+        must(strcmp(first.data, second.data) == 0);
+        weft_buf_done(&second);
+    }
     weft_buf_done(&first);
-    weft_buf_done(&second);
 }
 
 /* An error object, which both sides read and write. */
