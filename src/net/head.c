@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 const char *weft_ask_header(const struct weft_ask *ask, const char *name)
 {
@@ -52,6 +53,47 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
     return rc;
 }
 
+/* ---- Where the request ends ------------------------------------------------------------------ */
+
+struct framing {
+    unsigned lengths, codings;
+    bool bad; /* a name that is no token, or a coding that is not known */
+};
+
+static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const char *name,
+                               const char *value)
+{
+    static const char token[] =
+        "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    struct framing *framing = context;
+    (void)kind;
+    framing->bad |= !*name || name[strspn(name, token)] != '\0';
+    framing->lengths += strcasecmp(name, "Content-Length") == 0;
+    if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        framing->codings++;
+        framing->bad |= !value || strcasecmp(value, "chunked") != 0;
+    }
+    return MHD_YES;
+}
+
+/*
+ * A proxy in front may take the headers of a request in another way than libmicrohttpd does, and
+ * then see one request where there are two. So what can be understood in two ways is refused, and
+ * what follows it on the connection is never read.
+ */
+static enum weft_rc check_framing(struct weft_link *link, struct weft_err *err)
+{
+    struct framing framing = {0};
+    (void)MHD_get_connection_values(link->connection, MHD_HEADER_KIND, look_at, &framing);
+    if (!framing.bad && framing.lengths + framing.codings <= 1)
+        return WEFT_OK;
+    link->doubtful = true;
+    return weft_fail(err, WEFT_INVALID_VALUE,
+                     framing.bad ? "the headers hold a bad name or an unknown Transfer-Encoding"
+                                 : "the length of the body is given more than once");
+}
+
 enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
 {
     struct weft_ask *ask = &link->ask;
@@ -60,7 +102,9 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
         link->close = true;
         return weft_fail(err, WEFT_UNAVAILABLE, "the server is stopping");
     }
-    enum weft_rc rc = find_route(link, err);
+    enum weft_rc rc = check_framing(link, err);
+    if (!rc)
+        rc = find_route(link, err);
     if (rc)
         return rc;
     const struct weft_credentials given = {

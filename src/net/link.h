@@ -55,7 +55,9 @@ struct weft_link {
     weft_usec began_us;  /* boot time */
     size_t sent;         /* of the body of a stream's part */
     uint64_t sent_total; /* in all parts */
+    size_t discarded;    /* of a body that is not wanted */
     bool begun;          /* counted as in flight */
+    bool doubtful;       /* where it ends cannot be told for sure: nothing behind it is read */
     bool discard;        /* it is answered already: its body is read and forgotten */
     bool dispatched;     /* it is or was with the engine threads */
     bool close;          /* the connection is not used again */

@@ -114,8 +114,8 @@ static bool begin(struct weft_link *link, const char *method)
     if (link->allow)
         ask->reply.status = 405;
     link->discard = true;
-    link->close |= size > DISCARD_MAX;
-    return size <= DISCARD_MAX;
+    link->close |= size > DISCARD_MAX || link->doubtful;
+    return size <= DISCARD_MAX && !link->doubtful;
 }
 
 /* ---- The body -------------------------------------------------------------------------------- */
@@ -131,29 +131,33 @@ static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err
     weft_buf_done(&link->ask.body);
 }
 
-static void take_piece(struct weft_link *link, const char *data, size_t size)
+/* False: this goes on for too long after it was refused. */
+static bool take_piece(struct weft_link *link, const char *data, size_t size)
 {
     struct weft_ask *ask = &link->ask;
     struct weft_loop *loop = ask->server->loop;
     struct weft_err err = {0};
-    if (link->discard)
-        return;
+    if (link->discard) {
+        link->discarded += size;
+        return link->discarded <= DISCARD_MAX;
+    }
     if (ask->route->body_max == 0) {
         refuse_body(link, weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here"), &err);
-        return;
+        return true;
     }
     if (size > ask->route->body_max - ask->body.size) {
         refuse_body(link, too_large(link, &err), &err);
-        return;
+        return true;
     }
     if (atomic_fetch_add(&loop->bodies, size) + size > ask->server->config.body_bytes) {
         atomic_fetch_sub(&loop->bodies, size);
         enum weft_rc rc = weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
         err.hint = "too many large requests at once: try again later";
         refuse_body(link, rc, &err);
-        return;
+        return true;
     }
     weft_buf_add(&ask->body, data, size);
+    return true;
 }
 
 /* ---- The answer ------------------------------------------------------------------------------ */
@@ -293,9 +297,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     if (!link->begun)
         return begin(link, method) ? MHD_YES : send_answer(link);
     if (*size > 0) {
-        take_piece(link, data, *size);
+        bool goes_on = take_piece(link, data, *size);
         *size = 0;
-        return MHD_YES;
+        return goes_on ? MHD_YES : MHD_NO;
     }
     if (!link->dispatched && !link->ask.reply.status) {
         dispatch(link);
@@ -398,6 +402,7 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop,           /* */
         MHD_OPTION_CONNECTION_LIMIT, config->connections,            /* */
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,     /* */
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,                             /* */
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_s + 1, /* the sweep is first */
         MHD_OPTION_ARRAY, loop->cert ? tls : &tls[WEFT_LEN(tls) - 1], MHD_OPTION_END);
     loop->server->listener.fd = -1; /* it is libmicrohttpd's, also after a failure */
