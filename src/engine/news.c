@@ -158,10 +158,12 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
 {
     struct weft_woken *woken = weft_new_array(news->arena, struct weft_woken, news->count + 1);
     size_t count = 0;
-    for (size_t i = 0; i < news->count; i++)
-        if (news->item[i].ready > 0)
-            woken[count++] =
-                (struct weft_woken){.queue = news->item[i].queue, .count = news->item[i].ready};
+    for (size_t i = 0; i < news->count; i++) {
+        if (news->item[i].ready == 0)
+            continue;
+        woken[count].queue = news->item[i].queue;
+        woken[count++].count = news->item[i].ready;
+    }
     weft_ready_note(engine, woken, count);
     weft_tally_count(engine, news);
     if (engine->on_news)

@@ -91,7 +91,7 @@ static enum weft_rc put_chunk(struct weft_engine *engine, const struct weft_work
         for (size_t k = 0; k < count && !later; k++)
             later = k != i && name[k].id == name[i].id &&
                     (seen[k].seen_us > seen[i].seen_us ||
-                     (seen[k].seen_us == seen[i].seen_us && k > i));
+                     (k > i && seen[k].seen_us == seen[i].seen_us));
         if (later)
             continue;
         weft_set_i64(&call, rows, WORKER_PUT_IN_NAME, name[i].id);
