@@ -290,6 +290,9 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
 const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena)
 {
     struct weft_serve_settings settings;
+    const char *store = weft_cli_get(cli, "store");
+    if (store)
+        return store;
     struct weft_setting_value *value =
         weft_new_array(arena, struct weft_setting_value, weft_setting_count);
     return weft_settings_read(cli, arena, value, &settings) ? settings.server.store : NULL;

@@ -185,8 +185,14 @@ static enum weft_exit sweep(struct weft *weft, const struct weft_steer_all *args
         ret_sweep->changed += part.changed;
         ret_sweep->more = part.more;
         weft_bar_set(bar, ret_sweep->changed);
+        if (part.more && part.changed == 0) /* the next call would look at the same ones */
+            code = WEFT_EXIT_FAILED;
     }
     weft_bar_free(bar);
+    if (code == WEFT_EXIT_FAILED)
+        (void)fprintf(stderr,
+                      "weft: there may be more, behind too much that does not fit\n"
+                      "hint: name a narrower filter, or the ids that `weft ls --all` finds\n");
     return code;
 }
 

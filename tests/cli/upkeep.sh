@@ -22,6 +22,9 @@ printf 'this is no database, but a text that is long enough to be one\n%.0s' {1.
 exits 1 'a file that is none' "$weft" migrate --store sqlite:text.db
 echo "store = $store" >weft.conf
 exits 0 'the store of the settings' "$weft" migrate --check
+echo 'nonsense' >>weft.conf
+exits 2 'settings that are wrong' "$weft" migrate --check
+exits 0 'do not matter to --store' "$weft" migrate --check --store "$store"
 rm weft.conf
 exits 0 'the store of the environment' env WEFT_STORE="$store" "$weft" migrate --check
 exits 2 'it needs a store' "$weft" migrate --server http://127.0.0.1:1
