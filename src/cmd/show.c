@@ -254,9 +254,9 @@ const struct weft_command weft_command_show = {
     .args_max = 1,
     .summary = "show one execution with its history",
     .about =
-        "All its fields, how each lease ended that did not end the execution, and the "
-        "beginning of its payload and result. --payload and --result write those bytes as they "
-        "are and nothing else. With --wait the exit code tells how it ended.",
+        "All its fields, how each of its leases ended, and the beginning of its payload and "
+        "result. --payload and --result write those bytes as they are and nothing else. With "
+        "--wait the exit code tells how it ended.",
     .example =
         "weft show 01932c07-5f3e-7a10-8c51-0123456789ab\n"
         "weft show 01932c07-5f3e-7a10-8c51-0123456789ab --result >report.pdf",

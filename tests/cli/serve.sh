@@ -8,6 +8,7 @@ source "$(dirname "$0")/common.bash"
 
 # start OPTION...: on a free port; url and server_pid are set.
 start() {
+    : >hello.txt
     "$weft" serve --listen 127.0.0.1:0 --hello "$@" >hello.txt 2>serve.log &
     server_pid=$!
     url=

@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The path of a newcomer: a server from nothing, three executions, a worker that is a shell command,
+# three results; one that fails and is tried again; and what is shown of all that.
+
+source "$(dirname "$0")/common.bash"
+
+: >hello.txt
+"$weft" serve --listen 127.0.0.1:0 --hello >hello.txt 2>serve.log &
+server_pid=$!
+url=
+for ((i = 0; i < 200; i++)); do
+    url=$(grep -o 'http://127.0.0.1:[0-9]*' hello.txt | head -n 1 || true)
+    if [[ -n $url ]]; then break; fi
+    sleep 0.05
+done
+is "$(sed -n 's/^  .*weft \([a-z]*\) .*/\1/p' hello.txt | xargs)" 'submit ls work' 'what to try'
+
+# The commands it names, as they stand there.
+line=$(grep ' submit ' hello.txt)
+exits 0 'the first' bash -c "$line"
+one=$out
+exits 0 'the second' bash -c "$(grep ' ls ' hello.txt)"
+has "$out" "^$one +default +greet +ready" 'shows the execution'
+exits 0 'the third' bash -c "$(grep ' work ' hello.txt | sed 's/ work / work --drain /')"
+
+export WEFT_SERVER=$url
+is "$("$weft" show "$one" --result)" '{"name":"Ada"}' 'did it'
+
+for name in Ada Grace Edsger; do
+    "$weft" submit --kind greet --tag name=$name "$name" >>ids
+done
+exits 0 'a worker' "$weft" work --drain --concurrency 2 -- sh -c \
+    'read -r name; echo "Hello, $name!"'
+for name in Ada Grace Edsger; do
+    id=$("$weft" ls --tag name=$name --json | grep -o '[0-9a-f-]\{36\}' | head -n 1)
+    is "$("$weft" show "$id" --result)" "Hello, $name!" "greets $name"
+done
+exits 0 'ls' "$weft" ls --state succeeded --json
+json "$out" 'len(v["items"]) == 4' 'all succeeded'
+
+# Waiting for it in one line, with the worker in the background.
+"$weft" work --max 1 -- tr a-z A-Z >/dev/null 2>&1 &
+worker=$!
+exits 0 'submit --wait' timeout 60 "$weft" submit --kind shout --wait=30s 'hello'
+is "$out" 'HELLO' 'prints the result'
+wait "$worker"
+
+# One that fails, twice, and then does not.
+id=$("$weft" submit --kind flaky --retry-delay 0 --max-attempts 3 '{}')
+exits 0 'a command that fails at first' "$weft" work --drain -- sh -c \
+    'test "$WEFT_ATTEMPT" -ge 3 || { printf "disk \033[31mfull\033[0m\n" >&2; exit 9; }; echo fine'
+exits 0 'show' "$weft" show "$id"
+has "$out" '^state +succeeded' 'it succeeded'
+has "$out" '^attempt +3$' 'at the third attempt'
+is "$(grep -c '^ *[12]  failed .*exit_9: disk .*full' <<<"$out")" 2 'and its history tells'
+lacks "$out" $'\033' 'whatever the command printed'
+exits 0 'show --json' "$weft" show "$id" --json
+json "$out" '[a["ended"] for a in v["attempts"]] == ["failed", "failed", "completed"]' 'all of it'
+json "$out" 'v["attempts"][0]["error"]["class"] == "exit_9"' 'for programs too'
+
+# One that never does.
+id=$("$weft" submit --kind broken --retry-delay 0 --max-attempts 2 '{}')
+exits 0 'a command that always fails' "$weft" work --drain -- sh -c 'echo no >&2; exit 3'
+exits 1 'show --wait' "$weft" show "$id" --wait
+has "$err" "^weft: $id failed: no" 'tells how it ended'
+exits 0 'ls' "$weft" ls --state failed
+has "$out" "^$id .* failed +2 .*exit_3: no" 'shows the error'
+exits 0 'replay' "$weft" replay --state failed --yes
+is "$out" '1 replayed' 'brings it back'
+exits 0 'and a better command' "$weft" work --drain -- cat
+exits 0 'succeeds' "$weft" show "$id" --wait
+exits 0 'workers' "$weft" workers --json
+json "$out" 'isinstance(v["items"], list)' 'are known'
+exits 0 'counts' "$weft" counts --json
+json "$out" 'v["items"][0]["ready"] == 0 and v["items"][0]["running"] == 0' 'nothing is left'
+plan
