@@ -5,11 +5,13 @@ A check is a function of the bench; its first line is its title, and it fails by
 """
 import base64
 import concurrent.futures
+import contextlib
 import json
 import re
 import threading
 
 from pattern import Mismatch
+from serving import Server, Store
 
 # The routes of the API, as it was agreed upon.
 ROUTES = [
@@ -58,9 +60,9 @@ def same(got, wanted, what):
 class Caller:
     """A client of one namespace that expects what it is told to."""
 
-    def __init__(self, bench, namespace):
+    def __init__(self, bench, namespace, server=None):
         self.bench, self.namespace = bench, namespace
-        self.client = bench.plain.client()
+        self.client = (server or bench.plain).client()
 
     def send(self, method, path, body=None, status=200, headers=()):
         text = json.dumps(body) if body is not None and not isinstance(body, bytes) else body
@@ -81,12 +83,12 @@ class Caller:
         return self.post("/v1/claims", {"worker": "w", **fields})["items"]
 
 
-def at_once(bench, namespace, count, call):
+def at_once(bench, namespace, count, call, server=None):
     """Has `count` callers, each with a connection of its own, call at the same moment."""
     barrier = threading.Barrier(count)
 
     def one(number):
-        caller = Caller(bench, namespace)
+        caller = Caller(bench, namespace, server)
         caller.send("GET", "/healthz")  # the connection is there
         barrier.wait(PATIENCE_S)
         try:
@@ -235,7 +237,7 @@ def bytes_of_a_claim(bench):
         items = caller.claim(max=12, wait_ms=20000) if len(kinds) < 12 else []
         assert len(items) <= 8, f"{len(items)} MB in one claim"
         kinds += [item["kind"] for item in items]
-    same(kinds, [f"k{i}" for i in range(12)], "what all claims brought")
+    same(sorted(kinds), sorted(f"k{i}" for i in range(12)), "what all claims brought")
 
 
 def pages_of_120(bench):
@@ -323,6 +325,92 @@ def too_large_in_chunks(bench):
     same(answer.json()["error"]["code"], "too_large", "the code")
 
 
+@contextlib.contextmanager
+def server_of_its_own(bench, name, options):
+    store = Store(bench.plain.store.kind, name)
+    server = Server(bench.plain.binary, store, options)
+    try:
+        yield server
+    finally:
+        status = server.stop()
+        store.remove()
+    same(status, 0, "the exit status")
+
+
+def full_queue(bench):
+    """limits: a server with too much to do answers 429, and keeps what it accepted"""
+    with server_of_its_own(bench, "queue", ["--queue-max", "1", "--threads", "1"]) as server:
+        refused = 0
+        accepted = []
+        for _ in range(50):
+            answers = at_once(bench, "full-queue", 32, lambda caller, number: caller.send(
+                "POST", "/v1/executions", {"kind": f"k{number}"}, None), server)
+            for answer in answers:
+                if answer.status == 201:
+                    accepted.append(answer.json()["id"])
+                    continue
+                same(answer.status, 429, "the status")
+                same(answer.json()["error"]["code"], "rate_limited", "the code")
+                assert int(answer.header("Retry-After")) >= 1, "no Retry-After"
+                refused += 1
+            if refused:
+                break
+        assert refused, "nothing was ever refused"
+        caller = Caller(bench, "full-queue", server)
+        for one in accepted:
+            caller.send("GET", f"/v1/executions/{one}")
+
+
+def full_memory(bench):
+    """limits: a body for which there is no room is refused with 429"""
+    with server_of_its_own(bench, "memory", ["--body-bytes", "1MiB"]) as server:
+        spec = json.dumps({"kind": "k", "payload": "x" * 900000}).encode()
+        slow = Caller(bench, "full-memory", server).client
+        slow.put("POST", "/v1/executions", [("Content-Length", str(len(spec)))], None)
+        slow.connection.send(spec[:-1])
+        for _ in range(1000):  # until what was sent has arrived
+            answer = Caller(bench, "full-memory", server).send("POST", "/v1/executions", spec, None)
+            if answer.status == 429:
+                break
+            same(answer.status, 201, "the status")
+        same(answer.status, 429, "the status")
+        same(answer.json()["error"]["code"], "busy", "the code")
+        assert answer.json()["error"]["hint"], "no hint"
+        assert int(answer.header("Retry-After")) >= 1, "no Retry-After"
+        slow.connection.send(spec[-1:])
+        same(slow.connection.getresponse().status, 201, "the one that was there first")
+        Caller(bench, "full-memory", server).send("POST", "/v1/executions", spec, 201)
+
+
+def stop_with_waiters(bench):
+    """waiting: a server that stops answers those who wait"""
+    with server_of_its_own(bench, "stop", []) as server:
+        made = Caller(bench, "stop", server).post("/v1/executions", {"kind": "k"}, 201)
+
+        def wait(number):
+            caller = Caller(bench, "stop", server)
+            if number % 2:
+                return caller.client.send("GET", f"/v1/executions/{made['id']}?wait_ms=50000", [
+                    ("X-Weft-Namespace", "stop")], on_sent=begun.release)
+            return caller.client.send("POST", "/v1/claims", [], (
+                '{"worker": "w%d", "wait_ms": 50000}' % number), begun.release)
+        begun = threading.Semaphore(0)
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            futures = [pool.submit(wait, number) for number in range(6)]
+            for _ in futures:
+                assert begun.acquire(timeout=PATIENCE_S)
+            # all have arrived when a request that came after them is answered
+            Caller(bench, "stop", server).send("GET", "/readyz")
+            status = server.stop()
+            answers = [future.result(PATIENCE_S) for future in futures]
+        same(status, 0, "the exit status")
+        for number, answer in enumerate(answers):
+            assert answer.took < 30, f"it took {answer.took:.1f} s"
+            same(answer.status, 200, f"the status of {number}")
+            same(answer.json()["state"] if number % 2 else answer.json(),
+                 "ready" if number % 2 else {"items": []}, f"the answer of {number}")
+
+
 def whole_document(bench):
     """openapi: references, parameters and names of the document are whole"""
     document = bench.document
@@ -368,4 +456,5 @@ def filters_of_the_document(bench):
 
 ALL = [bad_among_64, conflict_among_64, same_key_at_once, stale_among_64, order_under_load,
        no_work_twice, waiting_claims, gone_client, bytes_of_a_claim, pages_of_120, sparse_pages,
-       lines_of_2600, keep_alive, too_large_in_chunks, whole_document, filters_of_the_document]
+       lines_of_2600, keep_alive, too_large_in_chunks, full_queue, full_memory,
+       stop_with_waiters, whole_document, filters_of_the_document]

@@ -61,6 +61,7 @@ import time
 import traceback
 
 import checks
+import selfcheck
 from casefile import Block, Broken, Token, fill, read_cases
 from openapi import Document
 from pattern import Mismatch, read_json
@@ -135,7 +136,7 @@ class Run:
         namespace = fill(step.namespace, self.values, 0) if step.namespace else None
         made = self.server.make_token(step.scopes, namespace, step.lifetime)
         self.values[step.name], self.token_ids[step.name] = made["token"], made["id"]
-        self.bench.secrets.append(made["token"].rsplit("_", 1)[1])
+        self.bench.secrets.append(made["token"].split("_", 2)[2])
 
     def block(self, block):
         pool = concurrent.futures.ThreadPoolExecutor(len(block.waiting))
@@ -299,6 +300,10 @@ def main():
         servers.append(Server(binary, stores[1], ["--tokens", "--access-log"]))
         document = Document(servers[0].client().send("GET", "/openapi.json").body)
         bench = Bench(*servers, document)
+        for name in ("patterns", "schemas"):
+            wrong = getattr(selfcheck, name)()
+            bench.point(not wrong, f"runner: {name} tell what fits from what does not",
+                        "\n".join(wrong))
         run_all(bench, cases, options.only, options.jobs)
         judge_document(bench, options.only)
         for server, name in zip(servers, ("the server", "the server with tokens")):
