@@ -141,7 +141,7 @@ static void settle(struct weft_ask *ask, const struct weft_claim_result *result,
     }
     state->held = weft_new_array(ask->arena, struct weft_put_back, got + 1);
     answer_items(ask, result, index);
-    if (state->slept && got > 0 && weft_loop_gone(ask)) {
+    if (got > 0 && weft_loop_gone(ask)) {
         give_back(server, held_by(state));
         state->held_count = 0;
         weft_waits_leave(server->waits, ask, WEFT_WAIT_FAILED);

@@ -60,6 +60,16 @@ bool weft_loop_gone(const struct weft_ask *ask)
     return poll(&fd, 1, 0) > 0;
 }
 
+/*
+ * True when the client had closed before the answer came: it was sent, and brought a reset back. A
+ * client that read its answer and then closed leaves no reset.
+ */
+static bool bounced(const struct weft_ask *ask)
+{
+    struct pollfd fd = {.fd = weft_loop_fd(ask)};
+    return poll(&fd, 1, 0) > 0; /* POLLERR or POLLHUP: nothing else was asked for */
+}
+
 size_t weft_loop_in_flight(const struct weft_loop *loop)
 {
     return atomic_load(&loop->in_flight);
@@ -332,7 +342,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     *link_place = NULL;
     struct weft_ask *ask = &link->ask;
     bool delivered = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
-    if (!delivered && ask->route && ask->route->group == WEFT_GROUP_CLAIM)
+    if (ask->route && ask->route->group == WEFT_GROUP_CLAIM && (!delivered || bounced(ask)))
         weft_claims_undelivered(ask);
     if (link->begun) {
         if (loop->server->config.access_log)
