@@ -207,6 +207,7 @@ void weft_hold_claim(struct weft_worker *worker)
         claim_here(worker, room);
         return;
     }
+    worker->claim_began_us = weft_mono_us();
     pthread_mutex_lock(&worker->lock);
     worker->asked = room;
     worker->claiming = true;

@@ -25,6 +25,7 @@
 #define RETRY_SLOWEST_US WEFT_SECOND
 #define WAITED_US        WEFT_SECOND /* how long a job may stand in the queue */
 #define OUTAGE_US        WEFT_SECOND
+#define CLAIM_US         (250 * WEFT_MS) /* in which a claim is answered when there is work */
 #define OUTAGE_GRACE_US  (10 * WEFT_SECOND)
 
 static weft_usec earlier(weft_usec a, weft_usec b)
@@ -181,6 +182,8 @@ static void rest(struct weft_worker *worker)
     pthread_mutex_lock(&worker->lock);
     if (worker->stopping && !worker->claiming)
         until_us = earlier(until_us, worker->stop_us);
+    if (worker->stopping && worker->claiming && !atomic_load(&worker->claim_stop))
+        until_us = earlier(until_us, worker->claim_began_us + CLAIM_US);
     for (size_t p = 0; p < WEFT_PASS_COUNT && !worker->stopping && !worker->remote; p++)
         until_us = earlier(until_us, worker->pass[p].at_us);
     const struct timespec until = {.tv_sec = until_us / WEFT_SECOND,
@@ -191,20 +194,38 @@ static void rest(struct weft_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-/* What is left to do when the worker stops. True: nothing, or the grace is over. */
+/*
+ * A claim at a server is under way while the worker stops. One that has just begun may be bringing
+ * work, which nobody would know of if it were cut off; one that has waited for a while is ended.
+ */
+static bool end_claim(struct weft_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool claiming = worker->claiming;
+    pthread_mutex_unlock(&worker->lock);
+    if (claiming && weft_mono_us() >= worker->claim_began_us + CLAIM_US)
+        atomic_store(&worker->claim_stop, true);
+    return !claiming;
+}
+
+/*
+ * What is left to do when the worker stops. True: nothing, or the grace is over. Nothing is given
+ * back while a claim is under way: it would be given that very work.
+ */
 static bool wind_up(struct weft_worker *worker)
 {
+    if (!end_claim(worker))
+        return false;
     weft_hold_give_back(worker, WEFT_NEVER);
     if (worker->unsent.count > 0 && worker->send.at_us <= weft_mono_us())
         weft_send_words(worker);
     pthread_mutex_lock(&worker->lock);
     bool over = weft_mono_us() >= worker->stop_us;
-    bool claiming = worker->claiming; /* which ends soon, and may still bring something */
     bool idle = worker->running == 0 && worker->finished.count == 0;
     pthread_mutex_unlock(&worker->lock);
-    if (idle && !claiming && worker->unsent.count == 0)
+    if (idle && worker->unsent.count == 0)
         return true;
-    if (!over || claiming)
+    if (!over)
         return false;
     weft_send_abandon(worker);
     look_around(worker); /* who finished in the last moment is still heard */

@@ -348,7 +348,6 @@ size_t weft_worker_stop(struct weft_worker *worker)
         worker->stopping = true;
         worker->stop_us = weft_mono_us() + worker->options.stop_grace_ms * WEFT_MS;
         worker->poked = true;
-        atomic_store(&worker->claim_stop, true);
         pthread_cond_broadcast(&worker->work);
         pthread_cond_signal(&worker->news);
     }

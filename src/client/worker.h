@@ -160,7 +160,8 @@ struct weft_worker {
     struct weft_grant *grant;
     struct weft_job_list unsent;
     struct weft_pace claim, send, beat, pass[WEFT_PASS_COUNT];
-    weft_usec outage_us; /* since when the store has not answered; 0: it answers */
+    weft_usec claim_began_us; /* when the claimer was asked last; monotonic */
+    weft_usec outage_us;      /* since when the store has not answered; 0: it answers */
     weft_usec rate_since_us;
     size_t rate_count; /* jobs finished since */
     double rate;       /* jobs finished in a second, lately */
