@@ -191,6 +191,22 @@ class Elements:
         raise Mismatch(f"{where}: no element that fits: {why}")
 
 
+class Unordered:
+    """Elements in any order, each pattern for one of them."""
+
+    def __init__(self, elements):
+        self.elements = elements
+
+    def match(self, value, context, where):
+        if not isinstance(value, list) or len(value) != len(self.elements):
+            raise Mismatch(f"{where}: not an array of {len(self.elements)}: "
+                           f"{json.dumps(value)[:400]}")
+        left = list(value)
+        for pattern in self.elements:
+            at = Elements.find(pattern, left, 0, context, where, True)
+            del left[at]
+
+
 class Plain:
     def __init__(self, value):
         self.value = value
@@ -271,12 +287,13 @@ class Reader:
 
     def elements(self):
         self.need("[")
+        unordered = self.take("any order:")
         elements = []
         while not self.take("]"):
-            elements.append(REST if self.take("...") else self.value())
+            elements.append(REST if not unordered and self.take("...") else self.value())
             if not self.peek("]"):
                 self.need(",")
-        return Elements(elements)
+        return Unordered(elements) if unordered else Elements(elements)
 
 
 def read_pattern(text):

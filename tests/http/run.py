@@ -28,6 +28,7 @@ Patterns are JSON, in which may stand
     <now> <in 5 s>       a moment about then      <moment after $a>    a later moment than $a
     $epoch               the value that was kept  /^so.*so$/           a string that matches
     ...                  other members; in arrays any number of other elements
+    [any order: 1, 2]    an array of these, whatever comes first
 
 Bodies that are not JSON, or not only: `exactly: TEXT`, `bytes: BASE64`, `contains: TEXT`,
 `lacks: TEXT`, each the rest of its line, and `empty`.
