@@ -140,6 +140,8 @@ void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
 /* ---- notice.c: between replicas -------------------------------------------------------------- */
 
 struct weft_notices *weft_notices_new(struct weft_server *server);
+/* Ends the thread, which tells others: they must still be there. Then it may be freed. */
+void weft_notices_stop(struct weft_notices *notices); /* NULL is fine */
 void weft_notices_free(struct weft_notices *notices); /* NULL is fine */
 /* To be told to the other replicas, soon and together with others. */
 void weft_notices_add(struct weft_notices *notices, const struct weft_woken *woken, size_t count);
@@ -148,6 +150,8 @@ void weft_notices_add(struct weft_notices *notices, const struct weft_woken *wok
 
 struct weft_upkeep *weft_upkeep_new(struct weft_server *server);
 void weft_upkeep_start(struct weft_upkeep *upkeep);
+/* Ends the thread, which wakes others: they must still be there. Then it may be freed. */
+void weft_upkeep_stop(struct weft_upkeep *upkeep);
 void weft_upkeep_free(struct weft_upkeep *upkeep);
 /* Something becomes due at this moment of the store's clock. */
 void weft_upkeep_expect(struct weft_upkeep *upkeep, weft_usec due_us);

@@ -252,7 +252,7 @@ struct weft_notices *weft_notices_new(struct weft_server *server)
     return notices;
 }
 
-void weft_notices_free(struct weft_notices *notices)
+void weft_notices_stop(struct weft_notices *notices)
 {
     if (!notices)
         return;
@@ -261,6 +261,12 @@ void weft_notices_free(struct weft_notices *notices)
     pthread_mutex_unlock(&notices->lock);
     poke(notices);
     pthread_join(notices->thread, NULL);
+}
+
+void weft_notices_free(struct weft_notices *notices)
+{
+    if (!notices)
+        return;
     (void)close(notices->poke);
     pthread_mutex_destroy(&notices->lock);
     free(notices);

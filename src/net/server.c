@@ -156,6 +156,8 @@ void weft_server_free(struct weft_server *server)
     if (server->loop)
         (void)weft_server_stop(server);
     weft_groups_free(server->groups); /* everything queued has been answered after this */
+    weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
+    weft_notices_stop(server->notices);
     weft_waits_free(server->waits);
     if (server->loop)
         weft_loop_stop(server->loop);

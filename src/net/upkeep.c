@@ -206,7 +206,7 @@ void weft_upkeep_start(struct weft_upkeep *upkeep)
     weft_thread_start(&upkeep->thread, "weft-upkeep", run_thread, upkeep);
 }
 
-void weft_upkeep_free(struct weft_upkeep *upkeep)
+void weft_upkeep_stop(struct weft_upkeep *upkeep)
 {
     if (!upkeep)
         return;
@@ -215,6 +215,12 @@ void weft_upkeep_free(struct weft_upkeep *upkeep)
     pthread_cond_signal(&upkeep->news);
     pthread_mutex_unlock(&upkeep->lock);
     pthread_join(upkeep->thread, NULL);
+}
+
+void weft_upkeep_free(struct weft_upkeep *upkeep)
+{
+    if (!upkeep)
+        return;
     pthread_cond_destroy(&upkeep->news);
     pthread_mutex_destroy(&upkeep->lock);
     free(upkeep);
