@@ -154,6 +154,7 @@ static enum weft_rc open_remote(const char *url, const struct weft_options *opti
         return rc;
     *ret_weft = make_handle(&weft_backend_remote, ns);
     (*ret_weft)->remote = remote;
+    (*ret_weft)->ns_given = options->ns != NULL;
     return WEFT_OK;
 }
 

@@ -42,6 +42,7 @@ struct weft {
     struct weft_engine *engine; /* owned; NULL: the handle is remote */
     struct weft_remote *remote; /* owned; NULL: it is local */
     char *ns;                   /* owned */
+    bool ns_given;              /* false: a server may have another in mind, by the token */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* monotonic; for calls that wait */
     uint64_t changes[WEFT_CHANGE_COUNT];

@@ -82,7 +82,7 @@ static const char *const known_words[] = {
     "policy.backoff.kind", "policy.backoff.max_ms", "policy.lease_ms", "policy.max_attempts",
     "policy.max_lost", "policy.no_retry", "policy.retention_ms", "priority", "progress",
     "progress.note", "progress.percent", "reason", "result", "result_base64", "retry_after_ms",
-    "run_at", "state", "tag", "tags", "tenant", "token", "wait_ms", "weights", "worker",
+    "run_at", "state", "tag", "tags", "tenant", "token", "wait_ms", "weights", "worker", "X-Weft-Namespace",
 };
 /* clang-format on */
 
@@ -193,11 +193,14 @@ static enum weft_rc try_once(const struct weft_via *via, const struct weft_reque
                              struct weft_arena *arena, struct weft_response *ret_response,
                              struct trial *ret_trial, struct weft_err *err)
 {
-    const char *ns = request->ns ? request->ns : via->weft->ns;
+    const struct weft *weft = via->weft;
+    const char *ns = request->ns && request->ns != weft->ns ? request->ns
+                     : weft->ns_given                       ? weft->ns
+                                                            : NULL;
     const struct weft_fetch_call call = {
         .method = request->method,
         .path = weft_arena_printf(arena, "/v1%s", request->path),
-        .header = weft_arena_printf(arena, "X-Weft-Namespace: %s", ns),
+        .header = ns ? weft_arena_printf(arena, "X-Weft-Namespace: %s", ns) : NULL,
         .body = request->body ? request->body->data : NULL,
         .body_size = request->body ? request->body->size : 0,
         .once = request->once,
@@ -207,7 +210,7 @@ static enum weft_rc try_once(const struct weft_via *via, const struct weft_reque
     struct weft_fetch_answer answer = {0};
     struct weft_fetch_doubt doubt = {0};
     *ret_trial = (struct trial){0};
-    enum weft_rc rc = weft_fetch_do(via->weft->remote->fetch, &call, &answer, &doubt, err);
+    enum weft_rc rc = weft_fetch_do(weft->remote->fetch, &call, &answer, &doubt, err);
     if (rc) {
         bool unsure = doubt.sent && request->once;
         if (unsure)
