@@ -25,7 +25,7 @@
 #define RETRY_SLOWEST_US WEFT_SECOND
 #define WAITED_US        WEFT_SECOND /* how long a job may stand in the queue */
 #define OUTAGE_US        WEFT_SECOND
-#define CLAIM_US         (250 * WEFT_MS) /* in which a claim is answered when there is work */
+#define CLAIM_US         (150 * WEFT_MS) /* in which a claim is answered when there is work */
 #define OUTAGE_GRACE_US  (10 * WEFT_SECOND)
 
 static weft_usec earlier(weft_usec a, weft_usec b)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The first example, twice on the same store: the second run finds its jobs done.
+# The first example, twice on the same store: the second run finds its jobs done. And the same over
+# a server.
 
 set -euo pipefail
 
@@ -35,6 +36,16 @@ if [[ -n ${WEFT_TEST_PG:-} ]]; then
     [[ $WEFT_TEST_PG != *\?* ]] || separator='&'
     run_twice "$WEFT_TEST_PG${separator}weft_schema=hello_$$"
 fi
+
+# The server says where it listens in its first line. The other lines are not read: it says few.
+exec {log}< <(exec "$WEFT_BUILD/weft" serve --listen 127.0.0.1:0 \
+    --store "sqlite:$scratch/served.db" 2>&1)
+server=$!
+trap 'kill "$server" 2>/dev/null || true; rm -rf "$scratch"' EXIT
+read -r -t 20 line <&"$log"
+url=$(grep -o 'http://[0-9.:]*' <<<"$line")
+run_twice "$url"
+kill "$server"
 
 if "$WEFT_BUILD/examples/hello" nonsense: 2>"$scratch/error"; then
     echo 'hello: a bad URL was accepted' >&2
