@@ -69,7 +69,7 @@ struct weft_bench_result {
     uint64_t submitted, completed;
     uint64_t doubtful; /* submitted or not: the answer was lost */
     struct weft_bench_errors errors;
-    double embedded_per_s; /* 0: was not measured */
+    double embedded_per_s; /* when the plan has a store */
 };
 
 /* ---- bench_http.c: HTTP/1.1 as a client, no more than it takes ------------------------------- */

@@ -97,7 +97,7 @@ void weft_bench_print(const struct weft_cli *cli, const struct weft_bench_plan *
     if (!latency) {
         printf("%.0f lifecycles/s through the server; the client used %.0f %% of a core\n",
                result->per_s, result->client_cpu * 100);
-        if (result->embedded_per_s > 0)
+        if (plan->store)
             printf("%.0f lifecycles/s in process, on %u connections to %s: ratio %.2f\n",
                    result->embedded_per_s, plan->embedded_connections, store_name(plan->store),
                    result->per_s / result->embedded_per_s);
@@ -137,14 +137,19 @@ static void put_embedded(struct weft_json_writer *json, const struct weft_bench_
     weft_json_key(json, "store");
     weft_json_put_text(json, store_name(plan->store));
     weft_json_key(json, "embedded");
-    if (result->embedded_per_s <= 0) {
+    if (!plan->store) {
         weft_json_put_null(json);
         return;
     }
     weft_json_begin_object(json);
     put_number(json, "per_s", result->embedded_per_s);
     put_count(json, "connections", plan->embedded_connections);
-    put_number(json, "ratio", result->per_s / result->embedded_per_s);
+    if (result->embedded_per_s > 0) {
+        put_number(json, "ratio", result->per_s / result->embedded_per_s);
+    } else {
+        weft_json_key(json, "ratio");
+        weft_json_put_null(json);
+    }
     weft_json_end_object(json);
 }
 

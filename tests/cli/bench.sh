@@ -27,16 +27,17 @@ export WEFT_SERVER=$url
 
 # ---- bench ----
 
-exits 0 'bulk' "$weft" bench --seconds 300ms --warmup 50ms --batch 20 --json
+exits 0 'bulk' "$weft" bench --seconds 1s --warmup 50ms --batch 20 --json
 json "$out" 'v["mode"] == "bulk" and v["adds_up"] and v["errors"] == 0' 'adds up'
 json "$out" 'v["per_s"] > 0 and v["p50_ms"] > 0 and v["p99_ms"] >= v["p50_ms"]' 'with figures'
 json "$out" 'v["batch"] == 20 and v["connections"] == 8 and v["embedded"] is None' 'and its plan'
 json "$out" 'all(v[k]["count"] > 0 for k in ("submit", "claim", "complete"))' 'for each request'
-exits 0 'single' "$weft" bench --mode single --seconds 300ms --warmup 50ms --json -c 16
+exits 0 'single' "$weft" bench --mode single --seconds 500ms --warmup 50ms --json -c 16
 json "$out" 'v["mode"] == "single" and v["adds_up"] and v["errors"] == 0' 'adds up'
 exits 0 'latency' "$weft" bench --mode latency --tries 20 --json
 json "$out" 'v["adds_up"] and v["errors"] == 0 and v["claim"]["count"] == 20' 'adds up'
-exits 0 'in process beside it' "$weft" bench --seconds 200ms --warmup 10ms --store "$store" --json
+exits 0 'in process beside it' "$weft" bench --batch 5 --seconds 1s --warmup 0s \
+    --store "$store" --json
 json "$out" 'v["embedded"]["per_s"] > 0 and v["store"] == "sqlite"' 'is told'
 exits 0 'for people' "$weft" bench --seconds 200ms --warmup 10ms --payload 0
 has "$out" '^[0-9]+ lifecycles/s through the server' 'what it did'
