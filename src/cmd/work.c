@@ -134,18 +134,31 @@ static uint64_t held(const struct weft_worker_stats *stats)
     return stats->claimed - stats->completed - stats->failed - stats->put_back - stats->fenced;
 }
 
+static enum weft_rc find_any(struct watch *watch, bool *ret_found, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    *ret_found = false;
+    for (size_t i = 0; i < watch->lanes && !rc && !*ret_found; i++)
+        rc = find_left(watch, watch->lane[i], ret_found, err);
+    return rc;
+}
+
+/*
+ * Looks twice. What is claimed while we look goes from ready to running behind our back, and it may
+ * be our own worker's although that has not heard of it yet; the second look sees it running, or
+ * the worker has counted it by then.
+ */
 static bool is_drained(struct watch *watch)
 {
     struct weft_worker_stats before, after;
     struct weft_err err;
+    bool found = false;
     weft_worker_stats(watch->worker, &before);
     if (held(&before) > 0)
         return false;
-    for (size_t i = 0; i < watch->lanes; i++) {
-        bool found = false;
-        if (find_left(watch, watch->lane[i], &found, &err) || found)
+    for (int look = 0; look < 2; look++)
+        if (find_any(watch, &found, &err) || found)
             return false;
-    }
     weft_worker_stats(watch->worker, &after);
     return after.claimed == before.claimed;
 }
