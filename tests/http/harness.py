@@ -276,15 +276,16 @@ class Raw:
 class Cluster:
     """A PostgreSQL of the test's own, which may be restarted."""
 
-    def __init__(self):
+    def __init__(self, durable=False):
         self.folder = tempfile.mkdtemp(prefix="weft-cluster.")
-        self.run("start")
+        self.run("start", durable=durable)
         self.url = self.run("url")
         self.socket = re.search(r"host=([^&]+)", self.url).group(1)
 
-    def run(self, command, *arguments):
-        done = subprocess.run([os.path.join(ROOT, "tools", "pg"), command, self.folder,
-                               *arguments], stdout=subprocess.PIPE, text=True, check=True,
+    def run(self, command, *arguments, durable=False):
+        done = subprocess.run([os.path.join(ROOT, "tools", "pg"), command,
+                               *(["--durable"] if durable else []), self.folder, *arguments],
+                              stdout=subprocess.PIPE, text=True, check=True,
                               stdin=subprocess.DEVNULL)
         return done.stdout.strip()
 
