@@ -3,8 +3,8 @@
 /*
  * Bells are LISTEN and NOTIFY on a connection that does nothing else. The channel has the name of
  * the schema, so that two stores in one database do not wake each other. A notice need not survive
- * anything, so its commit does not wait for the disk; that is set for the session, which is allowed
- * here alone because no pooler stands in between.
+ * anything, so its commit does not wait for the disk. That is set for its transaction alone: where
+ * a pooler stands in between after all, the next transaction on that connection is somebody's work.
  */
 
 #include "store/bell.h"
@@ -56,8 +56,7 @@ static enum weft_rc finish(struct weft_bell *bell, const char *what, struct weft
 static enum weft_rc start_listening(struct weft_bell *bell, struct weft_err *err)
 {
     struct weft_pg *pg = bell->pg;
-    const char *sql =
-        weft_arena_printf(pg->arena, "SET synchronous_commit = off; LISTEN \"%s\"", pg->schema);
+    const char *sql = weft_arena_printf(pg->arena, "LISTEN \"%s\"", pg->schema);
     if (!PQexitPipelineMode(pg->pq) || !PQsendQuery(pg->pq, sql))
         return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
     return finish(bell, "listen", err);
@@ -107,8 +106,9 @@ enum weft_rc weft_bell_ring(struct weft_bell *bell, const char *text, struct wef
     if (pg->conn.broken)
         return weft_pg_lost(pg, "notify", "the connection is broken", err);
     const char *const value[] = {pg->schema, text};
-    if (!PQsendQueryParams(pg->pq, "SELECT pg_notify($1, $2)", WEFT_LEN(value), NULL, value, NULL,
-                           NULL, 0))
+    static const char sql[] =
+        "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
+    if (!PQsendQueryParams(pg->pq, sql, WEFT_LEN(value), NULL, value, NULL, NULL, 0))
         return weft_pg_lost(pg, "notify", PQerrorMessage(pg->pq), err);
     return finish(bell, "notify", err);
 }

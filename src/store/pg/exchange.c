@@ -116,6 +116,15 @@ static void take_result(struct weft_pg *pg, struct weft_pg_step *step, PGresult 
     PQclear(result);
 }
 
+/* A pooler may hand out a connection that once listened; libpq keeps what arrives there for ever.
+ */
+static void drop_notices(struct weft_pg *pg)
+{
+    PGnotify *notice;
+    while ((notice = PQnotifies(pg->pq)) != NULL)
+        PQfreemem(notice);
+}
+
 static enum weft_rc drain(struct weft_pg *pg, struct weft_pg_step *step, size_t count,
                           struct weft_err *err)
 {
@@ -129,6 +138,7 @@ static enum weft_rc drain(struct weft_pg *pg, struct weft_pg_step *step, size_t 
             return weft_pg_lost(pg, what, "the server did not answer within 60 s", err);
         if (result && PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
             PQclear(result);
+            drop_notices(pg);
             return rc;
         }
         if (result)

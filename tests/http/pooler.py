@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two replicas that reach PostgreSQL through PgBouncer in transaction mode. Prints TAP.
+
+Once with LISTEN past the pooler (--listen-url), once without: then notices are lost and work of the
+other replica is seen by the slow poll. Nothing but the time to wake may differ.
+"""
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import Calls, Cluster, Tap, metric_sum, metrics, serve, until
+from load import Load, check_kept
+
+PORT = 6432  # of a unix socket
+POOL = 6
+POLL_S = 1
+
+
+class Pooler:
+    """A PgBouncer of the test's own, on a unix socket in front of a cluster."""
+
+    def __init__(self, cluster):
+        self.folder = tempfile.mkdtemp(prefix="weft-pooler.")
+        config = os.path.join(self.folder, "pgbouncer.ini")
+        binary = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+        version = subprocess.run([binary, "-V"], stdout=subprocess.PIPE, text=True, check=True)
+        self.version = version.stdout.split("\n")[0]
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"""[databases]
+* = host={cluster.socket} user=postgres
+[pgbouncer]
+listen_addr =
+listen_port = {PORT}
+unix_socket_dir = {self.folder}
+auth_type = any
+pool_mode = transaction
+default_pool_size = {POOL}
+max_client_conn = 200
+""")
+        user = None
+        if os.getuid() == 0:  # which it refuses to run as
+            user = "postgres"
+            shutil.chown(self.folder, user)
+        self.process = subprocess.Popen([binary, "-q", config], stdin=subprocess.DEVNULL, cwd="/",
+                                        user=user)
+        if not until(lambda: os.path.exists(f"{self.folder}/.s.PGSQL.{PORT}"), 10):
+            raise AssertionError("PgBouncer did not start")
+
+    def url(self, schema, extra=""):
+        return (f"postgres:///postgres?host={self.folder}&port={PORT}&user=postgres"
+                f"&weft_schema={schema}{extra}")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Where:
+    def __init__(self, url):
+        self.url, self.kind = url, "pg"
+
+
+def wake_times(first, second, tries):
+    """How long a claim that waits at one replica takes to get what is submitted at the other."""
+    times, here, there = [], Calls(first), Calls(second)
+    for i in range(tries):
+        got = {}
+
+        def wait(lane=f"wake-{i}", got=got):
+            answer = there.good("POST", "/v1/claims", {"worker": "w", "lanes": [lane],
+                                                       "wait_ms": 20000})
+            got["at"], got["items"] = time.monotonic(), answer["items"]
+        # The lane must have been seen before: the first wake of a new one is another matter.
+        here.good("POST", "/v1/executions", {"kind": "k", "lane": f"wake-{i}"})
+        there.good("POST", "/v1/claims", {"worker": "w", "lanes": [f"wake-{i}"], "wait_ms": 5000})
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        until(lambda: metric_sum(metrics(second), "weft_waiters", "claim") >= 1, 10)
+        began = time.monotonic()
+        here.good("POST", "/v1/executions", {"kind": "k", "lane": f"wake-{i}"})
+        thread.join(30)
+        times.append(got["at"] - began if got.get("items") else 99.0)
+    here.close()
+    there.close()
+    return sorted(times)
+
+
+def lifecycles(tap, servers, name):
+    load = Load(servers, 6)
+    until(lambda: len(load.ledger.completed) > 500, 30)
+    tap.ok(load.stop(), f"{name}: every client came to an end")
+    ledger = load.ledger
+    tap.ok(set(ledger.statuses) <= {200, 201}, f"{name}: every request is answered",
+           ledger.statuses)
+    check_kept(tap, servers[0], ledger)
+
+
+def through(tap, cluster, pooler, direct):
+    name = "LISTEN past the pooler" if direct else "no way past the pooler"
+    schema = "direct" if direct else "pooled"
+    options = ["--listen-url", cluster.url + f"&weft_schema={schema}"] if direct else []
+    where = Where(pooler.url(schema, "&weft_prepare=off"))
+    servers = [serve(where, *options, tap=tap) for _ in range(2)]
+    lifecycles(tap, servers, name)
+    times = wake_times(*servers, 10 if direct else 3)
+    tap.note(f"{name}: woken after " + " ".join(f"{t * 1000:.1f}" for t in times) + " ms")
+    if direct:
+        tap.ok(times[len(times) // 2] < 0.2, f"{name}: the other replica wakes at once", times)
+    tap.ok(times[-1] < POLL_S + 2, f"{name}: the poll finds what notices do not tell", times)
+    for server in servers:
+        tap.equal(server.stop(), 0, f"{name}: the server stops by itself")
+
+
+def nothing_sticks(tap, pooler):
+    """No setting of a session of ours is left on the connections that others get."""
+    steps = ("BEGIN", "SHOW synchronous_commit", "SELECT pg_sleep(0.5)", "COMMIT")
+    asked = [subprocess.Popen(["psql", "-qAtX", pooler.url("x").split("&weft_")[0],
+                               *(word for step in steps for word in ("-c", step))],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+             for _ in range(POOL)]
+    said = [process.communicate(timeout=30)[0].split() for process in asked]
+    tap.equal(said, [["on"]] * POOL, "commits wait for the disk on every connection of the pool")
+
+
+def without_the_setting(tap, pooler):
+    """Prepared statements do not survive such a pooler: who forgets that is told what to do.
+
+    Poolers that keep track of them (PgBouncer 1.21 and later) need no setting.
+    """
+    try:
+        server = serve(Where(pooler.url("forgotten")))
+        lifecycles(tap, [server], "prepared statements through the pooler")
+        server.stop()
+    except RuntimeError as error:
+        tap.ok("weft_prepare=off" in str(error), "a missing weft_prepare=off is named", error)
+
+
+def main():
+    tap, cluster = Tap(), Cluster()
+    cluster.sql("ALTER DATABASE postgres SET synchronous_commit = on")
+    pooler = Pooler(cluster)
+    tap.note(pooler.version)
+    try:
+        through(tap, cluster, pooler, True)
+        through(tap, cluster, pooler, False)
+        nothing_sticks(tap, pooler)
+        without_the_setting(tap, pooler)
+    finally:
+        pooler.stop()
+        cluster.remove()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
