@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ID_RUN = 16 };
-
 /* Reserves `count` places in the order of submission: the clock, moved on where it stood still. */
 static int64_t reserve_ord(struct weft_engine *engine, weft_usec now_us, size_t count)
 {
@@ -372,20 +370,27 @@ enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_s
 }
 
 /*
- * Items of one call without a key get ids that follow each other, in runs: what is submitted
- * together is mostly claimed and completed together, and then touches few pages instead of many
- * (SQLite, 1 M behind: a third of the pages for 100 completions). A run has one partition, so runs
- * are kept short for the sake of their spread.
+ * Items of one call without a key get ids that follow each other: what is submitted together is
+ * mostly claimed and completed together, and then touches few pages instead of many. The ids walk
+ * once through the partitions, each item at a random place in its share of them, so that a call is
+ * spread over all.
  */
-static void mint_id(struct weft_submission *item, size_t at, weft_usec now_us)
+static void mint_id(struct weft_submission *item, size_t at, size_t count, weft_usec now_us)
 {
     struct weft_submission *next = &item[at];
-    if (next->spec.key)
+    if (next->spec.key) {
         weft_id_new(&next->id, now_us, weft_id_key_partition(next->spec.ns, next->spec.key));
-    else if (at % ID_RUN == 0 || item[at - 1].spec.key)
-        weft_id_new(&next->id, now_us, -1);
-    else
+        return;
+    }
+    uint8_t random;
+    weft_random(&random, sizeof(random));
+    int partition = (int)((at * 256 + random) / count);
+    bool shared =
+        at > 0 && !item[at - 1].spec.key && weft_id_partition(&item[at - 1].id) == partition;
+    if (shared)
         weft_id_next(&next->id, &item[at - 1].id);
+    else
+        weft_id_new(&next->id, now_us, partition);
 }
 
 enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
@@ -403,7 +408,7 @@ enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
             ret_answer[i] = (struct weft_submitted){.err = story};
             continue;
         }
-        mint_id(item, valid, now_us);
+        mint_id(item, valid, count, now_us);
         next->answer = &ret_answer[i];
         valid++;
     }

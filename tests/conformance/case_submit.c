@@ -250,12 +250,12 @@ CASE(submit_ids)
         partitions += !seen[weft_id_partition(&id[i])];
         seen[weft_id_partition(&id[i])] = true;
     }
-    /* Thirteen runs of sixteen: two of them may meet by chance, but not many. */
-    ok(partitions > 9, "without a key they spread over the partitions, in runs: %zu", partitions);
+    /* Neighbours share a partition now and then, others never do. */
+    ok(partitions > 100, "without a key they spread over the partitions: %zu", partitions);
     size_t after = 0;
     for (size_t i = 1; i < 200; i++)
         after += weft_id_cmp(&id[i - 1], &id[i]) < 0;
-    ok(after >= 200 - 13 - 1, "and follow each other within a run: %zu", after);
+    is_int(after, 199, "and follow each other");
 }
 
 /* ---- Order ----------------------------------------------------------------------------------- */
