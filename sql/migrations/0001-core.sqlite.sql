@@ -34,19 +34,23 @@ CREATE TABLE lane (
     weights     TEXT
 );
 
--- Keyed by id alone: ids grow with time, so rows are appended and no second tree is needed.
+-- An execution has a number beside its id: its place in the file, in the order of submission. Tables
+-- are keyed by it, because rows with growing integer keys are appended to full pages, and what is
+-- claimed together is read by stepping to the next row. A tree keyed by the id would hold rows in
+-- its inner pages too, and be twice as deep. The index of the ids is the one way from id to number.
 CREATE TABLE execution (
-    id           BLOB PRIMARY KEY,
+    num          INTEGER PRIMARY KEY,
+    id           BLOB NOT NULL UNIQUE,
     created      INTEGER NOT NULL,
     queue        INTEGER NOT NULL,
     content_type TEXT,
     tags         TEXT,
     key          TEXT,
     payload      BLOB
-) WITHOUT ROWID;
+);
 
 CREATE TABLE live (
-    id               BLOB PRIMARY KEY,
+    num              INTEGER PRIMARY KEY,
     ord              INTEGER NOT NULL,
     due              INTEGER,
     attempt_deadline INTEGER,
@@ -65,16 +69,17 @@ CREATE TABLE live (
     replays          INTEGER NOT NULL,
     priority         INTEGER NOT NULL,
     state            INTEGER NOT NULL
-) WITHOUT ROWID;
+);
 
-CREATE INDEX live_ready ON live (queue, priority DESC, ord, id) WHERE state = @ready;
+-- Every index ends with the number, which SQLite adds.
+CREATE INDEX live_ready ON live (queue, priority DESC, ord) WHERE state = @ready;
 CREATE INDEX live_lease ON live (lane, due) WHERE state = @running;
 CREATE INDEX live_timer ON live (due) WHERE state = @delayed;
 CREATE INDEX live_deadline ON live (deadline) WHERE deadline IS NOT NULL;
 CREATE INDEX live_attempt_deadline ON live (attempt_deadline) WHERE attempt_deadline IS NOT NULL;
 
 CREATE TABLE outcome (
-    id            BLOB PRIMARY KEY,
+    num           INTEGER PRIMARY KEY,
     finished      INTEGER NOT NULL,
     ord           INTEGER NOT NULL,
     deadline      INTEGER,
@@ -98,7 +103,7 @@ CREATE TABLE outcome (
     error_message TEXT,
     content_type  TEXT,
     result        BLOB
-) WITHOUT ROWID;
+);
 
 CREATE TABLE attempt (
     id            BLOB NOT NULL,
@@ -138,7 +143,7 @@ CREATE TABLE progress (
 ) WITHOUT ROWID;
 
 CREATE VIEW snapshot AS
-SELECT e.id, e.created, e.queue, e.content_type, e.tags, e.key,
+SELECT e.num, e.id, e.created, e.queue, e.content_type, e.tags, e.key,
        coalesce(l.state, o.state) AS state,
        coalesce(l.priority, o.priority) AS priority,
        coalesce(l.attempt, o.attempt) AS attempt,
@@ -152,6 +157,6 @@ SELECT e.id, e.created, e.queue, e.content_type, e.tags, e.key,
        l.due, o.finished, o.ended, o.by, o.reason, o.error_class, o.error_message,
        p.percent, p.note
   FROM execution e
-  LEFT JOIN live l ON l.id = e.id
-  LEFT JOIN outcome o ON o.id = e.id
+  LEFT JOIN live l ON l.num = e.num
+  LEFT JOIN outcome o ON o.num = e.num
   LEFT JOIN progress p ON p.id = e.id AND p.epoch = coalesce(l.epoch, o.epoch);

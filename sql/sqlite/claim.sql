@@ -13,7 +13,7 @@ SELECT queue FROM hop WHERE queue IS NOT NULL;
 -- name: queue_heads (queue int[], depth int[])
 -- returns: queue priority ord
 SELECT queue, priority, ord FROM live
- WHERE queue = :queue AND state = @ready ORDER BY priority DESC, ord, id LIMIT :depth;
+ WHERE queue = :queue AND state = @ready ORDER BY priority DESC, ord, num LIMIT :depth;
 
 -- name: lane_lock (lane int[])
 -- returns: lane paused max_running
@@ -30,26 +30,26 @@ SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running
 -- change. Earlier wants of the call have moved theirs already, so `skip` is only subtracted. The
 -- running sum of sizes is a window, which is slow here: it is asked for only when the plain sum is
 -- too large. The first want gets a row whatever its size.
-SELECT :want, l.id, l.queue, l.priority, l.ord, l.epoch + 1, l.attempt,
+SELECT :want, e.id, l.queue, l.priority, l.ord, l.epoch + 1, l.attempt,
        :now + coalesce(:lease, p.lease_us), l.deadline,
        e.created, e.content_type, e.tags, e.payload
   FROM live l
- CROSS JOIN execution e ON e.id = l.id
+ CROSS JOIN execution e ON e.num = l.num
  CROSS JOIN policy p ON p.id = l.policy
  WHERE l.queue = :queue AND l.state = @ready
    AND NOT EXISTS (SELECT 1 FROM lane s
                     WHERE s.id = :lane AND (s.paused OR (s.max_running > 0 AND NOT :counted)))
- ORDER BY l.priority DESC, l.ord, l.id
+ ORDER BY l.priority DESC, l.ord, l.num
  LIMIT CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
                                                 WHERE queue = :queue AND state = @ready
-                                                ORDER BY priority DESC, ord, id
+                                                ORDER BY priority DESC, ord, num
                                                 LIMIT :upto - :skip)) <= :bytes
                      THEN :upto - :skip
                      ELSE (SELECT max(:want = 0, count(*))
-                             FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, id) AS sum
-                                     FROM (SELECT id, priority, ord, size FROM live
+                             FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, num) AS sum
+                                     FROM (SELECT num, priority, ord, size FROM live
                                             WHERE queue = :queue AND state = @ready
-                                            ORDER BY priority DESC, ord, id LIMIT :upto - :skip))
+                                            ORDER BY priority DESC, ord, num LIMIT :upto - :skip))
                             WHERE sum <= :bytes)
                      END;
 UPDATE live
@@ -58,19 +58,19 @@ UPDATE live
        due = :now + coalesce(:lease, (SELECT lease_us FROM policy p WHERE p.id = policy)),
        attempt_deadline = (SELECT :now + timeout_us FROM policy p
                             WHERE p.id = policy AND p.timeout_us > 0)
- WHERE id IN (SELECT id FROM live
+ WHERE num IN (SELECT num FROM live
                WHERE queue = :queue AND state = @ready
-               ORDER BY priority DESC, ord, id
+               ORDER BY priority DESC, ord, num
                LIMIT CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
                                                 WHERE queue = :queue AND state = @ready
-                                                ORDER BY priority DESC, ord, id
+                                                ORDER BY priority DESC, ord, num
                                                 LIMIT :upto - :skip)) <= :bytes
                      THEN :upto - :skip
                      ELSE (SELECT max(:want = 0, count(*))
-                             FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, id) AS sum
-                                     FROM (SELECT id, priority, ord, size FROM live
+                             FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, num) AS sum
+                                     FROM (SELECT num, priority, ord, size FROM live
                                             WHERE queue = :queue AND state = @ready
-                                            ORDER BY priority DESC, ord, id LIMIT :upto - :skip))
+                                            ORDER BY priority DESC, ord, num LIMIT :upto - :skip))
                             WHERE sum <= :bytes)
                      END)
    AND NOT EXISTS (SELECT 1 FROM lane s

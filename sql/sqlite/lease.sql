@@ -5,8 +5,8 @@
 -- moves: running RENEW running
 UPDATE live
    SET due = :now + coalesce(:lease, (SELECT lease_us FROM policy p WHERE p.id = policy))
- WHERE id = :id AND epoch = :epoch AND +state = @running
-RETURNING id, due;
+ WHERE num = (SELECT num FROM execution WHERE id = :id) AND epoch = :epoch AND +state = @running
+RETURNING :id, due;
 
 -- name: progress_put (now bigint, id uuid[], epoch int[], percent smallint[], note text[])
 INSERT INTO progress (id, epoch, percent, note, at) VALUES (:id, :epoch, :percent, :note, :now)
@@ -20,6 +20,7 @@ SELECT i.id, i.epoch, coalesce(l.state, o.state), coalesce(l.epoch, o.epoch),
        CASE WHEN o.held AND o.epoch = i.epoch THEN o.state ELSE a.answer END,
        a.run_at
   FROM (SELECT :id AS id, :epoch AS epoch) i
-  LEFT JOIN live l ON l.id = i.id
-  LEFT JOIN outcome o ON o.id = i.id
+  LEFT JOIN execution e ON e.id = i.id
+  LEFT JOIN live l ON l.num = e.num
+  LEFT JOIN outcome o ON o.num = e.num
   LEFT JOIN attempt a ON a.id = i.id AND a.epoch = i.epoch AND a.held;

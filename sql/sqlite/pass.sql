@@ -8,37 +8,37 @@ WITH RECURSIVE lanes(lane) AS (
     SELECT (SELECT min(n.lane) FROM live n WHERE n.state = @running AND n.lane > lanes.lane)
       FROM lanes WHERE lanes.lane IS NOT NULL
 )
-SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
+SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
        l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
        l.state
-  FROM lanes CROSS JOIN live l
+  FROM lanes CROSS JOIN live l CROSS JOIN execution e ON e.num = l.num
  WHERE l.lane = lanes.lane AND l.state = @running AND l.due <= :now
  LIMIT :batch;
 
 -- name: due_attempts (now bigint, batch int)
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
-SELECT id, ord, due, attempt_deadline, deadline, started, claimed, queue, lane,
-       policy, worker, epoch, attempt, forgiven, size, lost, replays, priority,
-       state
-  FROM live
- WHERE attempt_deadline IS NOT NULL AND attempt_deadline <= :now AND +state = @running
- ORDER BY attempt_deadline LIMIT :batch;
+SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
+       l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
+       l.state
+  FROM live l CROSS JOIN execution e ON e.num = l.num
+ WHERE l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now AND +l.state = @running
+ ORDER BY l.attempt_deadline LIMIT :batch;
 
 -- name: due_deadlines (now bigint, batch int)
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
-SELECT id, ord, due, attempt_deadline, deadline, started, claimed, queue, lane,
-       policy, worker, epoch, attempt, forgiven, size, lost, replays, priority,
-       state
-  FROM live
- WHERE deadline IS NOT NULL AND deadline <= :now
- ORDER BY deadline LIMIT :batch;
+SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
+       l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
+       l.state
+  FROM live l CROSS JOIN execution e ON e.num = l.num
+ WHERE l.deadline IS NOT NULL AND l.deadline <= :now
+ ORDER BY l.deadline LIMIT :batch;
 
 -- name: promote_due (now bigint, batch int)
 -- returns: id queue
 -- moves: delayed PROMOTE ready
 UPDATE live SET state = @ready, due = NULL
- WHERE id IN (SELECT id FROM live WHERE state = @delayed AND due <= :now ORDER BY due LIMIT :batch)
-RETURNING id, queue;
+ WHERE num IN (SELECT num FROM live WHERE state = @delayed AND due <= :now ORDER BY due LIMIT :batch)
+RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue;
 
 -- name: next_due ()
 -- returns: lease attempt deadline delayed

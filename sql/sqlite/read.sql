@@ -9,17 +9,24 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
 
 -- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, after uuid, scan int, limit int)
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note last scanned
--- source: 0 execution, 1 live, 2 outcome. There is one row without an id when nothing fits.
-WITH page AS MATERIALIZED (
-    SELECT * FROM (SELECT id FROM execution WHERE :source = 0 AND id < :after ORDER BY id DESC LIMIT :scan)
+-- source: 0 execution, 1 live, 2 outcome. There is one row without an id when nothing fits. In the order
+-- of numbers, from that of :after; an id that is not there stands for the next one after it.
+WITH start(num) AS MATERIALIZED (
+    SELECT coalesce((SELECT num FROM execution WHERE id >= :after ORDER BY id LIMIT 1),
+                    9223372036854775807)
+), page AS MATERIALIZED (
+    SELECT * FROM (SELECT num FROM execution WHERE :source = 0 AND num < (SELECT num FROM start)
+                    ORDER BY num DESC LIMIT :scan)
     UNION ALL
-    SELECT * FROM (SELECT id FROM live WHERE :source = 1 AND id < :after ORDER BY id DESC LIMIT :scan)
+    SELECT * FROM (SELECT num FROM live WHERE :source = 1 AND num < (SELECT num FROM start)
+                    ORDER BY num DESC LIMIT :scan)
     UNION ALL
-    SELECT * FROM (SELECT id FROM outcome WHERE :source = 2 AND id < :after ORDER BY id DESC LIMIT :scan)
+    SELECT * FROM (SELECT num FROM outcome WHERE :source = 2 AND num < (SELECT num FROM start)
+                    ORDER BY num DESC LIMIT :scan)
 ), fit AS (
     SELECT s.*
       FROM page
-      JOIN snapshot s ON s.id = page.id
+      JOIN snapshot s ON s.num = page.num
       JOIN queue q ON q.id = s.queue
      WHERE q.namespace = :namespace
        AND (:lane IS NULL OR q.lane = :lane)
@@ -27,14 +34,14 @@ WITH page AS MATERIALIZED (
        AND (:tenant IS NULL OR q.tenant = :tenant)
        AND (:state IS NULL OR s.state = :state)
        AND (:tag IS NULL OR instr(s.tags, :tag) > 0)
-     ORDER BY s.id DESC LIMIT :limit
+     ORDER BY s.num DESC LIMIT :limit
 )
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
        s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
        s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
-       (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page)
+       (SELECT id FROM execution WHERE num = (SELECT min(num) FROM page)), (SELECT count(*) FROM page)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
- ORDER BY s.id DESC;
+ ORDER BY s.num DESC;
 
 -- name: attempts (id uuid)
 -- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message
@@ -44,13 +51,14 @@ SELECT epoch, replay, attempt, ended, held, worker, claimed, ended_at, run_at, e
 UNION ALL
 SELECT epoch, replays + 1, attempt, ended, held, worker, claimed, finished, NULL, error_class,
        error_message
-  FROM outcome WHERE id = :id AND held
+  FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id) AND held
  ORDER BY 1, 2;
 
 -- name: result (id uuid)
 -- returns: namespace state content_type result
 SELECT q.namespace, o.state, o.content_type, o.result
-  FROM outcome o JOIN queue q ON q.id = o.queue WHERE o.id = :id;
+  FROM outcome o JOIN queue q ON q.id = o.queue
+ WHERE o.num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: payload (id uuid)
 -- returns: namespace content_type payload

@@ -1,11 +1,13 @@
--- The twins of sql/pg/submit.sql. The write lock of the file is held: nothing else moves.
+-- The twins of sql/pg/submit.sql. The write lock of the file is held: nothing else moves. An
+-- execution gets its number when it is inserted, and last_insert_rowid() is that number.
 
 -- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], key text[], payload bytea[], size int[])
 INSERT INTO execution (id, created, queue, content_type, tags, key, payload)
 VALUES (:id, :now, :queue, :content_type, :tags, :key, :payload);
-INSERT INTO live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size, lost,
+INSERT INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size, lost,
                   replays, priority, state)
-VALUES (:id, :ord, :due, :deadline, :queue, :lane, :policy, 0, 1, 0, :size, 0, 0, :priority, :state);
+VALUES (last_insert_rowid(), :ord, :due, :deadline, :queue, :lane, :policy, 0, 1, 0, :size, 0, 0,
+        :priority, :state);
 
 -- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
 -- returns: id
@@ -16,12 +18,13 @@ RETURNING id;
 -- name: key_read (namespace int[], key text[])
 -- returns: namespace key id fingerprint state
 SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
-  FROM key k LEFT JOIN live l ON l.id = k.id LEFT JOIN outcome o ON o.id = k.id
+  FROM key k CROSS JOIN execution e ON e.id = k.id
+  LEFT JOIN live l ON l.num = e.num LEFT JOIN outcome o ON o.num = e.num
  WHERE k.namespace = :namespace AND k.key = :key;
 
 -- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text[], error_message text[], payload bytea[])
 INSERT INTO execution (id, created, queue, payload) VALUES (:id, :now, :queue, :payload);
-INSERT INTO outcome (id, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
+INSERT INTO outcome (num, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
                      priority, state, ended, held, by, reason, error_class, error_message)
-VALUES (:id, :now, :ord, :queue, :policy, 0, 1, 0, 0, 0, 0, :state, :ended, 0, 'intake', :reason,
-        :error_class, :error_message);
+VALUES (last_insert_rowid(), :now, :ord, :queue, :policy, 0, 1, 0, 0, 0, 0, :state, :ended, 0,
+        'intake', :reason, :error_class, :error_message);

@@ -128,6 +128,29 @@ CASE(list_pages_of_1)
     page_through(f, 1, ROWS, 100);
 }
 
+/* Keys decide about their ids, which so do not follow the order of submission. */
+CASE(list_pages_of_keyed)
+{
+    enum { KEYS = 100 };
+    bool seen[KEYS] = {false};
+    for (size_t i = 0; i < KEYS; i++)
+        (void)submit_ok(
+            f, &(struct weft_spec){.kind = "job", .key = weft_arena_printf(f->arena, "%zu", i)});
+    struct weft_listing listing = {.limit = 7};
+    size_t total = 0, pages = 0;
+    do {
+        struct weft_read_page page = list_page(f, &listing);
+        for (size_t i = 0; i < page.count; i++) {
+            size_t n = strtoul(page.item[i].key, NULL, 10);
+            total += n < KEYS && !seen[n];
+            seen[n % KEYS] = true;
+        }
+        listing.after = page.next;
+    } while (listing.after && ++pages < KEYS);
+    is_int(total, KEYS, "every row of one millisecond is seen");
+    is_int(pages, KEYS / 7, "and none twice");
+}
+
 /* A filter on a state may lose or win rows meanwhile, but never shows one twice or out of order. */
 CASE(list_pages_of_a_state)
 {
