@@ -49,4 +49,4 @@ SELECT :flag, :small, :num, :big, :id, :word, :bytes
 -- name: echo_rows (flag bool[], small smallint[], num int[], big bigint[], id uuid[], word text[], bytes bytea[])
 -- returns: flag small num big id word bytes
 -- The same for columns; rows come back in the order of the call.
-SELECT :flag, :small, :num, :big, :id, :word, :bytes
+SELECT i.flag, i.small, i.num, i.big, i.id, i.word, i.bytes FROM input i

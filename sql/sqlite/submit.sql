@@ -1,13 +1,15 @@
--- The twins of sql/pg/submit.sql. The write lock of the file is held: nothing else moves. An
--- execution gets its number when it is inserted, and last_insert_rowid() is that number.
+-- The twins of sql/pg/submit.sql. The write lock of the file is held: nothing else moves, and numbers
+-- are given one after the other. OR FAIL, because a failed call is rolled back as a whole: SQLite need
+-- not be able to undo half a statement.
 
 -- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], key text[], payload bytea[], size int[])
-INSERT INTO execution (id, created, queue, content_type, tags, key, payload)
-VALUES (:id, :now, :queue, :content_type, :tags, :key, :payload);
-INSERT INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size, lost,
-                  replays, priority, state)
-VALUES (last_insert_rowid(), :ord, :due, :deadline, :queue, :lane, :policy, 0, 1, 0, :size, 0, 0,
-        :priority, :state);
+INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, key, payload)
+SELECT i.id, :now, i.queue, i.content_type, i.tags, i.key, i.payload FROM input i;
+INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
+                          lost, replays, priority, state)
+SELECT (SELECT max(num) FROM execution) - i.rest, i.ord, i.due, i.deadline, i.queue, i.lane, i.policy,
+       0, 1, 0, i.size, 0, 0, i.priority, i.state
+  FROM input i;
 
 -- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
 -- returns: id

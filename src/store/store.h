@@ -9,9 +9,10 @@
  * Statements live in sql/<driver>/ *.sql and are twins by name: the same parameters in the same
  * order, the same result columns. A parameter declared as `type[]` is a column: one value per row
  * of the call. PostgreSQL receives columns as arrays and runs the statement once; SQLite runs it
- * once per row. A SQLite statement may consist of several parts separated by `;`: each row runs
- * all parts in order, and the parts that have result columns contribute the rows. A call with
- * zero rows of columns runs nothing; a statement without columns runs once.
+ * once per row, or once for all when it reads them from the table `input`. A SQLite statement may
+ * consist of several parts separated by `;`: each run goes through all parts in order, and the
+ * parts that have result columns contribute the rows. A call with zero rows of columns runs
+ * nothing; a statement without columns runs once.
  *
  * A connection is used by one thread at a time. Nothing here logs, retries or waits beyond its
  * bounds: that is the engine's business.

@@ -150,6 +150,18 @@ static const char fill[] =
     "INSERT INTO key SELECT 1, key, id, X'' FROM execution;"
     "COMMIT;";
 
+/* The table of the driver in which a statement finds the rows of its call. */
+static void add_input(struct fixture *f, sqlite3 *db)
+{
+    const char *columns = "rest";
+    const struct weft_stmt_info *submit = &weft_stmts[WEFT_STMT_SUBMIT];
+    for (size_t i = 0; i < submit->param_count; i++)
+        if (submit->param[i].column)
+            columns = weft_arena_printf(f->arena, "%s, %s", columns, submit->param[i].name);
+    const char *sql = weft_arena_printf(f->arena, "CREATE TEMP TABLE input (%s)", columns);
+    ok(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "a table of rows");
+}
+
 int main(void)
 {
     struct fixture f;
@@ -161,6 +173,7 @@ int main(void)
     ok(weft_migrate(conn, &all, f.arena, &f.err) == WEFT_OK, "migrated");
     weft_conn_close(conn);
     if (ok(sqlite3_open(f.file, &db) == SQLITE_OK, "opened")) {
+        add_input(&f, db);
         check_all(&f, db, "empty");
         char *why = NULL;
         ok(sqlite3_exec(db, fill, NULL, NULL, &why) == SQLITE_OK, "filled%s%s", why ? ": " : "",
@@ -170,6 +183,7 @@ int main(void)
         (void)sqlite3_close(db);
         /* Statistics are read when a connection opens. */
         ok(sqlite3_open(f.file, &db) == SQLITE_OK, "opened again");
+        add_input(&f, db);
         check_all(&f, db, "large, with statistics");
     }
     (void)sqlite3_close(db);

@@ -139,6 +139,13 @@ static void test_range(struct fixture *f, struct weft_conn *conn)
            "%s: a number too large for its %s", f->driver->name, row[i].name);
         f->driver->rollback(conn);
     }
+    struct weft_call rows;
+    weft_call_init(&rows, f->arena, WEFT_STMT_ECHO_ROWS, 3);
+    weft_set_i64(&rows, 2, ECHO_ROWS_IN_SMALL, INT16_MAX + 1);
+    ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
+    ok(f->driver->run(conn, &rows, 1, f->arena, NULL, &f->err) == WEFT_INTERNAL,
+       "%s: a number too large for a column", f->driver->name);
+    f->driver->rollback(conn);
 }
 
 /* ---- Transactions ---------------------------------------------------------------------------- */

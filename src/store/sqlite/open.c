@@ -221,6 +221,9 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
             err->hint = "the process must be able to write the file and create files beside it";
         return rc;
     }
+    code = weft_lite_add_input(lite);
+    if (code != SQLITE_OK)
+        return weft_lite_fail(lite, code, err, options->path);
     rc = set_up(lite, options, err);
     return rc ? rc : prepare_commands(lite, err);
 }

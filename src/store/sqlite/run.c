@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Statements: prepared once in parts, then run row by row.
+ * Statements: prepared once in parts, then run row by row, or once when they read all rows from the
+ * table `input` (input.c).
  *
  * This is the hot path. Names are resolved when a part is prepared; per row nothing is looked up.
  * Scalars are bound once per call, because a reset keeps bindings. Bound memory is borrowed from
@@ -102,6 +103,7 @@ enum weft_rc weft_lite_prepare_one(struct weft_lite *lite, enum weft_stmt stmt,
         return weft_fail(err, WEFT_INTERNAL, "statement %s does not exist for SQLite", info->name);
 
     const char *text = skip_space(info->sqlite);
+    lite->reads_input = false;
     while (*text) {
         if (count == PARTS_MAX) {
             rc = weft_fail(err, WEFT_INTERNAL, "statement %s has too many parts", info->name);
@@ -121,6 +123,8 @@ enum weft_rc weft_lite_prepare_one(struct weft_lite *lite, enum weft_stmt stmt,
     }
     lite->stmt[stmt].part = weft_arena_dup(lite->arena, part, count * sizeof(part[0]));
     lite->stmt[stmt].count = count;
+    if (lite->reads_input)
+        lite->stmt[stmt].input_param = weft_lite_map_input(lite, stmt);
     return WEFT_OK;
 
 out:
@@ -269,6 +273,9 @@ enum weft_rc weft_lite_run_one(struct weft_lite *lite, const struct weft_call *c
         return rc;
     const struct weft_lite_stmt *stmt = &lite->stmt[call->stmt];
     size_t rows = weft_call_runs(call);
+    if (stmt->input_param && rows > 1)
+        rows = 1;
+    lite->input = call;
     for (size_t row = 0; row < rows; row++) {
         for (size_t i = 0; i < stmt->count; i++) {
             const struct weft_lite_part *part = &stmt->part[i];

@@ -37,6 +37,7 @@ struct weft_lite_part {
 struct weft_lite_stmt {
     struct weft_lite_part *part; /* in the arena of the connection; NULL until prepared */
     size_t count;
+    int16_t *input_param; /* per column of `input`, -1: none; NULL: it runs once per row */
 };
 
 enum weft_lite_tx {
@@ -53,8 +54,12 @@ struct weft_lite {
     sqlite3_stmt *command[WEFT_LITE_COMMAND_COUNT];
     struct weft_lite_stmt stmt[WEFT_STMT_COUNT];
     enum weft_lite_tx tx;
-    weft_usec busy_us;       /* the longest wait for a lock */
-    weft_usec busy_since_us; /* when the wait in hand began */
+    const char **input_column; /* in the arena */
+    size_t input_columns;
+    const struct weft_call *input; /* the call in hand; borrowed */
+    bool reads_input;              /* what was prepared last reads `input` */
+    weft_usec busy_us;             /* the longest wait for a lock */
+    weft_usec busy_since_us;       /* when the wait in hand began */
     weft_usec truncate_not_before_us;
     uint64_t jitter;
     int64_t wal_bytes; /* after the last commit */
@@ -84,6 +89,10 @@ void weft_lite_close(struct weft_conn *conn);
 int weft_lite_on_busy(void *arg, int count);
 int weft_lite_on_wal(void *arg, sqlite3 *db, const char *name, int frames);
 void weft_lite_shrink_wal(struct weft_lite *lite);
+
+/* input.c: the rows of the call in hand as a table. */
+int weft_lite_add_input(struct weft_lite *lite);
+int16_t *weft_lite_map_input(struct weft_lite *lite, enum weft_stmt stmt); /* in the arena */
 
 /* run.c */
 enum weft_rc weft_lite_prepare_one(struct weft_lite *lite, enum weft_stmt stmt,
