@@ -9,22 +9,24 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
 
 -- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, after uuid, scan int, limit int)
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note last scanned
--- source: 0 execution, 1 live, 2 outcome. There is one row without an id when nothing fits. In the order
--- of numbers, from that of :after; an id that is not there stands for the next one after it.
+-- source: 0 execution, 1 live, 2 outcome. There is one row without an id when nothing fits. `place` is
+-- what the walk goes by: ids for the first, numbers for the others, which know no ids; an id of :after
+-- that is not there stands for the next one after it.
 WITH start(num) AS MATERIALIZED (
     SELECT coalesce((SELECT num FROM execution WHERE id >= :after ORDER BY id LIMIT 1),
                     9223372036854775807)
 ), page AS MATERIALIZED (
-    SELECT * FROM (SELECT num FROM execution WHERE :source = 0 AND num < (SELECT num FROM start)
+    SELECT * FROM (SELECT num, id AS place FROM execution
+                    WHERE :source = 0 AND id < coalesce(:after, x'ffffffffffffffffffffffffffffffff')
+                    ORDER BY id DESC LIMIT :scan)
+    UNION ALL
+    SELECT * FROM (SELECT num, num FROM live WHERE :source = 1 AND num < (SELECT num FROM start)
                     ORDER BY num DESC LIMIT :scan)
     UNION ALL
-    SELECT * FROM (SELECT num FROM live WHERE :source = 1 AND num < (SELECT num FROM start)
-                    ORDER BY num DESC LIMIT :scan)
-    UNION ALL
-    SELECT * FROM (SELECT num FROM outcome WHERE :source = 2 AND num < (SELECT num FROM start)
+    SELECT * FROM (SELECT num, num FROM outcome WHERE :source = 2 AND num < (SELECT num FROM start)
                     ORDER BY num DESC LIMIT :scan)
 ), fit AS (
-    SELECT s.*
+    SELECT s.*, page.place
       FROM page
       JOIN snapshot s ON s.num = page.num
       JOIN queue q ON q.id = s.queue
@@ -34,14 +36,15 @@ WITH start(num) AS MATERIALIZED (
        AND (:tenant IS NULL OR q.tenant = :tenant)
        AND (:state IS NULL OR s.state = :state)
        AND (:tag IS NULL OR instr(s.tags, :tag) > 0)
-     ORDER BY s.num DESC LIMIT :limit
+     ORDER BY page.place DESC LIMIT :limit
 )
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
        s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
        s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
-       (SELECT id FROM execution WHERE num = (SELECT min(num) FROM page)), (SELECT count(*) FROM page)
+       (SELECT e.id FROM page JOIN execution e ON e.num = page.num ORDER BY page.place LIMIT 1),
+       (SELECT count(*) FROM page)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
- ORDER BY s.num DESC;
+ ORDER BY s.place DESC;
 
 -- name: attempts (id uuid)
 -- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message

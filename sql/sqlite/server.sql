@@ -62,11 +62,11 @@ SELECT worker, count(*) FROM live WHERE state = @running GROUP BY worker;
 
 -- name: worker_leases (worker int, batch int)
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
-SELECT id, ord, due, attempt_deadline, deadline, started, claimed, queue, lane,
-       policy, worker, epoch, attempt, forgiven, size, lost, replays, priority,
-       state
-  FROM live
- WHERE state = @running AND worker = :worker
+SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
+       l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
+       l.state
+  FROM live l CROSS JOIN execution e ON e.num = l.num
+ WHERE l.state = @running AND l.worker = :worker
  LIMIT :batch;
 
 -- name: worker_gone (name int)

@@ -295,6 +295,12 @@ static enum weft_rc walk_on(struct weft_engine *engine, struct walk *walk, struc
     return WEFT_OK;
 }
 
+static int newest_first(const void *a, const void *b)
+{
+    return weft_id_cmp(&((const struct weft_execution *)b)->id,
+                       &((const struct weft_execution *)a)->id);
+}
+
 enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_listing *listing,
                               struct weft_arena *arena, struct weft_read_page *ret_page,
                               struct weft_err *err)
@@ -329,6 +335,8 @@ enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_list
         weft_id_print(page.count == limit ? &page.item[limit - 1].id : &walk.after, next);
         page.next = next;
     }
+    /* SQLite walks the living and the ended by number: the same order but for one millisecond. */
+    qsort(page.item, page.count, sizeof(*page.item), newest_first);
     *ret_page = page;
     return WEFT_OK;
 }
