@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The calls of weft.h over a server: what each asks, and how its answer is read. */
+
+#include "remote_fixture.h"
+
+/* ---- Working --------------------------------------------------------------------------------- */
+
+static void test_claim(void)
+{
+    begin(
+        &(struct take){
+            .body = "{\"items\":[{\"id\":\"" ID_TEXT "\",\"epoch\":3,\"attempt\":2,"
+                    "\"lane\":\"l\",\"kind\":\"k\",\"payload\":{\"a\": 1},\"content_type\":"
+                    "\"application/json\",\"priority\":7,\"tenant\":null,\"tags\":{\"a\":\"b\"},"
+                    "\"created_at\":\"2026-01-01T00:00:00.001Z\",\"deadline_at\":null,"
+                    "\"lease_expires_at\":\"2026-01-01T00:00:30.000Z\",\"lease_ms\":30000,"
+                    "\"flow_id\":null,\"node\":null,\"upstream\":{}}]}"},
+        1);
+    static const char *const lanes[] = {"l", "m"};
+    struct weft_claims claims = {0};
+    const struct weft_claim claim[2] = {{.worker = "w",
+                                         .lanes = lanes,
+                                         .lane_count = 2,
+                                         .max = 5,
+                                         .lease_ms = 2000,
+                                         .wait_ms = 1500},
+                                        {.worker = "w", .ns = "red"}};
+    is_int(weft_claim(weft, claim, 1, &claims, &err), WEFT_OK, "claimed %s", err.text);
+    asked_for(0, "POST", "/v1/claims",
+              "{\"worker\":\"w\",\"lanes\":[\"l\",\"m\"],\"max\":5,\"lease_ms\":2000,"
+              "\"wait_ms\":1500}");
+    const struct weft_claimed *item = claims.item;
+    ok(claims.count == 1 && item->epoch == 3 && item->attempt == 2 && item->priority == 7 &&
+           item->lease_ms == 30000 && !item->tenant && item->tag_count == 1,
+       "its numbers");
+    is_str(item->kind, "k", "its kind");
+    ok(item->payload_size == 8 && memcmp(item->payload, "{\"a\": 1}", 8) == 0, "its payload");
+    weft_claims_free(&claims);
+    is_int(weft_claim(weft, claim, 2, &claims, &err), WEFT_OK, "two claims in a call");
+    ok(claims.count == 2 && claims.item[0].claim == 0 && claims.item[1].claim == 1,
+       "are asked for one by one");
+    ok(!strstr(stage.asked[1].body, "wait_ms"), "without waiting for one of them");
+    ok(strstr(stage.asked[2].header, "X-Weft-Namespace: red") != NULL, "in their namespaces");
+    weft_claims_free(&claims);
+    struct weft_claim bad = {.worker = "w", .wait_ms = 60001};
+    is_int(weft_claim(weft, &bad, 1, &claims, &err), WEFT_INVALID_VALUE, "waiting has a bound");
+    is_str(err.field, "wait_ms", "which is named");
+    bad.wait_ms = -1;
+    is_int(weft_claim(weft, &bad, 1, &claims, NULL), WEFT_INVALID_VALUE, "on both sides");
+    end();
+}
+
+static void test_leases(void)
+{
+    const struct take take[] = {
+        {.body = "{\"items\":[{\"id\":\"" ID_TEXT "\",\"lease_expires_at\":"
+                 "\"2026-01-01T00:00:30.000Z\"},{\"id\":\"" ID2_TEXT "\",\"error\":{\"code\":"
+                 "\"fenced\",\"message\":\"gone\",\"reason\":\"timed_out\"}}]}"},
+        {.body = "{\"items\":[{\"id\":\"" ID_TEXT "\",\"state\":\"succeeded\"}]}"},
+        {.body = "{\"items\":[{\"id\":\"" ID_TEXT
+                 "\",\"state\":\"delayed\",\"run_at\":\"2026-01-01T00:00:00.001Z\"}]}"},
+        {.body = "{\"items\":[{\"id\":\"" ID_TEXT "\",\"state\":\"ready\",\"run_at\":null}]}"},
+    };
+    begin(take, WEFT_LEN(take));
+    struct weft_lease_answer answer[2];
+    const struct weft_renew renew[2] = {
+        {.id = id, .epoch = 1, .has_progress = true, .percent = 50, .note = "half"},
+        {.id = id2, .epoch = 2}};
+    is_int(weft_renew(weft, renew, 2, answer, &err), WEFT_OK, "renewed");
+    ok(answer[0].err.rc == WEFT_OK && answer[0].lease_expires_us == 1767225630000000,
+       "one of them");
+    ok(answer[1].err.rc == WEFT_FENCED && answer[1].fence == WEFT_FENCE_TIMED_OUT,
+       "the other is gone, and why");
+    asked_for(0, "POST", "/v1/leases/renew",
+              "{\"items\":[{\"id\":\"" ID_TEXT
+              "\",\"epoch\":1,\"progress\":{\"percent\":50,"
+              "\"note\":\"half\"}},{\"id\":\"" ID2_TEXT "\",\"epoch\":2}]}");
+    const struct weft_complete done = {
+        .id = id, .epoch = 1, .result = "hi", .result_size = 2, .content_type = "text/plain"};
+    ok(weft_complete(weft, &done, 1, answer, &err) == WEFT_OK &&
+           answer->state == WEFT_STATE_SUCCEEDED,
+       "completed");
+    asked_for(1, "POST", "/v1/leases/complete",
+              "{\"items\":[{\"id\":\"" ID_TEXT
+              "\",\"epoch\":1,\"result_base64\":\"aGk=\",\"content_type\":\"text/plain\"}]}");
+    const struct weft_failure failed = {
+        .id = id, .epoch = 1, .error_class = "c", .message = "m", .retry_after_ms = -1};
+    ok(weft_fail_lease(weft, &failed, 1, answer, &err) == WEFT_OK &&
+           answer->state == WEFT_STATE_DELAYED && answer->run_at_us == 1767225600001000,
+       "failed");
+    asked_for(2, "POST", "/v1/leases/fail",
+              "{\"items\":[{\"id\":\"" ID_TEXT
+              "\",\"epoch\":1,\"class\":\"c\",\"message\":\"m\",\"retry_after_ms\":0}]}");
+    const struct weft_put_back back = {.id = id, .epoch = 1};
+    ok(weft_release(weft, &back, 1, answer, &err) == WEFT_OK && answer->state == WEFT_STATE_READY &&
+           answer->run_at_us == 0,
+       "released");
+    asked_for(3, "POST", "/v1/leases/release",
+              "{\"items\":[{\"id\":\"" ID_TEXT "\",\"epoch\":1,\"delay_ms\":0}]}");
+    ok(weft_delay(weft, &back, 1, answer, &err) == WEFT_OK, "delayed");
+    asked_for(4, "POST", "/v1/leases/delay",
+              "{\"items\":[{\"id\":\"" ID_TEXT "\",\"epoch\":1,\"delay_ms\":0}]}");
+    end();
+}
+
+/* ---- Steering -------------------------------------------------------------------------------- */
+
+static void test_steer(void)
+{
+    const struct take take[] = {
+        {.body = "{\"items\":[{\"id\":\"" ID_TEXT "\",\"state\":\"cancelled\",\"changed\":false},"
+                 "{\"error\":{\"code\":\"not_live\",\"message\":\"over\"}}]}"},
+        {.body = "{\"items\":[{\"id\":\"" ID2_TEXT "\",\"state\":\"cancelled\"}]}"},
+        {.body = "{\"id\":\"" ID_TEXT "\",\"state\":\"ready\"}"},
+        {.status = 404, .body = ERROR("not_found", "null")},
+        {.body = "{\"matched\":5,\"changed\":4,\"more\":true}"},
+        {.body = "{}"},
+        {.body = "{\"released\":3}"},
+        {.body = "{\"handled\":2,\"failed\":1,\"more\":true,"
+                 "\"next_due_at\":\"2026-01-01T00:00:00.001Z\"}"},
+    };
+    begin(take, WEFT_LEN(take));
+    struct weft_steered answer[3];
+    const struct weft_steer cancel[3] = {
+        {.id = id, .reason = "a"}, {.id = id2, .reason = "a"}, {.id = id2, .reason = "b"}};
+    is_int(weft_steer(weft, WEFT_STEER_CANCEL, cancel, 3, answer, &err), WEFT_OK, "cancelled");
+    ok(answer[0].state == WEFT_STATE_CANCELLED && !answer[0].changed &&
+           answer[1].err.rc == WEFT_NOT_LIVE && answer[2].changed,
+       "each has its answer");
+    asked_for(0, "POST", "/v1/executions/cancel",
+              "{\"ids\":[\"" ID_TEXT "\",\"" ID2_TEXT "\"],\"reason\":\"a\"}");
+    asked_for(1, "POST", "/v1/executions/cancel", "{\"ids\":[\"" ID2_TEXT "\"],\"reason\":\"b\"}");
+    const struct weft_steer priority[2] = {{.id = id, .priority = -3}, {.id = id2}};
+    is_int(weft_steer(weft, WEFT_STEER_REPRIORITIZE, priority, 2, answer, &err), WEFT_OK,
+           "priorities");
+    ok(answer[0].state == WEFT_STATE_READY && answer[1].err.rc == WEFT_NOT_FOUND,
+       "are set one by one");
+    asked_for(2, "POST", "/v1/executions/" ID_TEXT "/priority", "{\"priority\":-3}");
+    struct weft_sweep sweep;
+    const struct weft_steer_all all = {
+        .kind = WEFT_STEER_REPLAY, .filter = {.lane = "l", .state = WEFT_STATE_FAILED}, .max = 7};
+    ok(weft_steer_all(weft, &all, &sweep, &err) == WEFT_OK && sweep.matched == 5 &&
+           sweep.changed == 4 && sweep.more,
+       "a sweep");
+    asked_for(4, "POST", "/v1/executions/replay",
+              "{\"filter\":{\"lane\":\"l\",\"state\":\"failed\"},\"max\":7}");
+    const struct weft_weight weight = {"t", 2};
+    const struct weft_lane lane = {
+        .name = "a/b", .max_running = 5, .weights = &weight, .weight_count = 1};
+    is_int(weft_lane_put(weft, &lane, &err), WEFT_OK, "a lane");
+    asked_for(5, "PUT", "/v1/lanes/a%2Fb", NULL);
+    ok(!strstr(stage.asked[5].body, "a/b") && strstr(stage.asked[5].body, "\"t\":2"),
+       "its settings: %s", stage.asked[5].body);
+    uint64_t released = 0;
+    ok(weft_goodbye(weft, "w:1", &released, &err) == WEFT_OK && released == 3, "a goodbye");
+    asked_for(6, "POST", "/v1/workers/w%3A1/goodbye", "");
+    struct weft_pass_report report;
+    ok(weft_run_pass(weft, WEFT_PASS_LEASE_EXPIRY, 0, &report, &err) == WEFT_OK &&
+           report.handled == 2 && report.failed == 1 && report.more &&
+           report.next_due_us == 1767225600001000,
+       "a pass");
+    end();
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static void test_describe(void)
+{
+    const struct take take[] = {
+        {.body = EXECUTION(ID_TEXT, "running")},
+        {.status = 404, .body = ERROR("not_found", "null")},
+        {.body = EXECUTION(ID_TEXT, "running")},
+        {.body = EXECUTION(ID_TEXT, "succeeded")},
+        {.status = 404, .body = ERROR("not_found", "null")},
+    };
+    begin(take, WEFT_LEN(take));
+    struct weft_page page = {0};
+    const struct weft_id both[] = {id, id2};
+    is_int(weft_describe(weft, both, 2, &page, &err), WEFT_OK, "two executions %s", err.text);
+    const struct weft_execution *one = page.item;
+    ok(page.count == 2 && one->state == WEFT_STATE_RUNNING && one->epoch == 2 &&
+           one->percent == 40 && one->capability_count == 1 && one->tag_count == 1,
+       "one is there");
+    is_str(one->error_class, "c", "with its error");
+    is_str(one->ns, "blue", "and its namespace");
+    ok(page.item[1].state == WEFT_STATE_NONE && page.item[1].percent == -1 &&
+           memcmp(&page.item[1].id, &id2, sizeof(id2)) == 0,
+       "the other is not");
+    weft_page_free(&page);
+    is_int(weft_wait(weft, &id, 60, &page, &err), WEFT_OK, "a wait that is over");
+    is_int(page.item[0].state, WEFT_STATE_RUNNING, "before the execution is");
+    ok(strstr(stage.asked[2].path, "?wait_ms=") != NULL, "waits at the server");
+    weft_page_free(&page);
+    is_int(weft_wait(weft, &id, 30000, &page, &err), WEFT_OK, "a wait");
+    is_int(page.item[0].state, WEFT_STATE_SUCCEEDED, "for the end");
+    asked_for(3, "GET", "/v1/executions/" ID_TEXT "?wait_ms=20000", NULL);
+    weft_page_free(&page);
+    is_int(weft_wait(weft, &id2, 10, &page, &err), WEFT_NOT_FOUND, "for nothing");
+    is_int(weft_wait(weft, &id2, -1, &page, &err), WEFT_INVALID_VALUE, "or less");
+    end();
+}
+
+static void test_lists(void)
+{
+    const struct take take[] = {
+        {.body = "{\"items\":[" EXECUTION(ID_TEXT, "ready") "],\"next\":\"c/1\"}"},
+        {.body = "{\"items\":[{\"epoch\":1,\"attempt\":1,\"worker\":\"w\",\"ended\":\"lost\"}],"
+                 "\"next\":\"2 \"}"},
+        {.body = "{\"items\":[{\"epoch\":2,\"attempt\":1,\"worker\":\"w\",\"ended\":\"failed\","
+                 "\"error\":{\"class\":\"c\",\"message\":\"m\"}}],\"next\":null}"},
+        {.body = "{\"as_of\":\"2026-01-01T00:00:00.001Z\",\"items\":[{\"lane\":\"l\",\"ready\":3,"
+                 "\"running\":2,\"succeeded_1h\":9}]}"},
+        {.body = "{\"items\":[{\"lane\":\"l\",\"paused\":true,\"max_running\":4,\"weights\":"
+                 "{\"t\":2}}],\"next\":null}"},
+        {.body = "{\"items\":[{\"worker\":\"w\",\"lanes\":[\"l\"],\"capabilities\":[],\"leases\":5,"
+                 "\"seen_at\":\"2026-01-01T00:00:00.001Z\"}],\"next\":null}"},
+    };
+    begin(take, WEFT_LEN(take));
+    struct weft_page page = {0};
+    const struct weft_tag tag = {"k", "a b"};
+    const struct weft_filter filter = {.ns = "red",
+                                       .lane = "l",
+                                       .kind = "k",
+                                       .tenant = "t",
+                                       .key = "a&b",
+                                       .state = WEFT_STATE_READY,
+                                       .tag = &tag};
+    is_int(weft_list(weft, &filter, 7, "x=", &page, &err), WEFT_OK, "a page %s", err.text);
+    ok(page.count == 1 && page.item[0].state == WEFT_STATE_READY, "of one");
+    is_str(page.next, "c/1", "and there is more");
+    asked_for(0, "GET",
+              "/v1/executions?lane=l&kind=k&state=ready&tenant=t&key=a%26b&tag=k%3Aa%20b&limit=7"
+              "&after=x%3D",
+              NULL);
+    ok(strstr(stage.asked[0].header, "X-Weft-Namespace: red") != NULL, "in its namespace");
+    weft_page_free(&page);
+    struct weft_attempts attempts = {0};
+    is_int(weft_attempts(weft, &id, &attempts, &err), WEFT_OK, "attempts %s", err.text);
+    ok(attempts.count == 2 && attempts.item[0].epoch == 1, "of all pages");
+    is_str(attempts.item[1].error_class, "c", "with their errors");
+    asked_for(2, "GET", "/v1/executions/" ID_TEXT "/attempts?after=2%20", NULL);
+    weft_attempts_free(&attempts);
+    struct weft_counts counts = {0};
+    is_int(weft_counts(weft, "l", &counts, &err), WEFT_OK, "counts %s", err.text);
+    ok(counts.count == 1 && counts.item[0].count[WEFT_STATE_READY] == 3 &&
+           counts.item[0].succeeded_1h == 9 && counts.as_of_us == 1767225600001000,
+       "with their moment");
+    asked_for(3, "GET", "/v1/counts?lane=l", NULL);
+    weft_counts_free(&counts);
+    struct weft_lanes lanes = {0};
+    is_int(weft_lanes(weft, &lanes, &err), WEFT_OK, "lanes %s", err.text);
+    ok(lanes.count == 1 && lanes.item[0].paused && lanes.item[0].max_running == 4 &&
+           lanes.item[0].weight_count == 1,
+       "with their settings");
+    weft_lanes_free(&lanes);
+    struct weft_workers workers = {0};
+    is_int(weft_workers(weft, &workers, &err), WEFT_OK, "workers %s", err.text);
+    ok(workers.count == 1 && workers.item[0].leases == 5 && workers.item[0].lane_count == 1,
+       "with their leases");
+    weft_workers_free(&workers);
+    end();
+}
+
+static void test_bytes(void)
+{
+    const struct take take[] = {
+        {.raw = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello"},
+        {.status = 404, .body = ERROR("not_found", "null")},
+    };
+    begin(take, WEFT_LEN(take));
+    struct weft_bytes bytes = {0};
+    is_int(weft_result(weft, &id, &bytes, &err), WEFT_OK, "a result %s", err.text);
+    ok(bytes.size == 5 && memcmp(bytes.data, "hello", 5) == 0, "its bytes");
+    is_str(bytes.content_type, "text/plain", "its type");
+    asked_for(0, "GET", "/v1/executions/" ID_TEXT "/result", NULL);
+    weft_bytes_free(&bytes);
+    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_NOT_FOUND, "no payload");
+    asked_for(1, "GET", "/v1/executions/" ID_TEXT "/payload", NULL);
+    end();
+}
+
+int main(void)
+{
+    ok(weft_id_parse(ID_TEXT, 36, &id) && weft_id_parse(ID2_TEXT, 36, &id2), "ids");
+    test_claim();
+    test_leases();
+    test_steer();
+    test_describe();
+    test_lists();
+    test_bytes();
+    return tap_done();
+}
