@@ -216,7 +216,7 @@ static enum weft_rc try_once(const struct weft_via *via, const struct weft_reque
         bool unsure = doubt.sent && request->once;
         if (unsure)
             err->hint = outcome_unknown;
-        ret_trial->again = rc == WEFT_UNAVAILABLE && !unsure && !doubt.stopped;
+        ret_trial->again = rc == WEFT_UNAVAILABLE && !unsure && !doubt.stopped && !doubt.lasting;
         return rc;
     }
     rc = take_answer(request, &answer, arena, ret_response, ret_trial, err);

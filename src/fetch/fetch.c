@@ -431,7 +431,11 @@ enum weft_rc weft_fetch_do(struct weft_fetch *fetch, const struct weft_fetch_cal
     set_call(fetch, &run, line->easy);
     bool stopped = false;
     CURLcode code = drive(line, call, &stopped);
-    const struct weft_fetch_doubt doubt = {.sent = was_sent(&run, line->easy), .stopped = stopped};
+    const struct weft_fetch_doubt doubt = {
+        .sent = was_sent(&run, line->easy),
+        .stopped = stopped,
+        .lasting = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE,
+    };
     long status = 0;
     (void)curl_easy_getinfo(line->easy, CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_COULDNT_CONNECT)
@@ -450,8 +454,11 @@ enum weft_rc weft_fetch_do(struct weft_fetch *fetch, const struct weft_fetch_cal
         return weft_fail(err, WEFT_TOO_LARGE, "the answer of %s is larger than %zu bytes",
                          fetch->base_url, fetch->body_max);
     const char *trouble = *run.trouble ? run.trouble : curl_easy_strerror(code);
-    return weft_fail(err, WEFT_UNAVAILABLE, "%s: %s", fetch->base_url,
-                     stopped ? "the call was stopped" : trouble);
+    enum weft_rc rc = weft_fail(err, WEFT_UNAVAILABLE, "%s: %s", fetch->base_url,
+                                stopped ? "the call was stopped" : trouble);
+    if (doubt.lasting && err)
+        err->hint = "name the file of the authority to trust, and check the host in the URL";
+    return rc;
 }
 
 void weft_fetch_answer_done(struct weft_fetch_answer *answer)

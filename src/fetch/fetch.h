@@ -47,6 +47,7 @@ struct weft_fetch_answer {
 struct weft_fetch_doubt {
     bool sent;
     bool stopped; /* by call->stop */
+    bool lasting; /* trying again will not help: a certificate that is not trusted */
 };
 
 WEFT_MUST_CHECK enum weft_rc weft_fetch_open(const struct weft_fetch_config *config,
