@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What waiting costs, and who is woken. Prints TAP and figures.
+
+A PostgreSQL of the test's own counts every statement. Claims that wait cost nothing while nothing
+happens; one execution wakes one waiter per replica; an idle server is idle.
+"""
+import json
+import resource
+import time
+
+from harness import (SANITIZED, Calls, Cluster, Figures, Raw, Tap, metric_sum, metrics, pause,
+                     serve, until)
+
+CROWD = 1000
+WINDOW_S = 3
+QUERIES_MAX, CPU_MAX, RSS_MAX_MB = 5, 0.01, 40
+
+
+def allow_many_files():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16384), hard))
+
+
+def counting_cluster():
+    cluster = Cluster()
+    cluster.sql("ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'")
+    cluster.restart("fast")
+    cluster.sql("CREATE EXTENSION pg_stat_statements")
+    return cluster
+
+
+def statements(cluster):
+    """How many statements weft has sent so far, without those of this test."""
+    return int(cluster.sql("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements "
+                           "WHERE query !~ 'pg_stat_statements'"))
+
+
+def wait_for_work(server, count, lane):
+    """Claims that wait, each on a connection of its own."""
+    crowd = [Raw(server, timeout=90) for _ in range(count)]
+    for i, raw in enumerate(crowd):
+        body = json.dumps({"worker": f"w{i}", "lanes": [lane], "wait_ms": 60000}).encode()
+        raw.send(b"POST /v1/claims HTTP/1.1\r\nHost: weft\r\nContent-Length: %d\r\n\r\n" % len(body)
+                 + body)
+    until(lambda: waiters(server) >= count, 20)
+    return crowd
+
+
+def waiters(server):
+    return metric_sum(metrics(server), "weft_waiters", "claim")
+
+
+def wakes(server):
+    return metric_sum(metrics(server), "weft_wakes_total")
+
+
+def close_all(crowd):
+    for raw in crowd:
+        raw.socket.close()
+
+
+def is_quiet(cluster):
+    """What the claims wrote about themselves and their workers is over."""
+    count = statements(cluster)
+    pause(1)
+    return statements(cluster) - count <= 2 * QUERIES_MAX
+
+
+def observe(cluster, server):
+    """Statements a second, the share of a core, and the figures, while nothing happens."""
+    until(lambda: is_quiet(cluster), 10)
+    count, began, before = statements(cluster), time.monotonic(), Figures(server.process.pid)
+    pause(WINDOW_S)
+    took = time.monotonic() - began
+    after = Figures(server.process.pid)
+    return (statements(cluster) - count) / took, (after.cpu_s - before.cpu_s) / took, after
+
+
+def idle(tap, cluster):
+    server = serve(cluster.store("idle"), tap=tap)
+    crowd = wait_for_work(server, 100, "default")
+    rate, cpu, figures = observe(cluster, server)
+    tap.note(f"idle with 100 waiting workers: {rate:.1f} statements/s, {cpu * 100:.2f} % CPU, "
+             f"{figures.rss_kb / 1024:.1f} MB resident, {figures.threads} threads")
+    tap.ok(rate <= QUERIES_MAX, f"at most {QUERIES_MAX} statements/s", rate)
+    if SANITIZED:
+        tap.skip("CPU and memory of a build with sanitizers say nothing")
+    else:
+        tap.ok(cpu < CPU_MAX, "less than 1 % CPU", cpu)
+        tap.ok(figures.rss_kb < RSS_MAX_MB << 10, f"less than {RSS_MAX_MB} MB resident", figures)
+    tap.equal(waiters(server), 100, "all of them still wait")
+    close_all(crowd)
+    tap.equal(server.stop(), 0, "the server stops by itself")
+    return rate
+
+
+def crowds(tap, cluster, rate_of_few):
+    servers = [serve(cluster.store("crowd"), tap=tap) for _ in range(2)]
+    calls = Calls(servers[0])
+    # Once round, so that both know the queue.
+    calls.good("POST", "/v1/executions", {"kind": "wake", "lane": "busy"})
+    calls.good("POST", "/v1/claims", {"worker": "first", "lanes": ["busy"], "wait_ms": 5000})
+    crowd = [wait_for_work(server, CROWD, "busy") for server in servers]
+    rate, cpu, figures = observe(cluster, servers[0])
+    tap.note(f"two replicas, {CROWD} waiting claims each: {rate:.1f} statements/s for both, "
+             f"{cpu * 100:.2f} % CPU and {figures.rss_kb / 1024:.1f} MB for one")
+    tap.ok(rate <= 2 * max(rate_of_few, 1) + 2, f"{CROWD} waiting claims cost no statements", rate)
+    for turn in range(3):
+        before = [wakes(server) for server in servers]
+        calls.good("POST", "/v1/executions", {"kind": "wake", "lane": "busy"})
+        served = until(lambda t=turn: sum(waiters(s) for s in servers) == 2 * CROWD - t - 1, 5)
+        pause(1.2)  # the poll might wake somebody more
+        woken = [wakes(server) - b for server, b in zip(servers, before)]
+        tap.ok(served and sum(waiters(s) for s in servers) == 2 * CROWD - turn - 1,
+               f"execution {turn}: one claim is answered")
+        tap.ok(max(woken) <= 1 and sum(woken) >= 1, f"execution {turn}: one waiter is woken per "
+               "replica, not all", woken)
+    for some in crowd:
+        close_all(some)
+    calls.close()
+    for server in servers:
+        tap.equal(server.stop(), 0, "the server stops by itself")
+
+
+def main():
+    allow_many_files()
+    tap, cluster = Tap(), counting_cluster()
+    try:
+        rate = idle(tap, cluster)
+        crowds(tap, cluster, rate)
+    finally:
+        cluster.remove()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
