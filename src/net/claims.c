@@ -123,11 +123,11 @@ static void answer_empty(struct weft_ask *ask)
     static const struct weft_claim_result nothing = {0};
     weft_waits_leave(ask->server->waits, ask, WEFT_WAIT_FAILED);
     answer_items(ask, &nothing, 0);
-    weft_loop_answer(ask);
+    weft_loop_answer(ask->server, &ask, 1);
 }
 
-/* Answers one ask of the call, or puts it to sleep: then it is not ours any more. */
-static void settle(struct weft_ask *ask, const struct weft_claim_result *result, size_t index)
+/* Writes the answer of one ask, or puts it to sleep (false): then it is not ours any more. */
+static bool settle(struct weft_ask *ask, const struct weft_claim_result *result, size_t index)
 {
     struct weft_server *server = ask->server;
     struct claim_state *state = ask->state;
@@ -137,7 +137,7 @@ static void settle(struct weft_ask *ask, const struct weft_claim_result *result,
     if (got == 0 && state->until_us) {
         state->slept = true;
         if (weft_waits_sleep(server->waits, ask, result->contended))
-            return;
+            return false;
     }
     state->held = weft_new_array(ask->arena, struct weft_put_back, got + 1);
     answer_items(ask, result, index);
@@ -149,7 +149,7 @@ static void settle(struct weft_ask *ask, const struct weft_claim_result *result,
         size_t max = state->claim.max ? state->claim.max : 1;
         weft_waits_leave(server->waits, ask, got >= max ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
     }
-    weft_loop_answer(ask);
+    return true;
 }
 
 /* ---- The call -------------------------------------------------------------------------------- */
@@ -188,15 +188,16 @@ void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t c
     struct weft_err err = {0};
     enum weft_rc rc =
         weft_engine_claim(server->engine, "default", claim, count, work, &result, &err);
+    size_t answered = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!rc) {
-            settle(ask[i], &result, i);
-            continue;
+        if (rc) {
+            weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
+            weft_reply_error(ask[i], &err);
         }
-        weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
-        weft_reply_error(ask[i], &err);
-        weft_loop_answer(ask[i]);
+        if (rc || settle(ask[i], &result, i))
+            ask[answered++] = ask[i];
     }
+    weft_loop_answer(server, ask, answered);
     weft_arena_free(work);
     weft_arena_free(arena);
 }

@@ -209,8 +209,9 @@ static void finish(struct weft_ask **ask, size_t count, enum weft_rc rc, const s
             weft_reply_error(ask[a], err);
         else
             ask[a]->route->write(ask[a]);
-        weft_loop_answer(ask[a]);
     }
+    if (count > 0)
+        weft_loop_answer(ask[0]->server, ask, count);
 }
 
 /* Takes out the asks whose namespaces cannot be checked; they are answered here. */
@@ -280,7 +281,7 @@ static void run_alone(struct weft_server *server, struct weft_ask *ask)
     else if (!ask->reply.status && weft_waits_sleep_till_end(server->waits, ask))
         return;
     weft_wait_done(ask);
-    weft_loop_answer(ask);
+    weft_loop_answer(server, &ask, 1);
 }
 
 static void run_batch(struct weft_server *server, struct batch *batch)
@@ -344,35 +345,29 @@ static void *run_thread(void *context)
 
 /* ---- In and out ------------------------------------------------------------------------------ */
 
-static void put(struct weft_groups *groups, struct weft_ask *ask)
+/* Under the lock. True: it is the first of its queue, so somebody may have to be woken. */
+static bool put(struct weft_groups *groups, struct weft_ask *ask)
 {
     struct queue *queue = &groups->queue[ask->unread ? WEFT_GROUP_NONE : ask->route->group];
     ask->next = NULL;
     *queue->last = ask;
     queue->last = &ask->next;
-    queue->count++;
     groups->waiting++;
     weft_metric_set(weft_server_metrics(groups->server), WEFT_METRIC_QUEUE_DEPTH,
-                    (size_t)(queue - groups->queue), queue->count);
-    pthread_cond_signal(&groups->work);
+                    (size_t)(queue - groups->queue), queue->count + 1);
+    return queue->count++ == 0 || queue == &groups->queue[WEFT_GROUP_NONE];
 }
 
 void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask)
 {
     pthread_mutex_lock(&groups->lock);
-    put(groups, ask);
+    if (put(groups, ask))
+        pthread_cond_signal(&groups->work);
     pthread_mutex_unlock(&groups->lock);
 }
 
-void weft_groups_put(struct weft_groups *groups, struct weft_ask *ask)
+static void refuse(struct weft_groups *groups, struct weft_ask *ask)
 {
-    pthread_mutex_lock(&groups->lock);
-    bool full = groups->waiting >= groups->server->config.queue_max;
-    if (!full)
-        put(groups, ask);
-    pthread_mutex_unlock(&groups->lock);
-    if (!full)
-        return;
     struct weft_err err = {0};
     (void)weft_fail(&err, WEFT_RATE_LIMITED, "%u requests are waiting already",
                     groups->server->config.queue_max);
@@ -380,7 +375,29 @@ void weft_groups_put(struct weft_groups *groups, struct weft_ask *ask)
         "the store is slower than the requests come: try again later, or send fewer, larger "
         "requests";
     weft_reply_error(ask, &err);
-    weft_loop_answer(ask);
+    weft_loop_answer(groups->server, &ask, 1);
+}
+
+void weft_groups_put(struct weft_groups *groups, struct weft_ask *first)
+{
+    struct weft_ask *refused = NULL;
+    pthread_mutex_lock(&groups->lock);
+    while (first) {
+        struct weft_ask *ask = first;
+        first = ask->next;
+        if (groups->waiting >= groups->server->config.queue_max) {
+            ask->next = refused;
+            refused = ask;
+        } else if (put(groups, ask)) {
+            pthread_cond_signal(&groups->work);
+        }
+    }
+    pthread_mutex_unlock(&groups->lock);
+    while (refused) {
+        struct weft_ask *ask = refused;
+        refused = ask->next;
+        refuse(groups, ask);
+    }
 }
 
 void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),

@@ -72,9 +72,11 @@ void weft_loop_quiesce(struct weft_loop *loop);
 size_t weft_loop_in_flight(const struct weft_loop *loop);
 /* Every ask must have been answered. */
 void weft_loop_stop(struct weft_loop *loop);
-/* The ask has its reply (or its stream the next piece): hands it back to the loop, which sends it.
+/*
+ * The asks have their replies (or their streams the next piece): hands them back to the loop, which
+ * sends them.
  */
-void weft_loop_answer(struct weft_ask *ask);
+void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count);
 /* True when the client has closed its side: nobody would read the answer. */
 bool weft_loop_gone(const struct weft_ask *ask);
 int weft_loop_fd(const struct weft_ask *ask);
@@ -86,9 +88,12 @@ void weft_loop_sweep(struct weft_loop *loop);
 struct weft_groups *weft_groups_new(struct weft_server *server);
 /* Waits for what is queued, then ends the threads. */
 void weft_groups_free(struct weft_groups *groups);
-/* Queues an ask by its route's group. When the queue is full it is answered `busy` at once. */
-void weft_groups_put(struct weft_groups *groups, struct weft_ask *ask);
-/* The same for one that was accepted before and only looks again: never refused. */
+/*
+ * Queues asks (linked by next), each by its route's group. Those that find the queues full are
+ * answered `rate_limited` at once.
+ */
+void weft_groups_put(struct weft_groups *groups, struct weft_ask *first);
+/* One that was accepted before and only looks again: never refused. */
 void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask);
 size_t weft_groups_waiting(struct weft_groups *groups);
 /* Runs fn on an engine thread; context is fn's to free. */

@@ -64,6 +64,19 @@ struct weft_link {
     char request_id[WEFT_REQUEST_ID_MAX + 1];
 };
 
+/* ---- The loop thread (turn.c) ---------------------------------------------------------------- */
+
+struct weft_turns *weft_turns_new(struct weft_server *server);
+/* Turns a daemon that has no thread of its own. */
+void weft_turns_start(struct weft_turns *turns, struct MHD_Daemon *daemon);
+/* Ends the thread, when it was started; the daemon is still to be stopped. */
+void weft_turns_free(struct weft_turns *turns);
+void weft_turns_quiesce(struct weft_turns *turns);
+/* Asks that have been answered: from any thread. */
+void weft_turns_answer(struct weft_turns *turns, struct weft_ask **ask, size_t count);
+/* A suspended ask goes to the engine threads when this turn ends: on the loop thread. */
+void weft_turns_hand_over(struct weft_turns *turns, struct weft_ask *ask);
+
 /* ---- The head of a request (head.c) ---------------------------------------------------------- */
 
 /* The id that came with it, when it is fit to be shown, or a new one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * HTTP: the loop thread of libmicrohttpd.
+ * HTTP: what libmicrohttpd calls, on the loop thread (turn.c).
  *
  * For each request it calls on_target() when the first line has come, on_request() once with the
  * headers, once for each piece of the body and once more at its end, and on_completed() when all is
@@ -35,6 +35,7 @@ enum {
 struct weft_loop {
     struct weft_server *server;
     struct MHD_Daemon *daemon;
+    struct weft_turns *turns;
     struct weft_peers peers;
     char url[300];
     char *cert, *key;         /* owned texts */
@@ -81,9 +82,9 @@ void weft_loop_sweep(struct weft_loop *loop)
         weft_peers_sweep(&loop->peers);
 }
 
-void weft_loop_answer(struct weft_ask *ask)
+void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count)
 {
-    MHD_resume_connection(ask->link->connection);
+    weft_turns_answer(server->loop->turns, ask, count);
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
@@ -291,7 +292,7 @@ static void dispatch(struct weft_link *link)
     }
     link->dispatched = true;
     MHD_suspend_connection(link->connection);
-    weft_groups_put(server->groups, ask);
+    weft_turns_hand_over(server->loop->turns, ask);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd says what it passes */
@@ -400,7 +401,7 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
         {MHD_OPTION_HTTPS_MEM_CERT, 0, loop->cert},
         {MHD_OPTION_END, 0, NULL},
     };
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     if (loop->cert)
         flags |= MHD_USE_TLS;
     loop->daemon = MHD_start_daemon(
@@ -432,6 +433,7 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
     if (!loop)
         weft_oom(sizeof(*loop));
     loop->server = server;
+    loop->turns = weft_turns_new(server);
     pthread_mutex_init(&loop->peers.lock, NULL);
     loop->peers.limit_us[WEFT_PEER_IDLE] = config->idle_s * WEFT_SECOND;
     loop->peers.limit_us[WEFT_PEER_RECEIVING] = config->receive_s * WEFT_SECOND;
@@ -446,6 +448,8 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
     server->loop = loop; /* requests may come at once */
     if (!rc)
         rc = start_daemon(loop, err);
+    if (!rc)
+        weft_turns_start(loop->turns, loop->daemon);
     if (rc) {
         server->loop = NULL;
         weft_loop_stop(loop);
@@ -460,13 +464,12 @@ const char *weft_loop_url(const struct weft_loop *loop)
 
 void weft_loop_quiesce(struct weft_loop *loop)
 {
-    int fd = MHD_quiesce_daemon(loop->daemon);
-    if (fd >= 0)
-        (void)close(fd); /* so that nobody queues up behind a closed door */
+    weft_turns_quiesce(loop->turns);
 }
 
 void weft_loop_stop(struct weft_loop *loop)
 {
+    weft_turns_free(loop->turns);
     if (loop->daemon)
         MHD_stop_daemon(loop->daemon);
     pthread_mutex_destroy(&loop->peers.lock);
