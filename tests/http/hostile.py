@@ -437,7 +437,7 @@ def main():
     finally:
         status = server.stop()
         if status != 0:
-            tap.note("".join(server.tail))
+            tap.note("".join(server.lines[-50:]))
         store.remove()
     tap.equal(status, 0, "the server stops by itself")
     tap.done()

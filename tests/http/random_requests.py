@@ -270,7 +270,7 @@ def main():
     calls.close()
     status = server.stop()
     if not tap.equal(status, 0, "the server stops by itself"):
-        tap.note("".join(server.tail))
+        tap.note("".join(server.lines[-50:]))
     store.remove()
     tap.done()
 

@@ -219,7 +219,7 @@ def main():
     whole, said = doctor(store)
     tap.ok(whole, "the doctor finds every row whole", said)
     if not tap.equal(server.stop(), 0, "the server stops by itself"):
-        tap.note("".join(server.tail))
+        tap.note("".join(server.lines[-50:]))
     store.remove()
     tap.done()
 
