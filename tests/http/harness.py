@@ -21,6 +21,8 @@ BINARY = os.path.join(BUILD, "weft")
 STORE = os.environ.get("WEFT_TEST_STORE") or "sqlite"
 SANITIZED = os.environ.get("WEFT_SANITIZED", "0") == "1"
 PAUSE_S = 0.02
+# What a sanitizer keeps of freed memory, to catch who uses it.
+QUARANTINE_KB = (400 << 10) if SANITIZED else 0
 
 
 class Tap:

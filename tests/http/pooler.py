@@ -24,7 +24,8 @@ class Pooler:
     """A PgBouncer of the test's own, on a unix socket in front of a cluster."""
 
     def __init__(self, cluster):
-        self.folder = tempfile.mkdtemp(prefix="weft-pooler.")
+        # Not in TMPDIR, which its user may not enter, and whose path may be too long for a socket.
+        self.folder = tempfile.mkdtemp(prefix="weft-pooler.", dir="/tmp")
         config = os.path.join(self.folder, "pgbouncer.ini")
         binary = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
         version = subprocess.run([binary, "-V"], stdout=subprocess.PIPE, text=True, check=True)
