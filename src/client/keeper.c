@@ -133,8 +133,13 @@ static void run_passes(struct weft_worker *worker)
 {
     weft_usec now_us = weft_mono_us();
     for (size_t p = 0; p < WEFT_PASS_COUNT && !worker->remote; p++)
-        if (worker->pass[p].at_us <= now_us)
+        if (worker->pass[p].at_us <= now_us) {
             run_pass(worker, (enum weft_pass)p);
+            /* Once a second, with the pass that has nothing else to hurry for. */
+            struct weft_err err = {0};
+            if (p == WEFT_PASS_LEASE_EXPIRY && weft_engine_tally(worker->weft->engine, &err))
+                note_failure(worker, err.rc, &err);
+        }
 }
 
 /* ---- The circle ------------------------------------------------------------------------------ */

@@ -169,16 +169,18 @@ static void take_lines(struct run *run, const char *text, size_t size)
     }
 }
 
+/* Keeps twice of what is wanted, so that most of it need not be moved and line ends can go. */
 static void remember(struct run *run, const char *text, size_t size)
 {
-    if (size > WEFT_CHILD_TAIL) {
-        text += size - WEFT_CHILD_TAIL;
-        size = WEFT_CHILD_TAIL;
+    const size_t room = sizeof(run->tail);
+    if (size > room) {
+        text += size - room;
+        size = room;
     }
-    if (run->tail_size + size > sizeof(run->tail)) {
-        size_t from = run->tail_size - WEFT_CHILD_TAIL;
-        memmove(run->tail, run->tail + from, WEFT_CHILD_TAIL);
-        run->tail_size = WEFT_CHILD_TAIL;
+    if (run->tail_size + size > room) {
+        size_t keep = room - size < WEFT_CHILD_TAIL ? room - size : WEFT_CHILD_TAIL;
+        memmove(run->tail, run->tail + run->tail_size - keep, keep);
+        run->tail_size = keep;
     }
     memcpy(run->tail + run->tail_size, text, size);
     run->tail_size += size;
