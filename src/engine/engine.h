@@ -144,9 +144,10 @@ struct weft_tx {
     struct weft_engine *engine;
     struct weft_conn *conn;
     struct weft_arena *arena;
-    weft_usec now_us;  /* one value per transaction */
-    uint64_t lost_xid; /* of the last try, for the question what became of it */
-    bool no_retry;     /* one try, on a connection that is open: see weft_tally_flush() */
+    weft_usec now_us;   /* one value per transaction */
+    uint64_t lost_xid;  /* of the last try, for the question what became of it */
+    weft_usec began_us; /* the last try, in boot time, for the same */
+    bool no_retry;      /* one try, on a connection that is open: see weft_tally_flush() */
 };
 
 typedef enum weft_rc weft_tx_body(struct weft_tx *tx, void *context, struct weft_err *err);

@@ -167,7 +167,7 @@ enum weft_rc weft_tx_run(struct weft_tx *tx, const struct weft_call *call, size_
     return tx->conn->driver->run(tx->conn, call, count, tx->arena, ret_rows, err);
 }
 
-/* One try. tx->lost_xid is what ask_fate() needs when the connection is lost in COMMIT. */
+/* One try. tx->lost_xid and began_us are for ask_fate(), when the connection is lost in COMMIT. */
 static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body *body,
                              void *context, struct weft_err *err)
 {
@@ -183,6 +183,7 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
 
     tx->conn = slot->conn;
     tx->now_us = weft_clock_now(engine->clock);
+    tx->began_us = weft_boot_us();
     rc = engine->driver->begin(tx->conn, mode, err);
     if (!rc)
         rc = body(tx, context, err);
@@ -210,10 +211,11 @@ static void back_off(int tries)
 }
 
 /* What became of a transaction whose COMMIT was sent and not answered. */
-static enum weft_settled ask_fate(struct weft_engine *engine, uint64_t xid)
+static enum weft_settled ask_fate(const struct weft_tx *tx)
 {
+    struct weft_engine *engine = tx->engine;
     enum weft_settled fate = WEFT_SETTLED_UNKNOWN;
-    if (xid == 0)
+    if (tx->lost_xid == 0)
         return fate;
     for (int tries = 0; tries < SETTLE_TRIES; tries++) {
         struct weft_err err;
@@ -221,7 +223,8 @@ static enum weft_settled ask_fate(struct weft_engine *engine, uint64_t xid)
         if (slot) {
             enum weft_rc rc = ensure_open(engine, slot, &err);
             if (!rc)
-                rc = engine->driver->settle(slot->conn, xid, &fate, &err);
+                rc = engine->driver->settle(slot->conn, tx->lost_xid, weft_boot_us() - tx->began_us,
+                                            &fate, &err);
             release(engine, slot);
             if (!rc && fate != WEFT_SETTLED_RUNNING)
                 return fate;
@@ -252,7 +255,7 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
         if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && weft_tx_reads(mode))
             story->cause = WEFT_CAUSE_LOST;
         if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && !tx->no_retry) {
-            enum weft_settled fate = ask_fate(tx->engine, tx->lost_xid);
+            enum weft_settled fate = ask_fate(tx);
             if (fate == WEFT_SETTLED_COMMITTED)
                 return WEFT_OK;
             if (fate != WEFT_SETTLED_ABORTED) {

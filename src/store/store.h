@@ -136,9 +136,12 @@ struct weft_driver {
     enum weft_rc (*prepare)(struct weft_conn *conn, struct weft_err *err);
     /* The store's clock. */
     enum weft_rc (*time)(struct weft_conn *conn, weft_usec *ret_us, struct weft_err *err);
-    /* What became of transaction xid, asked on a connection of its own. */
-    enum weft_rc (*settle)(struct weft_conn *conn, uint64_t xid, enum weft_settled *ret_settled,
-                           struct weft_err *err);
+    /*
+     * What became of transaction xid, asked on another connection. age_us is how long ago it began,
+     * or more: a server that crashed since then may have given its number to another transaction.
+     */
+    enum weft_rc (*settle)(struct weft_conn *conn, uint64_t xid, weft_usec age_us,
+                           enum weft_settled *ret_settled, struct weft_err *err);
     /* How many connections may write at once: 1 for SQLite, SIZE_MAX for PostgreSQL. */
     size_t writers_max;
 };

@@ -274,13 +274,14 @@ static enum weft_rc fault_time(struct weft_conn *conn, weft_usec *ret_us, struct
     return rc;
 }
 
-static enum weft_rc fault_settle(struct weft_conn *conn, uint64_t xid,
+static enum weft_rc fault_settle(struct weft_conn *conn, uint64_t xid, weft_usec age_us,
                                  enum weft_settled *ret_settled, struct weft_err *err)
 {
     struct faulty *faulty = faulty_of(conn);
     enum weft_rc rc = check_alive(faulty, err);
-    return rc ? rc
-              : mirror(faulty, faulty->inner->driver->settle(faulty->inner, xid, ret_settled, err));
+    if (!rc)
+        rc = faulty->inner->driver->settle(faulty->inner, xid, age_us, ret_settled, err);
+    return mirror(faulty, rc);
 }
 
 static struct weft_driver fault_driver = {

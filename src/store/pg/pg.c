@@ -274,16 +274,16 @@ static enum weft_settled read_settled(const PGresult *result)
         if (strcmp(PQgetvalue(result, 0, 0), known[i].word) == 0)
             return known[i].settled;
     }
-    return WEFT_SETTLED_UNKNOWN; /* NULL: too long ago to be remembered */
+    return WEFT_SETTLED_UNKNOWN; /* NULL: too long ago, or before a crash */
 }
 
-static enum weft_rc pg_settle(struct weft_conn *conn, uint64_t xid, enum weft_settled *ret_settled,
-                              struct weft_err *err)
+static enum weft_rc pg_settle(struct weft_conn *conn, uint64_t xid, weft_usec age_us,
+                              enum weft_settled *ret_settled, struct weft_err *err)
 {
     struct weft_pg_step step[2];
     struct weft_err story = {0};
-    char text[24];
-    (void)snprintf(text, sizeof(text), "%" PRIu64, xid);
+    char text[48];
+    (void)snprintf(text, sizeof(text), "%" PRIu64 " %" PRId64, xid, age_us);
     enum weft_rc rc = run_own(weft_pg_of(conn), WEFT_PG_SETTLE, text, step, &story);
     if (!rc) {
         *ret_settled = read_settled(step[1].result);

@@ -54,7 +54,7 @@ struct weft_pg_step {
     size_t stmt;
     bool prepares;
     const struct weft_call *call; /* the arguments; NULL for the driver's own statements */
-    const char *text;             /* the one argument of WEFT_PG_SETTLE */
+    const char *text;             /* the one argument of WEFT_PG_SETTLE: "xid age" */
     PGresult *result;             /* owned; NULL unless the step succeeded */
 };
 

@@ -52,7 +52,16 @@ static const struct {
     [WEFT_PG_TIME - WEFT_STMT_COUNT] = {"time",
                                         "SELECT (extract(epoch FROM clock_timestamp()) "
                                         "* 1000000)::bigint"},
-    [WEFT_PG_SETTLE - WEFT_STMT_COUNT] = {"settle", "SELECT pg_xact_status($1::text::xid8)"},
+    /*
+     * $1 is "xid age". What was not on disk when a server crashes is gone, and with it that the
+     * number was ever taken: the next transaction gets it again, and its commit says nothing about
+     * ours. Counters begin anew after a crash, and only then, unless somebody resets them.
+     */
+    [WEFT_PG_SETTLE - WEFT_STMT_COUNT] =
+        {"settle",
+         "SELECT CASE WHEN status <> 'committed' OR stats_reset < clock_timestamp()"
+         " - split_part($1, ' ', 2)::bigint * interval '1 microsecond' THEN status END"
+         " FROM pg_xact_status(split_part($1::text, ' ', 1)::xid8) AS x(status), pg_stat_bgwriter"},
 };
 
 const char *weft_pg_stmt_name(size_t stmt)
