@@ -14,27 +14,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, /* NOLINT(readability-identifier-naming) */
+                           size_t size);
 
 /* What must hold for every input. */
-#define must(truth)                                                                                \
-    do {                                                                                           \
-        if (!(truth)) {                                                                            \
-            (void)fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #truth);       \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
-/* The bytes as a text of exactly their size; it ends at the first NUL. The caller frees it. */
-static inline char *fuzz_text(const uint8_t *data, size_t size)
+static inline void fuzz_must(int truth, const char *file, int line, const char *text)
 {
-    char *text = malloc(size + 1);
-    must(text);
-    if (size > 0)
-        memcpy(text, data, size);
-    text[size] = '\0';
-    size_t used = strlen(text);
-    return realloc(text, used + 1);
+    if (truth)
+        return;
+    (void)fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, text);
+    abort();
+}
+#define must(truth) fuzz_must((truth) ? 1 : 0, __FILE__, __LINE__, #truth)
+
+/* The bytes up to the first NUL as a text, in memory of exactly its size. The caller frees it. */
+static inline char *fuzz_text(const void *data, size_t size)
+{
+    char *text = strndup(size > 0 ? data : "", size);
+    if (!text)
+        abort();
+    return text;
 }
 
 #endif

@@ -43,57 +43,77 @@ static void write_scalar(const struct weft_json *value, struct weft_arena *arena
         weft_json_put_raw(out, value->text, value->size);
 }
 
-static bool is_open(const struct weft_json *value)
-{
-    return value->kind == WEFT_JSON_ARRAY || value->kind == WEFT_JSON_OBJECT;
-}
-
-static void begin(const struct weft_json *value, struct weft_json_writer *out)
-{
-    if (value->kind == WEFT_JSON_OBJECT)
-        weft_json_begin_object(out);
-    else
-        weft_json_begin_array(out);
-}
-
-/* Walks everything and writes it anew; keys that cannot be texts of C are left out. */
-static void walk(const struct weft_json *top, struct weft_arena *arena,
-                 struct weft_json_writer *out)
-{
+/* A walk over everything, level by level. */
+struct walk {
     struct weft_json_iter iter[WEFT_JSON_DEPTH_MAX];
     enum weft_json_kind kind[WEFT_JSON_DEPTH_MAX];
-    size_t depth = 0;
+    size_t depth;
+    struct weft_arena *arena;
+    struct weft_json_writer out;
+};
+
+static void enter(struct walk *walk, const struct weft_json *value)
+{
+    must(walk->depth < WEFT_JSON_DEPTH_MAX);
+    if (value->kind == WEFT_JSON_OBJECT)
+        weft_json_begin_object(&walk->out);
+    else
+        weft_json_begin_array(&walk->out);
+    walk->kind[walk->depth] = value->kind;
+    weft_json_iter_init(&walk->iter[walk->depth++], value);
+}
+
+static void leave(struct walk *walk)
+{
+    if (walk->kind[--walk->depth] == WEFT_JSON_OBJECT)
+        weft_json_end_object(&walk->out);
+    else
+        weft_json_end_array(&walk->out);
+}
+
+/* Writes the key of a member; false for one that cannot be a text of C, which is left out. */
+static bool write_key(struct walk *walk, const struct weft_json_iter *at)
+{
+    struct weft_err err = {0};
+    const char *key;
+    if (walk->kind[walk->depth - 1] != WEFT_JSON_OBJECT)
+        return true;
+    if (weft_json_string(&at->key, walk->arena, &key, &err))
+        return false;
+    weft_json_key(&walk->out, key);
+    return true;
+}
+
+/* The next value, after leaving what has ended; false at the end of all. */
+static bool find_next(struct walk *walk, struct weft_json *ret_value)
+{
+    while (walk->depth > 0) {
+        struct weft_json_iter *at = &walk->iter[walk->depth - 1];
+        if (!weft_json_next(at)) {
+            leave(walk);
+        } else if (write_key(walk, at)) {
+            *ret_value = at->value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads everything and writes it anew. */
+static void rewrite(const struct weft_json *top, struct weft_arena *arena, struct weft_buf *ret_buf)
+{
+    struct walk walk = {.arena = arena};
     struct weft_json value = *top;
-    for (;;) {
-        if (is_open(&value)) {
-            must(depth < WEFT_JSON_DEPTH_MAX);
-            begin(&value, out);
-            kind[depth] = value.kind;
-            weft_json_iter_init(&iter[depth++], &value);
+    weft_buf_init(ret_buf, 8 << 20);
+    weft_json_writer_init(&walk.out, ret_buf);
+    do {
+        if (value.kind == WEFT_JSON_ARRAY || value.kind == WEFT_JSON_OBJECT) {
+            enter(&walk, &value);
         } else {
             read_scalar(&value, arena);
-            write_scalar(&value, arena, out);
+            write_scalar(&value, arena, &walk.out);
         }
-        bool found = false;
-        while (depth > 0 && !found) {
-            struct weft_json_iter *at = &iter[depth - 1];
-            found = weft_json_next(at);
-            if (!found && kind[--depth] == WEFT_JSON_OBJECT)
-                weft_json_end_object(out);
-            else if (!found)
-                weft_json_end_array(out);
-            struct weft_err err = {0};
-            const char *key;
-            if (found && kind[depth - 1] == WEFT_JSON_OBJECT) {
-                found = weft_json_string(&at->key, arena, &key, &err) == WEFT_OK;
-                if (found)
-                    weft_json_key(out, key);
-            }
-            value = at->value;
-        }
-        if (!found)
-            return;
-    }
+    } while (find_next(&walk, &value));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -106,14 +126,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct weft_arena *arena = weft_arena_new();
     struct weft_buf first, second;
-    struct weft_json_writer out;
-    weft_buf_init(&first, 8 << 20);
-    weft_buf_init(&second, 8 << 20);
-    weft_json_writer_init(&out, &first);
-    walk(&value, arena, &out);
+    rewrite(&value, arena, &first);
     must(weft_json_check(first.data, first.size, &value, &err) == WEFT_OK);
-    weft_json_writer_init(&out, &second);
-    walk(&value, arena, &out);
+    rewrite(&value, arena, &second);
     must(first.size == second.size && memcmp(first.data, second.data, first.size) == 0);
     weft_buf_done(&first);
     weft_buf_done(&second);

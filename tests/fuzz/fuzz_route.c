@@ -50,8 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *method = fuzz_text(data, size);
     char *space = strchr(method, ' ');
     /* A copy of its own, so that reads before and behind it are seen. */
-    char *target =
-        fuzz_text((const uint8_t *)(space ? space + 1 : ""), space ? strlen(space + 1) : 0);
+    const char *rest = space ? space + 1 : "";
+    char *target = fuzz_text(rest, strlen(rest));
     if (space)
         *space = '\0';
     struct weft_route_match match;

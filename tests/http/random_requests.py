@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random requests over the route table: tests/http/random_requests.py (WEFT_TEST_STORE: sqlite or pg). Prints TAP.
+"""Random requests over the route table, on the store WEFT_TEST_STORE (sqlite or pg). Prints TAP.
 
 The routes, their parameters and their bodies are those of /openapi.json. A request is made to fit
 and then spoilt in some places, or not; the seed is fixed (WEFT_SEED chooses another), so that a run
@@ -15,14 +15,15 @@ import threading
 import time
 import urllib.parse
 
-from harness import (FAULTS, QUARANTINE_KB, ROOT, SANITIZED, STORE, Calls, Figures, Raw, Tap, metric_sum, metrics,
-                     scratch, serve, until)
+from harness import (FAULTS, QUARANTINE_KB, ROOT, SANITIZED, STORE, Calls, Figures, Raw, Tap,
+                     metric_sum, metrics, scratch, serve, until)
 
 REQUESTS = 3000 if SANITIZED else 10000
 THREADS = 6
 PATIENCE_S = 20
 NIL = "00000000-0000-0000-0000-000000000000"
-TEXTS = ["", "a", "default", "mail/out", "é€😀", "\0", "\n", "'; DROP TABLE live; --", "%00", "../..",
+TEXTS = ["", "a", "default", "mail/out", "é€😀", "\0", "\n", "'; DROP TABLE live; --",
+         "%00", "../..",
          "null", "true", "a" * 128, "a" * 129, "x" * 5000, NIL, "k:v", "ready", "\ud800", "-", "0"]
 NUMBERS = [0, 1, -1, 2, 10, 1000, 1001, 32767, 32768, -32769, 2**31 - 1, 2**31, 2**53, 2**63 - 1,
            2**63, -2**63, 10**30, 0.5, 1e308, -0.0, 1e-320]
@@ -249,7 +250,8 @@ def main():
         for status, count in worker.statuses.items():
             total[status] = total.get(status, 0) + count
     wrong = [what for worker in workers for what in worker.wrong]
-    tap.note(f"seed {seed}: " + ", ".join(f"{s or 'hung up'}: {n}" for s, n in sorted(total.items())))
+    answers = ", ".join(f"{s or 'hung up'}: {n}" for s, n in sorted(total.items()))
+    tap.note(f"seed {seed}: {answers}")
     tap.ok(not any(worker.is_alive() for worker in workers), "every request came to an end")
     tap.equal(sum(total.values()) // THREADS, REQUESTS // THREADS, f"{REQUESTS} requests were made")
     tap.ok(not wrong, "no 5xx without a reason, no silence", "\n".join(map(repr, wrong[:5])))

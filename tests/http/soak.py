@@ -193,8 +193,9 @@ def look(tap, server, name):
 
 def doctor(store):
     """Whether every row is whole, and all that it said; the rest is about the machine."""
-    done = subprocess.run([BINARY, "doctor", "--json", "--store", store.url], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, text=True, timeout=300, check=False)
+    done = subprocess.run([BINARY, "doctor", "--json", "--store", store.url],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=300,
+                          check=False)
     found = {item["what"]: item["level"] for item in json.loads(done.stdout)["items"]}
     return found.get("invariants") == "ok", done.stdout
 
