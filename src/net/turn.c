@@ -32,6 +32,7 @@ struct weft_turns {
     bool ended;
 
     struct weft_ask *fresh, **last_fresh; /* the thread's: read in this turn */
+    unsigned connections;                 /* the thread's: after the turn before */
 };
 
 static void poke(struct weft_turns *turns)
@@ -106,8 +107,23 @@ static void hand_over(struct weft_turns *turns)
         weft_groups_put(turns->server->groups, fresh);
 }
 
+/*
+ * True when a connection was closed since the last turn. At its limit libmicrohttpd stops
+ * listening, and listens again at the beginning of a turn: without one nobody would ever come in.
+ */
+static bool made_room(struct weft_turns *turns)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(turns->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+    unsigned before = turns->connections;
+    turns->connections = info ? info->num_connections : 0;
+    return turns->connections < before;
+}
+
 static void rest(struct weft_turns *turns)
 {
+    if (made_room(turns))
+        return;
     MHD_UNSIGNED_LONG_LONG wait_ms = 0;
     bool bounded = MHD_get_timeout(turns->daemon, &wait_ms) == MHD_YES;
     struct pollfd fd[] = {{.fd = turns->events, .events = POLLIN},
