@@ -25,9 +25,10 @@ UNION ALL
 SELECT * FROM (SELECT 'key without its execution', k.id FROM key k
   WHERE NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = k.id AND e.key = k.key) LIMIT 10)
 UNION ALL
-SELECT * FROM (SELECT 'execution without its key', e.id FROM execution e
+SELECT * FROM (SELECT 'execution without its key', e.id FROM execution e JOIN queue q ON q.id = e.queue
   WHERE e.key IS NOT NULL
-    AND NOT EXISTS (SELECT 1 FROM key k WHERE k.id = e.id AND k.key = e.key) LIMIT 10);
+    AND NOT EXISTS (SELECT 1 FROM key k
+                     WHERE k.namespace = q.namespace AND k.key = e.key AND k.id = e.id) LIMIT 10);
 
 -- name: check_rows ()
 -- returns: problem id
@@ -56,11 +57,13 @@ SELECT * FROM (SELECT 'lane is not that of its queue', l.id FROM l JOIN queue q 
   WHERE q.lane <> l.lane LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'attempt of an epoch that was never given', a.id
-   FROM attempt a LEFT JOIN l ON l.id = a.id LEFT JOIN o ON o.id = a.id
+   FROM attempt a CROSS JOIN execution e ON e.id = a.id
+   LEFT JOIN live l ON l.num = e.num LEFT JOIN outcome o ON o.num = e.num
   WHERE a.epoch > coalesce(l.epoch, o.epoch) LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'two ends of one lease', a.id FROM attempt a WHERE a.held
   GROUP BY a.id, a.epoch HAVING count(*) > 1 LIMIT 10)
 UNION ALL
-SELECT * FROM (SELECT 'two ends of one lease', o.id FROM o
-   JOIN attempt a ON a.id = o.id AND a.epoch = o.epoch AND a.held AND o.held LIMIT 10);
+SELECT * FROM (SELECT 'two ends of one lease', a.id
+   FROM attempt a CROSS JOIN execution e ON e.id = a.id CROSS JOIN outcome o ON o.num = e.num
+  WHERE a.epoch = o.epoch AND a.held AND o.held LIMIT 10);

@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -290,6 +291,7 @@ static void run_batch(struct weft_server *server, struct batch *batch)
     weft_usec began_us = weft_boot_us();
     weft_metric_observe(metrics, WEFT_METRIC_GROUP_ITEMS, batch->group, batch->items);
     weft_metric_observe(metrics, WEFT_METRIC_GROUP_REQUESTS, batch->group, batch->count);
+    assert(batch->count > 0); /* only queues with work are taken from */
     if (batch->group == WEFT_GROUP_NONE)
         run_alone(server, batch->ask[0]);
     else if (batch->group == WEFT_GROUP_CLAIM)

@@ -3,7 +3,7 @@
 /*
  * Notices between replicas: which queues got work. They are sent by one thread on a connection of
  * its own, after the commits they tell of, many in one: the first at once, then no sooner than 2 ms
- * after the one before, and up to 20 ms while there is no end of them. So a notice costs the
+ * after the one before, and up to 20 ms while each tells of many commits. So a notice costs the
  * writers nothing, and a busy replica sends few. They may be lost: the slow poll finds everything.
  *
  * The text is "QUEUE:COUNT QUEUE:COUNT ..."; "*" means more than fits: look at everything.
@@ -27,7 +27,7 @@
 #define PAUSE_LAST_US  (20 * WEFT_MS)
 #define RETRY_FIRST_US (100 * WEFT_MS)
 #define RETRY_LAST_US  (10 * WEFT_SECOND)
-enum { PENDING_MAX = 256, ENTRY_MAX = 24 };
+enum { PENDING_MAX = 256, ENTRY_MAX = 24, BUSY_ADDS = 4 /* commits in one notice */ };
 
 static_assert(PENDING_MAX * ENTRY_MAX < WEFT_BELL_TEXT_MAX, "all that is pending fits a notice");
 
@@ -36,9 +36,10 @@ struct weft_notices {
     pthread_t thread;
     int poke; /* an eventfd */
 
-    pthread_mutex_t lock; /* over the four below */
+    pthread_mutex_t lock; /* over the five below */
     struct weft_woken pending[PENDING_MAX];
     size_t count;
+    size_t adds; /* how often something was added to it */
     bool overflow;
     bool stopping;
 
@@ -61,6 +62,7 @@ void weft_notices_add(struct weft_notices *notices, const struct weft_woken *wok
         return;
     pthread_mutex_lock(&notices->lock);
     bool first = notices->count == 0 && !notices->overflow;
+    notices->adds++;
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
         while (at < notices->count && notices->pending[at].queue != woken[i].queue)
@@ -79,22 +81,21 @@ void weft_notices_add(struct weft_notices *notices, const struct weft_woken *wok
 
 /* ---- Sending --------------------------------------------------------------------------------- */
 
-/* Takes what is pending as the text of a notice; false when there is nothing. */
-static bool take_text(struct weft_notices *notices, char ret_text[WEFT_BELL_TEXT_MAX])
+/* Takes what is pending as the text of a notice; says of how many commits, 0 for nothing. */
+static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_BELL_TEXT_MAX])
 {
     pthread_mutex_lock(&notices->lock);
-    bool any = notices->count > 0 || notices->overflow;
-    size_t size = 0;
+    size_t adds = notices->adds, size = 0;
     ret_text[0] = '\0';
     for (size_t i = 0; i < notices->count && !notices->overflow; i++)
         size += (size_t)snprintf(ret_text + size, WEFT_BELL_TEXT_MAX - size, "%d:%u ",
                                  notices->pending[i].queue, notices->pending[i].count);
     if (notices->overflow)
         (void)snprintf(ret_text, WEFT_BELL_TEXT_MAX, "*");
-    notices->count = 0;
+    notices->count = notices->adds = 0;
     notices->overflow = false;
     pthread_mutex_unlock(&notices->lock);
-    return any;
+    return adds;
 }
 
 static bool is_pending(struct weft_notices *notices)
@@ -123,14 +124,15 @@ static void send_pending(struct weft_notices *notices)
 {
     char text[WEFT_BELL_TEXT_MAX];
     struct weft_err err = {0};
-    if (!take_text(notices, text) || !notices->bell)
+    size_t adds = take_text(notices, text);
+    if (adds == 0 || !notices->bell)
         return;
-    weft_usec now_us = weft_boot_us();
-    bool busy = now_us - notices->sent_us < 2 * notices->pause_us;
-    notices->pause_us = busy ? notices->pause_us * 2 : PAUSE_FIRST_US;
+    notices->pause_us = adds >= BUSY_ADDS ? notices->pause_us * 2 : notices->pause_us / 2;
     if (notices->pause_us > PAUSE_LAST_US)
         notices->pause_us = PAUSE_LAST_US;
-    notices->sent_us = now_us;
+    if (notices->pause_us < PAUSE_FIRST_US)
+        notices->pause_us = PAUSE_FIRST_US;
+    notices->sent_us = weft_boot_us();
     if (weft_bell_ring(notices->bell, text, &err))
         lose_bell(notices, &err);
 }

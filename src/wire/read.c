@@ -45,19 +45,30 @@ static enum weft_rc read_inner(const struct weft_wire_reader *outer,
     return rc;
 }
 
+/* What an absent field stands for. */
+static enum weft_rc leave_out(const struct weft_wire_reader *reader,
+                              const struct weft_wire_field *field)
+{
+    char *item = reader->item;
+    if (field->flags & WEFT_WIRE_REQUIRED)
+        return weft_fail_field(reader->err, WEFT_INVALID_VALUE, field->name, "%s is missing",
+                               field->name);
+    if (field->normally)
+        *(int64_t *)(void *)(item + field->at) = field->normally;
+    if (field->flags & WEFT_WIRE_BY_SIGN)
+        *(int32_t *)(void *)(item + field->count) = -1;
+    return WEFT_OK;
+}
+
 /* What can be said when every member has been read. */
 static enum weft_rc finish(const struct weft_wire_reader *reader)
 {
     for (size_t i = 0; i < reader->count; i++) {
         const struct weft_wire_field *field = &reader->field[i];
         bool given = reader->given >> i & 1;
-        if (!given && field->flags & WEFT_WIRE_REQUIRED)
-            return weft_fail_field(reader->err, WEFT_INVALID_VALUE, field->name, "%s is missing",
-                                   field->name);
-        if (!given && field->normally)
-            *(int64_t *)(void *)((char *)reader->item + field->at) = field->normally;
-        if (!given && field->flags & WEFT_WIRE_BY_SIGN)
-            *(int32_t *)((char *)reader->item + field->count) = -1;
+        enum weft_rc rc = given ? WEFT_OK : leave_out(reader, field);
+        if (rc)
+            return rc;
         if (!given || !field->rival)
             continue;
         for (size_t k = 0; k < reader->count; k++)
