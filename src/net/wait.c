@@ -8,7 +8,8 @@
  * sleep: so no wake falls between its look and its sleep. While it sleeps, a wake sends it to look.
  * A wake names a queue and how many executions came; it goes to the longest waiters that may serve
  * that queue, as many as are needed to take them all, not to everybody. One that then gets all it
- * asked for, fails, or whose client has gone, hands its wake on, because there may be more.
+ * asked for, fails, or whose client has gone, hands its wake on, because there may be more; so does
+ * one that gets something other than nothing from a look that began before the wake.
  *
  * Wakes are hints and may come for nothing. That they are never lost for good is what the slow poll
  * is for (upkeep.c).
@@ -37,6 +38,7 @@ struct weft_waiter {
     weft_usec look_us;       /* when to look again without being woken; WEFT_NEVER */
     weft_usec pause_us;      /* for an end: how long it slept last */
     struct weft_woken woken; /* the wake it was given; count 0: none */
+    bool late;               /* that came while it was looking, and may be for what it cannot see */
     struct weft_id id;       /* whose end */
 };
 
@@ -139,12 +141,12 @@ static size_t wake_for(struct weft_waits *waits, const struct weft_woken *woken)
     size_t roused = 0;
     for (int awake = 0; awake < 2; awake++)
         for (struct weft_waiter *w = waits->first; w && left > 0; w = w->next) {
-            if (w->asleep == (awake == 1) || w->woken.count > 0 ||
-                !may_serve(waits, w, woken->queue))
+            if (w->asleep == (awake == 1) || w->late || !may_serve(waits, w, woken->queue))
                 continue;
             const struct weft_claim *claim = weft_claims_of(w->ask);
             uint32_t takes = claim->max ? claim->max : 1;
             w->woken = (struct weft_woken){woken->queue, (uint32_t)left};
+            w->late = awake == 1;
             left = left > takes ? left - takes : 0;
             roused += w->asleep;
             if (w->asleep)
@@ -173,10 +175,17 @@ void weft_waits_leave(struct weft_waits *waits, struct weft_ask *ask, enum weft_
     const struct weft_claim *claim = weft_claims_of(ask);
     uint32_t takes = claim->max ? claim->max : 1;
     pthread_mutex_lock(&waits->lock);
+    bool late = ask->waiter->late;
     struct weft_woken woken = drop(waits, ask);
-    if (woken.count > 0 && end != WEFT_WAIT_SERVED) {
-        /* What it took was counted when it was woken; others were woken for the rest then. */
-        woken.count = end == WEFT_WAIT_FILLED ? 1 : takes;
+    if (woken.count > 0 && (end != WEFT_WAIT_SERVED || late)) {
+        /*
+         * Others were woken for what it could not take. One that filled up may have left something;
+         * one that failed, or looked before the work came, took nothing of what it was woken for.
+         */
+        if (end == WEFT_WAIT_FILLED && !late)
+            woken.count = 1;
+        else if (woken.count > takes)
+            woken.count = takes;
         (void)wake_for(waits, &woken);
     }
     pthread_mutex_unlock(&waits->lock);
@@ -188,11 +197,13 @@ bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask *ask, bool soon)
     struct weft_waiter *waiter = ask->waiter;
     pthread_mutex_lock(&waits->lock);
     bool sleeps = !waits->stopping && now_us < waiter->until_us;
-    if (sleeps && waiter->woken.count > 0) {
+    if (sleeps && waiter->late) {
         /* Somebody spoke while it looked: once more. */
+        waiter->late = false;
         waiter->woken.count = 0;
         rouse(waits, waiter);
     } else if (sleeps) {
+        waiter->woken.count = 0; /* it looked for it, in vain */
         waiter->asleep = true;
         waiter->look_us = soon ? now_us + SOON_US : WEFT_NEVER;
         expect_by(waits, waiter->look_us < waiter->until_us ? waiter->look_us : waiter->until_us);
