@@ -131,14 +131,21 @@ static bool begin(struct weft_link *link, const char *method)
 
 /* ---- The body -------------------------------------------------------------------------------- */
 
+/* Counts bytes of bodies that came or went; says how many there are now. */
+static uint64_t count_bodies(struct weft_loop *loop, size_t came, size_t went)
+{
+    uint64_t now = atomic_fetch_add(&loop->bodies, came - went) + came - went;
+    weft_metric_set(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_BODY_BYTES, 0, now);
+    return now;
+}
+
 static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err *err)
 {
     (void)rc;
     weft_reply_error(&link->ask, err);
     link->discard = true;
     link->close = true;
-    struct weft_loop *loop = link->ask.server->loop;
-    atomic_fetch_sub(&loop->bodies, link->ask.body.size);
+    (void)count_bodies(link->ask.server->loop, 0, link->ask.body.size);
     weft_buf_done(&link->ask.body);
 }
 
@@ -160,8 +167,8 @@ static bool take_piece(struct weft_link *link, const char *data, size_t size)
         refuse_body(link, too_large(link, &err), &err);
         return true;
     }
-    if (atomic_fetch_add(&loop->bodies, size) + size > ask->server->config.body_bytes) {
-        atomic_fetch_sub(&loop->bodies, size);
+    if (count_bodies(loop, size, 0) > ask->server->config.body_bytes) {
+        (void)count_bodies(loop, 0, size);
         enum weft_rc rc = weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
         err.hint = "too many large requests at once: try again later";
         refuse_body(link, rc, &err);
@@ -353,7 +360,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
                             weft_boot_us() - link->began_us);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_RECEIVED, 0, ask->body.size);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_SENT, 0, link->sent_total);
-        atomic_fetch_sub(&loop->bodies, ask->body.size);
+        (void)count_bodies(loop, 0, ask->body.size);
         atomic_fetch_sub(&loop->in_flight, 1);
     }
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);
