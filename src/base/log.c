@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,6 +174,42 @@ static void add_end(struct line *line)
     assert(line->size <= sizeof(line->byte));
 }
 
+/* ---- Collecting ------------------------------------------------------------------------------ */
+
+enum { COLLECT_BYTES = 64 << 10 };
+
+static _Thread_local struct {
+    char *data; /* owned; NULL: lines are written one by one */
+    size_t size;
+} collected;
+
+/* A log that cannot be written has nobody to tell. */
+static void put_out(const char *data, size_t size)
+{
+    ssize_t written = write(atomic_load(&log_fd), data, size);
+    (void)written;
+}
+
+void weft_log_collect(void)
+{
+    collected.data = malloc(COLLECT_BYTES); /* without it lines are written one by one, as before */
+    collected.size = 0;
+}
+
+void weft_log_flush(void)
+{
+    if (collected.size > 0)
+        put_out(collected.data, collected.size);
+    collected.size = 0;
+}
+
+void weft_log_collect_end(void)
+{
+    weft_log_flush();
+    free(collected.data);
+    collected.data = NULL;
+}
+
 void weft_log(enum weft_level level, const char *message, const struct weft_field field[])
 {
     if (!weft_log_wants(level))
@@ -187,7 +224,12 @@ void weft_log(enum weft_level level, const char *message, const struct weft_fiel
     for (; field->key; field++)
         add_field(&line, field);
     add_end(&line);
-    /* A log that cannot be written has nobody to tell. */
-    ssize_t written = write(atomic_load(&log_fd), line.byte, line.size);
-    (void)written;
+    if (!collected.data || level < WEFT_INFO || line.size > COLLECT_BYTES - collected.size)
+        weft_log_flush(); /* lines of one thread stay in their order */
+    if (!collected.data || level < WEFT_INFO) {
+        put_out(line.byte, line.size);
+        return;
+    }
+    memcpy(collected.data + collected.size, line.byte, line.size);
+    collected.size += line.size;
 }

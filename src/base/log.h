@@ -69,6 +69,15 @@ void weft_log_init(enum weft_level level, enum weft_log_format format, int fd);
 bool weft_log_wants(enum weft_level level); /* before computing a costly field */
 void weft_log(enum weft_level level, const char *message, const struct weft_field field[]);
 
+/*
+ * From here on the lines of this thread are collected, and written together by weft_log_flush():
+ * for a thread that logs a line per request and knows when it rests. Warnings and errors go at
+ * once.
+ */
+void weft_log_collect(void);
+void weft_log_flush(void);
+void weft_log_collect_end(void); /* writes what there is */
+
 /* "warn"; WEFT_SILENT is "silent". The other way round, false for a word that is no level. */
 const char *weft_level_word(enum weft_level level);
 WEFT_MUST_CHECK bool weft_level_parse(const char *word, enum weft_level *ret_level);

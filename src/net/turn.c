@@ -138,6 +138,7 @@ static void rest(struct weft_turns *turns)
 static void *run_thread(void *context)
 {
     struct weft_turns *turns = context;
+    weft_log_collect();
     for (;;) {
         struct left left = take_left(turns);
         resume(left.answered);
@@ -147,8 +148,10 @@ static void *run_thread(void *context)
             break;
         (void)MHD_run(turns->daemon);
         hand_over(turns);
+        weft_log_flush();
         rest(turns);
     }
+    weft_log_collect_end();
     return NULL;
 }
 

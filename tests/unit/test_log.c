@@ -169,6 +169,29 @@ static void test_long_logfmt(void)
     ok(strlen(line) <= WEFT_LOG_LINE_MAX && strstr(line, "a\" cut=true\n"), "logfmt cuts alike");
 }
 
+static void test_collect(void)
+{
+    weft_log_init(WEFT_INFO, WEFT_LOGFMT, out);
+    weft_log_collect();
+    weft_info("one");
+    weft_info("two");
+    is_str(written(), "", "lines are collected");
+    weft_log_flush();
+    const char *lines = written();
+    const char *one = strstr(lines, "msg=one"), *two = strstr(lines, "msg=two");
+    ok(one && two && one < two, "and written together, in their order");
+    weft_info("three");
+    weft_warn("four");
+    lines = written();
+    const char *three = strstr(lines, "msg=three"), *four = strstr(lines, "msg=four");
+    ok(three && four && three < four, "a warning goes at once, behind what was before it");
+    weft_info("five");
+    weft_log_collect_end();
+    ok(strstr(written(), "msg=five"), "nothing is left at the end");
+    weft_info("six");
+    ok(strstr(written(), "msg=six"), "then lines go one by one again");
+}
+
 int main(void)
 {
     int fd[2];
@@ -183,6 +206,7 @@ int main(void)
     test_time();
     test_long_json();
     test_long_logfmt();
+    test_collect();
     weft_log_init(WEFT_INFO, WEFT_LOGFMT, -1);
     weft_info("nowhere to go");
     is_str(written(), "", "a log that cannot be written harms nobody");
