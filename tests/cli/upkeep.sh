@@ -60,7 +60,8 @@ has "$out" '^mail +3 +0 +0' 'of each lane'
 has "$out" '^\(all\) +3 +0 +1' 'and together'
 exits 0 'counts --json' "$weft" counts --json --lane mail
 json "$out" 'v["as_of"] and [i["ready"] for i in v["items"]] == [3]' 'of one lane'
-timeout 60 "$weft" counts --json --watch=100ms >watched 2>/dev/null &
+: >watched # so that it is there when it is looked at
+timeout 60 "$weft" counts --json --watch=100ms >>watched 2>/dev/null &
 watcher=$!
 for ((i = 0; i < 1000 && $(wc -l <watched) < 3; i++)); do sleep 0.05; done
 kill "$watcher"
