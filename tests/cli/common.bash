@@ -35,6 +35,19 @@ leave() {
 }
 trap leave EXIT
 
+# A server as a newcomer starts it, on any port: sets url; what it says is in hello.txt.
+serve_hello() {
+    : >hello.txt
+    "$weft" serve --listen 127.0.0.1:0 --hello >>hello.txt 2>serve.log &
+    server_pid=$!
+    url=
+    for ((i = 0; i < 200; i++)); do
+        url=$(grep -o 'http://127.0.0.1:[0-9]*' hello.txt | head -n 1 || true)
+        if [[ -n $url ]]; then break; fi
+        sleep 0.05
+    done
+}
+
 ok() {
     points=$((points + 1))
     echo "ok $points - $*"

@@ -6,15 +6,7 @@
 
 source "$(dirname "$0")/common.bash"
 
-: >hello.txt
-"$weft" serve --listen 127.0.0.1:0 --hello >hello.txt 2>serve.log &
-server_pid=$!
-url=
-for ((i = 0; i < 200; i++)); do
-    url=$(grep -o 'http://127.0.0.1:[0-9]*' hello.txt | head -n 1 || true)
-    if [[ -n $url ]]; then break; fi
-    sleep 0.05
-done
+serve_hello
 is "$(sed -n 's/^  .*weft \([a-z]*\) .*/\1/p' hello.txt | xargs)" 'submit ls work' 'what to try'
 
 # The commands it names, as they stand there.

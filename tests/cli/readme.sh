@@ -6,17 +6,10 @@
 readme=$(cd "$(dirname "$0")/../.." && pwd)/README.md
 source "$(dirname "$0")/common.bash"
 
-"$weft" serve --listen 127.0.0.1:0 --hello >hello.txt 2>serve.log &
-server_pid=$!
-url=
-for ((i = 0; i < 200; i++)); do
-    url=$(grep -o 'http://127.0.0.1:[0-9]*' hello.txt | head -n 1 || true)
-    if [[ -n $url ]]; then break; fi
-    sleep 0.05
-done
+serve_hello
 sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' >blocks
 is "$(grep -c '^weft\|^curl' blocks)" 12 'commands to paste'
-# Another port than the usual one, and claims that do not wait for what is there already.
+# On the port of this server instead of the usual one.
 {
     echo 'set -eu'
     sed -e "s|localhost:7717|${url#http://}|" -e "s|\$PWD/build|$(dirname "$weft")|" blocks
