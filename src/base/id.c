@@ -9,6 +9,7 @@
 #include "base/id.h"
 
 #include "base/arena.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -147,17 +148,6 @@ WEFT_EXPORT void weft_id_print(const struct weft_id *id, char ret_text[WEFT_ID_T
     *to = '\0';
 }
 
-static int nibble(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 WEFT_EXPORT bool weft_id_parse(const char *text, size_t size, struct weft_id *ret_id)
 {
     if (size != WEFT_ID_TEXT - 1)
@@ -166,7 +156,7 @@ WEFT_EXPORT bool weft_id_parse(const char *text, size_t size, struct weft_id *re
     for (size_t i = 0; i < sizeof(id.byte); i++) {
         if (dash_before(i) && *text++ != '-')
             return false;
-        int high = nibble(text[0]), low = nibble(text[1]);
+        int high = weft_hex_digit(text[0]), low = weft_hex_digit(text[1]);
         if (high < 0 || low < 0)
             return false;
         id.byte[i] = (uint8_t)(high << 4 | low);

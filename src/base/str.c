@@ -106,3 +106,14 @@ size_t weft_utf8_cut(const char *text, size_t size, size_t max)
             return max - back;
     return max;
 }
+
+int weft_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}

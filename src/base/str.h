@@ -14,6 +14,8 @@ bool weft_utf8_valid(const char *text, size_t size);
 bool weft_text_printable(const char *text, size_t size);
 /* True for [A-Za-z0-9_.:/-]{1,128}: the names of lanes, kinds, workers, tenants, namespaces. */
 bool weft_name_valid(const char *text);
+/* The value of a hex digit of either case, -1 for any other character. */
+int weft_hex_digit(char c);
 /* Cuts a text to at most max bytes without splitting a character; returns the new size. */
 size_t weft_utf8_cut(const char *text, size_t size, size_t max);
 

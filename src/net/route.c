@@ -9,25 +9,14 @@
 #include <assert.h>
 #include <string.h>
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 bool weft_percent_decode(const char *text, size_t size, bool plus, char *ret_text, size_t *ret_size)
 {
     size_t out = 0;
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
         if (c == '%') {
-            int high = i + 2 < size ? hex_digit(text[i + 1]) : -1;
-            int low = i + 2 < size ? hex_digit(text[i + 2]) : -1;
+            int high = i + 2 < size ? weft_hex_digit(text[i + 1]) : -1;
+            int low = i + 2 < size ? weft_hex_digit(text[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return false;
             c = (char)(high * 16 + low);
