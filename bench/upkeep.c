@@ -46,7 +46,8 @@ static bool expire_all(struct weft_engine *engine, size_t wanted, double *ret_se
     while (report.more) {
         struct weft_err err;
         enum weft_rc rc =
-            weft_engine_pass(engine, WEFT_PASS_LEASE_EXPIRY, PASS_BATCH, &report, &err);
+            weft_engine_pass(engine, WEFT_SCANNER_LEASE_EXPIRY,
+                             &(struct weft_pass_config){.batch = PASS_BATCH}, &report, &err);
         if (rc)
             return bench_product_fail(rc, &err, "lease_expiry");
         handled += report.handled;

@@ -397,12 +397,12 @@ static bool lane_is_put(struct run *run, struct weft_engine *clean, const struct
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
 static void pass_run(struct run *run, struct weft_engine *engine, struct heard *heard,
-                     enum weft_pass pass)
+                     enum weft_scanner pass)
 {
     struct weft_pass_report report = {0};
     struct weft_err err = {0};
     weft_clock_set(weft_engine_clock(engine), run_later(run));
-    enum weft_rc rc = weft_engine_pass(engine, pass, 0, &report, &err);
+    enum weft_rc rc = weft_engine_pass(engine, pass, NULL, &report, &err);
     heard->number = report.handled;
     hear(heard, rc, &err);
 }
@@ -412,11 +412,11 @@ static void pass_run(struct run *run, struct weft_engine *engine, struct heard *
     {                                                                                              \
         pass_run(run, engine, heard, pass);                                                        \
     }
-PASS(lease_expiry_run, WEFT_PASS_LEASE_EXPIRY)
-PASS(attempt_timeout_run, WEFT_PASS_ATTEMPT_TIMEOUT)
-PASS(promoter_run, WEFT_PASS_DELAYED_PROMOTER)
-PASS(deadline_run, WEFT_PASS_EXECUTION_DEADLINE)
-PASS(intake_run, WEFT_PASS_INTAKE)
+PASS(lease_expiry_run, WEFT_SCANNER_LEASE_EXPIRY)
+PASS(attempt_timeout_run, WEFT_SCANNER_ATTEMPT_TIMEOUT)
+PASS(promoter_run, WEFT_SCANNER_DELAYED_PROMOTER)
+PASS(deadline_run, WEFT_SCANNER_EXECUTION_DEADLINE)
+PASS(intake_run, WEFT_SCANNER_INTAKE)
 
 static bool expired(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
 {

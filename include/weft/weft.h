@@ -467,31 +467,95 @@ WEFT_EXPORT void weft_workers_free(struct weft_workers *workers);
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_goodbye(struct weft *weft, const char *worker,
                                                       uint64_t *ret_released, struct weft_err *err);
 
-/* ---- Upkeep ---------------------------------------------------------------------------------- */
+/* ---- Scanners and replicas ------------------------------------------------------------------- */
 
-/* The passes that move what time has moved. A worker runs them by itself. */
-enum weft_pass {
-    WEFT_PASS_INTAKE,
-    WEFT_PASS_LEASE_EXPIRY,
-    WEFT_PASS_ATTEMPT_TIMEOUT,
-    WEFT_PASS_DELAYED_PROMOTER,
-    WEFT_PASS_EXECUTION_DEADLINE,
-    WEFT_PASS_COUNT
+/*
+ * Scanners find what time or a crash left behind and put it right. A pass is one bounded run of a
+ * scanner. Every server runs them by itself, and so does a worker on an embedded store.
+ */
+enum weft_scanner {
+    WEFT_SCANNER_INTAKE,
+    WEFT_SCANNER_LEASE_EXPIRY,
+    WEFT_SCANNER_ATTEMPT_TIMEOUT,
+    WEFT_SCANNER_DELAYED_PROMOTER,
+    WEFT_SCANNER_EXECUTION_DEADLINE,
+    WEFT_SCANNER_COUNT
 };
-WEFT_EXPORT const char *weft_pass_name(enum weft_pass pass);
+WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);
+
+/* What a pass did, by name: processed, skipped_locked... */
+struct weft_counter {
+    const char *name; /* constant */
+    uint64_t value;
+};
+enum { WEFT_COUNTERS_MAX = 8 };
 
 struct weft_pass_report {
-    uint64_t handled; /* executions changed */
+    uint64_t handled; /* rows changed */
     uint64_t failed;  /* of those: ended (poison pills, no attempts left, invalid inbox rows) */
     bool more;        /* there may be more: run it again at once */
     weft_usec next_due_us; /* when it has something to do again; INT64_MAX: nothing is known */
+    struct weft_counter counter[WEFT_COUNTERS_MAX];
+    size_t counter_count;
 };
 
-/* One bounded pass over at most `batch` rows (0: 1,000). */
-WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_run_pass(struct weft *weft, enum weft_pass pass,
+/* One bounded pass over at most `batch` rows (0: as many as the scanner takes by default). */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_run_pass(struct weft *weft, enum weft_scanner scanner,
                                                        uint32_t batch,
                                                        struct weft_pass_report *ret_report,
                                                        struct weft_err *err);
+
+/* A server that shares the store. */
+struct weft_replica {
+    struct weft_id id; /* a new one at each start */
+    const char *host;
+    int64_t pid;
+    const char *version;
+    const char *url;
+    bool alive; /* its heartbeat is not late */
+    weft_usec started_us;
+    weft_usec seen_us;    /* its last heartbeat */
+    const char *settings; /* a JSON object: those that differ between replicas */
+};
+
+struct weft_replicas {
+    const struct weft_replica *item; /* the newest first */
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_replicas(struct weft *weft, struct weft_replicas *ret_replicas, struct weft_err *err);
+WEFT_EXPORT void weft_replicas_free(struct weft_replicas *replicas);
+
+/* A scanner on a replica: how it is set, and what it last did. */
+struct weft_scanner_status {
+    const char *name;
+    struct weft_id replica;
+    const char *host;
+    bool enabled;
+    int64_t interval_ms; /* 0: off */
+    uint32_t batch;
+    const char *ns;                           /* limited to it; NULL: all */
+    uint32_t partition_first, partition_last; /* limited to them; 0 and 255: all */
+    uint64_t passes, failures;
+    weft_usec last_pass_us; /* when the last pass that did not fail ended; 0: none yet */
+    weft_usec duration_us;  /* of the last pass */
+    weft_usec next_us;      /* when it runs next */
+    weft_usec lag_us;       /* age of the oldest row that is due; 0: none is */
+    const char *last_error; /* NULL: the last pass went well */
+    const struct weft_counter *counters; /* all passes since the start together */
+    size_t counter_count;
+};
+
+struct weft_scanners {
+    const struct weft_scanner_status *item; /* by replica, then in the order of the scanners */
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
+/* Of the living replicas. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_scanners(struct weft *weft, struct weft_scanners *ret_scanners, struct weft_err *err);
+WEFT_EXPORT void weft_scanners_free(struct weft_scanners *scanners);
 
 /* ---- The worker ------------------------------------------------------------------------------ */
 

@@ -113,7 +113,7 @@ struct weft_backend {
                             struct weft_workers *ret_workers, struct weft_err *err);
     enum weft_rc (*goodbye)(const struct weft_via *via, const char *worker, uint64_t *ret_released,
                             struct weft_err *err);
-    enum weft_rc (*run_pass)(const struct weft_via *via, enum weft_pass pass, uint32_t batch,
+    enum weft_rc (*run_pass)(const struct weft_via *via, enum weft_scanner pass, uint32_t batch,
                              struct weft_pass_report *ret_report, struct weft_err *err);
     void (*close)(struct weft *weft);
 };

@@ -49,7 +49,7 @@ static void slow_down(struct weft_pace *pace, weft_usec first_us, weft_usec slow
 static void end_outage(struct weft_worker *worker)
 {
     weft_usec now_us = weft_mono_us();
-    struct weft_pace *expiry = &worker->pass[WEFT_PASS_LEASE_EXPIRY];
+    struct weft_pace *expiry = &worker->pass[WEFT_SCANNER_LEASE_EXPIRY];
     if (now_us - worker->outage_us > OUTAGE_US && expiry->at_us < now_us + OUTAGE_GRACE_US)
         expiry->at_us = now_us + OUTAGE_GRACE_US;
     worker->outage_us = 0;
@@ -93,24 +93,24 @@ void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us)
 {
     if (worker->remote)
         return;
-    struct weft_pace *promoter = &worker->pass[WEFT_PASS_DELAYED_PROMOTER];
+    struct weft_pace *promoter = &worker->pass[WEFT_SCANNER_DELAYED_PROMOTER];
     if (promoter->failures == 0)
         promoter->at_us = earlier(promoter->at_us, mono_of(worker, due_us) + WEFT_MS);
 }
 
-static weft_usec pass_interval(const struct weft_worker *worker, enum weft_pass pass)
+static weft_usec pass_interval(const struct weft_worker *worker, enum weft_scanner pass)
 {
     /* The inbox has no due time: it is looked at as often as the worker looks for work. */
-    return pass == WEFT_PASS_INTAKE ? earlier(worker->options.poll_ms * WEFT_MS, PASS_EVERY_US)
-                                    : PASS_EVERY_US;
+    return pass == WEFT_SCANNER_INTAKE ? earlier(worker->options.poll_ms * WEFT_MS, PASS_EVERY_US)
+                                       : PASS_EVERY_US;
 }
 
-static void run_pass(struct weft_worker *worker, enum weft_pass pass)
+static void run_pass(struct weft_worker *worker, enum weft_scanner pass)
 {
     struct weft_pace *pace = &worker->pass[pass];
     struct weft_pass_report report = {0};
     struct weft_err err = {0};
-    enum weft_rc rc = weft_engine_pass(worker->weft->engine, pass, 0, &report, &err);
+    enum weft_rc rc = weft_engine_pass(worker->weft->engine, pass, NULL, &report, &err);
     if (rc) {
         note_failure(worker, rc, &err);
         slow_down(pace, PASS_EVERY_US, PASS_SLOWEST_US);
@@ -132,12 +132,12 @@ static void run_pass(struct weft_worker *worker, enum weft_pass pass)
 static void run_passes(struct weft_worker *worker)
 {
     weft_usec now_us = weft_mono_us();
-    for (size_t p = 0; p < WEFT_PASS_COUNT && !worker->remote; p++)
+    for (size_t p = 0; p < WEFT_SCANNER_COUNT && !worker->remote; p++)
         if (worker->pass[p].at_us <= now_us) {
-            run_pass(worker, (enum weft_pass)p);
+            run_pass(worker, (enum weft_scanner)p);
             /* Once a second, with the pass that has nothing else to hurry for. */
             struct weft_err err = {0};
-            if (p == WEFT_PASS_LEASE_EXPIRY && weft_engine_tally(worker->weft->engine, &err))
+            if (p == WEFT_SCANNER_LEASE_EXPIRY && weft_engine_tally(worker->weft->engine, &err))
                 note_failure(worker, err.rc, &err);
         }
 }
@@ -189,7 +189,7 @@ static void rest(struct weft_worker *worker)
         until_us = earlier(until_us, worker->stop_us);
     if (worker->stopping && worker->claiming && !atomic_load(&worker->claim_stop))
         until_us = earlier(until_us, worker->claim_began_us + CLAIM_US);
-    for (size_t p = 0; p < WEFT_PASS_COUNT && !worker->stopping && !worker->remote; p++)
+    for (size_t p = 0; p < WEFT_SCANNER_COUNT && !worker->stopping && !worker->remote; p++)
         until_us = earlier(until_us, worker->pass[p].at_us);
     const struct timespec until = {.tv_sec = until_us / WEFT_SECOND,
                                    .tv_nsec = until_us % WEFT_SECOND * 1000};

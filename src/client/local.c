@@ -203,10 +203,11 @@ static enum weft_rc goodbye(const struct weft_via *via, const char *worker, uint
     return rc;
 }
 
-static enum weft_rc run_pass(const struct weft_via *via, enum weft_pass pass, uint32_t batch,
+static enum weft_rc run_pass(const struct weft_via *via, enum weft_scanner pass, uint32_t batch,
                              struct weft_pass_report *ret_report, struct weft_err *err)
 {
-    enum weft_rc rc = weft_engine_pass(via->weft->engine, pass, batch, ret_report, err);
+    enum weft_rc rc = weft_engine_pass(via->weft->engine, pass,
+                                       &(struct weft_pass_config){.batch = batch}, ret_report, err);
     if (!rc && ret_report->handled > 0)
         weft_wake_workers(via->weft, true, WEFT_NEVER);
     return rc;

@@ -261,7 +261,7 @@ enum weft_rc weft_goodbye(struct weft *weft, const char *worker, uint64_t *ret_r
     return weft_told(rc, &story, err);
 }
 
-enum weft_rc weft_run_pass(struct weft *weft, enum weft_pass pass, uint32_t batch,
+enum weft_rc weft_run_pass(struct weft *weft, enum weft_scanner pass, uint32_t batch,
                            struct weft_pass_report *ret_report, struct weft_err *err)
 {
     struct weft_err story = {0};

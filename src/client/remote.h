@@ -111,8 +111,8 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_lane_put(const struct weft_via *via,
                                                   struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_remote_goodbye(const struct weft_via *via, const char *worker,
                                                  uint64_t *ret_released, struct weft_err *err);
-WEFT_MUST_CHECK enum weft_rc weft_remote_run_pass(const struct weft_via *via, enum weft_pass pass,
-                                                  uint32_t batch,
+WEFT_MUST_CHECK enum weft_rc weft_remote_run_pass(const struct weft_via *via,
+                                                  enum weft_scanner pass, uint32_t batch,
                                                   struct weft_pass_report *ret_report,
                                                   struct weft_err *err);
 

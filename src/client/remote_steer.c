@@ -289,16 +289,17 @@ enum weft_rc weft_remote_goodbye(const struct weft_via *via, const char *worker,
     return rc;
 }
 
-enum weft_rc weft_remote_run_pass(const struct weft_via *via, enum weft_pass pass, uint32_t batch,
-                                  struct weft_pass_report *ret_report, struct weft_err *err)
+enum weft_rc weft_remote_run_pass(const struct weft_via *via, enum weft_scanner pass,
+                                  uint32_t batch, struct weft_pass_report *ret_report,
+                                  struct weft_err *err)
 {
     (void)batch; /* the server knows its own */
-    if ((unsigned)pass >= WEFT_PASS_COUNT)
+    if ((unsigned)pass >= WEFT_SCANNER_COUNT)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "pass", "there is no such pass");
     struct weft_arena *arena = weft_arena_new();
     const struct weft_request request = {
         .method = "POST",
-        .path = weft_arena_printf(arena, "/scanners/%s/run", weft_pass_name(pass)),
+        .path = weft_arena_printf(arena, "/scanners/%s/run", weft_scanner_name(pass)),
     };
     struct weft_json object, more, due;
     weft_usec due_us = WEFT_NEVER;

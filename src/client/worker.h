@@ -159,7 +159,7 @@ struct weft_worker {
     /* The keeper's. */
     struct weft_grant *grant;
     struct weft_job_list unsent;
-    struct weft_pace claim, send, beat, pass[WEFT_PASS_COUNT];
+    struct weft_pace claim, send, beat, pass[WEFT_SCANNER_COUNT];
     weft_usec claim_began_us; /* when the claimer was asked last; monotonic */
     weft_usec outage_us;      /* since when the store has not answered; 0: it answers */
     weft_usec rate_since_us;

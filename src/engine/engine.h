@@ -368,6 +368,6 @@ WEFT_MUST_CHECK enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_
 
 /* When each pass has work: rows has the columns of next_due, from column `first` on. */
 void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
-                   weft_usec ret_due_us[WEFT_PASS_COUNT]);
+                   weft_usec ret_due_us[WEFT_SCANNER_COUNT]);
 
 #endif

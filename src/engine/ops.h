@@ -150,9 +150,32 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_lanes(struct weft_engine *engine, const
                                                struct weft_arena *arena,
                                                struct weft_lanes *ret_lanes, struct weft_err *err);
 
-/* One bounded pass; see engine/scan/. */
-WEFT_MUST_CHECK enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_pass pass,
-                                              uint32_t batch, struct weft_pass_report *ret_report,
+/* What every scanner is; one table in engine/scan/pass.c. */
+struct weft_scanner_info {
+    const char *name;
+    weft_usec interval_us; /* by default; the longest time between two looks */
+    uint32_t batch;        /* by default; rows of one transaction */
+    uint32_t batch_max;
+    bool timed;        /* knows when it has something to do next, and the poll tells it too */
+    bool partitioned;  /* can be limited to a range of partitions */
+    bool takes_leases; /* waits the grace after a start or an outage */
+    const char
+        *counter[WEFT_COUNTERS_MAX + 1]; /* names of what its report counts; NULL ends them */
+};
+const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner);
+
+/* How one pass is to run; all zero is the default. */
+struct weft_pass_config {
+    uint32_t batch;                          /* 0: the scanner's own */
+    const char *ns;                          /* only work of this namespace; NULL: of all */
+    uint8_t partition_first, partition_last; /* only ids of these partitions; 0 and 0: all */
+    /* Leases that ran out before this moment were lost while nobody could renew: not counted. */
+    weft_usec forgive_us;
+};
+/* One bounded pass; see engine/scan/. config NULL: the default. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scanner,
+                                              const struct weft_pass_config *config,
+                                              struct weft_pass_report *ret_report,
                                               struct weft_err *err);
 
 /* ---- What a server needs ----------------------------------------------------------------------
@@ -194,9 +217,9 @@ bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim
 struct weft_poll {
     struct weft_woken *queue; /* claimable ones, count 1 each; in the arena */
     size_t count;
-    bool inbox;                        /* the inbox holds something */
-    weft_usec due_us[WEFT_PASS_COUNT]; /* when each pass has something to do; WEFT_NEVER */
-    int64_t tokens;                    /* changes whenever a token is added or revoked */
+    bool inbox;                           /* the inbox holds something */
+    weft_usec due_us[WEFT_SCANNER_COUNT]; /* when each pass has something to do; WEFT_NEVER */
+    int64_t tokens;                       /* changes whenever a token is added or revoked */
 };
 WEFT_MUST_CHECK enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *arena,
                                               struct weft_poll *ret_poll, struct weft_err *err);
@@ -230,6 +253,38 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_workers(struct weft_engine *engine, con
 WEFT_MUST_CHECK enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns,
                                                  const char *worker, uint64_t *ret_released,
                                                  struct weft_err *err);
+
+/* Replicas: a row each, written with every heartbeat. */
+struct weft_replica_row {
+    struct weft_id id;
+    const char *host;
+    int64_t pid;
+    const char *version;
+    const char *url;
+    weft_usec started_us;
+    weft_usec up_since_us; /* it has served without a gap since then: see the grace in net/ */
+    weft_usec seen_us;     /* set by weft_engine_replica_put() to the store's time */
+    const char *settings;  /* a JSON object */
+    const char *scanners;  /* a JSON array of what GET /v1/scanners shows of this replica */
+};
+struct weft_replica_rows {
+    struct weft_replica_row *item; /* by id descending; in the arena */
+    size_t count;
+};
+/* The heartbeat: adds the row or replaces it. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_replica_put(struct weft_engine *engine,
+                                                     const struct weft_replica_row *row,
+                                                     struct weft_err *err);
+/* A replica that stops in order leaves the list. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_replica_remove(struct weft_engine *engine,
+                                                        const struct weft_id *id,
+                                                        struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_engine_replicas(struct weft_engine *engine,
+                                                  struct weft_arena *arena,
+                                                  struct weft_replica_rows *ret_rows,
+                                                  struct weft_err *err);
+#define WEFT_HEARTBEAT_US (5 * WEFT_SECOND)       /* how often a replica writes its row */
+#define WEFT_DEAD_US      (3 * WEFT_HEARTBEAT_US) /* older than this: dead */
 
 /* Tokens: see core/token.h for what they look like. */
 struct weft_token_row {

@@ -92,7 +92,7 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     if (rc)
         return rc;
     if (poll.inbox)
-        poll.due_us[WEFT_PASS_INTAKE] = weft_clock_now(engine->clock);
+        poll.due_us[WEFT_SCANNER_INTAKE] = weft_clock_now(engine->clock);
     *ret_poll = poll;
     return WEFT_OK;
 }

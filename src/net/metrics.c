@@ -106,7 +106,7 @@ static size_t label_count(const struct weft_metrics *metrics, enum labels labels
     case GROUP:
         return WEFT_GROUP_COUNT;
     case PASS:
-        return WEFT_PASS_COUNT;
+        return WEFT_SCANNER_COUNT;
     case WAIT:
         return WEFT_WAIT_COUNT;
     case WAKE:
@@ -267,7 +267,7 @@ static void put_labels(const struct weft_metrics *metrics, enum labels labels, s
         weft_metrics_put_label(out, "group", GROUPS[label]);
         break;
     case PASS:
-        weft_metrics_put_label(out, "pass", weft_pass_name((enum weft_pass)label));
+        weft_metrics_put_label(out, "pass", weft_scanner_name((enum weft_scanner)label));
         break;
     case WAIT:
         weft_metrics_put_label(out, "for", WAITS[label]);

@@ -42,7 +42,7 @@ struct weft_upkeep {
     weft_usec outage_us; /* since when the store has not answered; 0: it answers */
     weft_usec chores_us; /* when the workers were last written */
     int64_t tokens;
-    bool failing[WEFT_PASS_COUNT];
+    bool failing[WEFT_SCANNER_COUNT];
 };
 
 static weft_usec store_now(const struct weft_upkeep *upkeep)
@@ -64,9 +64,9 @@ void weft_upkeep_expect(struct weft_upkeep *upkeep, weft_usec due_us)
     pthread_mutex_unlock(&upkeep->lock);
 }
 
-static bool takes_leases(enum weft_pass pass)
+static bool takes_leases(enum weft_scanner pass)
 {
-    return pass == WEFT_PASS_LEASE_EXPIRY || pass == WEFT_PASS_ATTEMPT_TIMEOUT;
+    return pass == WEFT_SCANNER_LEASE_EXPIRY || pass == WEFT_SCANNER_ATTEMPT_TIMEOUT;
 }
 
 static bool is_stopping(struct weft_upkeep *upkeep)
@@ -78,7 +78,7 @@ static bool is_stopping(struct weft_upkeep *upkeep)
 }
 
 /* Runs a pass until it has done all, within bounds: others wait. */
-static void run_pass(struct weft_upkeep *upkeep, enum weft_pass pass)
+static void run_pass(struct weft_upkeep *upkeep, enum weft_scanner pass)
 {
     struct weft_pass_report report = {.more = true};
     struct weft_err err = {0};
@@ -86,7 +86,7 @@ static void run_pass(struct weft_upkeep *upkeep, enum weft_pass pass)
     struct weft_metrics *metrics = weft_server_metrics(upkeep->server);
     for (int i = 0; i < PASS_ROUNDS && report.more && !rc && !is_stopping(upkeep); i++) {
         weft_usec began_us = weft_boot_us();
-        rc = weft_engine_pass(upkeep->server->engine, pass, 0, &report, &err);
+        rc = weft_engine_pass(upkeep->server->engine, pass, NULL, &report, &err);
         weft_metric_add(metrics, WEFT_METRIC_PASSES, pass, 1);
         weft_metric_observe(metrics, WEFT_METRIC_PASS_SECONDS, pass,
                             (uint64_t)(weft_boot_us() - began_us));
@@ -94,7 +94,7 @@ static void run_pass(struct weft_upkeep *upkeep, enum weft_pass pass)
                         rc ? 1 : report.handled);
     }
     if (rc && !upkeep->failing[pass])
-        weft_warn("a pass failed and is tried again", F_STR("pass", weft_pass_name(pass)),
+        weft_warn("a pass failed and is tried again", F_STR("pass", weft_scanner_name(pass)),
                   F_STR("error", err.text));
     upkeep->failing[pass] = rc != WEFT_OK;
     weft_upkeep_expect(upkeep, rc || !report.more ? report.next_due_us : 0);
@@ -103,13 +103,13 @@ static void run_pass(struct weft_upkeep *upkeep, enum weft_pass pass)
 static void run_passes(struct weft_upkeep *upkeep, const struct weft_poll *poll)
 {
     weft_usec now_us = store_now(upkeep), boot_us = weft_boot_us();
-    for (size_t p = 0; p < WEFT_PASS_COUNT; p++) {
-        bool due = p == WEFT_PASS_INTAKE ? poll->inbox : poll->due_us[p] <= now_us;
-        if (due && takes_leases((enum weft_pass)p) && boot_us < upkeep->grace_us)
+    for (size_t p = 0; p < WEFT_SCANNER_COUNT; p++) {
+        bool due = p == WEFT_SCANNER_INTAKE ? poll->inbox : poll->due_us[p] <= now_us;
+        if (due && takes_leases((enum weft_scanner)p) && boot_us < upkeep->grace_us)
             continue;
         if (due)
-            run_pass(upkeep, (enum weft_pass)p);
-        else if (p != WEFT_PASS_INTAKE)
+            run_pass(upkeep, (enum weft_scanner)p);
+        else if (p != WEFT_SCANNER_INTAKE)
             weft_upkeep_expect(upkeep, poll->due_us[p]);
     }
 }

@@ -29,15 +29,15 @@ static void take_away(struct fixture *f, const struct weft_claimed *lease, enum 
     case DEADLINE:
         (void)steer(f, WEFT_STEER_SET_DEADLINE, &item);
         forward_ms(f, 1000);
-        (void)run_pass(f, f->b, WEFT_PASS_EXECUTION_DEADLINE);
+        (void)run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
         break;
     case EXPIRY:
         forward_ms(f, 30000);
-        (void)run_pass(f, f->b, WEFT_PASS_LEASE_EXPIRY);
+        (void)run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
         break;
     case TIMEOUT:
         forward_ms(f, 20000);
-        (void)run_pass(f, f->b, WEFT_PASS_ATTEMPT_TIMEOUT);
+        (void)run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
         break;
     }
 }
@@ -165,7 +165,8 @@ CASE(fencing_late_but_not_taken_is_in_time)
        "a renewal ten lease times late is accepted");
     is_int(complete(f, f->b, &other, "1").err.rc, WEFT_OK, "so is a completion");
     is_int(fail(f, f->b, &third, "x").err.rc, WEFT_OK, "so is a failure");
-    is_int(run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY).handled, 0, "and expiry finds none of them");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY).handled, 0,
+           "and expiry finds none of them");
     is_int(complete(f, f->a, &lease, "1").err.rc, WEFT_OK, "the renewed one is finished as well");
 }
 
@@ -229,7 +230,7 @@ CASE(fencing_a_holder_cannot_change_its_word)
             (void)steer_id(f, WEFT_STEER_REPLAY, &lease.id);
         if (said == DELAY) {
             forward_ms(f, 1000);
-            (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+            (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
         }
         (void)take(f, f->a, lease.lane);
         expect_other_words_fenced(f, &lease, said, fence[said]);

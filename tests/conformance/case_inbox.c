@@ -63,7 +63,7 @@ static size_t take_in(struct fixture *f)
     size_t handled = 0;
     struct weft_pass_report report;
     do {
-        report = run_pass(f, f->a, WEFT_PASS_INTAKE);
+        report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
         handled += report.handled;
     } while (report.more);
     return handled;
@@ -75,7 +75,7 @@ CASE(inbox_on_sqlite)
         tap_skip("this is about SQLite");
         return;
     }
-    struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     ok(report.handled == 0 && !report.more, "the pass runs and finds nothing");
 }
 
@@ -92,7 +92,7 @@ CASE(inbox_follows_the_transaction)
                        true),
            WEFT_OK, "committed");
     is_int(count_rows(f, &(struct weft_filter){0}), 0, "waits for intake");
-    struct weft_pass_report report = run_pass(f, f->b, WEFT_PASS_INTAKE);
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_INTAKE);
     is_int(report.handled, 2, "which takes what was committed");
     is_int(report.failed, 0, "and finds nothing wrong");
     is_int(count_rows(f, &(struct weft_filter){.kind = "kept", .state = WEFT_STATE_READY}), 2,
@@ -129,7 +129,7 @@ CASE(inbox_every_parameter)
            "the key decides the partition");
     ok(id.byte[6] >> 4 == 7 && id.byte[8] >> 6 == 2, "the id is a UUIDv7");
     forward_ms(f, 60000);
-    (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+    (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
     static const char *const fast[] = {"fast"}, *const tokens[] = {"eu", "gpu"};
     const struct weft_claim args = {.worker = "w",
                                     .lanes = fast,
@@ -225,7 +225,7 @@ CASE(inbox_invalid_rows_fail)
     for (int i = 0; i < ROWS; i++)
         sql_submit(f, i, invalid[i].arguments);
     sql_submit(f, ROWS, "'good'");
-    struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     is_int(report.handled, ROWS + 1, "all are taken");
     is_int(report.failed, ROWS, "all but one fail");
     for (int i = 0; i < ROWS; i++) {
@@ -258,7 +258,7 @@ CASE(inbox_keys)
     sql_submit(f, 3, "'other', key => 'new'");
     sql_submit(f, 4, "'job', key => 'old'");
     sql_submit(f, 5, "'job', key => 'new', namespace => 'elsewhere'");
-    struct weft_pass_report report = run_pass(f, f->b, WEFT_PASS_INTAKE);
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_INTAKE);
     is_int(report.handled, 4, "four more");
     is_int(report.failed, 1, "one of them fails");
     struct weft_id id[6];
@@ -292,7 +292,7 @@ CASE(inbox_same_key_in_one_pass)
     is_int(application(f, "SELECT weft.weft_submit('job', key => 'k') FROM generate_series(1, 5)",
                        true),
            WEFT_OK, "five times the same key");
-    struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     is_int(report.handled, 5, "all are taken in one pass");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 1, "one is ready");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_SKIPPED}), 4,
@@ -310,7 +310,7 @@ CASE(inbox_many)
         return;
     is_int(application(f, "SELECT weft.weft_submit('job') FROM generate_series(1, 2500)", true),
            WEFT_OK, "2,500 in one transaction");
-    struct weft_pass_report first = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    struct weft_pass_report first = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     is_int(first.handled, 1000, "a pass takes 1,000");
     ok(first.more, "and says that there is more");
     is_int(take_in(f), 1500, "the others follow");
@@ -326,7 +326,7 @@ CASE(inbox_large_payloads)
                        "decode(repeat('00', 1000000), 'hex')) FROM generate_series(1, 20)",
                        true),
            WEFT_OK, "20 MB in one transaction");
-    struct weft_pass_report first = run_pass(f, f->a, WEFT_PASS_INTAKE);
+    struct weft_pass_report first = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     ok(first.handled > 0 && first.handled <= 8 && first.more, "a pass reads 8 MiB at most: %d",
        (int)first.handled);
     is_int(take_in(f), 20 - first.handled, "the others follow");
@@ -346,7 +346,7 @@ static void intrude(void *context, enum weft_fault_point point, enum weft_stmt s
     if (intruder->done || point != intruder->point || stmt != WEFT_STMT_INBOX_TAKE)
         return;
     intruder->done = true;
-    struct weft_pass_report report = run_pass(intruder->f, intruder->f->b, WEFT_PASS_INTAKE);
+    struct weft_pass_report report = run_pass(intruder->f, intruder->f->b, WEFT_SCANNER_INTAKE);
     intruder->handled = report.handled;
 }
 
@@ -376,7 +376,7 @@ CASE(inbox_two_at_once)
                            "ELSE 'default' END) FROM generate_series(1, 40) i",
                            true),
                WEFT_OK, "40 rows");
-        struct weft_pass_report mine = run_pass(f, engine, WEFT_PASS_INTAKE);
+        struct weft_pass_report mine = run_pass(f, engine, WEFT_SCANNER_INTAKE);
         ok(intruder.done, "%s: the other pass ran", row[i].name);
         size_t rest = take_in(f);
         is_int(mine.handled + intruder.handled + rest, 40, "%s: each is taken once", row[i].name);

@@ -139,7 +139,7 @@ static void free_slot(struct fixture *f, enum freed_by how, const struct weft_cl
     else if (how == REVOKE)
         (void)steer(f, WEFT_STEER_REVOKE, &(struct weft_steer){.id = lease->id});
     else
-        (void)run_pass(f, f->b, WEFT_PASS_LEASE_EXPIRY);
+        (void)run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
 }
 
 CASE(lane_limit_slots_are_freed)

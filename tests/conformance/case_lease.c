@@ -13,11 +13,12 @@ static struct weft_lease_answer renew_for(struct fixture *f, const struct weft_c
     return answer;
 }
 
-static struct weft_pass_report pass_of(struct fixture *f, enum weft_pass pass, uint32_t batch)
+static struct weft_pass_report pass_of(struct fixture *f, enum weft_scanner pass, uint32_t batch)
 {
     struct weft_pass_report report = {0};
-    is_int(weft_engine_pass(f->b, pass, batch, &report, &f->err), WEFT_OK, "%s in batches of %u",
-           weft_pass_name(pass), batch);
+    is_int(
+        weft_engine_pass(f->b, pass, &(struct weft_pass_config){.batch = batch}, &report, &f->err),
+        WEFT_OK, "%s in batches of %u", weft_scanner_name(pass), batch);
     return report;
 }
 
@@ -25,13 +26,14 @@ CASE(lease_expiry_decides_nothing_but_the_holder)
 {
     struct weft_claimed lease = start(f, NULL);
     forward_ms(f, 29999);
-    struct weft_pass_report report = run_pass(f, f->b, WEFT_PASS_LEASE_EXPIRY);
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
     ok(report.handled == 0 && report.next_due_us == lease.lease_expires_us, "not a moment early");
     forward_ms(f, 1);
-    report = run_pass(f, f->b, WEFT_PASS_LEASE_EXPIRY);
+    report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
     ok(report.handled == 1 && report.failed == 0, "in time it is taken, and has not failed");
     is_int(report.next_due_us, WEFT_NEVER, "no other lease is out");
-    is_int(run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY).handled, 0, "another replica finds nothing");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY).handled, 0,
+           "another replica finds nothing");
     struct weft_execution now = describe(f, &lease.id);
     is_int(now.state, WEFT_STATE_READY, "ready again at once");
     is_int(now.attempt, 1, "the attempt is kept: nothing was decided");
@@ -56,14 +58,14 @@ CASE(lease_lost_too_often_at_the_boundary)
     struct weft_claimed lease = start_policy(f, &(struct weft_policy){.max_lost = MAX_LOST});
     for (int lost = 1; lost <= MAX_LOST; lost++) {
         forward_ms(f, 30000);
-        struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+        struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
         ok(report.handled == 1 && report.failed == 0, "loss %d may happen", lost);
         struct weft_execution now = describe(f, &lease.id);
         ok(now.state == WEFT_STATE_READY && now.lost == lost && now.attempt == 1, "and is counted");
         (void)take(f, f->b, lease.lane);
     }
     forward_ms(f, 30000);
-    struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     ok(report.handled == 1 && report.failed == 1, "one more is too many");
     struct weft_execution end = describe(f, &lease.id);
     is_int(end.state, WEFT_STATE_FAILED, "failed");
@@ -144,7 +146,7 @@ CASE(lease_renewal_prevents_expiry)
     for (int i = 0; i < 5; i++) {
         forward_ms(f, 20000);
         is_int(renew(f, i % 2 ? f->a : f->b, &lease).err.rc, WEFT_OK, "renewed");
-        (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+        (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     }
     is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "the one that was renewed is held");
     is_int(describe(f, &lease.id).epoch, 1, "under its first epoch");
@@ -157,10 +159,10 @@ CASE(lease_attempt_timeout_spends_a_retry)
         .no_jitter = true, .max_attempts = 2, .attempt_timeout_ms = 5000};
     struct weft_claimed lease = start_policy(f, &policy);
     forward_ms(f, 4999);
-    struct weft_pass_report report = run_pass(f, f->b, WEFT_PASS_ATTEMPT_TIMEOUT);
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
     ok(report.handled == 0 && report.next_due_us == f->now_us + WEFT_MS, "not a moment early");
     forward_ms(f, 1);
-    report = run_pass(f, f->b, WEFT_PASS_ATTEMPT_TIMEOUT);
+    report = run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
     ok(report.handled == 1 && report.failed == 0, "in time");
     struct weft_execution now = describe(f, &lease.id);
     ok(now.state == WEFT_STATE_DELAYED && now.run_at_us == f->now_us + 1000 * WEFT_MS,
@@ -174,12 +176,13 @@ CASE(lease_attempt_timeout_spends_a_retry)
                                                .error_class = "attempt_timeout",
                                                .run_at_us = now.run_at_us});
     forward_ms(f, 1000);
-    (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+    (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
     (void)take(f, f->b, lease.lane);
     forward_ms(f, 4999);
-    is_int(run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT).handled, 0, "the second has its full time");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).handled, 0,
+           "the second has its full time");
     forward_ms(f, 1);
-    report = run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT);
+    report = run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT);
     ok(report.handled == 1 && report.failed == 1, "then no attempt is left");
     struct weft_execution end = describe(f, &lease.id);
     is_int(end.state, WEFT_STATE_FAILED, "failed");
@@ -195,7 +198,7 @@ CASE(lease_attempt_timeout_can_be_final)
         .attempt_timeout_ms = 5000, .no_retry = no_retry, .no_retry_count = 1};
     struct weft_claimed lease = start_policy(f, &policy);
     forward_ms(f, 5000);
-    is_int(run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT).failed, 1, "no_retry holds here too");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).failed, 1, "no_retry holds here too");
     is_int(state_of(f, &lease.id), WEFT_STATE_FAILED, "failed in its first attempt");
 }
 
@@ -206,31 +209,33 @@ CASE(lease_renewal_does_not_stretch_the_attempt)
     forward_ms(f, 4000);
     is_int(renew(f, f->a, &lease).err.rc, WEFT_OK, "renewed");
     forward_ms(f, 1000);
-    is_int(run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT).handled, 1, "the attempt is over in time");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).handled, 1,
+           "the attempt is over in time");
     lease = take(f, f->b, lease.lane);
     forward_ms(f, 4000);
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0);
     (void)take(f, f->a, lease.lane);
     forward_ms(f, 1000);
-    is_int(run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT).handled, 0, "a new claim has its own time");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).handled, 0,
+           "a new claim has its own time");
 }
 
 /* Makes `count` executions on which the pass has work in one second, as `ended` or not. */
-static void make_due(struct fixture *f, enum weft_pass pass, size_t count)
+static void make_due(struct fixture *f, enum weft_scanner pass, size_t count)
 {
     static const struct weft_policy policy = {.lease_ms = 1000};
     static const struct weft_policy timed = {.attempt_timeout_ms = 1000, .max_attempts = 1};
     for (size_t i = 0; i < count; i++) {
         struct weft_spec spec = {.policy = &policy};
         const char *lane;
-        if (pass == WEFT_PASS_DELAYED_PROMOTER)
+        if (pass == WEFT_SCANNER_DELAYED_PROMOTER)
             spec.delay_ms = 1000;
-        if (pass == WEFT_PASS_EXECUTION_DEADLINE)
+        if (pass == WEFT_SCANNER_EXECUTION_DEADLINE)
             spec.deadline_us = f->now_us + 1000 * WEFT_MS;
-        if (pass == WEFT_PASS_ATTEMPT_TIMEOUT)
+        if (pass == WEFT_SCANNER_ATTEMPT_TIMEOUT)
             spec.policy = &timed;
         (void)submit_apart(f, &spec, &lane); /* lanes of their own: expiry goes by lane */
-        if (pass == WEFT_PASS_LEASE_EXPIRY || pass == WEFT_PASS_ATTEMPT_TIMEOUT)
+        if (pass == WEFT_SCANNER_LEASE_EXPIRY || pass == WEFT_SCANNER_ATTEMPT_TIMEOUT)
             (void)take(f, f->a, lane);
     }
 }
@@ -238,14 +243,14 @@ static void make_due(struct fixture *f, enum weft_pass pass, size_t count)
 CASE(lease_passes_report_what_they_did)
 {
     static const struct {
-        enum weft_pass pass;
+        enum weft_scanner pass;
         bool ends;
-    } row[] = {{WEFT_PASS_LEASE_EXPIRY, false},
-               {WEFT_PASS_ATTEMPT_TIMEOUT, true},
-               {WEFT_PASS_DELAYED_PROMOTER, false},
-               {WEFT_PASS_EXECUTION_DEADLINE, true}};
+    } row[] = {{WEFT_SCANNER_LEASE_EXPIRY, false},
+               {WEFT_SCANNER_ATTEMPT_TIMEOUT, true},
+               {WEFT_SCANNER_DELAYED_PROMOTER, false},
+               {WEFT_SCANNER_EXECUTION_DEADLINE, true}};
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
-        const char *name = weft_pass_name(row[i].pass);
+        const char *name = weft_scanner_name(row[i].pass);
         make_due(f, row[i].pass, 5);
         struct weft_pass_report report = pass_of(f, row[i].pass, 2);
         ok(report.handled == 0 && report.failed == 0 && !report.more, "%s: nothing yet", name);
@@ -272,12 +277,15 @@ CASE(lease_passes_report_what_they_did)
 CASE(lease_passes_are_bounded)
 {
     struct weft_pass_report report;
-    is_int(weft_engine_pass(f->a, WEFT_PASS_LEASE_EXPIRY, WEFT_BATCH_MAX + 1, &report, &f->err),
+    is_int(weft_engine_pass(f->a, WEFT_SCANNER_LEASE_EXPIRY,
+                            &(struct weft_pass_config){.batch = WEFT_BATCH_MAX + 1}, &report,
+                            &f->err),
            WEFT_INVALID_VALUE, "a batch larger than a transaction");
     is_str(f->err.field, "batch", "the field is named");
-    is_int(weft_engine_pass(f->a, WEFT_PASS_COUNT, 1, &report, &f->err), WEFT_INVALID_VALUE,
+    is_int(weft_engine_pass(f->a, WEFT_SCANNER_COUNT, NULL, &report, &f->err), WEFT_INVALID_VALUE,
            "a pass that does not exist");
-    is_int(weft_engine_pass(f->a, WEFT_PASS_LEASE_EXPIRY, WEFT_BATCH_MAX, &report, &f->err),
+    is_int(weft_engine_pass(f->a, WEFT_SCANNER_LEASE_EXPIRY,
+                            &(struct weft_pass_config){.batch = WEFT_BATCH_MAX}, &report, &f->err),
            WEFT_OK, "the largest batch");
 }
 
@@ -292,7 +300,7 @@ CASE(lease_expiry_serves_every_lane)
     forward_ms(f, 1000);
     size_t handled = 0;
     for (int turn = 0; turn < 4; turn++)
-        handled += pass_of(f, WEFT_PASS_LEASE_EXPIRY, 2).handled;
+        handled += pass_of(f, WEFT_SCANNER_LEASE_EXPIRY, 2).handled;
     is_int(handled, 8, "all are taken within as many batches as they fill");
     is_int(state_of(f, &quiet.id), WEFT_STATE_READY, "the quiet lane's too");
 }

@@ -83,8 +83,8 @@ CASE(lifecycle_cancel_from_every_living_state)
         ok(answer.err.rc == WEFT_OK && !answer.changed, "%s: a second cancel is no change", was);
         struct weft_execution still = describe(f, &lease.id);
         ok(same_execution(&end, &still), "%s: and leaves the first as it was", was);
-        (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
-        (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+        (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
+        (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
         is_int(claim_lane(f, f->b, lease.lane).count, 0, "%s: it is never claimed again", was);
     }
 }
@@ -95,14 +95,14 @@ CASE(lifecycle_a_delay_ends_with_the_promoter)
     struct weft_execution item = describe(f, &id);
     is_int(item.state, WEFT_STATE_DELAYED, "delayed");
     is_int(item.run_at_us, f->now_us + 1000 * WEFT_MS, "until then");
-    struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
     is_int(report.next_due_us, item.run_at_us, "the promoter knows when to come back");
     forward_ms(f, 999);
-    is_int(run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER).handled, 0, "a moment before: nothing");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER).handled, 0, "a moment before: nothing");
     is_int(claim(f, f->b, 1).count, 0, "not to be claimed");
     forward_ms(f, 1);
     is_int(claim(f, f->b, 1).count, 0, "nor at its time before the promoter came");
-    report = run_pass(f, f->b, WEFT_PASS_DELAYED_PROMOTER);
+    report = run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER);
     is_int(report.handled, 1, "at its time it is promoted");
     is_int(report.next_due_us, WEFT_NEVER, "and nothing else is due");
     item = describe(f, &id);
@@ -219,7 +219,7 @@ CASE(lifecycle_attempts_are_told_in_order)
     (void)steer_id(f, WEFT_STEER_REVOKE, &lease.id);
     struct weft_claimed third = take(f, f->a, lease.lane);
     forward_ms(f, 30000);
-    (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     struct weft_claimed fourth = take(f, f->b, lease.lane);
     (void)fail_as(f, f->b, &fourth, &(struct weft_failure){.retry_after_ms = -1});
     struct weft_claimed fifth = take(f, f->a, lease.lane);
@@ -255,17 +255,17 @@ CASE(lifecycle_deadline_ends_every_living_state)
         is_int(describe(f, &lease.id).deadline_us, deadline, "%s: the deadline is kept", was);
         is_int(lease.deadline_us, deadline, "%s: the worker was told", was);
         forward_ms(f, 899);
-        struct weft_pass_report report = run_pass(f, f->b, WEFT_PASS_EXECUTION_DEADLINE);
+        struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
         ok(report.handled == 0 && report.next_due_us == deadline, "%s: not a moment early", was);
         forward_ms(f, 1);
-        report = run_pass(f, f->b, WEFT_PASS_EXECUTION_DEADLINE);
+        report = run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
         ok(report.handled == 1 && report.failed == 1, "%s: at its deadline it ends", was);
         struct weft_execution end = describe(f, &lease.id);
         is_int(end.state, WEFT_STATE_EXPIRED, "%s: expired", was);
         is_str(end.by, "execution_deadline", "%s: by the pass", was);
         is_str(end.reason, "its deadline passed", "%s: with the reason", was);
         is_int(end.finished_us, f->now_us, "%s: then", was);
-        is_int(run_pass(f, f->a, WEFT_PASS_EXECUTION_DEADLINE).handled, 0, "%s: once", was);
+        is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0, "%s: once", was);
     }
 }
 
@@ -275,7 +275,8 @@ CASE(lifecycle_an_ended_one_does_not_expire)
     struct weft_claimed lease =
         bring(f, WEFT_STATE_SUCCEEDED, &(struct weft_spec){.deadline_us = deadline});
     forward_ms(f, 2000);
-    is_int(run_pass(f, f->a, WEFT_PASS_EXECUTION_DEADLINE).handled, 0, "nothing is left to expire");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0,
+           "nothing is left to expire");
     is_int(state_of(f, &lease.id), WEFT_STATE_SUCCEEDED, "it stays succeeded");
     struct weft_spec late = {.kind = "job", .deadline_us = f->now_us};
     struct weft_submitted answer = submit(f, f->a, &late);

@@ -47,7 +47,7 @@ static struct reply of_steer(struct fixture *f, enum weft_steer_kind kind,
     return (struct reply){.rc = answer.err.rc, .state = answer.state};
 }
 
-static struct reply of_pass(struct fixture *f, enum weft_pass pass,
+static struct reply of_pass(struct fixture *f, enum weft_scanner pass,
                             const struct weft_claimed *lease)
 {
     (void)run_pass(f, f->b, pass);
@@ -123,25 +123,25 @@ static struct reply do_claim(struct fixture *f, const struct weft_claimed *lease
 static struct reply do_promote(struct fixture *f, const struct weft_claimed *lease)
 {
     forward_ms(f, 1000);
-    return of_pass(f, WEFT_PASS_DELAYED_PROMOTER, lease);
+    return of_pass(f, WEFT_SCANNER_DELAYED_PROMOTER, lease);
 }
 
 static struct reply do_lose(struct fixture *f, const struct weft_claimed *lease)
 {
     forward_ms(f, 30000);
-    return of_pass(f, WEFT_PASS_LEASE_EXPIRY, lease);
+    return of_pass(f, WEFT_SCANNER_LEASE_EXPIRY, lease);
 }
 
 static struct reply do_time_out(struct fixture *f, const struct weft_claimed *lease)
 {
     forward_ms(f, 40000);
-    return of_pass(f, WEFT_PASS_ATTEMPT_TIMEOUT, lease);
+    return of_pass(f, WEFT_SCANNER_ATTEMPT_TIMEOUT, lease);
 }
 
 static struct reply do_expire(struct fixture *f, const struct weft_claimed *lease)
 {
     forward_ms(f, 60000);
-    return of_pass(f, WEFT_PASS_EXECUTION_DEADLINE, lease);
+    return of_pass(f, WEFT_SCANNER_EXECUTION_DEADLINE, lease);
 }
 
 /* clang-format off */

@@ -135,11 +135,11 @@ CASE(news_of_passes)
     (void)claim(f, f->a, 3);
     weft_engine_on_news(f->a, listen, &ear);
     forward_ms(f, 60000);
-    (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+    (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
     expect(&ear, 4, WEFT_NEVER, "promoted");
-    (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     expect(&ear, 3, WEFT_NEVER, "lost leases");
-    (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     expect_silence(&ear, "a pass that finds nothing");
 }
 
@@ -153,7 +153,7 @@ CASE(news_of_the_inbox)
     run_sql(f,
             "SELECT weft.weft_submit('job'), weft.weft_submit('job'), "
             "weft.weft_submit('job', delay_ms => 3000)");
-    (void)run_pass(f, f->a, WEFT_PASS_INTAKE);
+    (void)run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     expect(&ear, 2, f->now_us + 3 * WEFT_SECOND, "intake");
 }
 
@@ -188,7 +188,7 @@ CASE(news_of_slots)
     ok(ear.calls == 1 && ear.count == 2 && sum(&ear) == 2, "a release frees one slot, not two");
     start_over(&ear);
     forward_ms(f, 60000);
-    (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     ok(ear.calls == 1 && ear.count == 2, "so does an expiry");
     start_over(&ear);
 

@@ -16,8 +16,9 @@ CASE(poll_of_an_empty_store)
 {
     struct weft_poll poll = poll_now(f, f->a);
     ok(poll.count == 0 && !poll.inbox, "nothing to claim, nothing in the inbox");
-    for (size_t i = 0; i < WEFT_PASS_COUNT; i++)
-        is_int(poll.due_us[i], WEFT_NEVER, "%s: nothing to do", weft_pass_name((enum weft_pass)i));
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        is_int(poll.due_us[i], WEFT_NEVER, "%s: nothing to do",
+               weft_scanner_name((enum weft_scanner)i));
     is_int(poll_now(f, f->a).tokens, poll.tokens, "the number of the tokens stays");
 }
 
@@ -40,11 +41,12 @@ CASE(poll_tells_queues_and_times)
     (void)submit_ok(f,
                     &(struct weft_spec){.kind = "job", .deadline_us = f->now_us + 9 * WEFT_SECOND});
     poll = poll_now(f, f->b);
-    is_int(poll.due_us[WEFT_PASS_LEASE_EXPIRY], lease.lease_expires_us, "the lease");
-    is_int(poll.due_us[WEFT_PASS_ATTEMPT_TIMEOUT], f->now_us + 7 * WEFT_SECOND, "the attempt");
-    is_int(poll.due_us[WEFT_PASS_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND, "the timer");
-    is_int(poll.due_us[WEFT_PASS_EXECUTION_DEADLINE], f->now_us + 9 * WEFT_SECOND, "the deadline");
-    is_int(poll.due_us[WEFT_PASS_INTAKE], WEFT_NEVER, "no inbox");
+    is_int(poll.due_us[WEFT_SCANNER_LEASE_EXPIRY], lease.lease_expires_us, "the lease");
+    is_int(poll.due_us[WEFT_SCANNER_ATTEMPT_TIMEOUT], f->now_us + 7 * WEFT_SECOND, "the attempt");
+    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND, "the timer");
+    is_int(poll.due_us[WEFT_SCANNER_EXECUTION_DEADLINE], f->now_us + 9 * WEFT_SECOND,
+           "the deadline");
+    is_int(poll.due_us[WEFT_SCANNER_INTAKE], WEFT_NEVER, "no inbox");
 }
 
 CASE(poll_leaves_out_paused_lanes)
@@ -67,8 +69,8 @@ CASE(poll_sees_the_inbox)
     run_sql(f, "SELECT weft.weft_submit('job')");
     struct weft_poll poll = poll_now(f, f->a);
     ok(poll.inbox, "the inbox holds something");
-    is_int(poll.due_us[WEFT_PASS_INTAKE], f->now_us, "so the intake is due");
-    (void)run_pass(f, f->a, WEFT_PASS_INTAKE);
+    is_int(poll.due_us[WEFT_SCANNER_INTAKE], f->now_us, "so the intake is due");
+    (void)run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     ok(!poll_now(f, f->a).inbox, "and then no more");
 }
 

@@ -95,7 +95,7 @@ CASE(read_attempts)
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0);
     (void)claim_one(f, f->a);
     forward_ms(f, 1001);
-    (void)run_pass(f, f->b, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
     lease = claim_one(f, f->b);
     (void)complete(f, f->b, &lease, NULL);
     static const struct {

@@ -112,7 +112,7 @@ static void expect_repeatable(struct fixture *f, const struct saying *row)
     expect_same_again(f, row, &lease, &first, "later");
     if (!weft_state_living(row->state))
         (void)steer_id(f, WEFT_STEER_REPLAY, &lease.id);
-    (void)run_pass(f, f->b, WEFT_PASS_DELAYED_PROMOTER);
+    (void)run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER);
     expect_same_again(f, row, &lease, &first, "ready again");
     struct weft_claimed next = take(f, f->b, lease.lane);
     expect_same_again(f, row, &lease, &first, "claimed by another");

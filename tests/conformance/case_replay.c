@@ -90,7 +90,7 @@ CASE(replay_starts_the_backoff_again)
             is_int(fail(f, f->a, &lease, "x").run_at_us, f->now_us + wait_ms[i] * WEFT_MS,
                    "life %d, wait %zu", life, i);
             forward_ms(f, wait_ms[i]);
-            (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+            (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
             lease = take(f, f->a, lease.lane);
         }
         is_int(fail(f, f->a, &lease, "x").state, WEFT_STATE_FAILED, "life %d is over", life);
@@ -107,8 +107,8 @@ CASE(replay_forgets_lost_leases)
         for (int loss = 0; loss < 2; loss++) {
             is_int(describe(f, &lease.id).lost, loss, "life %d: lost so far", life);
             forward_ms(f, 30000);
-            is_int(run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY).failed, loss, "life %d: loss %d", life,
-                   loss + 1);
+            is_int(run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY).failed, loss, "life %d: loss %d",
+                   life, loss + 1);
             if (loss == 0)
                 lease = take(f, f->b, lease.lane);
         }
@@ -226,7 +226,7 @@ CASE(replay_policy_goes_on)
     struct weft_claimed next = take(f, f->b, lease.lane);
     is_int(next.lease_expires_us, f->now_us + 4000 * WEFT_MS, "the lease time");
     forward_ms(f, 2000);
-    is_int(run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT).failed, 1, "and the only attempt");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).failed, 1, "and the only attempt");
 }
 
 CASE(replay_is_bounded_and_harms_nobody_else)

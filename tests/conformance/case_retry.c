@@ -19,12 +19,12 @@ static struct weft_claimed fail_and_wait(struct fixture *f, const struct weft_cl
            lease->attempt);
     is_int(waiting.run_at_us, due, "attempt %d: a reader sees when", lease->attempt);
     forward_ms(f, wait_ms - 1);
-    is_int(run_pass(f, f->b, WEFT_PASS_DELAYED_PROMOTER).handled, 0, "attempt %d: not early",
+    is_int(run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).handled, 0, "attempt %d: not early",
            lease->attempt);
     forward_ms(f, 1);
     is_int(claim_lane(f, f->b, lease->lane).count, 0, "attempt %d: not before the promoter",
            lease->attempt);
-    is_int(run_pass(f, f->b, WEFT_PASS_DELAYED_PROMOTER).handled, 1, "attempt %d: in time",
+    is_int(run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1, "attempt %d: in time",
            lease->attempt);
     return take(f, f->b, lease->lane);
 }

@@ -121,11 +121,12 @@ CASE(steer_deadline_set_moved_and_cleared)
     is_int(describe(f, &id).deadline_us, near, "it reads as such");
     is_int(set_deadline(f, &id, far).changed, true, "moved");
     forward_ms(f, 1000);
-    is_int(run_pass(f, f->a, WEFT_PASS_EXECUTION_DEADLINE).handled, 0, "the old one is forgotten");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0,
+           "the old one is forgotten");
     is_int(set_deadline(f, &id, 0).changed, true, "cleared");
     is_int(describe(f, &id).deadline_us, 0, "none any more");
     forward_ms(f, 10000);
-    struct weft_pass_report report = run_pass(f, f->a, WEFT_PASS_EXECUTION_DEADLINE);
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE);
     ok(report.handled == 0 && report.next_due_us == WEFT_NEVER, "nothing expires");
     is_int(state_of(f, &id), WEFT_STATE_READY, "it lives");
 }

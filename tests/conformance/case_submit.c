@@ -14,9 +14,9 @@ CASE(submit_delay)
     is_int(describe(f, &answer.id).run_at_us, f->now_us + 5 * WEFT_SECOND, "and says until when");
     is_int(claim(f, f->b, 1).count, 0, "nobody can claim it");
     forward_ms(f, 4999);
-    is_int(run_pass(f, f->b, WEFT_PASS_DELAYED_PROMOTER).handled, 0, "a millisecond early: no");
+    is_int(run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).handled, 0, "a millisecond early: no");
     forward_ms(f, 1);
-    is_int(run_pass(f, f->b, WEFT_PASS_DELAYED_PROMOTER).handled, 1, "on time: yes");
+    is_int(run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1, "on time: yes");
     struct weft_execution now = describe(f, &answer.id);
     is_int(now.state, WEFT_STATE_READY, "then it is ready");
     is_int(now.run_at_us, 0, "and waits for nothing");
@@ -55,10 +55,10 @@ CASE(submit_deadline)
         f, &(struct weft_spec){.kind = "job", .delay_ms = 10, .deadline_us = deadline_us});
     is_int(describe(f, &id).deadline_us, deadline_us, "the deadline is kept");
     forward_ms(f, 10);
-    (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+    (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
     is_int(claim_one(f, f->a).deadline_us, deadline_us, "and told to the worker");
     forward_ms(f, 60000);
-    (void)run_pass(f, f->b, WEFT_PASS_EXECUTION_DEADLINE);
+    (void)run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
     is_int(state_of(f, &id), WEFT_STATE_EXPIRED, "and kept to");
 }
 
@@ -190,7 +190,7 @@ CASE(submit_policy_retries)
     is_int(answer.state, WEFT_STATE_DELAYED, "the first failure is retried");
     is_int(answer.run_at_us, f->now_us + 7 * WEFT_SECOND, "after the fixed wait");
     forward_ms(f, 7000);
-    (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+    (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
     lease = claim_one(f, f->b);
     is_int(lease.attempt, 2, "the second attempt");
     is_int(fail(f, f->b, &lease, "net").state, WEFT_STATE_FAILED, "was the last");
@@ -209,7 +209,7 @@ CASE(submit_policy_lost)
     for (int i = 0; i < 2; i++) {
         (void)claim_one(f, f->a);
         forward_ms(f, 1001);
-        (void)run_pass(f, f->b, WEFT_PASS_LEASE_EXPIRY);
+        (void)run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
         is_int(state_of(f, &id), i == 0 ? WEFT_STATE_READY : WEFT_STATE_FAILED, "lost %d times",
                i + 1);
     }
@@ -221,10 +221,10 @@ CASE(submit_policy_timeout)
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &policy});
     (void)claim_one(f, f->a);
     forward_ms(f, 1999);
-    (void)run_pass(f, f->b, WEFT_PASS_ATTEMPT_TIMEOUT);
+    (void)run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
     is_int(state_of(f, &id), WEFT_STATE_RUNNING, "it has two seconds");
     forward_ms(f, 1);
-    (void)run_pass(f, f->b, WEFT_PASS_ATTEMPT_TIMEOUT);
+    (void)run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
     is_int(state_of(f, &id), WEFT_STATE_FAILED, "and no more");
 }
 

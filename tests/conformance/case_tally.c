@@ -54,19 +54,19 @@ CASE(tally_counts_every_end)
 
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .deadline_us = f->now_us + WEFT_SECOND});
     forward_ms(f, 1500);
-    (void)run_pass(f, f->a, WEFT_PASS_EXECUTION_DEADLINE);
+    (void)run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE);
     expect_hour(f, f->a, 1, 2, "an expiry");
     (void)submit_ok(f, &(struct weft_spec){.kind = "slow", .policy = &once});
     (void)claim(f, f->a, 1);
     forward_ms(f, 2500);
-    (void)run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT);
+    (void)run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT);
     expect_hour(f, f->a, 1, 3, "a timeout of the only attempt");
     (void)submit_ok(f, &(struct weft_spec){.kind = "pill", .priority = 9, .policy = &fragile});
-    (void)run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER);
+    (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
     for (int i = 0; i < 3; i++) {
         (void)claim(f, f->a, 1);
         forward_ms(f, 1500);
-        (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+        (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     }
     ok(count_lane(f, f->a, "default").failed_1h == 4, "a poison pill");
 }
@@ -78,7 +78,7 @@ CASE(tally_of_the_inbox)
     run_sql(f,
             "SELECT weft.weft_submit('bad kind'), weft.weft_submit('job', priority => 99999), "
             "weft.weft_submit('job')");
-    (void)run_pass(f, f->a, WEFT_PASS_INTAKE);
+    (void)run_pass(f, f->a, WEFT_SCANNER_INTAKE);
     expect_hour(f, f->a, 0, 2, "two rows that are not valid");
 }
 

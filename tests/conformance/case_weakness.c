@@ -87,7 +87,7 @@ CASE(weakness_c04_failures_follow_the_policy)
     while (fail(f, f->a, &lease, "transient").state == WEFT_STATE_DELAYED && tries < 20) {
         is_int(claim_lane(f, f->b, lease.lane).count, 0, "attempt %d: no instant retry", tries);
         forward_ms(f, 60000);
-        is_int(run_pass(f, f->b, WEFT_PASS_DELAYED_PROMOTER).handled, 1,
+        is_int(run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1,
                "attempt %d: the wait ends by itself", tries);
         lease = take(f, f->a, lease.lane);
         is_int(lease.attempt, ++tries, "the next attempt");
@@ -104,8 +104,8 @@ CASE(weakness_c05_fences_look_at_the_state)
     struct weft_claimed expired = bring(f, WEFT_STATE_EXPIRED, NULL);
     struct weft_claimed late = start_policy(f, &timed), lost = start(f, NULL);
     forward_ms(f, 30000);
-    (void)run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT);
-    (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT);
+    (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     is_int(describe(f, &cancelled.id).epoch, cancelled.epoch, "the epoch is still the worker's");
     expect_fenced(f, &cancelled, WEFT_FENCE_CANCELLED);
     expect_fenced(f, &expired, WEFT_FENCE_EXPIRED);
@@ -124,7 +124,7 @@ CASE(weakness_c06_a_claim_nobody_received_comes_back)
     is_int(claim(f, f->a, 1).count, 1, "claimed, and the reply is lost");
     is_int(claim(f, f->a, 1).count, 0, "the same worker asks again: it is not handed out twice");
     forward_ms(f, 30000);
-    (void)run_pass(f, f->b, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
     struct weft_claimed lease = claim_one(f, f->b);
     ok(weft_id_cmp(&lease.id, &id) == 0 && lease.attempt == 1,
        "after the lease time it comes back");
@@ -140,7 +140,7 @@ CASE(weakness_c07_operations_hit_the_current_attempt)
     lease = take(f, f->b, lease.lane);
     is_int(describe(f, &lease.id).attempt, lease.attempt, "a reader sees the worker's attempt");
     forward_ms(f, 1000);
-    (void)run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT);
+    (void)run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT);
     expect_last_attempt(f, &lease.id,
                         &(struct weft_attempt){.ended = "timed_out", .epoch = 2, .attempt = 2});
     lease = take(f, f->a, lease.lane);
@@ -164,24 +164,26 @@ CASE(weakness_c08_timeout_and_expiry_are_two_things)
         .max_attempts = 1, .lease_ms = 60000, .attempt_timeout_ms = 1000};
     struct weft_claimed crashed = start_policy(f, &untimed), slow = start_policy(f, &timed);
     forward_ms(f, 1000);
-    is_int(run_pass(f, f->a, WEFT_PASS_ATTEMPT_TIMEOUT).handled, 1, "the timeout takes one");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).handled, 1, "the timeout takes one");
     is_int(state_of(f, &slow.id), WEFT_STATE_FAILED, "the slow one, whose only attempt is spent");
     is_int(state_of(f, &crashed.id), WEFT_STATE_RUNNING, "not the one whose lease ran out");
-    is_int(run_pass(f, f->b, WEFT_PASS_LEASE_EXPIRY).handled, 1, "expiry takes the other");
+    is_int(run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY).handled, 1, "expiry takes the other");
     is_int(state_of(f, &crashed.id), WEFT_STATE_READY, "ready again: a crash spends no attempt");
     is_int(describe(f, &crashed.id).attempt, 1, "even with a single one");
 
     /* Both due at once: a timeout, whichever pass comes first; the other finds nothing. */
     static const struct weft_policy both = {
         .max_attempts = 3, .initial_ms = -1, .lease_ms = 1000, .attempt_timeout_ms = 1000};
-    static const enum weft_pass order[][2] = {{WEFT_PASS_LEASE_EXPIRY, WEFT_PASS_ATTEMPT_TIMEOUT},
-                                              {WEFT_PASS_ATTEMPT_TIMEOUT, WEFT_PASS_LEASE_EXPIRY}};
+    static const enum weft_scanner order[][2] = {
+        {WEFT_SCANNER_LEASE_EXPIRY, WEFT_SCANNER_ATTEMPT_TIMEOUT},
+        {WEFT_SCANNER_ATTEMPT_TIMEOUT, WEFT_SCANNER_LEASE_EXPIRY}};
     for (size_t i = 0; i < WEFT_LEN(order); i++) {
         struct weft_claimed lease = start_policy(f, &both);
         forward_ms(f, 1000);
-        is_int(run_pass(f, f->a, order[i][0]).handled, 1, "%s first", weft_pass_name(order[i][0]));
+        is_int(run_pass(f, f->a, order[i][0]).handled, 1, "%s first",
+               weft_scanner_name(order[i][0]));
         is_int(run_pass(f, f->b, order[i][1]).handled, 0, "then %s finds nothing",
-               weft_pass_name(order[i][1]));
+               weft_scanner_name(order[i][1]));
         is_int(attempts(f, &lease.id).count, 1, "the lease ended once");
         is_str(attempts(f, &lease.id).item[0].ended, "timed_out", "as timed out");
         is_int(describe(f, &lease.id).attempt, 2, "which spent an attempt");
@@ -198,13 +200,15 @@ CASE(weakness_c09_delay_and_deadline_are_two_times)
     struct weft_execution now = describe(f, &lease.id);
     ok(now.run_at_us == f->now_us + 1000 * WEFT_MS && now.deadline_us == deadline, "both are kept");
     forward_ms(f, 1000);
-    is_int(run_pass(f, f->a, WEFT_PASS_EXECUTION_DEADLINE).handled, 0, "the delay is no deadline");
-    is_int(run_pass(f, f->a, WEFT_PASS_DELAYED_PROMOTER).handled, 1, "it ends in its time");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0,
+           "the delay is no deadline");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1, "it ends in its time");
     lease = take(f, f->b, lease.lane);
     is_int(lease.deadline_us, deadline, "the next worker is told the deadline");
     (void)put_back(f, WEFT_PUT_BACK_DELAY, &lease, 60000);
     forward_ms(f, 4000);
-    is_int(run_pass(f, f->a, WEFT_PASS_EXECUTION_DEADLINE).handled, 1, "which holds while delayed");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 1,
+           "which holds while delayed");
     is_int(state_of(f, &lease.id), WEFT_STATE_EXPIRED, "expired");
 }
 
@@ -214,7 +218,7 @@ CASE(weakness_c10_lost_work_is_claimed_like_any_other)
     struct weft_claimed lost = start(f, NULL), revoked = start(f, NULL);
     forward_ms(f, 30000);
     (void)steer_id(f, WEFT_STEER_REVOKE, &revoked.id);
-    (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     struct weft_claimed next = take(f, f->b, lost.lane);
     ok(next.epoch == 2 && next.attempt == 1, "lost work comes with an ordinary claim");
     next = take(f, f->b, revoked.lane);

@@ -76,7 +76,7 @@ CASE(weakness_c14_no_wall_clock_decides)
     is_int(complete(f, f->b, &lease, "1").err.rc, WEFT_OK, "late by its clock, but not taken");
     struct weft_claimed second = start(f, NULL);
     forward_ms(f, 30000);
-    (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     weft_clock_set(weft_engine_clock(f->b), f->now_us - 3600 * WEFT_SECOND);
     struct weft_lease_answer answer = complete(f, f->b, &second, "1");
     ok(answer.err.rc == WEFT_FENCED && answer.fence == WEFT_FENCE_LOST,
@@ -119,7 +119,7 @@ CASE(weakness_c15_progress_is_the_holder_s_alone)
     struct weft_lease_answer answer;
     is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "the old holder reports");
     forward_ms(f, 30000);
-    (void)run_pass(f, f->a, WEFT_PASS_LEASE_EXPIRY);
+    (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
     struct weft_claimed next = take(f, f->b, old.lane);
     struct weft_renew both[] = {
         {.id = next.id, .epoch = 2, .has_progress = true, .percent = 5, .note = "new"},

@@ -87,7 +87,7 @@ struct weft_execution describe(struct fixture *f, const struct weft_id *id);
 enum weft_state state_of(struct fixture *f, const struct weft_id *id);
 struct weft_attempts attempts(struct fixture *f, const struct weft_id *id);
 struct weft_pass_report run_pass(struct fixture *f, struct weft_engine *engine,
-                                 enum weft_pass pass);
+                                 enum weft_scanner pass);
 void put_lane(struct fixture *f, struct weft_engine *engine, const struct weft_lane *lane);
 
 /* All five lease operations with this lease must be refused, with this reason, changing nothing. */

@@ -177,10 +177,11 @@ struct weft_attempts attempts(struct fixture *f, const struct weft_id *id)
     return list;
 }
 
-struct weft_pass_report run_pass(struct fixture *f, struct weft_engine *engine, enum weft_pass pass)
+struct weft_pass_report run_pass(struct fixture *f, struct weft_engine *engine,
+                                 enum weft_scanner pass)
 {
     struct weft_pass_report report = {0};
-    expect_ok(f, weft_engine_pass(engine, pass, 0, &report, &f->err), weft_pass_name(pass));
+    expect_ok(f, weft_engine_pass(engine, pass, NULL, &report, &f->err), weft_scanner_name(pass));
     return report;
 }
 
@@ -288,7 +289,7 @@ static void move_on(struct fixture *f, const struct weft_claimed *lease, enum we
     case WEFT_STATE_EXPIRED:
         (void)steer(f, WEFT_STEER_SET_DEADLINE, &item);
         forward_ms(f, 1000);
-        (void)run_pass(f, f->a, WEFT_PASS_EXECUTION_DEADLINE);
+        (void)run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE);
         break;
     case WEFT_STATE_NONE:
     case WEFT_STATE_RUNNING:

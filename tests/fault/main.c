@@ -116,7 +116,7 @@ static const char *claim_again(struct run *run, struct weft_engine *clean)
     struct weft_pass_report pass;
     struct weft_err err;
     weft_clock_set(weft_engine_clock(clean), run_later(run));
-    if (weft_engine_pass(clean, WEFT_PASS_LEASE_EXPIRY, 0, &pass, &err))
+    if (weft_engine_pass(clean, WEFT_SCANNER_LEASE_EXPIRY, NULL, &pass, &err))
         return "leases that nobody knows of cannot be expired";
     if (take_work(clean, run->lane, ITEMS, item) != ITEMS)
         return "what was claimed by nobody cannot be claimed";

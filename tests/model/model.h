@@ -118,7 +118,7 @@ size_t model_claim(struct world *w, const struct weft_claim *claim, struct subje
 struct weft_steered model_steer(struct world *w, enum weft_steer_kind kind,
                                 const struct weft_steer *item, struct subject *x);
 bool model_fits(const struct subject *x, const struct weft_filter *filter);
-struct weft_pass_report model_pass(struct world *w, enum weft_pass pass);
+struct weft_pass_report model_pass(struct world *w, enum weft_scanner pass);
 
 /* ops.c, ops_lease.c, ops_steer.c: one random operation on everybody. */
 void op_submit(struct world *w);

@@ -308,14 +308,17 @@ void op_lane(struct world *w)
 }
 
 /* In small batches the choice among equals is the store's, so it is run until nothing is left. */
-static struct weft_pass_report pass_of(struct world *w, size_t s, enum weft_pass pass,
+static struct weft_pass_report pass_of(struct world *w, size_t s, enum weft_scanner pass,
                                        uint32_t batch)
 {
     struct weft_pass_report all = {.more = true};
     for (int i = 0; i < 1000 && all.more; i++) {
         struct weft_pass_report one = {0};
         struct weft_err err = {0};
-        broken_call(w, s, weft_engine_pass(w->store[s].engine, pass, batch, &one, &err), &err);
+        broken_call(w, s,
+                    weft_engine_pass(w->store[s].engine, pass,
+                                     &(struct weft_pass_config){.batch = batch}, &one, &err),
+                    &err);
         all.handled += one.handled;
         all.failed += one.failed;
         all.more = one.more;
@@ -327,14 +330,14 @@ static struct weft_pass_report pass_of(struct world *w, size_t s, enum weft_pass
 void op_pass(struct world *w)
 {
     static const uint32_t batches[] = {0, 0, 1, 3};
-    enum weft_pass pass = (enum weft_pass)below(w, WEFT_PASS_COUNT);
+    enum weft_scanner pass = (enum weft_scanner)below(w, WEFT_SCANNER_COUNT);
     uint32_t batch = batches[below(w, WEFT_LEN(batches))];
     struct weft_pass_report want = model_pass(w, pass);
-    note(w, "pass %s in batches of %u: %" PRIu64 " handled", weft_pass_name(pass), batch,
+    note(w, "pass %s in batches of %u: %" PRIu64 " handled", weft_scanner_name(pass), batch,
          want.handled);
     for (size_t s = 0; s < w->stores; s++) {
         struct weft_pass_report got = pass_of(w, s, pass, batch);
-        if (pass == WEFT_PASS_INTAKE)
+        if (pass == WEFT_SCANNER_INTAKE)
             got.next_due_us = want.next_due_us; /* it has no timer to speak of */
         const char *text[2];
         const struct weft_pass_report *report[] = {&want, &got};

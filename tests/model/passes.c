@@ -5,26 +5,26 @@
 #include "model.h"
 
 /* When a pass is due to look at a subject; WEFT_NEVER: not as it is. */
-static weft_usec due_for(const struct subject *x, enum weft_pass pass)
+static weft_usec due_for(const struct subject *x, enum weft_scanner pass)
 {
     const struct weft_live *live = &x->live;
     bool running = live->state == WEFT_STATE_RUNNING;
     weft_usec moment_us = 0;
     switch (pass) {
-    case WEFT_PASS_LEASE_EXPIRY:
+    case WEFT_SCANNER_LEASE_EXPIRY:
         moment_us = running ? live->due_us : 0;
         break;
-    case WEFT_PASS_ATTEMPT_TIMEOUT:
+    case WEFT_SCANNER_ATTEMPT_TIMEOUT:
         moment_us = running ? live->attempt_deadline_us : 0;
         break;
-    case WEFT_PASS_DELAYED_PROMOTER:
+    case WEFT_SCANNER_DELAYED_PROMOTER:
         moment_us = live->state == WEFT_STATE_DELAYED ? live->due_us : 0;
         break;
-    case WEFT_PASS_EXECUTION_DEADLINE:
+    case WEFT_SCANNER_EXECUTION_DEADLINE:
         moment_us = weft_state_living(live->state) ? live->deadline_us : 0;
         break;
-    case WEFT_PASS_INTAKE:
-    case WEFT_PASS_COUNT:
+    case WEFT_SCANNER_INTAKE:
+    case WEFT_SCANNER_COUNT:
         break;
     }
     return moment_us ? moment_us : WEFT_NEVER;
@@ -52,33 +52,33 @@ static void time_out(struct world *w, struct subject *x)
     (void)model_step(w, x, &event, &story);
 }
 
-static void handle(struct world *w, struct subject *x, enum weft_pass pass)
+static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
 {
     static const struct story expired = {.by = "execution_deadline",
                                          .reason = "its deadline passed"};
     switch (pass) {
-    case WEFT_PASS_LEASE_EXPIRY:
+    case WEFT_SCANNER_LEASE_EXPIRY:
         if (weft_attempt_overdue(&x->live, w->now_us))
             time_out(w, x);
         else
             lose(w, x);
         break;
-    case WEFT_PASS_ATTEMPT_TIMEOUT:
+    case WEFT_SCANNER_ATTEMPT_TIMEOUT:
         time_out(w, x);
         break;
-    case WEFT_PASS_DELAYED_PROMOTER:
+    case WEFT_SCANNER_DELAYED_PROMOTER:
         (void)model_step(w, x, &(struct weft_event){.kind = WEFT_EVENT_PROMOTE}, NULL);
         break;
-    case WEFT_PASS_EXECUTION_DEADLINE:
+    case WEFT_SCANNER_EXECUTION_DEADLINE:
         (void)model_step(w, x, &(struct weft_event){.kind = WEFT_EVENT_EXPIRE}, &expired);
         break;
-    case WEFT_PASS_INTAKE:
-    case WEFT_PASS_COUNT:
+    case WEFT_SCANNER_INTAKE:
+    case WEFT_SCANNER_COUNT:
         break;
     }
 }
 
-struct weft_pass_report model_pass(struct world *w, enum weft_pass pass)
+struct weft_pass_report model_pass(struct world *w, enum weft_scanner pass)
 {
     struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
     for (size_t i = 0; i < w->subjects; i++) {

@@ -194,7 +194,7 @@ static bool take_turn(void *context)
     struct weft_pass_report report;
     struct weft_err err = {0};
     if (turn->work->expires &&
-        weft_engine_pass(turn->engine, WEFT_PASS_LEASE_EXPIRY, 0, &report, &err))
+        weft_engine_pass(turn->engine, WEFT_SCANNER_LEASE_EXPIRY, NULL, &report, &err))
         give_up(turn->number, "lease expiry", &err);
     while (do_some(turn))
         continue;

@@ -54,8 +54,10 @@ static void do_pass(struct doer *doer)
 {
     struct weft_pass_report report = {0};
     struct weft_err err;
-    enum weft_pass pass = doer->deed == EXPIRE ? WEFT_PASS_LEASE_EXPIRY : WEFT_PASS_ATTEMPT_TIMEOUT;
-    doer->failed |= weft_engine_pass(doer->engine, pass, 4, &report, &err) != WEFT_OK;
+    enum weft_scanner pass =
+        doer->deed == EXPIRE ? WEFT_SCANNER_LEASE_EXPIRY : WEFT_SCANNER_ATTEMPT_TIMEOUT;
+    doer->failed |= weft_engine_pass(doer->engine, pass, &(struct weft_pass_config){.batch = 4},
+                                     &report, &err) != WEFT_OK;
     doer->total += report.handled;
 }
 

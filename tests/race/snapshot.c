@@ -16,7 +16,7 @@ enum { FIRST, SECOND, ROWS };
 
 struct pass_run {
     struct weft_engine *engine;
-    enum weft_pass pass;
+    enum weft_scanner pass;
     struct weft_pass_report report;
     enum weft_rc rc;
     struct weft_err err;
@@ -25,7 +25,7 @@ struct pass_run {
 static void run_pass(void *context)
 {
     struct pass_run *run = context;
-    run->rc = weft_engine_pass(run->engine, run->pass, 0, &run->report, &run->err);
+    run->rc = weft_engine_pass(run->engine, run->pass, NULL, &run->report, &run->err);
 }
 
 struct lease_run {
@@ -89,7 +89,7 @@ static void renew_on_sqlite(struct race *race, const struct weft_claimed *lease)
                             .stmt = WEFT_STMT_DUE_LEASES,
                             .act = ambush_stop,
                             .context = &stop};
-    struct pass_run pass = {.engine = race->a, .pass = WEFT_PASS_LEASE_EXPIRY};
+    struct pass_run pass = {.engine = race->a, .pass = WEFT_SCANNER_LEASE_EXPIRY};
     struct lease_run renew = {.engine = race->b, .item = {.id = lease->id, .epoch = lease->epoch}};
     struct task slow = {.run = run_pass, .context = &pass, .ambush = &ambush};
     struct task fast = {.run = run_renew, .context = &renew};
@@ -115,7 +115,7 @@ RACE(renew_commits_after_the_snapshot_of_lease_expiry)
         renew_on_sqlite(race, &lease[SECOND]);
         return;
     }
-    struct pass_run run = {.pass = WEFT_PASS_LEASE_EXPIRY};
+    struct pass_run run = {.pass = WEFT_SCANNER_LEASE_EXPIRY};
     pass_meets(race, &run, &lease[FIRST].id, renew_it, &lease[SECOND]);
     is_int(run.report.handled, 1, "one lease was taken away");
     is_int(state_at(race->a, &lease[FIRST].id), WEFT_STATE_READY, "the first");
@@ -144,7 +144,7 @@ RACE(reclaim_commits_after_the_snapshot_of_attempt_timeout)
     }
     take_two(race, &policy, lease);
     race_forward(race, 40000); /* both attempts took too long */
-    struct pass_run run = {.pass = WEFT_PASS_ATTEMPT_TIMEOUT};
+    struct pass_run run = {.pass = WEFT_SCANNER_ATTEMPT_TIMEOUT};
     pass_meets(race, &run, &lease[FIRST].id, release_and_reclaim, &lease[SECOND]);
     is_int(run.report.handled, 1, "one attempt timed out");
     is_int(state_at(race->a, &lease[SECOND].id), WEFT_STATE_RUNNING, "the new one goes on");
@@ -170,7 +170,7 @@ RACE(set_deadline_commits_after_the_snapshot_of_the_deadline_pass)
                      .kind = "job", .deadline_us = race->now_us + (1 + (weft_usec)i) * WEFT_SECOND},
                  1, &row[i].id);
     race_forward(race, 10000);
-    struct pass_run run = {.pass = WEFT_PASS_EXECUTION_DEADLINE};
+    struct pass_run run = {.pass = WEFT_SCANNER_EXECUTION_DEADLINE};
     pass_meets(race, &run, &row[FIRST].id, drop_deadline, &row[SECOND]);
     is_int(run.report.handled, 1, "one expired");
     is_int(state_at(race->a, &row[FIRST].id), WEFT_STATE_EXPIRED, "the first");
@@ -181,7 +181,7 @@ static void promote_and_claim(struct race *race, const struct weft_claimed *leas
 {
     (void)lease;
     struct weft_claimed item[ROWS];
-    struct pass_run run = {.engine = race->b, .pass = WEFT_PASS_DELAYED_PROMOTER};
+    struct pass_run run = {.engine = race->b, .pass = WEFT_SCANNER_DELAYED_PROMOTER};
     run_pass(&run);
     is_int(run.report.handled, ROWS, "another promotes both");
     is_int(take_work(race->b, "default", ROWS, item), ROWS, "and they are claimed");
@@ -198,7 +198,7 @@ RACE(promotion_commits_after_the_snapshot_of_the_promoter)
         put_work(race->a, &(struct weft_spec){.kind = "job", .delay_ms = 1000 + (int64_t)i}, 1,
                  &row[i].id);
     race_forward(race, 10000);
-    struct pass_run run = {.pass = WEFT_PASS_DELAYED_PROMOTER};
+    struct pass_run run = {.pass = WEFT_SCANNER_DELAYED_PROMOTER};
     pass_meets(race, &run, &row[FIRST].id, promote_and_claim, &row[SECOND]);
     is_int(run.report.handled, 0, "nothing is promoted twice");
     for (size_t i = 0; i < ROWS; i++)

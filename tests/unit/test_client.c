@@ -108,8 +108,8 @@ static void test_null(struct weft *weft)
         weft_wait(weft, &id, 0, NULL, &err),
         weft_wait(weft, &id, -1, &page, &err),
         weft_wait(weft, &id, 86400001, &page, NULL),
-        weft_run_pass(weft, WEFT_PASS_INTAKE, 0, NULL, &err),
-        weft_run_pass(NULL, WEFT_PASS_INTAKE, 0, NULL, NULL),
+        weft_run_pass(weft, WEFT_SCANNER_INTAKE, 0, NULL, &err),
+        weft_run_pass(NULL, WEFT_SCANNER_INTAKE, 0, NULL, NULL),
     };
     for (size_t i = 0; i < sizeof(got) / sizeof(got[0]); i++)
         is_int(got[i], WEFT_INVALID_VALUE, "NULL where there must be something, row %zu", i);
@@ -288,10 +288,10 @@ static void test_steering(struct weft *weft)
     struct weft_counts counts = {0};
     is_int(weft_counts(weft, NULL, &counts, &err), WEFT_OK, "counts are read");
     weft_counts_free(&counts);
-    for (int p = 0; p < WEFT_PASS_COUNT && !remote; p++) {
+    for (int p = 0; p < WEFT_SCANNER_COUNT && !remote; p++) {
         struct weft_pass_report report;
-        is_int(weft_run_pass(weft, (enum weft_pass)p, 0, &report, &err), WEFT_OK, "pass %s",
-               weft_pass_name((enum weft_pass)p));
+        is_int(weft_run_pass(weft, (enum weft_scanner)p, 0, &report, &err), WEFT_OK, "pass %s",
+               weft_scanner_name((enum weft_scanner)p));
     }
 }
 

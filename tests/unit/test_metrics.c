@@ -41,7 +41,7 @@ static void test_values(void)
     weft_metric_sub(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 1);
     weft_metric_set(metrics, WEFT_METRIC_QUEUE_DEPTH, WEFT_GROUP_SUBMIT, 17);
     weft_metric_sub(metrics, WEFT_METRIC_WAITERS, WEFT_WAIT_END, 1);
-    weft_metric_add(metrics, WEFT_METRIC_PASS_HANDLED, WEFT_PASS_LEASE_EXPIRY, 5);
+    weft_metric_add(metrics, WEFT_METRIC_PASS_HANDLED, WEFT_SCANNER_LEASE_EXPIRY, 5);
     weft_metric_request(metrics, &ROUTES[1], 201, 700);
     weft_metric_request(metrics, &ROUTES[1], 201, 90000000);
     weft_metric_request(metrics, &ROUTES[1], 418, -5);

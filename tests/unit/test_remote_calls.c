@@ -156,7 +156,7 @@ static void test_steer(void)
     ok(weft_goodbye(weft, "w:1", &released, &err) == WEFT_OK && released == 3, "a goodbye");
     asked_for(6, "POST", "/v1/workers/w%3A1/goodbye", "");
     struct weft_pass_report report;
-    ok(weft_run_pass(weft, WEFT_PASS_LEASE_EXPIRY, 0, &report, &err) == WEFT_OK &&
+    ok(weft_run_pass(weft, WEFT_SCANNER_LEASE_EXPIRY, 0, &report, &err) == WEFT_OK &&
            report.handled == 2 && report.failed == 1 && report.more &&
            report.next_due_us == 1767225600001000,
        "a pass");

@@ -10,7 +10,7 @@ enum weft_rc weft_scan_delayed_promoter(struct weft_scan *scan, struct weft_err 
     struct weft_rows rows;
     weft_call_init(&call, scan->tx->arena, WEFT_STMT_PROMOTE_DUE, 0);
     weft_set_i64(&call, 0, PROMOTE_DUE_IN_NOW, scan->tx->now_us);
-    weft_set_i64(&call, 0, PROMOTE_DUE_IN_BATCH, scan->batch);
+    weft_set_i64(&call, 0, PROMOTE_DUE_IN_BATCH, scan->config->batch);
     enum weft_rc rc = weft_tx_run(scan->tx, &call, 1, &rows, err);
     if (rc)
         return rc;
@@ -19,6 +19,6 @@ enum weft_rc weft_scan_delayed_promoter(struct weft_scan *scan, struct weft_err 
         scan->promoted.id[scan->promoted.count++] =
             (int32_t)weft_get_i64(&rows, i, PROMOTE_DUE_OUT_QUEUE);
     scan->report.handled = rows.count;
-    scan->report.more = rows.count == scan->batch;
+    scan->report.more = rows.count == scan->config->batch;
     return WEFT_OK;
 }

@@ -6,26 +6,75 @@
 
 #include <assert.h>
 
-/* clang-format off */
-static const struct {
-    const char *name;
+#define NO_TIMER    SIZE_MAX
+#define DUE(column) NEXT_DUE_OUT_##column
+
+/* What the passes over living rows count. */
+#define ROWS_COUNTED                                                                               \
+    {                                                                                              \
+        "processed", "ended", "skipped_locked", "rechecked_alive"                                  \
+    }
+
+static const struct scanner {
+    struct weft_scanner_info info;
     weft_scan_fn *run;
     size_t next_due; /* the column of next_due that tells when it has work again, or NO_TIMER */
-} passes[WEFT_PASS_COUNT] = {
-#define NO_TIMER SIZE_MAX
-#define DUE(column) NEXT_DUE_OUT_##column
-    [WEFT_PASS_INTAKE]           = {"intake", NULL, NO_TIMER},
-    [WEFT_PASS_LEASE_EXPIRY]     = {"lease_expiry", weft_scan_lease_expiry, DUE(LEASE)},
-    [WEFT_PASS_ATTEMPT_TIMEOUT]  = {"attempt_timeout", weft_scan_attempt_timeout, DUE(ATTEMPT)},
-    [WEFT_PASS_DELAYED_PROMOTER] = {"delayed_promoter", weft_scan_delayed_promoter, DUE(DELAYED)},
-    [WEFT_PASS_EXECUTION_DEADLINE] =
-        {"execution_deadline", weft_scan_execution_deadline, DUE(DEADLINE)},
+} scanners[WEFT_SCANNER_COUNT] = {
+    [WEFT_SCANNER_INTAKE] = {.info = {.name = "intake",
+                                      .interval_us = WEFT_SECOND,
+                                      .batch = WEFT_BATCH_MAX,
+                                      .batch_max = WEFT_BATCH_MAX,
+                                      .timed = true,
+                                      .counter = {"processed", "refused"}},
+                             .next_due = NO_TIMER},
+    [WEFT_SCANNER_LEASE_EXPIRY] = {.info = {.name = "lease_expiry",
+                                            .interval_us = WEFT_SECOND,
+                                            .batch = WEFT_BATCH_MAX,
+                                            .batch_max = WEFT_BATCH_MAX,
+                                            .timed = true,
+                                            .partitioned = true,
+                                            .takes_leases = true,
+                                            .counter = ROWS_COUNTED},
+                                   .run = weft_scan_lease_expiry,
+                                   .next_due = DUE(LEASE)},
+    [WEFT_SCANNER_ATTEMPT_TIMEOUT] = {.info = {.name = "attempt_timeout",
+                                               .interval_us = WEFT_SECOND,
+                                               .batch = WEFT_BATCH_MAX,
+                                               .batch_max = WEFT_BATCH_MAX,
+                                               .timed = true,
+                                               .partitioned = true,
+                                               .takes_leases = true,
+                                               .counter = ROWS_COUNTED},
+                                      .run = weft_scan_attempt_timeout,
+                                      .next_due = DUE(ATTEMPT)},
+    [WEFT_SCANNER_DELAYED_PROMOTER] = {.info = {.name = "delayed_promoter",
+                                                .interval_us = WEFT_SECOND,
+                                                .batch = WEFT_BATCH_MAX,
+                                                .batch_max = WEFT_BATCH_MAX,
+                                                .timed = true,
+                                                .partitioned = true,
+                                                .counter = ROWS_COUNTED},
+                                       .run = weft_scan_delayed_promoter,
+                                       .next_due = DUE(DELAYED)},
+    [WEFT_SCANNER_EXECUTION_DEADLINE] = {.info = {.name = "execution_deadline",
+                                                  .interval_us = WEFT_SECOND,
+                                                  .batch = WEFT_BATCH_MAX,
+                                                  .batch_max = WEFT_BATCH_MAX,
+                                                  .timed = true,
+                                                  .partitioned = true,
+                                                  .counter = ROWS_COUNTED},
+                                         .run = weft_scan_execution_deadline,
+                                         .next_due = DUE(DEADLINE)},
 };
-/* clang-format on */
 
-const char *weft_pass_name(enum weft_pass pass)
+const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner)
 {
-    return (unsigned)pass < WEFT_PASS_COUNT ? passes[pass].name : "unknown";
+    return &scanners[scanner].info;
+}
+
+const char *weft_scanner_name(enum weft_scanner scanner)
+{
+    return (unsigned)scanner < WEFT_SCANNER_COUNT ? scanners[scanner].info.name : "unknown";
 }
 
 enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt, struct weft_err *err)
@@ -34,7 +83,7 @@ enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt, struct 
     struct weft_rows rows;
     weft_call_init(&call, scan->tx->arena, stmt, 0);
     weft_set_i64(&call, 0, DUE_LEASES_IN_NOW, scan->tx->now_us);
-    weft_set_i64(&call, 0, DUE_LEASES_IN_BATCH, scan->batch);
+    weft_set_i64(&call, 0, DUE_LEASES_IN_BATCH, scan->config->batch);
     enum weft_rc rc = weft_tx_run(scan->tx, &call, 1, &rows, err);
     if (!rc)
         scan->changes = weft_change_rows(&rows, scan->tx->arena);
@@ -48,34 +97,34 @@ enum weft_rc weft_scan_write(struct weft_scan *scan, struct weft_err *err)
         scan->report.handled += change->apply;
         scan->report.failed += change->apply && !weft_state_living(change->step.after.state);
     }
-    scan->report.more = scan->changes.count == scan->batch;
+    scan->report.more = scan->changes.count == scan->config->batch;
     return scan->changes.count ? weft_change_write(scan->tx, &scan->changes, err) : WEFT_OK;
 }
 
 void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
-                   weft_usec ret_due_us[WEFT_PASS_COUNT])
+                   weft_usec ret_due_us[WEFT_SCANNER_COUNT])
 {
-    for (size_t i = 0; i < WEFT_PASS_COUNT; i++) {
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
         ret_due_us[i] = WEFT_NEVER;
-        if (passes[i].next_due != NO_TIMER &&
-            !weft_get(rows, row, first + passes[i].next_due)->null)
-            ret_due_us[i] = weft_get_i64(rows, row, first + passes[i].next_due);
+        if (scanners[i].next_due != NO_TIMER &&
+            !weft_get(rows, row, first + scanners[i].next_due)->null)
+            ret_due_us[i] = weft_get_i64(rows, row, first + scanners[i].next_due);
     }
 }
 
 struct pass_call {
-    enum weft_pass pass;
+    enum weft_scanner scanner;
     struct weft_scan scan;
-    uint32_t batch;
+    struct weft_pass_config config;
 };
 
 static enum weft_rc pass_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct pass_call *call = context;
-    call->scan = (struct weft_scan){.tx = tx, .batch = call->batch};
+    call->scan = (struct weft_scan){.tx = tx, .config = &call->config};
     call->scan.report.next_due_us = WEFT_NEVER;
-    enum weft_rc rc = passes[call->pass].run(&call->scan, err);
-    if (rc || call->scan.report.more || passes[call->pass].next_due == NO_TIMER)
+    enum weft_rc rc = scanners[call->scanner].run(&call->scan, err);
+    if (rc || call->scan.report.more || scanners[call->scanner].next_due == NO_TIMER)
         return rc;
     struct weft_call ask;
     struct weft_rows rows;
@@ -83,23 +132,29 @@ static enum weft_rc pass_body(struct weft_tx *tx, void *context, struct weft_err
     rc = weft_tx_run(tx, &ask, 1, &rows, err);
     if (rc)
         return rc;
-    weft_usec due_us[WEFT_PASS_COUNT];
+    weft_usec due_us[WEFT_SCANNER_COUNT];
     weft_pass_due(&rows, 0, 0, due_us);
-    call->scan.report.next_due_us = due_us[call->pass];
+    call->scan.report.next_due_us = due_us[call->scanner];
     return WEFT_OK;
 }
 
-enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_pass pass, uint32_t batch,
+enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scanner,
+                              const struct weft_pass_config *config,
                               struct weft_pass_report *ret_report, struct weft_err *err)
 {
-    if ((unsigned)pass >= WEFT_PASS_COUNT)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "pass", "there is no such pass");
-    if (batch > WEFT_BATCH_MAX)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "batch", "batch is %u, at most %d", batch,
-                               WEFT_BATCH_MAX);
-    if (pass == WEFT_PASS_INTAKE) /* several transactions: see there */
-        return weft_intake_run(engine, batch ? batch : WEFT_BATCH_MAX, ret_report, err);
-    struct pass_call call = {.pass = pass, .batch = batch ? batch : WEFT_BATCH_MAX};
+    if ((unsigned)scanner >= WEFT_SCANNER_COUNT)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "scanner", "there is no such scanner");
+    const struct weft_scanner_info *info = &scanners[scanner].info;
+    struct pass_call call = {.scanner = scanner};
+    if (config)
+        call.config = *config;
+    if (call.config.batch > info->batch_max)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "batch", "batch is %u, at most %u",
+                               call.config.batch, info->batch_max);
+    if (call.config.batch == 0)
+        call.config.batch = info->batch;
+    if (scanner == WEFT_SCANNER_INTAKE) /* several transactions: see there */
+        return weft_intake_run(engine, call.config.batch, ret_report, err);
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, pass_body, &call, err);
     if (!rc) {

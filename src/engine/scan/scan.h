@@ -12,10 +12,10 @@
 
 #include "engine/engine.h"
 
-/* What a pass works with: the tx is open, batch is in bounds. */
+/* What a pass works with: the tx is open, the config in bounds. */
 struct weft_scan {
     struct weft_tx *tx;
-    uint32_t batch;
+    const struct weft_pass_config *config; /* resolved: batch is set */
     struct weft_pass_report report;
     struct weft_changes changes;  /* for the news after the commit */
     struct weft_id_list promoted; /* the queue of each that became ready in another way */
