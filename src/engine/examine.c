@@ -124,6 +124,7 @@ static const struct {
     {"live_timer", false},
     {"live_deadline", false},
     {"live_attempt_deadline", false},
+    {"outcome_retention", false},
     {"live_pkey", true},
     {"execution_pkey", true},
     {"outcome_pkey", true},
@@ -141,6 +142,7 @@ static const struct {
     {"token_pkey", true},
     {"worker_pkey", true},
     {"tally_pkey", true},
+    {"replica_pkey", true},
     {"migration_pkey", true},
     {"schema_pkey", true},
 };

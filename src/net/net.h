@@ -196,6 +196,23 @@ WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_ask *ask, const struct weft_i
 /* These executions are over: whoever waits for one looks again. */
 void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count);
 
+/* ---- Scanners (supervisor.c) ------------------------------------------------------------------
+ */
+
+/* How each scanner of this replica is set and what it did: WEFT_SCANNER_COUNT of them. */
+struct weft_scanner_status *weft_supervisor_status(struct weft_server *server,
+                                                   struct weft_arena *arena);
+/*
+ * One pass now, for an operator, with the scanner's own batch and filter, whether it is enabled or
+ * not; counted like any other. Blocks: for handlers on engine threads.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_supervisor_run(struct weft_server *server,
+                                                 enum weft_scanner scanner,
+                                                 struct weft_pass_report *ret_report,
+                                                 struct weft_err *err);
+/* Scanners that no living replica runs, as "name, name"; NULL: all are covered, as last seen. */
+const char *weft_supervisor_uncovered(struct weft_server *server, struct weft_arena *arena);
+
 /* ---- The server as handlers see it ----------------------------------------------------------- */
 
 struct weft_engine *weft_server_engine(struct weft_server *server);

@@ -1,0 +1,16 @@
+-- The twins of sql/pg/replica.sql.
+
+-- name: replica_put (id uuid, host text, pid bigint, version text, url text, started bigint, up_since bigint, seen bigint, settings text, scanners text)
+INSERT INTO replica (id, host, pid, version, url, started, up_since, seen, settings, scanners)
+VALUES (:id, :host, :pid, :version, :url, :started, :up_since, :seen, :settings, :scanners)
+    ON CONFLICT (id) DO UPDATE SET up_since = excluded.up_since, seen = excluded.seen,
+                                   url = excluded.url, settings = excluded.settings,
+                                   scanners = excluded.scanners;
+
+-- name: replica_remove (id uuid)
+DELETE FROM replica WHERE id = :id;
+
+-- name: replicas ()
+-- returns: id host pid version url started up_since seen settings scanners
+SELECT id, host, pid, version, url, started, up_since, seen, settings, scanners
+  FROM replica ORDER BY id DESC;
