@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Claims that wait, and wakes that come at the worst moment: while a claim looks for work. The
+ * engine, the loop and the queues are stand-ins, so that the order of things is the test's: what
+ * happens in the middle of a look is done by the engine's stand-in. Nothing here waits: a claim
+ * that must look again is queued again before weft_claims_run() returns, or it is not at all until
+ * the slow poll, a minute from here.
+ */
+
+#include "net/inside.h"
+#include "tap.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+enum { QUEUE_A = 1, QUEUE_B = 2, ASKS_MAX = 8 };
+
+struct stage {
+    struct weft_server server;
+    int64_t waiters; /* as the metric says */
+    struct weft_clock *clock;
+    struct weft_ask ask[ASKS_MAX];
+    size_t asks;
+    struct weft_woken during; /* the wake that comes while the next look is made; count 0: none */
+    uint32_t finds;           /* how many executions the next look finds, for its first claim */
+    bool fails;               /* the next look fails */
+    unsigned looks;
+    struct weft_ask *again[ASKS_MAX]; /* queued to look again, in order */
+    size_t agains;
+    unsigned answered;
+};
+
+static struct stage *stage; /* the stand-ins have no other way to it */
+
+/* ---- Stand-ins ------------------------------------------------------------------------------- */
+
+struct weft_metrics *weft_server_metrics(struct weft_server *server)
+{
+    (void)server;
+    return NULL;
+}
+
+void weft_metric_add(struct weft_metrics *metrics, enum weft_metric which, size_t label,
+                     uint64_t amount)
+{
+    (void)metrics;
+    (void)label;
+    if (which == WEFT_METRIC_WAITERS)
+        stage->waiters += (int64_t)amount;
+}
+
+void weft_metric_sub(struct weft_metrics *metrics, enum weft_metric which, size_t label,
+                     uint64_t amount)
+{
+    (void)metrics;
+    (void)label;
+    if (which == WEFT_METRIC_WAITERS)
+        stage->waiters -= (int64_t)amount;
+}
+
+/* Queue A has the work of lane "a", queue B that of lane "b". */
+bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue)
+{
+    (void)engine;
+    const char *lane = queue == QUEUE_A ? "a" : "b";
+    for (size_t i = 0; i < claim->lane_count; i++)
+        if (strcmp(claim->lanes[i], lane) == 0)
+            return true;
+    return false;
+}
+
+enum weft_rc weft_engine_claim_check(const struct weft_claim *claim, struct weft_err *err)
+{
+    (void)claim;
+    (void)err;
+    return WEFT_OK;
+}
+
+/* NOLINTNEXTLINE(readability-function-size): the engine's contract */
+enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
+                               const struct weft_claim *claim, size_t count,
+                               struct weft_arena *arena, struct weft_claim_result *ret_result,
+                               struct weft_err *err)
+{
+    (void)engine;
+    (void)ns;
+    (void)claim;
+    (void)count;
+    stage->looks++;
+    ret_result->count = stage->finds;
+    ret_result->item = weft_new_array(arena, struct weft_claimed, stage->finds + 1);
+    for (uint32_t i = 0; i < stage->finds; i++)
+        ret_result->item[i] = (struct weft_claimed){.epoch = 1, .lane = "a", .kind = "k"};
+    stage->finds = 0;
+    if (stage->during.count > 0) {
+        struct weft_woken woken = stage->during;
+        stage->during.count = 0;
+        weft_waits_wake(stage->server.waits, WEFT_WAKE_LOCAL, &woken, 1);
+    }
+    bool fails = stage->fails;
+    stage->fails = false;
+    return fails ? weft_fail(err, WEFT_UNAVAILABLE, "no store") : WEFT_OK;
+}
+
+enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
+                                  const struct weft_put_back *item, size_t count,
+                                  struct weft_lease_answer *ret_answer, struct weft_err *err)
+{
+    (void)engine;
+    (void)kind;
+    (void)item;
+    (void)count;
+    (void)ret_answer;
+    (void)err;
+    abort(); /* nobody hangs up here */
+}
+
+struct weft_clock *weft_engine_clock(struct weft_engine *engine)
+{
+    (void)engine;
+    return stage->clock;
+}
+
+void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim, weft_usec now_us)
+{
+    (void)roster;
+    (void)claim;
+    (void)now_us;
+}
+
+void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask)
+{
+    (void)groups;
+    if (stage->agains < ASKS_MAX)
+        stage->again[stage->agains++] = ask;
+}
+
+void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),
+                    void *context)
+{
+    (void)groups;
+    (void)fn;
+    (void)context;
+    abort(); /* every answer is delivered here */
+}
+
+void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count)
+{
+    (void)server;
+    (void)ask;
+    stage->answered += (unsigned)count;
+}
+
+bool weft_loop_gone(const struct weft_ask *ask)
+{
+    (void)ask;
+    return false;
+}
+
+int weft_loop_fd(const struct weft_ask *ask)
+{
+    (void)ask;
+    return -1; /* poll() passes over it */
+}
+
+void weft_loop_sweep(struct weft_loop *loop)
+{
+    (void)loop;
+}
+
+/* ---- The stage ------------------------------------------------------------------------------- */
+
+static void set_up(struct stage *s)
+{
+    *s = (struct stage){0};
+    stage = s;
+    s->clock = weft_clock_new();
+    weft_clock_set(s->clock, 1000 * WEFT_SECOND);
+    s->server.waits = weft_waits_new(&s->server);
+}
+
+static void clear(struct stage *s)
+{
+    weft_waits_free(s->server.waits);
+    for (size_t i = 0; i < s->asks; i++) {
+        weft_buf_done(&s->ask[i].body);
+        weft_buf_done(&s->ask[i].reply.body);
+        weft_arena_free(s->ask[i].arena);
+    }
+    weft_clock_free(s->clock);
+}
+
+/* A claim of up to two of one lane that may wait for as long as claims may. */
+static struct weft_ask *claim_of(struct stage *s, const char *lane)
+{
+    struct weft_ask *ask = &s->ask[s->asks++];
+    struct weft_err err = {0};
+    ask->server = &s->server;
+    ask->arena = weft_arena_new();
+    ask->ns = "default";
+    weft_buf_init(&ask->body, 1000);
+    weft_buf_printf(&ask->body, "{\"worker\":\"w\",\"max\":2,\"lanes\":[\"%s\"],\"wait_ms\":60000}",
+                    lane);
+    ok(weft_claims_read(ask, &err) == WEFT_OK, "a claim of lane %s that waits", lane);
+    return ask;
+}
+
+static void run(struct stage *s, struct weft_ask *ask)
+{
+    weft_claims_run(&s->server, &ask, 1);
+}
+
+/* Takes the next one that was queued again, or NULL. */
+static struct weft_ask *next_again(struct stage *s)
+{
+    if (s->agains == 0)
+        return NULL;
+    struct weft_ask *ask = s->again[0];
+    s->agains--;
+    memmove(s->again, s->again + 1, s->agains * sizeof(struct weft_ask *));
+    return ask;
+}
+
+static void wake(struct stage *s, int32_t queue, uint32_t count)
+{
+    const struct weft_woken woken = {queue, count};
+    weft_waits_wake(s->server.waits, WEFT_WAKE_LOCAL, &woken, 1);
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------- */
+
+static void test_wake_of_a_sleeper(void)
+{
+    struct stage s;
+    set_up(&s);
+    struct weft_ask *ask = claim_of(&s, "a");
+    run(&s, ask);
+    is_int(s.agains, 0, "it found nothing and sleeps");
+    wake(&s, QUEUE_B, 1);
+    is_int(s.agains, 0, "work of another lane does not wake it");
+    wake(&s, QUEUE_A, 1);
+    ok(next_again(&s) == ask, "work of its lane does");
+    s.finds = 1;
+    run(&s, ask);
+    is_int(s.answered, 1, "it finds it");
+    is_int(ask->reply.status, 200, "and is answered");
+    clear(&s);
+}
+
+static void test_wake_during_the_look(void)
+{
+    struct stage s;
+    set_up(&s);
+    struct weft_ask *ask = claim_of(&s, "a");
+    s.during = (struct weft_woken){QUEUE_A, 1};
+    run(&s, ask);
+    is_int(s.looks, 1, "a look that a wake came into, and that found nothing");
+    ok(next_again(&s) == ask, "is made again at once");
+    is_int(s.answered, 0, "it is not answered yet");
+    s.finds = 1;
+    run(&s, ask);
+    is_int(s.looks, 2, "the second look");
+    is_int(s.answered, 1, "finds what the wake was for");
+    is_int(s.agains, 0, "nobody else is woken");
+    is_int(s.waiters, 0, "and nobody waits any more");
+    clear(&s);
+}
+
+static void test_one_wake_one_look(void)
+{
+    struct stage s;
+    set_up(&s);
+    struct weft_ask *ask = claim_of(&s, "a");
+    s.during = (struct weft_woken){QUEUE_A, 1};
+    run(&s, ask);
+    ok(next_again(&s) == ask, "it looks again");
+    run(&s, ask);
+    is_int(s.agains, 0, "in vain: somebody else was faster, and it sleeps");
+    wake(&s, QUEUE_A, 1);
+    ok(next_again(&s) == ask, "the next wake finds it asleep");
+    s.during = (struct weft_woken){QUEUE_A, 1};
+    run(&s, ask);
+    ok(next_again(&s) == ask, "and the next one, again in the middle of its look, is kept as well");
+    s.during = (struct weft_woken){QUEUE_B, 1};
+    run(&s, ask);
+    is_int(s.agains, 0, "one for another lane is none of its business");
+    wake(&s, QUEUE_A, 1);
+    s.finds = 1;
+    run(&s, next_again(&s));
+    is_int(s.waiters, 0, "at last it is answered");
+    clear(&s);
+}
+
+/* A took what it had seen before the wake came: the work that the wake was for is still there. */
+static void test_handed_on(bool fails)
+{
+    struct stage s;
+    set_up(&s);
+    struct weft_ask *a = claim_of(&s, "a"), *b = claim_of(&s, "a");
+    run(&s, b);
+    wake(&s, QUEUE_A, 1);
+    ok(next_again(&s) == b, "b looks");
+    s.during = (struct weft_woken){QUEUE_A, 1};
+    s.finds = fails ? 0 : 1;
+    s.fails = fails;
+    run(&s, b); /* only b is on the list: it is given the wake */
+    is_int(s.answered, 1, "b is answered, with %s", fails ? "an error" : "older work");
+    is_int(s.agains, 0, "nobody is there to hand the wake to");
+    run(&s, a);
+    is_int(s.agains, 0, "a looks after that, so it sees what there is");
+
+    struct weft_ask *c = claim_of(&s, "a");
+    weft_waits_enter(s.server.waits, c, weft_boot_us() + 60 * WEFT_SECOND);
+    wake(&s, QUEUE_A, 1);
+    ok(next_again(&s) == a, "a sleeper comes before c, who looks");
+    wake(&s, QUEUE_A, 1); /* a is awake now and stands before c: it is given this one */
+    s.finds = fails ? 0 : 1;
+    s.fails = fails;
+    run(&s, a); /* hands it on to c, who is still looking */
+    is_int(s.answered, 2, "a is answered");
+    is_int(s.agains, 0, "c is looking and need not be woken");
+    ok(weft_waits_sleep(s.server.waits, c, false), "c found nothing");
+    ok(next_again(&s) == c, "and looks again at once: the wake was handed on to it");
+    s.finds = 1;
+    run(&s, c);
+    is_int(s.answered, 3, "c is answered");
+    is_int(s.waiters, 0, "nobody waits any more");
+    clear(&s);
+}
+
+static void test_the_end(void)
+{
+    struct stage s;
+    set_up(&s);
+    struct weft_ask *ask = claim_of(&s, "a");
+    weft_waits_stop(s.server.waits);
+    s.during = (struct weft_woken){QUEUE_A, 1};
+    run(&s, ask);
+    is_int(s.agains, 0, "when the server stops nobody looks again");
+    is_int(s.answered, 1, "but is answered with nothing");
+    clear(&s);
+}
+
+int main(void)
+{
+    test_wake_of_a_sleeper();
+    test_wake_during_the_look();
+    test_one_wake_one_look();
+    test_handed_on(false);
+    test_handed_on(true);
+    test_the_end();
+    return tap_done();
+}
