@@ -12,6 +12,7 @@
 #include "cmd/settings.h"
 
 #include "base/arena.h"
+#include "base/heap.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -78,6 +79,7 @@ static enum weft_exit serve(const struct weft_cli *cli, const struct weft_serve_
     struct weft_server *server;
     sigset_t set;
     block_signals(&set);
+    weft_heap_limit(); /* before there are threads */
     start_log(settings);
     if (weft_server_start(&settings->server, &server, &err))
         return weft_cli_fail(&err);

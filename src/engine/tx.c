@@ -117,6 +117,33 @@ static void release(struct weft_engine *engine, struct weft_slot *slot)
     pthread_mutex_unlock(&engine->pool.lock);
 }
 
+/* Takes a connection that has become large and has not needed it since; NULL when there is none. */
+static struct weft_slot *take_swollen(struct weft_pool *pool, weft_usec before_us)
+{
+    struct weft_slot *found = NULL;
+    pthread_mutex_lock(&pool->lock);
+    for (size_t i = 0; i < pool->count && !found; i++) {
+        struct weft_slot *slot = &pool->slot[i];
+        if (!slot->busy && slot->conn && slot->conn->swollen_us != 0 &&
+            slot->conn->swollen_us < before_us)
+            found = slot;
+    }
+    if (found)
+        found->busy = true;
+    pthread_mutex_unlock(&pool->lock);
+    return found;
+}
+
+void weft_engine_slim(struct weft_engine *engine, weft_usec before_us)
+{
+    struct weft_slot *slot;
+    while ((slot = take_swollen(&engine->pool, before_us)) != NULL) {
+        weft_conn_close(slot->conn);
+        slot->conn = NULL;
+        release(engine, slot);
+    }
+}
+
 static enum weft_rc ensure_open(struct weft_engine *engine, struct weft_slot *slot,
                                 struct weft_err *err)
 {

@@ -16,6 +16,7 @@
 #include "net/inside.h"
 #include "net/metrics.h"
 
+#include "base/heap.h"
 #include "base/log.h"
 
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 #define SOON_US   WEFT_MS /* after a due time, so that it has passed for sure */
 #define OUTAGE_US WEFT_SECOND
 #define CHORE_US  (5 * WEFT_SECOND)
+#define LARGE_US  (5 * WEFT_SECOND) /* a connection stays large so long for the next large one */
 enum { PASS_ROUNDS = 20 };
 
 struct weft_upkeep {
@@ -40,7 +42,8 @@ struct weft_upkeep {
     /* The thread's, in boot time. */
     weft_usec grace_us;  /* until then no lease is taken away */
     weft_usec outage_us; /* since when the store has not answered; 0: it answers */
-    weft_usec chores_us; /* when the workers were last written */
+    weft_usec chores_us; /* when the chores were last done */
+    size_t idle;         /* memory that nobody uses; weft_heap_trim() */
     int64_t tokens;
     bool failing[WEFT_SCANNER_COUNT];
 };
@@ -134,7 +137,7 @@ static void note_answer(struct weft_upkeep *upkeep)
     upkeep->outage_us = 0;
 }
 
-/* What is written now and then, off the path of requests. */
+/* What is done now and then, off the path of requests. */
 static void do_chores(struct weft_upkeep *upkeep)
 {
     struct weft_server *server = upkeep->server;
@@ -146,6 +149,8 @@ static void do_chores(struct weft_upkeep *upkeep)
     upkeep->chores_us = weft_boot_us();
     if (weft_roster_write(server->roster, server->engine, &err))
         weft_debug("the workers were not written", F_STR("error", err.text));
+    weft_engine_slim(server->engine, weft_boot_us() - LARGE_US);
+    upkeep->idle = weft_heap_trim(upkeep->idle);
 }
 
 static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)

@@ -117,6 +117,8 @@ struct weft_conn {
     const struct weft_driver *driver;
     uint64_t xid; /* of the write transaction in hand or just lost; 0 when not known */
     bool broken;  /* good for weft_conn_close() only */
+    /* Boot time of the last exchange that made its buffers large, which only close() frees; or 0 */
+    weft_usec swollen_us;
 };
 
 struct weft_driver {

@@ -2,6 +2,7 @@
 
 /* What only PostgreSQL can do to a driver: lock timeouts, sessions that end, poolers, schemas. */
 
+#include "base/clock.h"
 #include "store/pg/pg.h"
 #include "store_fixture.h"
 
@@ -280,6 +281,38 @@ static void test_bare(struct fixture *f, struct weft_conn *conn)
     f->driver->rollback(conn);
 }
 
+/* libpq never gives back what a large exchange needed: the connection says when that was. */
+static void test_swollen(struct fixture *f)
+{
+    enum { LARGE = 2 << 20 };
+    struct weft_conn *writer = open_writer(f, WEFT_TX_WRITE, 90), *reader = fixture_open(f);
+    is_int(writer->swollen_us, 0, "small statements make nothing large");
+    char *name = weft_arena_alloc(f->arena, LARGE + 1, 1);
+    memset(name, 'x', LARGE);
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_ADD, 0);
+    weft_set_i64(&call, 0, MIGRATION_ADD_IN_NUMBER, 91);
+    weft_set_text(&call, 0, MIGRATION_ADD_IN_NAME, name);
+    weft_set_text(&call, 0, MIGRATION_ADD_IN_SHA256, "0");
+    weft_set_i64(&call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+    weft_usec before_us = weft_boot_us();
+    ok(f->driver->run(writer, &call, 1, f->arena, NULL, &f->err) == WEFT_OK, "a large argument");
+    weft_usec swollen_us = writer->swollen_us;
+    ok(swollen_us >= before_us && swollen_us <= weft_boot_us(), "makes it large, and when");
+    ok(f->driver->commit(writer, &f->err) == WEFT_OK, "commit");
+    is_int(writer->swollen_us, swollen_us, "a small exchange behind it does not change that");
+
+    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
+    ok(f->driver->begin(reader, WEFT_TX_READ, &f->err) == WEFT_OK &&
+           f->driver->run(reader, &call, 1, f->arena, &rows, &f->err) == WEFT_OK,
+       "a large answer");
+    ok(reader->swollen_us >= swollen_us, "does the same");
+    f->driver->rollback(reader);
+    weft_conn_close(reader);
+    weft_conn_close(writer);
+}
+
 int main(void)
 {
     test_schema_names();
@@ -297,6 +330,7 @@ int main(void)
     test_without_names(&f);
     test_bad_urls(&f);
     test_bare(&f, conn);
+    test_swollen(&f);
     weft_conn_close(conn);
     fixture_done(&f);
     return tap_done();

@@ -66,6 +66,7 @@ static enum weft_rc mirror(struct faulty *faulty, enum weft_rc rc)
 {
     faulty->conn.xid = faulty->inner->xid;
     faulty->conn.broken |= faulty->inner->broken;
+    faulty->conn.swollen_us = faulty->inner->swollen_us;
     return rc;
 }
 

@@ -10,6 +10,9 @@
  *
  * A Sync closes each exchange. After an error the server skips everything up to it, so when its
  * answer has arrived both sides agree again, whatever happened before.
+ *
+ * libpq's buffers grow to the largest exchange and stay so. The connection says when it carried
+ * much, so that its owner can open a new one when that has been a while.
  */
 
 #include "store/pg/pg.h"
@@ -56,6 +59,8 @@ static enum weft_rc send_step(struct weft_pg *pg, const struct weft_pg_step *ste
         enum weft_rc rc = weft_pg_encode(pg, step->call, &params, err);
         if (rc)
             return rc;
+        for (int i = 0; i < params.count; i++)
+            pg->carried += (size_t)params.size[i];
     } else if (step->text) {
         weft_pg_param_types(step->stmt, &params);
         params.value[0] = step->text;
@@ -105,6 +110,7 @@ static bool is_good(const PGresult *result)
 static void take_result(struct weft_pg *pg, struct weft_pg_step *step, PGresult *result,
                         enum weft_rc *rc, struct weft_err *err)
 {
+    pg->carried += PQresultMemorySize(result);
     if (is_good(result) && !step->result) {
         step->result = result;
         if (step->prepares)
@@ -159,6 +165,7 @@ enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, siz
     size_t sent = 0;
     if (pg->conn.broken)
         return weft_pg_lost(pg, weft_pg_stmt_name(step[0].stmt), "the connection is broken", err);
+    pg->carried = 0;
     while (!rc && sent < count) {
         rc = send_step(pg, &step[sent], err);
         sent += !rc;
@@ -169,6 +176,8 @@ enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, siz
         return weft_pg_lost(pg, weft_pg_stmt_name(step[0].stmt), PQerrorMessage(pg->pq), err);
     /* A call that could not be encoded ends the exchange early, but what was sent is answered. */
     enum weft_rc drained = drain(pg, step, sent > 0 ? sent : 1, rc ? NULL : err);
+    if (pg->carried > WEFT_PG_KEEP_BYTES)
+        pg->conn.swollen_us = weft_boot_us();
     return rc ? rc : drained;
 }
 

@@ -24,8 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCRATCH_KEEP = 1 << 20 };
-
 static enum weft_rc pg_begin(struct weft_conn *conn, enum weft_tx_mode mode, struct weft_err *err)
 {
     struct weft_pg *pg = weft_pg_of(conn);
@@ -88,7 +86,7 @@ static enum weft_rc exchange_in_tx(struct weft_pg *pg, struct weft_pg_step *step
     enum weft_rc rc = weft_pg_exchange(pg, step, count, err);
     read_xid(pg, step, count);
     pg->tx = rc ? WEFT_PG_TX_FAILED : WEFT_PG_TX_OPEN;
-    if (pg->scratch_size > SCRATCH_KEEP) {
+    if (pg->scratch_size > WEFT_PG_KEEP_BYTES) {
         free(pg->scratch);
         pg->scratch = NULL;
         pg->scratch_size = 0;

@@ -11,6 +11,7 @@
 enum {
     WEFT_PG_SCHEMA_MAX = 63,
     WEFT_PG_PARAMS_MAX = 64,
+    WEFT_PG_KEEP_BYTES = 1 << 20, /* buffers of more than that are not kept for long */
 };
 
 /* The driver's own statements; their numbers follow those of weft_stmts. */
@@ -46,6 +47,7 @@ struct weft_pg {
     enum weft_tx_mode mode;
     char *scratch; /* owned; encoded parameters of the call that is being sent */
     size_t scratch_size;
+    size_t carried;  /* bytes of arguments and results in the exchange in hand */
     char fatal[128]; /* what the server said when it ended the session, or empty */
 };
 
