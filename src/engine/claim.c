@@ -212,7 +212,8 @@ static void settle_round(struct weft_claiming *all, struct want *want, size_t co
             continue;
         /* Only the first is sure to get a row: the others may have stopped for their share. */
         size_t next = all->largest ? all->largest : WEFT_PAYLOAD_MAX;
-        candidate->empty = i == 0 || want[i].bytes + next <= all->share;
+        bool nothing = want[0].got == 0 && candidate->queue == want[0].candidate->queue;
+        candidate->empty = i == 0 || nothing || want[i].bytes + next <= all->share;
         weft_share_refund(&want[i].request->share[candidate->share], missing);
         if (candidate->lane != WEFT_NO_LANE && all->limit[candidate->lane].left != UINT32_MAX)
             all->limit[candidate->lane].left += missing;
@@ -230,11 +231,11 @@ static bool may_have_more(const struct weft_claiming *all)
     return false;
 }
 
-/* One round: plan, take, settle. *ret_more: somebody is short and some queue may have more. */
-static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, bool *ret_more,
+/* One round: plan, take, settle. last: COMMIT goes with it. */
+static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, bool last,
                               struct weft_err *err)
 {
-    *ret_more = false;
+    all->more = false;
     for (size_t r = 0; r < all->count; r++) {
         enum weft_rc rc = weft_claim_plan(tx, all, &all->request[r], err);
         if (rc)
@@ -249,7 +250,8 @@ static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, boo
     struct weft_rows rows;
     all->share = (WEFT_BATCH_BYTES - all->bytes) / count;
     claim_call(tx, all, want, count, &call);
-    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    enum weft_rc rc =
+        last ? weft_tx_last(tx, &call, 1, &rows, err) : weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
     const struct weft_head *order = order_rows(&rows, tx->arena);
@@ -262,8 +264,33 @@ static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, boo
     settle_round(all, want, count);
     bool more = may_have_more(all), room = all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
     all->contended |= more && !room && all->count > 1; /* somebody may have gone without for it */
-    *ret_more = more && room;
+    all->more = more && room;
     return WEFT_OK;
+}
+
+static enum weft_rc run_rounds(struct weft_tx *tx, struct weft_claiming *all, int rounds,
+                               struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    all->more = true;
+    for (int round = 0; round < rounds && all->more && !rc; round++)
+        rc = run_round(tx, all, false, err);
+    /* The rounds are used up, and only the first of each is sure to get something. */
+    all->contended |= all->more && all->count > 1;
+    return rc;
+}
+
+/*
+ * True when one round is all that is needed, but for payloads so large that the claims of a call
+ * stand in each other's way: no lock is held for the rounds to come, and nobody has a second queue
+ * to turn to.
+ */
+static bool is_simple(const struct weft_claiming *all)
+{
+    bool simple = all->limits == 0;
+    for (size_t r = 0; r < all->count && simple; r++)
+        simple = all->request[r].candidates <= 1;
+    return simple;
 }
 
 static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -272,6 +299,7 @@ static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_er
     all->items = all->bytes = all->largest = 0;
     all->contended = false;
     all->limits = 0;
+    all->rounds_left = 0;
     weft_arena_reset(all->out);
     all->item = weft_new_array(all->out, struct weft_claimed, all->items_max + 1);
     for (size_t r = 0; r < all->count; r++) {
@@ -279,13 +307,52 @@ static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_er
         request->left = request->claim->max ? request->claim->max : 1;
         weft_claim_choose(tx->engine, all, request);
     }
+    if (is_simple(all)) {
+        all->rounds_left = ROUNDS_MAX - 1;
+        return run_round(tx, all, true, err);
+    }
     enum weft_rc rc = all->limits ? weft_claim_lock_lanes(tx, all, err) : WEFT_OK;
-    bool more = true;
-    for (int round = 0; round < ROUNDS_MAX && more && !rc; round++)
-        rc = run_round(tx, all, &more, err);
-    /* The rounds are used up, and only the first of each is sure to get something. */
-    all->contended |= more && all->count > 1;
-    return rc;
+    return rc ? rc : run_rounds(tx, all, ROUNDS_MAX, err);
+}
+
+/* A call that goes on in a second transaction: each try of it begins with what the first got. */
+struct second {
+    struct weft_claiming *all;
+    struct weft_claiming was;
+    const struct weft_request *request;
+};
+
+static void go_back(const struct second *second)
+{
+    *second->all = second->was;
+    memcpy(second->all->request, second->request, second->was.count * sizeof(*second->request));
+}
+
+static enum weft_rc second_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    const struct second *second = context;
+    go_back(second);
+    return run_rounds(tx, second->all, second->was.rounds_left, err);
+}
+
+/*
+ * The rounds behind the first, which was committed on its own. A round sees what is committed when
+ * it begins, so that makes no difference to what it finds; and what the first one got is given,
+ * whatever becomes of these.
+ */
+static enum weft_rc claim_on(struct weft_engine *engine, struct weft_claiming *all,
+                             struct weft_err *err)
+{
+    struct weft_request *copy = weft_new_array(all->out, struct weft_request, all->count + 1);
+    memcpy(copy, all->request, all->count * sizeof(*copy));
+    struct second second = {.all = all, .was = *all, .request = copy};
+    struct weft_tx tx = {.engine = engine, .arena = all->out};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, second_body, &second, err);
+    if (!rc)
+        return WEFT_OK;
+    go_back(&second);
+    all->contended |= all->count > 1;
+    return all->items > 0 ? WEFT_OK : rc;
 }
 
 /* What the list holds for the claims of this call. */
@@ -350,6 +417,8 @@ static enum weft_rc claim_listed(struct weft_engine *engine, struct weft_claimin
     uint64_t notes = weft_ready_notes(engine);
     struct weft_tx tx = {.engine = engine, .arena = all->out};
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, claim_body, all, err);
+    if (!rc && all->more && all->rounds_left > 0)
+        rc = claim_on(engine, all, err);
     *ret_again = !rc && all->items == 0 && forget_empty(engine, all, notes);
     return rc;
 }

@@ -57,6 +57,8 @@ struct weft_claiming {
     size_t share;   /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
     size_t largest; /* payload so far; 0: none was seen */
     bool contended;
+    bool more;       /* somebody is short and one of its queues may have more */
+    int rounds_left; /* of a call whose first transaction was committed with its first round */
 };
 
 /* True when the claim may take from the queue: namespace, lane, kind, capabilities. */

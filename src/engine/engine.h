@@ -148,6 +148,8 @@ struct weft_tx {
     uint64_t lost_xid;  /* of the last try, for the question what became of it */
     weft_usec began_us; /* the last try, in boot time, for the same */
     bool no_retry;      /* one try, on a connection that is open: see weft_tally_flush() */
+    bool ended;         /* the last calls of this try have run: see weft_tx_last() */
+    bool answered;      /* the body of the last try got all its rows */
 };
 
 typedef enum weft_rc weft_tx_body(struct weft_tx *tx, void *context, struct weft_err *err);
@@ -162,6 +164,13 @@ WEFT_MUST_CHECK enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mo
 WEFT_MUST_CHECK enum weft_rc weft_tx_run(struct weft_tx *tx, const struct weft_call *call,
                                          size_t count, struct weft_rows *ret_rows,
                                          struct weft_err *err);
+/*
+ * The last calls of the body: COMMIT goes with them, in one round trip where the store allows it.
+ * After it has succeeded the body runs nothing more and cannot fail any more.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_tx_last(struct weft_tx *tx, const struct weft_call *call,
+                                          size_t count, struct weft_rows *ret_rows,
+                                          struct weft_err *err);
 /* A transaction of one call. ret_rows may be NULL. */
 WEFT_MUST_CHECK enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_tx_mode mode,
                                           const struct weft_call *call, struct weft_arena *arena,

@@ -30,6 +30,7 @@ struct lease_call {
     struct weft_chunk chunk;
     struct weft_changes changes; /* of the last try, for the news */
     struct weft_rows completed;  /* the same, of completions */
+    bool *found;                 /* which of the chunk held their leases; of the last try too */
 };
 
 /* ---- Answers to those who do not hold their lease ----------------------------------------------
@@ -62,16 +63,21 @@ static int32_t epoch_of(const struct lease_call *call, size_t k)
     return call->epoch(call->item, call->chunk.item[k]);
 }
 
-/* Looks up the items for which found[k] is false and answers them. */
-static enum weft_rc answer_rest(struct weft_tx *tx, struct lease_call *call, const bool *found,
-                                struct weft_err *err)
+/*
+ * Looks up the items that did not hold their leases, and answers them. This is a transaction of its
+ * own, behind the one that did not find them, so that it can be left out of the common case. What
+ * it reads is as good as it would have been in there: nobody held a lock on rows that were not
+ * found, and a lease that is gone does not come back, because epochs only grow.
+ */
+static enum weft_rc answer_rest(struct weft_engine *engine, struct lease_call *call,
+                                struct weft_arena *arena, struct weft_err *err)
 {
     struct weft_call ask;
     struct weft_rows rows;
-    weft_call_init(&ask, tx->arena, WEFT_STMT_LEASE_FACTS, call->chunk.count);
+    weft_call_init(&ask, arena, WEFT_STMT_LEASE_FACTS, call->chunk.count);
     size_t missing = 0;
     for (size_t k = 0; k < call->chunk.count; k++) {
-        if (found[k])
+        if (call->found[k])
             continue;
         weft_set_id(&ask, missing, LEASE_FACTS_IN_ID, id_of(call, k));
         weft_set_i64(&ask, missing++, LEASE_FACTS_IN_EPOCH, epoch_of(call, k));
@@ -79,11 +85,11 @@ static enum weft_rc answer_rest(struct weft_tx *tx, struct lease_call *call, con
     if (missing == 0)
         return WEFT_OK;
     ask.rows = missing;
-    enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &ask, arena, &rows, err);
     if (rc)
         return rc;
     struct weft_lease_facts *facts =
-        weft_new_array(tx->arena, struct weft_lease_facts, call->chunk.count + 1);
+        weft_new_array(arena, struct weft_lease_facts, call->chunk.count + 1);
     for (size_t row = 0; row < rows.count; row++) {
         struct weft_id id = weft_get_id(&rows, row, LEASE_FACTS_OUT_ID);
         facts[weft_chunk_find(&call->chunk, &call->ids, &id)] = (struct weft_lease_facts){
@@ -95,17 +101,17 @@ static enum weft_rc answer_rest(struct weft_tx *tx, struct lease_call *call, con
         };
     }
     for (size_t k = 0; k < call->chunk.count; k++)
-        if (!found[k])
+        if (!call->found[k])
             answer_fate(&call->answer[call->chunk.item[k]], &facts[k], epoch_of(call, k),
                         call->asked);
     return WEFT_OK;
 }
 
-/* Answers the items whose ids are in column 0 of rows; gives back which they are. */
-static bool *answer_found(struct weft_tx *tx, const struct lease_call *call,
-                          const struct weft_rows *rows, enum weft_state state)
+/* Answers the items whose ids are in column 0 of rows. */
+static void answer_found(struct weft_tx *tx, struct lease_call *call, const struct weft_rows *rows,
+                         enum weft_state state)
 {
-    bool *found = weft_new_array(tx->arena, bool, call->chunk.count + 1);
+    call->found = weft_new_array(tx->arena, bool, call->chunk.count + 1);
     for (size_t row = 0; row < rows->count; row++) {
         struct weft_id id = weft_get_id(rows, row, 0);
         size_t k = weft_chunk_find(&call->chunk, &call->ids, &id);
@@ -113,9 +119,8 @@ static bool *answer_found(struct weft_tx *tx, const struct lease_call *call,
         if (state == WEFT_STATE_RUNNING)
             call->answer[call->chunk.item[k]].lease_expires_us =
                 weft_get_i64(rows, row, RENEW_OUT_DUE);
-        found[k] = true;
+        call->found[k] = true;
     }
-    return found;
 }
 
 /* ---- Running a call -------------------------------------------------------------------------- */
@@ -130,6 +135,31 @@ static void tell(struct weft_tx *tx, const struct lease_call *call)
         weft_news_ended(&news, queue, WEFT_STATE_SUCCEEDED);
     }
     weft_news_tell(tx->engine, &news);
+}
+
+/* One chunk; when it fails, the items that have no answer yet get the error for one. */
+static enum weft_rc run_chunk(struct weft_engine *engine, struct lease_call *call,
+                              struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    call->changes = (struct weft_changes){0};
+    call->completed = (struct weft_rows){0};
+    call->found = NULL;
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, call->body, call, err);
+    bool committed = !rc;
+    size_t answered = 0;
+    if (committed) {
+        tell(&tx, call);
+        rc = answer_rest(engine, call, tx.arena, err);
+    }
+    for (size_t k = 0; rc && k < call->chunk.count; k++) {
+        if (committed && call->found[k])
+            answered++;
+        else
+            call->answer[call->chunk.item[k]] = (struct weft_lease_answer){.err = *err};
+    }
+    weft_arena_free(tx.arena);
+    return answered ? WEFT_OK : rc; /* what was committed must be told: then the items tell */
 }
 
 static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call, size_t count,
@@ -147,19 +177,11 @@ static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call
     struct weft_chunks chunks = weft_chunks_by_id(&call->ids, skip, arena);
     enum weft_rc rc = WEFT_OK;
     for (size_t c = 0; c < chunks.count; c++) {
-        struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
         call->chunk = chunks.chunk[c];
-        call->changes = (struct weft_changes){0};
-        call->completed = (struct weft_rows){0};
-        enum weft_rc failed = weft_tx_do(&tx, WEFT_TX_WRITE, call->body, call, err);
-        if (!failed)
-            tell(&tx, call);
+        enum weft_rc failed = run_chunk(engine, call, err);
         /* With several transactions, some may have been committed: then the items tell. */
-        for (size_t k = 0; failed && k < call->chunk.count; k++)
-            call->answer[call->chunk.item[k]] = (struct weft_lease_answer){.err = *err};
         if (failed && chunks.count == 1)
             rc = failed;
-        weft_arena_free(tx.arena);
     }
     weft_arena_free(arena);
     return rc;
@@ -212,7 +234,7 @@ static enum weft_rc renew_check(const void *items, size_t i, struct weft_err *er
 
 /* Progress of the leases that were found; their rows are locked by the renewal. */
 static enum weft_rc put_progress(struct weft_tx *tx, const struct lease_call *call,
-                                 const bool *found, struct weft_err *err)
+                                 struct weft_err *err)
 {
     const struct weft_renew *items = call->item;
     struct weft_call put;
@@ -222,7 +244,7 @@ static enum weft_rc put_progress(struct weft_tx *tx, const struct lease_call *ca
     size_t rows = 0;
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_renew *item = &items[call->chunk.item[k]];
-        if (!found[k] || !item->has_progress)
+        if (!call->found[k] || !item->has_progress)
             continue;
         weft_set_id(&put, rows, PROGRESS_PUT_IN_ID, &item->id);
         weft_set_i64(&put, rows, PROGRESS_PUT_IN_EPOCH, item->epoch);
@@ -230,7 +252,7 @@ static enum weft_rc put_progress(struct weft_tx *tx, const struct lease_call *ca
         weft_set_text(&put, rows++, PROGRESS_PUT_IN_NOTE, item->note);
     }
     put.rows = rows;
-    return rows ? weft_tx_run(tx, &put, 1, &none, err) : WEFT_OK;
+    return rows ? weft_tx_last(tx, &put, 1, &none, err) : WEFT_OK;
 }
 
 static enum weft_rc renew_body(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -241,19 +263,21 @@ static enum weft_rc renew_body(struct weft_tx *tx, void *context, struct weft_er
     struct weft_rows rows;
     weft_call_init(&renew, tx->arena, WEFT_STMT_RENEW, call->chunk.count);
     weft_set_i64(&renew, 0, RENEW_IN_NOW, tx->now_us);
+    bool progress = false;
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_renew *item = &items[call->chunk.item[k]];
+        progress |= item->has_progress;
         weft_set_id(&renew, k, RENEW_IN_ID, &item->id);
         weft_set_i64(&renew, k, RENEW_IN_EPOCH, item->epoch);
         if (item->lease_ms)
             weft_set_i64(&renew, k, RENEW_IN_LEASE, item->lease_ms * WEFT_MS);
     }
-    enum weft_rc rc = weft_tx_run(tx, &renew, 1, &rows, err);
+    enum weft_rc rc =
+        progress ? weft_tx_run(tx, &renew, 1, &rows, err) : weft_tx_last(tx, &renew, 1, &rows, err);
     if (rc)
         return rc;
-    bool *found = answer_found(tx, call, &rows, WEFT_STATE_RUNNING);
-    rc = put_progress(tx, call, found, err);
-    return rc ? rc : answer_rest(tx, call, found, err);
+    answer_found(tx, call, &rows, WEFT_STATE_RUNNING);
+    return progress ? put_progress(tx, call, err) : WEFT_OK;
 }
 
 enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_renew *item,
@@ -312,12 +336,12 @@ static enum weft_rc complete_body(struct weft_tx *tx, void *context, struct weft
         weft_set_text(&end, k, LIVE_END_IN_CONTENT_TYPE, item->content_type);
         weft_set_bytes(&end, k, LIVE_END_IN_RESULT, item->result, item->result_size);
     }
-    enum weft_rc rc = weft_tx_run(tx, &end, 1, &rows, err);
+    enum weft_rc rc = weft_tx_last(tx, &end, 1, &rows, err);
     if (rc)
         return rc;
     call->completed = rows;
-    bool *found = answer_found(tx, call, &rows, WEFT_STATE_SUCCEEDED);
-    return answer_rest(tx, call, found, err);
+    answer_found(tx, call, &rows, WEFT_STATE_SUCCEEDED);
+    return WEFT_OK;
 }
 
 /* Results are bounded together: a call is cut where they would pass what a transaction holds. */
@@ -348,9 +372,8 @@ enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_
 /* ---- Fail, delay, release: lock, decide, write -------------------------------------------------
  */
 
-/* Locks the rows of the chunk; found[k] says whether item k holds its lease. */
-static enum weft_rc lock_held(struct weft_tx *tx, struct lease_call *call, bool **ret_found,
-                              struct weft_err *err)
+/* Locks the rows of the chunk; found says which items hold their leases. */
+static enum weft_rc lock_held(struct weft_tx *tx, struct lease_call *call, struct weft_err *err)
 {
     struct weft_id *ids = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
     for (size_t k = 0; k < call->chunk.count; k++)
@@ -358,13 +381,12 @@ static enum weft_rc lock_held(struct weft_tx *tx, struct lease_call *call, bool 
     enum weft_rc rc = weft_change_lock(tx, ids, call->chunk.count, &call->changes, err);
     if (rc)
         return rc;
-    bool *found = weft_new_array(tx->arena, bool, call->chunk.count + 1);
+    call->found = weft_new_array(tx->arena, bool, call->chunk.count + 1);
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_change *change = weft_change_find(&call->changes, &ids[k]);
-        found[k] = change && change->before.state == WEFT_STATE_RUNNING &&
-                   change->before.epoch == epoch_of(call, k);
+        call->found[k] = change && change->before.state == WEFT_STATE_RUNNING &&
+                         change->before.epoch == epoch_of(call, k);
     }
-    *ret_found = found;
     return WEFT_OK;
 }
 
@@ -411,14 +433,13 @@ static enum weft_rc fail_body(struct weft_tx *tx, void *context, struct weft_err
 {
     struct lease_call *call = context;
     const struct weft_failure *items = call->item;
-    bool *found;
-    enum weft_rc rc = lock_held(tx, call, &found, err);
+    enum weft_rc rc = lock_held(tx, call, err);
     if (!rc)
         rc = weft_change_rules(tx, &call->changes, err);
     if (rc)
         return rc;
     for (size_t k = 0; k < call->chunk.count; k++) {
-        if (!found[k])
+        if (!call->found[k])
             continue;
         const struct weft_failure *item = &items[call->chunk.item[k]];
         struct weft_change *change = weft_change_find(&call->changes, &item->id);
@@ -435,12 +456,11 @@ static enum weft_rc fail_body(struct weft_tx *tx, void *context, struct weft_err
         change->error_class = report.error_class;
         change->error_message = cut_message(item->message, tx->arena);
         bool legal = weft_change_step(change, &event);
-        assert(legal); /* it is running: found[k] says so */
+        assert(legal); /* it is running: found says so */
         (void)legal;
         answer_step(&call->answer[call->chunk.item[k]], change);
     }
-    rc = weft_change_write(tx, &call->changes, err);
-    return rc ? rc : answer_rest(tx, call, found, err);
+    return weft_change_write(tx, &call->changes, err);
 }
 
 enum weft_rc weft_engine_fail(struct weft_engine *engine, const struct weft_failure *item,
@@ -476,12 +496,11 @@ static enum weft_rc put_back_body(struct weft_tx *tx, void *context, struct weft
 {
     struct lease_call *call = context;
     const struct weft_put_back *items = call->item;
-    bool *found;
-    enum weft_rc rc = lock_held(tx, call, &found, err);
+    enum weft_rc rc = lock_held(tx, call, err);
     if (rc)
         return rc;
     for (size_t k = 0; k < call->chunk.count; k++) {
-        if (!found[k])
+        if (!call->found[k])
             continue;
         const struct weft_put_back *item = &items[call->chunk.item[k]];
         struct weft_change *change = weft_change_find(&call->changes, &item->id);
@@ -495,8 +514,7 @@ static enum weft_rc put_back_body(struct weft_tx *tx, void *context, struct weft
         (void)legal;
         answer_step(&call->answer[call->chunk.item[k]], change);
     }
-    rc = weft_change_write(tx, &call->changes, err);
-    return rc ? rc : answer_rest(tx, call, found, err);
+    return weft_change_write(tx, &call->changes, err);
 }
 
 enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,

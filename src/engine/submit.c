@@ -156,18 +156,19 @@ static void answer_accepted(struct weft_submission *item)
     *item->answer = (struct weft_submitted){.id = item->id, .state = item->spec.state};
 }
 
-static enum weft_rc write_rows(struct weft_tx *tx, struct weft_submission *const *item,
-                               size_t count, weft_usec now_us, struct weft_err *err)
+/* last: nothing follows, so COMMIT goes along. */
+static enum weft_rc write_rows(struct weft_tx *tx, const struct weft_submissions *part, bool last,
+                               struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_SUBMIT, count);
-    weft_set_i64(&call, 0, SUBMIT_IN_NOW, now_us);
-    for (size_t i = 0; i < count; i++) {
-        put_row(&call, i, item[i]);
-        answer_accepted(item[i]);
+    weft_call_init(&call, tx->arena, WEFT_STMT_SUBMIT, part->count);
+    weft_set_i64(&call, 0, SUBMIT_IN_NOW, part->now_us);
+    for (size_t i = 0; i < part->count; i++) {
+        put_row(&call, i, part->item[i]);
+        answer_accepted(part->item[i]);
     }
-    return weft_tx_run(tx, &call, 1, &rows, err);
+    return last ? weft_tx_last(tx, &call, 1, &rows, err) : weft_tx_run(tx, &call, 1, &rows, err);
 }
 
 /* Answers an item whose key was taken, from what holds the key now. */
@@ -216,11 +217,12 @@ static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submission
     if (rc)
         return rc;
 
-    struct weft_submission **winner =
-        weft_new_array(tx->arena, struct weft_submission *, batch->count + 1);
+    struct weft_submissions winner = {
+        .item = weft_new_array(tx->arena, struct weft_submission *, batch->count + 1),
+        .now_us = batch->now_us};
     struct weft_submission **loser =
         weft_new_array(tx->arena, struct weft_submission *, batch->count + 1);
-    size_t winners = 0, losers = 0;
+    size_t losers = 0;
     /* Winners come back in the order they were given, except where a driver chose another. */
     for (size_t i = 0; i < batch->count; i++) {
         bool has_won = false;
@@ -229,12 +231,12 @@ static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submission
             has_won = weft_id_cmp(&id, &batch->item[i]->id) == 0;
         }
         if (has_won)
-            winner[winners++] = batch->item[i];
+            winner.item[winner.count++] = batch->item[i];
         else
             loser[losers++] = batch->item[i];
     }
-    if (winners > 0)
-        rc = write_rows(tx, winner, winners, batch->now_us, err);
+    if (winner.count > 0)
+        rc = write_rows(tx, &winner, losers == 0 && !batch->from_inbox, err);
     if (rc || losers == 0)
         return rc;
 
@@ -258,7 +260,7 @@ static enum weft_rc write_new(struct weft_tx *tx, const struct weft_submissions 
         return WEFT_OK;
     if (batch->keyed)
         return write_keyed(tx, batch, err);
-    return write_rows(tx, batch->item, batch->count, batch->now_us, err);
+    return write_rows(tx, batch, !batch->from_inbox, err);
 }
 
 /* Inbox rows whose key is taken end as they begin, in the transaction that took them out. */

@@ -8,6 +8,10 @@
  * COMMIT was sent leaves a question, and the answer is the database's: the transaction's id was
  * learned before COMMIT, and pg_xact_status() says what became of it. While it says "in progress"
  * we wait, because the server may still be working on what we sent.
+ *
+ * A COMMIT that went with the last calls of a body may be carried out while their answers are lost
+ * on the way. If the id was lost too, nobody can tell; if only rows were, nobody can answer. Both
+ * are the caller's to know: outcome_unknown. What was aborted is done again in any case.
  */
 
 #include "engine/engine.h"
@@ -191,7 +195,17 @@ static enum weft_rc keep_time(struct weft_engine *engine, struct weft_conn *conn
 enum weft_rc weft_tx_run(struct weft_tx *tx, const struct weft_call *call, size_t count,
                          struct weft_rows *ret_rows, struct weft_err *err)
 {
+    assert(!tx->ended);
     return tx->conn->driver->run(tx->conn, call, count, tx->arena, ret_rows, err);
+}
+
+enum weft_rc weft_tx_last(struct weft_tx *tx, const struct weft_call *call, size_t count,
+                          struct weft_rows *ret_rows, struct weft_err *err)
+{
+    assert(!tx->ended);
+    enum weft_rc rc = tx->conn->driver->last(tx->conn, call, count, tx->arena, ret_rows, err);
+    tx->ended = !rc;
+    return rc;
 }
 
 /* One try. tx->lost_xid and began_us are for ask_fate(), when the connection is lost in COMMIT. */
@@ -211,9 +225,12 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
     tx->conn = slot->conn;
     tx->now_us = weft_clock_now(engine->clock);
     tx->began_us = weft_boot_us();
+    tx->ended = false;
     rc = engine->driver->begin(tx->conn, mode, err);
     if (!rc)
         rc = body(tx, context, err);
+    assert(!rc || !tx->ended); /* what has gone to be committed cannot be taken back */
+    tx->answered = !rc;
     if (!rc)
         rc = engine->driver->commit(tx->conn, err);
     tx->lost_xid = tx->conn->xid;
@@ -283,7 +300,7 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
             story->cause = WEFT_CAUSE_LOST;
         if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && !tx->no_retry) {
             enum weft_settled fate = ask_fate(tx);
-            if (fate == WEFT_SETTLED_COMMITTED)
+            if (fate == WEFT_SETTLED_COMMITTED && tx->answered)
                 return WEFT_OK;
             if (fate != WEFT_SETTLED_ABORTED) {
                 story->hint = "outcome_unknown";
@@ -299,13 +316,16 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
 
 struct single_call {
     const struct weft_call *call;
+    enum weft_tx_mode mode;
     struct weft_rows rows;
 };
 
 static enum weft_rc run_single(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct single_call *single = context;
-    return weft_tx_run(tx, single->call, 1, &single->rows, err);
+    /* The writes that come here are rare: nothing is lost if the question is left to the few. */
+    return weft_tx_reads(single->mode) ? weft_tx_last(tx, single->call, 1, &single->rows, err)
+                                       : weft_tx_run(tx, single->call, 1, &single->rows, err);
 }
 
 enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_tx_mode mode,
@@ -313,7 +333,7 @@ enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_tx_mode mode,
                           struct weft_rows *ret_rows, struct weft_err *err)
 {
     struct weft_tx tx = {.engine = engine, .arena = arena};
-    struct single_call single = {.call = call};
+    struct single_call single = {.call = call, .mode = mode};
     enum weft_rc rc = weft_tx_do(&tx, mode, run_single, &single, err);
     if (!rc && ret_rows)
         *ret_rows = single.rows;

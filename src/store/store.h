@@ -130,6 +130,15 @@ struct weft_driver {
     /* Runs `count` calls in order, in one round trip where the database allows it. */
     enum weft_rc (*run)(struct weft_conn *conn, const struct weft_call *call, size_t count,
                         struct weft_arena *arena, struct weft_rows *ret_rows, struct weft_err *err);
+    /*
+     * As run(), for the last calls of a transaction: COMMIT travels with them where the database
+     * allows it. When it succeeds, the rows are there, and commit() must follow: it tells what
+     * became of COMMIT. When it fails, nothing was committed, unless the cause is
+     * WEFT_CAUSE_LOST_IN_COMMIT: then COMMIT may have been carried out, and the rows are lost.
+     */
+    enum weft_rc (*last)(struct weft_conn *conn, const struct weft_call *call, size_t count,
+                         struct weft_arena *arena, struct weft_rows *ret_rows,
+                         struct weft_err *err);
     enum weft_rc (*commit)(struct weft_conn *conn, struct weft_err *err);
     void (*rollback)(struct weft_conn *conn); /* harmless when no transaction is open */
     /* Runs several statements of plain SQL inside the transaction in hand; for migrations. */

@@ -337,6 +337,57 @@ CASE(claim_bytes_leave_one_out)
        "who got nothing is told to ask again: %zu of %zu", second, got.count);
 }
 
+/* Strikes the statement that claims when it runs for the nth time. */
+struct breaker {
+    struct weft_fault fault;
+    int nth, runs;
+};
+
+static void break_claim(void *context, enum weft_fault_point point, enum weft_stmt stmt)
+{
+    struct breaker *breaker = context;
+    if (point == WEFT_FAULT_BEFORE_RUN && stmt == WEFT_STMT_CLAIM &&
+        ++breaker->runs == breaker->nth)
+        breaker->fault.strike_at = 1;
+}
+
+/*
+ * Claims with one queue each get theirs in one round, and it is committed with it. Payloads so
+ * large that they stand in each other's way make more rounds, in a second transaction: when that
+ * one fails for good, what the first one got is given all the same.
+ */
+CASE(claim_bytes_over_transactions)
+{
+    enum { CLAIMS = 10 };
+    char *payload = weft_arena_alloc(f->arena, WEFT_PAYLOAD_MAX, 1);
+    (void)submit_copies(
+        f, &(struct weft_spec){.kind = "job", .payload = payload, .payload_size = WEFT_PAYLOAD_MAX},
+        2 * CLAIMS);
+    struct weft_claim args[CLAIMS];
+    for (size_t i = 0; i < CLAIMS; i++)
+        args[i] = (struct weft_claim){.worker = "w", .max = 1};
+    struct weft_claim_result got = claim_several(f, f->b, args, CLAIMS);
+    ok(got.count > 1 && all_distinct(&got), "several had their turn: %zu", got.count);
+    ok(got.count == CLAIMS || got.contended, "the others are told to ask again");
+
+    struct breaker breaker = {.fault = {.kind = WEFT_FAULT_FULL, .hook = break_claim}};
+    breaker.fault.context = &breaker;
+    ok(weft_driver_for(f->url, &breaker.fault.inner, &f->err) == WEFT_OK, "the driver");
+    struct weft_engine *engine = NULL;
+    const struct weft_engine_config config = {.url = f->url,
+                                              .driver = weft_fault_install(&breaker.fault)};
+    if (!ok(weft_engine_open(&config, &engine, &f->err) == WEFT_OK, "an engine that fails"))
+        return;
+    weft_clock_set(weft_engine_clock(engine), f->now_us);
+    breaker.nth = 3; /* the third round, which is the second of the second transaction */
+    got = claim_several(f, engine, args, CLAIMS);
+    is_int(got.count, 1, "what the first transaction got is given");
+    ok(got.contended, "and the others are told to ask again");
+    is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_RUNNING}),
+           breaker.runs == 3 ? 5 : 0, "nobody else holds anything");
+    weft_engine_close(engine);
+}
+
 /* ---- Many queues -------------------------------------------------------------------------------
  */
 

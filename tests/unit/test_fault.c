@@ -17,15 +17,16 @@ static void add_call(struct fixture *f, struct weft_call *call, int64_t number)
     weft_set_i64(call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
 }
 
-/* begin is call 1, the two statements are 2 and 3, commit is 4. */
-static enum weft_rc write_two(struct fixture *f, struct weft_conn *conn)
+/* begin is call 1, the two statements are 2 and 3, commit is 4, also when it goes with them. */
+static enum weft_rc write_two(struct fixture *f, struct weft_conn *conn, bool together)
 {
     struct weft_call call[2];
     add_call(f, &call[0], 1);
     add_call(f, &call[1], 2);
     enum weft_rc rc = f->driver->begin(conn, WEFT_TX_WRITE, &f->err);
     if (!rc)
-        rc = f->driver->run(conn, call, 2, f->arena, NULL, &f->err);
+        rc = together ? f->driver->last(conn, call, 2, f->arena, NULL, &f->err)
+                      : f->driver->run(conn, call, 2, f->arena, NULL, &f->err);
     if (!rc)
         rc = f->driver->commit(conn, &f->err);
     if (rc)
@@ -48,7 +49,7 @@ static size_t count_rows(struct fixture *f)
     return rows.count;
 }
 
-static void test_kinds(void)
+static void test_kinds(bool together)
 {
     static const struct {
         const char *name;
@@ -80,20 +81,20 @@ static void test_kinds(void)
         struct weft_conn *conn = fixture_open_new(&f);
         fault.kind = row[i].kind;
         fault.strike_at = row[i].at;
-        enum weft_rc rc = write_two(&f, conn);
+        enum weft_rc rc = write_two(&f, conn, together);
         is_int(rc, row[i].rc, "%s: answer", row[i].name);
         ok(!rc || f.err.cause == row[i].cause, "%s: cause", row[i].name);
         ok(conn->broken == row[i].broken, "%s: broken", row[i].name);
         ok(fault.struck == (rc != WEFT_OK), "%s: struck", row[i].name);
         is_int(count_rows(&f), row[i].rows, "%s: rows", row[i].name);
         if (rc && !row[i].broken)
-            ok(write_two(&f, conn) == WEFT_OK, "%s: the next try succeeds", row[i].name);
+            ok(write_two(&f, conn, together) == WEFT_OK, "%s: the next try succeeds", row[i].name);
         weft_conn_close(conn);
         fixture_done(&f);
     }
 }
 
-static void test_crash(enum weft_fault_kind kind, size_t want)
+static void test_crash(enum weft_fault_kind kind, bool together, size_t want)
 {
     struct weft_fault fault = {.inner = &weft_driver_sqlite};
     struct fixture f;
@@ -108,7 +109,7 @@ static void test_crash(enum weft_fault_kind kind, size_t want)
         fault.kind = kind;
         fault.strike_at = 4;
         conn = fixture_open(&f);
-        _exit(write_two(&f, conn) == WEFT_OK ? 0 : 1);
+        _exit(write_two(&f, conn, together) == WEFT_OK ? 0 : 1);
     }
     ok(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
        "the process is gone");
@@ -131,7 +132,7 @@ static void note(void *context, enum weft_fault_point point, enum weft_stmt stmt
     }
 }
 
-static void test_hooks(void)
+static void test_hooks(bool together)
 {
     struct log log = {.count = 0};
     struct weft_fault fault = {.inner = &weft_driver_sqlite};
@@ -142,7 +143,7 @@ static void test_hooks(void)
     uint64_t calls = fault.calls;
     fault.hook = note;
     fault.context = &log;
-    ok(write_two(&f, conn) == WEFT_OK, "with a hook");
+    ok(write_two(&f, conn, together) == WEFT_OK, "with a hook");
     is_int(fault.calls - calls, 4, "begin, two statements and commit are counted");
     is_int(log.count, 6, "six points are seen");
     ok(log.point[0] == WEFT_FAULT_BEFORE_RUN && log.point[1] == WEFT_FAULT_AFTER_RUN &&
@@ -157,9 +158,12 @@ static void test_hooks(void)
 
 int main(void)
 {
-    test_kinds();
-    test_crash(WEFT_FAULT_CRASH, 0);
-    test_crash(WEFT_FAULT_CRASH_AFTER, 2);
-    test_hooks();
+    for (int i = 0; i < 2; i++) {
+        bool together = i == 1;
+        test_kinds(together);
+        test_crash(WEFT_FAULT_CRASH, together, 0);
+        test_crash(WEFT_FAULT_CRASH_AFTER, together, 2);
+        test_hooks(together);
+    }
     return tap_done();
 }

@@ -10,6 +10,7 @@
  * the difference.
  *
  * Calls of one run travel together unless a hook or the strike needs to stand between two of them.
+ * So does COMMIT with the last calls; it is counted and struck as if it had come on its own.
  */
 
 #include "store/fault/fault.h"
@@ -25,6 +26,8 @@ struct faulty {
     struct weft_conn conn;
     struct weft_conn *inner; /* owned */
     bool failed;             /* a call was made to fail: the transaction can only be rolled back */
+    bool counted;            /* the commit was counted with the last calls, and this strikes it: */
+    enum weft_fault_kind at_commit;
 };
 
 static struct weft_fault *plan; /* borrowed; see weft_fault_install() */
@@ -159,7 +162,7 @@ static enum weft_rc fault_begin(struct weft_conn *conn, enum weft_tx_mode mode,
     enum weft_rc rc = check_alive(faulty, err);
     if (rc)
         return rc;
-    faulty->failed = false;
+    faulty->failed = faulty->counted = false;
     enum weft_fault_kind kind = strike();
     rc = before(faulty, kind, WEFT_CAUSE_LOST, err);
     if (rc)
@@ -215,6 +218,32 @@ static enum weft_rc fault_run(struct weft_conn *conn, const struct weft_call *ca
     return rc;
 }
 
+/*
+ * What strikes before a call, or before COMMIT, strikes when all ahead of it have run; and a hook
+ * stands between all of them. Only where nothing comes between do they travel together.
+ * The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size)
+ */
+static enum weft_rc fault_last(struct weft_conn *conn, const struct weft_call *call, size_t count,
+                               struct weft_arena *arena, struct weft_rows *ret_rows,
+                               struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    struct weft_conn *inner = faulty->inner;
+    uint64_t left = __atomic_load_n(&plan->strike_at, __ATOMIC_RELAXED);
+    if (plan->hook || (left > 0 && left <= count))
+        return fault_run(conn, call, count, arena, ret_rows, err);
+    enum weft_rc rc = check_open(faulty, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++)
+        (void)strike();
+    faulty->counted = true;
+    faulty->at_commit = strike();
+    return mirror(faulty, strikes_before(faulty->at_commit)
+                              ? inner->driver->run(inner, call, count, arena, ret_rows, err)
+                              : inner->driver->last(inner, call, count, arena, ret_rows, err));
+}
+
 static void fault_rollback(struct weft_conn *conn)
 {
     struct faulty *faulty = faulty_of(conn);
@@ -228,11 +257,12 @@ static void fault_rollback(struct weft_conn *conn)
 static enum weft_rc fault_commit(struct weft_conn *conn, struct weft_err *err)
 {
     struct faulty *faulty = faulty_of(conn);
-    enum weft_rc rc = check_open(faulty, err);
+    /* One that went with the last calls has happened, also when the connection is gone by now. */
+    enum weft_rc rc = faulty->counted ? WEFT_OK : check_open(faulty, err);
     if (rc)
         return rc;
     hook(WEFT_FAULT_BEFORE_COMMIT, WEFT_STMT_COUNT);
-    enum weft_fault_kind kind = strike();
+    enum weft_fault_kind kind = faulty->counted ? faulty->at_commit : strike();
     rc = before(faulty, kind, WEFT_CAUSE_LOST_IN_COMMIT, err);
     if (rc)
         return rc;
@@ -290,6 +320,7 @@ static struct weft_driver fault_driver = {
     .close = fault_close,
     .begin = fault_begin,
     .run = fault_run,
+    .last = fault_last,
     .commit = fault_commit,
     .rollback = fault_rollback,
     .script = fault_script,

@@ -114,6 +114,25 @@ enum weft_rc weft_pg_fail(struct weft_pg *pg, const PGresult *result, const char
     return tell(err, verdict, state, what, text);
 }
 
+/*
+ * What can be believed when a session ends. PostgreSQL ends it on an administrator's word at a
+ * place where no commit is under way, with an error behind everything it had answered before. So a
+ * COMMIT that was sent and not answered before that error was not carried out.
+ *
+ * Nothing else proves that. In a crash or an immediate shutdown the same state (or 57P02) comes as
+ * a warning from a signal handler, which may interrupt a commit; when the wait for a standby is cut
+ * short it comes as a warning after the commit. And a pooler makes errors of its own, of which the
+ * server knows nothing: they do not name the function that PostgreSQL names.
+ */
+bool weft_pg_is_farewell(const PGresult *result)
+{
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+    return severity && strcmp(severity, "FATAL") == 0 && state && strcmp(state, "57P01") == 0 &&
+           function && strcmp(function, "ProcessInterrupts") == 0;
+}
+
 /* In verbose messages the SQLSTATE stands behind the severity: "FATAL:  28P01: ...". */
 static bool find_state(const char *text, char ret_state[6])
 {

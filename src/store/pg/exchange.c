@@ -66,7 +66,8 @@ static enum weft_rc send_step(struct weft_pg *pg, const struct weft_pg_step *ste
         params.value[0] = step->text;
         params.format[0] = 0;
     }
-    if (step->prepares ? send_prepare(pg, step) : send_execute(pg, step, &params))
+    if ((step->prepares ? send_prepare(pg, step) : send_execute(pg, step, &params)) &&
+        (!step->leaves || PQsendFlushRequest(pg->pq)))
         return WEFT_OK;
     return weft_pg_lost(pg, weft_pg_stmt_name(step->stmt), PQerrorMessage(pg->pq), err);
 }
@@ -117,6 +118,7 @@ static void take_result(struct weft_pg *pg, struct weft_pg_step *step, PGresult 
             pg->prepared[step->stmt] = true;
         return;
     }
+    pg->dismissed |= weft_pg_is_farewell(result);
     if (*rc == WEFT_OK && PQresultStatus(result) != PGRES_PIPELINE_ABORTED)
         *rc = weft_pg_fail(pg, result, weft_pg_stmt_name(step->stmt), err);
     PQclear(result);
@@ -145,6 +147,7 @@ static enum weft_rc drain(struct weft_pg *pg, struct weft_pg_step *step, size_t 
         if (result && PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
             PQclear(result);
             drop_notices(pg);
+            pg->in_step = true;
             return rc;
         }
         if (result)
@@ -163,6 +166,7 @@ enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, siz
 {
     enum weft_rc rc = WEFT_OK;
     size_t sent = 0;
+    pg->in_step = pg->dismissed = false;
     if (pg->conn.broken)
         return weft_pg_lost(pg, weft_pg_stmt_name(step[0].stmt), "the connection is broken", err);
     pg->carried = 0;

@@ -4,12 +4,14 @@
  * The PostgreSQL driver: transactions over a pipelined connection.
  *
  *     none --begin--> waiting --run, script--> open --commit, rollback--> none
- *                                              open --an error--> failed --rollback--> none
+ *                     waiting, open --last--> ended --commit--> none
+ *                     waiting, open --an error--> failed --rollback--> none
  *
  * begin() costs nothing: BEGIN and the pinned settings travel with the first statement. A write
  * transaction learns its number in the same round trip, so that whoever loses the connection in
- * COMMIT can ask another one what became of it. A bare one sends nothing but its one statement,
- * which the Sync behind it ends. Nothing is kept in the session but prepared
+ * COMMIT can ask another one what became of it. COMMIT may travel with the last statements: then
+ * one round trip is all that a transaction of one statement costs. A bare one sends nothing but its
+ * one statement, which the Sync behind it ends. Nothing is kept in the session but prepared
  * statements, and those can be switched off, so any pooler may stand in between.
  */
 
@@ -68,7 +70,7 @@ static void add_begin(struct weft_pg *pg, struct weft_pg_step *step, size_t *cou
     add_step(pg, step, count, pin[pg->mode], NULL);
 }
 
-enum { BEGIN_STEPS_MAX = 4 };
+enum { BEGIN_STEPS_MAX = 4, COMMIT_STEPS_MAX = 2 };
 
 static void read_xid(struct weft_pg *pg, const struct weft_pg_step *step, size_t count)
 {
@@ -102,50 +104,81 @@ static enum weft_rc check_open(const struct weft_pg *pg, struct weft_err *err)
     return WEFT_OK;
 }
 
-/* The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size) */
-static enum weft_rc pg_run(struct weft_conn *conn, const struct weft_call *call, size_t count,
-                           struct weft_arena *arena, struct weft_rows *ret_rows,
-                           struct weft_err *err)
+/* What run() and last() send. */
+struct batch {
+    const struct weft_call *call;
+    size_t count;
+    struct weft_rows *rows;    /* in the arena, one for each call */
+    struct weft_pg_step *step; /* in the arena */
+    size_t head, steps;        /* the calls begin behind the head */
+};
+
+static enum weft_rc plan_batch(struct weft_pg *pg, struct batch *batch, struct weft_arena *arena,
+                               struct weft_err *err)
 {
-    struct weft_pg *pg = weft_pg_of(conn);
+    const struct weft_call *call = batch->call;
     enum weft_rc rc = check_open(pg, err);
     if (rc)
         return rc;
-    size_t steps = 0;
-    struct weft_pg_step *step =
-        weft_new_array(arena, struct weft_pg_step, BEGIN_STEPS_MAX + 2 * count);
-    struct weft_rows *rows = weft_new_array(arena, struct weft_rows, count);
-    add_begin(pg, step, &steps);
-    size_t head = steps;
-    for (size_t i = 0; i < count; i++) {
+    batch->step = weft_new_array(arena, struct weft_pg_step,
+                                 BEGIN_STEPS_MAX + 2 * batch->count + COMMIT_STEPS_MAX);
+    batch->rows = weft_new_array(arena, struct weft_rows, batch->count);
+    add_begin(pg, batch->step, &batch->steps);
+    batch->head = batch->steps;
+    for (size_t i = 0; i < batch->count; i++) {
         assert(call[i].width == weft_stmts[call[i].stmt].param_count);
-        rows[i].width = weft_stmts[call[i].stmt].result_count;
+        batch->rows[i].width = weft_stmts[call[i].stmt].result_count;
         if (!pg->text[call[i].stmt]) {
             pg->tx = WEFT_PG_TX_FAILED;
             return weft_fail(err, WEFT_INTERNAL, "statement %s does not exist for PostgreSQL",
                              weft_stmts[call[i].stmt].name);
         }
         if (weft_call_runs(&call[i]) > 0)
-            add_step(pg, step, &steps, call[i].stmt, &call[i]);
+            add_step(pg, batch->step, &batch->steps, call[i].stmt, &call[i]);
     }
-    if (steps == head) /* nothing to run, so nothing to begin either */
-        goto done;
-
-    rc = exchange_in_tx(pg, step, steps, err);
-    for (size_t i = head; !rc && i < steps; i++) {
-        if (step[i].call)
-            rc = weft_pg_decode(step[i].result, step[i].call->stmt, arena,
-                                &rows[step[i].call - call], err);
-    }
-    weft_pg_clear(step, steps);
-    if (rc) {
-        pg->tx = WEFT_PG_TX_FAILED;
-        return rc;
-    }
-done:
-    if (ret_rows && count > 0)
-        memcpy(ret_rows, rows, count * sizeof(*rows));
     return WEFT_OK;
+}
+
+static enum weft_rc decode_batch(const struct batch *batch, struct weft_arena *arena,
+                                 struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = batch->head; !rc && i < batch->steps; i++) {
+        const struct weft_pg_step *step = &batch->step[i];
+        if (step->call && !step->prepares)
+            rc = weft_pg_decode(step->result, step->call->stmt, arena,
+                                &batch->rows[step->call - batch->call], err);
+    }
+    return rc;
+}
+
+static void give_rows(const struct batch *batch, struct weft_rows *ret_rows)
+{
+    if (ret_rows && batch->count > 0)
+        memcpy(ret_rows, batch->rows, batch->count * sizeof(*ret_rows));
+}
+
+/* The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size) */
+static enum weft_rc pg_run(struct weft_conn *conn, const struct weft_call *call, size_t count,
+                           struct weft_arena *arena, struct weft_rows *ret_rows,
+                           struct weft_err *err)
+{
+    struct weft_pg *pg = weft_pg_of(conn);
+    struct batch batch = {.call = call, .count = count};
+    enum weft_rc rc = plan_batch(pg, &batch, arena, err);
+    if (rc)
+        return rc;
+    if (batch.steps > batch.head) { /* else there is nothing to begin either */
+        rc = exchange_in_tx(pg, batch.step, batch.steps, err);
+        if (!rc)
+            rc = decode_batch(&batch, arena, err);
+        weft_pg_clear(batch.step, batch.steps);
+    }
+    if (rc)
+        pg->tx = WEFT_PG_TX_FAILED;
+    else
+        give_rows(&batch, ret_rows);
+    return rc;
 }
 
 static enum weft_rc pg_script(struct weft_conn *conn, const char *sql, struct weft_err *err)
@@ -167,6 +200,12 @@ static enum weft_rc pg_script(struct weft_conn *conn, const char *sql, struct we
     if (rc)
         pg->tx = WEFT_PG_TX_FAILED;
     return rc;
+}
+
+/* The connection is gone, and nothing was sent. */
+static enum weft_rc lost_before(struct weft_pg *pg, const char *what, struct weft_err *err)
+{
+    return weft_pg_lost(pg, what, pg->fatal[0] ? pg->fatal : "the connection is gone", err);
 }
 
 /* Runs one of the driver's own statements; the caller clears the steps. */
@@ -200,21 +239,32 @@ static void pg_rollback(struct weft_conn *conn)
         conn->broken = true;
 }
 
+static bool is_committed(PGresult *result)
+{
+    return result && strcmp(PQcmdStatus(result), "COMMIT") == 0;
+}
+
+/* Both sides agree that no transaction is open, or the connection is of no use any more. */
+static void check_idle(struct weft_pg *pg)
+{
+    if (!pg->conn.broken && PQtransactionStatus(pg->pq) != PQTRANS_IDLE)
+        pg->conn.broken = true;
+}
+
 static enum weft_rc send_commit(struct weft_pg *pg, struct weft_err *err)
 {
     struct weft_pg_step step[2];
     enum weft_rc rc = run_own(pg, WEFT_PG_COMMIT, NULL, step, err);
-    const char *tag = step[1].result ? PQcmdStatus(step[1].result) : "";
-    if (strcmp(tag, "COMMIT") == 0) {
+    if (is_committed(step[1].result)) {
         rc = WEFT_OK; /* it is durable, even if the connection died right behind the answer */
     } else if (!rc) {
-        rc = weft_fail(err, WEFT_INTERNAL, "commit: the server answered %s", tag);
+        rc = weft_fail(err, WEFT_INTERNAL, "commit: the server answered %s",
+                       PQcmdStatus(step[1].result));
     } else if (pg->conn.broken && err) {
         err->cause = WEFT_CAUSE_LOST_IN_COMMIT;
     }
     weft_pg_clear(step, WEFT_LEN(step));
-    if (!pg->conn.broken && PQtransactionStatus(pg->pq) != PQTRANS_IDLE)
-        pg->conn.broken = true;
+    check_idle(pg);
     return rc;
 }
 
@@ -227,11 +277,93 @@ static enum weft_rc pg_commit(struct weft_conn *conn, struct weft_err *err)
         return weft_fail(err, WEFT_INTERNAL, "commit: the transaction had failed already");
     }
     pg->tx = WEFT_PG_TX_NONE;
+    if (tx == WEFT_PG_TX_ENDED) {
+        if (pg->end_rc && err)
+            *err = pg->end_story;
+        return pg->end_rc;
+    }
     if (tx != WEFT_PG_TX_OPEN || pg->mode == WEFT_TX_BARE)
         return WEFT_OK;
     if (weft_pg_is_gone(pg))
-        return weft_pg_lost(pg, "commit", pg->fatal[0] ? pg->fatal : "the connection is gone", err);
+        return lost_before(pg, "commit", err);
     return send_commit(pg, err);
+}
+
+/*
+ * How the COMMIT of an exchange ended that began with rc; the story is completed.
+ *
+ * When the exchange came to its end, both sides are in step: a COMMIT without an answer was skipped
+ * behind an error, or failed itself. When it did not, COMMIT may have been carried out whatever
+ * arrived: on the way from the server everything can be lost. Whoever knows the number can ask;
+ * without it nobody can tell, unless the server said itself that it ended the session before.
+ */
+static enum weft_rc judge_commit(struct weft_pg *pg, enum weft_rc rc, PGresult *commit,
+                                 struct weft_err *story)
+{
+    if (is_committed(commit))
+        return WEFT_OK;
+    if (!rc)
+        return weft_fail(story, WEFT_INTERNAL, "commit: the server answered %s",
+                         PQcmdStatus(commit));
+    bool settled = pg->in_step || (pg->dismissed && pg->conn.xid == 0);
+    if (settled)
+        return rc;
+    story->cause = WEFT_CAUSE_LOST_IN_COMMIT;
+    story->rc = WEFT_UNAVAILABLE;
+    return WEFT_UNAVAILABLE;
+}
+
+/*
+ * The calls and COMMIT in one exchange. The answers to the calls, and with them the number of the
+ * transaction, leave the server before it looks at COMMIT: whoever loses the connection in COMMIT
+ * has the rows and can ask, as if COMMIT had been sent on its own.
+ */
+static enum weft_rc exchange_last(struct weft_pg *pg, struct batch *batch, struct weft_arena *arena,
+                                  struct weft_err *story)
+{
+    /* Here it is sure that nothing was sent: what died while it was idle is no question. */
+    if (weft_pg_is_gone(pg))
+        return lost_before(pg, weft_pg_stmt_name(batch->step[batch->head].stmt), story);
+    size_t steps = batch->steps;
+    batch->step[steps - 1].leaves = !weft_tx_reads(pg->mode); /* a read leaves no question */
+    add_step(pg, batch->step, &steps, WEFT_PG_COMMIT, NULL);
+    enum weft_rc rc = exchange_in_tx(pg, batch->step, steps, story);
+    rc = judge_commit(pg, rc, batch->step[steps - 1].result, story);
+    /* Answers come in order: with the last one all are there. */
+    if (batch->step[batch->steps - 1].result) {
+        pg->tx = WEFT_PG_TX_ENDED;
+        pg->end_rc = rc;
+        pg->end_story = *story;
+        check_idle(pg);
+        rc = decode_batch(batch, arena, story);
+    }
+    weft_pg_clear(batch->step, steps);
+    return rc;
+}
+
+/* The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size) */
+static enum weft_rc pg_last(struct weft_conn *conn, const struct weft_call *call, size_t count,
+                            struct weft_arena *arena, struct weft_rows *ret_rows,
+                            struct weft_err *err)
+{
+    struct weft_pg *pg = weft_pg_of(conn);
+    struct batch batch = {.call = call, .count = count};
+    struct weft_err story = {0};
+    if (pg->mode == WEFT_TX_BARE)
+        return pg_run(conn, call, count, arena, ret_rows, err);
+    enum weft_rc rc = plan_batch(pg, &batch, arena, err);
+    if (rc)
+        return rc;
+    if (batch.steps > batch.head) /* else commit() ends what was begun before */
+        rc = exchange_last(pg, &batch, arena, &story);
+    if (rc) {
+        pg->tx = WEFT_PG_TX_FAILED;
+        if (err)
+            *err = story;
+        return rc;
+    }
+    give_rows(&batch, ret_rows);
+    return WEFT_OK;
 }
 
 static enum weft_rc pg_prepare(struct weft_conn *conn, struct weft_err *err)
@@ -303,6 +435,7 @@ const struct weft_driver weft_driver_pg = {
     .close = weft_pg_close,
     .begin = pg_begin,
     .run = pg_run,
+    .last = pg_last,
     .commit = pg_commit,
     .rollback = pg_rollback,
     .script = pg_script,

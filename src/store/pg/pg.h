@@ -32,6 +32,7 @@ enum weft_pg_tx {
     WEFT_PG_TX_NONE,
     WEFT_PG_TX_WAITING, /* begun by the caller; the server does not know yet */
     WEFT_PG_TX_OPEN,
+    WEFT_PG_TX_ENDED,  /* COMMIT went along with the last calls: commit() tells how it went */
     WEFT_PG_TX_FAILED, /* a call failed: nothing but rollback is accepted */
 };
 
@@ -49,6 +50,10 @@ struct weft_pg {
     size_t scratch_size;
     size_t carried;  /* bytes of arguments and results in the exchange in hand */
     char fatal[128]; /* what the server said when it ended the session, or empty */
+    bool in_step;    /* the last exchange came to its end: what brought no result was not done */
+    bool dismissed;  /* in the last exchange the server itself said that it ends the session */
+    enum weft_rc end_rc;       /* of a COMMIT that went along */
+    struct weft_err end_story; /* the same, when it failed */
 };
 
 /* One request to the server and the one result it brings. */
@@ -57,6 +62,7 @@ struct weft_pg_step {
     bool prepares;
     const struct weft_call *call; /* the arguments; NULL for the driver's own statements */
     const char *text;             /* the one argument of WEFT_PG_SETTLE: "xid age" */
+    bool leaves;                  /* its answer leaves the server before the next step is begun */
     PGresult *result;             /* owned; NULL unless the step succeeded */
 };
 
@@ -83,6 +89,8 @@ const char *weft_pg_place_schema(const char *sql, const char *schema, struct wef
 /* error.c: the one place where SQLSTATE becomes ours. `what` was being attempted. */
 enum weft_rc weft_pg_fail(struct weft_pg *pg, const PGresult *result, const char *what,
                           struct weft_err *err);
+/* True when the server says that it ends the session, and nothing was committed since. */
+bool weft_pg_is_farewell(const PGresult *result);
 /* The connection is gone or silent, and is broken from here on. */
 enum weft_rc weft_pg_lost(struct weft_pg *pg, const char *what, const char *why,
                           struct weft_err *err);

@@ -156,6 +156,7 @@ const struct weft_driver weft_driver_sqlite = {
     .close = weft_lite_close,
     .begin = lite_begin,
     .run = lite_run,
+    .last = lite_run, /* there is nothing to travel: commit() does it */
     .commit = lite_commit,
     .rollback = lite_rollback,
     .script = lite_script,

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * COMMIT that travels with the last calls of a transaction: what the caller may believe when the
+ * connection is lost at each place on the way.
+ */
+
+#include "engine/ops.h"
+#include "relay_fixture.h"
+#include "store/pg/pg.h"
+#include "store_fixture.h"
+
+struct world {
+    struct fixture f;
+    struct weft_conn *aside; /* goes to the server directly */
+    struct relay relay;
+    char url[700]; /* through the relay */
+    int64_t next;  /* the next row to write */
+};
+
+static void world_init(struct world *w)
+{
+    fixture_init(&w->f, &weft_driver_pg);
+    w->aside = fixture_open(&w->f);
+    const PGconn *pq = weft_pg_of(w->aside)->pq;
+    relay_init(&w->relay, PQhost(pq), PQport(pq));
+    (void)snprintf(w->url, sizeof(w->url), "%s&host=%s&port=%d&application_name=last_%d", w->f.url,
+                   w->relay.folder, RELAY_PORT, (int)getpid());
+}
+
+static void world_done(struct world *w)
+{
+    relay_done(&w->relay);
+    weft_conn_close(w->aside);
+    fixture_done(&w->f);
+}
+
+static struct weft_conn *open_relayed(struct world *w, const char *extra)
+{
+    struct weft_conn *conn = NULL;
+    const char *url = weft_arena_printf(w->f.arena, "%s%s", w->url, extra);
+    ok(w->f.driver->open(url, &conn, &w->f.err) == WEFT_OK, "a connection through the relay: %s",
+       w->f.err.text);
+    return conn;
+}
+
+/* A transaction that writes a row and lists all, in one exchange with its COMMIT. */
+struct attempt {
+    struct world *world;
+    struct weft_conn *conn;
+    enum weft_tx_mode mode;
+    int64_t number;
+    enum weft_rc last, commit; /* what they answered */
+    struct weft_err err;       /* of the one that failed */
+    size_t rows;
+};
+
+static void *attempt_run(void *context)
+{
+    struct attempt *attempt = context;
+    const struct weft_driver *d = attempt->world->f.driver;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_call call[2];
+    struct weft_rows rows[2] = {0};
+    weft_call_init(&call[0], arena, WEFT_STMT_MIGRATION_ADD, 0);
+    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_NUMBER, attempt->number);
+    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_NAME, "name");
+    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_SHA256, "0");
+    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+    weft_call_init(&call[1], arena, WEFT_STMT_MIGRATION_LIST, 0);
+    attempt->commit = WEFT_OK;
+    attempt->last = d->begin(attempt->conn, attempt->mode, &attempt->err);
+    if (!attempt->last)
+        attempt->last = d->last(attempt->conn, call, 2, arena, rows, &attempt->err);
+    if (!attempt->last)
+        attempt->commit = d->commit(attempt->conn, &attempt->err);
+    if (attempt->last || attempt->commit)
+        d->rollback(attempt->conn);
+    attempt->rows = rows[1].count;
+    weft_arena_free(arena);
+    return NULL;
+}
+
+static struct attempt attempt_new(struct world *w, struct weft_conn *conn)
+{
+    return (struct attempt){.world = w, .conn = conn, .mode = WEFT_TX_WRITE, .number = w->next++};
+}
+
+static bool is_there(struct world *w, int64_t number)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    bool found = false;
+    weft_call_init(&call, w->f.arena, WEFT_STMT_MIGRATION_LIST, 0);
+    ok(w->f.driver->begin(w->aside, WEFT_TX_READ, &w->f.err) == WEFT_OK &&
+           w->f.driver->last(w->aside, &call, 1, w->f.arena, &rows, &w->f.err) == WEFT_OK &&
+           w->f.driver->commit(w->aside, &w->f.err) == WEFT_OK,
+       "look: %s", w->f.err.text);
+    for (size_t i = 0; i < rows.count; i++)
+        found |= weft_get_i64(&rows, i, MIGRATION_LIST_OUT_NUMBER) == number;
+    return found;
+}
+
+static enum weft_settled settle(struct world *w, uint64_t xid)
+{
+    enum weft_settled settled = WEFT_SETTLED_UNKNOWN;
+    ok(w->f.driver->settle(w->aside, xid, 0, &settled, &w->f.err) == WEFT_OK, "settle");
+    return settled;
+}
+
+/* Ends a session when it is as `where` says, and waits until it is gone. */
+static void end_session(struct world *w, int pid, const char *where)
+{
+    const char *sql =
+        weft_arena_printf(w->f.arena,
+                          "DO $$ DECLARE victim int; BEGIN LOOP PERFORM pg_stat_clear_snapshot();"
+                          " SELECT pid INTO victim FROM pg_stat_activity WHERE pid = %d AND %s;"
+                          " EXIT WHEN victim IS NOT NULL; PERFORM pg_sleep(0.001); END LOOP;"
+                          " PERFORM pg_terminate_backend(victim, 20000); END $$",
+                          pid, where);
+    ok(fixture_script(&w->f, w->aside, sql) == WEFT_OK, "end it: %s", w->f.err.text);
+}
+
+/* ---- The driver ------------------------------------------------------------------------------ */
+
+static int count_words(FILE *trace, const char *word)
+{
+    char line[512];
+    int count = 0;
+    rewind(trace);
+    while (fgets(line, sizeof(line), trace))
+        count += strstr(line, word) != NULL;
+    return count;
+}
+
+static void test_one_exchange(struct world *w, const char *extra)
+{
+    struct weft_conn *conn = open_relayed(w, extra);
+    FILE *trace = tmpfile();
+    PQtrace(weft_pg_of(conn)->pq, trace);
+    struct attempt attempt = attempt_new(w, conn);
+    (void)attempt_run(&attempt);
+    PQuntrace(weft_pg_of(conn)->pq);
+    ok(!attempt.last && !attempt.commit && attempt.rows > 0, "rows and commit: %s",
+       attempt.err.text);
+    is_int(count_words(trace, "\tSync"), 1, "in one exchange");
+    is_int(count_words(trace, "\tFlush"), 1, "whose rows leave before COMMIT");
+    (void)fclose(trace);
+    ok(is_there(w, attempt.number) && settle(w, conn->xid) == WEFT_SETTLED_COMMITTED,
+       "it is committed");
+    ok(!conn->broken, "the connection lives");
+    weft_conn_close(conn);
+}
+
+static void test_nothing_to_run(struct world *w)
+{
+    const struct weft_driver *d = w->f.driver;
+    struct weft_conn *conn = open_relayed(w, "");
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, w->f.arena, WEFT_STMT_LEASE_FACTS, 0);
+    ok(d->begin(conn, WEFT_TX_WRITE, &w->f.err) == WEFT_OK &&
+           d->last(conn, &call, 1, w->f.arena, &rows, &w->f.err) == WEFT_OK && rows.count == 0 &&
+           d->commit(conn, &w->f.err) == WEFT_OK,
+       "nothing to run, nothing to commit");
+    struct attempt attempt = attempt_new(w, conn);
+    (void)attempt_run(&attempt);
+    ok(!attempt.last && !attempt.commit, "then something");
+    weft_conn_close(conn);
+}
+
+static void test_cuts(struct world *w)
+{
+    static const struct {
+        const char *name;
+        enum relay_mode mode;
+        bool answered, number;
+    } row[] = {
+        {"the answer to COMMIT is lost", RELAY_CUT_COMMIT, true, true},
+        {"rows are lost", RELAY_CUT_PINS, false, true},
+        {"everything is lost", RELAY_CUT_ALL, false, false},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        struct weft_conn *conn = open_relayed(w, "");
+        struct attempt attempt = attempt_new(w, conn);
+        relay_set(&w->relay, row[i].mode);
+        (void)attempt_run(&attempt);
+        enum weft_rc failed = row[i].answered ? attempt.commit : attempt.last;
+        is_int(failed, WEFT_UNAVAILABLE, "%s: %s", row[i].name, attempt.err.text);
+        ok((attempt.last == WEFT_OK) == row[i].answered, "%s: with rows or without", row[i].name);
+        ok((attempt.rows > 0) == row[i].answered, "%s: they are there", row[i].name);
+        ok(attempt.err.cause == WEFT_CAUSE_LOST_IN_COMMIT, "%s: lost in commit", row[i].name);
+        ok((conn->xid > 0) == row[i].number, "%s: the number", row[i].name);
+        ok(conn->broken && is_there(w, attempt.number), "%s: it was carried out", row[i].name);
+        if (row[i].number)
+            ok(settle(w, conn->xid) == WEFT_SETTLED_COMMITTED, "%s: as one can ask", row[i].name);
+        weft_conn_close(conn);
+    }
+}
+
+static void test_failed_statement(struct world *w)
+{
+    struct weft_conn *conn = open_relayed(w, "");
+    struct attempt attempt = attempt_new(w, conn);
+    (void)attempt_run(&attempt);
+    (void)attempt_run(&attempt);
+    ok(attempt.last == WEFT_CONFLICT && attempt.err.cause == WEFT_CAUSE_DUPLICATE && !conn->broken,
+       "a statement that fails: %s", attempt.err.text);
+    ok(settle(w, conn->xid) == WEFT_SETTLED_ABORTED, "is not followed by COMMIT");
+    attempt = attempt_new(w, conn);
+    (void)attempt_run(&attempt);
+    ok(!attempt.last && !attempt.commit && is_there(w, attempt.number), "the next one succeeds");
+    weft_conn_close(conn);
+}
+
+/* What a session that was ended while it was idle leaves is no question. */
+static void test_dead_before(struct world *w)
+{
+    struct weft_conn *conn = fixture_open(&w->f);
+    end_session(w, PQbackendPID(weft_pg_of(conn)->pq), "state = 'idle'");
+    struct attempt attempt = attempt_new(w, conn);
+    (void)attempt_run(&attempt);
+    ok(attempt.last == WEFT_UNAVAILABLE && attempt.err.cause == WEFT_CAUSE_LOST && conn->broken,
+       "dead before anything is sent: %s", attempt.err.text);
+    weft_conn_close(conn);
+}
+
+static bool wait_held(struct relay *relay)
+{
+    for (int i = 0; i < 20000 && !__atomic_load_n(&relay->held, __ATOMIC_SEQ_CST); i++)
+        (void)poll(NULL, 0, 1);
+    return __atomic_load_n(&relay->held, __ATOMIC_SEQ_CST);
+}
+
+/* The server ends the session while the request is on its way: it says so, and is believed. */
+static void test_dismissed(struct world *w)
+{
+    struct weft_conn *conn = open_relayed(w, "");
+    int pid = PQbackendPID(weft_pg_of(conn)->pq);
+    struct attempt attempt = attempt_new(w, conn);
+    pthread_t thread;
+    relay_set(&w->relay, RELAY_HOLD);
+    ok(pthread_create(&thread, NULL, attempt_run, &attempt) == 0, "send");
+    ok(wait_held(&w->relay), "it is on its way");
+    end_session(w, pid, "state = 'idle'");
+    (void)pthread_join(thread, NULL);
+    relay_set(&w->relay, RELAY_PASS);
+    ok(attempt.last == WEFT_UNAVAILABLE && attempt.err.cause == WEFT_CAUSE_LOST && conn->xid == 0,
+       "the server says that it ends the session: %s", attempt.err.text);
+    ok(!is_there(w, attempt.number), "nothing was done");
+    weft_conn_close(conn);
+}
+
+/* A deferred trigger makes COMMIT itself wait for a lock. */
+static void test_ended_in_commit(struct world *w)
+{
+    const struct weft_driver *d = w->f.driver;
+    struct weft_conn *holder = fixture_open(&w->f);
+    ok(fixture_script(&w->f, w->aside,
+                      "CREATE TABLE weft.gate (id int);"
+                      "CREATE FUNCTION weft.wait() RETURNS trigger LANGUAGE plpgsql AS $$"
+                      " BEGIN LOCK TABLE weft.gate; RETURN NULL; END $$;"
+                      "CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON weft.migration"
+                      " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION weft.wait()") ==
+           WEFT_OK,
+       "a gate before commit: %s", w->f.err.text);
+    ok(d->begin(holder, WEFT_TX_WRITE, &w->f.err) == WEFT_OK &&
+           d->script(holder, "LOCK TABLE weft.gate", &w->f.err) == WEFT_OK,
+       "shut the gate");
+
+    struct weft_conn *conn = open_relayed(w, "");
+    struct attempt attempt = attempt_new(w, conn);
+    attempt.mode = WEFT_TX_KEYED;
+    (void)attempt_run(&attempt);
+    ok(!attempt.last && attempt.commit == WEFT_BUSY && !conn->broken && attempt.rows > 0,
+       "COMMIT is refused: %s", attempt.err.text);
+    ok(settle(w, conn->xid) == WEFT_SETTLED_ABORTED, "and wrote nothing");
+
+    attempt = attempt_new(w, conn);
+    pthread_t thread;
+    ok(pthread_create(&thread, NULL, attempt_run, &attempt) == 0, "COMMIT in a thread");
+    end_session(w, PQbackendPID(weft_pg_of(conn)->pq), "wait_event_type = 'Lock'");
+    (void)pthread_join(thread, NULL);
+    ok(!attempt.last && attempt.rows > 0, "the rows were there before COMMIT");
+    ok(attempt.commit == WEFT_UNAVAILABLE && attempt.err.cause == WEFT_CAUSE_LOST_IN_COMMIT &&
+           conn->xid > 0,
+       "lost in COMMIT: %s", attempt.err.text);
+    ok(settle(w, conn->xid) == WEFT_SETTLED_ABORTED && !is_there(w, attempt.number),
+       "the server knows that it was aborted");
+    weft_conn_close(conn);
+    d->rollback(holder);
+    weft_conn_close(holder);
+}
+
+/* ---- The engine ------------------------------------------------------------------------------ */
+
+static bool is_unknown(enum weft_rc rc, const struct weft_err *err)
+{
+    return rc == WEFT_UNAVAILABLE && err->hint && strcmp(err->hint, "outcome_unknown") == 0;
+}
+
+static void check_count(struct world *w, int want, const char *what)
+{
+    const char *sql = weft_arena_printf(w->f.arena,
+                                        "DO $$ BEGIN IF (SELECT count(*) FROM weft.execution) <> %d"
+                                        " THEN RAISE 'there are others'; END IF; END $$",
+                                        want);
+    ok(fixture_script(&w->f, w->aside, sql) == WEFT_OK, "%s: %d are there: %s", what, want,
+       w->f.err.text);
+}
+
+static enum weft_rc submit(struct world *w, struct weft_engine *engine,
+                           struct weft_submitted *ret_answer)
+{
+    const struct weft_spec spec = {.kind = "cut", .payload = "{}", .payload_size = 2};
+    enum weft_rc rc = weft_engine_submit(engine, "default", &spec, 1, ret_answer, &w->f.err);
+    return rc ? rc : ret_answer->err.rc;
+}
+
+static enum weft_rc claim(struct world *w, struct weft_engine *engine,
+                          struct weft_claim_result *ret_result)
+{
+    const struct weft_claim claim = {.worker = "w", .max = 1};
+    return weft_engine_claim(engine, "default", &claim, 1, w->f.arena, ret_result, &w->f.err);
+}
+
+/* Each of the three, when it is committed and the answer to COMMIT is lost: nobody notices. */
+static void test_engine_settles(struct world *w, struct weft_engine *engine)
+{
+    struct weft_submitted submitted;
+    struct weft_claim_result claimed = {0};
+    struct weft_lease_answer answer;
+    relay_set(&w->relay, RELAY_CUT_COMMIT);
+    is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
+    check_count(w, 2, "submit");
+    relay_set(&w->relay, RELAY_CUT_COMMIT);
+    w->f.err = (struct weft_err){0};
+    is_int(claim(w, engine, &claimed), WEFT_OK, "claim: %s", w->f.err.text);
+    ok(w->f.err.cause == WEFT_CAUSE_LOST_IN_COMMIT, "claim: it was the commit that was cut");
+    ok(claimed.count == 1 && claimed.item[0].epoch == 1, "claim: once");
+    const struct weft_complete done = {.id = claimed.item[0].id, .epoch = claimed.item[0].epoch};
+    relay_set(&w->relay, RELAY_CUT_COMMIT);
+    is_int(weft_engine_complete(engine, &done, 1, &answer, &w->f.err), WEFT_OK, "complete: %s",
+           w->f.err.text);
+    ok(!answer.err.rc && answer.state == WEFT_STATE_SUCCEEDED, "complete: it was the holder");
+    is_int(w->relay.mode, RELAY_PASS, "each was cut");
+}
+
+static void test_engine_cannot_know(struct world *w, struct weft_engine *engine)
+{
+    struct weft_submitted submitted;
+    relay_set(&w->relay, RELAY_CUT_ALL);
+    enum weft_rc rc = submit(w, engine, &submitted);
+    ok(is_unknown(rc, &w->f.err), "no number: nobody can tell: %s", w->f.err.text);
+    check_count(w, 3, "and nothing is done twice");
+    relay_set(&w->relay, RELAY_CUT_PINS);
+    rc = submit(w, engine, &submitted);
+    ok(is_unknown(rc, &w->f.err), "committed, but no rows: nobody can answer: %s", w->f.err.text);
+    check_count(w, 4, "and nothing is done twice");
+}
+
+/* A pool whose sessions all ended while they were idle. */
+static void test_engine_dead_pool(struct world *w, struct weft_engine *engine)
+{
+    struct weft_submitted submitted;
+    const char *sql =
+        weft_arena_printf(w->f.arena,
+                          "DO $$ BEGIN PERFORM pg_terminate_backend(pid, 20000)"
+                          " FROM pg_stat_activity WHERE application_name = 'last_%d'; END $$",
+                          (int)getpid());
+    ok(fixture_script(&w->f, w->aside, sql) == WEFT_OK, "end all sessions: %s", w->f.err.text);
+    is_int(submit(w, engine, &submitted), WEFT_OK, "a pool of the dead: %s", w->f.err.text);
+    check_count(w, 5, "and nothing is done twice");
+}
+
+static void test_engine(struct world *w)
+{
+    struct weft_engine *engine = NULL;
+    struct weft_submitted submitted;
+    struct weft_claim_result claimed = {0};
+    const struct weft_engine_config config = {.url = w->url};
+    ok(weft_engine_open(&config, &engine, &w->f.err) == WEFT_OK, "an engine behind the relay: %s",
+       w->f.err.text);
+    /* One round first, so that names are known and the list of queues is young. */
+    is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
+    ok(claim(w, engine, &claimed) == WEFT_OK && claimed.count == 1, "claim: %s", w->f.err.text);
+    test_engine_settles(w, engine);
+    test_engine_cannot_know(w, engine);
+    test_engine_dead_pool(w, engine);
+    weft_engine_close(engine);
+}
+
+int main(void)
+{
+    if (!fixture_has_pg()) {
+        tap_skip("WEFT_TEST_PG is not set");
+        return tap_done();
+    }
+    struct world w = {.next = 1};
+    world_init(&w);
+    const struct weft_migration_set none = {0};
+    ok(weft_migrate(w.aside, &none, w.f.arena, &w.f.err) == WEFT_OK, "a store");
+    test_one_exchange(&w, "");
+    test_one_exchange(&w, "&weft_prepare=off");
+    test_nothing_to_run(&w);
+    test_cuts(&w);
+    test_failed_statement(&w);
+    test_dead_before(&w);
+    test_dismissed(&w);
+    test_ended_in_commit(&w);
+    world_done(&w);
+
+    w = (struct world){.next = 1};
+    world_init(&w);
+    test_engine(&w);
+    world_done(&w);
+    return tap_done();
+}
