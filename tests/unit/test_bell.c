@@ -36,7 +36,8 @@ static struct weft_bell *open_bell(struct fixture *f, const char *url)
 
 static void test_notices(struct fixture *f)
 {
-    struct weft_bell *a = open_bell(f, f->url), *b = open_bell(f, f->url);
+    const char *unprepared = weft_arena_printf(f->arena, "%s&weft_prepare=off", f->url);
+    struct weft_bell *a = open_bell(f, f->url), *b = open_bell(f, unprepared);
     const char *text = NULL;
     ok(weft_bell_next(a, f->arena, &text, &f->err) == WEFT_OK && !text, "nothing at first");
     ok(weft_bell_ring(a, "1:2 'quoted' \\", &f->err) == WEFT_OK, "a rings");

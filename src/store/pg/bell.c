@@ -20,6 +20,10 @@
 
 #define RING_MAX_US (5 * WEFT_SECOND)
 
+static const char ring_name[] = "weft_ring";
+static const char ring_sql[] =
+    "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
+
 struct weft_bell {
     struct weft_pg *pg; /* owned; not in pipeline mode */
 };
@@ -57,7 +61,17 @@ static enum weft_rc start_listening(struct weft_bell *bell, struct weft_err *err
 {
     struct weft_pg *pg = bell->pg;
     const char *sql = weft_arena_printf(pg->arena, "LISTEN \"%s\"", pg->schema);
-    if (!PQexitPipelineMode(pg->pq) || !PQsendQuery(pg->pq, sql))
+    enum weft_rc rc = WEFT_OK;
+    if (!PQexitPipelineMode(pg->pq))
+        return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
+    if (pg->named) {
+        if (!PQsendPrepare(pg->pq, ring_name, ring_sql, 0, NULL))
+            return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
+        rc = finish(bell, "listen", err);
+    }
+    if (rc)
+        return rc;
+    if (!PQsendQuery(pg->pq, sql))
         return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
     return finish(bell, "listen", err);
 }
@@ -106,9 +120,11 @@ enum weft_rc weft_bell_ring(struct weft_bell *bell, const char *text, struct wef
     if (pg->conn.broken)
         return weft_pg_lost(pg, "notify", "the connection is broken", err);
     const char *const value[] = {pg->schema, text};
-    static const char sql[] =
-        "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
-    if (!PQsendQueryParams(pg->pq, sql, WEFT_LEN(value), NULL, value, NULL, NULL, 0))
+    int sent =
+        pg->named
+            ? PQsendQueryPrepared(pg->pq, ring_name, WEFT_LEN(value), value, NULL, NULL, 0)
+            : PQsendQueryParams(pg->pq, ring_sql, WEFT_LEN(value), NULL, value, NULL, NULL, 0);
+    if (!sent)
         return weft_pg_lost(pg, "notify", PQerrorMessage(pg->pq), err);
     return finish(bell, "notify", err);
 }
