@@ -148,6 +148,8 @@ struct weft_tx {
     uint64_t lost_xid;  /* of the last try, for the question what became of it */
     weft_usec began_us; /* the last try, in boot time, for the same */
     bool no_retry;      /* one try, on a connection that is open: see weft_tally_flush() */
+    bool repeatable;    /* a second time finds what the first did, and does nothing twice */
+    bool doubted;       /* an earlier try may have been committed: this was a second time */
     bool ended;         /* the last calls of this try have run: see weft_tx_last() */
     bool answered;      /* the body of the last try got all its rows */
 };

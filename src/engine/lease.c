@@ -141,7 +141,7 @@ static void tell(struct weft_tx *tx, const struct lease_call *call)
 static enum weft_rc run_chunk(struct weft_engine *engine, struct lease_call *call,
                               struct weft_err *err)
 {
-    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .repeatable = true};
     call->changes = (struct weft_changes){0};
     call->completed = (struct weft_rows){0};
     call->found = NULL;

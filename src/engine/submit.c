@@ -332,6 +332,21 @@ static void tell(struct weft_tx *tx, const struct weft_submissions *batch)
     weft_news_tell(tx->engine, &news);
 }
 
+static enum weft_rc run_part(struct weft_engine *engine, struct weft_submissions *part,
+                             struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .repeatable = !part->keyed};
+    enum weft_rc rc =
+        weft_tx_do(&tx, part->keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch, part, err);
+    /* Nobody else has these ids: the try that nobody could tell of has put them there. */
+    if (rc && tx.doubted && err->cause == WEFT_CAUSE_DUPLICATE)
+        rc = WEFT_OK;
+    if (!rc)
+        tell(&tx, part);
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
 enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_submissions *batch,
                                  struct weft_arena *arena, struct weft_err *err)
 {
@@ -340,12 +355,7 @@ enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_s
     todo[count++] = *batch;
     while (count > 0) {
         struct weft_submissions part = todo[--count];
-        struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-        enum weft_rc rc =
-            weft_tx_do(&tx, part.keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch, &part, err);
-        if (!rc)
-            tell(&tx, &part);
-        weft_arena_free(tx.arena);
+        enum weft_rc rc = run_part(engine, &part, err);
         if (!rc)
             continue;
         if (!blame_is_inside(err)) {

@@ -11,7 +11,8 @@
  *
  * A COMMIT that went with the last calls of a body may be carried out while their answers are lost
  * on the way. If the id was lost too, nobody can tell; if only rows were, nobody can answer. Both
- * are the caller's to know: outcome_unknown. What was aborted is done again in any case.
+ * are the caller's to know: outcome_unknown. What was aborted is done again in any case, and so is
+ * what may be done twice: it waits at the rows for a first try that is still under way.
  */
 
 #include "engine/engine.h"
@@ -285,6 +286,33 @@ static bool may_retry(const struct weft_err *err, int tries)
     return err->cause == WEFT_CAUSE_LOST && tries < LOST_TRIES;
 }
 
+/*
+ * Asks what a connection lost in COMMIT has left. True: it is committed and answered. Else the
+ * cause says whether it is done again; where it stays as it was, nobody knows.
+ */
+static bool is_settled(struct weft_tx *tx, enum weft_tx_mode mode, struct weft_err *story)
+{
+    bool repeats = tx->repeatable && !tx->answered;
+    if (story->cause != WEFT_CAUSE_LOST_IN_COMMIT)
+        return false;
+    if (weft_tx_reads(mode) || repeats) {
+        /* A read has nothing to commit: it leaves no question, and is made again. */
+        tx->doubted |= repeats;
+        story->cause = WEFT_CAUSE_LOST;
+        return false;
+    }
+    if (tx->no_retry)
+        return false;
+    enum weft_settled fate = ask_fate(tx);
+    if (fate == WEFT_SETTLED_COMMITTED && tx->answered)
+        return true;
+    if (fate == WEFT_SETTLED_ABORTED)
+        story->cause = WEFT_CAUSE_LOST; /* it left no trace: as if it had never been sent */
+    else
+        story->hint = "outcome_unknown";
+    return false;
+}
+
 enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body *body,
                         void *context, struct weft_err *err)
 {
@@ -293,23 +321,13 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
     for (int tries = 1;; tries++) {
         *story = (struct weft_err){0};
         enum weft_rc rc = try_once(tx, mode, body, context, story);
-        if (!rc)
+        if (!rc || is_settled(tx, mode, story))
             return WEFT_OK;
-        /* A read has nothing to commit: it leaves no question, and is made again. */
-        if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && weft_tx_reads(mode))
-            story->cause = WEFT_CAUSE_LOST;
-        if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT && !tx->no_retry) {
-            enum weft_settled fate = ask_fate(tx);
-            if (fate == WEFT_SETTLED_COMMITTED && tx->answered)
-                return WEFT_OK;
-            if (fate != WEFT_SETTLED_ABORTED) {
+        if (tx->no_retry || !may_retry(story, tries)) {
+            if (tx->doubted)
                 story->hint = "outcome_unknown";
-                return rc;
-            }
-            story->cause = WEFT_CAUSE_LOST; /* it left no trace: as if it had never been sent */
-        }
-        if (tx->no_retry || !may_retry(story, tries))
             return rc;
+        }
         back_off(tries);
     }
 }

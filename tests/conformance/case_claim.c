@@ -362,7 +362,7 @@ CASE(claim_bytes_over_transactions)
     char *payload = weft_arena_alloc(f->arena, WEFT_PAYLOAD_MAX, 1);
     (void)submit_copies(
         f, &(struct weft_spec){.kind = "job", .payload = payload, .payload_size = WEFT_PAYLOAD_MAX},
-        2 * CLAIMS);
+        (size_t)2 * CLAIMS);
     struct weft_claim args[CLAIMS];
     for (size_t i = 0; i < CLAIMS; i++)
         args[i] = (struct weft_claim){.worker = "w", .max = 1};

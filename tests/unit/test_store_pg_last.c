@@ -346,17 +346,44 @@ static void test_engine_settles(struct world *w, struct weft_engine *engine)
     is_int(w->relay.mode, RELAY_PASS, "each was cut");
 }
 
+/* A claim is new each time: when its answer is lost, nobody can tell or nobody can answer. */
 static void test_engine_cannot_know(struct world *w, struct weft_engine *engine)
 {
+    static const enum relay_mode mode[] = {RELAY_CUT_ALL, RELAY_CUT_PINS};
+    for (size_t i = 0; i < WEFT_LEN(mode); i++) {
+        struct weft_claim_result claimed = {0};
+        relay_set(&w->relay, mode[i]);
+        enum weft_rc rc = claim(w, engine, &claimed);
+        ok(is_unknown(rc, &w->f.err), "claim: nobody knows: %s", w->f.err.text);
+        is_int(w->relay.mode, RELAY_PASS, "claim: it was cut");
+    }
+}
+
+/* What may be done twice is done again: then nobody need know what became of it at first. */
+static void test_engine_repeats(struct world *w, struct weft_engine *engine)
+{
     struct weft_submitted submitted;
+    struct weft_claim_result claimed = {0};
+    struct weft_lease_answer answer;
     relay_set(&w->relay, RELAY_CUT_ALL);
-    enum weft_rc rc = submit(w, engine, &submitted);
-    ok(is_unknown(rc, &w->f.err), "no number: nobody can tell: %s", w->f.err.text);
-    check_count(w, 3, "and nothing is done twice");
+    is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
+    check_count(w, 3, "submit: once");
     relay_set(&w->relay, RELAY_CUT_PINS);
-    rc = submit(w, engine, &submitted);
-    ok(is_unknown(rc, &w->f.err), "committed, but no rows: nobody can answer: %s", w->f.err.text);
-    check_count(w, 4, "and nothing is done twice");
+    is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
+    check_count(w, 4, "submit: once");
+    is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
+    ok(claim(w, engine, &claimed) == WEFT_OK && claimed.count == 1, "claim: %s", w->f.err.text);
+    const struct weft_renew renew = {.id = claimed.item[0].id, .epoch = claimed.item[0].epoch};
+    relay_set(&w->relay, RELAY_CUT_ALL);
+    is_int(weft_engine_renew(engine, &renew, 1, &answer, &w->f.err), WEFT_OK, "renew: %s",
+           w->f.err.text);
+    ok(!answer.err.rc && answer.state == WEFT_STATE_RUNNING, "renew: the lease is held");
+    const struct weft_complete done = {.id = claimed.item[0].id, .epoch = claimed.item[0].epoch};
+    relay_set(&w->relay, RELAY_CUT_ALL);
+    is_int(weft_engine_complete(engine, &done, 1, &answer, &w->f.err), WEFT_OK, "complete: %s",
+           w->f.err.text);
+    ok(!answer.err.rc && answer.state == WEFT_STATE_SUCCEEDED, "complete: by the holder");
+    is_int(w->relay.mode, RELAY_PASS, "each was cut");
 }
 
 /* A pool whose sessions all ended while they were idle. */
@@ -370,7 +397,7 @@ static void test_engine_dead_pool(struct world *w, struct weft_engine *engine)
                           (int)getpid());
     ok(fixture_script(&w->f, w->aside, sql) == WEFT_OK, "end all sessions: %s", w->f.err.text);
     is_int(submit(w, engine, &submitted), WEFT_OK, "a pool of the dead: %s", w->f.err.text);
-    check_count(w, 5, "and nothing is done twice");
+    check_count(w, 6, "and nothing is done twice");
 }
 
 static void test_engine(struct world *w)
@@ -385,6 +412,7 @@ static void test_engine(struct world *w)
     is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
     ok(claim(w, engine, &claimed) == WEFT_OK && claimed.count == 1, "claim: %s", w->f.err.text);
     test_engine_settles(w, engine);
+    test_engine_repeats(w, engine);
     test_engine_cannot_know(w, engine);
     test_engine_dead_pool(w, engine);
     weft_engine_close(engine);
