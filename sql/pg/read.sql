@@ -54,7 +54,7 @@ SELECT o.epoch, (o.replays + 1)::smallint, o.attempt, o.ended, o.held, o.worker,
 -- name: result (id uuid)
 -- returns: namespace state content_type result
 SELECT q.namespace, o.state, o.content_type, o.result
-  FROM weft.outcome o JOIN weft.queue q ON q.id = o.queue WHERE o.id = :id;
+  FROM (SELECT * FROM weft.outcome WHERE id = :id OFFSET 0) o JOIN weft.queue q ON q.id = o.queue;
 
 -- name: payload (id uuid)
 -- returns: namespace content_type payload
