@@ -3,10 +3,12 @@
 """What waiting costs, and who is woken. Prints TAP and figures.
 
 A PostgreSQL of the test's own counts every statement. Claims that wait cost nothing while nothing
-happens; one execution wakes one waiter per replica; an idle server is idle.
+happens; one execution wakes one waiter per replica; an idle server is idle. When a worker says
+goodbye, its work runs elsewhere at once.
 """
 import json
 import resource
+import statistics
 import time
 
 from harness import (SANITIZED, Calls, Cluster, Figures, Raw, Tap, metric_sum, metrics, pause,
@@ -15,6 +17,7 @@ from harness import (SANITIZED, Calls, Cluster, Figures, Raw, Tap, metric_sum, m
 CROWD = 1000
 WINDOW_S = 3
 QUERIES_MAX, CPU_MAX, RSS_MAX_MB = 5, 0.01, 40
+GOODBYES, GOODBYE_MAX_MS = 9, 100
 
 
 def allow_many_files():
@@ -123,12 +126,51 @@ def crowds(tap, cluster, rate_of_few):
         tap.equal(server.stop(), 0, "the server stops by itself")
 
 
+def goodbye_once(servers, calls, turn):
+    """One worker leaves while another waits on the given server: ms until that one has the work."""
+    lane, gone = f"leave{turn}", f"gone{turn}"
+    there = servers[turn % len(servers)]
+    submitted = calls.good("POST", "/v1/executions", {"kind": "wake", "lane": lane})
+    held = calls.good("POST", "/v1/claims", {"worker": gone, "lanes": [lane], "wait_ms": 5000})
+    waiting = wait_for_work(there, 1, lane)[0]
+    began = time.monotonic()
+    left = calls.good("POST", f"/v1/workers/{gone}/goodbye", {})
+    status, _, body = waiting.answer()
+    took_ms = (time.monotonic() - began) * 1000
+    waiting.socket.close()
+    taken = json.loads(body)["items"] if status == 200 else []
+    same = (left["released"] == 1 and len(taken) == 1 and taken[0]["id"] == submitted["id"]
+            and held["items"][0]["id"] == submitted["id"] and taken[0]["epoch"] == 2)
+    return took_ms, same
+
+
+def goodbyes(tap, cluster):
+    """Leases of a worker that leaves run elsewhere at once, also on another replica."""
+    servers = [serve(cluster.store("leave"), tap=tap) for _ in range(2)]
+    calls = Calls(servers[0])
+    runs = [goodbye_once(servers, calls, turn) for turn in range(2 * GOODBYES)]
+    tap.ok(all(same for _, same in runs), "each goodbye gives its one lease to the one that waits")
+    for place, where in enumerate(("the same replica", "another replica")):
+        took = sorted(ms for ms, _ in runs[place::2])
+        middle = statistics.median(took)
+        tap.note(f"running on {where} after a goodbye: {middle:.1f} ms (median of {len(took)}), "
+                 f"{took[-1]:.1f} ms at most")
+        if SANITIZED:
+            tap.skip("times of a build with sanitizers say nothing")
+        else:
+            tap.ok(middle < GOODBYE_MAX_MS, f"on {where} within {GOODBYE_MAX_MS} ms", took)
+    calls.close()
+    for server in servers:
+        tap.equal(server.stop(), 0, "the server stops by itself")
+
+
 def main():
     allow_many_files()
     tap, cluster = Tap(), counting_cluster()
     try:
         rate = idle(tap, cluster)
         crowds(tap, cluster, rate)
+        goodbyes(tap, cluster)
     finally:
         cluster.remove()
     tap.done()
