@@ -36,5 +36,7 @@ enum weft_limit {
 
 #define WEFT_DELAY_MAX_MS  ((int64_t)10 * 366 * 86400 * 1000) /* ten years */
 #define WEFT_MOMENT_MAX_US ((int64_t)253402300799 * 1000000)  /* the end of the year 9999 */
+/* A worker that nobody heard of for this long, and that holds no lease, is not listed any more. */
+#define WEFT_WORKER_TTL_US ((int64_t)5 * 60 * 1000000)
 
 #endif

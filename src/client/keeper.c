@@ -101,8 +101,9 @@ void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us)
 static weft_usec pass_interval(const struct weft_worker *worker, enum weft_scanner pass)
 {
     /* The inbox has no due time: it is looked at as often as the worker looks for work. */
-    return pass == WEFT_SCANNER_INTAKE ? earlier(worker->options.poll_ms * WEFT_MS, PASS_EVERY_US)
-                                       : PASS_EVERY_US;
+    if (pass == WEFT_SCANNER_INTAKE)
+        return earlier(worker->options.poll_ms * WEFT_MS, PASS_EVERY_US);
+    return weft_scanner_info(pass)->timed ? PASS_EVERY_US : weft_scanner_info(pass)->interval_us;
 }
 
 static void run_pass(struct weft_worker *worker, enum weft_scanner pass)

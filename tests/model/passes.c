@@ -24,6 +24,7 @@ static weft_usec due_for(const struct subject *x, enum weft_scanner pass)
         moment_us = weft_state_living(live->state) ? live->deadline_us : 0;
         break;
     case WEFT_SCANNER_INTAKE:
+    case WEFT_SCANNER_WORKER_EXPIRY:
     case WEFT_SCANNER_COUNT:
         break;
     }
@@ -73,6 +74,7 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
         (void)model_step(w, x, &(struct weft_event){.kind = WEFT_EVENT_EXPIRE}, &expired);
         break;
     case WEFT_SCANNER_INTAKE:
+    case WEFT_SCANNER_WORKER_EXPIRY:
     case WEFT_SCANNER_COUNT:
         break;
     }

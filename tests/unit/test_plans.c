@@ -216,8 +216,8 @@ static void check_plan(struct plans *p, const struct rule *rule, const char *whe
 /* Those that look at everything by intent, and those that run before there are tables. */
 static bool is_exception(const char *name)
 {
-    static const char *const prefix[] = {"check_",   "counts",   "migration_",   "schema_",
-                                         "version_", "examine_", "worker_leases"};
+    static const char *const prefix[] = {"check_",   "counts",   "migration_",    "schema_",
+                                         "version_", "examine_", "worker_leases", "worker_expire"};
     for (size_t i = 0; i < WEFT_LEN(prefix); i++)
         if (strncmp(name, prefix[i], strlen(prefix[i])) == 0)
             return true;

@@ -18,6 +18,7 @@
 static const struct scanner {
     struct weft_scanner_info info;
     weft_scan_fn *run;
+    weft_pass_fn *run_alone; /* instead of run */
     size_t next_due; /* the column of next_due that tells when it has work again, or NO_TIMER */
 } scanners[WEFT_SCANNER_COUNT] = {
     [WEFT_SCANNER_INTAKE] = {.info = {.name = "intake",
@@ -65,6 +66,14 @@ static const struct scanner {
                                                   .counter = ROWS_COUNTED},
                                          .run = weft_scan_execution_deadline,
                                          .next_due = DUE(DEADLINE)},
+    [WEFT_SCANNER_WORKER_EXPIRY] = {.info = {.name = "worker_expiry",
+                                             .interval_us = 30 * WEFT_SECOND,
+                                             .batch = WEFT_BATCH_MAX,
+                                             .batch_max = WEFT_BATCH_MAX,
+                                             .counter = {"processed", "replicas", "holding_leases",
+                                                         "skipped_locked"}},
+                                    .run_alone = weft_worker_expiry_run,
+                                    .next_due = NO_TIMER},
 };
 
 const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner)
@@ -75,6 +84,25 @@ const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner)
 const char *weft_scanner_name(enum weft_scanner scanner)
 {
     return (unsigned)scanner < WEFT_SCANNER_COUNT ? scanners[scanner].info.name : "unknown";
+}
+
+enum weft_rc weft_pass_namespace(struct weft_engine *engine, const struct weft_pass_config *config,
+                                 int32_t *ret_ns, struct weft_err *err)
+{
+    int32_t ns = 0;
+    enum weft_rc rc = config->ns ? weft_find_namespace(engine, config->ns, &ns, err) : WEFT_OK;
+    if (!rc)
+        *ret_ns = config->ns && ns == 0 ? -1 : ns;
+    return rc;
+}
+
+void weft_pass_count(struct weft_pass_report *report, enum weft_scanner scanner,
+                     const uint64_t *value)
+{
+    const char *const *name = scanners[scanner].info.counter;
+    for (report->counter_count = 0; name[report->counter_count]; report->counter_count++)
+        report->counter[report->counter_count] = (struct weft_counter){
+            .name = name[report->counter_count], .value = value[report->counter_count]};
 }
 
 enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt, struct weft_err *err)
@@ -155,6 +183,8 @@ enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scan
         call.config.batch = info->batch;
     if (scanner == WEFT_SCANNER_INTAKE) /* several transactions: see there */
         return weft_intake_run(engine, call.config.batch, ret_report, err);
+    if (scanners[scanner].run_alone)
+        return scanners[scanner].run_alone(engine, &call.config, ret_report, err);
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, pass_body, &call, err);
     if (!rc) {

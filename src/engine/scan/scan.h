@@ -31,6 +31,19 @@ WEFT_MUST_CHECK enum weft_rc weft_intake_run(struct weft_engine *engine, uint32_
                                              struct weft_pass_report *ret_report,
                                              struct weft_err *err);
 
+/* Passes that are not one walk over living rows: they run transactions of their own. */
+typedef enum weft_rc weft_pass_fn(struct weft_engine *engine, const struct weft_pass_config *config,
+                                  struct weft_pass_report *ret_report, struct weft_err *err);
+weft_pass_fn weft_worker_expiry_run;
+
+/* The namespace a pass is limited to: 0 for all, -1 (which nothing is in) when there is none. */
+WEFT_MUST_CHECK enum weft_rc weft_pass_namespace(struct weft_engine *engine,
+                                                 const struct weft_pass_config *config,
+                                                 int32_t *ret_ns, struct weft_err *err);
+/* Fills in the counters of a report, under the names of the scanner and in their order. */
+void weft_pass_count(struct weft_pass_report *report, enum weft_scanner scanner,
+                     const uint64_t *value);
+
 /* Ends the attempt of a row: another one, or the end of the execution. */
 void weft_scan_time_out(struct weft_scan *scan, struct weft_change *change);
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Workers that nobody has heard of for their time to live leave the list, and so do the rows of
+ * replicas that died a day ago.
+ *
+ * Servers write when they last heard a claim of a worker. A worker with long jobs claims nothing
+ * for hours, and its heartbeats name leases, not the worker; but as long as it renews it holds
+ * them. So one that holds a lease stays, also when that lease has run out and nobody has taken it
+ * away yet: it may still be renewed. A worker that died loses its leases to lease_expiry first and
+ * its place on the list with the next pass after that.
+ *
+ * No rule depends on these rows. One that is removed in the very moment in which the worker claims
+ * again is written anew by the server that heard the claim.
+ */
+
+#include "engine/scan/scan.h"
+
+#define REPLICA_KEPT_US ((weft_usec)24 * 3600 * WEFT_SECOND)
+
+enum { PROCESSED, REPLICAS, HOLDING, SKIPPED_LOCKED, COUNTERS };
+
+struct expiry {
+    const struct weft_pass_config *config;
+    int32_t ns; /* see weft_pass_namespace() */
+    struct weft_rows workers, replicas;
+};
+
+static enum weft_rc expire(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct expiry *expiry = context;
+    struct weft_call call[2];
+    struct weft_rows rows[2];
+    weft_call_init(&call[0], tx->arena, WEFT_STMT_WORKER_EXPIRE, 0);
+    weft_set_i64(&call[0], 0, WORKER_EXPIRE_IN_BEFORE, tx->now_us - WEFT_WORKER_TTL_US);
+    if (expiry->ns)
+        weft_set_i64(&call[0], 0, WORKER_EXPIRE_IN_NAMESPACE, expiry->ns);
+    weft_set_i64(&call[0], 0, WORKER_EXPIRE_IN_BATCH, expiry->config->batch);
+    weft_call_init(&call[1], tx->arena, WEFT_STMT_REPLICA_EXPIRE, 0);
+    weft_set_i64(&call[1], 0, REPLICA_EXPIRE_IN_BEFORE, tx->now_us - REPLICA_KEPT_US);
+    weft_set_i64(&call[1], 0, REPLICA_EXPIRE_IN_BATCH, expiry->config->batch);
+    enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
+    expiry->workers = rows[0];
+    expiry->replicas = rows[1];
+    return rc;
+}
+
+static struct weft_pass_report report_of(const struct expiry *expiry)
+{
+    uint64_t batch = expiry->config->batch;
+    uint64_t removed = (uint64_t)weft_get_i64(&expiry->workers, 0, WORKER_EXPIRE_OUT_REMOVED);
+    uint64_t free = (uint64_t)weft_get_i64(&expiry->workers, 0, WORKER_EXPIRE_OUT_FREE);
+    uint64_t found = (uint64_t)weft_get_i64(&expiry->workers, 0, WORKER_EXPIRE_OUT_FOUND);
+    uint64_t replicas = (uint64_t)weft_get_i64(&expiry->replicas, 0, REPLICA_EXPIRE_OUT_REMOVED);
+    uint64_t wanted = free < batch ? free : batch;
+    struct weft_pass_report report = {
+        .handled = removed + replicas,
+        .more = removed == batch || replicas == batch,
+        .next_due_us = WEFT_NEVER,
+    };
+    const uint64_t count[COUNTERS] = {
+        [PROCESSED] = removed,
+        [REPLICAS] = replicas,
+        [HOLDING] = found - free,
+        /* In the hands of another replica, which just heard of it or removes it. */
+        [SKIPPED_LOCKED] = wanted > removed ? wanted - removed : 0,
+    };
+    weft_pass_count(&report, WEFT_SCANNER_WORKER_EXPIRY, count);
+    return report;
+}
+
+enum weft_rc weft_worker_expiry_run(struct weft_engine *engine,
+                                    const struct weft_pass_config *config,
+                                    struct weft_pass_report *ret_report, struct weft_err *err)
+{
+    struct expiry expiry = {.config = config};
+    enum weft_rc rc = weft_pass_namespace(engine, config, &expiry.ns, err);
+    if (rc)
+        return rc;
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    rc = weft_tx_do(&tx, WEFT_TX_WRITE, expire, &expiry, err);
+    if (!rc)
+        *ret_report = report_of(&expiry);
+    weft_arena_free(tx.arena);
+    return rc;
+}
