@@ -58,6 +58,15 @@ UNION ALL
    LEFT JOIN weft.outcome o ON o.id BETWEEN a.id AND a.id
   WHERE a.epoch > coalesce(l.epoch, o.epoch) LIMIT 10)
 UNION ALL
+(SELECT 'progress of an epoch that was never given', p.id
+   FROM weft.progress p LEFT JOIN weft.live l ON l.id BETWEEN p.id AND p.id
+   LEFT JOIN weft.outcome o ON o.id BETWEEN p.id AND p.id
+  WHERE p.epoch > coalesce(l.epoch, o.epoch) LIMIT 10)
+UNION ALL
+(SELECT 'running under an epoch that has ended', l.id FROM weft.live l
+  WHERE l.state = @running
+    AND EXISTS (SELECT 1 FROM weft.attempt a WHERE a.id BETWEEN l.id AND l.id AND a.epoch = l.epoch) LIMIT 10)
+UNION ALL
 (SELECT 'two ends of one lease', a.id FROM weft.attempt a WHERE a.held
   GROUP BY a.id, a.epoch HAVING count(*) > 1 LIMIT 10)
 UNION ALL

@@ -61,6 +61,15 @@ SELECT * FROM (SELECT 'attempt of an epoch that was never given', a.id
    LEFT JOIN live l ON l.num = e.num LEFT JOIN outcome o ON o.num = e.num
   WHERE a.epoch > coalesce(l.epoch, o.epoch) LIMIT 10)
 UNION ALL
+SELECT * FROM (SELECT 'progress of an epoch that was never given', p.id
+   FROM progress p CROSS JOIN execution e ON e.id = p.id
+   LEFT JOIN live l ON l.num = e.num LEFT JOIN outcome o ON o.num = e.num
+  WHERE p.epoch > coalesce(l.epoch, o.epoch) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'running under an epoch that has ended', l.id FROM l
+  WHERE l.state = @running
+    AND EXISTS (SELECT 1 FROM attempt a WHERE a.id = l.id AND a.epoch = l.epoch) LIMIT 10)
+UNION ALL
 SELECT * FROM (SELECT 'two ends of one lease', a.id FROM attempt a WHERE a.held
   GROUP BY a.id, a.epoch HAVING count(*) > 1 LIMIT 10)
 UNION ALL

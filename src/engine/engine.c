@@ -58,6 +58,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     weft_ready_init(&engine->ready);
     weft_tally_init(&engine->tally);
     pthread_mutex_init(&engine->ord_lock, NULL);
+    pthread_mutex_init(&engine->sample_lock, NULL);
     weft_pool_init(engine, config->connections);
 
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
@@ -81,6 +82,7 @@ void weft_engine_close(struct weft_engine *engine)
     weft_tally_done(&engine->tally);
     weft_names_done(&engine->names);
     pthread_mutex_destroy(&engine->ord_lock);
+    pthread_mutex_destroy(&engine->sample_lock);
     weft_clock_free(engine->clock);
     free(engine->url);
     free(engine);

@@ -5,9 +5,9 @@
 /*
  * Shared by the files of the engine; nothing outside this folder includes it.
  *
- * Threads: any number call in. Locks: pool.lock, ord_lock, ready.lock, names.lock, tally.lock. No
- * query is made under any of them, and none is taken under another, except names.lock under
- * ready.lock.
+ * Threads: any number call in. Locks: pool.lock, ord_lock, sample_lock, ready.lock, names.lock,
+ * tally.lock. No query is made under any of them, and none is taken under another, except
+ * names.lock under ready.lock.
  */
 
 #include "base/arena.h"
@@ -134,7 +134,10 @@ struct weft_engine {
     struct weft_tally tally;
     pthread_mutex_t ord_lock;
     int64_t last_ord;
-    weft_news_fn *on_news; /* NULL: nobody listens */
+    pthread_mutex_t sample_lock;
+    struct weft_id sampled; /* how far invariant_check came; all 0: begin anywhere */
+    bool sample_goes_on;    /* the next pass goes on there */
+    weft_news_fn *on_news;  /* NULL: nobody listens */
     void *news_context;
 };
 

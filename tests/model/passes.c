@@ -25,6 +25,7 @@ static weft_usec due_for(const struct subject *x, enum weft_scanner pass)
         break;
     case WEFT_SCANNER_INTAKE:
     case WEFT_SCANNER_WORKER_EXPIRY:
+    case WEFT_SCANNER_INVARIANT_CHECK:
     case WEFT_SCANNER_COUNT:
         break;
     }
@@ -75,6 +76,7 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
         break;
     case WEFT_SCANNER_INTAKE:
     case WEFT_SCANNER_WORKER_EXPIRY:
+    case WEFT_SCANNER_INVARIANT_CHECK:
     case WEFT_SCANNER_COUNT:
         break;
     }

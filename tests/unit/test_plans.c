@@ -12,7 +12,7 @@
 #include "store/pg/pg.h"
 #include "store_fixture.h"
 
-enum { CLAIM = 100, PLAN_MAX = 1 << 16, POLL_BUFFERS = 1000 };
+enum { CLAIM = 100, PLAN_MAX = 1 << 16, POLL_BUFFERS = 1000, SAMPLE = 100 };
 
 struct plans {
     struct fixture f;
@@ -59,6 +59,13 @@ static const struct rule {
     {.stmt = WEFT_STMT_ATTEMPTS, .index = {"attempt_pkey", "outcome_pkey"}, .sorts = true},
     {.stmt = WEFT_STMT_RESULT, .index = {"outcome_pkey"}},
     {.stmt = WEFT_STMT_PAYLOAD, .index = {"execution_pkey"}},
+    {.stmt = WEFT_STMT_SAMPLE_BOUNDS, .index = {"execution_pkey", "attempt_pkey", "key_pkey"}},
+    {.stmt = WEFT_STMT_SAMPLE_CHECK,
+     .index = {"execution_pkey", "attempt_pkey", "key_pkey"},
+     .sorts = true},
+    {.stmt = WEFT_STMT_ORPHAN_ATTEMPTS, .index = {"attempt_pkey", "execution_pkey", "live_pkey"}},
+    {.stmt = WEFT_STMT_ORPHAN_PROGRESS, .index = {"progress_pkey", "execution_pkey"}},
+    {.stmt = WEFT_STMT_ORPHAN_KEYS, .index = {"key_pkey", "execution_pkey", "outcome_pkey"}},
     {.stmt = WEFT_STMT_KEY_TAKE, .sorts = true},
     {.stmt = WEFT_STMT_KEY_READ,
      .index = {"key_pkey", "live_pkey", "outcome_pkey"},
@@ -332,6 +339,34 @@ static void check_poll(struct plans *p, const char *where)
     ok(buffers > 0 && buffers < POLL_BUFFERS, "a poll on %s touches %ld buffers", where, buffers);
 }
 
+/*
+ * A sample costs a number of probes for each row it looks at, wherever it begins and however much
+ * there is. The number is generous: five tables, each up to three pages deep, and their heaps.
+ */
+static void check_sample(struct plans *p, const char *where)
+{
+    static const char *const place[] = {"00000000-0000-7000-8000-000000000001",
+                                        "00000000-0000-7000-9000-000000010000",
+                                        "ffffffff-ffff-7fff-bfff-ffffffffffff"};
+    for (size_t i = 0; i < WEFT_LEN(place); i++) {
+        const char *id = place[i];
+        const char *arguments = weft_arena_printf(
+            p->f.arena, "('%s', '%s', '%s', '%s', '%s', 1, 'key-5', %d, %d, NULL, 0, 255)", id, id,
+            id, id, id, SAMPLE, SAMPLE);
+        const char *plan = NULL;
+        if (begin_pinned(p) && prepare(p, WEFT_STMT_SAMPLE_CHECK))
+            plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", arguments);
+        (void)run(p, "ROLLBACK");
+        (void)run(p, "DEALLOCATE seen");
+        const char *hit = plan ? strstr(plan, "hit=") : NULL;
+        long buffers = hit ? strtol(hit + 4, NULL, 10) : -1;
+        if (!ok(buffers > 0 && buffers < SAMPLE * 60, "a sample of %d from %s of %s: %ld buffers",
+                SAMPLE, id, where, buffers) &&
+            plan)
+            print_plan(plan);
+    }
+}
+
 static void test_large(struct plans *p)
 {
     if (!run_here(p, fill_names) || !fill_backlog(p, 1, 10000))
@@ -341,12 +376,14 @@ static void test_large(struct plans *p)
         return;
     check_all(p, "large, no statistics");
     check_poll(p, "100,000 rows");
+    check_sample(p, "300,000 rows");
     long large = claim_buffers(p, 2, "100,000 rows");
     (void)run_here(p,
                    "ANALYZE weft.live, weft.execution, weft.outcome, weft.attempt, weft.key, "
                    "weft.queue, weft.policy");
     check_all(p, "large, with statistics");
     check_poll(p, "100,000 rows with statistics");
+    check_sample(p, "300,000 rows with statistics");
     long analysed = claim_buffers(p, 3, "100,000 rows with statistics");
     ok(small > 0 && (double)large / (double)small < 1.5,
        "a claim costs the same with ten times the backlog: %ld and %ld buffers", small, large);

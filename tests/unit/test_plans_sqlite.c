@@ -10,13 +10,17 @@
 #include <sqlite3.h>
 
 static const enum weft_stmt hot[] = {
-    WEFT_STMT_CLAIM,         WEFT_STMT_LIVE_END,     WEFT_STMT_RENEW,       WEFT_STMT_SUBMIT,
-    WEFT_STMT_LIVE_LOCK,     WEFT_STMT_LIVE_PUT,     WEFT_STMT_DUE_LEASES,  WEFT_STMT_DUE_ATTEMPTS,
-    WEFT_STMT_DUE_DEADLINES, WEFT_STMT_PROMOTE_DUE,  WEFT_STMT_QUEUE_HEADS, WEFT_STMT_QUEUES_READY,
-    WEFT_STMT_LEASE_FACTS,   WEFT_STMT_LIST,         WEFT_STMT_DESCRIBE,    WEFT_STMT_KEY_TAKE,
-    WEFT_STMT_KEY_READ,      WEFT_STMT_LANE_RUNNING, WEFT_STMT_NEXT_DUE,    WEFT_STMT_OUTCOME_LOCK,
-    WEFT_STMT_OUTCOME_BACK,  WEFT_STMT_ATTEMPT_ADD,  WEFT_STMT_ATTEMPTS,    WEFT_STMT_PROGRESS_PUT,
-    WEFT_STMT_RESULT,        WEFT_STMT_PAYLOAD,      WEFT_STMT_QUEUE_LOAD,  WEFT_STMT_NAME_LOAD,
+    WEFT_STMT_CLAIM,           WEFT_STMT_LIVE_END,     WEFT_STMT_RENEW,
+    WEFT_STMT_SUBMIT,          WEFT_STMT_LIVE_LOCK,    WEFT_STMT_LIVE_PUT,
+    WEFT_STMT_DUE_LEASES,      WEFT_STMT_DUE_ATTEMPTS, WEFT_STMT_DUE_DEADLINES,
+    WEFT_STMT_PROMOTE_DUE,     WEFT_STMT_QUEUE_HEADS,  WEFT_STMT_QUEUES_READY,
+    WEFT_STMT_LEASE_FACTS,     WEFT_STMT_LIST,         WEFT_STMT_DESCRIBE,
+    WEFT_STMT_KEY_TAKE,        WEFT_STMT_KEY_READ,     WEFT_STMT_LANE_RUNNING,
+    WEFT_STMT_NEXT_DUE,        WEFT_STMT_OUTCOME_LOCK, WEFT_STMT_OUTCOME_BACK,
+    WEFT_STMT_ATTEMPT_ADD,     WEFT_STMT_ATTEMPTS,     WEFT_STMT_PROGRESS_PUT,
+    WEFT_STMT_RESULT,          WEFT_STMT_PAYLOAD,      WEFT_STMT_QUEUE_LOAD,
+    WEFT_STMT_NAME_LOAD,       WEFT_STMT_SAMPLE_CHECK, WEFT_STMT_ORPHAN_ATTEMPTS,
+    WEFT_STMT_ORPHAN_PROGRESS, WEFT_STMT_ORPHAN_KEYS,
 };
 
 /* The indexes that must be seen somewhere in the plan. */
@@ -42,6 +46,10 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
         return true; /* the page that fits, as it was materialized */
     if (stmt == WEFT_STMT_CLAIM && strcmp(name, "p") == 0)
         return true; /* policies, of which there is a handful */
+    static const char *const walked[] = {"w", "f", "s", "sample", "place"};
+    for (size_t i = 0; stmt == WEFT_STMT_SAMPLE_CHECK && i < WEFT_LEN(walked); i++)
+        if (strcmp(name, walked[i]) == 0)
+            return true; /* what was sampled, which the call bounds */
     static const char *const small[] = {"CONSTANT", "hop", "lanes", "page", "start", "one",
                                         "i",        "fit", "(sub",  "r",    "item",  "3-ROW"};
     for (size_t i = 0; i < WEFT_LEN(small); i++) {

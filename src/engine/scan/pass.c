@@ -74,6 +74,16 @@ static const struct scanner {
                                                          "skipped_locked"}},
                                     .run_alone = weft_worker_expiry_run,
                                     .next_due = NO_TIMER},
+    [WEFT_SCANNER_INVARIANT_CHECK] = {.info = {.name = "invariant_check",
+                                               .interval_us = 60 * WEFT_SECOND,
+                                               .batch = WEFT_BATCH_MAX,
+                                               .batch_max = WEFT_BATCH_MAX,
+                                               .partitioned = true,
+                                               .counter = {"sampled", "in_neither", "in_both",
+                                                           "epoch_disorder", "orphans",
+                                                           "repaired"}},
+                                      .run_alone = weft_invariant_check_run,
+                                      .next_due = NO_TIMER},
 };
 
 const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner)
