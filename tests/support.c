@@ -428,6 +428,15 @@ struct weft_steered steer_one(struct weft_engine *engine, enum weft_steer_kind k
     return answer;
 }
 
+uint64_t counter_of(const struct weft_pass_report *report, const char *name)
+{
+    for (size_t i = 0; i < report->counter_count; i++)
+        if (strcmp(report->counter[i].name, name) == 0)
+            return report->counter[i].value;
+    ok(false, "the report counts %s", name);
+    return UINT64_MAX;
+}
+
 uint64_t next_random(uint64_t *state)
 {
     *state ^= *state << 13;

@@ -128,6 +128,8 @@ enum weft_state state_at(struct weft_engine *engine, const struct weft_id *id);
 size_t attempts_of(struct weft_engine *engine, const struct weft_id *id);
 struct weft_steered steer_one(struct weft_engine *engine, enum weft_steer_kind kind,
                               const struct weft_steer *item);
+/* A counter of a report; fails when it has none of that name. */
+uint64_t counter_of(const struct weft_pass_report *report, const char *name);
 uint64_t next_random(uint64_t *state); /* the state must not be 0 */
 
 #endif

@@ -51,18 +51,22 @@ SELECT id, :now, ord, queue, policy, 0, 1, 0, 0, 0, 0, state, ended, false, 'int
        error_class, error_message
   FROM item;
 
--- name: inbox_peek (batch int, bytes bigint)
+-- name: inbox_peek (batch int, bytes bigint, namespace text, first int, last int)
 -- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy
 -- only: pg, because SQLite has no weft_submit(): whoever shares the file uses the library
 -- A look at what waits, oldest first, without locks and bounded in bytes. A payload that is too
--- large to be accepted is not read, only its size.
+-- large to be accepted is not read, only its size. namespace NULL: of all; partitions as in pass.sql.
 SELECT i.id, i.namespace, i.lane, i.kind, CASE WHEN i.size <= 1048576 THEN i.payload END, i.size,
        i.content_type, i.priority, i.delay_ms, i.run_at, i.deadline, i.capabilities, i.tenant,
        i.tags, i.key, i.policy
   FROM (SELECT b.*, coalesce(octet_length(b.payload), 0) AS size,
-               sum(least(coalesce(octet_length(b.payload), 0), 1048576)) OVER (ORDER BY b.id) AS total
-          FROM (SELECT * FROM weft.inbox ORDER BY id LIMIT :batch) b) i
- WHERE i.total <= :bytes OR i.id = (SELECT id FROM weft.inbox ORDER BY id LIMIT 1)
+               sum(least(coalesce(octet_length(b.payload), 0), 1048576)) OVER (ORDER BY b.id) AS total,
+               row_number() OVER (ORDER BY b.id) AS place
+          FROM (SELECT n.* FROM weft.inbox n
+                 WHERE (:namespace IS NULL OR n.namespace = :namespace)
+                   AND (:last - :first = 255 OR weft.partition(n.id) BETWEEN :first AND :last)
+                 ORDER BY n.id LIMIT :batch) b) i
+ WHERE i.total <= :bytes OR i.place = 1
  ORDER BY i.id;
 
 -- name: inbox_take (id uuid[])

@@ -10,6 +10,8 @@
 
 #include "base/base.h"
 
+enum { WEFT_PARTITIONS = 256 };
+
 /* partition: 0..255, or -1 for a random one. */
 void weft_id_new(struct weft_id *ret_id, weft_usec now_us, int partition);
 /*

@@ -55,8 +55,11 @@ bool weft_attempt_overdue(const struct weft_live *live, weft_usec now_us)
     return live->attempt_deadline_us != 0 && live->attempt_deadline_us <= now_us;
 }
 
-struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live)
+struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live,
+                                   weft_usec forgive_us)
 {
+    if (live->due_us < forgive_us)
+        return (struct weft_event){.kind = WEFT_EVENT_LOSE, .uncounted = true};
     if (live->lost + 1 > rules->max_lost)
         return (struct weft_event){.kind = WEFT_EVENT_FAIL, .how = WEFT_ENDED_LOST};
     return (struct weft_event){.kind = WEFT_EVENT_LOSE};

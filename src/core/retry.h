@@ -33,7 +33,12 @@ weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t
  */
 bool weft_attempt_overdue(const struct weft_live *live, weft_usec now_us);
 
-/* The event for a lease that ran out: LOSE, or FAIL with how = LOST for a poison pill. */
-struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live);
+/*
+ * The event for a lease that ran out: LOSE, or FAIL with how = LOST for a poison pill. A lease that
+ * ran out before forgive_us was lost while nobody could renew it: that says nothing of the work, so
+ * it is not counted and never the end.
+ */
+struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live,
+                                   weft_usec forgive_us);
 
 #endif

@@ -106,7 +106,7 @@ static void apply(struct weft_live *live, const struct weft_event *event)
         live->attempt++;
         break;
     case WEFT_EVENT_LOSE:
-        live->lost++;
+        live->lost += !event->uncounted;
         break;
     case WEFT_EVENT_PROMOTE:
         live->due_us = 0;

@@ -86,6 +86,7 @@ struct weft_event {
     enum weft_event_kind kind;
     enum weft_ended how; /* FAIL, RETRY, RETRY_NOW: what ended the attempt; REPLAY: the last life */
     int32_t worker;      /* CLAIM */
+    bool uncounted;      /* LOSE: nobody could have renewed, so it does not count as lost */
     int32_t priority;    /* PRIORITIZE */
     weft_usec now_us;    /* CLAIM */
     weft_usec due_us;    /* CLAIM, RENEW: end of the lease; RETRY, DELAY: when it is ready */

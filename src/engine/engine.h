@@ -380,7 +380,7 @@ WEFT_MUST_CHECK enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_
 
 /* ---- Passes (scan/pass.c) -------------------------------------------------------------------- */
 
-/* When each pass has work: rows has the columns of next_due, from column `first` on. */
+/* When each pass has work: rows has the times of the poll, from column `first` on. */
 void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
                    weft_usec ret_due_us[WEFT_SCANNER_COUNT]);
 

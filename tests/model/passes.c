@@ -34,7 +34,7 @@ static weft_usec due_for(const struct subject *x, enum weft_scanner pass)
 
 static void lose(struct world *w, struct subject *x)
 {
-    struct weft_event event = weft_lost_decide(&x->spec.rules, &x->live);
+    struct weft_event event = weft_lost_decide(&x->spec.rules, &x->live, 0);
     struct story story = {.by = "lease_expiry"};
     if (event.kind == WEFT_EVENT_FAIL) {
         story.error_class = "lost_too_often";

@@ -42,6 +42,14 @@ static void run_renew(void *context)
     run->rc = weft_engine_renew(run->engine, &run->item, 1, &run->answer, &run->err);
 }
 
+/* What the pass says of the rows that it saw and did not take. */
+static void is_missed(const struct pass_run *run, uint64_t locked, uint64_t alive)
+{
+    is_int(counter_of(&run->report, "skipped_locked"), (long long)locked, "nobody else holds one");
+    is_int(counter_of(&run->report, "rechecked_alive"), (long long)alive,
+           "what it left is counted");
+}
+
 /* Two executions, the first of which a scan by `due` meets first. */
 static void take_two(struct race *race, const struct weft_policy *policy,
                      struct weft_claimed lease[ROWS])
@@ -118,6 +126,7 @@ RACE(renew_commits_after_the_snapshot_of_lease_expiry)
     struct pass_run run = {.pass = WEFT_SCANNER_LEASE_EXPIRY};
     pass_meets(race, &run, &lease[FIRST].id, renew_it, &lease[SECOND]);
     is_int(run.report.handled, 1, "one lease was taken away");
+    is_missed(&run, 0, 1);
     is_int(state_at(race->a, &lease[FIRST].id), WEFT_STATE_READY, "the first");
     is_int(state_at(race->a, &lease[SECOND].id), WEFT_STATE_RUNNING, "the renewed one lives");
     renew_it(race, &lease[SECOND]);
@@ -147,6 +156,7 @@ RACE(reclaim_commits_after_the_snapshot_of_attempt_timeout)
     struct pass_run run = {.pass = WEFT_SCANNER_ATTEMPT_TIMEOUT};
     pass_meets(race, &run, &lease[FIRST].id, release_and_reclaim, &lease[SECOND]);
     is_int(run.report.handled, 1, "one attempt timed out");
+    is_missed(&run, 0, 1);
     is_int(state_at(race->a, &lease[SECOND].id), WEFT_STATE_RUNNING, "the new one goes on");
 }
 
@@ -173,6 +183,7 @@ RACE(set_deadline_commits_after_the_snapshot_of_the_deadline_pass)
     struct pass_run run = {.pass = WEFT_SCANNER_EXECUTION_DEADLINE};
     pass_meets(race, &run, &row[FIRST].id, drop_deadline, &row[SECOND]);
     is_int(run.report.handled, 1, "one expired");
+    is_missed(&run, 0, 1);
     is_int(state_at(race->a, &row[FIRST].id), WEFT_STATE_EXPIRED, "the first");
     is_int(state_at(race->a, &row[SECOND].id), WEFT_STATE_READY, "the other lives on");
 }
@@ -201,6 +212,7 @@ RACE(promotion_commits_after_the_snapshot_of_the_promoter)
     struct pass_run run = {.pass = WEFT_SCANNER_DELAYED_PROMOTER};
     pass_meets(race, &run, &row[FIRST].id, promote_and_claim, &row[SECOND]);
     is_int(run.report.handled, 0, "nothing is promoted twice");
+    is_missed(&run, 0, ROWS);
     for (size_t i = 0; i < ROWS; i++)
         is_int(state_at(race->a, &row[i].id), WEFT_STATE_RUNNING, "row %zu runs on", i);
 }

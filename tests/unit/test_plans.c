@@ -12,7 +12,7 @@
 #include "store/pg/pg.h"
 #include "store_fixture.h"
 
-enum { CLAIM = 100, PLAN_MAX = 1 << 16, POLL_BUFFERS = 1000, SAMPLE = 100 };
+enum { CLAIM = 100, PLAN_MAX = 1 << 16, POLL_BUFFERS = 1000, SAMPLE = 100, NEXT_BUFFERS = 10000 };
 
 struct plans {
     struct fixture f;
@@ -39,11 +39,14 @@ static const struct rule {
     {.stmt = WEFT_STMT_SUBMIT},
     {.stmt = WEFT_STMT_ATTEMPT_ADD},
     {.stmt = WEFT_STMT_PROGRESS_PUT},
-    {.stmt = WEFT_STMT_DUE_LEASES, .index = {"live_lease"}},
-    {.stmt = WEFT_STMT_DUE_ATTEMPTS, .index = {"live_attempt_deadline"}},
-    {.stmt = WEFT_STMT_DUE_DEADLINES, .index = {"live_deadline"}},
-    {.stmt = WEFT_STMT_PROMOTE_DUE, .index = {"live_timer", "live_pkey"}},
-    {.stmt = WEFT_STMT_NEXT_DUE, .index = {"live_lease", "live_attempt_deadline", "live_deadline"}},
+    {.stmt = WEFT_STMT_DUE_LEASES, .index = {"live_lease", "name_pkey"}},
+    {.stmt = WEFT_STMT_DUE_ATTEMPTS, .index = {"live_attempt_deadline", "queue_pkey"}},
+    {.stmt = WEFT_STMT_DUE_DEADLINES, .index = {"live_deadline", "queue_pkey"}},
+    {.stmt = WEFT_STMT_PROMOTE_DUE, .index = {"live_timer", "live_pkey", "queue_pkey"}},
+    {.stmt = WEFT_STMT_NEXT_LEASE, .index = {"live_lease", "name_pkey"}},
+    {.stmt = WEFT_STMT_NEXT_ATTEMPT, .index = {"live_attempt_deadline", "queue_pkey"}},
+    {.stmt = WEFT_STMT_NEXT_DEADLINE, .index = {"live_deadline", "queue_pkey"}},
+    {.stmt = WEFT_STMT_NEXT_DELAYED, .index = {"live_timer", "queue_pkey"}},
     {.stmt = WEFT_STMT_QUEUES_READY, .index = {"live_ready"}},
     {.stmt = WEFT_STMT_QUEUE_HEADS, .index = {"live_ready"}, .drives = true},
     {.stmt = WEFT_STMT_LANE_RUNNING, .index = {"live_lease"}},
@@ -367,6 +370,28 @@ static void check_sample(struct plans *p, const char *where)
     }
 }
 
+/*
+ * A replica of a namespace without work asks when it is due: it may walk over what others have to
+ * do, of which there are thousands, but not without end.
+ */
+static void check_next(struct plans *p, const char *where)
+{
+    static const enum weft_stmt next[] = {WEFT_STMT_NEXT_LEASE, WEFT_STMT_NEXT_ATTEMPT,
+                                          WEFT_STMT_NEXT_DEADLINE, WEFT_STMT_NEXT_DELAYED};
+    for (size_t i = 0; i < WEFT_LEN(next); i++) {
+        const char *plan = NULL;
+        if (begin_pinned(p) && prepare(p, next[i]))
+            plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF",
+                           "(0, 1000, 99, 0, 127)");
+        (void)run(p, "ROLLBACK");
+        (void)run(p, "DEALLOCATE seen");
+        const char *hit = plan ? strstr(plan, "hit=") : NULL;
+        long buffers = hit ? strtol(hit + 4, NULL, 10) : -1;
+        ok(buffers > 0 && buffers < NEXT_BUFFERS, "%s on %s touches %ld buffers",
+           weft_stmts[next[i]].name, where, buffers);
+    }
+}
+
 static void test_large(struct plans *p)
 {
     if (!run_here(p, fill_names) || !fill_backlog(p, 1, 10000))
@@ -377,6 +402,7 @@ static void test_large(struct plans *p)
     check_all(p, "large, no statistics");
     check_poll(p, "100,000 rows");
     check_sample(p, "300,000 rows");
+    check_next(p, "100,000 rows");
     long large = claim_buffers(p, 2, "100,000 rows");
     (void)run_here(p,
                    "ANALYZE weft.live, weft.execution, weft.outcome, weft.attempt, weft.key, "
@@ -384,6 +410,7 @@ static void test_large(struct plans *p)
     check_all(p, "large, with statistics");
     check_poll(p, "100,000 rows with statistics");
     check_sample(p, "300,000 rows with statistics");
+    check_next(p, "100,000 rows with statistics");
     long analysed = claim_buffers(p, 3, "100,000 rows with statistics");
     ok(small > 0 && (double)large / (double)small < 1.5,
        "a claim costs the same with ten times the backlog: %ld and %ld buffers", small, large);

@@ -5,9 +5,8 @@
  * on filled ones with statistics, which make the planner think again.
  */
 
+#include "store/sqlite/sqlite.h"
 #include "store_fixture.h"
-
-#include <sqlite3.h>
 
 static const enum weft_stmt hot[] = {
     WEFT_STMT_CLAIM,           WEFT_STMT_LIVE_END,     WEFT_STMT_RENEW,
@@ -16,11 +15,12 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_PROMOTE_DUE,     WEFT_STMT_QUEUE_HEADS,  WEFT_STMT_QUEUES_READY,
     WEFT_STMT_LEASE_FACTS,     WEFT_STMT_LIST,         WEFT_STMT_DESCRIBE,
     WEFT_STMT_KEY_TAKE,        WEFT_STMT_KEY_READ,     WEFT_STMT_LANE_RUNNING,
-    WEFT_STMT_NEXT_DUE,        WEFT_STMT_OUTCOME_LOCK, WEFT_STMT_OUTCOME_BACK,
+    WEFT_STMT_NEXT_LEASE,      WEFT_STMT_OUTCOME_LOCK, WEFT_STMT_OUTCOME_BACK,
     WEFT_STMT_ATTEMPT_ADD,     WEFT_STMT_ATTEMPTS,     WEFT_STMT_PROGRESS_PUT,
     WEFT_STMT_RESULT,          WEFT_STMT_PAYLOAD,      WEFT_STMT_QUEUE_LOAD,
     WEFT_STMT_NAME_LOAD,       WEFT_STMT_SAMPLE_CHECK, WEFT_STMT_ORPHAN_ATTEMPTS,
-    WEFT_STMT_ORPHAN_PROGRESS, WEFT_STMT_ORPHAN_KEYS,
+    WEFT_STMT_ORPHAN_PROGRESS, WEFT_STMT_ORPHAN_KEYS,  WEFT_STMT_NEXT_ATTEMPT,
+    WEFT_STMT_NEXT_DEADLINE,   WEFT_STMT_NEXT_DELAYED,
 };
 
 /* The indexes that must be seen somewhere in the plan. */
@@ -36,7 +36,10 @@ static const struct {
     {WEFT_STMT_DUE_ATTEMPTS, "live_attempt_deadline"},
     {WEFT_STMT_DUE_DEADLINES, "live_deadline"},
     {WEFT_STMT_PROMOTE_DUE, "live_timer"},
-    {WEFT_STMT_NEXT_DUE, "live_timer"},
+    {WEFT_STMT_NEXT_LEASE, "live_lease"},
+    {WEFT_STMT_NEXT_ATTEMPT, "live_attempt_deadline"},
+    {WEFT_STMT_NEXT_DEADLINE, "live_deadline"},
+    {WEFT_STMT_NEXT_DELAYED, "live_timer"},
 };
 
 /* What may be scanned: rows that the statement itself made, or a list of lanes and queues. */
@@ -50,8 +53,8 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
     for (size_t i = 0; stmt == WEFT_STMT_SAMPLE_CHECK && i < WEFT_LEN(walked); i++)
         if (strcmp(name, walked[i]) == 0)
             return true; /* what was sampled, which the call bounds */
-    static const char *const small[] = {"CONSTANT", "hop", "lanes", "page", "start", "one",
-                                        "i",        "fit", "(sub",  "r",    "item",  "3-ROW"};
+    static const char *const small[] = {"CONSTANT", "hop",  "lanes", "page", "start", "one", "i",
+                                        "fit",      "(sub", "r",     "item", "3-ROW", "w"};
     for (size_t i = 0; i < WEFT_LEN(small); i++) {
         size_t size = strlen(small[i]);
         if (strncmp(name, small[i], size) == 0 &&
@@ -168,6 +171,7 @@ static void add_input(struct fixture *f, sqlite3 *db)
             columns = weft_arena_printf(f->arena, "%s, %s", columns, submit->param[i].name);
     const char *sql = weft_arena_printf(f->arena, "CREATE TEMP TABLE input (%s)", columns);
     ok(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "a table of rows");
+    ok(weft_lite_add_functions(db) == SQLITE_OK, "the functions of the driver");
 }
 
 int main(void)

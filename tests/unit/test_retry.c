@@ -176,13 +176,44 @@ static void test_poison(void)
     struct weft_rules rules = plain_rules();
     for (int32_t lost = 0; lost < 6; lost++) {
         const struct weft_live live = {.lost = lost, .attempt = 1};
-        struct weft_event event = weft_lost_decide(&rules, &live);
+        struct weft_event event = weft_lost_decide(&rules, &live, 0);
         bool poison = lost >= rules.max_lost;
         is_int(event.kind, poison ? WEFT_EVENT_FAIL : WEFT_EVENT_LOSE,
                "with %d lost and %d allowed", lost, rules.max_lost);
         if (poison)
             is_int(event.how, WEFT_ENDED_LOST, "it fails as lost");
     }
+}
+
+/* What an outage took is not held against the work, however often it was lost before. */
+static void test_forgiveness(void)
+{
+    static const struct {
+        weft_usec due_us, forgive_us;
+        bool forgiven;
+    } row[] = {
+        {1000, 0, false},   {1000, 999, false},       {1000, 1000, false},
+        {1000, 1001, true}, {1000, WEFT_NEVER, true},
+    };
+    struct weft_rules rules = plain_rules();
+    for (size_t i = 0; i < WEFT_LEN(row); i++)
+        for (int32_t lost = 0; lost <= rules.max_lost; lost += rules.max_lost) {
+            const struct weft_live live = {.state = WEFT_STATE_RUNNING,
+                                           .due_us = row[i].due_us,
+                                           .epoch = 1,
+                                           .attempt = 1,
+                                           .lost = lost};
+            struct weft_event event = weft_lost_decide(&rules, &live, row[i].forgive_us);
+            bool poison = !row[i].forgiven && lost == rules.max_lost;
+            struct weft_step step;
+            is_int(event.kind, poison ? WEFT_EVENT_FAIL : WEFT_EVENT_LOSE, "row %zu, %d lost: %s",
+                   i, lost, poison ? "the end" : "goes on");
+            ok(weft_state_step(&live, &event, &step), "row %zu, %d lost: a step", i, lost);
+            is_int(step.ended, WEFT_ENDED_LOST, "row %zu, %d lost: its lease is lost", i, lost);
+            if (!poison)
+                is_int(step.after.lost, lost + !row[i].forgiven, "row %zu, %d lost: counted", i,
+                       lost);
+        }
 }
 
 int main(void)
@@ -193,5 +224,6 @@ int main(void)
     test_decide();
     test_at_once();
     test_poison();
+    test_forgiveness();
     return tap_done();
 }

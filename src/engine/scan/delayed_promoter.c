@@ -6,12 +6,8 @@
 
 enum weft_rc weft_scan_delayed_promoter(struct weft_scan *scan, struct weft_err *err)
 {
-    struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, scan->tx->arena, WEFT_STMT_PROMOTE_DUE, 0);
-    weft_set_i64(&call, 0, PROMOTE_DUE_IN_NOW, scan->tx->now_us);
-    weft_set_i64(&call, 0, PROMOTE_DUE_IN_BATCH, scan->config->batch);
-    enum weft_rc rc = weft_tx_run(scan->tx, &call, 1, &rows, err);
+    enum weft_rc rc = weft_scan_due(scan, WEFT_STMT_PROMOTE_DUE, PROMOTE_DUE_OUT_SEEN, &rows, err);
     if (rc)
         return rc;
     scan->promoted.id = weft_new_array(scan->tx->arena, int32_t, rows.count + 1);

@@ -183,6 +183,8 @@ enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *con
 
 /* ---- The pass -------------------------------------------------------------------------------- */
 
+enum { INTAKE_PROCESSED, INTAKE_REFUSED }; /* the counters of the table in pass.c */
+
 struct intake {
     struct weft_engine *engine;
     struct weft_arena *arena;
@@ -298,10 +300,10 @@ static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *r
     return rc;
 }
 
-enum weft_rc weft_intake_run(struct weft_engine *engine, uint32_t batch,
+enum weft_rc weft_intake_run(struct weft_engine *engine, const struct weft_pass_config *config,
                              struct weft_pass_report *ret_report, struct weft_err *err)
 {
-    struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
+    struct weft_pass_report report = weft_scan_report(WEFT_SCANNER_INTAKE);
     bool has_inbox = strcmp(engine->driver->name, "pg") == 0;
     struct intake intake = {.engine = engine, .arena = weft_arena_new()};
     struct weft_call call;
@@ -309,8 +311,11 @@ enum weft_rc weft_intake_run(struct weft_engine *engine, uint32_t batch,
     enum weft_rc rc = WEFT_OK;
     if (has_inbox) {
         weft_call_init(&call, intake.arena, WEFT_STMT_INBOX_PEEK, 0);
-        weft_set_i64(&call, 0, INBOX_PEEK_IN_BATCH, batch);
+        weft_set_i64(&call, 0, INBOX_PEEK_IN_BATCH, config->batch);
         weft_set_i64(&call, 0, INBOX_PEEK_IN_BYTES, WEFT_BATCH_BYTES);
+        weft_set_text(&call, 0, INBOX_PEEK_IN_NAMESPACE, config->ns);
+        weft_set_i64(&call, 0, INBOX_PEEK_IN_FIRST, config->partition_first);
+        weft_set_i64(&call, 0, INBOX_PEEK_IN_LAST, config->partition_last);
         rc = weft_tx_once(engine, WEFT_TX_READ, &call, intake.arena, &rows, err);
     }
     intake.now_us = weft_clock_now(engine->clock);
@@ -319,6 +324,8 @@ enum weft_rc weft_intake_run(struct weft_engine *engine, uint32_t batch,
         if (!rc)
             rc = run_intake(&intake, &report, err);
         report.more = report.handled > 0;
+        report.counter[INTAKE_PROCESSED].value = report.handled;
+        report.counter[INTAKE_REFUSED].value = report.failed;
     }
     if (!rc)
         *ret_report = report;

@@ -3,7 +3,7 @@
 /*
  * Leases that ran out: the worker died, nothing was decided. The execution is ready again under the
  * same attempt number; only the count of lost leases grows, and past its cap the execution is a
- * poison pill and fails with lost_too_often.
+ * poison pill and fails with lost_too_often. What ran out while nobody could renew is not counted.
  */
 
 #include "core/retry.h"
@@ -12,7 +12,7 @@
 static void lose(struct weft_scan *scan, struct weft_change *change)
 {
     const struct weft_rules *rules = weft_find_rules(scan->tx->engine, change->before.policy);
-    struct weft_event event = weft_lost_decide(rules, &change->before);
+    struct weft_event event = weft_lost_decide(rules, &change->before, scan->config->forgive_us);
     change->by = "lease_expiry";
     if (weft_change_step(change, &event) && event.kind == WEFT_EVENT_FAIL) {
         change->error_class = "lost_too_often";

@@ -4,28 +4,42 @@
 
 #include "engine/scan/scan.h"
 
+#include "base/id.h"
+
 #include <assert.h>
 
-#define NO_TIMER    SIZE_MAX
-#define DUE(column) NEXT_DUE_OUT_##column
+#define NO_TIMER SIZE_MAX
+
+/* The times of the poll, in the order of its columns. */
+enum { DUE_LEASE, DUE_ATTEMPT, DUE_DEADLINE, DUE_DELAYED };
 
 /* What the passes over living rows count. */
+enum { ROWS_PROCESSED, ROWS_ENDED, ROWS_SKIPPED_LOCKED, ROWS_RECHECKED_ALIVE };
 #define ROWS_COUNTED                                                                               \
     {                                                                                              \
         "processed", "ended", "skipped_locked", "rechecked_alive"                                  \
     }
 
+static_assert((int)DUE_LEASES_IN_LAST == (int)NEXT_LEASE_IN_LAST &&
+                  (int)DUE_LEASES_IN_LAST == (int)PROMOTE_DUE_IN_LAST &&
+                  (int)DUE_LEASES_OUT_SEEN == (int)DUE_ATTEMPTS_OUT_SEEN &&
+                  (int)DUE_LEASES_OUT_SEEN == (int)DUE_DEADLINES_OUT_SEEN,
+              "the statements of pass.sql are called alike");
+
 static const struct scanner {
     struct weft_scanner_info info;
     weft_scan_fn *run;
     weft_pass_fn *run_alone; /* instead of run */
-    size_t next_due; /* the column of next_due that tells when it has work again, or NO_TIMER */
+    size_t next_due; /* the time of the poll that tells when it has work again, or NO_TIMER */
+    enum weft_stmt
+        next; /* with a timer: the statement that tells it for what this replica serves */
 } scanners[WEFT_SCANNER_COUNT] = {
     [WEFT_SCANNER_INTAKE] = {.info = {.name = "intake",
                                       .interval_us = WEFT_SECOND,
                                       .batch = WEFT_BATCH_MAX,
                                       .batch_max = WEFT_BATCH_MAX,
                                       .timed = true,
+                                      .partitioned = true,
                                       .counter = {"processed", "refused"}},
                              .next_due = NO_TIMER},
     [WEFT_SCANNER_LEASE_EXPIRY] = {.info = {.name = "lease_expiry",
@@ -37,7 +51,8 @@ static const struct scanner {
                                             .takes_leases = true,
                                             .counter = ROWS_COUNTED},
                                    .run = weft_scan_lease_expiry,
-                                   .next_due = DUE(LEASE)},
+                                   .next_due = DUE_LEASE,
+                                   .next = WEFT_STMT_NEXT_LEASE},
     [WEFT_SCANNER_ATTEMPT_TIMEOUT] = {.info = {.name = "attempt_timeout",
                                                .interval_us = WEFT_SECOND,
                                                .batch = WEFT_BATCH_MAX,
@@ -47,7 +62,8 @@ static const struct scanner {
                                                .takes_leases = true,
                                                .counter = ROWS_COUNTED},
                                       .run = weft_scan_attempt_timeout,
-                                      .next_due = DUE(ATTEMPT)},
+                                      .next_due = DUE_ATTEMPT,
+                                      .next = WEFT_STMT_NEXT_ATTEMPT},
     [WEFT_SCANNER_DELAYED_PROMOTER] = {.info = {.name = "delayed_promoter",
                                                 .interval_us = WEFT_SECOND,
                                                 .batch = WEFT_BATCH_MAX,
@@ -56,7 +72,8 @@ static const struct scanner {
                                                 .partitioned = true,
                                                 .counter = ROWS_COUNTED},
                                        .run = weft_scan_delayed_promoter,
-                                       .next_due = DUE(DELAYED)},
+                                       .next_due = DUE_DELAYED,
+                                       .next = WEFT_STMT_NEXT_DELAYED},
     [WEFT_SCANNER_EXECUTION_DEADLINE] = {.info = {.name = "execution_deadline",
                                                   .interval_us = WEFT_SECOND,
                                                   .batch = WEFT_BATCH_MAX,
@@ -65,7 +82,8 @@ static const struct scanner {
                                                   .partitioned = true,
                                                   .counter = ROWS_COUNTED},
                                          .run = weft_scan_execution_deadline,
-                                         .next_due = DUE(DEADLINE)},
+                                         .next_due = DUE_DEADLINE,
+                                         .next = WEFT_STMT_NEXT_DEADLINE},
     [WEFT_SCANNER_WORKER_EXPIRY] = {.info = {.name = "worker_expiry",
                                              .interval_us = 30 * WEFT_SECOND,
                                              .batch = WEFT_BATCH_MAX,
@@ -96,6 +114,17 @@ const char *weft_scanner_name(enum weft_scanner scanner)
     return (unsigned)scanner < WEFT_SCANNER_COUNT ? scanners[scanner].info.name : "unknown";
 }
 
+struct weft_pass_report weft_scan_report(enum weft_scanner scanner)
+{
+    struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
+    while (scanners[scanner].info.counter[report.counter_count]) {
+        report.counter[report.counter_count].name =
+            scanners[scanner].info.counter[report.counter_count];
+        report.counter_count++;
+    }
+    return report;
+}
+
 enum weft_rc weft_pass_namespace(struct weft_engine *engine, const struct weft_pass_config *config,
                                  int32_t *ret_ns, struct weft_err *err)
 {
@@ -109,20 +138,45 @@ enum weft_rc weft_pass_namespace(struct weft_engine *engine, const struct weft_p
 void weft_pass_count(struct weft_pass_report *report, enum weft_scanner scanner,
                      const uint64_t *value)
 {
-    const char *const *name = scanners[scanner].info.counter;
-    for (report->counter_count = 0; name[report->counter_count]; report->counter_count++)
-        report->counter[report->counter_count] = (struct weft_counter){
-            .name = name[report->counter_count], .value = value[report->counter_count]};
+    struct weft_pass_report named = weft_scan_report(scanner);
+    for (size_t i = 0; i < named.counter_count; i++) {
+        report->counter[i].name = named.counter[i].name;
+        report->counter[i].value = value[i];
+    }
+    report->counter_count = named.counter_count;
+}
+
+void weft_scan_call(const struct weft_scan *scan, enum weft_stmt stmt, struct weft_call *ret_call)
+{
+    const struct weft_pass_config *config = scan->config;
+    weft_call_init(ret_call, scan->tx->arena, stmt, 0);
+    weft_set_i64(ret_call, 0, DUE_LEASES_IN_NOW, scan->tx->now_us);
+    weft_set_i64(ret_call, 0, DUE_LEASES_IN_BATCH, config->batch);
+    weft_set_i64(ret_call, 0, DUE_LEASES_IN_NS, scan->ns);
+    weft_set_i64(ret_call, 0, DUE_LEASES_IN_FIRST, config->partition_first);
+    weft_set_i64(ret_call, 0, DUE_LEASES_IN_LAST, config->partition_last);
+}
+
+enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t seen,
+                           struct weft_rows *ret_rows, struct weft_err *err)
+{
+    struct weft_call call;
+    weft_scan_call(scan, stmt, &call);
+    enum weft_rc rc = weft_tx_run(scan->tx, &call, 1, ret_rows, err);
+    if (rc || ret_rows->count == 0)
+        return rc;
+    bool counted = !weft_get(ret_rows, 0, seen)->null;
+    uint64_t in_sight = counted ? (uint64_t)weft_get_i64(ret_rows, 0, seen) : 0;
+    if (weft_get(ret_rows, 0, 0)->null) /* the id comes first in all of them */
+        ret_rows->count = 0;
+    scan->missed = in_sight > ret_rows->count ? in_sight - ret_rows->count : 0;
+    return WEFT_OK;
 }
 
 enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt, struct weft_err *err)
 {
-    struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, scan->tx->arena, stmt, 0);
-    weft_set_i64(&call, 0, DUE_LEASES_IN_NOW, scan->tx->now_us);
-    weft_set_i64(&call, 0, DUE_LEASES_IN_BATCH, scan->config->batch);
-    enum weft_rc rc = weft_tx_run(scan->tx, &call, 1, &rows, err);
+    enum weft_rc rc = weft_scan_due(scan, stmt, DUE_LEASES_OUT_SEEN, &rows, err);
     if (!rc)
         scan->changes = weft_change_rows(&rows, scan->tx->arena);
     return rc;
@@ -152,27 +206,70 @@ void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
 
 struct pass_call {
     enum weft_scanner scanner;
+    int32_t ns;
     struct weft_scan scan;
     struct weft_pass_config config;
 };
 
+/*
+ * The end of a pass over rows that time moves: what is left, and when to come back. What is due
+ * still, now that the pass has written its own, somebody else holds; what else was missed was
+ * renewed, finished or taken by another while the pass came to it.
+ */
+static enum weft_rc finish_rows(struct pass_call *call, struct weft_err *err)
+{
+    struct weft_scan *scan = &call->scan;
+    struct weft_pass_report *report = &scan->report;
+    report->counter[ROWS_PROCESSED].value = report->handled;
+    report->counter[ROWS_ENDED].value = report->failed;
+    if (report->more)
+        return WEFT_OK;
+    struct weft_call ask;
+    struct weft_rows rows;
+    weft_scan_call(scan, scanners[call->scanner].next, &ask);
+    enum weft_rc rc = weft_tx_run(scan->tx, &ask, 1, &rows, err);
+    if (rc)
+        return rc;
+    uint64_t left = (uint64_t)weft_get_i64(&rows, 0, NEXT_LEASE_OUT_LEFT);
+    uint64_t skipped = left < scan->missed ? left : scan->missed;
+    report->counter[ROWS_SKIPPED_LOCKED].value = skipped;
+    report->counter[ROWS_RECHECKED_ALIVE].value = scan->missed - skipped;
+    if (left > 0)
+        report->next_due_us = scan->tx->now_us;
+    else if (!weft_get(&rows, 0, NEXT_LEASE_OUT_DUE)->null)
+        report->next_due_us = weft_get_i64(&rows, 0, NEXT_LEASE_OUT_DUE);
+    return WEFT_OK;
+}
+
 static enum weft_rc pass_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct pass_call *call = context;
-    call->scan = (struct weft_scan){.tx = tx, .config = &call->config};
-    call->scan.report.next_due_us = WEFT_NEVER;
+    call->scan = (struct weft_scan){.tx = tx,
+                                    .config = &call->config,
+                                    .ns = call->ns,
+                                    .report = weft_scan_report(call->scanner)};
     enum weft_rc rc = scanners[call->scanner].run(&call->scan, err);
-    if (rc || call->scan.report.more || scanners[call->scanner].next_due == NO_TIMER)
+    if (rc || scanners[call->scanner].next_due == NO_TIMER)
         return rc;
-    struct weft_call ask;
-    struct weft_rows rows;
-    weft_call_init(&ask, tx->arena, WEFT_STMT_NEXT_DUE, 0);
-    rc = weft_tx_run(tx, &ask, 1, &rows, err);
-    if (rc)
-        return rc;
-    weft_usec due_us[WEFT_SCANNER_COUNT];
-    weft_pass_due(&rows, 0, 0, due_us);
-    call->scan.report.next_due_us = due_us[call->scanner];
+    return finish_rows(call, err);
+}
+
+/* Checks how a pass is to run and fills in what was left out. */
+static enum weft_rc resolve(enum weft_scanner scanner, struct weft_pass_config *config,
+                            struct weft_err *err)
+{
+    const struct weft_scanner_info *info = &scanners[scanner].info;
+    if (config->batch > info->batch_max)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "batch", "batch is %u, at most %u",
+                               config->batch, info->batch_max);
+    if (config->partition_first > config->partition_last)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "partitions",
+                               "partitions %u to %u are none", config->partition_first,
+                               config->partition_last);
+    if (config->batch == 0)
+        config->batch = info->batch;
+    if (config->partition_last == 0)
+        config->partition_last = WEFT_PARTITIONS - 1;
     return WEFT_OK;
 }
 
@@ -182,21 +279,25 @@ enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scan
 {
     if ((unsigned)scanner >= WEFT_SCANNER_COUNT)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "scanner", "there is no such scanner");
-    const struct weft_scanner_info *info = &scanners[scanner].info;
     struct pass_call call = {.scanner = scanner};
     if (config)
         call.config = *config;
-    if (call.config.batch > info->batch_max)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "batch", "batch is %u, at most %u",
-                               call.config.batch, info->batch_max);
-    if (call.config.batch == 0)
-        call.config.batch = info->batch;
+    enum weft_rc rc = resolve(scanner, &call.config, err);
+    if (rc)
+        return rc;
     if (scanner == WEFT_SCANNER_INTAKE) /* several transactions: see there */
-        return weft_intake_run(engine, call.config.batch, ret_report, err);
+        return weft_intake_run(engine, &call.config, ret_report, err);
     if (scanners[scanner].run_alone)
         return scanners[scanner].run_alone(engine, &call.config, ret_report, err);
+    if (call.config.ns) {
+        rc = weft_find_namespace(engine, call.config.ns, &call.ns, err);
+        if (!rc && call.ns == 0) /* it has never had any work */
+            *ret_report = weft_scan_report(scanner);
+        if (rc || call.ns == 0)
+            return rc;
+    }
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, pass_body, &call, err);
+    rc = weft_tx_do(&tx, WEFT_TX_WRITE, pass_body, &call, err);
     if (!rc) {
         struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
         weft_change_news(&news, &call.scan.changes);

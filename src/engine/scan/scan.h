@@ -15,8 +15,10 @@
 /* What a pass works with: the tx is open, the config in bounds. */
 struct weft_scan {
     struct weft_tx *tx;
-    const struct weft_pass_config *config; /* resolved: batch is set */
+    const struct weft_pass_config *config; /* resolved: batch is set, all partitions are 0 to 255 */
+    int32_t ns;                            /* of the config; 0: all */
     struct weft_pass_report report;
+    uint64_t missed;              /* rows that were due in the snapshot, but not taken */
     struct weft_changes changes;  /* for the news after the commit */
     struct weft_id_list promoted; /* the queue of each that became ready in another way */
 };
@@ -27,7 +29,8 @@ weft_scan_fn weft_scan_lease_expiry, weft_scan_attempt_timeout, weft_scan_delaye
     weft_scan_execution_deadline;
 
 /* The intake runs transactions of its own. */
-WEFT_MUST_CHECK enum weft_rc weft_intake_run(struct weft_engine *engine, uint32_t batch,
+WEFT_MUST_CHECK enum weft_rc weft_intake_run(struct weft_engine *engine,
+                                             const struct weft_pass_config *config,
                                              struct weft_pass_report *ret_report,
                                              struct weft_err *err);
 
@@ -43,12 +46,21 @@ WEFT_MUST_CHECK enum weft_rc weft_pass_namespace(struct weft_engine *engine,
 /* Fills in the counters of a report, under the names of the scanner and in their order. */
 void weft_pass_count(struct weft_pass_report *report, enum weft_scanner scanner,
                      const uint64_t *value);
+/* A report that tells of nothing, with the counters of the scanner by name. */
+struct weft_pass_report weft_scan_report(enum weft_scanner scanner);
 
 /* Ends the attempt of a row: another one, or the end of the execution. */
 void weft_scan_time_out(struct weft_scan *scan, struct weft_change *change);
 
-/* Takes the due rows of a statement with the parameters (now, batch) and the columns of live_lock.
+/* A call of a statement of pass.sql: all of them have the same parameters. */
+void weft_scan_call(const struct weft_scan *scan, enum weft_stmt stmt, struct weft_call *ret_call);
+/*
+ * Runs a statement that takes due rows. The row that only tells what the snapshot had, which stands
+ * for none, is taken off, and what was not taken is noted.
  */
+WEFT_MUST_CHECK enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t seen,
+                                           struct weft_rows *ret_rows, struct weft_err *err);
+/* The same for a statement with the columns of live_lock. */
 WEFT_MUST_CHECK enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt,
                                             struct weft_err *err);
 /* Writes the changes and counts them. */

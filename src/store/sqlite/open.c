@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/id.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -200,6 +201,25 @@ static enum weft_rc prepare_commands(struct weft_lite *lite, struct weft_err *er
     return WEFT_OK;
 }
 
+/* weft_partition(id): the partition of an id; NULL for what is none. */
+static void partition_of(sqlite3_context *context, int count, sqlite3_value **value)
+{
+    assert(count == 1);
+    struct weft_id id;
+    const void *bytes = sqlite3_value_blob(value[0]);
+    if (!bytes || sqlite3_value_bytes(value[0]) != (int)sizeof(id.byte))
+        return;
+    memcpy(id.byte, bytes, sizeof(id.byte));
+    sqlite3_result_int(context, weft_id_partition(&id));
+}
+
+int weft_lite_add_functions(sqlite3 *db)
+{
+    return sqlite3_create_function(db, "weft_partition", 1,
+                                   SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
+                                   partition_of, NULL, NULL);
+}
+
 static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_options *options,
                               struct weft_err *err)
 {
@@ -222,6 +242,8 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
         return rc;
     }
     code = weft_lite_add_input(lite);
+    if (code == SQLITE_OK)
+        code = weft_lite_add_functions(lite->db);
     if (code != SQLITE_OK)
         return weft_lite_fail(lite, code, err, options->path);
     rc = set_up(lite, options, err);

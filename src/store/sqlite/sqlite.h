@@ -84,6 +84,8 @@ enum weft_rc weft_lite_fail(struct weft_lite *lite, int code, struct weft_err *e
 
 enum weft_rc weft_lite_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err);
 void weft_lite_close(struct weft_conn *conn);
+/* The functions that statements call, on a connection. */
+int weft_lite_add_functions(sqlite3 *db);
 
 /* wait.c: the busy handler, and the size of the write-ahead log. */
 int weft_lite_on_busy(void *arg, int count);
