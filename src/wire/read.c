@@ -57,6 +57,8 @@ static enum weft_rc leave_out(const struct weft_wire_reader *reader,
         *(int64_t *)(void *)(item + field->at) = field->normally;
     if (field->flags & WEFT_WIRE_BY_SIGN)
         *(int32_t *)(void *)(item + field->count) = -1;
+    if (field->kind == WEFT_WIRE_RANGE)
+        *(uint32_t *)(void *)(item + field->count) = (uint32_t)field->max;
     return WEFT_OK;
 }
 

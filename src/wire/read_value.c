@@ -71,6 +71,36 @@ static enum weft_rc read_number(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
+/* What would not fit is cut: it is longer than anybody lives. */
+static enum weft_rc read_span(const struct weft_wire_reader *reader,
+                              const struct weft_wire_field *field, const struct weft_json *value)
+{
+    int64_t ms;
+    if (!weft_json_i64(value, &ms) || ms < 0)
+        return weft_wire_must_be(reader, field, "a whole number of milliseconds");
+    *(weft_usec *)place(reader, field->at) = ms < INT64_MAX / WEFT_MS ? ms * WEFT_MS : INT64_MAX;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_range(const struct weft_wire_reader *reader,
+                               const struct weft_wire_field *field, const struct weft_json *value)
+{
+    int64_t end[2] = {0};
+    size_t count = 0;
+    if (value->kind == WEFT_JSON_ARRAY) {
+        struct weft_json_iter each;
+        weft_json_iter_init(&each, value);
+        for (; weft_json_next(&each); count++)
+            if (count >= 2 || !weft_json_i64(&each.value, &end[count]))
+                return weft_wire_must_be(reader, field, "a list of two whole numbers");
+    }
+    if (count != 2 || end[0] < 0 || end[1] < end[0] || end[1] > field->max)
+        return weft_wire_must_be(reader, field, "the first and the last of a range");
+    *(uint32_t *)place(reader, field->at) = (uint32_t)end[0];
+    *(uint32_t *)place(reader, field->count) = (uint32_t)end[1];
+    return WEFT_OK;
+}
+
 static enum weft_rc read_bool(const struct weft_wire_reader *reader,
                               const struct weft_wire_field *field, const struct weft_json *value)
 {
@@ -176,6 +206,16 @@ static enum weft_rc read_tag(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
+static enum weft_rc read_alive(const struct weft_wire_reader *reader,
+                               const struct weft_wire_field *field, const struct weft_json *value)
+{
+    bool alive = weft_json_is(value, "alive");
+    if (!alive && !weft_json_is(value, "dead"))
+        return weft_wire_must_be(reader, field, "one of alive dead");
+    *(bool *)place(reader, field->at) = alive;
+    return WEFT_OK;
+}
+
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
 /* How many elements or members a value has; false when there are too many of them. */
@@ -260,6 +300,31 @@ static enum weft_rc read_weights(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
+static enum weft_rc read_counters(const struct weft_wire_reader *reader,
+                                  const struct weft_wire_field *field,
+                                  const struct weft_json *value)
+{
+    size_t count;
+    if (value->kind != WEFT_JSON_OBJECT)
+        return weft_wire_must_be(reader, field, "an object of whole numbers");
+    enum weft_rc rc = count_of(reader, field, value, &count);
+    if (rc)
+        return rc;
+    struct weft_counter *counter = weft_new_array(reader->arena, struct weft_counter, count);
+    struct weft_json_iter each;
+    weft_json_iter_init(&each, value);
+    for (size_t i = 0; weft_json_next(&each); i++) {
+        int64_t number;
+        if (weft_json_string(&each.key, reader->arena, &counter[i].name, NULL) ||
+            !weft_json_i64(&each.value, &number) || number < 0)
+            return weft_wire_must_be(reader, field, "an object of whole numbers from 0 on");
+        counter[i].value = (uint64_t)number;
+    }
+    *(const struct weft_counter **)place(reader, field->at) = count ? counter : NULL;
+    *(size_t *)place(reader, field->count) = count;
+    return WEFT_OK;
+}
+
 /* ---- Bytes and policies ---------------------------------------------------------------------- */
 
 static enum weft_rc read_json(const struct weft_wire_reader *reader,
@@ -267,6 +332,16 @@ static enum weft_rc read_json(const struct weft_wire_reader *reader,
 {
     *(const void **)place(reader, field->at) = value->text;
     *(size_t *)place(reader, field->count) = value->size;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_raw(const struct weft_wire_reader *reader,
+                             const struct weft_wire_field *field, const struct weft_json *value)
+{
+    if (value->kind != WEFT_JSON_OBJECT)
+        return weft_wire_must_be(reader, field, "an object");
+    *(const char **)place(reader, field->at) =
+        weft_arena_printf(reader->arena, "%.*s", (int)value->size, value->text);
     return WEFT_OK;
 }
 
@@ -349,7 +424,10 @@ enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
         [WEFT_WIRE_TAGS] = read_tags,      [WEFT_WIRE_WEIGHTS] = read_weights,
         [WEFT_WIRE_TAG] = read_tag,        [WEFT_WIRE_JSON] = read_json,
         [WEFT_WIRE_BASE64] = read_base64,  [WEFT_WIRE_CONTENT_TYPE] = read_text,
-        [WEFT_WIRE_POLICY] = read_policy,  [WEFT_WIRE_EMPTY] = NULL,
+        [WEFT_WIRE_POLICY] = read_policy,  [WEFT_WIRE_ALIVE] = read_alive,
+        [WEFT_WIRE_MS] = read_span,        [WEFT_WIRE_DUE] = read_moment,
+        [WEFT_WIRE_RANGE] = read_range,    [WEFT_WIRE_COUNTERS] = read_counters,
+        [WEFT_WIRE_RAW] = read_raw,        [WEFT_WIRE_EMPTY] = NULL,
     };
     return read[field->kind] ? read[field->kind](reader, field, value) : WEFT_OK;
 }

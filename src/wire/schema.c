@@ -67,7 +67,7 @@ static void put_string(const struct weft_wire_field *field, bool nullable,
     put_type(out, "string", nullable);
     if (field->kind == WEFT_WIRE_ID)
         put_pair(out, "format", "uuid");
-    else if (field->kind == WEFT_WIRE_MOMENT)
+    else if (field->kind == WEFT_WIRE_MOMENT || field->kind == WEFT_WIRE_DUE)
         put_pair(out, "format", "date-time");
     else if (field->kind == WEFT_WIRE_TAG)
         put_pair(out, "pattern", "^[^:]+:");
@@ -80,15 +80,30 @@ static void put_each(const struct weft_wire_field *field, struct weft_json_write
 {
     weft_json_key(out, field->kind == WEFT_WIRE_TEXTS ? "items" : "additionalProperties");
     weft_json_begin_object(out);
-    put_pair(out, "type", field->kind == WEFT_WIRE_WEIGHTS ? "integer" : "string");
-    if (field->kind == WEFT_WIRE_WEIGHTS)
+    bool number = field->kind == WEFT_WIRE_WEIGHTS || field->kind == WEFT_WIRE_COUNTERS;
+    put_pair(out, "type", number ? "integer" : "string");
+    if (number)
         put_bounds(field, out);
     weft_json_end_object(out);
 }
 
-/* What stands in the schema of a value that is no object with rows. */
-static void put_form(const struct weft_wire_field *field, bool nullable,
-                     struct weft_json_writer *out)
+/* [first,last] */
+static void put_range(const struct weft_wire_field *field, bool nullable,
+                      struct weft_json_writer *out)
+{
+    put_type(out, "array", nullable);
+    weft_json_key(out, "minItems");
+    weft_json_put_i64(out, 2);
+    weft_json_key(out, "maxItems");
+    weft_json_put_i64(out, 2);
+    weft_json_key(out, "items");
+    weft_json_begin_object(out);
+    put_pair(out, "type", "integer");
+    put_bounds(field, out);
+    weft_json_end_object(out);
+}
+
+static void put_words(enum weft_wire_kind kind, bool nullable, struct weft_json_writer *out)
 {
     static const char *const state[] = {
 #define X(name, number, word, living) word,
@@ -96,12 +111,26 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
 #undef X
     };
     static const char *const backoff[] = {"exponential", "fixed"};
+    static const char *const alive[] = {"alive", "dead"};
+    if (kind == WEFT_WIRE_STATE)
+        put_enum(out, state, WEFT_LEN(state), nullable);
+    else if (kind == WEFT_WIRE_BACKOFF)
+        put_enum(out, backoff, WEFT_LEN(backoff), nullable);
+    else
+        put_enum(out, alive, WEFT_LEN(alive), nullable);
+}
+
+/* What stands in the schema of a value that is no object with rows. */
+static void put_form(const struct weft_wire_field *field, bool nullable,
+                     struct weft_json_writer *out)
+{
     switch ((enum weft_wire_kind)field->kind) {
     case WEFT_WIRE_ID:
     case WEFT_WIRE_TEXT:
     case WEFT_WIRE_CONTENT_TYPE:
     case WEFT_WIRE_TAG:
     case WEFT_WIRE_MOMENT:
+    case WEFT_WIRE_DUE:
     case WEFT_WIRE_BASE64:
         put_string(field, nullable, out);
         break;
@@ -113,6 +142,7 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
     case WEFT_WIRE_I64:
     case WEFT_WIRE_U64:
     case WEFT_WIRE_AT_ONCE:
+    case WEFT_WIRE_MS:
         put_type(out, "integer", nullable);
         put_bounds(field, out);
         break;
@@ -125,10 +155,12 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
         put_type(out, "boolean", nullable);
         break;
     case WEFT_WIRE_STATE:
-        put_enum(out, state, WEFT_LEN(state), nullable);
-        break;
     case WEFT_WIRE_BACKOFF:
-        put_enum(out, backoff, WEFT_LEN(backoff), nullable);
+    case WEFT_WIRE_ALIVE:
+        put_words((enum weft_wire_kind)field->kind, nullable, out);
+        break;
+    case WEFT_WIRE_RANGE:
+        put_range(field, nullable, out);
         break;
     case WEFT_WIRE_TEXTS:
         put_type(out, "array", nullable);
@@ -136,10 +168,12 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
         break;
     case WEFT_WIRE_TAGS:
     case WEFT_WIRE_WEIGHTS:
+    case WEFT_WIRE_COUNTERS:
         put_type(out, "object", nullable);
         put_each(field, out);
         break;
     case WEFT_WIRE_EMPTY:
+    case WEFT_WIRE_RAW:
         put_type(out, "object", nullable);
         break;
     case WEFT_WIRE_JSON: /* anything */
@@ -178,6 +212,8 @@ static bool is_nullable(const struct drawing *drawing, const struct weft_wire_fi
     case WEFT_WIRE_OBJECT:
     case WEFT_WIRE_POLICY:
     case WEFT_WIRE_NOTHING:
+    case WEFT_WIRE_DUE:
+    case WEFT_WIRE_RANGE:
         return true;
     case WEFT_WIRE_ID:
     case WEFT_WIRE_I32:
@@ -195,6 +231,10 @@ static bool is_nullable(const struct drawing *drawing, const struct weft_wire_fi
     case WEFT_WIRE_JSON:
     case WEFT_WIRE_BASE64:
     case WEFT_WIRE_EMPTY:
+    case WEFT_WIRE_ALIVE:
+    case WEFT_WIRE_MS:
+    case WEFT_WIRE_COUNTERS:
+    case WEFT_WIRE_RAW:
         break;
     }
     return false;

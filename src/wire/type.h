@@ -23,20 +23,26 @@ enum weft_wire_kind {
     WEFT_WIRE_AT_ONCE, /* int64_t; 0: not given; -1: 0 on the wire */
     WEFT_WIRE_DOUBLE,  /* 0: not given */
     WEFT_WIRE_BOOL,
-    WEFT_WIRE_UNLESS,  /* bool, the other way round on the wire, where true is the default */
-    WEFT_WIRE_MOMENT,  /* weft_usec; 0: null */
-    WEFT_WIRE_STATE,   /* enum weft_state; NONE: null */
-    WEFT_WIRE_BACKOFF, /* enum weft_backoff */
-    WEFT_WIRE_TEXTS,   /* const char *const *, size_t: an array */
-    WEFT_WIRE_TAGS,    /* const struct weft_tag *, size_t: an object */
-    WEFT_WIRE_WEIGHTS, /* const struct weft_weight *, size_t: an object */
-    WEFT_WIRE_TAG,     /* const struct weft_tag *: "key:value" */
-    WEFT_WIRE_JSON,    /* const void *, size_t: bytes that are JSON; its rival is the next */
-    WEFT_WIRE_BASE64,  /* the same bytes when they are not */
-    WEFT_WIRE_OBJECT,  /* the rows of `inner` over the same struct */
-    WEFT_WIRE_POLICY,  /* const struct weft_policy * */
-    WEFT_WIRE_NOTHING, /* no value in the struct: always null */
-    WEFT_WIRE_EMPTY,   /* no value in the struct: always {} */
+    WEFT_WIRE_UNLESS,   /* bool, the other way round on the wire, where true is the default */
+    WEFT_WIRE_MOMENT,   /* weft_usec; 0: null */
+    WEFT_WIRE_STATE,    /* enum weft_state; NONE: null */
+    WEFT_WIRE_BACKOFF,  /* enum weft_backoff */
+    WEFT_WIRE_TEXTS,    /* const char *const *, size_t: an array */
+    WEFT_WIRE_TAGS,     /* const struct weft_tag *, size_t: an object */
+    WEFT_WIRE_WEIGHTS,  /* const struct weft_weight *, size_t: an object */
+    WEFT_WIRE_TAG,      /* const struct weft_tag *: "key:value" */
+    WEFT_WIRE_JSON,     /* const void *, size_t: bytes that are JSON; its rival is the next */
+    WEFT_WIRE_BASE64,   /* the same bytes when they are not */
+    WEFT_WIRE_OBJECT,   /* the rows of `inner` over the same struct */
+    WEFT_WIRE_POLICY,   /* const struct weft_policy * */
+    WEFT_WIRE_NOTHING,  /* no value in the struct: always null */
+    WEFT_WIRE_EMPTY,    /* no value in the struct: always {} */
+    WEFT_WIRE_ALIVE,    /* bool: "alive" or "dead" */
+    WEFT_WIRE_MS,       /* weft_usec, a span: milliseconds on the wire */
+    WEFT_WIRE_DUE,      /* weft_usec; INT64_MAX: null, and `normally` says so too */
+    WEFT_WIRE_RANGE,    /* two uint32_t, at `at` and `count`: [first,last]; 0 and max: null */
+    WEFT_WIRE_COUNTERS, /* const struct weft_counter *, size_t: an object of whole numbers */
+    WEFT_WIRE_RAW,      /* const char *: the text of a JSON object; NULL: {} */
 };
 
 enum weft_wire_flag {

@@ -44,6 +44,20 @@ extern const struct weft_wire_type weft_wire_attempt;  /* struct weft_attempt */
 extern const struct weft_wire_type weft_wire_lane;     /* struct weft_lane */
 extern const struct weft_wire_type weft_wire_lane_count; /* struct weft_lane_count */
 extern const struct weft_wire_type weft_wire_worker;     /* struct weft_worker_info */
+extern const struct weft_wire_type weft_wire_replica;    /* struct weft_replica */
+extern const struct weft_wire_type weft_wire_scanner;    /* struct weft_scanner_status */
+extern const struct weft_wire_type weft_wire_pass;       /* struct weft_wire_pass */
+
+/* What a pass of a scanner did, in the form in which it travels. */
+struct weft_wire_pass {
+    const char *name;
+    uint64_t handled, failed;
+    const struct weft_counter *counters;
+    size_t counter_count;
+    bool more;
+    weft_usec next_due_us; /* INT64_MAX: nothing is known */
+    weft_usec duration_us;
+};
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 

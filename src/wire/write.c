@@ -144,6 +144,17 @@ static void put_weights(struct weft_json_writer *out, const struct weft_weight *
     weft_json_end_object(out);
 }
 
+static void put_counters(struct weft_json_writer *out, const struct weft_counter *counter,
+                         size_t count)
+{
+    weft_json_begin_object(out);
+    for (size_t i = 0; i < count; i++) {
+        weft_json_key(out, counter[i].name);
+        weft_json_put_i64(out, (int64_t)counter[i].value);
+    }
+    weft_json_end_object(out);
+}
+
 static void put_tag(struct weft_json_writer *out, const struct weft_tag *tag)
 {
     if (!tag) {
@@ -159,6 +170,31 @@ static void put_tag(struct weft_json_writer *out, const struct weft_tag *tag)
     weft_buf_done(&text);
 }
 
+static void put_range(struct weft_json_writer *out, const struct weft_wire_field *field,
+                      const char *item)
+{
+    uint32_t first = VALUE(uint32_t, item, field->at), last = VALUE(uint32_t, item, field->count);
+    if (first == 0 && last == field->max) {
+        weft_json_put_null(out);
+        return;
+    }
+    weft_json_begin_array(out);
+    weft_json_put_i64(out, first);
+    weft_json_put_i64(out, last);
+    weft_json_end_array(out);
+}
+
+/* Whoever wrote the text, an answer stays JSON. */
+static void put_raw(struct weft_json_writer *out, const char *text)
+{
+    struct weft_json value = {0};
+    if (text && !weft_json_check_inside(text, strlen(text), AROUND_BYTES, &value, NULL) &&
+        value.kind == WEFT_JSON_OBJECT)
+        weft_json_put_raw(out, value.text, value.size);
+    else
+        weft_json_put_raw(out, "{}", 2);
+}
+
 /* ---- Values ---------------------------------------------------------------------------------- */
 
 /* Whether a request mentions it; any form but OBJECT. */
@@ -171,6 +207,7 @@ static bool is_set(const struct weft_wire_field *field, const char *item)
     case WEFT_WIRE_CONTENT_TYPE:
     case WEFT_WIRE_TAG:
     case WEFT_WIRE_POLICY:
+    case WEFT_WIRE_RAW:
         return VALUE(void *const, item, field->at) != NULL;
     case WEFT_WIRE_I32:
     case WEFT_WIRE_U32:
@@ -181,15 +218,23 @@ static bool is_set(const struct weft_wire_field *field, const char *item)
     case WEFT_WIRE_U64:
     case WEFT_WIRE_AT_ONCE:
     case WEFT_WIRE_MOMENT:
+    case WEFT_WIRE_MS:
         return VALUE(int64_t, item, field->at) != 0;
+    case WEFT_WIRE_DUE:
+        return VALUE(int64_t, item, field->at) != field->normally;
     case WEFT_WIRE_DOUBLE:
         return VALUE(double, item, field->at) != 0;
     case WEFT_WIRE_BOOL:
     case WEFT_WIRE_UNLESS:
+    case WEFT_WIRE_ALIVE:
         return VALUE(bool, item, field->at);
+    case WEFT_WIRE_RANGE:
+        return VALUE(uint32_t, item, field->at) != 0 ||
+               VALUE(uint32_t, item, field->count) != field->max;
     case WEFT_WIRE_TEXTS:
     case WEFT_WIRE_TAGS:
     case WEFT_WIRE_WEIGHTS:
+    case WEFT_WIRE_COUNTERS:
         return VALUE(size_t, item, field->count) != 0;
     case WEFT_WIRE_OBJECT:
     case WEFT_WIRE_JSON:
@@ -213,6 +258,8 @@ static void put_number(struct weft_json_writer *out, const struct weft_wire_fiel
         number = VALUE(int64_t, item, field->at);
     if (field->kind == WEFT_WIRE_AT_ONCE && number == -1)
         number = 0;
+    if (field->kind == WEFT_WIRE_MS)
+        number /= WEFT_MS;
     weft_json_put_i64(out, number);
 }
 
@@ -226,6 +273,8 @@ static void put_word(const struct writing *writing, const struct weft_wire_field
     } else if (field->kind == WEFT_WIRE_BACKOFF) {
         bool fixed = VALUE(enum weft_backoff, item, field->at) == WEFT_BACKOFF_FIXED;
         text = fixed ? "fixed" : "exponential";
+    } else if (field->kind == WEFT_WIRE_ALIVE) {
+        text = VALUE(bool, item, field->at) ? "alive" : "dead";
     } else {
         text = VALUE(char *const, item, field->at);
         /* Without a word for it, encoded bytes would be taken for something else than JSON. */
@@ -233,6 +282,28 @@ static void put_word(const struct writing *writing, const struct weft_wire_field
             text = "application/json";
     }
     weft_json_put_text(writing->out, text);
+}
+
+static void put_list(struct weft_json_writer *out, const struct weft_wire_field *field,
+                     const char *item)
+{
+    size_t count = VALUE(size_t, item, field->count);
+    if (field->kind == WEFT_WIRE_TEXTS)
+        put_texts(out, VALUE(char *const *const, item, field->at), count);
+    else if (field->kind == WEFT_WIRE_TAGS)
+        put_tags(out, VALUE(struct weft_tag *const, item, field->at), count);
+    else if (field->kind == WEFT_WIRE_WEIGHTS)
+        put_weights(out, VALUE(struct weft_weight *const, item, field->at), count);
+    else
+        put_counters(out, VALUE(struct weft_counter *const, item, field->at), count);
+}
+
+static void put_moment(struct weft_json_writer *out, const struct weft_wire_field *field,
+                       const char *item)
+{
+    weft_usec moment_us = VALUE(weft_usec, item, field->at);
+    bool never = field->kind == WEFT_WIRE_DUE && moment_us == field->normally;
+    weft_wire_put_moment(out, never ? 0 : moment_us);
 }
 
 /* Any form but objects with rows and bytes. */
@@ -248,6 +319,7 @@ static void put_value(const struct writing *writing, const struct weft_wire_fiel
     case WEFT_WIRE_CONTENT_TYPE:
     case WEFT_WIRE_STATE:
     case WEFT_WIRE_BACKOFF:
+    case WEFT_WIRE_ALIVE:
         put_word(writing, field, item);
         break;
     case WEFT_WIRE_I32:
@@ -255,6 +327,7 @@ static void put_value(const struct writing *writing, const struct weft_wire_fiel
     case WEFT_WIRE_I64:
     case WEFT_WIRE_U64:
     case WEFT_WIRE_AT_ONCE:
+    case WEFT_WIRE_MS:
         put_number(out, field, item);
         break;
     case WEFT_WIRE_DOUBLE:
@@ -265,19 +338,20 @@ static void put_value(const struct writing *writing, const struct weft_wire_fiel
         weft_json_put_bool(out, VALUE(bool, item, field->at) != (field->kind == WEFT_WIRE_UNLESS));
         break;
     case WEFT_WIRE_MOMENT:
-        weft_wire_put_moment(out, VALUE(weft_usec, item, field->at));
+    case WEFT_WIRE_DUE:
+        put_moment(out, field, item);
         break;
     case WEFT_WIRE_TEXTS:
-        put_texts(out, VALUE(char *const *const, item, field->at),
-                  VALUE(size_t, item, field->count));
-        break;
     case WEFT_WIRE_TAGS:
-        put_tags(out, VALUE(struct weft_tag *const, item, field->at),
-                 VALUE(size_t, item, field->count));
-        break;
     case WEFT_WIRE_WEIGHTS:
-        put_weights(out, VALUE(struct weft_weight *const, item, field->at),
-                    VALUE(size_t, item, field->count));
+    case WEFT_WIRE_COUNTERS:
+        put_list(out, field, item);
+        break;
+    case WEFT_WIRE_RANGE:
+        put_range(out, field, item);
+        break;
+    case WEFT_WIRE_RAW:
+        put_raw(out, VALUE(char *const, item, field->at));
         break;
     case WEFT_WIRE_TAG:
         put_tag(out, VALUE(struct weft_tag *const, item, field->at));

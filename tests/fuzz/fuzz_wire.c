@@ -18,7 +18,7 @@ static const struct weft_wire_type *const types[] = {
     &weft_wire_delay,   &weft_wire_release,   &weft_wire_renewed,   &weft_wire_finished,
     &weft_wire_cancel,  &weft_wire_priority,  &weft_wire_deadline,  &weft_wire_filter,
     &weft_wire_sweep,   &weft_wire_attempt,   &weft_wire_lane,      &weft_wire_lane_count,
-    &weft_wire_worker,
+    &weft_wire_worker,  &weft_wire_replica,   &weft_wire_scanner,   &weft_wire_pass,
 };
 
 static void write_to(const struct weft_wire_type *type, const void *item, struct weft_buf *buf)

@@ -11,9 +11,9 @@ static const struct weft_wire_type *const request[] = {
     &weft_wire_priority, &weft_wire_deadline, &weft_wire_filter,  &weft_wire_lane,
 };
 static const struct weft_wire_type *const answer[] = {
-    &weft_wire_submitted, &weft_wire_execution,  &weft_wire_claimed,
-    &weft_wire_renewed,   &weft_wire_finished,   &weft_wire_sweep,
-    &weft_wire_attempt,   &weft_wire_lane_count, &weft_wire_worker,
+    &weft_wire_submitted, &weft_wire_execution, &weft_wire_claimed, &weft_wire_renewed,
+    &weft_wire_finished,  &weft_wire_sweep,     &weft_wire_attempt, &weft_wire_lane_count,
+    &weft_wire_worker,    &weft_wire_replica,   &weft_wire_scanner, &weft_wire_pass,
 };
 
 static struct weft_json schema_of(const struct weft_wire_type *type)
@@ -133,6 +133,17 @@ static void test_points(void)
         {&weft_wire_lane, "properties/weights/additionalProperties/maximum", "1000"},
         {&weft_wire_lane_count, "properties/ready/minimum", "0"},
         {&weft_wire_lane_count, "properties/ready/maximum", NULL},
+        {&weft_wire_replica, "properties/state/enum", "[\"alive\",\"dead\"]"},
+        {&weft_wire_replica, "properties/settings/type", "\"object\""},
+        {&weft_wire_replica, "properties/seen_at/format", "\"date-time\""},
+        {&weft_wire_scanner, "properties/partitions/type", "[\"array\",\"null\"]"},
+        {&weft_wire_scanner, "properties/partitions/minItems", "2"},
+        {&weft_wire_scanner, "properties/partitions/items/maximum", "255"},
+        {&weft_wire_scanner, "properties/lag_ms/type", "\"integer\""},
+        {&weft_wire_scanner, "properties/lag_ms/minimum", "0"},
+        {&weft_wire_scanner, "properties/counters/additionalProperties/minimum", "0"},
+        {&weft_wire_pass, "properties/next_due_at/type", "[\"string\",\"null\"]"},
+        {&weft_wire_pass, "properties/next_due_at/format", "\"date-time\""},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct weft_json schema = schema_of(row[i].type);

@@ -109,6 +109,27 @@ static const struct trip trip[] = {
     {"worker", &weft_wire_worker,
      "{\"worker\":\"w\",\"lanes\":[\"l\"],\"capabilities\":[],\"leases\":3,"
      "\"last_seen_at\":\"2026-01-01T00:00:00.002Z\"}"},
+    {"replica", &weft_wire_replica,
+     "{\"id\":" ID ",\"host\":\"h\",\"pid\":7,\"version\":\"1.2.3\",\"url\":\"http://h:1\","
+     "\"state\":\"dead\",\"started_at\":\"2026-01-01T00:00:00.001Z\","
+     "\"seen_at\":\"2026-01-01T00:00:00.002Z\",\"settings\":{\"a\":[1, {}]}}"},
+    {"scanner", &weft_wire_scanner,
+     "{\"name\":\"n\",\"replica\":" ID ",\"host\":\"h\",\"enabled\":true,\"interval_ms\":1000,"
+     "\"batch\":5,\"namespace\":\"x\",\"partitions\":[0,127],\"passes\":9,\"failures\":1,"
+     "\"last_pass_at\":\"2026-01-01T00:00:00.001Z\",\"duration_ms\":12,"
+     "\"next_at\":\"2026-01-01T00:00:00.002Z\",\"lag_ms\":34,\"last_error\":\"e\","
+     "\"counters\":{\"processed\":3,\"ended\":0}}"},
+    {"scanner that never ran", &weft_wire_scanner,
+     "{\"name\":\"n\",\"replica\":" ID ",\"host\":null,\"enabled\":false,\"interval_ms\":0,"
+     "\"batch\":0,\"namespace\":null,\"partitions\":null,\"passes\":0,\"failures\":0,"
+     "\"last_pass_at\":null,\"duration_ms\":0,\"next_at\":null,\"lag_ms\":0,"
+     "\"last_error\":null,\"counters\":{}}"},
+    {"pass", &weft_wire_pass,
+     "{\"name\":\"n\",\"handled\":3,\"failed\":1,\"counters\":{\"processed\":3},\"more\":true,"
+     "\"next_due_at\":\"2026-01-01T00:00:00.001Z\",\"duration_ms\":2}"},
+    {"pass that knows of nothing", &weft_wire_pass,
+     "{\"name\":\"n\",\"handled\":0,\"failed\":0,\"counters\":{},\"more\":false,"
+     "\"next_due_at\":null,\"duration_ms\":0}"},
 };
 
 static void test_trips(void)
@@ -240,6 +261,30 @@ static void test_error(void)
     weft_buf_done(&buf);
 }
 
+/* What is no number on the wire, or is one in other units. */
+static void test_scanners(void)
+{
+    struct weft_err err;
+    struct weft_scanner_status status;
+    ok(read_text(&weft_wire_scanner, "{\"name\":\"n\",\"replica\":" ID ",\"lag_ms\":3}", &status,
+                 &err) == WEFT_OK &&
+           status.lag_us == 3000 && status.partition_first == 0 && status.partition_last == 255,
+       "without a range it is all partitions, and milliseconds are microseconds: %s", err.text);
+    struct weft_wire_pass pass = {.name = "n", .next_due_us = INT64_MAX, .duration_us = 1999};
+    ok(strstr(write_text(&weft_wire_pass, &pass), "\"next_due_at\":null,\"duration_ms\":1}") !=
+           NULL,
+       "never is null, and less than a millisecond is cut");
+    ok(read_text(&weft_wire_pass, write_text(&weft_wire_pass, &pass), &pass, &err) == WEFT_OK &&
+           pass.next_due_us == INT64_MAX,
+       "null is never: %s", err.text);
+    const char *const settings[] = {NULL, "", "[1]", "{\"a\":"};
+    for (size_t i = 0; i < WEFT_LEN(settings); i++) {
+        struct weft_replica replica = {.settings = settings[i]};
+        ok(strstr(write_text(&weft_wire_replica, &replica), "\"settings\":{}") != NULL,
+           "settings that are no object are an empty one: %s", settings[i] ? settings[i] : "none");
+    }
+}
+
 int main(void)
 {
     arena = weft_arena_new();
@@ -248,6 +293,7 @@ int main(void)
     test_default_type();
     test_members();
     test_error();
+    test_scanners();
     weft_arena_free(arena);
     return tap_done();
 }
