@@ -115,6 +115,10 @@ struct weft_backend {
                             struct weft_err *err);
     enum weft_rc (*run_pass)(const struct weft_via *via, enum weft_scanner pass, uint32_t batch,
                              struct weft_pass_report *ret_report, struct weft_err *err);
+    enum weft_rc (*replicas)(const struct weft_via *via, struct weft_arena *arena,
+                             struct weft_replicas *ret_replicas, struct weft_err *err);
+    enum weft_rc (*scanners)(const struct weft_via *via, struct weft_arena *arena,
+                             struct weft_scanners *ret_scanners, struct weft_err *err);
     void (*close)(struct weft *weft);
 };
 

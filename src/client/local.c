@@ -7,6 +7,7 @@
 
 #include "client/client.h"
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "core/state.h"
 
@@ -213,6 +214,34 @@ static enum weft_rc run_pass(const struct weft_via *via, enum weft_scanner pass,
     return rc;
 }
 
+static enum weft_rc replicas(const struct weft_via *via, struct weft_arena *arena,
+                             struct weft_replicas *ret_replicas, struct weft_err *err)
+{
+    struct weft_engine *engine = via->weft->engine;
+    struct weft_replica_rows rows;
+    enum weft_rc rc = weft_engine_replicas(engine, arena, &rows, err);
+    if (rc)
+        return rc;
+    weft_usec now_us = weft_clock_now(weft_engine_clock(engine));
+    struct weft_replica *item = weft_new_array(arena, struct weft_replica, rows.count + 1);
+    for (size_t i = 0; i < rows.count; i++)
+        item[i] = weft_replica_shown(&rows.item[i], now_us);
+    *ret_replicas = (struct weft_replicas){.item = item, .count = rows.count};
+    return WEFT_OK;
+}
+
+static enum weft_rc scanners(const struct weft_via *via, struct weft_arena *arena,
+                             struct weft_scanners *ret_scanners, struct weft_err *err)
+{
+    struct weft_engine *engine = via->weft->engine;
+    struct weft_replica_rows rows;
+    enum weft_rc rc = weft_engine_replicas(engine, arena, &rows, err);
+    if (!rc)
+        *ret_scanners =
+            weft_replica_scanners(&rows, weft_clock_now(weft_engine_clock(engine)), arena);
+    return rc;
+}
+
 static void close_engine(struct weft *weft)
 {
     weft_engine_close(weft->engine);
@@ -238,5 +267,7 @@ const struct weft_backend weft_backend_local = {
     .workers = workers,
     .goodbye = goodbye,
     .run_pass = run_pass,
+    .replicas = replicas,
+    .scanners = scanners,
     .close = close_engine,
 };

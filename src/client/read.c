@@ -181,7 +181,8 @@ void weft_counts_free(struct weft_counts *counts)
     *counts = (struct weft_counts){0};
 }
 
-/* ---- Lanes, workers, upkeep ------------------------------------------------------------------ */
+/* ---- Lanes, workers, replicas ------------------------------------------------------------------
+ */
 
 enum weft_rc weft_lane_put(struct weft *weft, const struct weft_lane *lane, struct weft_err *err)
 {
@@ -271,4 +272,56 @@ enum weft_rc weft_run_pass(struct weft *weft, enum weft_scanner pass, uint32_t b
         rc = weft->backend->run_pass(&(struct weft_via){.weft = weft}, pass, batch, ret_report,
                                      &story);
     return weft_told(rc, &story, err);
+}
+
+enum weft_rc weft_replicas(struct weft *weft, struct weft_replicas *ret_replicas,
+                           struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, weft, 1, ret_replicas};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (rc)
+        return weft_told(rc, &story, err);
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->replicas(&via, arena, ret_replicas, &story);
+    if (rc)
+        weft_arena_free(arena);
+    else
+        ret_replicas->arena = arena;
+    return weft_told(rc, &story, err);
+}
+
+void weft_replicas_free(struct weft_replicas *replicas)
+{
+    if (!replicas)
+        return;
+    weft_arena_free(replicas->arena);
+    *replicas = (struct weft_replicas){0};
+}
+
+enum weft_rc weft_scanners(struct weft *weft, struct weft_scanners *ret_scanners,
+                           struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, weft, 1, ret_scanners};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (rc)
+        return weft_told(rc, &story, err);
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->scanners(&via, arena, ret_scanners, &story);
+    if (rc)
+        weft_arena_free(arena);
+    else
+        ret_scanners->arena = arena;
+    return weft_told(rc, &story, err);
+}
+
+void weft_scanners_free(struct weft_scanners *scanners)
+{
+    if (!scanners)
+        return;
+    weft_arena_free(scanners->arena);
+    *scanners = (struct weft_scanners){0};
 }

@@ -340,5 +340,7 @@ const struct weft_backend weft_backend_remote = {
     .workers = weft_remote_workers,
     .goodbye = weft_remote_goodbye,
     .run_pass = weft_remote_run_pass,
+    .replicas = weft_remote_replicas,
+    .scanners = weft_remote_scanners,
     .close = close_remote,
 };

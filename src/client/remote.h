@@ -112,7 +112,7 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_lane_put(const struct weft_via *via,
 WEFT_MUST_CHECK enum weft_rc weft_remote_goodbye(const struct weft_via *via, const char *worker,
                                                  uint64_t *ret_released, struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_remote_run_pass(const struct weft_via *via,
-                                                  enum weft_scanner pass, uint32_t batch,
+                                                  enum weft_scanner scanner, uint32_t batch,
                                                   struct weft_pass_report *ret_report,
                                                   struct weft_err *err);
 
@@ -147,5 +147,13 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_workers(const struct weft_via *via,
                                                  struct weft_arena *arena,
                                                  struct weft_workers *ret_workers,
                                                  struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_replicas(const struct weft_via *via,
+                                                  struct weft_arena *arena,
+                                                  struct weft_replicas *ret_replicas,
+                                                  struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_scanners(const struct weft_via *via,
+                                                  struct weft_arena *arena,
+                                                  struct weft_scanners *ret_scanners,
+                                                  struct weft_err *err);
 
 #endif

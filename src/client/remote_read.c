@@ -235,3 +235,24 @@ enum weft_rc weft_remote_workers(const struct weft_via *via, struct weft_arena *
         *ret_workers = (struct weft_workers){.item = listing.item, .count = listing.count};
     return rc;
 }
+
+enum weft_rc weft_remote_replicas(const struct weft_via *via, struct weft_arena *arena,
+                                  struct weft_replicas *ret_replicas, struct weft_err *err)
+{
+    struct listing listing = {.type = &weft_wire_replica, .item_size = sizeof(struct weft_replica)};
+    enum weft_rc rc = read_all(via, "/replicas?limit=1000", arena, &listing, err);
+    if (!rc)
+        *ret_replicas = (struct weft_replicas){.item = listing.item, .count = listing.count};
+    return rc;
+}
+
+enum weft_rc weft_remote_scanners(const struct weft_via *via, struct weft_arena *arena,
+                                  struct weft_scanners *ret_scanners, struct weft_err *err)
+{
+    struct listing listing = {.type = &weft_wire_scanner,
+                              .item_size = sizeof(struct weft_scanner_status)};
+    enum weft_rc rc = read_all(via, "/scanners?limit=1000", arena, &listing, err);
+    if (!rc)
+        *ret_scanners = (struct weft_scanners){.item = listing.item, .count = listing.count};
+    return rc;
+}

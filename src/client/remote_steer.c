@@ -289,33 +289,45 @@ enum weft_rc weft_remote_goodbye(const struct weft_via *via, const char *worker,
     return rc;
 }
 
-enum weft_rc weft_remote_run_pass(const struct weft_via *via, enum weft_scanner pass,
+/* The names of counters outlive the answer: those of a newer server that are not known are lost. */
+static struct weft_pass_report report_of(const struct weft_wire_pass *pass,
+                                         enum weft_scanner scanner)
+{
+    struct weft_pass_report report = {.handled = pass->handled,
+                                      .failed = pass->failed,
+                                      .more = pass->more,
+                                      .next_due_us = pass->next_due_us};
+    const char *const *name = weft_scanner_info(scanner)->counter;
+    for (; *name; name++) {
+        size_t i = 0;
+        while (i < pass->counter_count && strcmp(pass->counters[i].name, *name) != 0)
+            i++;
+        if (i < pass->counter_count)
+            report.counter[report.counter_count++] =
+                (struct weft_counter){.name = *name, .value = pass->counters[i].value};
+    }
+    return report;
+}
+
+enum weft_rc weft_remote_run_pass(const struct weft_via *via, enum weft_scanner scanner,
                                   uint32_t batch, struct weft_pass_report *ret_report,
                                   struct weft_err *err)
 {
     (void)batch; /* the server knows its own */
-    if ((unsigned)pass >= WEFT_SCANNER_COUNT)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "pass", "there is no such pass");
+    if ((unsigned)scanner >= WEFT_SCANNER_COUNT)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "scanner", "there is no such scanner");
     struct weft_arena *arena = weft_arena_new();
     const struct weft_request request = {
         .method = "POST",
-        .path = weft_arena_printf(arena, "/scanners/%s/run", weft_scanner_name(pass)),
+        .path = weft_arena_printf(arena, "/scanners/%s/run", weft_scanner_name(scanner)),
     };
-    struct weft_json object, more, due;
-    weft_usec due_us = WEFT_NEVER;
+    struct weft_json object;
+    struct weft_wire_pass pass;
     enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
-    if (!rc) {
-        if (weft_wire_member(&object, "next_due_at", &due) && due.kind == WEFT_JSON_STRING &&
-            !weft_moment_parse(due.text + 1, due.size - 2, &due_us))
-            due_us = WEFT_NEVER;
-        *ret_report = (struct weft_pass_report){
-            .handled = number_in(&object, "handled"),
-            .failed = number_in(&object, "failed"),
-            .more = weft_wire_member(&object, "more", &more) && more.kind == WEFT_JSON_BOOL &&
-                    weft_json_bool(&more),
-            .next_due_us = due_us,
-        };
-    }
+    if (!rc && weft_wire_read_answer(&weft_wire_pass, &object, arena, &pass, NULL))
+        rc = weft_remote_garbled(&request, err);
+    if (!rc)
+        *ret_report = report_of(&pass, scanner);
     weft_arena_free(arena);
     return rc;
 }

@@ -384,4 +384,12 @@ WEFT_MUST_CHECK enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_
 void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
                    weft_usec ret_due_us[WEFT_SCANNER_COUNT]);
 
+/* ---- examine_replicas.c ---------------------------------------------------------------------- */
+
+/* The part of weft_engine_examine() that looks at replicas and their scanners. */
+WEFT_MUST_CHECK enum weft_rc weft_examine_replicas(struct weft_engine *engine,
+                                                   struct weft_arena *arena,
+                                                   struct weft_findings *ret_findings,
+                                                   struct weft_err *err);
+
 #endif

@@ -227,6 +227,16 @@ static void examine_clock(struct exam *exam)
           "nothing depends on it, but times in logs will not agree: synchronize the clocks");
 }
 
+static enum weft_rc examine_replicas(struct exam *exam, struct weft_err *err)
+{
+    struct weft_findings findings = {0};
+    enum weft_rc rc = weft_examine_replicas(exam->engine, exam->arena, &findings, err);
+    for (size_t i = 0; i < findings.count; i++)
+        found(exam, findings.item[i].level, findings.item[i].what, findings.item[i].detail,
+              findings.item[i].advice);
+    return rc;
+}
+
 static enum weft_rc examine_invariants(struct exam *exam, struct weft_err *err)
 {
     enum weft_rc rc = weft_engine_check(exam->engine, err);
@@ -458,6 +468,8 @@ enum weft_rc weft_engine_examine(struct weft_engine *engine, struct weft_arena *
     examine_clock(&exam);
     if (!rc)
         rc = examine_work(&exam, err);
+    if (!rc)
+        rc = examine_replicas(&exam, err);
     if (!rc)
         rc = examine_invariants(&exam, err);
     if (!rc)

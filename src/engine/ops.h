@@ -163,6 +163,8 @@ struct weft_scanner_info {
         *counter[WEFT_COUNTERS_MAX + 1]; /* names of what its report counts; NULL ends them */
 };
 const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner);
+/* The scanner of that name, WEFT_SCANNER_COUNT: there is none. */
+enum weft_scanner weft_scanner_find(const char *name);
 
 /* How one pass is to run; all zero is the default. */
 struct weft_pass_config {
@@ -285,6 +287,16 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_replicas(struct weft_engine *engine,
                                                   struct weft_err *err);
 #define WEFT_HEARTBEAT_US (5 * WEFT_SECOND)       /* how often a replica writes its row */
 #define WEFT_DEAD_US      (3 * WEFT_HEARTBEAT_US) /* older than this: dead */
+/* The row as it is shown; now_us is the store's. Texts are those of the row. */
+struct weft_replica weft_replica_shown(const struct weft_replica_row *row, weft_usec now_us);
+/* What the living ones wrote of their scanners, in the order of the rows; in the arena. */
+struct weft_scanners weft_replica_scanners(const struct weft_replica_rows *rows, weft_usec now_us,
+                                           struct weft_arena *arena);
+/*
+ * The scanners that those on the list do not run for every namespace and every partition, as
+ * "name, name" in the arena; NULL: all are covered.
+ */
+const char *weft_scanners_uncovered(const struct weft_scanners *scanners, struct weft_arena *arena);
 
 /* Tokens: see core/token.h for what they look like. */
 struct weft_token_row {

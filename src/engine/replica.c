@@ -6,6 +6,11 @@
  */
 
 #include "engine/engine.h"
+#include "wire/wire.h"
+
+#include <string.h>
+
+enum { PARTITIONS = 256 };
 
 static enum weft_rc put_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
@@ -72,4 +77,66 @@ enum weft_rc weft_engine_replicas(struct weft_engine *engine, struct weft_arena 
         };
     *ret_rows = (struct weft_replica_rows){.item = item, .count = rows.count};
     return WEFT_OK;
+}
+
+struct weft_replica weft_replica_shown(const struct weft_replica_row *row, weft_usec now_us)
+{
+    return (struct weft_replica){
+        .id = row->id,
+        .host = row->host,
+        .pid = row->pid,
+        .version = row->version,
+        .url = row->url,
+        .alive = now_us - row->seen_us <= WEFT_DEAD_US,
+        .started_us = row->started_us,
+        .seen_us = row->seen_us,
+        .settings = row->settings,
+    };
+}
+
+struct weft_scanners weft_replica_scanners(const struct weft_replica_rows *rows, weft_usec now_us,
+                                           struct weft_arena *arena)
+{
+    struct weft_scanner_status **list =
+        weft_new_array(arena, struct weft_scanner_status *, rows->count + 1);
+    size_t *count = weft_new_array(arena, size_t, rows->count + 1), all = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        if (!weft_replica_shown(&rows->item[i], now_us).alive)
+            continue;
+        list[i] = weft_wire_read_list(&weft_wire_scanner, rows->item[i].scanners, arena, &count[i]);
+        all += count[i];
+    }
+    struct weft_scanner_status *item = weft_new_array(arena, struct weft_scanner_status, all + 1);
+    struct weft_scanners scanners = {.item = item, .count = all};
+    for (size_t i = 0; i < rows->count; i++)
+        for (size_t k = 0; k < count[i]; k++)
+            *item++ = list[i][k];
+    return scanners;
+}
+
+static bool is_covered(const char *name, const struct weft_scanners *scanners)
+{
+    bool met[PARTITIONS] = {false};
+    size_t left = PARTITIONS;
+    for (size_t i = 0; i < scanners->count; i++) {
+        const struct weft_scanner_status *one = &scanners->item[i];
+        if (!one->enabled || one->ns || strcmp(one->name, name) != 0)
+            continue;
+        for (size_t p = one->partition_first; p <= one->partition_last && p < PARTITIONS; p++) {
+            left -= !met[p];
+            met[p] = true;
+        }
+    }
+    return left == 0;
+}
+
+const char *weft_scanners_uncovered(const struct weft_scanners *scanners, struct weft_arena *arena)
+{
+    const char *names = NULL;
+    for (int i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        const char *name = weft_scanner_name((enum weft_scanner)i);
+        if (!is_covered(name, scanners))
+            names = names ? weft_arena_printf(arena, "%s, %s", names, name) : name;
+    }
+    return names;
 }

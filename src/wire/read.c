@@ -141,6 +141,28 @@ enum weft_rc weft_wire_read_answer(const struct weft_wire_type *type, const stru
     return read_object(type, value, &reader);
 }
 
+void *weft_wire_read_list(const struct weft_wire_type *type, const char *text,
+                          struct weft_arena *arena, size_t *ret_count)
+{
+    struct weft_json list, value;
+    struct weft_json_iter each;
+    size_t count = 0;
+    *ret_count = 0;
+    /* The readers hand out slices of the text they are given. */
+    text = weft_arena_strdup(arena, text ? text : "");
+    if (weft_json_check(text, strlen(text), &list, NULL) || list.kind != WEFT_JSON_ARRAY)
+        return NULL;
+    for (weft_json_iter_init(&each, &list); weft_json_next(&each);)
+        count++;
+    char *item = weft_arena_alloc(arena, count + 1, type->size);
+    for (weft_json_iter_init(&each, &list); weft_json_next(&each);) {
+        value = each.value;
+        if (!weft_wire_read_answer(type, &value, arena, item + *ret_count * type->size, NULL))
+            ++*ret_count;
+    }
+    return item;
+}
+
 bool weft_wire_member(const struct weft_json *object, const char *name, struct weft_json *ret_value)
 {
     if (object->kind != WEFT_JSON_OBJECT)

@@ -73,6 +73,12 @@ WEFT_MUST_CHECK enum weft_rc weft_wire_read_answer(const struct weft_wire_type *
                                                    const struct weft_json *value,
                                                    struct weft_arena *arena, void *ret_struct,
                                                    struct weft_err *err);
+/*
+ * Messages from the text of a JSON array that a server of any version wrote, in the arena. What
+ * cannot be read is left out, and a text that is no array is an empty one.
+ */
+void *weft_wire_read_list(const struct weft_wire_type *type, const char *text,
+                          struct weft_arena *arena, size_t *ret_count);
 /* The member of an object, false when it is not there. */
 WEFT_MUST_CHECK bool weft_wire_member(const struct weft_json *object, const char *name,
                                       struct weft_json *ret_value);

@@ -37,8 +37,9 @@ static void expect(struct fixture *f, const char *what, enum weft_finding_level 
 /* The server of the tests runs without fsync, and the clock of a case stands in the past. */
 CASE(examine_a_healthy_store)
 {
-    static const char *const both[] = {"schema", "indexes",    "clock",          "backlog",
-                                       "size",   "durability", "expired_leases", "invariants"};
+    static const char *const both[] = {"schema",         "indexes",    "clock",
+                                       "backlog",        "size",       "durability",
+                                       "expired_leases", "invariants", "replicas"};
     static const char *const pg[] = {"server",         "autovacuum", "connections",
                                      "dead_rows",      "bloat",      "prepared_transactions",
                                      "old_transaction"};
@@ -121,4 +122,61 @@ CASE(examine_an_open_transaction)
     weft_conn_close(conn);
     run_sql(f, "ALTER TABLE weft.live SET (autovacuum_enabled = false)");
     expect(f, "autovacuum_of_table", WEFT_FINDING_BAD, "autovacuum is off");
+}
+
+/* ---- Replicas -------------------------------------------------------------------------------- */
+
+/* The scanners of a replica as a row holds them; `bad` is what stands in that of lease_expiry. */
+static const char *scanners_text(struct fixture *f, const char *bad)
+{
+    const char *text = "";
+    for (int i = 0; i < WEFT_SCANNER_COUNT; i++)
+        text = weft_arena_printf(
+            f->arena,
+            "%s%s{\"name\":\"%s\",\"replica\":\"018f0000-0000-7000-8000-000000000001\","
+            "\"host\":\"h\"%s}",
+            text, i ? "," : "", weft_scanner_name((enum weft_scanner)i),
+            i == WEFT_SCANNER_LEASE_EXPIRY ? bad : ",\"enabled\":true");
+    return weft_arena_printf(f->arena, "[%s]", text);
+}
+
+static void beat(struct fixture *f, const char *host, const char *bad)
+{
+    static struct weft_id id;
+    struct weft_replica_row row = {.id = id,
+                                   .host = host,
+                                   .pid = 12,
+                                   .version = "1",
+                                   .url = "http://h:1",
+                                   .started_us = f->now_us,
+                                   .up_since_us = f->now_us,
+                                   .settings = "{}",
+                                   .scanners = scanners_text(f, bad)};
+    row.id.byte[0] = (uint8_t)host[0];
+    is_int(weft_engine_replica_put(f->b, &row, &f->err), WEFT_OK, "a heartbeat of %s", host);
+}
+
+CASE(examine_replicas_and_scanners)
+{
+    expect(f, "replicas", WEFT_FINDING_OK, "no server uses the store");
+    beat(f, "one", ",\"enabled\":true,\"lag_ms\":60000");
+    expect(f, "replicas", WEFT_FINDING_OK, "alive: 1");
+    expect(f, "scanner_coverage", WEFT_FINDING_OK, "every scanner");
+    expect(f, "scanner_lag", WEFT_FINDING_OK, "60 s");
+    expect(f, "scanner_failures", WEFT_FINDING_OK, "went well");
+    beat(f, "one", ",\"enabled\":true,\"lag_ms\":61000,\"last_error\":\"the disk is full\"");
+    expect(f, "scanner_lag", WEFT_FINDING_WARN, "lease_expiry on h is 61 s behind");
+    expect(f, "scanner_failures", WEFT_FINDING_WARN, "lease_expiry on h fails: the disk is full");
+    beat(f, "one", ",\"enabled\":false,\"lag_ms\":61000");
+    expect(f, "scanner_coverage", WEFT_FINDING_BAD, ": lease_expiry");
+    expect(f, "scanner_lag", WEFT_FINDING_OK, "60 s");
+    forward_ms(f, WEFT_DEAD_US / WEFT_MS + 1000);
+    beat(f, "two", ",\"enabled\":true");
+    expect(f, "replicas", WEFT_FINDING_WARN, "one pid 12 is dead, last seen 16 s ago");
+    expect(f, "scanner_coverage", WEFT_FINDING_OK, "every scanner");
+    forward_ms(f, WEFT_DEAD_US / WEFT_MS + 1000);
+    struct weft_findings all = examine(f);
+    for (size_t i = 0; i < all.count; i++)
+        ok(strncmp(all.item[i].what, "scanner_", 8) != 0, "nobody lives: nothing of %s",
+           all.item[i].what);
 }

@@ -64,3 +64,71 @@ CASE(replica_beats_and_leaves)
     rows = list(f);
     ok(rows.count == 1 && strcmp(rows.item[0].host, "two") == 0, "the other stays");
 }
+
+/* ---- As they are shown ----------------------------------------------------------------------- */
+
+#define ID_TEXT "018f0000-0000-7000-8000-000000000001"
+#define STATUS(name, more)                                                                         \
+    "{\"name\":\"" name "\",\"replica\":\"" ID_TEXT "\",\"host\":\"h\"" more "}"
+
+CASE(replica_is_alive_while_it_beats)
+{
+    struct weft_replica_row row = new_row(f, "one");
+    row.settings = "{\"threads\":6}";
+    row.scanners = "[" STATUS("intake", ",\"newer\":1") ",7,{}," STATUS("retired", "") "]";
+    beat(f, &row);
+    struct weft_replica_rows rows = list(f);
+    struct weft_replica shown = weft_replica_shown(&rows.item[0], f->now_us + WEFT_DEAD_US);
+    ok(shown.alive && shown.pid == 4711 && strcmp(shown.settings, row.settings) == 0,
+       "alive as long as it may be silent");
+    ok(!weft_replica_shown(&rows.item[0], f->now_us + WEFT_DEAD_US + 1).alive, "then dead");
+    struct weft_scanners scanners = weft_replica_scanners(&rows, f->now_us, f->arena);
+    ok(scanners.count == 2 && strcmp(scanners.item[0].name, "intake") == 0 &&
+           strcmp(scanners.item[1].name, "retired") == 0,
+       "what can be read of its scanners is there");
+    scanners = weft_replica_scanners(&rows, f->now_us + WEFT_DEAD_US + 1, f->arena);
+    is_int(scanners.count, 0, "those of a dead one are not");
+    row.scanners = "not json";
+    beat(f, &row);
+    rows = list(f);
+    is_int(weft_replica_scanners(&rows, f->now_us, f->arena).count, 0, "nor what is no list");
+}
+
+/* A status for every scanner, all of them alike. */
+static struct weft_scanner_status *all_alike(struct fixture *f,
+                                             const struct weft_scanner_status *like)
+{
+    struct weft_scanner_status *item =
+        weft_new_array(f->arena, struct weft_scanner_status, WEFT_SCANNER_COUNT);
+    for (int i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        item[i] = *like;
+        item[i].name = weft_scanner_name((enum weft_scanner)i);
+    }
+    return item;
+}
+
+CASE(replica_scanners_are_covered)
+{
+    struct weft_scanner_status *item =
+        all_alike(f, &(struct weft_scanner_status){.enabled = true, .partition_last = 255});
+    struct weft_scanners all = {.item = item, .count = WEFT_SCANNER_COUNT};
+    is_str(weft_scanners_uncovered(&all, f->arena), NULL, "all are covered");
+    item[1].enabled = false;
+    item[2].ns = "blue";
+    is_str(weft_scanners_uncovered(&all, f->arena), "lease_expiry, attempt_timeout",
+           "one that is off, and one for a namespace alone, are not");
+    item[1].enabled = true;
+    item[2].ns = NULL;
+    item[1].partition_last = 127;
+    is_str(weft_scanners_uncovered(&all, f->arena), "lease_expiry", "half is not all");
+    struct weft_scanner_status *more =
+        weft_new_array(f->arena, struct weft_scanner_status, WEFT_SCANNER_COUNT + 1);
+    memcpy(more, item, WEFT_SCANNER_COUNT * sizeof(*more));
+    more[WEFT_SCANNER_COUNT] = item[1];
+    more[WEFT_SCANNER_COUNT].partition_first = 127;
+    more[WEFT_SCANNER_COUNT].partition_last = 254;
+    all = (struct weft_scanners){.item = more, .count = WEFT_SCANNER_COUNT + 1};
+    is_str(weft_scanners_uncovered(&all, f->arena), "lease_expiry", "one partition is missing");
+    more[WEFT_SCANNER_COUNT].partition_last = 255;
+    is_str(weft_scanners_uncovered(&all, f->arena), NULL, "two replicas share it");
+}

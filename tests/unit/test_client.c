@@ -110,6 +110,10 @@ static void test_null(struct weft *weft)
         weft_wait(weft, &id, 86400001, &page, NULL),
         weft_run_pass(weft, WEFT_SCANNER_INTAKE, 0, NULL, &err),
         weft_run_pass(NULL, WEFT_SCANNER_INTAKE, 0, NULL, NULL),
+        weft_replicas(weft, NULL, &err),
+        weft_replicas(NULL, NULL, NULL),
+        weft_scanners(weft, NULL, &err),
+        weft_scanners(NULL, NULL, NULL),
     };
     for (size_t i = 0; i < sizeof(got) / sizeof(got[0]); i++)
         is_int(got[i], WEFT_INVALID_VALUE, "NULL where there must be something, row %zu", i);

@@ -117,8 +117,11 @@ static void test_steer(void)
         {.body = "{\"matched\":5,\"changed\":4,\"more\":true}"},
         {.body = "{}"},
         {.body = "{\"released\":3}"},
-        {.body = "{\"handled\":2,\"failed\":1,\"more\":true,"
-                 "\"next_due_at\":\"2026-01-01T00:00:00.001Z\"}"},
+        {.body = "{\"name\":\"lease_expiry\",\"handled\":2,\"failed\":1,\"more\":true,"
+                 "\"counters\":{\"ended\":1,\"newer\":9,\"processed\":2,\"processed\":3},"
+                 "\"next_due_at\":\"2026-01-01T00:00:00.001Z\",\"duration_ms\":4}"},
+        {.body = "{\"more\":true}"},
+        {.status = 404, .body = ERROR("not_found", "\"known: a, b\"")},
     };
     begin(take, WEFT_LEN(take));
     struct weft_steered answer[3];
@@ -160,6 +163,63 @@ static void test_steer(void)
            report.handled == 2 && report.failed == 1 && report.more &&
            report.next_due_us == 1767225600001000,
        "a pass");
+    asked_for(7, "POST", "/v1/scanners/lease_expiry/run", "");
+    ok(report.counter_count == 2 && strcmp(report.counter[0].name, "processed") == 0 &&
+           report.counter[0].value == 2 && strcmp(report.counter[1].name, "ended") == 0 &&
+           report.counter[1].value == 1,
+       "what it counted, as far as it is known here");
+    is_int(weft_run_pass(weft, WEFT_SCANNER_INTAKE, 0, &report, &err), WEFT_UNAVAILABLE,
+           "an answer that is no report");
+    is_int(weft_run_pass(weft, WEFT_SCANNER_INTAKE, 0, &report, &err), WEFT_NOT_FOUND,
+           "a scanner that the server does not have");
+    is_int(weft_run_pass(weft, WEFT_SCANNER_COUNT, 0, &report, &err), WEFT_INVALID_VALUE,
+           "or nobody");
+    end();
+}
+
+#define SCANNER(name)                                                                              \
+    "{\"name\":\"" name "\",\"replica\":\"" ID_TEXT                                                \
+    "\",\"host\":\"h\",\"enabled\":true,"                                                          \
+    "\"interval_ms\":1000,\"batch\":10,\"namespace\":null,\"partitions\":[3,9],\"passes\":7,"      \
+    "\"failures\":1,\"last_pass_at\":\"2026-01-01T00:00:00.001Z\",\"duration_ms\":2,"              \
+    "\"next_at\":null,\"lag_ms\":5,\"last_error\":\"e\",\"counters\":{\"processed\":6},\"new\":1}"
+
+static void test_replicas(void)
+{
+    const struct take take[] = {
+        {.body = "{\"items\":[{\"id\":\"" ID_TEXT "\",\"host\":\"h\",\"pid\":4,\"version\":\"9\","
+                 "\"url\":\"http://h:1\",\"state\":\"alive\",\"started_at\":null,\"seen_at\":"
+                 "\"2026-01-01T00:00:00.001Z\",\"settings\":{\"a\":1}}],\"next\":\"n\"}"},
+        {.body = "{\"items\":[{\"id\":\"" ID2_TEXT "\",\"host\":\"h\",\"pid\":5,\"version\":\"9\","
+                 "\"url\":\"http://h:2\",\"state\":\"dead\",\"settings\":{}}],\"next\":null}"},
+        {.body = "{\"items\":[" SCANNER("intake") "," SCANNER("later") "],\"next\":null}"},
+        {.body = "{\"items\":[{}],\"next\":null}"},
+    };
+    begin(take, WEFT_LEN(take));
+    struct weft_replicas replicas = {0};
+    is_int(weft_replicas(weft, &replicas, &err), WEFT_OK, "replicas %s", err.text);
+    ok(replicas.count == 2 && replicas.item[0].alive && !replicas.item[1].alive &&
+           replicas.item[0].pid == 4 && replicas.item[0].seen_us == 1767225600001000,
+       "of both pages");
+    is_str(replicas.item[0].settings, "{\"a\":1}", "with their settings as text");
+    asked_for(1, "GET", "/v1/replicas?limit=1000&after=n", NULL);
+    weft_replicas_free(&replicas);
+    ok(!replicas.item && !replicas.arena, "nothing is left");
+    struct weft_scanners scanners = {0};
+    is_int(weft_scanners(weft, &scanners, &err), WEFT_OK, "scanners %s", err.text);
+    const struct weft_scanner_status *one = scanners.item;
+    ok(scanners.count == 2 && one->enabled && one->interval_ms == 1000 && one->batch == 10 &&
+           !one->ns && one->partition_first == 3 && one->partition_last == 9,
+       "how one is set");
+    ok(one->passes == 7 && one->failures == 1 && one->duration_us == 2000 && one->lag_us == 5000 &&
+           one->next_us == 0 && one->counter_count == 1 && one->counters[0].value == 6,
+       "and what it did");
+    is_str(scanners.item[1].name, "later", "one that this version does not know is there too");
+    asked_for(2, "GET", "/v1/scanners?limit=1000", NULL);
+    weft_scanners_free(&scanners);
+    is_int(weft_scanners(weft, &scanners, &err), WEFT_UNAVAILABLE, "items that are no scanners");
+    weft_replicas_free(NULL);
+    weft_scanners_free(NULL);
     end();
 }
 
@@ -286,6 +346,7 @@ int main(void)
     test_claim();
     test_leases();
     test_steer();
+    test_replicas();
     test_describe();
     test_lists();
     test_bytes();

@@ -7,6 +7,7 @@
 #include "base/id.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define NO_TIMER SIZE_MAX
 
@@ -112,6 +113,14 @@ const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner)
 const char *weft_scanner_name(enum weft_scanner scanner)
 {
     return (unsigned)scanner < WEFT_SCANNER_COUNT ? scanners[scanner].info.name : "unknown";
+}
+
+enum weft_scanner weft_scanner_find(const char *name)
+{
+    size_t i = 0;
+    while (i < WEFT_SCANNER_COUNT && strcmp(scanners[i].info.name, name) != 0)
+        i++;
+    return (enum weft_scanner)i;
 }
 
 struct weft_pass_report weft_scan_report(enum weft_scanner scanner)
