@@ -5,8 +5,8 @@
  *
  * It turns in a circle: send what has finished, renew the leases that are due, run the passes that
  * are due, claim, and sleep until the next of these is due or until somebody pokes it: a handler
- * that finished, a submission in this process, weft_worker_stop(). Each activity has a pace of its
- * own, so that one that fails slows itself down and nothing else.
+ * that finished, a submission in this process, weft_worker_stop(). What fails slows itself down and
+ * nothing else.
  *
  * The passes run here so that a program with nothing but a worker needs nothing else. Any number
  * of workers may run them at the same time. A server runs them itself: a worker that is connected
@@ -16,11 +16,10 @@
 #include "client/worker.h"
 
 #include "base/err.h"
+#include "base/id.h"
 
 #include <time.h>
 
-#define PASS_EVERY_US    WEFT_SECOND
-#define PASS_SLOWEST_US  (30 * WEFT_SECOND)
 #define RETRY_FIRST_US   (50 * WEFT_MS)
 #define RETRY_SLOWEST_US WEFT_SECOND
 #define WAITED_US        WEFT_SECOND /* how long a job may stand in the queue */
@@ -33,25 +32,31 @@ static weft_usec earlier(weft_usec a, weft_usec b)
     return a < b ? a : b;
 }
 
-/* ---- Pace ------------------------------------------------------------------------------------ */
+/* ---- Success and failure --------------------------------------------------------------------- */
 
-static void slow_down(struct weft_pace *pace, weft_usec first_us, weft_usec slowest_us)
+static uint64_t random_number(void)
 {
-    weft_usec wait_us = first_us << (pace->failures < 10 ? pace->failures : 10);
-    pace->failures++;
-    pace->at_us = weft_mono_us() + earlier(wait_us, slowest_us);
+    uint64_t random;
+    weft_random(&random, sizeof(random));
+    return random;
 }
 
 /*
  * The store answers again. Everybody's heartbeats failed while it did not: they get the time to
- * renew before this process takes a lease away from anybody.
+ * renew before this process takes a lease away from anybody, and what is lost all the same is not
+ * held against the execution.
  */
 static void end_outage(struct weft_worker *worker)
 {
     weft_usec now_us = weft_mono_us();
-    struct weft_pace *expiry = &worker->pass[WEFT_SCANNER_LEASE_EXPIRY];
-    if (now_us - worker->outage_us > OUTAGE_US && expiry->at_us < now_us + OUTAGE_GRACE_US)
-        expiry->at_us = now_us + OUTAGE_GRACE_US;
+    if (now_us - worker->outage_us > OUTAGE_US) {
+        for (size_t p = 0; p < WEFT_SCANNER_COUNT; p++)
+            if (weft_scanner_info((enum weft_scanner)p)->takes_leases)
+                worker->pass[p].hold_us = now_us + OUTAGE_GRACE_US;
+        if (!worker->remote)
+            worker->forgive_us =
+                weft_clock_now(weft_engine_clock(worker->weft->engine)) + OUTAGE_GRACE_US;
+    }
     worker->outage_us = 0;
 }
 
@@ -65,65 +70,67 @@ static void note_failure(struct weft_worker *worker, enum weft_rc rc, const stru
     pthread_mutex_unlock(&worker->lock);
 }
 
-bool weft_keeper_told(struct weft_worker *worker, struct weft_pace *pace, enum weft_rc rc,
+bool weft_keeper_told(struct weft_worker *worker, struct weft_next *next, enum weft_rc rc,
                       const struct weft_err *err)
 {
     if (rc == WEFT_OK) {
-        pace->failures = 0;
+        next->failures = 0;
         if (worker->outage_us)
             end_outage(worker);
         return true;
     }
     note_failure(worker, rc, err);
-    slow_down(pace, RETRY_FIRST_US, RETRY_SLOWEST_US);
+    next->failures++;
+    next->at_us = weft_mono_us() + weft_pace_backoff(RETRY_FIRST_US, RETRY_SLOWEST_US,
+                                                     next->failures, random_number());
     return false;
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-/* A moment of the store's clock on the monotonic one. */
-static weft_usec mono_of(const struct weft_worker *worker, weft_usec store_us)
+/* A due time of the store's clock on the monotonic one, when it has passed for sure. */
+static weft_usec mono_of(const struct weft_worker *worker, weft_usec due_us)
 {
-    weft_usec store_now_us = weft_clock_now(weft_engine_clock(worker->weft->engine));
-    weft_usec wait_us = store_us > store_now_us ? store_us - store_now_us : 0;
-    return weft_mono_us() + earlier(wait_us, WEFT_SECOND * 3600);
+    if (due_us == WEFT_NEVER)
+        return WEFT_NEVER;
+    weft_usec left_us = due_us - weft_clock_now(weft_engine_clock(worker->weft->engine));
+    return weft_mono_us() + (left_us > 0 ? left_us + WEFT_MS : left_us);
 }
 
 void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us)
 {
-    if (worker->remote)
-        return;
-    struct weft_pace *promoter = &worker->pass[WEFT_SCANNER_DELAYED_PROMOTER];
-    if (promoter->failures == 0)
-        promoter->at_us = earlier(promoter->at_us, mono_of(worker, due_us) + WEFT_MS);
+    if (!worker->remote)
+        weft_pace_expect(&worker->pass[WEFT_SCANNER_DELAYED_PROMOTER], mono_of(worker, due_us));
 }
 
-static weft_usec pass_interval(const struct weft_worker *worker, enum weft_scanner pass)
+static void begin_passes(struct weft_worker *worker)
 {
-    /* The inbox has no due time: it is looked at as often as the worker looks for work. */
-    if (pass == WEFT_SCANNER_INTAKE)
-        return earlier(worker->options.poll_ms * WEFT_MS, PASS_EVERY_US);
-    return weft_scanner_info(pass)->timed ? PASS_EVERY_US : weft_scanner_info(pass)->interval_us;
+    for (size_t p = 0; p < WEFT_SCANNER_COUNT; p++) {
+        weft_usec interval_us = weft_scanner_info((enum weft_scanner)p)->interval_us;
+        /* The inbox has no due time: it is looked at as often as the worker looks for work. */
+        if (p == WEFT_SCANNER_INTAKE)
+            interval_us = earlier(interval_us, worker->options.poll_ms * WEFT_MS);
+        weft_pace_init(&worker->pass[p], worker->remote ? 0 : interval_us, weft_mono_us());
+    }
 }
 
 static void run_pass(struct weft_worker *worker, enum weft_scanner pass)
 {
     struct weft_pace *pace = &worker->pass[pass];
+    const struct weft_pass_config config = {.forgive_us = worker->forgive_us};
     struct weft_pass_report report = {0};
     struct weft_err err = {0};
-    enum weft_rc rc = weft_engine_pass(worker->weft->engine, pass, NULL, &report, &err);
+    weft_pace_begin(pace, weft_mono_us());
+    enum weft_rc rc = weft_engine_pass(worker->weft->engine, pass, &config, &report, &err);
     if (rc) {
         note_failure(worker, rc, &err);
-        slow_down(pace, PASS_EVERY_US, PASS_SLOWEST_US);
+        weft_pace_fail(pace, weft_mono_us(), random_number());
         return;
     }
-    pace->failures = 0;
-    weft_usec now_us = weft_mono_us();
-    pace->at_us = now_us + pass_interval(worker, pass);
-    if (report.more)
-        pace->at_us = now_us;
-    else if (report.next_due_us != WEFT_NEVER)
-        pace->at_us = earlier(pace->at_us, mono_of(worker, report.next_due_us) + WEFT_MS);
+    const struct weft_pace_run run = {.handled = report.handled > 0,
+                                      .more = report.more,
+                                      .due_us = mono_of(worker, report.next_due_us)};
+    weft_pace_end(pace, &run, weft_mono_us());
     if (worker->outage_us)
         end_outage(worker);
     if (report.handled > 0)
@@ -133,8 +140,8 @@ static void run_pass(struct weft_worker *worker, enum weft_scanner pass)
 static void run_passes(struct weft_worker *worker)
 {
     weft_usec now_us = weft_mono_us();
-    for (size_t p = 0; p < WEFT_SCANNER_COUNT && !worker->remote; p++)
-        if (worker->pass[p].at_us <= now_us) {
+    for (size_t p = 0; p < WEFT_SCANNER_COUNT; p++)
+        if (weft_pace_next(&worker->pass[p]) <= now_us) {
             run_pass(worker, (enum weft_scanner)p);
             /* Once a second, with the pass that has nothing else to hurry for. */
             struct weft_err err = {0};
@@ -190,8 +197,8 @@ static void rest(struct weft_worker *worker)
         until_us = earlier(until_us, worker->stop_us);
     if (worker->stopping && worker->claiming && !atomic_load(&worker->claim_stop))
         until_us = earlier(until_us, worker->claim_began_us + CLAIM_US);
-    for (size_t p = 0; p < WEFT_SCANNER_COUNT && !worker->stopping && !worker->remote; p++)
-        until_us = earlier(until_us, worker->pass[p].at_us);
+    for (size_t p = 0; p < WEFT_SCANNER_COUNT && !worker->stopping; p++)
+        until_us = earlier(until_us, weft_pace_next(&worker->pass[p]));
     const struct timespec until = {.tv_sec = until_us / WEFT_SECOND,
                                    .tv_nsec = until_us % WEFT_SECOND * 1000};
     int waited = 0;
@@ -275,6 +282,7 @@ void *weft_keeper_main(void *context)
     struct weft_worker *worker = context;
     worker->beat.at_us = WEFT_NEVER;
     worker->rate_since_us = weft_mono_us();
+    begin_passes(worker);
     while (!turn(worker))
         rest(worker);
     pthread_mutex_lock(&worker->lock);

@@ -27,6 +27,7 @@
 
 #include "base/arena.h"
 #include "base/base.h"
+#include "core/pace.h"
 
 #include <stdatomic.h>
 
@@ -107,8 +108,8 @@ struct weft_claim_told {
     bool waited; /* for work, at the server: the next one may follow at once */
 };
 
-/* When to do something next; failures push it away. */
-struct weft_pace {
+/* When to do something next; failures push it away. Passes have a pace of their own. */
+struct weft_next {
     weft_usec at_us; /* monotonic */
     uint32_t failures;
 };
@@ -159,9 +160,11 @@ struct weft_worker {
     /* The keeper's. */
     struct weft_grant *grant;
     struct weft_job_list unsent;
-    struct weft_pace claim, send, beat, pass[WEFT_SCANNER_COUNT];
-    weft_usec claim_began_us; /* when the claimer was asked last; monotonic */
-    weft_usec outage_us;      /* since when the store has not answered; 0: it answers */
+    struct weft_next claim, send, beat;
+    struct weft_pace pass[WEFT_SCANNER_COUNT]; /* monotonic */
+    weft_usec claim_began_us;                  /* when the claimer was asked last; monotonic */
+    weft_usec outage_us;  /* since when the store has not answered; 0: it answers */
+    weft_usec forgive_us; /* the store's time; leases that ended before are not counted lost */
     weft_usec rate_since_us;
     size_t rate_count; /* jobs finished since */
     double rate;       /* jobs finished in a second, lately */
@@ -186,8 +189,8 @@ void weft_job_clear(struct weft_job *job);
 /* ---- keeper.c -------------------------------------------------------------------------------- */
 
 void *weft_keeper_main(void *context); /* the worker */
-/* Remembers how a call to the store went and sets the pace of what was tried. True: it worked. */
-bool weft_keeper_told(struct weft_worker *worker, struct weft_pace *pace, enum weft_rc rc,
+/* Remembers how a call to the store went; what failed is tried later. True: it worked. */
+bool weft_keeper_told(struct weft_worker *worker, struct weft_next *next, enum weft_rc rc,
                       const struct weft_err *err);
 /* An execution becomes ready at this moment of the store's clock. */
 void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us);

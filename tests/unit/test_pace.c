@@ -95,7 +95,7 @@ static void test_poll(void)
     weft_usec now_us = START - 300 * WEFT_MS;
     bool idle = true;
     for (int i = 0; i < 100; i++) {
-        now_us += S + (i % 7) * 50 * WEFT_MS; /* polls are late now and then */
+        now_us += S + i % 7 * (50 * WEFT_MS); /* polls are late now and then */
         idle = idle && weft_pace_next(&pace) > now_us;
         weft_pace_looked(&pace, i % 2 ? WEFT_NEVER : now_us + 3600 * S, S, now_us);
     }
@@ -209,7 +209,7 @@ static void test_fair(void)
     weft_usec now_us = START;
     for (size_t i = 0; i < SIX; i++)
         weft_pace_init(&pace[i], S, START);
-    weft_pace_expect(&pace[4], START - 1000 * S); /* the most overdue one comes first, once */
+    weft_pace_expect(&pace[4], START - 900 * S); /* the most overdue one comes first, once */
     is_int((int64_t)weft_pace_pick(pace, none, SIX, START - 1), 4, "the longest waiting is first");
     bool fair = true;
     for (int turn = 0; turn < 10 * SIX; turn++) {
@@ -220,7 +220,7 @@ static void test_fair(void)
         now_us += 100 * WEFT_MS;
         weft_pace_end(
             &pace[next],
-            &(struct weft_pace_run){.handled = true, .more = next != 4, .due_us = START - 1000 * S},
+            &(struct weft_pace_run){.handled = true, .more = next != 4, .due_us = START - 900 * S},
             now_us);
     }
     ok(fair, "one turn each, round after round");
