@@ -10,6 +10,9 @@
  * takes the next kind in turn that has work and room. A store with one writer gets one writing call
  * at a time. A call takes at most WEFT_BATCH_MAX items and WEFT_BATCH_BYTES, which is what one
  * transaction takes.
+ *
+ * Errands, what the server does for itself (passes, leases to give back), are one more kind: they
+ * wait for their turn like the requests, and the requests for theirs.
  */
 
 #include "net/kinds.h"
@@ -30,7 +33,12 @@ struct queue {
     uint32_t running; /* calls under way */
 };
 
-/* Something else to do on an engine thread. */
+enum {
+    ERRANDS = WEFT_GROUP_COUNT, /* the turn of errands, behind those of the groups */
+    TURN_COUNT,
+};
+
+/* Something else to do on an engine thread; it may write. */
 struct errand {
     struct errand *next;
     void (*fn)(struct weft_server *server, void *context);
@@ -49,12 +57,13 @@ struct weft_groups {
     struct errand *errand, **last_errand;
     size_t waiting; /* asks in all queues */
     size_t writing; /* calls that write now */
-    unsigned turn;  /* the kind to look at first */
+    unsigned turn;  /* the kind to look at first, or ERRANDS */
     bool stopping;
 };
 
 /* What a thread took from the queues. */
 struct batch {
+    struct errand *errand; /* owned; or NULL, and it is asks: */
     enum weft_group group;
     struct weft_ask **ask; /* room for WEFT_BATCH_MAX */
     size_t count;
@@ -113,18 +122,43 @@ static void take(struct weft_groups *groups, size_t group, struct batch *batch)
     groups->writing += weft_kinds[group].writes;
 }
 
-/* The next batch in turn; false when nothing may run now. Under the lock. */
+static void take_errand(struct weft_groups *groups, struct batch *batch)
+{
+    batch->errand = groups->errand;
+    groups->errand = batch->errand->next;
+    if (!groups->errand)
+        groups->last_errand = &groups->errand;
+    groups->writing++;
+}
+
+/* The next batch or errand in turn; false when nothing may run now. Under the lock. */
 static bool next_batch(struct weft_groups *groups, struct batch *batch)
 {
-    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++) {
-        size_t group = (groups->turn + i) % WEFT_GROUP_COUNT;
-        if (!may_run(groups, group))
+    batch->errand = NULL;
+    for (size_t i = 0; i < TURN_COUNT; i++) {
+        size_t group = (groups->turn + i) % TURN_COUNT;
+        if (group == ERRANDS ? !groups->errand || groups->writing >= groups->writers
+                             : !may_run(groups, group))
             continue;
         groups->turn = (unsigned)group + 1;
-        take(groups, group, batch);
+        if (group == ERRANDS)
+            take_errand(groups, batch);
+        else
+            take(groups, group, batch);
         return true;
     }
     return false;
+}
+
+/* What was taken has run: gives its room back. Under the lock. */
+static void give_room(struct weft_groups *groups, const struct batch *batch)
+{
+    if (batch->errand) {
+        groups->writing--;
+    } else {
+        groups->queue[batch->group].running--;
+        groups->writing -= weft_kinds[batch->group].writes;
+    }
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -302,16 +336,6 @@ static void run_batch(struct weft_server *server, struct batch *batch)
                         (uint64_t)(weft_boot_us() - began_us));
 }
 
-static struct errand *next_errand(struct weft_groups *groups)
-{
-    struct errand *errand = groups->errand;
-    if (errand)
-        groups->errand = errand->next;
-    if (!groups->errand)
-        groups->last_errand = &groups->errand;
-    return errand;
-}
-
 static void *run_thread(void *context)
 {
     struct weft_groups *groups = context;
@@ -319,22 +343,19 @@ static void *run_thread(void *context)
     struct batch batch = {.ask = ask};
     pthread_mutex_lock(&groups->lock);
     for (;;) {
-        struct errand *errand = next_errand(groups);
-        if (errand) {
+        if (next_batch(groups, &batch)) {
             pthread_mutex_unlock(&groups->lock);
-            errand->fn(groups->server, errand->context);
-            free(errand);
+            if (batch.errand)
+                batch.errand->fn(groups->server, batch.errand->context);
+            else
+                run_batch(groups->server, &batch);
             pthread_mutex_lock(&groups->lock);
-        } else if (next_batch(groups, &batch)) {
-            pthread_mutex_unlock(&groups->lock);
-            run_batch(groups->server, &batch);
-            pthread_mutex_lock(&groups->lock);
-            groups->queue[batch.group].running--;
-            groups->writing -= weft_kinds[batch.group].writes;
+            give_room(groups, &batch);
+            free(batch.errand);
             /* What this call kept from running may run now, here; more than one needs another. */
-            if (groups->waiting > 1)
+            if (groups->waiting + (groups->errand ? 1 : 0) > 1)
                 pthread_cond_signal(&groups->work);
-        } else if (groups->stopping && groups->waiting == 0) {
+        } else if (groups->stopping && groups->waiting == 0 && !groups->errand) {
             break;
         } else {
             pthread_cond_wait(&groups->work, &groups->lock);
