@@ -60,12 +60,13 @@ static void start_log(const struct weft_serve_settings *settings)
 }
 
 /* Returns when it is time to stop. */
-static void wait_for_the_end(struct weft_server *server, const sigset_t *set)
+static void wait_for_the_end(struct weft_server *server, const struct weft_serve_settings *settings,
+                             const sigset_t *set)
 {
     for (;;) {
         int number = sigwaitinfo(set, NULL);
         if (number == SIGHUP)
-            weft_server_reload(server);
+            weft_server_reload(server, &settings->server);
         if (number != SIGTERM && number != SIGINT)
             continue;
         weft_info("stopping", F_STR("signal", number == SIGTERM ? "SIGTERM" : "SIGINT"));
@@ -87,10 +88,9 @@ static enum weft_exit serve(const struct weft_cli *cli, const struct weft_serve_
               F_STR("store", weft_url_masked(settings->server.store, cli->arena)));
     if (isatty(STDOUT_FILENO) || weft_cli_has(cli, "hello"))
         say_hello(cli, weft_server_url(server), settings);
-    wait_for_the_end(server, &set);
+    wait_for_the_end(server, settings, &set);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-    if (!weft_server_stop(server))
-        weft_warn("requests are left unanswered");
+    (void)weft_server_stop(server); /* says itself what is left */
     weft_server_free(server);
     weft_info("stopped");
     return WEFT_EXIT_OK;

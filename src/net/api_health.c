@@ -146,6 +146,37 @@ static void put_clock(const struct weft_clock *clock, struct weft_buf *out)
                (double)(weft_clock_now(clock) - wall_us) / 1e6);
 }
 
+static void put_scanner_gauge(struct weft_buf *out, const char *name, const char *scanner,
+                              double value)
+{
+    weft_buf_printf(out, "%s{", name);
+    weft_metrics_put_label(out, "scanner", scanner);
+    weft_buf_printf(out, "} %.17g\n", value);
+}
+
+static void put_scanners(struct weft_server *server, struct weft_arena *arena, struct weft_buf *out)
+{
+    static const struct {
+        const char *name, *help;
+    } gauge[] = {
+        {"weft_scanner_enabled", "1 when the scanner runs on this replica."},
+        {"weft_scanner_interval_seconds", "The longest time between two passes; 0 when off."},
+        {"weft_scanner_last_success_timestamp_seconds",
+         "When a pass last went well, in Unix time of the store; 0: not yet."},
+        {"weft_scanner_lag_seconds", "Age of the oldest row that is due, as last known."},
+    };
+    const struct weft_scanner_status *status = weft_supervisor_status(server, arena);
+    for (size_t g = 0; g < WEFT_LEN(gauge); g++) {
+        weft_metrics_head(out, gauge[g].name, "gauge", gauge[g].help);
+        for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
+            const double value[] = {status[i].enabled, (double)status[i].interval_ms / 1e3,
+                                    (double)status[i].last_pass_us / 1e6,
+                                    (double)status[i].lag_us / 1e6};
+            put_scanner_gauge(out, gauge[g].name, status[i].name, value[g]);
+        }
+    }
+}
+
 enum weft_rc weft_metrics_read(struct weft_ask *ask, struct weft_err *err)
 {
     (void)ask;
@@ -161,6 +192,7 @@ enum weft_rc weft_metrics_run(struct weft_ask *ask, struct weft_err *err)
     (void)err;
     weft_buf_init(&text, METRICS_MAX);
     weft_metrics_write(weft_server_metrics(ask->server), &text);
+    put_scanners(ask->server, ask->arena, &text);
     put_process(&text);
     put_build(&text);
     put_clock(weft_engine_clock(engine), &text);

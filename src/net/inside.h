@@ -6,7 +6,8 @@
  * How the parts of the server hang together; handlers need net.h alone.
  *
  * Threads: the loop of libmicrohttpd; N engine threads (group.c); one for timers of those who wait
- * (wait.c); one for upkeep (upkeep.c); one for notices between replicas (notice.c). Locks, each
+ * (wait.c); one for upkeep (upkeep.c); one that decides which scanner runs (supervisor.c); one for
+ * notices between replicas (notice.c). Locks, each
  * inner one taken under the outer ones before it: wait.lock, group.lock; all others stand alone. No
  * query is made under any lock.
  */
@@ -19,6 +20,8 @@ struct weft_groups;
 struct weft_waits;
 struct weft_notices;
 struct weft_upkeep;
+struct weft_supervisor;
+struct weft_presence;
 struct weft_auth;
 struct weft_loop;
 struct weft_roster;
@@ -48,6 +51,8 @@ struct weft_server {
     struct weft_waits *waits;
     struct weft_notices *notices; /* NULL: the store has no bells */
     struct weft_upkeep *upkeep;
+    struct weft_supervisor *supervisor;
+    struct weft_presence *presence;
     struct weft_auth *auth;
     struct weft_roster *roster;
     struct weft_api *api;
@@ -151,7 +156,9 @@ void weft_notices_free(struct weft_notices *notices); /* NULL is fine */
 /* To be told to the other replicas, soon and together with others. */
 void weft_notices_add(struct weft_notices *notices, const struct weft_woken *woken, size_t count);
 
-/* ---- upkeep.c: the slow poll and the passes -------------------------------------------------- */
+/* ---- upkeep.c: the slow poll and chores ------------------------------------------------------ */
+
+#define WEFT_POLL_US WEFT_SECOND /* how often the slow poll looks */
 
 struct weft_upkeep *weft_upkeep_new(struct weft_server *server);
 void weft_upkeep_start(struct weft_upkeep *upkeep);
@@ -160,6 +167,49 @@ void weft_upkeep_stop(struct weft_upkeep *upkeep);
 void weft_upkeep_free(struct weft_upkeep *upkeep);
 /* Something becomes due at this moment of the store's clock. */
 void weft_upkeep_expect(struct weft_upkeep *upkeep, weft_usec due_us);
+
+/* ---- supervisor.c: the passes; see net.h for what handlers need ------------------------------ */
+
+struct weft_supervisor *weft_supervisor_new(struct weft_server *server);
+void weft_supervisor_start(struct weft_supervisor *supervisor);
+/*
+ * No new passes; waits for those under way, at most until then (boot time), and says in the log
+ * what is left. False: passes are still under way. The engine threads must still be there.
+ */
+bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us);
+void weft_supervisor_free(struct weft_supervisor *supervisor); /* NULL is fine */
+
+/* Runs a pass; tests bring their own, before the start. */
+typedef enum weft_rc weft_pass_fn(void *context, enum weft_scanner scanner,
+                                  const struct weft_pass_config *config,
+                                  struct weft_pass_report *ret_report, struct weft_err *err);
+void weft_supervisor_use(struct weft_supervisor *supervisor, weft_pass_fn *pass, void *context);
+
+/* The slow poll found these due times. */
+void weft_supervisor_told(struct weft_supervisor *supervisor,
+                          const weft_usec due_us[WEFT_SCANNER_COUNT]);
+/* No lease is taken away before this moment of the store's clock, nor is its loss counted. */
+void weft_supervisor_hold(struct weft_supervisor *supervisor, weft_usec until_us);
+/* Other settings hold at once. */
+void weft_supervisor_set(struct weft_supervisor *supervisor,
+                         const struct weft_scanner_setting setting[WEFT_SCANNER_COUNT]);
+
+/* ---- presence.c: this replica among the others ----------------------------------------------- */
+
+struct weft_presence *weft_presence_new(struct weft_server *server); /* needs the supervisor */
+void weft_presence_free(struct weft_presence *presence);             /* NULL is fine */
+/* It serves from here on, after a gap: the grace begins. On the upkeep thread, as the next two. */
+void weft_presence_up(struct weft_presence *presence);
+/* Writes the row when that is due, and looks at those of the others. After a poll that succeeded.
+ */
+void weft_presence_turn(struct weft_presence *presence, struct weft_arena *arena);
+/* The row goes. */
+void weft_presence_leave(struct weft_presence *presence);
+/* Whose status it is; the host is borrowed. */
+void weft_presence_sign(const struct weft_presence *presence, struct weft_scanner_status *status);
+/* When the grace of a service ends that this replica has been part of since up_since_us. */
+weft_usec weft_presence_grace(const struct weft_replica_rows *rows, const struct weft_id *self,
+                              weft_usec up_since_us);
 
 /* ---- auth.c ---------------------------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum sort { COUNTER, GAUGE, SECONDS, SIZES };
-enum labels { NONE, ROUTE, ROUTE_CODE, GROUP, PASS, WAIT, WAKE };
+enum labels { NONE, ROUTE, ROUTE_CODE, GROUP, SCANNER, SCANNER_ROW, WAIT, WAKE };
 
 struct definition {
     const char *name;
@@ -105,8 +105,10 @@ static size_t label_count(const struct weft_metrics *metrics, enum labels labels
         return (metrics->routes.count + 1) * WEFT_LEN(CODES);
     case GROUP:
         return WEFT_GROUP_COUNT;
-    case PASS:
+    case SCANNER:
         return WEFT_SCANNER_COUNT;
+    case SCANNER_ROW:
+        return (size_t)WEFT_SCANNER_COUNT * WEFT_COUNTERS_MAX;
     case WAIT:
         return WEFT_WAIT_COUNT;
     case WAKE:
@@ -245,6 +247,17 @@ static void put_route(const struct weft_metrics *metrics, size_t place, struct w
     weft_metrics_put_label(out, "method", found ? metrics->routes.route[place].method : "any");
 }
 
+static enum weft_scanner scanner_of(size_t label)
+{
+    return (enum weft_scanner)(label / WEFT_COUNTERS_MAX);
+}
+
+/* NULL for a number behind the last counter of its scanner. */
+static const char *counter_of(size_t label)
+{
+    return weft_scanner_info(scanner_of(label))->counter[label % WEFT_COUNTERS_MAX];
+}
+
 /* The labels of a number without the braces; nothing for NONE. */
 static void put_labels(const struct weft_metrics *metrics, enum labels labels, size_t label,
                        struct weft_buf *out)
@@ -266,8 +279,13 @@ static void put_labels(const struct weft_metrics *metrics, enum labels labels, s
     case GROUP:
         weft_metrics_put_label(out, "group", GROUPS[label]);
         break;
-    case PASS:
-        weft_metrics_put_label(out, "pass", weft_scanner_name((enum weft_scanner)label));
+    case SCANNER:
+        weft_metrics_put_label(out, "scanner", weft_scanner_name((enum weft_scanner)label));
+        break;
+    case SCANNER_ROW:
+        weft_metrics_put_label(out, "scanner", weft_scanner_name(scanner_of(label)));
+        weft_buf_add_char(out, ',');
+        weft_metrics_put_label(out, "counter", counter_of(label));
         break;
     case WAIT:
         weft_metrics_put_label(out, "for", WAITS[label]);
@@ -355,8 +373,10 @@ static const char *type_of(enum sort sort)
 }
 
 /* Hundreds of rows that never moved would only be in the way. */
-static bool is_hidden(const struct definition *definition, uint64_t value)
+static bool is_hidden(const struct definition *definition, size_t label, uint64_t value)
 {
+    if (definition->labels == SCANNER_ROW && !counter_of(label))
+        return true;
     return value == 0 && (definition->labels == ROUTE || definition->labels == ROUTE_CODE ||
                           buckets_of(definition->sort).count > 0);
 }
@@ -370,7 +390,7 @@ void weft_metrics_write(const struct weft_metrics *metrics, struct weft_buf *out
         for (size_t label = 0; label < labels; label++) {
             const _Atomic uint64_t *number = number_of(metrics, (enum weft_metric)i, label);
             uint64_t value = weft_metric_get(metrics, (enum weft_metric)i, label);
-            if (is_hidden(definition, value))
+            if (is_hidden(definition, label, value))
                 continue;
             if (buckets_of(definition->sort).count > 0)
                 put_histogram(metrics, definition, label, number, out);

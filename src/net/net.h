@@ -196,8 +196,7 @@ WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_ask *ask, const struct weft_i
 /* These executions are over: whoever waits for one looks again. */
 void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count);
 
-/* ---- Scanners (supervisor.c) ------------------------------------------------------------------
- */
+/* ---- Scanners (supervisor.c, presence.c) ----------------------------------------------------- */
 
 /* How each scanner of this replica is set and what it did: WEFT_SCANNER_COUNT of them. */
 struct weft_scanner_status *weft_supervisor_status(struct weft_server *server,

@@ -2,8 +2,9 @@
 
 /*
  * Putting the parts of the server together and taking them apart again. The order of starting: the
- * socket (cheap to refuse), the store, the parts that others call, the loop last, so that the first
- * request finds everything in place. Stopping goes the other way round.
+ * socket (cheap to refuse), the store, the parts that others call, then the loop, so that the first
+ * request finds everything in place, and last what works by itself. Stopping goes the other way
+ * round.
  */
 
 #include "net/api.h"
@@ -52,6 +53,12 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     config->receive_s = given->receive_s ? given->receive_s : RECEIVE_S;
     config->send_s = given->send_s ? given->send_s : SEND_S;
     config->grace_s = given->grace_s ? given->grace_s : GRACE_S;
+    struct weft_scanner_setting *scanners =
+        weft_new_array(arena, struct weft_scanner_setting, WEFT_SCANNER_COUNT);
+    weft_scanner_defaults(scanners);
+    if (given->scanners)
+        memcpy(scanners, given->scanners, WEFT_SCANNER_COUNT * sizeof(*scanners));
+    config->scanners = scanners;
 }
 
 /* What a commit of this process changed: its own waiters first, then the other replicas. */
@@ -81,12 +88,18 @@ static enum weft_rc start_parts(struct weft_server *server, struct weft_err *err
         weft_warn("tokens are required and there are none: make one with `weft token create`");
     server->roster = weft_roster_new();
     server->waits = weft_waits_new(server);
+    server->supervisor = weft_supervisor_new(server);
+    server->presence = weft_presence_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->notices = weft_notices_new(server);
     server->groups = weft_groups_new(server);
     weft_engine_on_news(server->engine, on_news, server);
-    weft_upkeep_start(server->upkeep);
-    return weft_loop_start(server, err);
+    rc = weft_loop_start(server, err);
+    if (rc)
+        return rc;
+    weft_supervisor_start(server->supervisor);
+    weft_upkeep_start(server->upkeep); /* tells others where this one listens */
+    return WEFT_OK;
 }
 
 enum weft_rc weft_server_start(const struct weft_server_config *config,
@@ -146,7 +159,10 @@ bool weft_server_stop(struct weft_server *server)
     const struct timespec moment = {.tv_nsec = 5000000};
     while (weft_loop_in_flight(server->loop) > 0 && weft_boot_us() < until_us)
         (void)nanosleep(&moment, NULL);
-    return weft_loop_in_flight(server->loop) == 0;
+    bool answered = weft_loop_in_flight(server->loop) == 0;
+    if (!answered)
+        weft_warn("requests are left unanswered");
+    return weft_supervisor_stop(server->supervisor, until_us) && answered;
 }
 
 void weft_server_free(struct weft_server *server)
@@ -155,6 +171,7 @@ void weft_server_free(struct weft_server *server)
         return;
     if (server->loop)
         (void)weft_server_stop(server);
+    (void)weft_supervisor_stop(server->supervisor, 0);
     weft_groups_free(server->groups); /* everything queued has been answered after this */
     weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
     weft_notices_stop(server->notices);
@@ -163,6 +180,8 @@ void weft_server_free(struct weft_server *server)
         weft_loop_stop(server->loop);
     weft_notices_free(server->notices);
     weft_upkeep_free(server->upkeep);
+    weft_presence_free(server->presence);
+    weft_supervisor_free(server->supervisor);
     weft_engine_close(server->engine);
     weft_roster_free(server->roster);
     weft_auth_free(server->auth);
@@ -173,9 +192,12 @@ void weft_server_free(struct weft_server *server)
     free(server);
 }
 
-void weft_server_reload(struct weft_server *server)
+void weft_server_reload(struct weft_server *server, const struct weft_server_config *config)
 {
     struct weft_err err = {0};
+    struct weft_scanner_setting scanners[WEFT_SCANNER_COUNT];
+    weft_scanner_defaults(scanners);
+    weft_supervisor_set(server->supervisor, config->scanners ? config->scanners : scanners);
     if (weft_auth_load(server->auth, server->engine, &err))
         weft_warn("the tokens could not be read anew", F_STR("error", err.text));
     else

@@ -4,9 +4,19 @@
 
 /* The server: an engine behind HTTP. See ARCHITECTURE.md for its threads. */
 
-#include "base/base.h"
+#include "weft/weft.h"
 
 struct weft_server; /* opaque */
+
+/* How a replica runs one scanner. */
+struct weft_scanner_setting {
+    weft_usec interval_us;                   /* the longest time between two looks; 0: off */
+    uint32_t batch;                          /* rows of one transaction */
+    uint8_t partition_first, partition_last; /* only ids of these; 0 and 255: all */
+    char ns[129];                            /* only work of this namespace; "": of all */
+};
+/* Each as the table of scanners has it. */
+void weft_scanner_defaults(struct weft_scanner_setting ret_setting[WEFT_SCANNER_COUNT]);
 
 struct weft_server_config {
     const char *store;      /* sqlite:PATH or postgres://... */
@@ -25,6 +35,7 @@ struct weft_server_config {
     uint32_t send_s;      /* an answer must have been taken after; 0: 120 */
     uint32_t grace_s;     /* how long a stop waits for what is in flight; 0: 10 */
     bool access_log;      /* a line per request */
+    const struct weft_scanner_setting *scanners; /* WEFT_SCANNER_COUNT of them; NULL: defaults */
 };
 
 /* Opens the store, migrates it, and serves. On success the caller ends it with _free(). */
@@ -34,12 +45,15 @@ WEFT_MUST_CHECK enum weft_rc weft_server_start(const struct weft_server_config *
 /* "http://127.0.0.1:7717": as it was bound. */
 const char *weft_server_url(const struct weft_server *server);
 /*
- * Stops accepting, answers waiting claims, finishes what is in flight. False when the grace ran out
- * with requests unanswered.
+ * Stops accepting, answers waiting claims, finishes what is in flight; scanners end with the pass
+ * they are in. False when the grace ran out with requests unanswered or passes under way.
  */
 bool weft_server_stop(struct weft_server *server);
 void weft_server_free(struct weft_server *server); /* NULL is fine */
-/* Reads TLS files and tokens anew, opens the log again (SIGHUP). */
-void weft_server_reload(struct weft_server *server);
+/*
+ * Reads the tokens anew and runs the scanners as the config says now; of the rest of the config
+ * nothing changes without a restart (SIGHUP).
+ */
+void weft_server_reload(struct weft_server *server, const struct weft_server_config *config);
 
 #endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Upkeep: the slow poll, and the passes over what time has moved.
+ * Upkeep: the slow poll, and what is written now and then.
  *
  * Once a second one statement asks the store for everything that others may have done: queues with
- * work, the next due time of each pass, an inbox that is not empty, tokens that have changed. That
- * is the truth under all wakes and notices. A pass runs only when the poll says that it is due, so
- * an idle server asks one question a second. A due time made by this process is known at once and
- * brings the next poll forward.
+ * work, the next due time of each scanner, an inbox that is not empty, tokens that have changed.
+ * That is the truth under all wakes and notices. For the scanners with due times it is their look,
+ * so an idle server asks one question a second. A due time made by this process is known at once
+ * and brings the next poll forward.
  *
- * The passes that take leases away first wait a grace after the start and after an outage:
- * heartbeats could not come through while nobody listened.
+ * The poll also shows whether this replica is up. When no poll has succeeded for longer than one
+ * takes to come round, it was not, whatever the reason: the store was away, or this process stood
+ * still. Then the grace begins (presence.c).
  */
 
 #include "net/inside.h"
-#include "net/metrics.h"
 
 #include "base/heap.h"
 #include "base/log.h"
@@ -22,13 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define POLL_US   WEFT_SECOND
-#define GRACE_US  (10 * WEFT_SECOND)
-#define SOON_US   WEFT_MS /* after a due time, so that it has passed for sure */
-#define OUTAGE_US WEFT_SECOND
-#define CHORE_US  (5 * WEFT_SECOND)
-#define LARGE_US  (5 * WEFT_SECOND) /* a connection stays large so long for the next large one */
-enum { PASS_ROUNDS = 20 };
+#define SOON_US  WEFT_MS /* after a due time, so that it has passed for sure */
+#define GAP_US   (WEFT_POLL_US + WEFT_SECOND)
+#define RETRY_US (100 * WEFT_MS) /* after a poll that failed: a short gap is no gap */
+#define CHORE_US (5 * WEFT_SECOND)
+#define LARGE_US (5 * WEFT_SECOND) /* a connection stays large so long for the next large one */
 
 struct weft_upkeep {
     struct weft_server *server;
@@ -40,12 +38,12 @@ struct weft_upkeep {
     bool stopping;
 
     /* The thread's, in boot time. */
-    weft_usec grace_us;  /* until then no lease is taken away */
-    weft_usec outage_us; /* since when the store has not answered; 0: it answers */
+    weft_usec answer_us; /* the last poll that succeeded; at first the start */
+    bool failing;        /* the store does not answer */
     weft_usec chores_us; /* when the chores were last done */
     size_t idle;         /* memory that nobody uses; weft_heap_trim() */
     int64_t tokens;
-    bool failing[WEFT_SCANNER_COUNT];
+    bool started;
 };
 
 static weft_usec store_now(const struct weft_upkeep *upkeep)
@@ -67,74 +65,28 @@ void weft_upkeep_expect(struct weft_upkeep *upkeep, weft_usec due_us)
     pthread_mutex_unlock(&upkeep->lock);
 }
 
-static bool takes_leases(enum weft_scanner pass)
+static void note_failure(struct weft_upkeep *upkeep, const struct weft_err *err)
 {
-    return pass == WEFT_SCANNER_LEASE_EXPIRY || pass == WEFT_SCANNER_ATTEMPT_TIMEOUT;
-}
-
-static bool is_stopping(struct weft_upkeep *upkeep)
-{
+    if (!upkeep->failing)
+        weft_error("the store does not answer; requests get 503 until it does",
+                   F_STR("error", err->text));
+    upkeep->failing = true;
     pthread_mutex_lock(&upkeep->lock);
-    bool stopping = upkeep->stopping;
+    upkeep->due_us = weft_boot_us() + RETRY_US;
     pthread_mutex_unlock(&upkeep->lock);
-    return stopping;
-}
-
-/* Runs a pass until it has done all, within bounds: others wait. */
-static void run_pass(struct weft_upkeep *upkeep, enum weft_scanner pass)
-{
-    struct weft_pass_report report = {.more = true};
-    struct weft_err err = {0};
-    enum weft_rc rc = WEFT_OK;
-    struct weft_metrics *metrics = weft_server_metrics(upkeep->server);
-    for (int i = 0; i < PASS_ROUNDS && report.more && !rc && !is_stopping(upkeep); i++) {
-        weft_usec began_us = weft_boot_us();
-        rc = weft_engine_pass(upkeep->server->engine, pass, NULL, &report, &err);
-        weft_metric_add(metrics, WEFT_METRIC_PASSES, pass, 1);
-        weft_metric_observe(metrics, WEFT_METRIC_PASS_SECONDS, pass,
-                            (uint64_t)(weft_boot_us() - began_us));
-        weft_metric_add(metrics, rc ? WEFT_METRIC_PASS_FAILURES : WEFT_METRIC_PASS_HANDLED, pass,
-                        rc ? 1 : report.handled);
-    }
-    if (rc && !upkeep->failing[pass])
-        weft_warn("a pass failed and is tried again", F_STR("pass", weft_scanner_name(pass)),
-                  F_STR("error", err.text));
-    upkeep->failing[pass] = rc != WEFT_OK;
-    weft_upkeep_expect(upkeep, rc || !report.more ? report.next_due_us : 0);
-}
-
-static void run_passes(struct weft_upkeep *upkeep, const struct weft_poll *poll)
-{
-    weft_usec now_us = store_now(upkeep), boot_us = weft_boot_us();
-    for (size_t p = 0; p < WEFT_SCANNER_COUNT; p++) {
-        bool due = p == WEFT_SCANNER_INTAKE ? poll->inbox : poll->due_us[p] <= now_us;
-        if (due && takes_leases((enum weft_scanner)p) && boot_us < upkeep->grace_us)
-            continue;
-        if (due)
-            run_pass(upkeep, (enum weft_scanner)p);
-        else if (p != WEFT_SCANNER_INTAKE)
-            weft_upkeep_expect(upkeep, poll->due_us[p]);
-    }
-}
-
-static void note_outage(struct weft_upkeep *upkeep, const struct weft_err *err)
-{
-    if (upkeep->outage_us)
-        return;
-    upkeep->outage_us = weft_boot_us();
-    weft_error("the store does not answer; requests get 503 until it does",
-               F_STR("error", err->text));
 }
 
 static void note_answer(struct weft_upkeep *upkeep)
 {
-    weft_usec now_us = weft_boot_us();
-    if (!upkeep->outage_us)
-        return;
-    weft_info("the store answers again", F_I64("after_ms", (now_us - upkeep->outage_us) / WEFT_MS));
-    if (now_us - upkeep->outage_us > OUTAGE_US)
-        upkeep->grace_us = now_us + GRACE_US;
-    upkeep->outage_us = 0;
+    weft_usec now_us = weft_boot_us(), gap_us = now_us - upkeep->answer_us;
+    upkeep->answer_us = now_us;
+    if (upkeep->failing)
+        weft_info("the store answers again", F_I64("after_ms", gap_us / WEFT_MS));
+    else if (gap_us > GAP_US)
+        weft_warn("nothing was heard of the store for a while", F_I64("for_ms", gap_us / WEFT_MS));
+    upkeep->failing = false;
+    if (gap_us > GAP_US)
+        weft_presence_up(upkeep->server->presence);
 }
 
 /* What is done now and then, off the path of requests. */
@@ -160,7 +112,7 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
     struct weft_err err = {0};
     weft_arena_reset(arena);
     if (weft_engine_poll(server->engine, arena, &poll, &err)) {
-        note_outage(upkeep, &err);
+        note_failure(upkeep, &err);
         return;
     }
     note_answer(upkeep);
@@ -169,8 +121,9 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
         if (weft_auth_load(server->auth, server->engine, &err) == WEFT_OK)
             upkeep->tokens = poll.tokens;
     }
-    run_passes(upkeep, &poll);
+    weft_supervisor_told(server->supervisor, poll.due_us);
     do_chores(upkeep);
+    weft_presence_turn(server->presence, arena);
 }
 
 static void *run_thread(void *context)
@@ -183,7 +136,7 @@ static void *run_thread(void *context)
             weft_cond_until(&upkeep->news, &upkeep->lock, upkeep->due_us);
             continue;
         }
-        upkeep->due_us = weft_boot_us() + POLL_US;
+        upkeep->due_us = weft_boot_us() + WEFT_POLL_US;
         pthread_mutex_unlock(&upkeep->lock);
         turn(upkeep, arena);
         pthread_mutex_lock(&upkeep->lock);
@@ -199,7 +152,7 @@ struct weft_upkeep *weft_upkeep_new(struct weft_server *server)
     if (!upkeep)
         weft_oom(sizeof(*upkeep));
     upkeep->server = server;
-    upkeep->grace_us = weft_boot_us() + GRACE_US;
+    upkeep->answer_us = weft_boot_us();
     upkeep->tokens = -1;
     pthread_mutex_init(&upkeep->lock, NULL);
     pthread_cond_init(&upkeep->news, NULL);
@@ -208,18 +161,22 @@ struct weft_upkeep *weft_upkeep_new(struct weft_server *server)
 
 void weft_upkeep_start(struct weft_upkeep *upkeep)
 {
+    upkeep->started = true;
+    upkeep->answer_us = weft_boot_us();
     weft_thread_start(&upkeep->thread, "weft-upkeep", run_thread, upkeep);
 }
 
 void weft_upkeep_stop(struct weft_upkeep *upkeep)
 {
-    if (!upkeep)
+    if (!upkeep || !upkeep->started)
         return;
     pthread_mutex_lock(&upkeep->lock);
     upkeep->stopping = true;
     pthread_cond_signal(&upkeep->news);
     pthread_mutex_unlock(&upkeep->lock);
     pthread_join(upkeep->thread, NULL);
+    upkeep->started = false;
+    weft_presence_leave(upkeep->server->presence);
 }
 
 void weft_upkeep_free(struct weft_upkeep *upkeep)

@@ -9,6 +9,7 @@
  */
 
 #include "net/api.h"
+#include "net/board.h"
 #include "net/link.h"
 #include "schema_fixture.h"
 #include "tap.h"
@@ -29,6 +30,7 @@ struct api_fixture {
     unsigned waited, naps; /* how often a request asked to wait; how often it may */
     unsigned ended;        /* executions that were told to be over */
     char forgotten[64];    /* the last worker that was */
+    const char *uncovered; /* scanners that nobody runs, or NULL */
 };
 
 static struct api_fixture *fixture; /* the stand-ins have no other way to it */
@@ -70,6 +72,35 @@ void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_
     (void)server;
     (void)id;
     fixture->ended += (unsigned)count;
+}
+
+/* Scanners that have not run yet, and passes that run in place. */
+struct weft_scanner_status *weft_supervisor_status(struct weft_server *server,
+                                                   struct weft_arena *arena)
+{
+    struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
+    struct weft_board *board = weft_new(arena, struct weft_board);
+    const struct weft_now now = {weft_boot_us(), weft_clock_now(weft_engine_clock(server->engine))};
+    weft_scanner_defaults(setting);
+    weft_board_init(board, setting, 1, &now);
+    struct weft_scanner_status *status =
+        weft_new_array(arena, struct weft_scanner_status, WEFT_SCANNER_COUNT);
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        status[i] = weft_board_status(board, (enum weft_scanner)i, &now, arena);
+    return status;
+}
+
+enum weft_rc weft_supervisor_run(struct weft_server *server, enum weft_scanner scanner,
+                                 struct weft_pass_report *ret_report, struct weft_err *err)
+{
+    return weft_engine_pass(server->engine, scanner, NULL, ret_report, err);
+}
+
+const char *weft_supervisor_uncovered(struct weft_server *server, struct weft_arena *arena)
+{
+    (void)server;
+    (void)arena;
+    return fixture->uncovered;
 }
 
 /* Claims belong to the server's own half: tests claim from the engine. */

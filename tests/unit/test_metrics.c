@@ -41,7 +41,8 @@ static void test_values(void)
     weft_metric_sub(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 1);
     weft_metric_set(metrics, WEFT_METRIC_QUEUE_DEPTH, WEFT_GROUP_SUBMIT, 17);
     weft_metric_sub(metrics, WEFT_METRIC_WAITERS, WEFT_WAIT_END, 1);
-    weft_metric_add(metrics, WEFT_METRIC_PASS_HANDLED, WEFT_SCANNER_LEASE_EXPIRY, 5);
+    weft_metric_add(metrics, WEFT_METRIC_SCANNER_ROWS,
+                    (size_t)WEFT_SCANNER_LEASE_EXPIRY * WEFT_COUNTERS_MAX + 2, 5);
     weft_metric_request(metrics, &ROUTES[1], 201, 700);
     weft_metric_request(metrics, &ROUTES[1], 201, 90000000);
     weft_metric_request(metrics, &ROUTES[1], 418, -5);
@@ -60,7 +61,7 @@ static void test_values(void)
         "weft_http_connections 2",
         "weft_queue_requests{group=\"submit\"} 17",
         "weft_waiters{for=\"end\"} -1",
-        "weft_pass_handled_total{pass=\"lease_expiry\"} 5",
+        "weft_scanner_rows_total{scanner=\"lease_expiry\",counter=\"skipped_locked\"} 5",
         "weft_http_requests_total{route=\"/v1/lanes\",method=\"POST\",code=\"201\"} 2",
         "weft_http_requests_total{route=\"/v1/lanes\",method=\"POST\",code=\"other\"} 1",
         "weft_http_requests_total{route=\"none\",method=\"any\",code=\"404\"} 1",
