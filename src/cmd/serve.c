@@ -59,14 +59,28 @@ static void start_log(const struct weft_serve_settings *settings)
                   STDERR_FILENO);
 }
 
+/* Reads the settings anew; those that are wrong change nothing. */
+static void reload(const struct weft_cli *cli, struct weft_server *server)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_serve_settings settings;
+    struct weft_setting_value *value =
+        weft_new_array(arena, struct weft_setting_value, weft_setting_count);
+    if (weft_settings_read(cli, arena, value, &settings))
+        weft_server_reload(server, &settings.server);
+    else
+        weft_error("the settings are wrong: everything stays as it was");
+    weft_arena_free(arena);
+}
+
 /* Returns when it is time to stop. */
-static void wait_for_the_end(struct weft_server *server, const struct weft_serve_settings *settings,
+static void wait_for_the_end(const struct weft_cli *cli, struct weft_server *server,
                              const sigset_t *set)
 {
     for (;;) {
         int number = sigwaitinfo(set, NULL);
         if (number == SIGHUP)
-            weft_server_reload(server, &settings->server);
+            reload(cli, server);
         if (number != SIGTERM && number != SIGINT)
             continue;
         weft_info("stopping", F_STR("signal", number == SIGTERM ? "SIGTERM" : "SIGINT"));
@@ -88,7 +102,7 @@ static enum weft_exit serve(const struct weft_cli *cli, const struct weft_serve_
               F_STR("store", weft_url_masked(settings->server.store, cli->arena)));
     if (isatty(STDOUT_FILENO) || weft_cli_has(cli, "hello"))
         say_hello(cli, weft_server_url(server), settings);
-    wait_for_the_end(server, settings, &set);
+    wait_for_the_end(cli, server, &set);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     (void)weft_server_stop(server); /* says itself what is left */
     weft_server_free(server);
@@ -114,16 +128,24 @@ const struct weft_command weft_command_serve = {
     .about =
         "Opens the store, brings its schema up to date, and serves the HTTP API until SIGTERM or "
         "SIGINT; then it finishes what is in flight, within --grace, and exits with 0. A second "
-        "signal ends it at once. SIGHUP reads TLS files and tokens anew.\n\n"
+        "signal ends it at once. SIGHUP reads the tokens and the settings of the scanners anew.\n\n"
         "Without settings it serves the file weft.db in the current folder at "
         "http://127.0.0.1:7717. Any number of servers may share one PostgreSQL. Tokens are "
         "required as soon as it listens on anything but loopback; see weft-token(1).\n\n"
+        "Scanners put right what time or a crash left behind. Every server runs all of them; "
+        "--scanners names those that run here, and with none it only serves the API. --scan says "
+        "how: rules with spaces between them, NAME:key=value,key=value, where NAME may be * and a "
+        "later rule beats an earlier one. The keys: interval (the longest time between two looks; "
+        "0 is off), batch (rows of one transaction), namespace and partitions=A-B (work outside "
+        "is left to others).\n\n"
         "Each setting can be given as a flag, as a variable of the environment, or in a file; "
         "weft-config(1) shows what holds and why.",
     .example =
         "weft serve\n"
         "weft serve --store postgres://weft@db/weft --listen 0.0.0.0:7717 \\\n"
-        "    --tls-cert cert.pem --tls-key key.pem",
+        "    --tls-cert cert.pem --tls-key key.pem\n"
+        "weft serve --scanners lease_expiry,delayed_promoter \\\n"
+        "    --scan '*:partitions=0-127 lease_expiry:interval=500ms,batch=200'",
     .option = weft_serve_options,
     .run = run_serve,
 };

@@ -5,6 +5,7 @@
 #include "cmd/settings.h"
 
 #include "cmd/line.h"
+#include "cmd/scan_rules.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -263,6 +264,24 @@ static void read_flag(const struct weft_cli *cli, const struct weft_setting *set
     *value = (struct weft_setting_value){.text = text ? text : "yes", .from = "flag"};
 }
 
+/* What scanners and scan say together. */
+static bool read_scanners(const struct weft_setting_value *value,
+                          struct weft_serve_settings *settings)
+{
+    struct weft_err err = {0};
+    bool runs[WEFT_SCANNER_COUNT];
+    size_t list = find_setting("scanners"), rules = find_setting("scan");
+    if (weft_scan_list_read(settings->scanners, runs, &err))
+        return complain(err.text, &weft_settings[list], &value[list]);
+    if (weft_scan_rules_read(settings->scan, settings->scanner, &err))
+        return complain(err.text, &weft_settings[rules], &value[rules]);
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        if (!runs[i])
+            settings->scanner[i].interval_us = 0;
+    settings->server.scanners = settings->scanner;
+    return true;
+}
+
 bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
                         struct weft_setting_value *ret_value,
                         struct weft_serve_settings *ret_settings)
@@ -284,7 +303,7 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
         (void)fprintf(stderr, "weft: tls_cert and tls_key belong together: give both\n");
         return false;
     }
-    return true;
+    return read_scanners(ret_value, ret_settings);
 }
 
 const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena)

@@ -42,6 +42,9 @@ bool weft_settings_of(const struct weft_option *option);
 
 struct weft_serve_settings {
     struct weft_server_config server;
+    const char *scanners;                                    /* as typed: see scan_rules.h */
+    const char *scan;                                        /* the same */
+    struct weft_scanner_setting scanner[WEFT_SCANNER_COUNT]; /* what they say; server has it too */
     const char *log_level;
     const char *log_format;
 };
@@ -53,7 +56,8 @@ struct weft_setting_value {
 };
 
 /*
- * Reads all of them. ret_value (weft_setting_count of them) and ret_settings live in the arena. On
+ * Reads all of them. ret_value has weft_setting_count; texts are in the arena, or the environment's
+ * and the command line's. ret_settings must stay where it is: a part of it points to another. On
  * failure the story has been told on stderr.
  */
 WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,

@@ -28,6 +28,7 @@
 #include "base/log.h"
 #include "wire/wire.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -160,6 +161,23 @@ static enum weft_rc put_row(struct weft_presence *presence, struct weft_arena *a
     return rc;
 }
 
+/* Keeps which scanners no living replica runs, and says so once. */
+static void note_uncovered(struct weft_presence *presence, const struct weft_replica_rows *rows,
+                           struct weft_arena *arena)
+{
+    const struct weft_scanners scanners = weft_replica_scanners(rows, store_now(presence), arena);
+    const char *names = weft_scanners_uncovered(&scanners, arena);
+    names = names ? names : "";
+    pthread_mutex_lock(&presence->lock);
+    bool changed = strcmp(presence->uncovered, names) != 0;
+    (void)snprintf(presence->uncovered, sizeof(presence->uncovered), "%s", names);
+    pthread_mutex_unlock(&presence->lock);
+    if (changed && *names)
+        weft_warn("no living replica runs these scanners for all work", F_STR("scanners", names));
+    else if (changed)
+        weft_info("every scanner is run by a living replica");
+}
+
 void weft_presence_turn(struct weft_presence *presence, struct weft_arena *arena)
 {
     struct weft_err err = {0};
@@ -176,8 +194,10 @@ void weft_presence_turn(struct weft_presence *presence, struct weft_arena *arena
     }
     if (presence->waiting)
         judge(presence, &rows);
-    if (beat)
+    if (beat) {
         presence->beat_us = weft_boot_us();
+        note_uncovered(presence, &rows, arena);
+    }
 }
 
 /* ---- Its life -------------------------------------------------------------------------------- */

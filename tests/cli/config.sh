@@ -58,9 +58,10 @@ has "$err" 'nowhere.conf' 'is named'
 exits 0 'every flag of the table' "$weft" config --json --store sqlite:x --listen 127.0.0.1:0 \
     --listen-url postgres://a/b --tls-cert c --tls-key k --tokens --no-migrate --threads 1 \
     --connections 2 --queue-max 3 --body-bytes 2M --idle-timeout 1m --receive-timeout 2 \
-    --send-timeout 3s --grace 1h --access-log --log-level debug --log-format json
+    --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \
+    --log-level debug --log-format json
 json "$out" 'all(item["from"] == "flag" for item in v["items"])' 'is taken'
-json "$out" 'len(v["items"]) == 18' 'and there are no others'
+json "$out" 'len(v["items"]) == 20' 'and there are no others'
 
 wrong() {
     local name=$1 want=$2
@@ -78,6 +79,10 @@ wrong 'half a second' 'whole seconds' "$weft" config --grace 500ms
 wrong 'a size that is none' 'it must be a size' "$weft" config --body-bytes lots
 wrong 'a switch that is none' 'yes or no' "$weft" config --tokens=perhaps
 wrong 'a word that is none' 'log-level is .loud.' "$weft" config --log-level loud
+wrong 'a scanner that is none' '^weft: --scanners is .x,intake.: there is no scanner .x.; ' \
+    "$weft" config --scanners x,intake
+wrong 'a rule that is none' "^weft: --scan is .*: there is no key 'speed'" \
+    "$weft" config --scan '*:speed=9'
 wrong 'a certificate without a key' 'belong together' "$weft" config --tls-cert x
 exits 2 'a bad variable' env WEFT_THREADS=x "$weft" config
 has "$err" '^weft: WEFT_THREADS is .x.' 'is named'
