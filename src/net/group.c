@@ -38,7 +38,10 @@ enum {
     TURN_COUNT,
 };
 
-/* Something else to do on an engine thread; it may write. */
+/*
+ * Something else to do on an engine thread. It may write, but does not count as a call that does:
+ * one that reads for long would keep all writing away from a store with one writer.
+ */
 struct errand {
     struct errand *next;
     void (*fn)(struct weft_server *server, void *context);
@@ -128,7 +131,6 @@ static void take_errand(struct weft_groups *groups, struct batch *batch)
     groups->errand = batch->errand->next;
     if (!groups->errand)
         groups->last_errand = &groups->errand;
-    groups->writing++;
 }
 
 /* The next batch or errand in turn; false when nothing may run now. Under the lock. */
@@ -137,8 +139,7 @@ static bool next_batch(struct weft_groups *groups, struct batch *batch)
     batch->errand = NULL;
     for (size_t i = 0; i < TURN_COUNT; i++) {
         size_t group = (groups->turn + i) % TURN_COUNT;
-        if (group == ERRANDS ? !groups->errand || groups->writing >= groups->writers
-                             : !may_run(groups, group))
+        if (group == ERRANDS ? !groups->errand : !may_run(groups, group))
             continue;
         groups->turn = (unsigned)group + 1;
         if (group == ERRANDS)
@@ -153,12 +154,10 @@ static bool next_batch(struct weft_groups *groups, struct batch *batch)
 /* What was taken has run: gives its room back. Under the lock. */
 static void give_room(struct weft_groups *groups, const struct batch *batch)
 {
-    if (batch->errand) {
-        groups->writing--;
-    } else {
-        groups->queue[batch->group].running--;
-        groups->writing -= weft_kinds[batch->group].writes;
-    }
+    if (batch->errand)
+        return;
+    groups->queue[batch->group].running--;
+    groups->writing -= weft_kinds[batch->group].writes;
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
