@@ -129,6 +129,38 @@ for line in open("serve.log"):
 stop INT
 is "$status" 0 'SIGINT: it ends with 0'
 
+# ---- scanners, and settings that are read anew ----
+
+# says TEXT: the log does, before long.
+says() {
+    local i
+    for ((i = 0; i < 200; i++)); do
+        if grep -q -e "$1" serve.log; then break; fi
+        sleep 0.05
+    done
+    has "$(cat serve.log)" "$1" "$2"
+}
+gauge() {
+    get "$url/metrics" | grep "^weft_scanner_$1{scanner=\"lease_expiry\"}" | cut -d' ' -f2
+}
+echo 'scanners = none' >scan.conf
+start --config scan.conf
+is "$(gauge enabled)" 0 'a server without scanners'
+is "$(gauge passes_total)" 0 'makes no passes'
+printf 'scanners = all\nscan = *:interval=7s lease_expiry:interval=3s,partitions=0-9\n' >scan.conf
+kill -HUP "$server_pid"
+says 'msg="a scanner is set anew" scanner=lease_expiry interval_ms=3000 .*partition_last=9' \
+    'SIGHUP: the settings of scanners change'
+is "$(gauge enabled)" 1 'and hold'
+is "$(gauge interval_seconds)" 3 'as they are now'
+echo 'scan = nobody:interval=1s' >scan.conf
+kill -HUP "$server_pid"
+says "scan.conf:1: scan is 'nobody:interval=1s': there is no scanner 'nobody'" 'a wrong file'
+says 'everything stays as it was' 'changes nothing'
+is "$(gauge interval_seconds)" 3 'at all'
+stop TERM
+is "$status" 0 'it ends with 0'
+
 exits 3 'a store that cannot be' "$weft" serve --store sqlite:/nowhere/x.db --listen 127.0.0.1:0
 has "$err" '^weft: ' 'is told'
 exits 2 'an address that is none' "$weft" serve --listen nonsense
