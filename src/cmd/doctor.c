@@ -110,6 +110,19 @@ static const char *said(struct checklist *list, const struct weft_buf *body)
     return weft_arena_printf(list->arena, "%.*s", SAID_MAX, body->data);
 }
 
+/* What a server that is ready warns of, or NULL. */
+static const char *warning(struct checklist *list, const struct weft_buf *body)
+{
+    struct weft_json value, text;
+    struct weft_err err;
+    const char *said = NULL;
+    if (weft_json_check(body->data, body->size, &value, &err) ||
+        !weft_wire_member(&value, "warning", &text) ||
+        weft_json_string(&text, list->arena, &said, &err))
+        return NULL;
+    return said;
+}
+
 struct question {
     const char *what, *path, *good, *advice;
 };
@@ -137,6 +150,12 @@ static bool ask(struct checklist *list, struct weft_fetch *fetch, const struct q
                            : weft_arena_printf(list->arena, "it answers %d: %s", answer.status,
                                                said(list, &answer.body)),
             .advice = good ? NULL : question->advice});
+    const char *warned = good ? warning(list, &answer.body) : NULL;
+    if (warned)
+        add(list, &(struct weft_finding){.level = WEFT_FINDING_WARN,
+                                         .what = question->what,
+                                         .detail = warned,
+                                         .advice = "`weft scanners` shows who runs what"});
     weft_fetch_answer_done(&answer);
     return true;
 }
@@ -253,7 +272,8 @@ const struct weft_command weft_command_doctor = {
     .about =
         "With --store it looks at the database: its schema, the offset of its clock, old "
         "transactions, bloat, missing indexes, work that is stuck, and whether every row "
-        "is whole; and says what to do. It reads everything and changes nothing. Without --store "
+        "is whole; who of the servers died and which scanner is not well; and says what to do. It "
+        "reads everything and changes nothing. Without --store "
         "it asks a server whether it lives and is ready.\n\n"
         "Exit code 1 says that something is bad; a warning does not.",
     .example =

@@ -96,6 +96,15 @@ enum weft_rc weft_workers_run(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_goodbye_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_goodbye_run(struct weft_ask *ask, struct weft_err *err);
 
+/* ---- Replicas and scanners ------------------------------------------------------------------- */
+
+enum weft_rc weft_replicas_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_replicas_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_scanners_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_scanners_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_scan_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_scan_run(struct weft_ask *ask, struct weft_err *err);
+
 /* ---- Lanes and counts ------------------------------------------------------------------------ */
 
 enum weft_rc weft_lanes_read(struct weft_ask *ask, struct weft_err *err);

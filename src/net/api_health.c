@@ -38,6 +38,27 @@ enum weft_rc weft_health_read(struct weft_ask *ask, struct weft_err *err)
     return WEFT_OK;
 }
 
+/*
+ * Work that nobody scans for is still taken and given, so the server is ready: a balancer that took
+ * it away would make things worse.
+ */
+static void reply_ready(struct weft_ask *ask)
+{
+    struct weft_json_writer out;
+    const char *names = weft_supervisor_uncovered(ask->server, ask->arena);
+    weft_reply_json(ask, 200, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "status");
+    weft_json_put_text(&out, "ok");
+    if (names) {
+        weft_json_key(&out, "warning");
+        weft_json_put_text(
+            &out, weft_arena_printf(ask->arena, "no living replica runs this for all there is: %s",
+                                    names));
+    }
+    weft_json_end_object(&out);
+}
+
 enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err)
 {
     (void)ask;
@@ -63,7 +84,7 @@ enum weft_rc weft_readiness_run(struct weft_ask *ask, struct weft_err *err)
         reply_status(ask, 503, "unavailable", &why);
         ask->reply.retry_after_s = 1;
     } else {
-        reply_status(ask, 200, "ok", NULL);
+        reply_ready(ask);
     }
     return WEFT_OK;
 }

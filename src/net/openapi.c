@@ -21,7 +21,7 @@ static const struct weft_wire_type *const MESSAGES[] = {
     &weft_wire_sweep,      &weft_wire_claim,     &weft_wire_claimed,   &weft_wire_renew,
     &weft_wire_renewed,    &weft_wire_complete,  &weft_wire_failure,   &weft_wire_delay,
     &weft_wire_release,    &weft_wire_finished,  &weft_wire_worker,    &weft_wire_lane,
-    &weft_wire_lane_count,
+    &weft_wire_lane_count, &weft_wire_replica,   &weft_wire_scanner,   &weft_wire_pass,
 };
 
 static void put_pair(struct weft_json_writer *out, const char *key, const char *text)

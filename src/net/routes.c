@@ -84,6 +84,10 @@
 #define STATUS_ANSWER                                                                              \
     "{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"string\"}},\"required\":["        \
     "\"status\"]}"
+#define READY_ANSWER                                                                               \
+    "{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"string\"},\"warning\":{"          \
+    "\"type\":\"string\",\"description\":\"It works, but something is missing\"}},\"required\":["  \
+    "\"status\"]}"
 #define NOTHING_BODY "{\"type\":\"object\",\"additionalProperties\":false}"
 
 /* ---- The table ------------------------------------------------------------------------------- */
@@ -413,6 +417,43 @@ const struct weft_route weft_routes[] = {
     },
     {
         .method = "GET",
+        .path = "/v1/replicas",
+        .scope = WEFT_SCOPE_READ,
+        .read = weft_replicas_read,
+        .run = weft_replicas_run,
+        .name = "listReplicas",
+        .summary = "The servers that share the store, the newest first",
+        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .gives = &weft_wire_replica,
+        .shape = WEFT_SHAPE_PAGE,
+    },
+    {
+        .method = "GET",
+        .path = "/v1/scanners",
+        .scope = WEFT_SCOPE_READ,
+        .read = weft_scanners_read,
+        .run = weft_scanners_run,
+        .name = "listScanners",
+        .summary = "The scanners of each living replica, how they are set and what they did",
+        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .gives = &weft_wire_scanner,
+        .shape = WEFT_SHAPE_PAGE,
+    },
+    {
+        .method = "POST",
+        .path = "/v1/scanners/{name}/run",
+        .scope = WEFT_SCOPE_ADMIN,
+        .body_max = BODY_TINY,
+        .read = weft_scan_read,
+        .run = weft_scan_run,
+        .name = "runScanner",
+        .summary =
+            "One pass of a scanner now, on the server that is asked, whether it is on or off",
+        .body = NOTHING_BODY,
+        .gives = &weft_wire_pass,
+    },
+    {
+        .method = "GET",
         .path = "/v1/counts",
         .scope = WEFT_SCOPE_READ,
         .read = weft_counts_read,
@@ -440,8 +481,9 @@ const struct weft_route weft_routes[] = {
         .read = weft_readiness_read,
         .run = weft_readiness_run,
         .name = "readiness",
-        .summary = "200 when the store can be reached and its schema is right, else 503",
-        .answer = STATUS_ANSWER,
+        .summary = "200 when the store can be reached and its schema is right, else 503; warns of "
+                   "scanners that no living replica runs",
+        .answer = READY_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
     },
     {
