@@ -102,6 +102,9 @@ struct weft_table *weft_table_new(const struct weft_cli *cli, const struct weft_
                                   size_t columns);
 void weft_table_cell(struct weft_table *table, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* In a colour, an SGR number; NULL: none. */
+void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 void weft_table_state(struct weft_table *table, enum weft_state state); /* coloured */
 void weft_table_ago(struct weft_table *table, weft_usec moment_us);     /* "3 s ago", "in 5 m" */
 /* Prints the rows so far and forgets them; titles are printed once, widths can only grow. */
@@ -111,6 +114,7 @@ void weft_table_free(struct weft_table *table);  /* without printing */
 
 enum { WEFT_AGO_TEXT = 24 };
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT]);
+void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT]); /* "5 ms", "1.2 s", "3 h" */
 weft_usec weft_wall_us(void); /* the clock on the wall, for "ago" */
 /* What people type; false: it is not that. A duration is as in weft_cli_ms(); a size is 64KiB. */
 WEFT_MUST_CHECK bool weft_number_typed(const char *text, int64_t *ret_number);
@@ -131,5 +135,13 @@ void weft_bar_free(struct weft_bar *bar); /* wipes the line */
  */
 void weft_cli_catch(void);
 bool weft_cli_interrupted(void);
+
+/*
+ * Shows something once, or with --watch[=TIME] again and again until it fails or is interrupted; on
+ * a terminal each time in place of the one before. normally_ms: how often, where nothing is said.
+ */
+typedef enum weft_exit weft_show_fn(const struct weft_cli *cli, struct weft *weft);
+enum weft_exit weft_cli_watch(const struct weft_cli *cli, struct weft *weft, int64_t normally_ms,
+                              weft_show_fn *show);
 
 #endif

@@ -5,12 +5,9 @@
 #include "cmd/json.h"
 
 #include "base/base.h"
-#include "base/clock.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <string.h>
-#include <unistd.h>
 
 static const enum weft_state shown[] = {WEFT_STATE_READY,     WEFT_STATE_RUNNING,
                                         WEFT_STATE_DELAYED,   WEFT_STATE_BLOCKED,
@@ -68,20 +65,17 @@ static void put_json(const struct weft_counts *counts)
     weft_json_out_end(&out);
 }
 
-static enum weft_exit put_counts(const struct weft_cli *cli, struct weft *weft, bool again)
+static enum weft_exit put_counts(const struct weft_cli *cli, struct weft *weft)
 {
     struct weft_err err = {0};
     struct weft_counts counts = {0};
     if (weft_counts(weft, weft_cli_get(cli, "lane"), &counts, &err))
         return weft_cli_fail(&err);
-    if (again && isatty(STDOUT_FILENO) && !weft_cli_json(cli))
-        printf("\033[H\033[2J");
     if (weft_cli_json(cli))
         put_json(&counts);
     else
         put_table(cli, &counts);
     weft_counts_free(&counts);
-    (void)fflush(stdout);
     return WEFT_EXIT_OK;
 }
 
@@ -89,17 +83,9 @@ static enum weft_exit run_counts(struct weft_cli *cli)
 {
     struct weft *weft;
     enum weft_exit code;
-    bool watch = weft_cli_has(cli, "watch");
-    int64_t every_ms = weft_cli_ms(cli, "watch", 100, 3600000, 2000);
     if (!weft_cli_open(cli, &weft, &code))
         return code;
-    weft_cli_catch();
-    code = put_counts(cli, weft, watch);
-    while (watch && code == WEFT_EXIT_OK && !weft_cli_interrupted() && !ferror(stdout)) {
-        (void)poll(NULL, 0, (int)every_ms); /* ended early by a signal */
-        if (!weft_cli_interrupted())
-            code = put_counts(cli, weft, true);
-    }
+    code = weft_cli_watch(cli, weft, 2000, put_counts);
     weft_close(weft);
     return code;
 }

@@ -57,6 +57,9 @@ __attribute__((noreturn)) void weft_quit(enum weft_exit code);
 /* Writes text from elsewhere without what a terminal would obey. */
 void weft_put_clean(FILE *to, const char *text);
 
+/* The last 8 digits of an id, which are random: enough to tell a few apart. */
+const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena);
+
 /* The command line of the process, for messages; NULL before it was parsed. */
 extern const struct weft_cli *weft_cli_current;
 

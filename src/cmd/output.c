@@ -129,6 +129,37 @@ void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT
                    distance / step[i].unit_us, step[i].unit, moment_us > now_us ? "" : " ago");
 }
 
+void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT])
+{
+    static const struct {
+        weft_usec below_us, unit_us;
+        const char *unit;
+    } step[] = {
+        {WEFT_SECOND, WEFT_MS, "ms"},
+        {100 * WEFT_SECOND, WEFT_SECOND, "s"},
+        {6000 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
+        {172800 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
+        {INT64_MAX, 86400 * WEFT_SECOND, "d"},
+    };
+    size_t i = 0;
+    while (span_us >= step[i].below_us && i + 1 < WEFT_LEN(step))
+        i++;
+    int64_t tenths = span_us / (step[i].unit_us / 10);
+    if (span_us >= WEFT_SECOND && tenths < 100 && tenths % 10)
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 ".%" PRId64 " %s", tenths / 10,
+                       tenths % 10, step[i].unit);
+    else
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " %s", tenths / 10, step[i].unit);
+}
+
+const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena)
+{
+    enum { SHORT = 8 };
+    char text[WEFT_ID_TEXT];
+    weft_id_print(id, text);
+    return weft_arena_strdup(arena, text + strlen(text) - SHORT);
+}
+
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
 /* How many cells of the terminal the first character takes; *ret_size is its bytes. */
@@ -216,6 +247,16 @@ void weft_table_cell(struct weft_table *table, const char *fmt, ...)
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     add_cell(table, text, NULL);
+}
+
+void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
+{
+    char text[CELL_MAX];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    add_cell(table, text, color);
 }
 
 void weft_table_state(struct weft_table *table, enum weft_state state)

@@ -11,8 +11,8 @@ exits 0 'weft alone gives an overview' "$weft"
 has "$out" '^usage: weft COMMAND' 'with its usage'
 is "$("$weft" help)" "$out" 'weft help says the same'
 is "$("$weft" --help)" "$out" 'and so does weft --help'
-for command in serve submit ls show cancel replay lanes workers counts migrate token config \
-    version completion help; do
+for command in serve submit ls show cancel replay lanes workers replicas scanners counts migrate \
+    token config version completion help; do
     if grep -qx "$command" <<<"$commands"; then ok "$command is listed"; else bad "$command"; fi
 done
 

@@ -1,0 +1,118 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# weft replicas and weft scanners, through a server and on its store: two servers share a store, and
+# one of them dies.
+
+source "$(dirname "$0")/common.bash"
+
+second_pid=
+end_second() {
+    if [[ -n $second_pid ]]; then
+        kill "-${1:-KILL}" "$second_pid" 2>/dev/null || true
+        wait "$second_pid" 2>/dev/null || true
+        second_pid=
+    fi
+}
+trap 'end_second; leave' EXIT
+
+# until_has PATTERN NAME WORD...: runs it until a line of its output fits, for 40 s at most.
+until_has() {
+    local pattern=$1 name=$2 i
+    shift 2
+    for ((i = 0; i < 200; i++)); do
+        run "$@"
+        if grep -Eq -e "$pattern" <<<"$out"; then
+            ok "$name"
+            return
+        fi
+        sleep 0.2
+    done
+    bad "$name" "wanted: $pattern" "got: $out" "$err"
+}
+
+# ---- a store without servers ----
+
+exits 0 'a new store' "$weft" migrate --store "$store"
+exits 0 'has no replicas' "$weft" replicas --store "$store" --json
+is "$out" '{"items":[]}' 'none at all'
+exits 0 'nor scanners' "$weft" scanners --store "$store" --json
+is "$out" '{"items":[]}' 'that run'
+exits 0 'but a pass can be run' "$weft" scanners run delayed_promoter --store "$store" --json
+json "$out" 'v["name"] == "delayed_promoter" and v["more"] is False' 'and reports'
+exits 2 'run what?' "$weft" scanners run --store "$store"
+exits 2 'what?' "$weft" scanners walk --store "$store"
+exits 3 'a scanner that is not there' "$weft" scanners run lease_expiri --store "$store"
+has "$err" "did you mean 'lease_expiry'" 'it is guessed'
+has "$err" 'there are: intake, lease_expiry' 'and all are named'
+
+# ---- one server ----
+
+export WEFT_STORE=$store
+serve_hello
+unset WEFT_STORE
+if [[ -z $url ]]; then
+    bad 'a server starts' "$(cat serve.log)"
+    plan
+    exit 1
+fi
+ok 'a server starts'
+until_has 'alive' 'its row is there' "$weft" replicas --store "$store"
+export WEFT_SERVER=$url
+exits 0 'the list of a server' "$weft" replicas
+has "$out" '^REPLICA +HOST +PID +VERSION +STATE +UP +SEEN +URL +SCANNERS$' 'has titles'
+has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid +[0-9.]+ +alive .* $url +all\$" 'and itself'
+exits 0 'in colours' "$weft" replicas --color always
+has "$out" $'\033\[32malive' 'it is green'
+exits 0 'for programs' "$weft" replicas --json
+json "$out" '[i["state"] for i in v["items"]] == ["alive"] and "settings" in v["items"][0]' 'too'
+
+exits 0 'its scanners' "$weft" scanners
+has "$out" '^SCANNER +HOST +REPLICA +EVERY +LAST +TOOK +LAG +ONLY +COUNTED +ERROR$' 'have titles'
+until_has '^intake .* 1 s +(now|[0-9]+ s ago) +[0-9]+ ms' 'and run' "$weft" scanners
+exits 0 'for programs' "$weft" scanners --json
+json "$out" 'v["items"][0]["name"] == "intake" and v["items"][0]["enabled"] is True' 'a list'
+names=$(python3 -c 'import json, sys
+print(*(i["name"] for i in json.loads(sys.argv[1])["items"]))' "$out")
+exits 0 'on the store' "$weft" scanners --store "$store" --json
+is "$(python3 -c 'import json, sys
+print(*(i["name"] for i in json.loads(sys.argv[1])["items"]))' "$out")" "$names" 'they are the same'
+for name in $names; do
+    exits 0 "one pass of $name" "$weft" scanners run "$name"
+    has "$out" "^$name: .* \([0-9.]+ m?s\)" 'and its report'
+done
+exits 0 'a pass for programs' "$weft" scanners run intake --json
+json "$out" 'v["name"] == "intake" and v["duration_ms"] >= 0 and "counters" in v' 'is an object'
+
+status=0
+timeout -s INT 2 "$weft" scanners --watch=100ms --json >watch.txt || status=$?
+if (($(grep -c '^{"items":' watch.txt) > 3)); then ok 'a list again and again'; else
+    bad 'a list again and again' "$(wc -l watch.txt)"
+fi
+lacks "$(cat watch.txt)" $'\033' 'without codes where there is no terminal'
+
+run "$weft" doctor --store "$store" # which finds fault with the database of the tests
+has "$out" '^ok +replicas +alive: 1' 'sees a replica'
+has "$out" '^ok +scanner_coverage ' 'that runs everything'
+
+# ---- another one, which dies ----
+
+"$weft" serve --store "$store" --listen 127.0.0.1:0 >second.txt 2>second.log &
+second_pid=$!
+until_has " $second_pid .* alive" 'a second server is on the list' "$weft" replicas
+exits 0 'the scanners' "$weft" scanners --json
+json "$out" 'len({i["replica"] for i in v["items"]}) == 2' 'are those of both'
+dead=$second_pid
+end_second KILL
+until_has " $dead +[^ ]+ +dead " 'one that was killed is dead' "$weft" replicas
+has "$out" "^[0-9a-f]{8} +[^ ]+ +$server_pid .* alive" 'the other lives'
+exits 0 'the scanners' "$weft" scanners --json
+json "$out" 'len({i["replica"] for i in v["items"]}) == 1' 'are those of the living'
+run "$weft" doctor --store "$store" # which finds fault with the database of the tests
+has "$out" "^warn +replicas .* pid $dead is dead" 'says who died'
+
+kill "$server_pid"
+wait "$server_pid" || true
+lacks "$("$weft" replicas --store "$store")" " $server_pid " 'who stops in order leaves the list'
+server_pid=
+plan
