@@ -4,6 +4,7 @@
 # weft replicas and weft scanners, through a server and on its store: two servers share a store, and
 # one of them dies.
 
+manual=$(cd "$(dirname "$0")/../.." && pwd)/docs/operations.md
 source "$(dirname "$0")/common.bash"
 
 second_pid=
@@ -94,6 +95,27 @@ lacks "$(cat watch.txt)" $'\033' 'without codes where there is no terminal'
 run "$weft" doctor --store "$store" # which finds fault with the database of the tests
 has "$out" '^ok +replicas +alive: 1' 'sees a replica'
 has "$out" '^ok +scanner_coverage ' 'that runs everything'
+
+# ---- what the manual says ----
+
+exits 0 'the scanners' "$weft" scanners --json
+if wrong=$(python3 - "$manual" "$out" <<'END'
+import json, re, sys
+text = open(sys.argv[1], encoding="utf-8").read()
+rows = {cell[0].strip("` "): [c.strip() for c in cell[1:]] for cell in
+        (line.strip("|").split("|") for line in text.splitlines() if line.startswith("| `"))}
+for item in json.loads(sys.argv[2])["items"]:
+    said = rows.get(item["name"], ["nothing", ""])
+    real = [f"{item['interval_ms'] // 1000} s", str(item["batch"])]
+    if said[:2] != real:
+        sys.exit(f"{item['name']}: the manual says {said[:2]}, it is {real}")
+END
+); then ok 'are in the manual as they are'; else bad 'are in the manual as they are' "$wrong"; fi
+metrics=$(python3 -c 'import sys, urllib.request
+print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())' "$url/metrics")
+for name in $(grep -o 'weft_scanner_[a-z_]*' "$manual" | sort -u); do
+    has "$metrics" "^# TYPE $name " "$name is a metric"
+done
 
 # ---- another one, which dies ----
 
