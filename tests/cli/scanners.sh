@@ -32,6 +32,11 @@ until_has() {
     bad "$name" "wanted: $pattern" "got: $out" "$err"
 }
 
+fetch() {
+    python3 -c 'import sys, urllib.request
+print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())' "$1"
+}
+
 # ---- a store without servers ----
 
 exits 0 'a new store' "$weft" migrate --store "$store"
@@ -111,8 +116,7 @@ for item in json.loads(sys.argv[2])["items"]:
         sys.exit(f"{item['name']}: the manual says {said[:2]}, it is {real}")
 END
 ); then ok 'are in the manual as they are'; else bad 'are in the manual as they are' "$wrong"; fi
-metrics=$(python3 -c 'import sys, urllib.request
-print(urllib.request.urlopen(sys.argv[1], timeout=10).read().decode())' "$url/metrics")
+metrics=$(fetch "$url/metrics")
 for name in $(grep -o 'weft_scanner_[a-z_]*' "$manual" | sort -u); do
     has "$metrics" "^# TYPE $name " "$name is a metric"
 done
@@ -137,4 +141,23 @@ kill "$server_pid"
 wait "$server_pid" || true
 lacks "$("$weft" replicas --store "$store")" " $server_pid " 'who stops in order leaves the list'
 server_pid=
+
+# ---- a server without scanners, alone ----
+
+export WEFT_STORE=$store WEFT_SCANNERS=none
+serve_hello
+unset WEFT_STORE WEFT_SCANNERS
+if [[ -z $url ]]; then bad 'it starts' "$(cat serve.log)"; else ok 'it starts'; fi
+export WEFT_SERVER=$url
+until_has '"warning".*intake, lease_expiry' 'it is ready, and warns' fetch "$url/readyz"
+exits 0 'the doctor' "$weft" doctor
+has "$out" '^warn +ready .*: intake, lease_expiry' 'passes it on'
+exits 0 'its scanners' "$weft" scanners
+has "$out" '^intake .* off +- +- ' 'are off'
+exits 0 'the list' "$weft" replicas
+has "$out" " $server_pid .* none\$" 'says so'
+exits 1 'the doctor on the store' "$weft" doctor --store "$store"
+has "$out" '^bad +scanner_coverage .*: intake, lease_expiry' 'finds that bad'
+exits 0 'a pass by hand' "$weft" scanners run intake
+has "$out" '^intake: ' 'runs even so'
 plan
