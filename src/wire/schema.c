@@ -64,7 +64,7 @@ static void put_bounds(const struct weft_wire_field *field, struct weft_json_wri
 static void put_string(const struct weft_wire_field *field, bool nullable,
                        struct weft_json_writer *out)
 {
-    put_type(out, "string", nullable);
+    put_type(out, "string", nullable || field->kind == WEFT_WIRE_NOTHING);
     if (field->kind == WEFT_WIRE_ID)
         put_pair(out, "format", "uuid");
     else if (field->kind == WEFT_WIRE_MOMENT || field->kind == WEFT_WIRE_DUE)
@@ -132,10 +132,8 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
     case WEFT_WIRE_MOMENT:
     case WEFT_WIRE_DUE:
     case WEFT_WIRE_BASE64:
-        put_string(field, nullable, out);
-        break;
     case WEFT_WIRE_NOTHING:
-        put_type(out, "string", true);
+        put_string(field, nullable, out);
         break;
     case WEFT_WIRE_I32:
     case WEFT_WIRE_U32:
@@ -143,11 +141,8 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
     case WEFT_WIRE_U64:
     case WEFT_WIRE_AT_ONCE:
     case WEFT_WIRE_MS:
-        put_type(out, "integer", nullable);
-        put_bounds(field, out);
-        break;
     case WEFT_WIRE_DOUBLE:
-        put_type(out, "number", nullable);
+        put_type(out, field->kind == WEFT_WIRE_DOUBLE ? "number" : "integer", nullable);
         put_bounds(field, out);
         break;
     case WEFT_WIRE_BOOL:
