@@ -74,11 +74,21 @@ def until(truth, seconds):
 
 # ---- Servers ------------------------------------------------------------------------------------
 
-def serve(store, *options, tap=None):
-    server = Server(BINARY, store, options)
+def serve(store, *options, tap=None, env=None):
+    server = Server(BINARY, store, options, env)
     if tap:
         tap.note(f"a server at {server.url} over {store.kind}")
     return server
+
+
+def doctor(store, seconds=60):
+    """Whether every row is whole, and all that it said; the rest is about the machine."""
+    done = subprocess.run([BINARY, "doctor", "--json", "--store", store.url],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                          timeout=seconds,  # it reads every row
+                          check=False)
+    found = {item["what"]: item["level"] for item in json.loads(done.stdout)["items"]}
+    return found.get("invariants") == "ok", done.stdout
 
 
 def scratch(kind, name):

@@ -40,14 +40,14 @@ class Store:
 
 
 class Server:
-    def __init__(self, binary, store, options=()):
+    def __init__(self, binary, store, options=(), env=None):
         self.binary, self.store, self.lines, self.answered = binary, store, [], []
         self.url_known = threading.Event()
         self.url = None
         self.process = subprocess.Popen(
             [binary, "serve", "--hello", "--listen", "127.0.0.1:0", "--store", store.url, *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            errors="replace")
+            errors="replace", env=None if env is None else {**os.environ, **env})
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
         if not self.url_known.wait(PATIENCE_S) or not self.url:
@@ -83,6 +83,12 @@ class Server:
         if lifetime:
             arguments += ["--expires", f"+{lifetime:g}s"]
         return json.loads(self.run(*arguments))
+
+    def kill(self):
+        """As a machine that loses its power."""
+        self.process.kill()
+        self.process.wait()
+        self.reader.join(PATIENCE_S)
 
     def stop(self):
         """The exit status, None when it had to be killed."""

@@ -11,11 +11,10 @@ again, and memory, descriptors, threads and tables must be where they were.
 import json
 import os
 import random
-import subprocess
 import threading
 import time
 
-from harness import (BINARY, FAULTS, QUARANTINE_KB, STORE, Calls, Figures, Raw, Tap, metric_sum,
+from harness import (FAULTS, QUARANTINE_KB, STORE, Calls, Figures, Raw, Tap, doctor, metric_sum,
                      metrics, pause, scratch, serve, until)
 
 LONG = os.environ.get("WEFT_SOAK", "0") not in ("", "0")
@@ -206,16 +205,6 @@ def look(tap, server, name):
     return figures
 
 
-def doctor(store):
-    """Whether every row is whole, and all that it said; the rest is about the machine."""
-    done = subprocess.run([BINARY, "doctor", "--json", "--store", store.url],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                          timeout=max(60, 5 * SECONDS),  # it reads every row
-                          check=False)
-    found = {item["what"]: item["level"] for item in json.loads(done.stdout)["items"]}
-    return found.get("invariants") == "ok", done.stdout
-
-
 def main():
     tap, store = Tap(), scratch(STORE, "soak")
     server = serve(store, "--receive-timeout", "2s", tap=tap)
@@ -234,7 +223,7 @@ def main():
     allowed = before.rss_kb + GROWTH_KB
     tap.ok(after.rss_kb <= allowed, "memory is where it was", f"{after}, allowed {allowed} kB")
     began = time.monotonic()
-    whole, said = doctor(store)
+    whole, said = doctor(store, max(60, 5 * SECONDS))
     tap.note(f"the doctor took {time.monotonic() - began:.1f} s")
     tap.ok(whole, "the doctor finds every row whole", said)
     if not tap.equal(server.stop(), 0, "the server stops by itself"):

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of many processes share: the harness of tests/http, workers that are processes of
+their own, and the clock of the store.
+
+Workers here are real processes, because what is tested is what becomes of their leases when they
+are killed or stopped from outside.
+"""
+import datetime
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "http"))
+
+# pylint: disable=wrong-import-position
+from harness import Calls, until  # noqa: E402
+
+GRACE_S = 10  # after a start alone no lease is taken away so long
+BOUND_S = 60  # what takes longer than this has failed
+
+
+class Puppet:
+    """A worker process that asks what it is told to; see puppet.py. It is told and heard apart, so
+    that it can be told something while it stands still."""
+
+    def __init__(self, server, name):
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.join(HERE, "puppet.py"), server.host, str(server.port)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def tell(self, path, body):
+        self.process.stdin.write(json.dumps([path, body]).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def hear(self, seconds=BOUND_S):
+        """What was answered to the oldest call not heard yet: (status, JSON)."""
+        if not select.select([self.process.stdout], [], [], seconds)[0]:
+            raise AssertionError(f"{self.name} says nothing for {seconds} s")
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"{self.name} is gone")
+        return tuple(json.loads(line))
+
+    def ask(self, path, body, seconds=BOUND_S):
+        self.tell(path, body)
+        status, answer = self.hear(seconds)
+        if status != 200:
+            raise AssertionError(f"{self.name}: POST {path}: {status} {answer}")
+        return answer
+
+    def claim(self, lane, lease_ms, wait_ms=20000, most=1):
+        return self.ask("/v1/claims", {"worker": self.name, "lanes": [lane], "max": most,
+                                       "lease_ms": lease_ms, "wait_ms": wait_ms})["items"]
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def freeze(self):
+        """Stands still when this returns."""
+        self.signal(signal.SIGSTOP)
+        if not until(lambda: self.state() == "T", BOUND_S):
+            raise AssertionError(f"{self.name} does not stop")
+
+    def thaw(self):
+        self.signal(signal.SIGCONT)
+
+    def state(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0]
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def submit(calls, lane, count=1, **spec):
+    """Executions of this kind; their ids in order."""
+    items = [{"kind": "step", "lane": lane, **spec}] * count
+    answer = calls.good("POST", "/v1/executions", {"items": items})
+    return [item["id"] for item in answer["items"]]
+
+
+def show(calls, an_id):
+    return calls.good("GET", f"/v1/executions/{an_id}")
+
+
+def attempts(calls, an_id):
+    return calls.good("GET", f"/v1/executions/{an_id}/attempts")["items"]
+
+
+def moment(text):
+    """Seconds since 1970 of a time that the server shows."""
+    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(
+        tzinfo=datetime.timezone.utc).timestamp()
+
+
+def stamp(seconds):
+    when = datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+    return when.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
+def outlast_grace(since, extra_s=0.5):
+    """Waits until servers that started before that moment may take leases away."""
+    until(lambda: time.monotonic() > since + GRACE_S + extra_s, GRACE_S + 5)
+
+
+def close_all(*things):
+    for thing in things:
+        if isinstance(thing, Calls):
+            thing.close()
+        else:
+            thing.kill()
