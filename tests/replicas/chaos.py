@@ -40,6 +40,7 @@ import threading
 import time
 
 import fleet
+from fleet import few
 from harness import FAULTS, SANITIZED, Calls, Cluster, Tap, doctor, pause, serve, until
 from load import states
 
@@ -237,10 +238,6 @@ class Stored:
 
 def living(cluster):
     return int(cluster.sql("SELECT count(*) FROM chaos.live"))
-
-
-def few(found):
-    return "\n".join(str(one) for one in found[:8]) + f"\n({len(found)} in all)"
 
 
 def check_executions(tap, board, cluster, submitter, stored):

@@ -24,6 +24,32 @@ GRACE_S = 10  # after a start alone no lease is taken away so long
 BOUND_S = 60  # what takes longer than this has failed
 
 
+def few(found):
+    """The first lines of many."""
+    return "\n".join(str(one) for one in found[:8]) + f"\n({len(found)} in all)"
+
+
+class Points:
+    """Points of something that runs beside others, to be told in order when all are done."""
+
+    def __init__(self, name):
+        self.name, self.said = name, []
+
+    def point(self, wrong, what):
+        """wrong: a line for each thing that is not as expected."""
+        self.said.append((not wrong, f"{self.name}: {what}", few(wrong)))
+
+    def note(self, text):
+        self.said.append((None, f"{self.name}: {text}", ""))
+
+    def report(self, tap):
+        for good, what, note in self.said:
+            if good is None:
+                tap.note(what)
+            else:
+                tap.ok(good, what, note)
+
+
 class Puppet:
     """A worker process that asks what it is told to; see puppet.py. It is told and heard apart, so
     that it can be told something while it stands still."""
