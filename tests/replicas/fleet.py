@@ -111,6 +111,8 @@ def submit(calls, lane, count=1, **spec):
     """Executions of this kind; their ids in order."""
     items = [{"kind": "step", "lane": lane, **spec}] * count
     answer = calls.good("POST", "/v1/executions", {"items": items})
+    if any("error" in item for item in answer["items"]):
+        raise AssertionError(f"submit {spec}: {answer}")
     return [item["id"] for item in answer["items"]]
 
 
