@@ -8,10 +8,11 @@ are killed or stopped from outside.
 import datetime
 import json
 import os
-import select
+import queue
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -59,6 +60,13 @@ class Puppet:
         self.process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "puppet.py"), server.host, str(server.port)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.said = queue.Queue()
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        for line in self.process.stdout:
+            self.said.put(tuple(json.loads(line)))
+        self.said.put(None)
 
     def tell(self, path, body):
         self.process.stdin.write(json.dumps([path, body]).encode() + b"\n")
@@ -66,12 +74,13 @@ class Puppet:
 
     def hear(self, seconds=BOUND_S):
         """What was answered to the oldest call not heard yet: (status, JSON)."""
-        if not select.select([self.process.stdout], [], [], seconds)[0]:
-            raise AssertionError(f"{self.name} says nothing for {seconds} s")
-        line = self.process.stdout.readline()
-        if not line:
+        try:
+            answer = self.said.get(timeout=seconds)
+        except queue.Empty:
+            raise AssertionError(f"{self.name} says nothing for {seconds} s") from None
+        if answer is None:
             raise AssertionError(f"{self.name} is gone")
-        return tuple(json.loads(line))
+        return answer
 
     def ask(self, path, body, seconds=BOUND_S):
         self.tell(path, body)
@@ -104,7 +113,6 @@ class Puppet:
         self.process.kill()
         self.process.wait()
         self.process.stdin.close()
-        self.process.stdout.close()
 
 
 def submit(calls, lane, count=1, **spec):
