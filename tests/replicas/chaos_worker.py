@@ -22,16 +22,10 @@ import random
 import sys
 import time
 
-import fleet  # noqa: F401 pylint: disable=unused-import (it finds the harness)
+from fleet import BOUND_S, Address
 from harness import FAULTS, Calls, pause
 
 LANES = ["default", "mail"]
-PATIENCE_S = 60
-
-
-class Address:
-    def __init__(self, url):
-        self.host, self.port = url.rpartition("/")[2].split(":")
 
 
 class Worker:
@@ -70,10 +64,10 @@ class Worker:
 
     def always(self, path, items):
         """Repeated until it is answered, item by item; the answers by (id, epoch)."""
-        end, left, found = time.monotonic() + PATIENCE_S, items, {}
+        end, left, found = time.monotonic() + BOUND_S, items, {}
         while left:
             if time.monotonic() > end:
-                raise AssertionError(f"{self.name}: {path} was not answered for {PATIENCE_S} s")
+                raise AssertionError(f"{self.name}: {path} was not answered for {BOUND_S} s")
             answers = self.once(path, {"items": left}) or []
             again = []
             for item, answer in zip(left, answers):

@@ -18,8 +18,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "http"))
 
-# pylint: disable=wrong-import-position
-from harness import Calls, until  # noqa: E402
+from harness import Calls, until  # found in the folder above
 
 GRACE_S = 10  # after a start alone no lease is taken away so long
 BOUND_S = 60  # what takes longer than this has failed
@@ -51,6 +50,13 @@ class Points:
                 tap.ok(good, what, note)
 
 
+class Address:
+    """Where a server is, for those who did not start it."""
+
+    def __init__(self, url):
+        self.host, self.port = url.rpartition("/")[2].rsplit(":", 1)
+
+
 class Puppet:
     """A worker process that asks what it is told to; see puppet.py. It is told and heard apart, so
     that it can be told something while it stands still."""
@@ -58,7 +64,7 @@ class Puppet:
     def __init__(self, server, name):
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "puppet.py"), server.host, str(server.port)],
+            [sys.executable, os.path.join(HERE, "puppet.py"), server.url],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.said = queue.Queue()
         threading.Thread(target=self.listen, daemon=True).start()
