@@ -71,7 +71,7 @@ struct weft_policy {
     int64_t attempt_timeout_ms;  /* 0: none */
     int64_t lease_ms;            /* 0: 30,000; when the claim names none */
     int32_t max_lost;            /* leases that may be lost before it is given up; 0: 10 */
-    int64_t retention_ms;        /* how long its outcome is kept; 0: 7 days */
+    int64_t retention_ms;        /* how long its outcome is kept; 0: the lane says, else 7 days */
     const char *const *no_retry; /* error classes that are final */
     size_t no_retry_count;
 };
@@ -420,11 +420,16 @@ struct weft_lane {
     const char *name;
     bool paused;         /* nothing is claimed; its work stays ready */
     int32_t max_running; /* 0: no limit */
+    /* How long outcomes are kept whose policy does not say; failed and expired ones four times as
+     * long. 0: 7 days. */
+    int64_t retention_ms;
     const struct weft_weight *weights;
     size_t weight_count;
 };
 
-/* Replaces all settings of a lane. Holds for every claim, in any process, that begins afterwards.
+/*
+ * Replaces all settings of a lane. Holds for every claim, in any process, that begins afterwards;
+ * retention also for what has ended already.
  */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_lane_put(struct weft *weft, const struct weft_lane *lane, struct weft_err *err);

@@ -5,16 +5,18 @@
 SELECT id, namespace, paused, max_running, weights FROM weft.lane ORDER BY id;
 
 -- name: lane_list (namespace int)
--- returns: lane paused max_running weights
+-- returns: lane paused max_running retention_us weights
 -- Every lane of a namespace that was ever named, with its settings where it has any.
-SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), l.weights
+SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), coalesce(l.retention_us, 0),
+       l.weights
   FROM weft.name n LEFT JOIN weft.lane l ON l.id = n.id
  WHERE n.sort = 2 AND n.namespace = :namespace;
 
--- name: lane_put (lane int, namespace int, paused bool, max_running int, weights text)
+-- name: lane_put (lane int, namespace int, paused bool, max_running int, retention_us bigint, weights text)
 -- Waits for a claimer that holds the lane, so that once this has committed nobody claims under the
 -- settings it replaced.
-INSERT INTO weft.lane (id, namespace, paused, max_running, weights)
-VALUES (:lane, :namespace, :paused, :max_running, :weights)
+INSERT INTO weft.lane (id, namespace, paused, max_running, retention_us, weights)
+VALUES (:lane, :namespace, :paused, :max_running, :retention_us, :weights)
     ON CONFLICT (id) DO UPDATE SET paused = excluded.paused, max_running = excluded.max_running,
+                                   retention_us = excluded.retention_us,
                                    weights = excluded.weights;

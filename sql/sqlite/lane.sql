@@ -5,13 +5,15 @@
 SELECT id, namespace, paused, max_running, weights FROM lane ORDER BY id;
 
 -- name: lane_list (namespace int)
--- returns: lane paused max_running weights
-SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), l.weights
+-- returns: lane paused max_running retention_us weights
+SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), coalesce(l.retention_us, 0),
+       l.weights
   FROM name n LEFT JOIN lane l ON l.id = n.id
  WHERE n.sort = 2 AND n.namespace = :namespace;
 
--- name: lane_put (lane int, namespace int, paused bool, max_running int, weights text)
-INSERT INTO lane (id, namespace, paused, max_running, weights)
-VALUES (:lane, :namespace, :paused, :max_running, :weights)
+-- name: lane_put (lane int, namespace int, paused bool, max_running int, retention_us bigint, weights text)
+INSERT INTO lane (id, namespace, paused, max_running, retention_us, weights)
+VALUES (:lane, :namespace, :paused, :max_running, :retention_us, :weights)
     ON CONFLICT (id) DO UPDATE SET paused = excluded.paused, max_running = excluded.max_running,
+                                   retention_us = excluded.retention_us,
                                    weights = excluded.weights;

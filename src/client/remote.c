@@ -81,9 +81,9 @@ static const char *const known_words[] = {
     "policy.backoff.factor", "policy.backoff.initial_ms", "policy.backoff.jitter",
     "policy.backoff.kind", "policy.backoff.max_ms", "policy.lease_ms", "policy.max_attempts",
     "policy.max_lost", "policy.no_retry", "policy.retention_ms", "priority", "progress",
-    "progress.note", "progress.percent", "reason", "result", "result_base64", "retry_after_ms",
-    "run_at", "state", "tag", "tags", "tenant", "token", "wait_ms", "weights", "worker",
-    "X-Weft-Namespace",
+    "progress.note", "progress.percent", "reason", "result", "result_base64", "retention_ms",
+    "retry_after_ms", "run_at", "state", "tag", "tags", "tenant", "token", "wait_ms", "weights",
+    "worker", "X-Weft-Namespace",
 };
 /* clang-format on */
 

@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/base.h"
+#include "base/limits.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -66,12 +67,29 @@ static const char *weights_text(const struct weft_lane *lane, struct weft_arena 
     return text;
 }
 
+/* As it would be typed. */
+static const char *kept_text(const struct weft_lane *lane, struct weft_arena *arena)
+{
+    static const struct {
+        int64_t ms;
+        const char *unit;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    size_t i = 0;
+    if (lane->retention_ms == 0)
+        return "-";
+    while (lane->retention_ms % units[i].ms != 0)
+        i++;
+    return weft_arena_printf(arena, "%" PRId64 "%s", lane->retention_ms / units[i].ms,
+                             units[i].unit);
+}
+
 static void put_table(const struct weft_cli *cli, const struct rows *rows)
 {
     static const struct weft_column column[] = {
         {.title = "LANE", .give = 2},
         {.title = "CLAIMS"},
         {.title = "LIMIT", .align = WEFT_RIGHT},
+        {.title = "KEPT", .align = WEFT_RIGHT},
         {.title = "READY", .align = WEFT_RIGHT},
         {.title = "RUNNING", .align = WEFT_RIGHT},
         {.title = "WEIGHTS", .give = 1},
@@ -86,6 +104,7 @@ static void put_table(const struct weft_cli *cli, const struct rows *rows)
             weft_table_cell(table, "%d", lane->max_running);
         else
             weft_table_cell(table, "-");
+        weft_table_cell(table, "%s", kept_text(lane, cli->arena));
         weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_READY] : 0);
         weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_RUNNING] : 0);
         weft_table_cell(table, "%s", weights_text(lane, cli->arena));
@@ -138,7 +157,7 @@ static enum weft_exit show(const struct weft_cli *cli, struct weft *weft, const 
 
 /* ---- Setting --------------------------------------------------------------------------------- */
 
-static const char *const changes[] = {"pause", "resume", "max-running", "weight"};
+static const char *const changes[] = {"pause", "resume", "max-running", "retention", "weight"};
 
 static bool changes_something(const struct weft_cli *cli)
 {
@@ -188,6 +207,7 @@ static bool amend(const struct weft_cli *cli, struct weft_lane *lane)
     if (weft_cli_has(cli, "pause") || weft_cli_has(cli, "resume"))
         lane->paused = weft_cli_has(cli, "pause");
     lane->max_running = (int32_t)weft_cli_i64(cli, "max-running", 0, INT32_MAX, lane->max_running);
+    lane->retention_ms = weft_cli_ms(cli, "retention", 0, WEFT_DELAY_MAX_MS, lane->retention_ms);
     return true;
 }
 
@@ -236,7 +256,9 @@ const struct weft_command weft_command_lanes = {
     .about =
         "Nothing is claimed from a paused lane; its work stays ready, and what runs goes on. A "
         "limit holds over all workers together. Tenants of a lane take turns by their "
-        "weights; one without a weight has 1. What an option does not name stays as it is.",
+        "weights; one without a weight has 1. Outcomes are kept for the time of --retention, "
+        "unless their policy says otherwise; failed and expired ones four times as long. What an "
+        "option does not name stays as it is.",
     .example =
         "weft lanes\nweft lanes mail --pause\nweft lanes gpu --max-running 4 --weight acme=3",
     .option =
@@ -244,6 +266,9 @@ const struct weft_command weft_command_lanes = {
             {.name = "pause", .about = "claim nothing from it"},
             {.name = "resume", .about = "claim from it again"},
             {.name = "max-running", .value = "N", .about = "at most so many at once; 0: no limit"},
+            {.name = "retention",
+             .value = "TIME",
+             .about = "how long outcomes are kept; 0: as by default, 7d"},
             {.name = "weight",
              .value = "TENANT=N",
              .about = "give a tenant N turns; 0 forgets it; may be repeated"},

@@ -19,10 +19,11 @@ enum {
     DEFAULT_LEASE_MS = 30000,
     DEFAULT_INITIAL_MS = 1000,
     DEFAULT_MAX_MS = 60000,
+    FAILED_KEPT = 4, /* times as long */
     TEXT_MAX = 2400, /* fits an index entry */
 };
 
-#define DEFAULT_RETENTION_MS ((int64_t)7 * 86400 * 1000)
+#define DEFAULT_RETENTION_US ((weft_usec)7 * 86400 * WEFT_SECOND)
 
 static int by_text(const void *a, const void *b)
 {
@@ -78,7 +79,7 @@ enum weft_rc weft_policy_resolve(const struct weft_policy *policy, struct weft_a
         {"policy.attempt_timeout_ms", p->attempt_timeout_ms, 0, 0, WEFT_DELAY_MAX_MS, &timeout},
         {"policy.lease_ms", p->lease_ms, DEFAULT_LEASE_MS, WEFT_LEASE_MIN_MS, WEFT_LEASE_MAX_MS,
          &lease},
-        {"policy.retention_ms", p->retention_ms, DEFAULT_RETENTION_MS, 1, WEFT_DELAY_MAX_MS,
+        {"policy.retention_ms", p->retention_ms, 0, p->retention_ms ? 1 : 0, WEFT_DELAY_MAX_MS,
          &retention},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
@@ -115,6 +116,16 @@ enum weft_rc weft_policy_resolve(const struct weft_policy *policy, struct weft_a
     return rc;
 }
 
+weft_usec weft_policy_keeps(const struct weft_rules *rules, weft_usec lane_us,
+                            enum weft_state state)
+{
+    weft_usec kept_us = rules->retention_us ? rules->retention_us
+                        : lane_us           ? lane_us
+                                            : DEFAULT_RETENTION_US;
+    bool failed = state == WEFT_STATE_FAILED || state == WEFT_STATE_EXPIRED;
+    return failed ? FAILED_KEPT * kept_us : kept_us;
+}
+
 const char *weft_policy_text(const struct weft_rules *rules, struct weft_arena *arena)
 {
     struct weft_buf buf;
@@ -148,8 +159,10 @@ const char *weft_policy_text(const struct weft_rules *rules, struct weft_arena *
     weft_json_end_array(&out);
     weft_json_key(&out, "max_lost");
     weft_json_put_i64(&out, rules->max_lost);
-    weft_json_key(&out, "retention_ms");
-    weft_json_put_i64(&out, rules->retention_us / WEFT_MS);
+    if (rules->retention_us) {
+        weft_json_key(&out, "retention_ms");
+        weft_json_put_i64(&out, rules->retention_us / WEFT_MS);
+    }
     weft_json_end_object(&out);
     const char *text = weft_arena_strdup(arena, buf.data);
     weft_buf_done(&buf);

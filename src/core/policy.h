@@ -25,7 +25,7 @@ struct weft_rules {
     weft_usec attempt_timeout_us;
     weft_usec lease_us;
     int32_t max_lost;
-    weft_usec retention_us;
+    weft_usec retention_us;      /* 0: not stated */
     const char *const *no_retry; /* sorted */
     size_t no_retry_count;
 };
@@ -40,7 +40,13 @@ WEFT_MUST_CHECK enum weft_rc weft_policy_parse(const struct weft_json *value,
                                                struct weft_arena *arena,
                                                struct weft_policy *ret_policy,
                                                struct weft_err *err);
-/* The canonical text, in the arena. */
+/*
+ * How long an outcome is kept: the policy's word, else its lane's (0: none), else 7 days; failed
+ * and expired ones, which people still have to look at, four times as long.
+ */
+weft_usec weft_policy_keeps(const struct weft_rules *rules, weft_usec lane_us,
+                            enum weft_state state);
+/* The canonical text, in the arena. What is not stated about retention is not in it. */
 const char *weft_policy_text(const struct weft_rules *rules, struct weft_arena *arena);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Lane settings: pause, limit, tenant weights. */
+/* Lane settings: pause, limit, retention, tenant weights. */
 
 #include "engine/engine.h"
 
@@ -24,6 +24,10 @@ static enum weft_rc check_lane(const struct weft_lane *lane, struct weft_err *er
         return weft_fail_field(err, WEFT_INVALID_VALUE, "max_running",
                                "max_running is %d, it must be 0 (no limit) or more",
                                lane->max_running);
+    if (lane->retention_ms < 0 || lane->retention_ms > WEFT_DELAY_MAX_MS)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "retention_ms",
+                               "retention_ms is %lld, allowed are 0 (not set) to %lld",
+                               (long long)lane->retention_ms, (long long)WEFT_DELAY_MAX_MS);
     if (lane->weight_count > WEIGHTS_MAX)
         return weft_fail_field(err, WEFT_TOO_LARGE, "weights",
                                "%zu weights, at most %d are allowed", lane->weight_count,
@@ -84,6 +88,7 @@ enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
     weft_set_i64(&call, 0, LANE_PUT_IN_NAMESPACE, space.id);
     weft_set_i64(&call, 0, LANE_PUT_IN_PAUSED, lane->paused);
     weft_set_i64(&call, 0, LANE_PUT_IN_MAX_RUNNING, lane->max_running);
+    weft_set_i64(&call, 0, LANE_PUT_IN_RETENTION_US, lane->retention_ms * WEFT_MS);
     weft_set_text(&call, 0, LANE_PUT_IN_WEIGHTS, weights_text(lane, arena));
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     weft_arena_free(arena);
@@ -143,6 +148,7 @@ enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns, struc
     for (size_t i = 0; i < rows.count; i++) {
         lane[i].paused = weft_get_i64(&rows, i, LANE_LIST_OUT_PAUSED);
         lane[i].max_running = (int32_t)weft_get_i64(&rows, i, LANE_LIST_OUT_MAX_RUNNING);
+        lane[i].retention_ms = weft_get_i64(&rows, i, LANE_LIST_OUT_RETENTION_US) / WEFT_MS;
         read_weights(weft_get_text(&rows, i, LANE_LIST_OUT_WEIGHTS), arena, &lane[i]);
         names.id[i] = (int32_t)weft_get_i64(&rows, i, LANE_LIST_OUT_LANE);
     }

@@ -71,8 +71,9 @@
 #define LANE_BODY                                                                                  \
     "{\"type\":\"object\",\"properties\":{\"lane\":{\"type\":[\"string\",\"null\"]},\"paused\":{"  \
     "\"type\":[\"boolean\",\"null\"],\"default\":false},\"max_running\":{\"type\":[\"integer\","   \
-    "\"null\"],\"minimum\":0,\"default\":0},\"weights\":{\"type\":[\"object\",\"null\"],"          \
-    "\"additionalProperties\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000}}},"            \
+    "\"null\"],\"minimum\":0,\"default\":0},\"retention_ms\":{\"type\":[\"integer\",\"null\"],"    \
+    "\"minimum\":0,\"maximum\":316224000000,\"default\":0},\"weights\":{\"type\":[\"object\","     \
+    "\"null\"],\"additionalProperties\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000}}},"  \
     "\"additionalProperties\":false}"
 #define COUNTS_ANSWER                                                                              \
     "{\"type\":\"object\",\"properties\":{\"as_of\":{\"type\":\"string\",\"format\":"              \

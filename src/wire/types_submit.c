@@ -40,7 +40,9 @@ const struct weft_wire_field weft_wire_policy[] = {
     {NAMED("max_lost", I32), AT(max_lost), .min = 1, .max = WEFT_ATTEMPTS_MAX,
      .about = "Leases that may be lost before it is given up. Default: 10"},
     {NAMED("retention_ms", I64), AT(retention_ms), .min = 1, .max = WEFT_DELAY_MAX_MS,
-     .about = "How long its outcome is kept. Default: 604800000"},
+     .about =
+         "How long its outcome is kept; four times as long when it failed or expired. Default: "
+         "as the lane says, else 604800000"},
 };
 const size_t weft_wire_policy_count = WEFT_LEN(weft_wire_policy);
 #undef AT

@@ -2,6 +2,7 @@
 
 /* Looking: executions, their attempts, lanes, counts and workers. */
 
+#include "base/limits.h"
 #include "wire/type.h"
 
 #define NAMED(name, kind) WEFT_WIRE_NAMED(name, kind)
@@ -105,6 +106,9 @@ static const struct weft_wire_field lane[] = {
     {NAMED("paused", BOOL), AT(paused), .about = "Nothing is claimed from it"},
     {NAMED("max_running", I32), AT(max_running), .max = INT32_MAX,
      .about = "How many of it may run at once; 0: no limit"},
+    {NAMED("retention_ms", I64), AT(retention_ms), .max = WEFT_DELAY_MAX_MS,
+     .about = "How long outcomes are kept whose policy does not say, failed and expired ones four "
+              "times as long; 0: 7 days"},
     {NAMED("weights", WEIGHTS), AT(weights), .count = offsetof(struct weft_lane, weight_count),
      .min = 1, .max = 1000, .about = "The shares of tenants; one without has 1"},
 };

@@ -38,7 +38,7 @@ is "$(wc -l <<<"$out")" 1 'only titles'
 "$weft" submit -k a -l mail --count 3 '{}' >/dev/null
 "$weft" submit -k a -l images --delay 1h '{}' >/dev/null
 exits 0 'lanes' "$weft" lanes
-has "$out" '^mail +open +- +3 +0' 'with what is in them'
+has "$out" '^mail +open +- +- +3 +0' 'with what is in them'
 exits 3 'a lane that is not there' "$weft" lanes nowhere
 exits 0 'pause' "$weft" lanes mail --pause
 has "$out" '^mail +paused' 'is shown'
@@ -47,6 +47,13 @@ json "$out" 'v["paused"] and v["max_running"] == 4 and v["weights"] == {"acme": 
     'what is not named stays'
 exits 0 'resume' "$weft" lanes mail --resume --weight acme=0 --json
 json "$out" 'not v["paused"] and v["max_running"] == 4 and v["weights"] == {"b": 2}' 'as it was'
+exits 0 'retention' "$weft" lanes mail --retention 3d
+has "$out" '^mail +open +4 +3d +3 +0' 'is shown as it is typed'
+exits 0 'something else' "$weft" lanes mail --max-running 4 --json
+json "$out" 'v["retention_ms"] == 3 * 86400000' 'leaves it'
+exits 0 'no retention' "$weft" lanes mail --retention 0 --json
+json "$out" 'v["retention_ms"] == 0' 'is the default again'
+exits 2 'a retention that is none' "$weft" lanes mail --retention 11000d
 exits 0 'a lane that is new' "$weft" lanes fresh --max-running 1 --json
 exits 0 'all of them' "$weft" lanes --json
 json "$out" '[i["lane"] for i in v["items"]] == ["fresh", "images", "mail"]' 'by name'

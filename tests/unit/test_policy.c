@@ -13,6 +13,8 @@ enum { INDEX_ENTRY_MAX = 2704 }; /* of a btree page of 8 KiB: the text has a uni
 
 static struct weft_arena *arena;
 
+#define WEEK_US ((weft_usec)7 * 86400 * WEFT_SECOND)
+
 static void test_defaults(void)
 {
     struct weft_rules rules;
@@ -27,7 +29,7 @@ static void test_defaults(void)
     is_int(rules.attempt_timeout_us, 0, "no timeout");
     is_int(rules.lease_us, 30 * WEFT_SECOND, "leases of 30 s");
     is_int(rules.max_lost, 10, "ten leases may be lost");
-    is_int(rules.retention_us, (weft_usec)7 * 86400 * WEFT_SECOND, "kept for a week");
+    is_int(rules.retention_us, 0, "nothing is said about how long it is kept");
     is_int(rules.no_retry_count, 0, "no final classes");
     const struct weft_policy zero = {0};
     struct weft_rules same;
@@ -154,8 +156,7 @@ static void test_text(void)
                                   .factor = 2,
                                   .max_ms = 60000,
                                   .lease_ms = 30000,
-                                  .max_lost = 10,
-                                  .retention_ms = (int64_t)7 * 86400 * 1000};
+                                  .max_lost = 10};
     is_str(text_of(&spelled), text_of(&(struct weft_policy){0}), "defaults may be spelled out");
     spelled.factor = 2.0000000000000004;
     ok(strcmp(text_of(&spelled), text_of(&(struct weft_policy){0})) != 0,
@@ -167,6 +168,55 @@ static void test_text(void)
     check_round_trip(text_of(&(struct weft_policy){
         .backoff = WEFT_BACKOFF_FIXED, .factor = 1.1, .attempt_timeout_ms = 1, .max_attempts = 1}));
     check_round_trip(text_of(&spelled));
+}
+
+/* Texts from before lanes had a say state the week: it counts as said, and they stay readable. */
+static void test_old_text(void)
+{
+    static const char text[] =
+        "{\"max_attempts\":5,\"backoff\":{\"kind\":\"exponential\",\"initial_ms\":1000,\"factor\":"
+        "2,"
+        "\"max_ms\":60000,\"jitter\":true},\"attempt_timeout_ms\":0,\"lease_ms\":30000,"
+        "\"no_retry\":[],\"max_lost\":10,\"retention_ms\":604800000}";
+    struct weft_json value;
+    struct weft_policy policy;
+    struct weft_rules rules;
+    struct weft_err err;
+    ok(weft_json_check(text, strlen(text), &value, &err) == WEFT_OK &&
+           weft_policy_parse(&value, arena, &policy, &err) == WEFT_OK &&
+           weft_policy_resolve(&policy, arena, &rules, &err) == WEFT_OK,
+       "an old text is read");
+    is_int(rules.retention_us, WEEK_US, "it states a week");
+    is_str(weft_policy_text(&rules, arena), text, "and is canonical");
+    ok(!strstr(text_of(&(struct weft_policy){0}), "retention"), "what is not stated is not there");
+}
+
+static void test_keeps(void)
+{
+    static const struct {
+        const char *name;
+        weft_usec policy_us, lane_us;
+        enum weft_state state;
+        weft_usec want_us;
+    } row[] = {
+        {"a week by default", 0, 0, WEFT_STATE_SUCCEEDED, WEEK_US},
+        {"failed", 0, 0, WEFT_STATE_FAILED, 4 * WEEK_US},
+        {"expired", 0, 0, WEFT_STATE_EXPIRED, 4 * WEEK_US},
+        {"cancelled", 0, 0, WEFT_STATE_CANCELLED, WEEK_US},
+        {"skipped", 0, 0, WEFT_STATE_SKIPPED, WEEK_US},
+        {"the lane's", 0, 5, WEFT_STATE_SUCCEEDED, 5},
+        {"the lane's, failed", 0, 5, WEFT_STATE_FAILED, 20},
+        {"the policy's", 3, 0, WEFT_STATE_SUCCEEDED, 3},
+        {"the policy's before the lane's", 3, 5, WEFT_STATE_CANCELLED, 3},
+        {"the policy's, expired", 3, 5, WEFT_STATE_EXPIRED, 12},
+        {"the longest", WEFT_DELAY_MAX_MS * WEFT_MS, 1, WEFT_STATE_FAILED,
+         4 * WEFT_DELAY_MAX_MS * WEFT_MS},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        const struct weft_rules rules = {.retention_us = row[i].policy_us};
+        is_int(weft_policy_keeps(&rules, row[i].lane_us, row[i].state), row[i].want_us, "%s",
+               row[i].name);
+    }
 }
 
 /* Every number at its longest, sixteen classes that double when they are written. */
@@ -348,6 +398,8 @@ int main(void)
     test_bounds();
     test_no_retry();
     test_text();
+    test_old_text();
+    test_keeps();
     test_largest();
     test_parse();
     test_unknown_named();

@@ -100,9 +100,10 @@ static const struct trip trip[] = {
      "\"ended_at\":\"2026-01-01T00:00:00.002Z\",\"ended\":\"timed_out\","
      "\"error\":{\"class\":\"c\",\"message\":null},\"run_at\":null}"},
     {"lane", &weft_wire_lane,
-     "{\"lane\":\"l\",\"paused\":true,\"max_running\":5,\"weights\":{\"a\":2,\"b\":3}}"},
+     "{\"lane\":\"l\",\"paused\":true,\"max_running\":5,\"retention_ms\":60000,"
+     "\"weights\":{\"a\":2,\"b\":3}}"},
     {"plain lane", &weft_wire_lane,
-     "{\"lane\":\"l\",\"paused\":false,\"max_running\":0,\"weights\":{}}"},
+     "{\"lane\":\"l\",\"paused\":false,\"max_running\":0,\"retention_ms\":0,\"weights\":{}}"},
     {"lane count", &weft_wire_lane_count,
      "{\"lane\":\"l\",\"ready\":1,\"delayed\":2,\"blocked\":3,\"running\":4,\"suspended\":5,"
      "\"held\":6,\"succeeded_1h\":7,\"failed_1h\":8}"},
