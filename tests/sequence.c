@@ -95,6 +95,16 @@ static void prepare_ended(struct run *run, struct weft_engine *clean)
     complete_run(run, clean, &heard);
 }
 
+/* What ended may go a moment later. */
+static void prepare_kept(struct run *run, struct weft_engine *clean)
+{
+    struct weft_err err = {0};
+    const struct weft_lane lane = {.name = run->lane, .retention_ms = 1};
+    prepare_ended(run, clean);
+    if (weft_engine_lane_put(clean, "default", &lane, &err))
+        bail_out("lane: %s", err.text);
+}
+
 static void prepare_inbox(struct run *run, struct weft_engine *clean)
 {
     (void)clean;
@@ -399,10 +409,12 @@ static bool lane_is_put(struct run *run, struct weft_engine *clean, const struct
 static void pass_run(struct run *run, struct weft_engine *engine, struct heard *heard,
                      enum weft_scanner pass)
 {
+    /* Retention in several transactions, of which one may be struck. */
+    const struct weft_pass_config config = {.batch = pass == WEFT_SCANNER_RETENTION};
     struct weft_pass_report report = {0};
     struct weft_err err = {0};
     weft_clock_set(weft_engine_clock(engine), run_later(run));
-    enum weft_rc rc = weft_engine_pass(engine, pass, NULL, &report, &err);
+    enum weft_rc rc = weft_engine_pass(engine, pass, &config, &report, &err);
     heard->number = report.handled;
     hear(heard, rc, &err);
 }
@@ -417,6 +429,13 @@ PASS(attempt_timeout_run, WEFT_SCANNER_ATTEMPT_TIMEOUT)
 PASS(promoter_run, WEFT_SCANNER_DELAYED_PROMOTER)
 PASS(deadline_run, WEFT_SCANNER_EXECUTION_DEADLINE)
 PASS(intake_run, WEFT_SCANNER_INTAKE)
+PASS(retention_run, WEFT_SCANNER_RETENTION)
+
+static bool removed(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
+{
+    (void)heard;
+    return run_now(run, clean, i).state == WEFT_STATE_NONE;
+}
 
 static bool expired(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
 {

@@ -486,6 +486,7 @@ enum weft_scanner {
     WEFT_SCANNER_EXECUTION_DEADLINE,
     WEFT_SCANNER_WORKER_EXPIRY,
     WEFT_SCANNER_INVARIANT_CHECK,
+    WEFT_SCANNER_RETENTION,
     WEFT_SCANNER_COUNT
 };
 WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);

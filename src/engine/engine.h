@@ -35,6 +35,7 @@ struct weft_pool {
     struct weft_slot *slot;
     size_t count;
     size_t writers; /* the first so many slots may write; readers prefer the others */
+    uint64_t waits; /* how often somebody had to wait for a slot */
 };
 
 /* ---- Interned rows, cached ------------------------------------------------------------------- */
@@ -183,6 +184,8 @@ WEFT_MUST_CHECK enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_
 
 void weft_pool_init(struct weft_engine *engine, uint32_t connections);
 void weft_pool_done(struct weft_engine *engine);
+/* How often somebody had to wait for a connection so far. */
+uint64_t weft_pool_waits(struct weft_engine *engine);
 
 /* ---- Batches (batch.c) ----------------------------------------------------------------------- */
 

@@ -98,6 +98,7 @@ static struct weft_slot *acquire(struct weft_engine *engine, enum weft_tx_mode m
     pthread_mutex_lock(&pool->lock);
     struct weft_slot *slot = free_slot(pool, mode);
     int waited = 0;
+    pool->waits += !slot;
     while (!slot && waited == 0) {
         waited = pthread_cond_timedwait(&pool->freed, &pool->lock, &until);
         slot = free_slot(pool, mode);
@@ -147,6 +148,14 @@ void weft_engine_slim(struct weft_engine *engine, weft_usec before_us)
         slot->conn = NULL;
         release(engine, slot);
     }
+}
+
+uint64_t weft_pool_waits(struct weft_engine *engine)
+{
+    pthread_mutex_lock(&engine->pool.lock);
+    uint64_t waits = engine->pool.waits;
+    pthread_mutex_unlock(&engine->pool.lock);
+    return waits;
 }
 
 static enum weft_rc ensure_open(struct weft_engine *engine, struct weft_slot *slot,

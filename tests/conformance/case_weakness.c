@@ -251,8 +251,8 @@ CASE(weakness_c11_replay_keeps_history)
 }
 
 /*
- * C12: retention missed whole states and whole tables. Removing outcomes by age is not here yet;
- * what it builds on is: every ended execution, however it ended, has left the living rows and is
+ * C12: retention missed whole states and whole tables. case_retention.c says what goes and when;
+ * what that builds on is: every ended execution, however it ended, has left the living rows and is
  * found under its state with the time of its end. That no other table holds a row of an execution
  * that is gone is one of the invariants checked after every case.
  */

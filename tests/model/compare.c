@@ -225,7 +225,7 @@ static void read_store(struct world *w, size_t store, bool all, struct weft_buf 
         weft_engine_describe(w->store[store].reader, "default", id, w->subjects, arena, item, &err);
     broken_call(w, store, rc, &err);
     for (size_t i = 0; i < w->subjects && !rc; i++)
-        say_execution(i, &item[i], out);
+        say_execution(w->subject[i]->number, &item[i], out);
     for (size_t i = 0; i < w->subjects && !rc; i++)
         if (all || w->subject[i]->touched)
             read_history(w, store, w->subject[i], arena, out);
@@ -239,7 +239,7 @@ void compare_state(struct world *w, bool all)
     weft_buf_init(&want, TEXT_MAX);
     for (size_t i = 0; i < w->subjects; i++) {
         const struct weft_execution x = as_execution(w->subject[i], arena);
-        say_execution(i, &x, &want);
+        say_execution(w->subject[i]->number, &x, &want);
     }
     for (size_t i = 0; i < w->subjects; i++)
         if (all || w->subject[i]->touched)

@@ -9,7 +9,7 @@
 struct subject *model_add(struct world *w, const struct weft_resolved *spec)
 {
     struct subject *x = weft_new(w->arena, struct subject);
-    x->number = w->subjects;
+    x->number = w->numbers++;
     x->spec = *spec;
     x->created_us = w->now_us;
     x->percent = -1;
@@ -272,6 +272,12 @@ struct weft_steered model_steer(struct world *w, enum weft_steer_kind kind,
 static bool same_text(const char *wanted, const char *got)
 {
     return !wanted || (got && strcmp(wanted, got) == 0);
+}
+
+weft_usec model_kept_until(const struct world *w, const struct subject *x)
+{
+    weft_usec lane_us = w->lane[lane_of(x)].retention_ms * WEFT_MS;
+    return x->finished_us + weft_policy_keeps(&x->spec.rules, lane_us, x->live.state);
 }
 
 bool model_fits(const struct subject *x, const struct weft_filter *filter)

@@ -75,6 +75,7 @@ struct subject {
 struct lane_state {
     bool paused;
     int32_t max_running;
+    int64_t retention_ms;
 };
 
 struct store {
@@ -94,6 +95,7 @@ struct world {
     size_t stores;
     struct subject *subject[SUBJECTS_MAX];
     size_t subjects;
+    size_t numbers; /* given to subjects, also to those that are gone */
     int64_t last_ord;
     struct lane_state lane[LANES];
     char log[LOG_LINES][LOG_WIDTH];
@@ -117,6 +119,8 @@ struct weft_lease_answer model_fate(const struct subject *x, int32_t epoch, enum
 size_t model_claim(struct world *w, const struct weft_claim *claim, struct subject **ret_taken);
 struct weft_steered model_steer(struct world *w, enum weft_steer_kind kind,
                                 const struct weft_steer *item, struct subject *x);
+/* When what is over is removed. */
+weft_usec model_kept_until(const struct world *w, const struct subject *x);
 bool model_fits(const struct subject *x, const struct weft_filter *filter);
 struct weft_pass_report model_pass(struct world *w, enum weft_scanner pass);
 

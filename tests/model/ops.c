@@ -18,7 +18,11 @@ static const char *const fatal[] = {"fatal"};
 static const struct weft_policy policies[] = {
     {.no_jitter = true, .max_attempts = 3},
     {.no_jitter = true, .max_attempts = 2, .initial_ms = -1, .lease_ms = 1000, .max_lost = 1},
-    {.no_jitter = true, .backoff = WEFT_BACKOFF_FIXED, .initial_ms = 2500, .max_lost = 2},
+    {.no_jitter = true,
+     .backoff = WEFT_BACKOFF_FIXED,
+     .initial_ms = 2500,
+     .max_lost = 2,
+     .retention_ms = 15000},
     {.no_jitter = true,
      .attempt_timeout_ms = 3000,
      .max_attempts = 2,
@@ -294,13 +298,17 @@ void op_claim(struct world *w)
 void op_lane(struct world *w)
 {
     static const int32_t limits[] = {0, 0, 1, 2, 5};
+    static const int64_t kept_ms[] = {0, 0, 20000, 600000};
     size_t at = below(w, LANES);
     w->lane[at] = (struct lane_state){.paused = chance(w, 25),
-                                      .max_running = limits[below(w, WEFT_LEN(limits))]};
+                                      .max_running = limits[below(w, WEFT_LEN(limits))],
+                                      .retention_ms = kept_ms[below(w, WEFT_LEN(kept_ms))]};
     const struct weft_lane lane = {.name = lane_name[at],
                                    .paused = w->lane[at].paused,
-                                   .max_running = w->lane[at].max_running};
-    note(w, "lane %s%s max_running=%d", lane.name, lane.paused ? " paused" : "", lane.max_running);
+                                   .max_running = w->lane[at].max_running,
+                                   .retention_ms = w->lane[at].retention_ms};
+    note(w, "lane %s%s max_running=%d retention_ms=%" PRId64, lane.name,
+         lane.paused ? " paused" : "", lane.max_running, lane.retention_ms);
     for (size_t s = 0; s < w->stores; s++) {
         struct weft_err err = {0};
         broken_call(w, s, weft_engine_lane_put(w->store[s].engine, "default", &lane, &err), &err);
@@ -354,7 +362,8 @@ static weft_usec moment_of(struct world *w, const struct subject *x)
 {
     const struct weft_live *live = &x->live;
     const weft_usec moment_us[] = {live->due_us, live->attempt_deadline_us, live->deadline_us};
-    return weft_state_living(live->state) ? moment_us[below(w, WEFT_LEN(moment_us))] : 0;
+    return weft_state_living(live->state) ? moment_us[below(w, WEFT_LEN(moment_us))]
+                                          : model_kept_until(w, x);
 }
 
 void op_clock(struct world *w)

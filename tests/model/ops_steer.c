@@ -186,7 +186,7 @@ void op_list(struct world *w)
     weft_buf_init(&want, 1 << 16);
     for (size_t i = 0; i < w->subjects; i++)
         if (strcmp(filter.ns, "default") == 0 && model_fits(w->subject[i], &filter)) {
-            weft_buf_printf(&want, "#%zu ", i);
+            weft_buf_printf(&want, "#%zu ", w->subject[i]->number);
             count++;
         }
     note_filter(w, "list", &filter, count);

@@ -5,7 +5,7 @@
 #include "model.h"
 
 /* When a pass is due to look at a subject; WEFT_NEVER: not as it is. */
-static weft_usec due_for(const struct subject *x, enum weft_scanner pass)
+static weft_usec due_for(const struct world *w, const struct subject *x, enum weft_scanner pass)
 {
     const struct weft_live *live = &x->live;
     bool running = live->state == WEFT_STATE_RUNNING;
@@ -22,6 +22,9 @@ static weft_usec due_for(const struct subject *x, enum weft_scanner pass)
         break;
     case WEFT_SCANNER_EXECUTION_DEADLINE:
         moment_us = weft_state_living(live->state) ? live->deadline_us : 0;
+        break;
+    case WEFT_SCANNER_RETENTION:
+        moment_us = weft_state_living(live->state) ? 0 : model_kept_until(w, x);
         break;
     case WEFT_SCANNER_INTAKE:
     case WEFT_SCANNER_WORKER_EXPIRY:
@@ -74,6 +77,7 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
     case WEFT_SCANNER_EXECUTION_DEADLINE:
         (void)model_step(w, x, &(struct weft_event){.kind = WEFT_EVENT_EXPIRE}, &expired);
         break;
+    case WEFT_SCANNER_RETENTION: /* see forget() */
     case WEFT_SCANNER_INTAKE:
     case WEFT_SCANNER_WORKER_EXPIRY:
     case WEFT_SCANNER_INVARIANT_CHECK:
@@ -82,19 +86,40 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
     }
 }
 
+/* What is due for retention is as if it had never been. */
+static struct weft_pass_report forget(struct world *w)
+{
+    struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
+    size_t kept = 0;
+    for (size_t i = 0; i < w->subjects; i++) {
+        weft_usec due_us = due_for(w, w->subject[i], WEFT_SCANNER_RETENTION);
+        if (due_us > w->now_us)
+            w->subject[kept++] = w->subject[i];
+        if (due_us > w->now_us && due_us < report.next_due_us)
+            report.next_due_us = due_us;
+    }
+    report.handled = w->subjects - kept;
+    w->subjects = kept;
+    if (report.next_due_us < w->now_us + WEFT_SECOND) /* it is in no hurry */
+        report.next_due_us = w->now_us + WEFT_SECOND;
+    return report;
+}
+
 struct weft_pass_report model_pass(struct world *w, enum weft_scanner pass)
 {
     struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
+    if (pass == WEFT_SCANNER_RETENTION)
+        return forget(w);
     for (size_t i = 0; i < w->subjects; i++) {
         struct subject *x = w->subject[i];
-        if (due_for(x, pass) > w->now_us)
+        if (due_for(w, x, pass) > w->now_us)
             continue;
         handle(w, x, pass);
         report.handled++;
         report.failed += !weft_state_living(x->live.state);
     }
     for (size_t i = 0; i < w->subjects; i++)
-        if (due_for(w->subject[i], pass) < report.next_due_us)
-            report.next_due_us = due_for(w->subject[i], pass);
+        if (due_for(w, w->subject[i], pass) < report.next_due_us)
+            report.next_due_us = due_for(w, w->subject[i], pass);
     return report;
 }

@@ -5,9 +5,10 @@
  *
  * What must be stopped is not between two statements but within one: after its snapshot was taken
  * and before it comes to the row in question. Row level security does it without touching the
- * statement: a policy on `live` calls a function for every row that a scan visits, and for one row
- * that function waits for an advisory lock. The engine whose scans are to be stopped runs under a
- * role that the policy binds; the other one is the superuser, whom no policy binds.
+ * statement: a policy on `live` and `outcome` calls a function for every row that a scan visits,
+ * and for one row that function waits for an advisory lock. The engine whose scans are to be
+ * stopped runs under a role that the policy binds; the other one is the superuser, whom no policy
+ * binds.
  *
  * Only statements that lock meet the gate: a claim first looks which queues have work, and must not
  * be stopped there. The policy's condition stands on the level of the scan, beside
@@ -39,7 +40,9 @@ static void make_role(struct gate *gate, const struct weft_id *id)
             text, GATE, GATE);
     raw_run(place, race->raw,
             "CREATE POLICY gate ON weft.live TO weft_gated USING (weft.gate(id));"
-            "ALTER TABLE weft.live ENABLE ROW LEVEL SECURITY");
+            "CREATE POLICY gate ON weft.outcome TO weft_gated USING (weft.gate(id));"
+            "ALTER TABLE weft.live ENABLE ROW LEVEL SECURITY;"
+            "ALTER TABLE weft.outcome ENABLE ROW LEVEL SECURITY");
 }
 
 void gate_shut(struct gate *gate, struct race *race, const struct weft_id *id)
@@ -73,6 +76,8 @@ void gate_done(struct gate *gate)
     const struct race *race = gate->race;
     weft_engine_close(gate->slow);
     PQfinish(gate->keeper);
-    raw_run(&race->place, race->raw,
-            "DROP POLICY gate ON weft.live; ALTER TABLE weft.live DISABLE ROW LEVEL SECURITY");
+    raw_run(
+        &race->place, race->raw,
+        "DROP POLICY gate ON weft.live; ALTER TABLE weft.live DISABLE ROW LEVEL SECURITY;"
+        "DROP POLICY gate ON weft.outcome; ALTER TABLE weft.outcome DISABLE ROW LEVEL SECURITY");
 }

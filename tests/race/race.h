@@ -44,8 +44,9 @@ bool race_begun(struct race *race, uint64_t calls);
 uint64_t race_calls(struct race *race);
 
 /*
- * A gate inside a statement (pg): the scan that comes to row `id` of `live` waits there until the
- * gate is opened, with its snapshot taken and the rows behind `id` not yet visited. See gate.c.
+ * A gate inside a statement (pg): the scan that comes to row `id` of `live` or `outcome` waits
+ * there until the gate is opened, with its snapshot taken and the rows behind `id` not yet visited.
+ * See gate.c.
  */
 struct gate {
     struct race *race;

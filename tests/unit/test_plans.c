@@ -23,7 +23,7 @@ struct plans {
 /* What a plan must and must not have. */
 static const struct rule {
     enum weft_stmt stmt;
-    const char *index[3]; /* each of these is used */
+    const char *index[5]; /* each of these is used */
     bool drives;          /* the list of ids comes first and probes the rest, in its order */
     bool sorts;           /* it may sort, because what it sorts is bounded by the call */
 } rules[] = {
@@ -69,6 +69,13 @@ static const struct rule {
     {.stmt = WEFT_STMT_ORPHAN_ATTEMPTS, .index = {"attempt_pkey", "execution_pkey", "live_pkey"}},
     {.stmt = WEFT_STMT_ORPHAN_PROGRESS, .index = {"progress_pkey", "execution_pkey"}},
     {.stmt = WEFT_STMT_ORPHAN_KEYS, .index = {"key_pkey", "execution_pkey", "outcome_pkey"}},
+    {.stmt = WEFT_STMT_RETENTION_GROUPS, .index = {"outcome_retention", "queue_pkey"}},
+    {.stmt = WEFT_STMT_RETENTION_TAKE,
+     .index = {"outcome_retention", "execution_pkey"},
+     .drives = true},
+    {.stmt = WEFT_STMT_RETENTION_REMOVE,
+     .index = {"outcome_pkey", "execution_pkey", "attempt_pkey", "progress_pkey", "key_pkey"}},
+    {.stmt = WEFT_STMT_RETENTION_LEFT, .index = {"outcome_retention"}, .drives = true},
     {.stmt = WEFT_STMT_KEY_TAKE, .sorts = true},
     {.stmt = WEFT_STMT_KEY_READ,
      .index = {"key_pkey", "live_pkey", "outcome_pkey"},

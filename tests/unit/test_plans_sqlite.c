@@ -9,18 +9,26 @@
 #include "store_fixture.h"
 
 static const enum weft_stmt hot[] = {
-    WEFT_STMT_CLAIM,           WEFT_STMT_LIVE_END,     WEFT_STMT_RENEW,
-    WEFT_STMT_SUBMIT,          WEFT_STMT_LIVE_LOCK,    WEFT_STMT_LIVE_PUT,
-    WEFT_STMT_DUE_LEASES,      WEFT_STMT_DUE_ATTEMPTS, WEFT_STMT_DUE_DEADLINES,
-    WEFT_STMT_PROMOTE_DUE,     WEFT_STMT_QUEUE_HEADS,  WEFT_STMT_QUEUES_READY,
-    WEFT_STMT_LEASE_FACTS,     WEFT_STMT_LIST,         WEFT_STMT_DESCRIBE,
-    WEFT_STMT_KEY_TAKE,        WEFT_STMT_KEY_READ,     WEFT_STMT_LANE_RUNNING,
-    WEFT_STMT_NEXT_LEASE,      WEFT_STMT_OUTCOME_LOCK, WEFT_STMT_OUTCOME_BACK,
-    WEFT_STMT_ATTEMPT_ADD,     WEFT_STMT_ATTEMPTS,     WEFT_STMT_PROGRESS_PUT,
-    WEFT_STMT_RESULT,          WEFT_STMT_PAYLOAD,      WEFT_STMT_QUEUE_LOAD,
-    WEFT_STMT_NAME_LOAD,       WEFT_STMT_SAMPLE_CHECK, WEFT_STMT_ORPHAN_ATTEMPTS,
-    WEFT_STMT_ORPHAN_PROGRESS, WEFT_STMT_ORPHAN_KEYS,  WEFT_STMT_NEXT_ATTEMPT,
+    WEFT_STMT_CLAIM,           WEFT_STMT_LIVE_END,
+    WEFT_STMT_RENEW,           WEFT_STMT_SUBMIT,
+    WEFT_STMT_LIVE_LOCK,       WEFT_STMT_LIVE_PUT,
+    WEFT_STMT_DUE_LEASES,      WEFT_STMT_DUE_ATTEMPTS,
+    WEFT_STMT_DUE_DEADLINES,   WEFT_STMT_PROMOTE_DUE,
+    WEFT_STMT_QUEUE_HEADS,     WEFT_STMT_QUEUES_READY,
+    WEFT_STMT_LEASE_FACTS,     WEFT_STMT_LIST,
+    WEFT_STMT_DESCRIBE,        WEFT_STMT_KEY_TAKE,
+    WEFT_STMT_KEY_READ,        WEFT_STMT_LANE_RUNNING,
+    WEFT_STMT_NEXT_LEASE,      WEFT_STMT_NEXT_ATTEMPT,
     WEFT_STMT_NEXT_DEADLINE,   WEFT_STMT_NEXT_DELAYED,
+    WEFT_STMT_OUTCOME_LOCK,    WEFT_STMT_OUTCOME_BACK,
+    WEFT_STMT_ATTEMPT_ADD,     WEFT_STMT_ATTEMPTS,
+    WEFT_STMT_PROGRESS_PUT,    WEFT_STMT_RESULT,
+    WEFT_STMT_PAYLOAD,         WEFT_STMT_QUEUE_LOAD,
+    WEFT_STMT_NAME_LOAD,       WEFT_STMT_SAMPLE_CHECK,
+    WEFT_STMT_ORPHAN_ATTEMPTS, WEFT_STMT_ORPHAN_PROGRESS,
+    WEFT_STMT_ORPHAN_KEYS,     WEFT_STMT_RETENTION_GROUPS,
+    WEFT_STMT_RETENTION_TAKE,  WEFT_STMT_RETENTION_REMOVE,
+    WEFT_STMT_RETENTION_LEFT,
 };
 
 /* The indexes that must be seen somewhere in the plan. */
@@ -40,6 +48,9 @@ static const struct {
     {WEFT_STMT_NEXT_ATTEMPT, "live_attempt_deadline"},
     {WEFT_STMT_NEXT_DEADLINE, "live_deadline"},
     {WEFT_STMT_NEXT_DELAYED, "live_timer"},
+    {WEFT_STMT_RETENTION_GROUPS, "outcome_retention ((queue,policy,state)>(?,?,?))"},
+    {WEFT_STMT_RETENTION_TAKE, "outcome_retention"},
+    {WEFT_STMT_RETENTION_LEFT, "outcome_retention"},
 };
 
 /* What may be scanned: rows that the statement itself made, or a list of lanes and queues. */
@@ -47,6 +58,8 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
 {
     if (stmt == WEFT_STMT_LIST && strcmp(name, "s LEFT-JOIN") == 0)
         return true; /* the page that fits, as it was materialized */
+    if (stmt == WEFT_STMT_RETENTION_GROUPS && strstr(name, "COVERING INDEX outcome_retention"))
+        return true; /* its first row */
     if (stmt == WEFT_STMT_CLAIM && strcmp(name, "p") == 0)
         return true; /* policies, of which there is a handful */
     static const char *const walked[] = {"w", "f", "s", "sample", "place"};
@@ -161,15 +174,19 @@ static const char fill[] =
     "INSERT INTO key SELECT 1, key, id, X'' FROM execution;"
     "COMMIT;";
 
-/* The table of the driver in which a statement finds the rows of its call. */
+/* The driver's table in which a statement finds the rows of its call, and its function. */
 static void add_input(struct fixture *f, sqlite3 *db)
 {
-    const char *columns = "rest";
-    const struct weft_stmt_info *submit = &weft_stmts[WEFT_STMT_SUBMIT];
-    for (size_t i = 0; i < submit->param_count; i++)
-        if (submit->param[i].column)
-            columns = weft_arena_printf(f->arena, "%s, %s", columns, submit->param[i].name);
-    const char *sql = weft_arena_printf(f->arena, "CREATE TEMP TABLE input (%s)", columns);
+    const char *columns = ", rest,";
+    for (size_t s = 0; s < WEFT_STMT_COUNT; s++)
+        for (size_t i = 0; i < weft_stmts[s].param_count; i++) {
+            const char *column =
+                weft_arena_printf(f->arena, " \"%s\",", weft_stmts[s].param[i].name);
+            if (weft_stmts[s].param[i].column && !strstr(columns, column))
+                columns = weft_arena_printf(f->arena, "%s%s", columns, column);
+        }
+    const char *sql = weft_arena_printf(f->arena, "CREATE TEMP TABLE input (%.*s)",
+                                        (int)strlen(columns) - 3, columns + 2);
     ok(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "a table of rows");
     ok(weft_lite_add_functions(db) == SQLITE_OK, "the functions of the driver");
 }

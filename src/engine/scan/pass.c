@@ -103,6 +103,15 @@ static const struct scanner {
                                                            "repaired"}},
                                       .run_alone = weft_invariant_check_run,
                                       .next_due = NO_TIMER},
+    [WEFT_SCANNER_RETENTION] = {.info = {.name = "retention",
+                                         .interval_us = 60 * WEFT_SECOND,
+                                         .batch = WEFT_BATCH_MAX,
+                                         .batch_max = 10 * WEFT_BATCH_MAX,
+                                         .partitioned = true,
+                                         .counter = {"processed", "attempts", "keys",
+                                                     "skipped_locked"}},
+                                .run_alone = weft_retention_run,
+                                .next_due = NO_TIMER},
 };
 
 const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner)

@@ -1,0 +1,84 @@
+-- Retention: outcomes that were kept long enough go, with all that mentions them.
+
+-- name: retention_groups (namespace int)
+-- returns: queue policy state oldest namespace lane_us
+-- How long an outcome is kept follows from its lane, its policy and its state. This hops over the
+-- groups of these in the index, so its cost follows their number and never the history's length.
+-- namespace 0: all. Locks nothing.
+WITH RECURSIVE hop AS (
+    (SELECT queue, policy, state, finished FROM weft.outcome
+      ORDER BY queue, policy, state, finished LIMIT 1)
+    UNION ALL
+    SELECT n.queue, n.policy, n.state, n.finished
+      FROM hop
+     CROSS JOIN LATERAL (SELECT o.queue, o.policy, o.state, o.finished FROM weft.outcome o
+                          WHERE (o.queue, o.policy, o.state) > (hop.queue, hop.policy, hop.state)
+                          ORDER BY o.queue, o.policy, o.state, o.finished LIMIT 1) n
+)
+SELECT h.queue, h.policy, h.state, h.finished, q.namespace, coalesce(l.retention_us, 0)
+  FROM hop h
+ CROSS JOIN LATERAL (SELECT lane, namespace FROM weft.queue WHERE id = h.queue OFFSET 0) q
+  LEFT JOIN LATERAL (SELECT retention_us FROM weft.lane WHERE id = q.lane OFFSET 0) l ON true
+ WHERE :namespace = 0 OR q.namespace = :namespace;
+
+-- name: retention_take (place int[], queue int[], policy int[], state smallint[], since bigint[], until bigint[], partition_first int, partition_last int, batch int)
+-- returns: place id finished bytes attempts key
+-- The oldest of each group, group after group. SKIP LOCKED and the predicate beside it: replicas
+-- share the work, and what a replay brought back to life a moment ago is left alone. since is where
+-- this pass has got to: without it each batch would begin at the rows that it has just removed.
+-- attempts: there may be rows of earlier leases or replays. A first lease that lasted to the end
+-- left none, nor did an execution that was never claimed.
+SELECT o.place, o.id, o.finished,
+       coalesce(octet_length(o.result), 0) + coalesce(octet_length(e.payload), 0),
+       o.replays > 0 OR o.epoch > 1 OR (o.epoch = 1 AND NOT o.held), e.key
+  FROM (SELECT g.place, d.*
+          FROM unnest(:place, :queue, :policy, :state, :since, :until)
+            AS g(place, queue, policy, state, since, until)
+         CROSS JOIN LATERAL (SELECT x.id, x.finished, x.result, x.replays, x.epoch, x.held
+                               FROM weft.outcome x
+                              WHERE x.queue = g.queue AND x.policy = g.policy
+                                AND x.state = g.state AND x.finished BETWEEN g.since AND g.until
+                                AND (:partition_last = 0 OR weft.partition(x.id)
+                                     BETWEEN :partition_first AND :partition_last)
+                              ORDER BY x.finished LIMIT :batch
+                                FOR UPDATE SKIP LOCKED) d
+         LIMIT :batch) o
+  LEFT JOIN LATERAL (SELECT key, payload FROM weft.execution WHERE id = o.id OFFSET 0) e ON true;
+
+-- name: retention_remove (id uuid[], attempts bool[], namespace int[], key text[])
+-- returns: what removed
+-- Every table that mentions an execution is here, once. The outcomes are locked by this transaction,
+-- so nobody writes about these executions; a key goes only if it still is this execution's, and
+-- whoever waits for it meanwhile (a submission of the same key) holds nothing that is wanted here.
+-- what 0: attempts; 1: keys
+WITH outcomes AS (
+    DELETE FROM weft.outcome o USING unnest(:id) AS i(id) WHERE o.id BETWEEN i.id AND i.id
+), executions AS (
+    DELETE FROM weft.execution e USING unnest(:id) AS i(id) WHERE e.id BETWEEN i.id AND i.id
+), reports AS (
+    DELETE FROM weft.progress p USING unnest(:id) AS i(id) WHERE p.id BETWEEN i.id AND i.id
+), tries AS (
+    DELETE FROM weft.attempt a USING unnest(:id, :attempts) AS i(id, attempts)
+     WHERE i.attempts AND a.id BETWEEN i.id AND i.id
+    RETURNING 1
+), claims AS (
+    DELETE FROM weft.key k USING unnest(:id, :namespace, :key) AS i(id, namespace, key)
+     WHERE i.key IS NOT NULL AND k.namespace BETWEEN i.namespace AND i.namespace
+       AND k.key = i.key AND k.id = i.id
+    RETURNING 1
+)
+SELECT 0, count(*) FROM tries UNION ALL SELECT 1, count(*) FROM claims;
+
+-- name: retention_left (queue int[], policy int[], state smallint[], until bigint[], partition_first int, partition_last int, most int)
+-- returns: count
+-- How many are due all the same, up to most: others hold them. Locks nothing.
+SELECT count(*)
+  FROM (SELECT 1
+          FROM unnest(:queue, :policy, :state, :until) AS g(queue, policy, state, until)
+         CROSS JOIN LATERAL (SELECT 1 FROM weft.outcome x
+                              WHERE x.queue = g.queue AND x.policy = g.policy
+                                AND x.state = g.state AND x.finished <= g.until
+                                AND (:partition_last = 0 OR weft.partition(x.id)
+                                     BETWEEN :partition_first AND :partition_last)
+                              LIMIT :most) d
+         LIMIT :most) x;

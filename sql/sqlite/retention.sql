@@ -1,0 +1,53 @@
+-- The twins of sql/pg/retention.sql.
+
+-- name: retention_groups (namespace int)
+-- returns: queue policy state oldest namespace lane_us
+-- Each hop finds the next row of the index by its number, because a step of a recursion has one
+-- subquery of one column. Without the + signs SQLite would use the index for the first column alone
+-- and walk through a queue's whole history.
+WITH RECURSIVE hop(num) AS (
+    SELECT (SELECT num FROM outcome ORDER BY queue, policy, state, finished LIMIT 1)
+    UNION ALL
+    SELECT (SELECT n.num FROM outcome n
+             WHERE (n.queue, n.policy, n.state) > (+o.queue, +o.policy, +o.state)
+             ORDER BY n.queue, n.policy, n.state, n.finished LIMIT 1)
+      FROM hop CROSS JOIN outcome o ON o.num = hop.num
+)
+SELECT o.queue, o.policy, o.state, o.finished, q.namespace, coalesce(l.retention_us, 0)
+  FROM hop CROSS JOIN outcome o ON o.num = hop.num CROSS JOIN queue q ON q.id = o.queue
+  LEFT JOIN lane l ON l.id = q.lane
+ WHERE :namespace = 0 OR q.namespace = :namespace;
+
+-- name: retention_take (place int[], queue int[], policy int[], state smallint[], since bigint[], until bigint[], partition_first int, partition_last int, batch int)
+-- returns: place id finished bytes attempts key
+SELECT i.place, e.id, o.finished, coalesce(length(o.result), 0) + coalesce(length(e.payload), 0),
+       o.replays > 0 OR o.epoch > 1 OR (o.epoch = 1 AND NOT o.held), e.key
+  FROM input i CROSS JOIN outcome o CROSS JOIN execution e ON e.num = o.num
+ WHERE o.queue = i.queue AND o.policy = i.policy AND o.state = i.state
+   AND o.finished BETWEEN i.since AND i.until
+   AND (:partition_last = 0 OR weft_partition(e.id) BETWEEN :partition_first AND :partition_last)
+ LIMIT :batch;
+
+-- name: retention_remove (id uuid[], attempts bool[], namespace int[], key text[])
+-- returns: what removed
+DELETE FROM attempt WHERE id IN (SELECT i.id FROM input i WHERE i.attempts);
+SELECT 0, changes();
+DELETE FROM key
+ WHERE (namespace, key) IN (SELECT i.namespace, i.key FROM input i WHERE i.key IS NOT NULL)
+   AND id IN (SELECT i.id FROM input i);
+SELECT 1, changes();
+DELETE FROM progress WHERE id IN (SELECT i.id FROM input i);
+DELETE FROM outcome
+ WHERE num IN (SELECT e.num FROM input i CROSS JOIN execution e ON e.id = i.id);
+DELETE FROM execution WHERE id IN (SELECT i.id FROM input i);
+
+-- name: retention_left (queue int[], policy int[], state smallint[], until bigint[], partition_first int, partition_last int, most int)
+-- returns: count
+SELECT count(*)
+  FROM (SELECT 1
+          FROM input i CROSS JOIN outcome o CROSS JOIN execution e ON e.num = o.num
+         WHERE o.queue = i.queue AND o.policy = i.policy AND o.state = i.state
+           AND o.finished <= i.until
+           AND (:partition_last = 0 OR weft_partition(e.id)
+                BETWEEN :partition_first AND :partition_last)
+         LIMIT :most);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Retention and those who want the same row: a replay, a session that holds it, another replica. */
+
+#include "race.h"
+
+#include <stdlib.h>
+
+enum { FIRST, SECOND, ROWS };
+#define WEEK_MS ((int64_t)7 * 86400 * 1000)
+
+struct pass_run {
+    struct weft_engine *engine;
+    struct weft_pass_report report;
+    enum weft_rc rc;
+    struct weft_err err;
+};
+
+static void run_retention(void *context)
+{
+    struct pass_run *run = context;
+    run->rc = weft_engine_pass(run->engine, WEFT_SCANNER_RETENTION, NULL, &run->report, &run->err);
+}
+
+static uint64_t counter(const struct weft_pass_report *report, const char *name)
+{
+    for (size_t i = 0; i < report->counter_count; i++)
+        if (strcmp(report->counter[i].name, name) == 0)
+            return report->counter[i].value;
+    return UINT64_MAX;
+}
+
+static struct weft_steered steer_now(struct weft_engine *engine, enum weft_steer_kind kind,
+                                     const struct weft_id *id)
+{
+    struct weft_steered answer = {0};
+    struct weft_err err = {0};
+    const struct weft_steer item = {.id = *id};
+    const struct weft_steering steering = {
+        .kind = kind, .ns = "default", .item = &item, .count = 1};
+    is_int(weft_engine_steer(engine, &steering, &answer, &err), WEFT_OK, "steer");
+    return answer;
+}
+
+/* Executions that are over, a millisecond apart; then a week goes by. */
+static void end_some(struct race *race, struct weft_id id[ROWS])
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        put_work(race->a, &(struct weft_spec){.kind = "job"}, 1, &id[i]);
+        is_int(steer_now(race->a, WEFT_STEER_CANCEL, &id[i]).err.rc, WEFT_OK, "%zu is over", i);
+        race_forward(race, 1);
+    }
+    race_forward(race, WEEK_MS);
+}
+
+/* The pass has its snapshot and stands at the first row when the second comes back to life. */
+RACE(replay_commits_after_the_snapshot_of_retention)
+{
+    struct weft_id id[ROWS];
+    end_some(race, id);
+    if (!on_pg())
+        return; /* one writer at a time: there is no such moment */
+    struct gate gate;
+    struct pass_run run = {0};
+    struct task task = {.run = run_retention, .context = &run};
+    gate_shut(&gate, race, &id[FIRST]);
+    run.engine = gate.slow;
+    task_start(&task);
+    ok(gate_reached(&gate), "the pass stands at the first row");
+    is_int(steer_now(race->b, WEFT_STEER_REPLAY, &id[SECOND]).err.rc, WEFT_OK,
+           "the second is replayed");
+    ok(!task_done(&task), "the pass is still there");
+    gate_open(&gate);
+    task_join(&task);
+    gate_done(&gate);
+    is_int(run.rc, WEFT_OK, "the pass succeeds");
+    is_int(run.report.handled, 1, "one is removed");
+    is_int(state_at(race->a, &id[FIRST]), WEFT_STATE_NONE, "the first");
+    is_int(state_at(race->a, &id[SECOND]), WEFT_STATE_READY, "the replayed one lives");
+}
+
+/* A replay that comes while the removal has not committed waits, and finds nothing. */
+RACE(replay_of_what_is_being_removed)
+{
+    struct weft_id id[ROWS];
+    struct stop stop;
+    end_some(race, id);
+    stop_init(&stop);
+    struct ambush ambush = {.point = WEFT_FAULT_AFTER_RUN,
+                            .stmt = WEFT_STMT_RETENTION_REMOVE,
+                            .act = ambush_stop,
+                            .context = &stop};
+    struct pass_run run = {.engine = race->a};
+    struct task task = {.run = run_retention, .context = &run, .ambush = &ambush};
+    task_start(&task);
+    ok(stop_reached(&stop), "the rows are deleted, the transaction is open");
+    stop_release(&stop);
+    struct weft_steered answer = steer_now(race->b, WEFT_STEER_REPLAY, &id[SECOND]);
+    task_join(&task);
+    ok(run.rc == WEFT_OK && run.report.handled == ROWS, "the pass removes both");
+    is_int(answer.err.rc, WEFT_NOT_FOUND, "the replay finds nothing");
+    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE, "and nothing comes back");
+}
+
+RACE(retention_steps_around_a_locked_row)
+{
+    struct weft_id id[ROWS];
+    char text[WEFT_ID_TEXT];
+    end_some(race, id);
+    if (!on_pg())
+        return; /* a lock on a row is PostgreSQL's */
+    weft_id_print(&id[FIRST], text);
+    raw_run(&race->place, race->raw, "BEGIN");
+    raw_run(&race->place, race->raw, "SELECT 1 FROM weft.outcome WHERE id = '%s' FOR UPDATE", text);
+    struct pass_run run = {.engine = race->a};
+    run_retention(&run);
+    ok(run.rc == WEFT_OK && run.report.handled == 1, "the pass does not wait for it");
+    ok(!run.report.more, "nor does it come again at once");
+    is_int((int64_t)counter(&run.report, "skipped_locked"), 1, "and says so");
+    is_int(state_at(race->b, &id[FIRST]), WEFT_STATE_CANCELLED, "it is there");
+    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE, "the other is gone");
+    raw_run(&race->place, race->raw, "COMMIT");
+    run = (struct pass_run){.engine = race->b};
+    run_retention(&run);
+    ok(run.rc == WEFT_OK && run.report.handled == 1, "once it is free it goes too");
+    is_int((int64_t)counter(&run.report, "skipped_locked"), 0, "and nothing is left");
+}
+
+/* Two replicas share the work: each row is removed, and counted, once. */
+RACE(retention_on_two_replicas)
+{
+    enum { MANY = 500 };
+    struct weft_id *id = calloc(MANY, sizeof(*id));
+    put_work(race->a, &(struct weft_spec){.kind = "job"}, MANY, id);
+    for (size_t i = 0; i < MANY; i++)
+        (void)steer_now(race->a, WEFT_STEER_CANCEL, &id[i]);
+    race_forward(race, WEEK_MS);
+    struct pass_run run[] = {{.engine = race->a}, {.engine = race->b}};
+    struct task task[WEFT_LEN(run)];
+    for (size_t i = 0; i < WEFT_LEN(run); i++) {
+        task[i] = (struct task){.run = run_retention, .context = &run[i]};
+        task_start(&task[i]);
+    }
+    for (size_t i = 0; i < WEFT_LEN(run); i++)
+        task_join(&task[i]);
+    ok(run[0].rc == WEFT_OK && run[1].rc == WEFT_OK, "both succeed");
+    is_int((int64_t)(run[0].report.handled + run[1].report.handled), MANY,
+           "together they remove each once");
+    for (size_t i = 0; i < MANY; i += 100)
+        is_int(state_at(race->a, &id[i]), WEFT_STATE_NONE, "row %zu is gone", i);
+    free(id);
+}
+
+/* The key of what is just being removed: whoever submits under it waits and gets it. */
+RACE(key_of_what_is_being_removed)
+{
+    struct weft_id old;
+    struct stop stop;
+    const struct weft_spec spec = {.kind = "job", .key = "k"};
+    put_work(race->a, &spec, 1, &old);
+    (void)steer_now(race->a, WEFT_STEER_CANCEL, &old);
+    race_forward(race, WEEK_MS);
+    stop_init(&stop);
+    struct ambush ambush = {.point = WEFT_FAULT_AFTER_RUN,
+                            .stmt = WEFT_STMT_RETENTION_REMOVE,
+                            .act = ambush_stop,
+                            .context = &stop};
+    struct pass_run run = {.engine = race->a};
+    struct task task = {.run = run_retention, .context = &run, .ambush = &ambush};
+    task_start(&task);
+    ok(stop_reached(&stop), "the key is deleted, the transaction is open");
+    stop_release(&stop);
+    struct weft_submitted answer = {0};
+    struct weft_err err = {0};
+    is_int(weft_engine_submit(race->b, "default", &spec, 1, &answer, &err), WEFT_OK, "a submit");
+    task_join(&task);
+    is_int(run.rc, WEFT_OK, "the pass succeeds");
+    ok(answer.err.rc == WEFT_OK && !answer.duplicate && weft_id_cmp(&answer.id, &old) != 0,
+       "it has the key to itself");
+    is_int(state_at(race->a, &answer.id), WEFT_STATE_READY, "and lives");
+}
