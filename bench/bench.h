@@ -34,6 +34,7 @@ struct bench_options {
     double seconds;  /* of one run */
     size_t backlog;  /* rows of the backlog */
     size_t leases;   /* rows of the expiry case */
+    size_t ended;    /* rows of the retention case */
     const char *ddl; /* or NULL */
     bool quick;
 };
@@ -151,7 +152,7 @@ struct bench_figure bench_middle(const struct bench_runs *runs);
 double bench_middle_wal(const struct bench_runs *runs);
 double bench_middle_commits(const struct bench_runs *runs);
 
-/* ---- cases.c, upkeep.c ----------------------------------------------------------------------- */
+/* ---- cases.c, upkeep.c, retention.c ---------------------------------------------------------- */
 
 struct bench {
     struct bench_options options;
@@ -169,6 +170,7 @@ bool bench_case_lifecycle(struct bench *bench);
 bool bench_case_queues(struct bench *bench);
 bool bench_case_backlog(struct bench *bench);
 bool bench_case_expiry(struct bench *bench);
+bool bench_case_retention(struct bench *bench);
 bool bench_case_snapshot(struct bench *bench);
 void bench_remove_file(const char *path); /* with its log */
 

@@ -16,13 +16,15 @@ static const char usage[] =
     "Measures submit + claim + complete through the engine on PostgreSQL and SQLite, beside the\n"
     "raw floor: the same rows written to PostgreSQL by hand-written statements.\n"
     "\n"
-    "  --case NAME         lifecycle, queues (kinds, tenants, lanes), backlog, expiry, snapshot\n"
+    "  --case NAME         lifecycle, queues (kinds, tenants, lanes), backlog, expiry, retention,\n"
+    "                      snapshot\n"
     "  --store NAME        pg or sqlite\n"
     "  --batch N           one batch size of the grid: 1, 10, 100, 500\n"
     "  --connections N     one number of connections of the grid: 1, 2, 4\n"
     "  --ddl SQL           changes the product's tables first, not the floor's: what does it "
     "cost?\n"
     "  --repeats N         runs per figure, at least 3 (default 3)\n"
+    "  --ended N           executions that the retention case removes (default 1000000)\n"
     "  --seconds S         length of a run (default 1)\n"
     "  --quick             one short run each, small tables: shows that it runs, measures nothing\n"
     "  --dir DIR           for bench.json and the SQLite files (default build)\n"
@@ -31,7 +33,7 @@ static const char usage[] =
     "WEFT_TEST_PG is the URL of a PostgreSQL, which should be a durable one (tools/pg start\n"
     "--durable). Without it SQLite alone is measured.\n";
 
-enum flag { CASE = 1, STORE, BATCH, CONNECTIONS, DDL, REPEATS, SECONDS, QUICK, DIR, HELP };
+enum flag { CASE = 1, STORE, BATCH, CONNECTIONS, DDL, REPEATS, SECONDS, QUICK, DIR, ENDED, HELP };
 
 static const struct option options_known[] = {
     {"case", required_argument, NULL, CASE},
@@ -43,6 +45,7 @@ static const struct option options_known[] = {
     {"seconds", required_argument, NULL, SECONDS},
     {"quick", no_argument, NULL, QUICK},
     {"dir", required_argument, NULL, DIR},
+    {"ended", required_argument, NULL, ENDED},
     {"help", no_argument, NULL, HELP},
     {0},
 };
@@ -86,7 +89,8 @@ static bool read_option(int option, const char *text, struct bench_options *opti
 {
     switch (option) {
     case CASE:
-        return read_word(text, "lifecycle queues kinds tenants lanes backlog expiry snapshot",
+        return read_word(text,
+                         "lifecycle queues kinds tenants lanes backlog expiry retention snapshot",
                          &options->only_case);
     case STORE:
         return read_word(text, "pg sqlite", &options->only_store);
@@ -98,6 +102,12 @@ static bool read_option(int option, const char *text, struct bench_options *opti
         return read_whole(text, 3, BENCH_REPEATS_MAX, &options->repeats);
     case SECONDS:
         return read_number(text, 0.01, 600, &options->seconds);
+    case ENDED: {
+        uint32_t ended;
+        bool good = read_whole(text, 1000, 100000000, &ended);
+        options->ended = good ? ended : 0;
+        return good;
+    }
     case DDL:
         options->ddl = text;
         return true;
@@ -110,6 +120,7 @@ static bool read_option(int option, const char *text, struct bench_options *opti
         options->seconds = 0.04;
         options->backlog = 10000;
         options->leases = 2000;
+        options->ended = 10000;
         return true;
     default:
         (void)fputs("bench: try --help\n", stderr);
@@ -158,8 +169,8 @@ static bool open_server(struct bench *bench)
 static bool run_cases(struct bench *bench)
 {
     static bool (*const cases[])(struct bench * bench) = {
-        bench_case_lifecycle, bench_case_queues,   bench_case_backlog,
-        bench_case_expiry,    bench_case_snapshot,
+        bench_case_lifecycle, bench_case_queues,    bench_case_backlog,
+        bench_case_expiry,    bench_case_retention, bench_case_snapshot,
     };
     for (size_t i = 0; i < WEFT_LEN(cases); i++)
         if (!cases[i](bench))
@@ -185,9 +196,12 @@ static bool measure(struct bench *bench)
 
 int main(int argc, char **argv)
 {
-    struct bench bench = {
-        .options = {
-            .dir = "build", .repeats = 3, .seconds = 1, .backlog = 1000000, .leases = 100000}};
+    struct bench bench = {.options = {.dir = "build",
+                                      .repeats = 3,
+                                      .seconds = 1,
+                                      .backlog = 1000000,
+                                      .leases = 100000,
+                                      .ended = 1000000}};
     int option;
     /* There are no threads yet. NOLINTNEXTLINE(concurrency-mt-unsafe) */
     while ((option = getopt_long(argc, argv, "", options_known, NULL)) != -1) {
