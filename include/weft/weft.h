@@ -546,7 +546,8 @@ struct weft_scanner_status {
     const char *ns;                           /* limited to it; NULL: all */
     uint32_t partition_first, partition_last; /* limited to them; 0 and 255: all */
     uint64_t passes, failures;
-    weft_usec last_pass_us; /* when the last pass that did not fail ended; 0: none yet */
+    weft_usec last_pass_us; /* when a pass last went well, or the server saw that it had nothing to
+                               do; 0: not yet */
     weft_usec duration_us;  /* of the last pass */
     weft_usec next_us;      /* when it runs next */
     weft_usec lag_us;       /* age of the oldest row that is due; 0: none is */

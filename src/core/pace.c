@@ -40,7 +40,7 @@ void weft_pace_expect(struct weft_pace *pace, weft_usec due_us)
         pace->due_us = earlier(pace->due_us, due_us);
 }
 
-void weft_pace_looked(struct weft_pace *pace, weft_usec due_us, weft_usec period_us,
+bool weft_pace_looked(struct weft_pace *pace, weft_usec due_us, weft_usec period_us,
                       weft_usec now_us)
 {
     weft_pace_expect(pace, due_us);
@@ -48,8 +48,11 @@ void weft_pace_looked(struct weft_pace *pace, weft_usec due_us, weft_usec period
      * The first run, and one that makes good for failures, are more than a look. Half a period on
      * top: a look that comes a little late must not make it run for nothing.
      */
-    if (due_us > now_us && pace->interval_us >= period_us && has_run(pace) && pace->failures == 0)
+    bool look =
+        due_us > now_us && pace->interval_us >= period_us && has_run(pace) && pace->failures == 0;
+    if (look)
         pace->look_us = later(pace->look_us, now_us + pace->interval_us + period_us / 2);
+    return look;
 }
 
 weft_usec weft_pace_next(const struct weft_pace *pace)

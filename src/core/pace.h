@@ -46,9 +46,9 @@ void weft_pace_change(struct weft_pace *pace, weft_usec interval_us, weft_usec n
 void weft_pace_expect(struct weft_pace *pace, weft_usec due_us);
 /*
  * Somebody looked in its place, does so every period_us, and found this due time. When nothing is
- * due yet, that was its look. An interval shorter than the period is kept all the same.
+ * due yet, that was its look: true. An interval shorter than the period is kept all the same.
  */
-void weft_pace_looked(struct weft_pace *pace, weft_usec due_us, weft_usec period_us,
+bool weft_pace_looked(struct weft_pace *pace, weft_usec due_us, weft_usec period_us,
                       weft_usec now_us);
 
 /* When it runs next; WEFT_NEVER while it runs and when it is off. */

@@ -172,9 +172,11 @@ void weft_upkeep_expect(struct weft_upkeep *upkeep, weft_usec due_us);
 
 struct weft_supervisor *weft_supervisor_new(struct weft_server *server);
 void weft_supervisor_start(struct weft_supervisor *supervisor);
+/* No new passes begin from here on. */
+void weft_supervisor_quiesce(struct weft_supervisor *supervisor);
 /*
- * No new passes; waits for those under way, at most until then (boot time), and says in the log
- * what is left. False: passes are still under way. The engine threads must still be there.
+ * The same, and waits for passes under way, at most until then (boot time); says in the log what is
+ * left. False: some are still under way. The engine threads must still be there.
  */
 bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us);
 void weft_supervisor_free(struct weft_supervisor *supervisor); /* NULL is fine */

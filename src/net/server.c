@@ -154,6 +154,7 @@ bool weft_server_stop(struct weft_server *server)
         return true;
     server->stopping = true;
     weft_loop_quiesce(server->loop);
+    weft_supervisor_quiesce(server->supervisor);
     weft_waits_stop(server->waits);
     weft_usec until_us = weft_boot_us() + server->config.grace_s * WEFT_SECOND;
     const struct timespec moment = {.tv_nsec = 5000000};

@@ -194,15 +194,20 @@ static void say_what_is_left(const struct weft_board *board)
     weft_arena_free(arena);
 }
 
+void weft_supervisor_quiesce(struct weft_supervisor *supervisor)
+{
+    pthread_mutex_lock(&supervisor->lock);
+    supervisor->stopping = true;
+    pthread_cond_broadcast(&supervisor->news);
+    pthread_mutex_unlock(&supervisor->lock);
+}
+
 bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us)
 {
     if (!supervisor || !supervisor->started)
         return true;
     supervisor->started = false;
-    pthread_mutex_lock(&supervisor->lock);
-    supervisor->stopping = true;
-    pthread_cond_broadcast(&supervisor->news);
-    pthread_mutex_unlock(&supervisor->lock);
+    weft_supervisor_quiesce(supervisor);
     pthread_join(supervisor->thread, NULL);
     pthread_mutex_lock(&supervisor->lock);
     while (supervisor->board.running > 0 && weft_boot_us() < until_us)

@@ -137,6 +137,8 @@ static void test_due(void)
         due_us[i] = WEFT_NEVER;
     weft_board_told(&board, due_us, S, &now);
     is_int(begin(&board, S), NOBODY, "the poll was their look");
+    is_int(weft_board_status(&board, PROMOTER, &now, arena).last_pass_us, now.store_us,
+           "and shows that they are well");
     due_us[PROMOTER] = STORE + 700 * WEFT_MS;
     weft_board_told(&board, due_us, S, &now);
     is_int(weft_board_next(&board), BOOT + 701 * WEFT_MS, "a due time of the store in boot time");
