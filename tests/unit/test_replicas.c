@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Two servers on one store: each waits the grace when it comes up, the second one takes over the
+ * first one's, both are on the list, and one that stops leaves it.
+ */
+
+#include "net/inside.h"
+
+#include "base/log.h"
+#include "tap.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PATIENCE_US (30 * WEFT_SECOND)
+#define CLOSE_US    (500 * WEFT_MS)
+#define EXPIRY      WEFT_SCANNER_LEASE_EXPIRY
+
+static struct weft_server *start(const char *store, const struct weft_scanner_setting *scanners)
+{
+    struct weft_err err = {0};
+    struct weft_server *server = NULL;
+    const struct weft_server_config config = {
+        .store = store, .listen = "127.0.0.1:0", .scanners = scanners};
+    if (weft_server_start(&config, &server, &err)) {
+        printf("Bail out! cannot start a server: %s\n", err.text);
+        exit(1); /* NOLINT(concurrency-mt-unsafe) */
+    }
+    return server;
+}
+
+static weft_usec now_of(struct weft_server *server)
+{
+    return weft_clock_now(weft_engine_clock(server->engine));
+}
+
+/* When a server may take its first lease away, in the store's time. */
+static weft_usec expiry_of(struct weft_server *server)
+{
+    struct weft_arena *arena = weft_arena_new();
+    weft_usec next_us = weft_supervisor_status(server, arena)[EXPIRY].next_us;
+    weft_arena_free(arena);
+    return next_us;
+}
+
+static size_t count_rows(struct weft_server *server, struct weft_arena *arena,
+                         struct weft_replica_rows *ret_rows)
+{
+    struct weft_err err = {0};
+    if (weft_engine_replicas(server->engine, arena, ret_rows, &err))
+        ret_rows->count = 0;
+    return ret_rows->count;
+}
+
+static bool is_close(weft_usec a, weft_usec b)
+{
+    return a - b < CLOSE_US && b - a < CLOSE_US;
+}
+
+/* What is asked for comes true before long. */
+#define SOON(condition)                                                                            \
+    do {                                                                                           \
+        weft_usec until_us = weft_boot_us() + PATIENCE_US;                                         \
+        while (!(condition) && weft_boot_us() < until_us)                                          \
+            (void)poll(NULL, 0, 20);                                                               \
+    } while (0)
+
+static void test_row(struct weft_server *server, struct weft_arena *arena)
+{
+    struct weft_replica_rows rows;
+    SOON(count_rows(server, arena, &rows) == 1);
+    is_int((int64_t)count_rows(server, arena, &rows), 1, "it is on the list");
+    is_int(rows.item[0].pid, getpid(), "with its process");
+    is_str(rows.item[0].url, weft_server_url(server), "where it listens");
+    ok(strstr(rows.item[0].settings, "\"threads\":6"), "its settings: %s", rows.item[0].settings);
+    ok(strstr(rows.item[0].scanners, "\"name\":\"lease_expiry\""), "and its scanners");
+    ok(is_close(rows.item[0].up_since_us, rows.item[0].started_us), "up since its start");
+}
+
+static void test_two(const char *store)
+{
+    struct weft_scanner_setting off[WEFT_SCANNER_COUNT];
+    struct weft_replica_rows rows;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_server *first = start(store, NULL);
+    ok(is_close(expiry_of(first), now_of(first) + 10 * WEFT_SECOND), "alone: the whole grace");
+    test_row(first, arena);
+    SOON(!is_close(expiry_of(first), now_of(first) + 10 * WEFT_SECOND)); /* time has passed */
+
+    struct weft_server *second = start(store, NULL);
+    ok(is_close(expiry_of(second), now_of(second) + 10 * WEFT_SECOND), "the second waits as well");
+    SOON(is_close(expiry_of(second), expiry_of(first)));
+    ok(is_close(expiry_of(second), expiry_of(first)),
+       "until it hears of the first: the grace is the service's");
+    is_int((int64_t)count_rows(first, arena, &rows), 2, "both are on the list");
+    ok(!weft_supervisor_uncovered(second, arena), "every scanner is covered");
+
+    weft_scanner_defaults(off);
+    off[EXPIRY].interval_us = 0;
+    weft_server_reload(first, &(struct weft_server_config){.scanners = off});
+    weft_server_reload(second, &(struct weft_server_config){.scanners = off});
+    SOON(weft_supervisor_uncovered(second, arena) != NULL);
+    is_str(weft_supervisor_uncovered(second, arena), "lease_expiry", "nobody runs this one now");
+    ok(weft_server_stop(first), "an orderly stop");
+    weft_server_free(first);
+    is_int((int64_t)count_rows(second, arena, &rows), 1, "takes it off the list");
+    is_str(rows.item[0].url, weft_server_url(second), "the other one stays");
+    weft_server_free(second);
+    weft_arena_free(arena);
+}
+
+int main(void)
+{
+    char store[256];
+    const char *folder = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread */
+    (void)snprintf(store, sizeof(store), "sqlite:%s/weft-replicas-%d.db", folder ? folder : "/tmp",
+                   (int)getpid());
+    test_two(store);
+    static const char *const suffix[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < WEFT_LEN(suffix); i++) {
+        char name[300];
+        (void)snprintf(name, sizeof(name), "%s%s", store + strlen("sqlite:"), suffix[i]);
+        (void)unlink(name);
+    }
+    return tap_done();
+}
