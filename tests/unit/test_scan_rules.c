@@ -11,7 +11,7 @@
 
 #define EXPIRY   WEFT_SCANNER_LEASE_EXPIRY
 #define PROMOTER WEFT_SCANNER_DELAYED_PROMOTER
-#define INTAKE   WEFT_SCANNER_INTAKE
+#define WORKERS  WEFT_SCANNER_WORKER_EXPIRY
 
 static void test_lists(void)
 {
@@ -63,12 +63,12 @@ static void test_rules(void)
     is_str(s[PROMOTER].ns, "", "all namespaces again");
     is_int(s[PROMOTER].interval_us, 5 * WEFT_SECOND, "* is everybody");
     is_int(weft_scan_rules_read("lease_expiry:interval=1m *:interval=0", s, NULL), WEFT_OK, "off");
-    ok(s[EXPIRY].interval_us == 0 && s[INTAKE].interval_us == 0, "every one");
+    ok(s[EXPIRY].interval_us == 0 && s[WORKERS].interval_us == 0, "every one");
     is_int(weft_scan_rules_read("*:batch=4000000000,partitions=3", s, NULL), WEFT_OK,
            "a rule for all says what each can do");
     is_int(s[EXPIRY].batch, weft_scanner_info(EXPIRY)->batch_max, "at most its own limit");
     ok(s[EXPIRY].partition_first == 3 && s[EXPIRY].partition_last == 3, "one partition");
-    is_int(s[INTAKE].partition_last, 255, "one that cannot be limited is left alone");
+    is_int(s[WORKERS].partition_last, 255, "one that cannot be limited is left alone");
 }
 
 static void test_refused(void)
@@ -106,7 +106,7 @@ static void test_refused(void)
         {"*:partitions=1-2-3", "partitions is '1-2-3'"},
         {"*:partitions=0-0", "cannot stand alone"},
         {"*:partitions=00000000001-5", "partitions is '000"},
-        {"intake:partitions=1-5", "intake cannot be limited"},
+        {"worker_expiry:partitions=1-5", "worker_expiry cannot be limited"},
         {"*:interval=5s bogus:interval=1", "'bogus'"},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
