@@ -58,7 +58,7 @@ enum weft_rc weft_engine_replicas(struct weft_engine *engine, struct weft_arena 
     struct weft_call call;
     struct weft_rows rows;
     weft_call_init(&call, arena, WEFT_STMT_REPLICAS, 0);
-    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (rc)
         return rc;
     struct weft_replica_row *item = weft_new_array(arena, struct weft_replica_row, rows.count + 1);
