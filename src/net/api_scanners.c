@@ -99,12 +99,28 @@ static const char *id_text(const struct weft_id *id, struct weft_arena *arena)
     return weft_arena_strdup(arena, text);
 }
 
+/*
+ * Servers and scanners belong to no namespace: whoever is bound to one has no business with where
+ * they run, and none with passes over everybody's work.
+ */
+static enum weft_rc check_unbound(const struct weft_ask *ask, struct weft_err *err)
+{
+    if (!ask->ns_fixed)
+        return WEFT_OK;
+    enum weft_rc rc = weft_fail(
+        err, WEFT_FORBIDDEN, "this token is bound to a namespace; servers belong to all of them");
+    if (err)
+        err->hint = "use a token that was created without --namespace";
+    return rc;
+}
+
 /* ---- Replicas -------------------------------------------------------------------------------- */
 
 enum weft_rc weft_replicas_read(struct weft_ask *ask, struct weft_err *err)
 {
     struct weft_paging paging;
-    return weft_api_paging(ask, &paging, err);
+    enum weft_rc rc = check_unbound(ask, err);
+    return rc ? rc : weft_api_paging(ask, &paging, err);
 }
 
 enum weft_rc weft_replicas_run(struct weft_ask *ask, struct weft_err *err)
@@ -158,7 +174,8 @@ static struct weft_scanners all_scanners(struct weft_server *server,
 enum weft_rc weft_scanners_read(struct weft_ask *ask, struct weft_err *err)
 {
     struct weft_paging paging;
-    return weft_api_paging(ask, &paging, err);
+    enum weft_rc rc = check_unbound(ask, err);
+    return rc ? rc : weft_api_paging(ask, &paging, err);
 }
 
 enum weft_rc weft_scanners_run(struct weft_ask *ask, struct weft_err *err)
@@ -198,8 +215,11 @@ static const char *known_names(struct weft_arena *arena)
 
 enum weft_rc weft_scan_read(struct weft_ask *ask, struct weft_err *err)
 {
+    enum weft_rc rc = check_unbound(ask, err);
+    if (rc)
+        return rc;
     if (weft_scanner_find(weft_ask_path(ask, "name")) == WEFT_SCANNER_COUNT) {
-        enum weft_rc rc = weft_fail_field(err, WEFT_NOT_FOUND, "name", "there is no such scanner");
+        rc = weft_fail_field(err, WEFT_NOT_FOUND, "name", "there is no such scanner");
         if (err)
             err->hint = known_names(ask->arena);
         return rc;
