@@ -26,6 +26,7 @@
 #define GAP_US   (WEFT_POLL_US + WEFT_SECOND)
 #define RETRY_US (100 * WEFT_MS) /* after a poll that failed: a short gap is no gap */
 #define CHORE_US (5 * WEFT_SECOND)
+enum { CHORES_A_MINUTE = 12 };
 #define LARGE_US (5 * WEFT_SECOND) /* a connection stays large so long for the next large one */
 
 struct weft_upkeep {
@@ -42,6 +43,7 @@ struct weft_upkeep {
     bool failing;        /* the store does not answer */
     weft_usec chores_us; /* when the chores were last done */
     size_t idle;         /* memory that nobody uses; weft_heap_trim() */
+    unsigned chores;     /* how often they were done */
     int64_t tokens;
     bool started;
 };
@@ -102,6 +104,10 @@ static void do_chores(struct weft_upkeep *upkeep)
     if (weft_roster_write(server->roster, server->engine, &err))
         weft_debug("the workers were not written", F_STR("error", err.text));
     weft_engine_slim(server->engine, weft_boot_us() - LARGE_US);
+    /* What is left by a trim in the middle of a burst is not what must stay: once a minute all
+     * that can go goes. */
+    if (++upkeep->chores % CHORES_A_MINUTE == 0)
+        upkeep->idle = 0;
     upkeep->idle = weft_heap_trim(upkeep->idle);
 }
 
