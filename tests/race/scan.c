@@ -194,7 +194,7 @@ static void expire_all(void *context)
 RACE(three_expire_leases_at_once)
 {
     size_t count = on_pg() ? 100000 : 10000;
-    struct expiry expiry[ENGINES] = {{NULL}};
+    struct expiry expiry[ENGINES] = {0};
     struct task task[ENGINES] = {{.done = false}};
     pthread_barrier_t start;
     uint64_t handled = 0;
