@@ -95,10 +95,9 @@ def idle(tap, cluster):
     tap.equal(waiters(server), 100, "all of them still wait")
     close_all(crowd)
     tap.equal(server.stop(), 0, "the server stops by itself")
-    return rate
 
 
-def crowds(tap, cluster, rate_of_few):
+def crowds(tap, cluster):
     servers = [serve(cluster.store("crowd"), tap=tap) for _ in range(2)]
     calls = Calls(servers[0])
     # Once round, so that both know the queue.
@@ -108,7 +107,8 @@ def crowds(tap, cluster, rate_of_few):
     rate, cpu, figures = observe(cluster, servers[0])
     tap.note(f"two replicas, {CROWD} waiting claims each: {rate:.1f} statements/s for both, "
              f"{cpu * 100:.2f} % CPU and {figures.rss_kb / 1024:.1f} MB for one")
-    tap.ok(rate <= 2 * max(rate_of_few, 1) + 2, f"{CROWD} waiting claims cost no statements", rate)
+    # Polls and heartbeats fall into the window as they like; a claim that asked would show.
+    tap.ok(rate <= 2 * QUERIES_MAX, f"{CROWD} waiting claims cost no statements", rate)
     for turn in range(3):
         before = [wakes(server) for server in servers]
         calls.good("POST", "/v1/executions", {"kind": "wake", "lane": "busy"})
@@ -168,8 +168,8 @@ def main():
     allow_many_files()
     tap, cluster = Tap(), counting_cluster()
     try:
-        rate = idle(tap, cluster)
-        crowds(tap, cluster, rate)
+        idle(tap, cluster)
+        crowds(tap, cluster)
         goodbyes(tap, cluster)
     finally:
         cluster.remove()
