@@ -280,8 +280,13 @@ CASE(retention_many_groups)
             (void)steer_id(f, WEFT_STEER_CANCEL, &got[k].id);
     }
     forward_ms(f, DAY_MS);
-    struct weft_pass_report report = retain_with(f, &(struct weft_pass_config){.batch = 7});
-    ok(report.handled == 400 && !report.more, "what is due goes");
+    struct weft_pass_report report = {.more = true};
+    uint64_t removed = 0;
+    for (int pass = 0; pass < 400 && report.more; pass++) { /* on a slow machine it takes several */
+        report = retain_with(f, &(struct weft_pass_config){.batch = 7});
+        removed += report.handled;
+    }
+    ok(removed == 400 && !report.more, "what is due goes");
     is_int(count_rows(f, &(struct weft_filter){0}), 200, "what is not stays");
     is_int(report.next_due_us, f->now_us + (WEEK_MS - DAY_MS) * WEFT_MS, "for six days more");
 }
