@@ -105,7 +105,7 @@ static const struct scanner {
                                       .next_due = NO_TIMER},
     [WEFT_SCANNER_RETENTION] = {.info = {.name = "retention",
                                          .interval_us = 60 * WEFT_SECOND,
-                                         .batch = WEFT_BATCH_MAX,
+                                         .batch = 200,
                                          .batch_max = 10 * WEFT_BATCH_MAX,
                                          .partitioned = true,
                                          .counter = {"processed", "attempts", "keys",

@@ -28,7 +28,7 @@ enum {
     GROUPS_MOST = 256, /* one statement looks at */
     LEFT_MOST = 1000,
     BATCH_LEAST = 16,
-    ALONE_MOST = 500, /* of a batch where everybody else waits for it */
+    ALONE_MOST = 100, /* of a batch where everybody else waits for it */
 };
 
 struct group {
@@ -198,12 +198,12 @@ static void advance(struct removal *removal, struct batch *batch)
 }
 
 /*
- * Rests for half the time that was worked; longer, when somebody waited for a connection meanwhile,
- * who will have more calls to make and should not meet this at each of them.
+ * Rests for as long as it worked; longer, when somebody waited for a connection meanwhile, who will
+ * have more calls to make and should not meet this at each of them.
  */
 static void rest(weft_usec worked_us, bool in_the_way)
 {
-    weft_usec pause_us = in_the_way ? worked_us : worked_us / 2;
+    weft_usec pause_us = in_the_way ? 2 * worked_us : worked_us;
     if (pause_us > PAUSE_MOST_US)
         pause_us = PAUSE_MOST_US;
     const struct timespec pause = {.tv_nsec = pause_us * 1000};
