@@ -370,7 +370,7 @@ static void check_sample(struct plans *p, const char *where)
         (void)run(p, "DEALLOCATE seen");
         const char *hit = plan ? strstr(plan, "hit=") : NULL;
         long buffers = hit ? strtol(hit + 4, NULL, 10) : -1;
-        if (!ok(buffers > 0 && buffers < SAMPLE * 60, "a sample of %d from %s of %s: %ld buffers",
+        if (!ok(buffers > 0 && buffers < 60L * SAMPLE, "a sample of %d from %s of %s: %ld buffers",
                 SAMPLE, id, where, buffers) &&
             plan)
             print_plan(plan);
