@@ -89,7 +89,7 @@ static enum weft_rc read_pages(struct listing *listing, const char *after, struc
     (void)snprintf(listing->next, sizeof(listing->next), "%s", after ? after : "");
     while (more && seen < listing->wanted && !weft_cli_interrupted()) {
         uint64_t left = listing->wanted - seen;
-        struct weft_page page;
+        struct weft_page page = {0};
         enum weft_rc rc = weft_list(listing->weft, &listing->filter,
                                     (uint32_t)(left < WEFT_PAGE_MAX ? left : WEFT_PAGE_MAX),
                                     listing->next[0] ? listing->next : NULL, &page, err);

@@ -276,7 +276,7 @@ static void put_tags(struct weft_json_writer *out, const char *path)
 static void put_operation(struct weft_json_writer *out, const struct weft_route *route)
 {
     char method[8] = "";
-    for (size_t i = 0; route->method[i] && i < sizeof(method) - 1; i++)
+    for (size_t i = 0; i < sizeof(method) - 1 && route->method[i]; i++)
         method[i] = (char)(route->method[i] | 0x20); /* lower case */
     weft_json_key(out, method);
     weft_json_begin_object(out);

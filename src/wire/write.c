@@ -31,7 +31,7 @@ struct writing {
 };
 
 /* Reading through the offsets of a row. */
-#define VALUE(c_type, item, offset) (*(const c_type *)((item) + (offset)))
+#define VALUE(c_type, item, offset) (*(const c_type *)(const void *)((item) + (offset)))
 
 void weft_wire_put_id(struct weft_json_writer *out, const struct weft_id *id)
 {
