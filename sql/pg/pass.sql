@@ -2,6 +2,11 @@
 -- work, and its whole predicate stands beside FOR UPDATE, so that a row renewed, finished or
 -- re-dated a moment ago is seen as it is now and left alone. The columns are those of live_lock.
 --
+-- One wait remains that SKIP LOCKED does not spare: PostgreSQL follows a row whose change is
+-- committed in the moment it is looked at to its new version and locks that; a second session in
+-- the same moment waits for the first, until its pass is over. The row is due no more, so none is
+-- handled twice; a circle of two such waits is a deadlock, which the transaction layer tries again.
+--
 -- ns is a namespace, 0 for all; first and last are partitions, 0 and 255 for all. Neither changes
 -- in the life of a row. The namespace is asked of the queue by a scalar subquery, which,
 -- unlike EXISTS, the planner never turns into a look at all queues.

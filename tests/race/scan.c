@@ -128,10 +128,20 @@ static int64_t log_size(struct race *race)
     return raw_int(&race->place, race->raw, "SELECT (pg_stat_file('" SERVER_LOG "')).size");
 }
 
-/* How many waits for a row (which are waits for the transaction that holds it) were logged. */
+/*
+ * How many waits for a row (which are waits for the transaction that holds it) were logged, but for
+ * one that no statement can help: PostgreSQL forgets SKIP LOCKED when it follows a row to the
+ * version that somebody has just committed (heap_lock_updated_tuple). Of two that meet the same row
+ * in the very moment of that commit, one holds the new version until its own pass is over, and the
+ * other waits for it. The row is no longer due, so neither takes it. Its line of context tells.
+ */
 static const char waits_sql[] =
-    "SELECT count(*) FROM regexp_matches(encode(pg_read_binary_file('" SERVER_LOG
-    "', %lld, 1 << 28), 'escape'), 'still waiting for [A-Za-z]+ on (transaction|tuple)', 'g')";
+    "SELECT (SELECT count(*) FROM regexp_matches(log, wait, 'g'))"
+    "     - (SELECT count(*) FROM regexp_matches(log, wait || '[^\\n]*\\n[^\\n]*DETAIL:[^\\n]*\\n'"
+    "              || '[^\\n]*CONTEXT:  while locking updated version', 'g'))"
+    "  FROM encode(pg_read_binary_file('" SERVER_LOG
+    "', %lld, 1 << 28), 'escape') AS log,"
+    "       (VALUES ('still waiting for [A-Za-z]+ on (transaction|tuple)')) AS w(wait)";
 
 struct cancel {
     struct weft_engine *engine;
@@ -153,7 +163,7 @@ RACE(a_wait_for_a_row_is_seen)
         tap_skip("SQLite locks no rows");
         return;
     }
-    char text[37], sql[400];
+    char text[37], sql[800];
     struct cancel cancel = {.engine = open_watched(race)};
     struct task task = {.run = cancel_it, .context = &cancel};
     put_work(race->a, &(struct weft_spec){.kind = "job"}, 1, &cancel.id);
