@@ -120,13 +120,14 @@ static void lose_bell(struct weft_notices *notices, const struct weft_err *err)
     notices->complained = true;
 }
 
-static void send_pending(struct weft_notices *notices)
+/* True when the bell was rung. */
+static bool send_pending(struct weft_notices *notices)
 {
     char text[WEFT_BELL_TEXT_MAX];
     struct weft_err err = {0};
     size_t adds = take_text(notices, text);
     if (adds == 0 || !notices->bell)
-        return;
+        return false;
     notices->pause_us = adds >= BUSY_ADDS ? notices->pause_us * 2 : notices->pause_us / 2;
     if (notices->pause_us > PAUSE_LAST_US)
         notices->pause_us = PAUSE_LAST_US;
@@ -135,6 +136,7 @@ static void send_pending(struct weft_notices *notices)
     notices->sent_us = weft_boot_us();
     if (weft_bell_ring(notices->bell, text, &err))
         lose_bell(notices, &err);
+    return true;
 }
 
 /* ---- Hearing --------------------------------------------------------------------------------- */
@@ -230,10 +232,12 @@ static void *run_thread(void *context)
             hear_all(notices);
         if (!notices->bell && weft_boot_us() >= notices->retry_us)
             open_bell(notices);
-        if (weft_boot_us() >= notices->sent_us + notices->pause_us)
-            send_pending(notices);
+        /* Ringing reads what has come meanwhile, and our own notice, which is kept until it is
+         * asked for: the socket does not tell of either again. */
+        if (weft_boot_us() >= notices->sent_us + notices->pause_us && send_pending(notices))
+            hear_all(notices);
     }
-    send_pending(notices);
+    (void)send_pending(notices);
     weft_bell_close(notices->bell);
     return NULL;
 }

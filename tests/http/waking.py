@@ -4,10 +4,12 @@
 
 A PostgreSQL of the test's own counts every statement. Claims that wait cost nothing while nothing
 happens; one execution wakes one waiter per replica; an idle server is idle. When a worker says
-goodbye, its work runs elsewhere at once.
+goodbye, its work runs elsewhere at once. A replica that rings hears who rings at the same time.
 """
 import json
+import os
 import resource
+import signal
 import statistics
 import time
 
@@ -18,6 +20,7 @@ CROWD = 1000
 WINDOW_S = 3
 QUERIES_MAX, CPU_MAX, RSS_MAX_MB = 5, 0.01, 40
 GOODBYES, GOODBYE_MAX_MS = 9, 100
+TOLD, BY_POLL_MAX = 10, 3  # a poll once a second may be the first to see something
 
 
 def allow_many_files():
@@ -164,6 +167,54 @@ def goodbyes(tap, cluster):
         tap.equal(server.stop(), 0, "the server stops by itself")
 
 
+def listeners(cluster):
+    """The processes of PostgreSQL that serve the bells of this test's replicas."""
+    rows = cluster.sql("SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN \"talk\"%'")
+    return {int(row) for row in rows.split()}
+
+
+def tell_while_ringing(servers, calls, listener):
+    """Both replicas ring; the first one's notice arrives while the second waits for its answer."""
+    waiting = wait_for_work(servers[1], 1, "told")[0]
+    os.kill(listener, signal.SIGSTOP)
+    try:
+        calls[1].good("POST", "/v1/executions", {"kind": "wake", "lane": "nobody"})
+        pause(0.05)  # it rings after the commit; nothing shows that it has
+        calls[0].good("POST", "/v1/executions", {"kind": "wake", "lane": "told"})
+    finally:
+        os.kill(listener, signal.SIGCONT)
+    status, _, body = waiting.answer()
+    waiting.socket.close()
+    return status == 200 and len(json.loads(body)["items"]) == 1
+
+
+def talking(tap, cluster):
+    """Ringing takes notices off the socket as well: they must be heard all the same."""
+    servers = [serve(cluster.store("talk"), tap=tap)]
+    until(lambda: len(listeners(cluster)) == 1, 10)
+    others = listeners(cluster)
+    servers.append(serve(cluster.store("talk"), tap=tap))
+    until(lambda: len(listeners(cluster) - others) == 1, 10)
+    listener = (listeners(cluster) - others).pop()
+    calls = [Calls(server) for server in servers]
+    for lane in ("told", "nobody"):  # so that both know the queues
+        calls[0].good("POST", "/v1/executions", {"kind": "wake", "lane": lane})
+        calls[1].good("POST", "/v1/claims", {"worker": "w", "lanes": [lane], "wait_ms": 5000})
+    before = metrics(servers[1])
+    answered = [tell_while_ringing(servers, calls, listener) for _ in range(TOLD)]
+    after = metrics(servers[1])
+    remote, poll = (metric_sum(after, "weft_wakes_total", by) -
+                    metric_sum(before, "weft_wakes_total", by) for by in ("remote", "poll"))
+    tap.note(f"woken while ringing: {remote:.0f} times by notices, {poll:.0f} times by the poll")
+    tap.ok(all(answered), "a claim at a replica that rings gets what the other one submits",
+           answered)
+    tap.ok(poll <= BY_POLL_MAX, "by its notice, not by the poll", f"{remote} notices, {poll} polls")
+    for some in calls:
+        some.close()
+    for server in servers:
+        tap.equal(server.stop(), 0, "the server stops by itself")
+
+
 def main():
     allow_many_files()
     tap, cluster = Tap(), counting_cluster()
@@ -171,6 +222,7 @@ def main():
         idle(tap, cluster)
         crowds(tap, cluster)
         goodbyes(tap, cluster)
+        talking(tap, cluster)
     finally:
         cluster.remove()
     tap.done()
