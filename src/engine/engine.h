@@ -26,6 +26,7 @@
 
 struct weft_slot {
     struct weft_conn *conn; /* owned; NULL: not open */
+    weft_usec used_us;      /* boot time; when it was last given back */
     bool busy;
 };
 

@@ -327,10 +327,12 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_tokens(struct weft_engine *engine,
 WEFT_MUST_CHECK enum weft_rc weft_engine_tally(struct weft_engine *engine, struct weft_err *err);
 
 /*
- * Closes connections that grew by carrying much and have not done so since that moment of boot
- * time, where closing is the only way to free their memory. The next call that needs one opens it.
+ * Closes connections that nobody needs: those that grew by carrying much and have not done so since
+ * `large_us`, because closing is the only way to free their memory, and those that a burst opened
+ * and nobody has used since `unused_us`. Both are moments of boot time. The next call that needs
+ * one opens it.
  */
-void weft_engine_slim(struct weft_engine *engine, weft_usec before_us);
+void weft_engine_slim(struct weft_engine *engine, weft_usec large_us, weft_usec unused_us);
 
 /* What `weft doctor` looks at. */
 enum weft_finding_level { WEFT_FINDING_OK, WEFT_FINDING_WARN, WEFT_FINDING_BAD };

@@ -32,6 +32,12 @@ enum {
     LOST_TRIES = 4,
     SETTLE_TRIES = 200,
     BACKOFF_MAX_US = 100000,
+    /*
+     * Slots whose connections stay open however little they are used: what a quiet server needs, of
+     * a store with one writer that one and a reader. Of several that are open the first is taken,
+     * so these are the ones in use.
+     */
+    SLOTS_KEPT = 2,
     ACQUIRE_WAIT_S = 30,
     CLOCK_SAMPLES_MIN = 3,
     CLOCK_SAMPLES_MAX = 10,
@@ -119,19 +125,22 @@ static void release(struct weft_engine *engine, struct weft_slot *slot)
     }
     pthread_mutex_lock(&engine->pool.lock);
     slot->busy = false;
+    slot->used_us = weft_boot_us();
     pthread_cond_broadcast(&engine->pool.freed);
     pthread_mutex_unlock(&engine->pool.lock);
 }
 
-/* Takes a connection that has become large and has not needed it since; NULL when there is none. */
-static struct weft_slot *take_swollen(struct weft_pool *pool, weft_usec before_us)
+/* Takes a connection that need not stay open; NULL when there is none. */
+static struct weft_slot *take_spare(struct weft_pool *pool, weft_usec large_us, weft_usec unused_us)
 {
     struct weft_slot *found = NULL;
     pthread_mutex_lock(&pool->lock);
     for (size_t i = 0; i < pool->count && !found; i++) {
         struct weft_slot *slot = &pool->slot[i];
-        if (!slot->busy && slot->conn && slot->conn->swollen_us != 0 &&
-            slot->conn->swollen_us < before_us)
+        if (slot->busy || !slot->conn)
+            continue;
+        bool large = slot->conn->swollen_us != 0 && slot->conn->swollen_us < large_us;
+        if (large || (i >= SLOTS_KEPT && slot->used_us < unused_us))
             found = slot;
     }
     if (found)
@@ -140,10 +149,10 @@ static struct weft_slot *take_swollen(struct weft_pool *pool, weft_usec before_u
     return found;
 }
 
-void weft_engine_slim(struct weft_engine *engine, weft_usec before_us)
+void weft_engine_slim(struct weft_engine *engine, weft_usec large_us, weft_usec unused_us)
 {
     struct weft_slot *slot;
-    while ((slot = take_swollen(&engine->pool, before_us)) != NULL) {
+    while ((slot = take_spare(&engine->pool, large_us, unused_us)) != NULL) {
         weft_conn_close(slot->conn);
         slot->conn = NULL;
         release(engine, slot);

@@ -27,7 +27,8 @@
 #define RETRY_US (100 * WEFT_MS) /* after a poll that failed: a short gap is no gap */
 #define CHORE_US (5 * WEFT_SECOND)
 enum { CHORES_A_MINUTE = 12 };
-#define LARGE_US (5 * WEFT_SECOND) /* a connection stays large so long for the next large one */
+#define LARGE_US  (5 * WEFT_SECOND)  /* a connection stays large so long for the next large one */
+#define UNUSED_US (60 * WEFT_SECOND) /* and open so long for the next burst */
 
 struct weft_upkeep {
     struct weft_server *server;
@@ -103,7 +104,7 @@ static void do_chores(struct weft_upkeep *upkeep)
     upkeep->chores_us = weft_boot_us();
     if (weft_roster_write(server->roster, server->engine, &err))
         weft_debug("the workers were not written", F_STR("error", err.text));
-    weft_engine_slim(server->engine, weft_boot_us() - LARGE_US);
+    weft_engine_slim(server->engine, weft_boot_us() - LARGE_US, weft_boot_us() - UNUSED_US);
     /* What is left by a trim in the middle of a burst is not what must stay: once a minute all
      * that can go goes. */
     if (++upkeep->chores % CHORES_A_MINUTE == 0)

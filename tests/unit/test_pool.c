@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The engine's connections: opened when they are needed, closed when they are not. */
+
+#include "engine/engine.h"
+#include "store_fixture.h"
+
+enum { CONNECTIONS = 5, DEEP = 4, KEPT = 2 };
+
+static size_t count_open(const struct weft_engine *engine)
+{
+    size_t open = 0;
+    for (size_t i = 0; i < engine->pool.count; i++)
+        open += engine->pool.slot[i].conn != NULL;
+    return open;
+}
+
+/* Transactions that are open at the same time, each on a connection of its own: one may write. */
+static enum weft_rc enter(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    size_t *left = context;
+    if (*left == 0)
+        return WEFT_OK;
+    --*left;
+    struct weft_tx inner = {.engine = tx->engine, .arena = tx->arena};
+    return weft_tx_do(&inner, WEFT_TX_READ, enter, left, err);
+}
+
+static enum weft_rc use(struct fixture *f, struct weft_engine *engine, size_t connections)
+{
+    size_t left = connections - 1;
+    struct weft_tx tx = {.engine = engine, .arena = f->arena};
+    return weft_tx_do(&tx, WEFT_TX_WRITE, enter, &left, &f->err);
+}
+
+static void test_unused(struct fixture *f)
+{
+    const char *name = f->driver->name;
+    const struct weft_engine_config config = {.url = f->url, .connections = CONNECTIONS};
+    struct weft_engine *engine = NULL;
+    if (!ok(weft_engine_open(&config, &engine, &f->err) == WEFT_OK, "%s: an engine", name))
+        return;
+    ok(use(f, engine, DEEP) == WEFT_OK, "%s: %d at once", name, DEEP);
+    size_t most = count_open(engine);
+    ok(most >= DEEP, "%s: %zu connections are open", name, most);
+    weft_usec burst_us = weft_boot_us();
+    weft_engine_slim(engine, 0, 0);
+    is_int(count_open(engine), most, "%s: they stay open for the next burst", name);
+    while (weft_boot_us() == burst_us)
+        ; /* the clock goes on */
+    ok(use(f, engine, KEPT + 1) == WEFT_OK, "%s: then fewer are used", name);
+    weft_engine_slim(engine, 0, burst_us + 1);
+    size_t left = count_open(engine);
+    ok(left < most && left > KEPT, "%s: those that are not used are closed: %zu are left", name,
+       left);
+    weft_engine_slim(engine, 0, INT64_MAX);
+    is_int(count_open(engine), KEPT, "%s: what a quiet server needs stays open", name);
+    ok(use(f, engine, DEEP) == WEFT_OK, "%s: the next burst opens what it needs", name);
+    weft_engine_close(engine);
+}
+
+int main(void)
+{
+    struct fixture f;
+    fixture_init(&f, &weft_driver_sqlite);
+    test_unused(&f);
+    fixture_done(&f);
+    if (!fixture_has_pg()) {
+        tap_skip("WEFT_TEST_PG is not set");
+        return tap_done();
+    }
+    fixture_init(&f, &weft_driver_pg);
+    test_unused(&f);
+    fixture_done(&f);
+    return tap_done();
+}
