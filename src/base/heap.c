@@ -10,7 +10,10 @@
 #include "base/heap.h"
 
 #include <malloc.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -62,4 +65,20 @@ size_t weft_heap_trim(size_t idle)
         return now < idle ? now : idle;
     (void)malloc_trim(0);
     return idle_bytes();
+}
+
+/*
+ * malloc_trim() gives back what is free inside of all arenas, but the free end of the main one
+ * only, and an arena keeps up to END_BYTES there: with ten threads more than all that is in use. A
+ * block of about that size comes from the end; its pages are ours to give back.
+ */
+void weft_heap_rest(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = ALONE_BYTES - page;
+    char *block = malloc(size);
+    if (!block)
+        return;
+    size_t head = (page - (uintptr_t)block % page) % page;
+    (void)madvise(block + head, (size - head) / page * page, MADV_DONTNEED);
+    free(block);
 }

@@ -24,5 +24,12 @@ void weft_heap_limit(void);
  * microseconds when there is nothing to do, and a few milliseconds for hundreds of megabytes.
  */
 size_t weft_heap_trim(size_t idle);
+/*
+ * For a thread that has had nothing to do for a while: gives the free end of its arena back, which
+ * only that thread can. Costs some microseconds, and the thread its warm memory.
+ */
+void weft_heap_rest(void);
+/* How long "a while" is: in between it would cost more than it gives. */
+#define WEFT_HEAP_REST_US (5 * WEFT_SECOND)
 
 #endif

@@ -19,6 +19,7 @@
 #include "net/metrics.h"
 
 #include "base/err.h"
+#include "base/heap.h"
 #include "base/limits.h"
 
 #include <assert.h>
@@ -335,15 +336,30 @@ static void run_batch(struct weft_server *server, struct batch *batch)
                         (uint64_t)(weft_boot_us() - began_us));
 }
 
+/* Waits for work; true when none came for a while, and memory was given back. Under the lock. */
+static bool wait_or_rest(struct weft_groups *groups)
+{
+    weft_usec until_us = weft_boot_us() + WEFT_HEAP_REST_US;
+    weft_cond_until(&groups->work, &groups->lock, until_us);
+    if (weft_boot_us() < until_us)
+        return false;
+    pthread_mutex_unlock(&groups->lock);
+    weft_heap_rest();
+    pthread_mutex_lock(&groups->lock);
+    return true;
+}
+
 static void *run_thread(void *context)
 {
     struct weft_groups *groups = context;
     struct weft_ask *ask[WEFT_BATCH_MAX] = {0};
     struct batch batch = {.ask = ask};
+    bool rested = true;
     pthread_mutex_lock(&groups->lock);
     for (;;) {
         if (next_batch(groups, &batch)) {
             pthread_mutex_unlock(&groups->lock);
+            rested = false;
             if (batch.errand)
                 batch.errand->fn(groups->server, batch.errand->context);
             else
@@ -356,8 +372,10 @@ static void *run_thread(void *context)
                 pthread_cond_signal(&groups->work);
         } else if (groups->stopping && groups->waiting == 0 && !groups->errand) {
             break;
-        } else {
+        } else if (rested) {
             pthread_cond_wait(&groups->work, &groups->lock);
+        } else {
+            rested = wait_or_rest(groups);
         }
     }
     pthread_cond_broadcast(&groups->work);

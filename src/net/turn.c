@@ -11,6 +11,7 @@
 
 #include "net/link.h"
 
+#include "base/heap.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ struct weft_turns {
 
     struct weft_ask *fresh, **last_fresh; /* the thread's: read in this turn */
     unsigned connections;                 /* the thread's: after the turn before */
+    bool rested;                          /* the thread's: nothing has happened since it rested */
 };
 
 static void poke(struct weft_turns *turns)
@@ -122,14 +124,19 @@ static bool made_room(struct weft_turns *turns)
 
 static void rest(struct weft_turns *turns)
 {
+    enum { LONGEST_MS = 60000, REST_MS = WEFT_HEAP_REST_US / WEFT_MS };
     if (made_room(turns))
         return;
     MHD_UNSIGNED_LONG_LONG wait_ms = 0;
     bool bounded = MHD_get_timeout(turns->daemon, &wait_ms) == MHD_YES;
     struct pollfd fd[] = {{.fd = turns->events, .events = POLLIN},
                           {.fd = turns->poke, .events = POLLIN}};
-    enum { LONGEST_MS = 60000 };
-    (void)poll(fd, 2, !bounded ? -1 : wait_ms < LONGEST_MS ? (int)wait_ms : LONGEST_MS);
+    int most_ms = turns->rested ? LONGEST_MS : REST_MS;
+    bool sooner = bounded && wait_ms < (unsigned)most_ms;
+    bool quiet = poll(fd, 2, sooner ? (int)wait_ms : most_ms) == 0 && !sooner;
+    if (quiet && !turns->rested)
+        weft_heap_rest();
+    turns->rested = quiet;
     uint64_t ignored;
     if (fd[1].revents && read(turns->poke, &ignored, sizeof(ignored)) < 0 && errno != EAGAIN)
         weft_error("the loop cannot be poked", F_I64("errno", errno));

@@ -109,6 +109,7 @@ static void do_chores(struct weft_upkeep *upkeep)
      * that can go goes. */
     if (++upkeep->chores % CHORES_A_MINUTE == 0)
         upkeep->idle = 0;
+    weft_heap_rest();
     upkeep->idle = weft_heap_trim(upkeep->idle);
 }
 

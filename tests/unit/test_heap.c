@@ -67,12 +67,61 @@ static void test_trim(void)
     free(left);
 }
 
+/* What a thread keeps at the end of its arena, before and after it rests. */
+struct rest {
+    size_t began, before, after;
+    bool whole;
+};
+
+static void *work_and_rest(void *context)
+{
+    struct rest *rest = context;
+    enum { PIECES = 7, PIECE = 128 << 10 };
+    char *piece[PIECES] = {0};
+    char *stays = malloc(BLOCK); /* so that there is an arena, and something in front of the end */
+    rest->began = resident();
+    for (size_t i = 0; i < PIECES; i++) {
+        piece[i] = malloc(PIECE);
+        if (piece[i])
+            memset(piece[i], 1, PIECE);
+    }
+    if (stays)
+        memset(stays, 2, BLOCK);
+    for (size_t i = 0; i < PIECES; i++)
+        free(piece[i]);
+    (void)weft_heap_trim(0);
+    rest->before = resident();
+    weft_heap_rest();
+    rest->after = resident();
+    rest->whole = stays != NULL;
+    for (size_t i = 0; stays && i < BLOCK; i++)
+        rest->whole &= stays[i] == 2;
+    free(stays);
+    return NULL;
+}
+
+static void test_rest(void)
+{
+    struct rest rest = {0};
+    pthread_t thread;
+    if (!ok(pthread_create(&thread, NULL, work_and_rest, &rest) == 0, "a thread"))
+        return;
+    pthread_join(thread, NULL);
+    ok(rest.before > rest.began + (512 << 10), "trimming does not reach the end of its arena");
+    ok(rest.after + (512 << 10) < rest.before, "resting gives it back: %zu kB, after it %zu",
+       rest.before / 1024, rest.after / 1024);
+    ok(rest.whole, "and touches nothing that is in use");
+}
+
 int main(void)
 {
     weft_heap_limit();
-    if (OWN_MALLOC)
+    if (OWN_MALLOC) {
         test_trim();
-    else
+        test_rest();
+    } else {
+        weft_heap_rest();
         ok(weft_heap_trim(weft_heap_trim(0)) < SIZE_MAX, "a sanitizer has a malloc of its own");
+    }
     return tap_done();
 }
