@@ -169,6 +169,8 @@ class Figures:
         with open(f"/proc/{pid}/status", encoding="utf-8") as file:
             status = file.read()
         self.rss_kb = int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
+        # Without the pages of files, which come as code is first used and go as the kernel likes.
+        self.anon_kb = int(re.search(r"RssAnon:\s+(\d+)", status).group(1))
         self.threads = int(re.search(r"Threads:\s+(\d+)", status).group(1))
         self.files = len(os.listdir(f"/proc/{pid}/fd"))
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
@@ -176,8 +178,8 @@ class Figures:
         self.cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def __str__(self):
-        return (f"{self.rss_kb / 1024:.1f} MB resident, {self.files} descriptors, "
-                f"{self.threads} threads, {self.cpu_s:.2f} s CPU")
+        return (f"{self.rss_kb / 1024:.1f} MB resident, {self.anon_kb / 1024:.1f} without files, "
+                f"{self.files} descriptors, {self.threads} threads, {self.cpu_s:.2f} s CPU")
 
 
 # ---- Raw sockets --------------------------------------------------------------------------------

@@ -24,10 +24,22 @@ CLIENTS = 8
 LANES = ["default", "mail", "images/large", "slow", "limited"]
 WORKERS = [f"worker-{i}" for i in range(12)]
 TENANTS = [None, "acme", "globex"]
-QUIET_S = 6  # the server gives memory back every 5 s
-# Each of nine threads may keep 1 MB free at the end of its arena, and less than 2 MB is not given
-# back; what is in use does not grow.
-GROWTH_KB = (10 << 10) + QUARANTINE_KB
+# Threads rest and free memory is given back after 5 s; connections to the store that nobody uses
+# are closed after a minute, and once a minute all free memory goes that can.
+QUIET_S = 75 if LONG else 6
+SMALLER_KB = 64  # passes of scanners come and go: less than that says nothing
+# Where it began is where a first round of the same traffic has left it: with statements prepared,
+# names known, threads that have come to rest. What is in use does not grow from there (without
+# malloc's caches 3184 kB after one round on PostgreSQL, 3188 after the next), but it is not the
+# same twice: each of 12 threads keeps up to 0.2 MB of small blocks for itself, and what was free
+# lies in pages that are partly in use. SQLite's connections hold up to 2 MB of pages each, and
+# which are open is chance. A leak of 0.3 MB in a minute shows. In a short run there is no time for
+# all to be given back: threads keep 1 MB each, and connections stay open.
+GROWTH_KB = ((5 << 10 if STORE == "sqlite" else 3 << 10) if LONG else 10 << 10) + QUARANTINE_KB
+# A connection to the store is one descriptor, or two with SQLite: the file and its log. A quiet
+# server has two open, and up to two more for a minute when a poll and passes meet. In a short run
+# those of the traffic are still open, and the warm-up did not need all.
+GROWTH_FILES = 4 if LONG else 8
 
 
 class Visitor(threading.Thread):
@@ -187,10 +199,10 @@ def settled(server):
     def is_quiet():
         nonlocal least, since
         now = Figures(server.process.pid)
-        if now.rss_kb < least.rss_kb:
+        if now.anon_kb < least.anon_kb - SMALLER_KB or now.files < least.files:
             least, since = now, time.monotonic()
         return time.monotonic() - since > QUIET_S
-    until(is_quiet, 10 * QUIET_S)
+    until(is_quiet, 2 * QUIET_S if LONG else 10 * QUIET_S)
     return least
 
 
@@ -218,10 +230,10 @@ def main():
     tap.ok(not failed and not any(v.is_alive() for v in visitors), "every call was answered",
            failed[:5])
     after = look(tap, server, f"after {SECONDS:.0f} s of traffic")
-    tap.ok(after.files <= before.files + 8, "descriptors are where they were", after)
+    tap.ok(after.files <= before.files + GROWTH_FILES, "descriptors are where they were", after)
     tap.equal(after.threads, before.threads, "threads are where they were")
-    allowed = before.rss_kb + GROWTH_KB
-    tap.ok(after.rss_kb <= allowed, "memory is where it was", f"{after}, allowed {allowed} kB")
+    allowed = before.anon_kb + GROWTH_KB
+    tap.ok(after.anon_kb <= allowed, "memory is where it was", f"{after}, allowed {allowed} kB")
     began = time.monotonic()
     whole, said = doctor(store, max(60, 5 * SECONDS))
     tap.note(f"the doctor took {time.monotonic() - began:.1f} s")
