@@ -29,7 +29,5 @@ size_t weft_heap_trim(size_t idle);
  * only that thread can. Costs some microseconds, and the thread its warm memory.
  */
 void weft_heap_rest(void);
-/* How long "a while" is: in between it would cost more than it gives. */
-#define WEFT_HEAP_REST_US (5 * WEFT_SECOND)
 
 #endif

@@ -37,6 +37,7 @@ struct queue {
 enum {
     ERRANDS = WEFT_GROUP_COUNT, /* the turn of errands, behind those of the groups */
     TURN_COUNT,
+    QUIET_RUNS = 20, /* in a few seconds: passes, and the odd request */
 };
 
 /*
@@ -62,6 +63,9 @@ struct weft_groups {
     size_t waiting; /* asks in all queues */
     size_t writing; /* calls that write now */
     unsigned turn;  /* the kind to look at first, or ERRANDS */
+    unsigned runs;  /* batches and errands so far */
+    unsigned seen;  /* runs at the last look of weft_groups_rest() */
+    unsigned rests; /* how often the threads were asked to rest */
     bool stopping;
 };
 
@@ -336,30 +340,17 @@ static void run_batch(struct weft_server *server, struct batch *batch)
                         (uint64_t)(weft_boot_us() - began_us));
 }
 
-/* Waits for work; true when none came for a while, and memory was given back. Under the lock. */
-static bool wait_or_rest(struct weft_groups *groups)
-{
-    weft_usec until_us = weft_boot_us() + WEFT_HEAP_REST_US;
-    weft_cond_until(&groups->work, &groups->lock, until_us);
-    if (weft_boot_us() < until_us)
-        return false;
-    pthread_mutex_unlock(&groups->lock);
-    weft_heap_rest();
-    pthread_mutex_lock(&groups->lock);
-    return true;
-}
-
 static void *run_thread(void *context)
 {
     struct weft_groups *groups = context;
     struct weft_ask *ask[WEFT_BATCH_MAX] = {0};
     struct batch batch = {.ask = ask};
-    bool rested = true;
+    unsigned rests = 0;
     pthread_mutex_lock(&groups->lock);
     for (;;) {
         if (next_batch(groups, &batch)) {
+            groups->runs++;
             pthread_mutex_unlock(&groups->lock);
-            rested = false;
             if (batch.errand)
                 batch.errand->fn(groups->server, batch.errand->context);
             else
@@ -372,15 +363,31 @@ static void *run_thread(void *context)
                 pthread_cond_signal(&groups->work);
         } else if (groups->stopping && groups->waiting == 0 && !groups->errand) {
             break;
-        } else if (rested) {
-            pthread_cond_wait(&groups->work, &groups->lock);
+        } else if (rests != groups->rests) {
+            rests = groups->rests;
+            pthread_mutex_unlock(&groups->lock);
+            weft_heap_rest();
+            pthread_mutex_lock(&groups->lock);
         } else {
-            rested = wait_or_rest(groups);
+            pthread_cond_wait(&groups->work, &groups->lock);
         }
     }
     pthread_cond_broadcast(&groups->work);
     pthread_mutex_unlock(&groups->lock);
     return NULL;
+}
+
+bool weft_groups_rest(struct weft_groups *groups)
+{
+    pthread_mutex_lock(&groups->lock);
+    bool quiet = groups->runs - groups->seen <= QUIET_RUNS;
+    groups->seen = groups->runs;
+    if (quiet) {
+        groups->rests++;
+        pthread_cond_broadcast(&groups->work);
+    }
+    pthread_mutex_unlock(&groups->lock);
+    return quiet;
 }
 
 /* ---- In and out ------------------------------------------------------------------------------ */

@@ -73,6 +73,8 @@ WEFT_MUST_CHECK enum weft_rc weft_loop_start(struct weft_server *server, struct 
 const char *weft_loop_url(const struct weft_loop *loop);
 /* Takes no new connections; those that are open may finish what they began. */
 void weft_loop_quiesce(struct weft_loop *loop);
+/* Asks the thread to give back memory that it does not need. */
+void weft_loop_slim(struct weft_loop *loop);
 /* Requests that have been read and not been answered yet. */
 size_t weft_loop_in_flight(const struct weft_loop *loop);
 /* Every ask must have been answered. */
@@ -100,6 +102,8 @@ void weft_groups_free(struct weft_groups *groups);
 void weft_groups_put(struct weft_groups *groups, struct weft_ask *first);
 /* One that was accepted before and only looks again: never refused. */
 void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask);
+/* When little ran since the last call: true, and the threads give back memory they do not need. */
+bool weft_groups_rest(struct weft_groups *groups);
 size_t weft_groups_waiting(struct weft_groups *groups);
 /* Runs fn on an engine thread; context is fn's to free. */
 void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),

@@ -72,6 +72,7 @@ void weft_turns_start(struct weft_turns *turns, struct MHD_Daemon *daemon);
 /* Ends the thread, when it was started; the daemon is still to be stopped. */
 void weft_turns_free(struct weft_turns *turns);
 void weft_turns_quiesce(struct weft_turns *turns);
+void weft_turns_slim(struct weft_turns *turns);
 /* Asks that have been answered: from any thread. */
 void weft_turns_answer(struct weft_turns *turns, struct weft_ask **ask, size_t count);
 /* A suspended ask goes to the engine threads when this turn ends: on the loop thread. */

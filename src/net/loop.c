@@ -474,6 +474,11 @@ void weft_loop_quiesce(struct weft_loop *loop)
     weft_turns_quiesce(loop->turns);
 }
 
+void weft_loop_slim(struct weft_loop *loop)
+{
+    weft_turns_slim(loop->turns);
+}
+
 void weft_loop_stop(struct weft_loop *loop)
 {
     weft_turns_free(loop->turns);

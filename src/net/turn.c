@@ -27,14 +27,14 @@ struct weft_turns {
     int events; /* readable when libmicrohttpd has something to do */
     int poke;   /* an eventfd */
 
-    pthread_mutex_t lock; /* over the four below */
+    pthread_mutex_t lock; /* over the five below */
     struct weft_ask *answered, **last;
     bool quiesce;
+    bool slim; /* the thread should give memory back */
     bool ended;
 
     struct weft_ask *fresh, **last_fresh; /* the thread's: read in this turn */
     unsigned connections;                 /* the thread's: after the turn before */
-    bool rested;                          /* the thread's: nothing has happened since it rested */
 };
 
 static void poke(struct weft_turns *turns)
@@ -70,16 +70,16 @@ void weft_turns_hand_over(struct weft_turns *turns, struct weft_ask *ask)
 /* What others left for this turn. */
 struct left {
     struct weft_ask *answered;
-    bool quiesce, ended;
+    bool quiesce, ended, slim;
 };
 
 static struct left take_left(struct weft_turns *turns)
 {
     pthread_mutex_lock(&turns->lock);
-    struct left left = {turns->answered, turns->quiesce, turns->ended};
+    struct left left = {turns->answered, turns->quiesce, turns->ended, turns->slim};
     turns->answered = NULL;
     turns->last = &turns->answered;
-    turns->quiesce = false;
+    turns->quiesce = turns->slim = false;
     pthread_mutex_unlock(&turns->lock);
     return left;
 }
@@ -124,19 +124,14 @@ static bool made_room(struct weft_turns *turns)
 
 static void rest(struct weft_turns *turns)
 {
-    enum { LONGEST_MS = 60000, REST_MS = WEFT_HEAP_REST_US / WEFT_MS };
     if (made_room(turns))
         return;
     MHD_UNSIGNED_LONG_LONG wait_ms = 0;
     bool bounded = MHD_get_timeout(turns->daemon, &wait_ms) == MHD_YES;
     struct pollfd fd[] = {{.fd = turns->events, .events = POLLIN},
                           {.fd = turns->poke, .events = POLLIN}};
-    int most_ms = turns->rested ? LONGEST_MS : REST_MS;
-    bool sooner = bounded && wait_ms < (unsigned)most_ms;
-    bool quiet = poll(fd, 2, sooner ? (int)wait_ms : most_ms) == 0 && !sooner;
-    if (quiet && !turns->rested)
-        weft_heap_rest();
-    turns->rested = quiet;
+    enum { LONGEST_MS = 60000 };
+    (void)poll(fd, 2, !bounded ? -1 : wait_ms < LONGEST_MS ? (int)wait_ms : LONGEST_MS);
     uint64_t ignored;
     if (fd[1].revents && read(turns->poke, &ignored, sizeof(ignored)) < 0 && errno != EAGAIN)
         weft_error("the loop cannot be poked", F_I64("errno", errno));
@@ -156,6 +151,8 @@ static void *run_thread(void *context)
         (void)MHD_run(turns->daemon);
         hand_over(turns);
         weft_log_flush();
+        if (left.slim)
+            weft_heap_rest();
         rest(turns);
     }
     weft_log_collect_end();
@@ -187,6 +184,14 @@ void weft_turns_quiesce(struct weft_turns *turns)
 {
     pthread_mutex_lock(&turns->lock);
     turns->quiesce = true;
+    pthread_mutex_unlock(&turns->lock);
+    poke(turns);
+}
+
+void weft_turns_slim(struct weft_turns *turns)
+{
+    pthread_mutex_lock(&turns->lock);
+    turns->slim = true;
     pthread_mutex_unlock(&turns->lock);
     poke(turns);
 }

@@ -109,7 +109,11 @@ static void do_chores(struct weft_upkeep *upkeep)
      * that can go goes. */
     if (++upkeep->chores % CHORES_A_MINUTE == 0)
         upkeep->idle = 0;
-    weft_heap_rest();
+    /* Only under no load: the memory is warm, and whoever works needs it again at once. */
+    if (weft_groups_rest(server->groups)) {
+        weft_loop_slim(server->loop);
+        weft_heap_rest();
+    }
     upkeep->idle = weft_heap_trim(upkeep->idle);
 }
 

@@ -24,7 +24,7 @@ CLIENTS = 8
 LANES = ["default", "mail", "images/large", "slow", "limited"]
 WORKERS = [f"worker-{i}" for i in range(12)]
 TENANTS = [None, "acme", "globex"]
-# Threads rest and free memory is given back after 5 s; connections to the store that nobody uses
+# A quiet server gives free memory back every 5 s; connections to the store that nobody uses
 # are closed after a minute, and once a minute all free memory goes that can.
 QUIET_S = 75 if LONG else 6
 SMALLER_KB = 64  # passes of scanners come and go: less than that says nothing
