@@ -103,27 +103,19 @@ static enum weft_rc prepare(struct weft_engine *engine, const char *ns,
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
 
-/* The want rows of a round: which request and candidate each belongs to. */
-struct want {
-    struct weft_request *request;
-    struct weft_candidate *candidate;
-    uint32_t got;
-    size_t bytes;
-};
-
-static size_t list_wants(struct weft_claiming *all, struct want *want)
+static size_t list_wants(struct weft_claiming *all, struct weft_want *want)
 {
     size_t count = 0;
     for (size_t r = 0; r < all->count; r++)
         for (size_t c = 0; c < all->request[r].candidates; c++)
             if (all->request[r].candidate[c].take > 0)
-                want[count++] = (struct want){.request = &all->request[r],
-                                              .candidate = &all->request[r].candidate[c]};
+                want[count++] = (struct weft_want){.request = &all->request[r],
+                                                   .candidate = &all->request[r].candidate[c]};
     return count;
 }
 
 /* Two requests may want the same queue: the later one takes the places behind the earlier. */
-static uint32_t places_before(const struct want *want, size_t at)
+static uint32_t places_before(const struct weft_want *want, size_t at)
 {
     uint32_t before = 0;
     for (size_t i = 0; i < at; i++)
@@ -132,8 +124,8 @@ static uint32_t places_before(const struct want *want, size_t at)
     return before;
 }
 
-static void claim_call(struct weft_tx *tx, const struct weft_claiming *all, const struct want *want,
-                       size_t count, struct weft_call *call)
+static void claim_call(struct weft_tx *tx, const struct weft_claiming *all,
+                       const struct weft_want *want, size_t count, struct weft_call *call)
 {
     weft_call_init(call, tx->arena, WEFT_STMT_CLAIM, count);
     weft_set_i64(call, 0, CLAIM_IN_NOW, tx->now_us);
@@ -153,7 +145,7 @@ static void claim_call(struct weft_tx *tx, const struct weft_claiming *all, cons
     }
 }
 
-static void give(struct weft_claiming *all, struct want *want, const struct weft_rows *rows,
+static void give(struct weft_claiming *all, struct weft_want *want, const struct weft_rows *rows,
                  size_t i)
 {
     const struct weft_queue *queue = want->candidate->queue;
@@ -203,7 +195,7 @@ static const struct weft_head *order_rows(const struct weft_rows *rows, struct w
 }
 
 /* Takes back what was planned and not found, so that nobody is charged for it. */
-static void settle_round(struct weft_claiming *all, struct want *want, size_t count)
+static void settle_round(struct weft_claiming *all, struct weft_want *want, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct weft_candidate *candidate = want[i].candidate;
@@ -231,41 +223,55 @@ static bool may_have_more(const struct weft_claiming *all)
     return false;
 }
 
-/* One round: plan, take, settle. last: COMMIT goes with it. */
-static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, bool last,
-                              struct weft_err *err)
+/* Plans a round and writes its statement, unless nothing is wanted. */
+static enum weft_rc plan_round(struct weft_tx *tx, struct weft_claiming *all,
+                               struct weft_call *ret_call, struct weft_err *err)
 {
     all->more = false;
+    all->wants = 0;
     for (size_t r = 0; r < all->count; r++) {
         enum weft_rc rc = weft_claim_plan(tx, all, &all->request[r], err);
         if (rc)
             return rc;
     }
-    struct want *want =
-        weft_new_array(tx->arena, struct want, all->count * WEFT_CLAIM_QUEUES_MAX + 1);
-    size_t count = list_wants(all, want);
-    if (count == 0)
+    all->want = weft_new_array(tx->arena, struct weft_want, all->count * WEFT_CLAIM_QUEUES_MAX + 1);
+    all->wants = list_wants(all, all->want);
+    if (all->wants == 0)
         return WEFT_OK;
-    struct weft_call call;
-    struct weft_rows rows;
-    all->share = (WEFT_BATCH_BYTES - all->bytes) / count;
-    claim_call(tx, all, want, count, &call);
-    enum weft_rc rc =
-        last ? weft_tx_last(tx, &call, 1, &rows, err) : weft_tx_run(tx, &call, 1, &rows, err);
-    if (rc)
-        return rc;
-    const struct weft_head *order = order_rows(&rows, tx->arena);
-    for (size_t i = 0; i < rows.count; i++) {
+    all->share = (WEFT_BATCH_BYTES - all->bytes) / all->wants;
+    claim_call(tx, all, all->want, all->wants, ret_call);
+    return WEFT_OK;
+}
+
+/* Gives what the statement of a round brought, and settles. */
+static void take_round(struct weft_tx *tx, struct weft_claiming *all, const struct weft_rows *rows)
+{
+    const struct weft_head *order = order_rows(rows, tx->arena);
+    for (size_t i = 0; i < rows->count; i++) {
         size_t row = order[i].row;
-        give(all, &want[weft_get_i64(&rows, row, CLAIM_OUT_WANT)], &rows, row);
+        give(all, &all->want[weft_get_i64(rows, row, CLAIM_OUT_WANT)], rows, row);
         struct weft_claimed *item = &all->item[all->items - 1];
         item->lease_ms = (item->lease_expires_us - tx->now_us) / WEFT_MS;
     }
-    settle_round(all, want, count);
+    settle_round(all, all->want, all->wants);
     bool more = may_have_more(all), room = all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
     all->contended |= more && !room && all->count > 1; /* somebody may have gone without for it */
     all->more = more && room;
-    return WEFT_OK;
+}
+
+/* One round. last: COMMIT goes with it. */
+static enum weft_rc run_round(struct weft_tx *tx, struct weft_claiming *all, bool last,
+                              struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    enum weft_rc rc = plan_round(tx, all, &call, err);
+    if (rc || all->wants == 0)
+        return rc;
+    rc = last ? weft_tx_last(tx, &call, 1, &rows, err) : weft_tx_run(tx, &call, 1, &rows, err);
+    if (!rc)
+        take_round(tx, all, &rows);
+    return rc;
 }
 
 static enum weft_rc run_rounds(struct weft_tx *tx, struct weft_claiming *all, int rounds,
@@ -293,20 +299,26 @@ static bool is_simple(const struct weft_claiming *all)
     return simple;
 }
 
-static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_err *err)
+/* A try begins; all->out is empty. */
+static void begin_try(struct weft_tx *tx, struct weft_claiming *all)
 {
-    struct weft_claiming *all = context;
     all->items = all->bytes = all->largest = 0;
     all->contended = false;
     all->limits = 0;
     all->rounds_left = 0;
-    weft_arena_reset(all->out);
     all->item = weft_new_array(all->out, struct weft_claimed, all->items_max + 1);
     for (size_t r = 0; r < all->count; r++) {
         struct weft_request *request = &all->request[r];
         request->left = request->claim->max ? request->claim->max : 1;
         weft_claim_choose(tx->engine, all, request);
     }
+}
+
+static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct weft_claiming *all = context;
+    weft_arena_reset(all->out);
+    begin_try(tx, all);
     if (is_simple(all)) {
         all->rounds_left = ROUNDS_MAX - 1;
         return run_round(tx, all, true, err);
@@ -400,26 +412,36 @@ static bool forget_empty(struct weft_engine *engine, const struct weft_claiming 
     return any;
 }
 
+/* What must be known before the transaction. *ret_any: there is a queue for somebody. */
+static enum weft_rc look_first(struct weft_engine *engine, struct weft_claiming *all, bool *ret_any,
+                               struct weft_err *err)
+{
+    struct listed listed = look_at_list(engine, all);
+    /* The end of a pause must hold at once, and the claim leaves paused lanes out: look again. */
+    enum weft_rc rc = listed.paused ? weft_ready_refresh_lanes(engine, err) : WEFT_OK;
+    all->notes = weft_ready_notes(engine);
+    *ret_any = listed.any;
+    return rc;
+}
+
 /* *ret_again: nothing was there, and other queues of the list have not been looked at. */
 static enum weft_rc claim_listed(struct weft_engine *engine, struct weft_claiming *all,
                                  bool *ret_again, struct weft_err *err)
 {
+    bool any = true;
+    enum weft_rc rc = WEFT_OK;
     *ret_again = false;
-    struct listed listed = look_at_list(engine, all);
-    if (!listed.any)
-        return WEFT_OK;
-    /* The end of a pause must hold at once, and the claim leaves paused lanes out: look again. */
-    if (listed.paused) {
-        enum weft_rc rc = weft_ready_refresh_lanes(engine, err);
-        if (rc)
+    if (!all->taken) {
+        rc = look_first(engine, all, &any, err);
+        if (rc || !any)
             return rc;
+        struct weft_tx tx = {.engine = engine, .arena = all->out};
+        rc = weft_tx_do(&tx, WEFT_TX_WRITE, claim_body, all, err);
     }
-    uint64_t notes = weft_ready_notes(engine);
-    struct weft_tx tx = {.engine = engine, .arena = all->out};
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, claim_body, all, err);
+    all->taken = false;
     if (!rc && all->more && all->rounds_left > 0)
         rc = claim_on(engine, all, err);
-    *ret_again = !rc && all->items == 0 && forget_empty(engine, all, notes);
+    *ret_again = !rc && all->items == 0 && forget_empty(engine, all, all->notes);
     return rc;
 }
 
@@ -437,10 +459,8 @@ static enum weft_rc claim_walk(struct weft_engine *engine, struct weft_claiming 
 static enum weft_rc claim_all(struct weft_engine *engine, struct weft_claiming *all,
                               struct weft_err *err)
 {
-    bool fresh = weft_ready_is_old(engine);
-    enum weft_rc rc = fresh ? weft_ready_refresh(engine, err) : WEFT_OK;
-    if (!rc)
-        rc = claim_walk(engine, all, err);
+    bool fresh = all->fresh;
+    enum weft_rc rc = claim_walk(engine, all, err);
     /*
      * Nothing at all under an older list may only mean that the list is old. Whoever waits needs no
      * newer one: he will be woken.
@@ -458,30 +478,82 @@ static enum weft_rc claim_all(struct weft_engine *engine, struct weft_claiming *
     return rc;
 }
 
+/* ---- The call -------------------------------------------------------------------------------- */
+
+static bool ask_claim(struct weft_tx *tx, void *context, struct weft_call *ret_call)
+{
+    struct weft_claiming *all = context;
+    begin_try(tx, all);
+    if (!is_simple(all))
+        return false;
+    all->rounds_left = ROUNDS_MAX - 1;
+    /* The plan of a simple claim asks nothing of the store, so it cannot fail. */
+    return plan_round(tx, all, ret_call, NULL) == WEFT_OK && all->wants > 0;
+}
+
+static void take_claim(struct weft_tx *tx, void *context, const struct weft_rows *rows)
+{
+    take_round(tx, context, rows);
+}
+
+void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
+                      struct weft_arena *arena, struct weft_part *ret_part)
+{
+    struct weft_claiming *all = weft_new(arena, struct weft_claiming);
+    size_t count = call->count;
+    *all = (struct weft_claiming){.count = count, .out = call->arena};
+    all->request = weft_new_array(arena, struct weft_request, count + 1);
+    all->limit = weft_new_array(arena, struct weft_limited, count * WEFT_CLAIM_QUEUES_MAX + 1);
+    call->rc = WEFT_OK;
+    for (size_t r = 0; r < count && !call->rc; r++) {
+        all->request[r].claim = &call->item[r];
+        call->rc = prepare(engine, call->ns, &all->request[r], arena, &call->err);
+        all->items_max += all->request[r].left;
+    }
+    if (!call->rc && all->items_max > WEFT_BATCH_MAX)
+        call->rc = weft_fail_field(&call->err, WEFT_TOO_LARGE, "max",
+                                   "the claims of one call ask for %zu, at most %d are allowed",
+                                   all->items_max, WEFT_BATCH_MAX);
+    all->fresh = !call->rc && weft_ready_is_old(engine);
+    if (all->fresh)
+        call->rc = weft_ready_refresh(engine, &call->err);
+    bool any = false;
+    if (!call->rc)
+        call->rc = look_first(engine, all, &any, &call->err);
+    *ret_part = (struct weft_part){
+        .context = all, .ask = ask_claim, .take = take_claim, .joins = any && !call->rc};
+}
+
+void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
+                    struct weft_part *part)
+{
+    struct weft_claiming *all = part->context;
+    all->taken = part->fate == WEFT_PART_DONE;
+    if (part->fate == WEFT_PART_FAILED) {
+        call->rc = part->err.rc;
+        call->err = part->err;
+    }
+    if (!call->rc)
+        call->rc = claim_all(engine, all, &call->err);
+    if (!call->rc)
+        call->result = (struct weft_claim_result){
+            .item = all->item, .count = all->items, .contended = all->contended};
+}
+
 enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
                                const struct weft_claim *claim, size_t count,
                                struct weft_arena *arena, struct weft_claim_result *ret_result,
                                struct weft_err *err)
 {
     struct weft_arena *scratch = weft_arena_new();
-    struct weft_claiming all = {.count = count, .out = arena};
-    all.request = weft_new_array(scratch, struct weft_request, count + 1);
-    all.limit = weft_new_array(scratch, struct weft_limited, count * WEFT_CLAIM_QUEUES_MAX + 1);
-    enum weft_rc rc = WEFT_OK;
-    for (size_t r = 0; r < count && !rc; r++) {
-        all.request[r].claim = &claim[r];
-        rc = prepare(engine, ns, &all.request[r], scratch, err);
-        all.items_max += all.request[r].left;
-    }
-    if (!rc && all.items_max > WEFT_BATCH_MAX)
-        rc = weft_fail_field(err, WEFT_TOO_LARGE, "max",
-                             "the claims of one call ask for %zu, at most %d are allowed",
-                             all.items_max, WEFT_BATCH_MAX);
-    if (!rc)
-        rc = claim_all(engine, &all, err);
-    if (!rc)
-        *ret_result = (struct weft_claim_result){
-            .item = all.item, .count = all.items, .contended = all.contended};
+    struct weft_claim_call call = {.ns = ns, .item = claim, .count = count, .arena = arena};
+    struct weft_part part;
+    weft_claim_begin(engine, &call, scratch, &part);
+    weft_claim_end(engine, &call, &part);
     weft_arena_free(scratch);
-    return rc;
+    if (err && call.err.rc)
+        *err = call.err;
+    if (!call.rc)
+        *ret_result = call.result;
+    return call.rc;
 }

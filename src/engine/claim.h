@@ -44,6 +44,14 @@ struct weft_request {
     size_t tenants;
 };
 
+/* A want row of a round: which request and candidate it belongs to. */
+struct weft_want {
+    struct weft_request *request;
+    struct weft_candidate *candidate;
+    uint32_t got;
+    size_t bytes;
+};
+
 /* The whole call. */
 struct weft_claiming {
     struct weft_request *request;
@@ -53,10 +61,15 @@ struct weft_claiming {
     struct weft_arena *out; /* for what is given back */
     struct weft_claimed *item;
     size_t items, items_max;
-    size_t bytes;   /* of the payloads in item */
-    size_t share;   /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
-    size_t largest; /* payload so far; 0: none was seen */
+    size_t bytes;           /* of the payloads in item */
+    size_t share;           /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
+    size_t largest;         /* payload so far; 0: none was seen */
+    struct weft_want *want; /* of the round; in the arena of the transaction */
+    size_t wants;
     bool contended;
+    bool fresh;      /* the list was read anew for this call */
+    bool taken;      /* the first transaction was a joint one: see weft_claim_begin() */
+    uint64_t notes;  /* of the list, before the transaction */
     bool more;       /* somebody is short and one of its queues may have more */
     int rounds_left; /* of a call whose first transaction was committed with its first round */
 };

@@ -183,6 +183,45 @@ WEFT_MUST_CHECK enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_
                                           const struct weft_call *call, struct weft_arena *arena,
                                           struct weft_rows *ret_rows, struct weft_err *err);
 
+/* ---- Joint transactions (joint.c) -------------------------------------------------------------
+ */
+
+/* What became of a part. */
+enum weft_part_fate {
+    WEFT_PART_ALONE,   /* nothing: it is left to a transaction of its own */
+    WEFT_PART_DOUBTED, /* as this, but it may have been done: the second time will find it */
+    WEFT_PART_DONE,    /* committed, and its rows were taken */
+    WEFT_PART_FAILED,  /* err tells: a try of its own would end no better, or must not be made */
+};
+
+/*
+ * An operation between its beginning and its end, of which one statement is left to be run: it can
+ * share a transaction with others. Whoever began it ends it, and the end runs what was not done.
+ */
+struct weft_part {
+    void *context;
+    /* Writes the statement of this try; false: it takes more than one, so it is left alone. */
+    bool (*ask)(struct weft_tx *tx, void *context, struct weft_call *ret_call);
+    void (*take)(struct weft_tx *tx, void *context, const struct weft_rows *rows);
+    bool joins;      /* there is such a statement; false: nothing is to be run, or much */
+    bool repeatable; /* as in weft_tx */
+    enum weft_part_fate fate;
+    struct weft_err err;
+};
+
+void weft_complete_begin(struct weft_complete_call *call, struct weft_arena *arena,
+                         struct weft_part *ret_part);
+void weft_complete_end(struct weft_engine *engine, struct weft_complete_call *call,
+                       struct weft_part *part, struct weft_tx *tx);
+void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
+                      struct weft_arena *arena, struct weft_part *ret_part);
+void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
+                    struct weft_part *part);
+void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call,
+                       struct weft_arena *arena, struct weft_part *ret_part);
+void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
+                     struct weft_part *part, struct weft_arena *arena);
+
 void weft_pool_init(struct weft_engine *engine, uint32_t connections);
 void weft_pool_done(struct weft_engine *engine);
 /* How often somebody had to wait for a connection so far. */

@@ -30,6 +30,7 @@ struct lease_call {
     struct weft_chunk chunk;
     struct weft_changes changes; /* of the last try, for the news */
     struct weft_rows completed;  /* the same, of completions */
+    bool doubted;                /* an earlier try may have been committed: see weft_tx */
     bool *found;                 /* which of the chunk held their leases; of the last try too */
 };
 
@@ -137,20 +138,18 @@ static void tell(struct weft_tx *tx, const struct lease_call *call)
     weft_news_tell(tx->engine, &news);
 }
 
-/* One chunk; when it fails, the items that have no answer yet get the error for one. */
-static enum weft_rc run_chunk(struct weft_engine *engine, struct lease_call *call,
+/*
+ * The end of a chunk whose transaction ended with rc: when it failed, the items that have no answer
+ * yet get the error for one. The arena is that of the transaction.
+ */
+static enum weft_rc end_chunk(struct weft_tx *tx, struct lease_call *call, enum weft_rc rc,
                               struct weft_err *err)
 {
-    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .repeatable = true};
-    call->changes = (struct weft_changes){0};
-    call->completed = (struct weft_rows){0};
-    call->found = NULL;
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, call->body, call, err);
     bool committed = !rc;
     size_t answered = 0;
     if (committed) {
-        tell(&tx, call);
-        rc = answer_rest(engine, call, tx.arena, err);
+        tell(tx, call);
+        rc = answer_rest(tx->engine, call, tx->arena, err);
     }
     for (size_t k = 0; rc && k < call->chunk.count; k++) {
         if (committed && call->found[k])
@@ -158,14 +157,32 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct lease_call *cal
         else
             call->answer[call->chunk.item[k]] = (struct weft_lease_answer){.err = *err};
     }
-    weft_arena_free(tx.arena);
     return answered ? WEFT_OK : rc; /* what was committed must be told: then the items tell */
 }
 
-static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call, size_t count,
-                             struct weft_err *err)
+static void forget_try(struct lease_call *call)
 {
-    struct weft_arena *arena = weft_arena_new();
+    call->changes = (struct weft_changes){0};
+    call->completed = (struct weft_rows){0};
+    call->found = NULL;
+}
+
+static enum weft_rc run_chunk(struct weft_engine *engine, struct lease_call *call,
+                              struct weft_err *err)
+{
+    struct weft_tx tx = {
+        .engine = engine, .arena = weft_arena_new(), .repeatable = true, .doubted = call->doubted};
+    forget_try(call);
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, call->body, call, err);
+    rc = end_chunk(&tx, call, rc, err);
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
+/* Answers what is wrong with items and puts the others into chunks. */
+static struct weft_chunks begin_call(struct lease_call *call, size_t count,
+                                     struct weft_arena *arena)
+{
     bool *skip = weft_new_array(arena, bool, count + 1);
     for (size_t i = 0; i < count; i++) {
         struct weft_err story = {0};
@@ -174,15 +191,29 @@ static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call
             call->answer[i] = (struct weft_lease_answer){.err = story};
     }
     call->ids.count = count;
-    struct weft_chunks chunks = weft_chunks_by_id(&call->ids, skip, arena);
+    return weft_chunks_by_id(&call->ids, skip, arena);
+}
+
+static enum weft_rc run_chunks(struct weft_engine *engine, struct lease_call *call,
+                               const struct weft_chunks *chunks, struct weft_err *err)
+{
     enum weft_rc rc = WEFT_OK;
-    for (size_t c = 0; c < chunks.count; c++) {
-        call->chunk = chunks.chunk[c];
+    for (size_t c = 0; c < chunks->count; c++) {
+        call->chunk = chunks->chunk[c];
         enum weft_rc failed = run_chunk(engine, call, err);
         /* With several transactions, some may have been committed: then the items tell. */
-        if (failed && chunks.count == 1)
+        if (failed && chunks->count == 1)
             rc = failed;
     }
+    return rc;
+}
+
+static enum weft_rc run_call(struct weft_engine *engine, struct lease_call *call, size_t count,
+                             struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_chunks chunks = begin_call(call, count, arena);
+    enum weft_rc rc = run_chunks(engine, call, &chunks, err);
     weft_arena_free(arena);
     return rc;
 }
@@ -318,30 +349,63 @@ static enum weft_rc complete_check(const void *items, size_t i, struct weft_err 
     return rc;
 }
 
-static enum weft_rc complete_body(struct weft_tx *tx, void *context, struct weft_err *err)
+static bool ask_complete(struct weft_tx *tx, void *context, struct weft_call *ret_call)
 {
-    struct lease_call *call = context;
+    const struct lease_call *call = context;
     const struct weft_complete *items = call->item;
-    struct weft_call end;
-    struct weft_rows rows;
-    weft_call_init(&end, tx->arena, WEFT_STMT_LIVE_END, call->chunk.count);
-    weft_set_i64(&end, 0, LIVE_END_IN_NOW, tx->now_us);
+    weft_call_init(ret_call, tx->arena, WEFT_STMT_LIVE_END, call->chunk.count);
+    weft_set_i64(ret_call, 0, LIVE_END_IN_NOW, tx->now_us);
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_complete *item = &items[call->chunk.item[k]];
-        weft_set_id(&end, k, LIVE_END_IN_ID, &item->id);
-        weft_set_i64(&end, k, LIVE_END_IN_EPOCH, item->epoch);
-        weft_set_i64(&end, k, LIVE_END_IN_WAS, WEFT_STATE_RUNNING);
-        weft_set_i64(&end, k, LIVE_END_IN_STATE, WEFT_STATE_SUCCEEDED);
-        weft_set_i64(&end, k, LIVE_END_IN_ENDED, WEFT_ENDED_COMPLETED);
-        weft_set_text(&end, k, LIVE_END_IN_CONTENT_TYPE, item->content_type);
-        weft_set_bytes(&end, k, LIVE_END_IN_RESULT, item->result, item->result_size);
+        weft_set_id(ret_call, k, LIVE_END_IN_ID, &item->id);
+        weft_set_i64(ret_call, k, LIVE_END_IN_EPOCH, item->epoch);
+        weft_set_i64(ret_call, k, LIVE_END_IN_WAS, WEFT_STATE_RUNNING);
+        weft_set_i64(ret_call, k, LIVE_END_IN_STATE, WEFT_STATE_SUCCEEDED);
+        weft_set_i64(ret_call, k, LIVE_END_IN_ENDED, WEFT_ENDED_COMPLETED);
+        weft_set_text(ret_call, k, LIVE_END_IN_CONTENT_TYPE, item->content_type);
+        weft_set_bytes(ret_call, k, LIVE_END_IN_RESULT, item->result, item->result_size);
     }
+    return true;
+}
+
+static void take_complete(struct weft_tx *tx, void *context, const struct weft_rows *rows)
+{
+    struct lease_call *call = context;
+    call->completed = *rows;
+    answer_found(tx, call, rows, WEFT_STATE_SUCCEEDED);
+}
+
+static enum weft_rc complete_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct weft_call end;
+    struct weft_rows rows;
+    (void)ask_complete(tx, context, &end);
     enum weft_rc rc = weft_tx_last(tx, &end, 1, &rows, err);
-    if (rc)
-        return rc;
-    call->completed = rows;
-    answer_found(tx, call, &rows, WEFT_STATE_SUCCEEDED);
-    return WEFT_OK;
+    if (!rc)
+        take_complete(tx, context, &rows);
+    return rc;
+}
+
+/* How many of the items fit one transaction by their results. */
+static size_t fit_results(const struct weft_complete *item, size_t count)
+{
+    size_t fit = 0, bytes = 0;
+    do
+        bytes += item[fit++].result_size;
+    while (fit < count && bytes + item[fit].result_size <= WEFT_BATCH_BYTES);
+    return fit;
+}
+
+static struct lease_call complete_call(const struct weft_complete *item,
+                                       struct weft_lease_answer *answer)
+{
+    return (struct lease_call){.item = item,
+                               .ids = IDS_OF(item),
+                               .epoch = complete_epoch,
+                               .check = complete_check,
+                               .body = complete_body,
+                               .asked = WEFT_ENDED_COMPLETED,
+                               .answer = answer};
 }
 
 /* Results are bounded together: a call is cut where they would pass what a transaction holds. */
@@ -350,23 +414,48 @@ enum weft_rc weft_engine_complete(struct weft_engine *engine, const struct weft_
                                   struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
-    for (size_t at = 0, part = 0; at < count && !rc; at += part, part = 0) {
-        size_t bytes = 0;
-        do
-            bytes += item[at + part++].result_size;
-        while (at + part < count && bytes + item[at + part].result_size <= WEFT_BATCH_BYTES);
-        struct lease_call call = {.item = item + at,
-                                  .ids = IDS_OF(item + at),
-                                  .epoch = complete_epoch,
-                                  .check = complete_check,
-                                  .body = complete_body,
-                                  .asked = WEFT_ENDED_COMPLETED,
-                                  .answer = ret_answer + at};
+    for (size_t at = 0, part = 0; at < count && !rc; at += part) {
+        part = fit_results(item + at, count - at);
+        struct lease_call call = complete_call(item + at, ret_answer + at);
         enum weft_rc failed = run_call(engine, &call, part, err);
         if (part == count)
             rc = failed; /* else some may have been committed: then the items tell */
     }
     return rc;
+}
+
+void weft_complete_begin(struct weft_complete_call *call, struct weft_arena *arena,
+                         struct weft_part *ret_part)
+{
+    *ret_part = (struct weft_part){0};
+    if (fit_results(call->item, call->count) < call->count)
+        return;
+    struct lease_call *lease = weft_new(arena, struct lease_call);
+    *lease = complete_call(call->item, call->answer);
+    struct weft_chunks chunks = begin_call(lease, call->count, arena);
+    if (chunks.count != 1)
+        return;
+    lease->chunk = chunks.chunk[0];
+    *ret_part = (struct weft_part){.context = lease,
+                                   .ask = ask_complete,
+                                   .take = take_complete,
+                                   .joins = true,
+                                   .repeatable = true};
+}
+
+void weft_complete_end(struct weft_engine *engine, struct weft_complete_call *call,
+                       struct weft_part *part, struct weft_tx *tx)
+{
+    struct lease_call *lease = part->context;
+    call->err = part->err;
+    if (!part->joins)
+        call->rc = weft_engine_complete(engine, call->item, call->count, call->answer, &call->err);
+    else if (part->fate == WEFT_PART_DONE || part->fate == WEFT_PART_FAILED)
+        call->rc = end_chunk(tx, lease, part->err.rc, &call->err);
+    else {
+        lease->doubted = part->fate == WEFT_PART_DOUBTED;
+        call->rc = run_chunk(engine, lease, &call->err);
+    }
 }
 
 /* ---- Fail, delay, release: lock, decide, write -------------------------------------------------

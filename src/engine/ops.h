@@ -71,6 +71,46 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_fail(struct weft_engine *engine,
                                               struct weft_lease_answer *ret_answer,
                                               struct weft_err *err);
 
+/*
+ * Several of the calls above at once: in one transaction where each is a single statement, in one
+ * each where that cannot be or has failed. Every call is answered as if it had been made alone;
+ * rc and err are what it would have returned.
+ */
+struct weft_complete_call {
+    const struct weft_complete *item;
+    size_t count;
+    struct weft_lease_answer *answer;
+    enum weft_rc rc;
+    struct weft_err err;
+};
+struct weft_claim_call {
+    const char *ns;
+    const struct weft_claim *item;
+    size_t count;
+    struct weft_arena *arena; /* the result's alone */
+    struct weft_claim_result result;
+    enum weft_rc rc;
+    struct weft_err err;
+};
+struct weft_submit_call {
+    const char *ns;
+    const struct weft_spec *item;
+    size_t count;
+    struct weft_submitted *answer;
+    enum weft_rc rc;
+    struct weft_err err;
+};
+enum weft_together_kind { WEFT_TOGETHER_COMPLETE, WEFT_TOGETHER_CLAIM, WEFT_TOGETHER_SUBMIT };
+struct weft_together {
+    struct weft_complete_call *complete; /* NULL: none of that kind; so with the others */
+    struct weft_claim_call *claim;
+    struct weft_submit_call *submit;
+    /* Called when that call is durable and answered, while others may be under way; or NULL. */
+    void (*answered)(void *context, enum weft_together_kind kind);
+    void *context;
+};
+void weft_engine_together(struct weft_engine *engine, const struct weft_together *calls);
+
 enum weft_put_back_kind { WEFT_PUT_BACK_DELAY, WEFT_PUT_BACK_RELEASE };
 WEFT_MUST_CHECK enum weft_rc weft_engine_put_back(struct weft_engine *engine,
                                                   enum weft_put_back_kind kind,

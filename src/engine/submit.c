@@ -156,18 +156,24 @@ static void answer_accepted(struct weft_submission *item)
     *item->answer = (struct weft_submitted){.id = item->id, .state = item->spec.state};
 }
 
+static void put_rows(struct weft_tx *tx, const struct weft_submissions *part,
+                     struct weft_call *ret_call)
+{
+    weft_call_init(ret_call, tx->arena, WEFT_STMT_SUBMIT, part->count);
+    weft_set_i64(ret_call, 0, SUBMIT_IN_NOW, part->now_us);
+    for (size_t i = 0; i < part->count; i++) {
+        put_row(ret_call, i, part->item[i]);
+        answer_accepted(part->item[i]);
+    }
+}
+
 /* last: nothing follows, so COMMIT goes along. */
 static enum weft_rc write_rows(struct weft_tx *tx, const struct weft_submissions *part, bool last,
                                struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_SUBMIT, part->count);
-    weft_set_i64(&call, 0, SUBMIT_IN_NOW, part->now_us);
-    for (size_t i = 0; i < part->count; i++) {
-        put_row(&call, i, part->item[i]);
-        answer_accepted(part->item[i]);
-    }
+    put_rows(tx, part, &call);
     return last ? weft_tx_last(tx, &call, 1, &rows, err) : weft_tx_run(tx, &call, 1, &rows, err);
 }
 
@@ -310,9 +316,10 @@ static void answer_refused(struct weft_submission *item, const struct weft_err *
     }
 }
 
-static void tell(struct weft_tx *tx, const struct weft_submissions *batch)
+static void tell(struct weft_engine *engine, const struct weft_submissions *batch,
+                 struct weft_arena *arena)
 {
-    struct weft_tidings news = weft_news_new(tx->arena, batch->now_us);
+    struct weft_tidings news = weft_news_new(arena, batch->now_us);
     for (size_t i = 0; i < batch->count; i++) {
         const struct weft_submission *item = batch->item[i];
         if (item->answer->duplicate)
@@ -329,20 +336,23 @@ static void tell(struct weft_tx *tx, const struct weft_submissions *batch)
             weft_news_due(&news, item->spec.due_us);
         weft_news_due(&news, item->spec.deadline_us);
     }
-    weft_news_tell(tx->engine, &news);
+    weft_news_tell(engine, &news);
 }
 
 static enum weft_rc run_part(struct weft_engine *engine, struct weft_submissions *part,
                              struct weft_err *err)
 {
-    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .repeatable = !part->keyed};
+    struct weft_tx tx = {.engine = engine,
+                         .arena = weft_arena_new(),
+                         .repeatable = !part->keyed,
+                         .doubted = part->doubted};
     enum weft_rc rc =
         weft_tx_do(&tx, part->keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch, part, err);
     /* Nobody else has these ids: the try that nobody could tell of has put them there. */
     if (rc && tx.doubted && err->cause == WEFT_CAUSE_DUPLICATE)
         rc = WEFT_OK;
     if (!rc)
-        tell(&tx, part);
+        tell(engine, part, tx.arena);
     weft_arena_free(tx.arena);
     return rc;
 }
@@ -405,36 +415,92 @@ static void mint_id(struct weft_submission *item, size_t at, size_t count, weft_
         weft_id_new(&next->id, now_us, partition);
 }
 
+/* ---- The call -------------------------------------------------------------------------------- */
+
+struct submitting {
+    struct weft_submissions *batch;
+    size_t count;
+};
+
+static bool ask_submit(struct weft_tx *tx, void *context, struct weft_call *ret_call)
+{
+    const struct submitting *all = context;
+    put_rows(tx, &all->batch[0], ret_call);
+    return true;
+}
+
+static void take_submit(struct weft_tx *tx, void *context, const struct weft_rows *rows)
+{
+    (void)tx;
+    (void)context;
+    (void)rows; /* the answers are known before */
+}
+
+void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call,
+                       struct weft_arena *arena, struct weft_part *ret_part)
+{
+    struct weft_submission *item = weft_new_array(arena, struct weft_submission, call->count + 1);
+    struct submitting *all = weft_new(arena, struct submitting);
+    weft_usec now_us = weft_clock_now(engine->clock);
+    size_t valid = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        struct weft_submission *next = &item[valid];
+        struct weft_err story = {0};
+        if (weft_spec_resolve(&call->item[i], call->ns, now_us, arena, &next->spec, &story)) {
+            call->answer[i] = (struct weft_submitted){.err = story};
+            continue;
+        }
+        mint_id(item, valid, call->count, now_us);
+        next->answer = &call->answer[i];
+        valid++;
+    }
+    call->rc = valid ? weft_submission_place(engine, item, valid, &call->err) : WEFT_OK;
+    if (!call->rc)
+        all->batch = weft_submission_batches(item, valid, arena, &all->count);
+    for (size_t i = 0; i < all->count; i++)
+        all->batch[i].now_us = now_us;
+    *ret_part = (struct weft_part){.context = all,
+                                   .ask = ask_submit,
+                                   .take = take_submit,
+                                   .joins = all->count == 1 && !all->batch[0].keyed,
+                                   .repeatable = true};
+}
+
+void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
+                     struct weft_part *part, struct weft_arena *arena)
+{
+    struct submitting *all = part->context;
+    if (part->fate == WEFT_PART_DONE) {
+        tell(engine, &all->batch[0], arena);
+        return;
+    }
+    if (part->fate == WEFT_PART_FAILED) {
+        for (size_t k = 0; k < all->batch[0].count; k++)
+            answer_refused(all->batch[0].item[k], &part->err);
+        call->rc = part->err.rc;
+        call->err = part->err;
+        return;
+    }
+    /* Once something was accepted the caller must learn of it: later failures are the items'. */
+    for (size_t i = 0; i < all->count; i++) {
+        all->batch[i].doubted = part->fate == WEFT_PART_DOUBTED;
+        enum weft_rc failed = weft_submission_run(engine, &all->batch[i], arena, &call->err);
+        if (failed && i == 0 && all->count == 1)
+            call->rc = failed;
+    }
+}
+
 enum weft_rc weft_engine_submit(struct weft_engine *engine, const char *ns,
                                 const struct weft_spec *spec, size_t count,
                                 struct weft_submitted *ret_answer, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
-    struct weft_submission *item = weft_new_array(arena, struct weft_submission, count + 1);
-    weft_usec now_us = weft_clock_now(engine->clock);
-    size_t valid = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct weft_submission *next = &item[valid];
-        struct weft_err story = {0};
-        if (weft_spec_resolve(&spec[i], ns, now_us, arena, &next->spec, &story)) {
-            ret_answer[i] = (struct weft_submitted){.err = story};
-            continue;
-        }
-        mint_id(item, valid, count, now_us);
-        next->answer = &ret_answer[i];
-        valid++;
-    }
-    enum weft_rc rc = valid ? weft_submission_place(engine, item, valid, err) : WEFT_OK;
-    size_t batches = 0;
-    struct weft_submissions *batch =
-        rc ? NULL : weft_submission_batches(item, valid, arena, &batches);
-    /* Once something was accepted the caller must learn of it: later failures are the items'. */
-    for (size_t i = 0; i < batches; i++) {
-        batch[i].now_us = now_us;
-        enum weft_rc failed = weft_submission_run(engine, &batch[i], arena, err);
-        if (failed && i == 0 && batches == 1)
-            rc = failed;
-    }
+    struct weft_submit_call call = {.ns = ns, .item = spec, .count = count, .answer = ret_answer};
+    struct weft_part part;
+    weft_submit_begin(engine, &call, arena, &part);
+    weft_submit_end(engine, &call, &part, arena);
     weft_arena_free(arena);
-    return rc;
+    if (err && call.err.rc)
+        *err = call.err;
+    return call.rc;
 }

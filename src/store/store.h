@@ -93,7 +93,8 @@ const char *weft_get_text(const struct weft_rows *rows, size_t row, size_t colum
 enum weft_tx_mode {
     WEFT_TX_READ,  /* one snapshot is not promised; SQLite: a deferred transaction on a reader */
     WEFT_TX_WRITE, /* SQLite: BEGIN IMMEDIATE */
-    WEFT_TX_KEYED, /* as WRITE, with a short lock_timeout: may meet an application's open key */
+    WEFT_TX_KEYED, /* as WRITE, with a short lock_timeout: for keys that applications hold, and
+                      where others would wait along */
     WEFT_TX_BARE,  /* PostgreSQL: no transaction and no pins around it, for one statement that
                       reads and looks after its own plan; SQLite: as READ */
 };

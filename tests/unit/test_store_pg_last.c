@@ -394,6 +394,43 @@ static void test_engine_repeats(struct world *w, struct weft_engine *engine)
     is_int(w->relay.mode, RELAY_PASS, "each was cut");
 }
 
+/* All three in one transaction: each keeps its own rule for a commit that nobody answered. */
+static void test_engine_joint(struct world *w, struct weft_engine *engine)
+{
+    static const enum relay_mode mode[] = {RELAY_CUT_COMMIT, RELAY_CUT_PINS, RELAY_CUT_ALL};
+    for (size_t i = 0; i < WEFT_LEN(mode); i++) {
+        struct weft_submitted submitted, more;
+        struct weft_claim_result held = {0};
+        struct weft_lease_answer answer;
+        is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
+        is_int(submit(w, engine, &submitted), WEFT_OK, "submit: %s", w->f.err.text);
+        ok(claim(w, engine, &held) == WEFT_OK && held.count == 1, "claim: %s", w->f.err.text);
+        const struct weft_complete done = {.id = held.item[0].id, .epoch = held.item[0].epoch};
+        const struct weft_claim one = {.worker = "w", .max = 1};
+        const struct weft_spec spec = {.kind = "cut", .payload = "{}", .payload_size = 2};
+        struct weft_complete_call complete = {.item = &done, .count = 1, .answer = &answer};
+        struct weft_claim_call claims = {
+            .ns = "default", .item = &one, .count = 1, .arena = weft_arena_new()};
+        struct weft_submit_call submits = {
+            .ns = "default", .item = &spec, .count = 1, .answer = &more};
+        relay_set(&w->relay, mode[i]);
+        weft_engine_together(
+            engine,
+            &(struct weft_together){.complete = &complete, .claim = &claims, .submit = &submits});
+        is_int(w->relay.mode, RELAY_PASS, "joint: it was cut");
+        ok(!complete.rc && !answer.err.rc && answer.state == WEFT_STATE_SUCCEEDED,
+           "joint: completed by the holder: %s", complete.err.text);
+        ok(!submits.rc && !more.err.rc, "joint: submitted: %s", submits.err.text);
+        check_count(w, 6 + 3 * ((int)i + 1), "joint: once");
+        if (mode[i] == RELAY_CUT_COMMIT)
+            ok(!claims.rc && claims.result.count == 1, "joint: claimed: %s", claims.err.text);
+        else
+            ok(is_unknown(claims.rc, &claims.err), "joint: of the claim nobody knows: %s",
+               claims.err.text);
+        weft_arena_free(claims.arena);
+    }
+}
+
 /* A pool whose sessions all ended while they were idle. */
 static void test_engine_dead_pool(struct world *w, struct weft_engine *engine)
 {
@@ -423,6 +460,7 @@ static void test_engine(struct world *w)
     test_engine_repeats(w, engine);
     test_engine_cannot_know(w, engine);
     test_engine_dead_pool(w, engine);
+    test_engine_joint(w, engine);
     weft_engine_close(engine);
 }
 
