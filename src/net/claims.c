@@ -175,29 +175,45 @@ static size_t admit(struct weft_server *server, struct weft_ask **ask, size_t co
     return kept;
 }
 
-void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t count)
+struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_ask **ask,
+                                          size_t count)
 {
-    count = admit(server, ask, count);
-    if (count == 0)
-        return;
-    struct weft_arena *arena = weft_arena_new(), *work = weft_arena_new();
-    struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count);
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_claims_lot *lot = weft_new(arena, struct weft_claims_lot);
+    count = count ? admit(server, ask, count) : 0;
+    struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count + 1);
     for (size_t i = 0; i < count; i++)
         claim[i] = *weft_claims_of(ask[i]);
-    struct weft_claim_result result = {0};
-    struct weft_err err = {0};
-    enum weft_rc rc =
-        weft_engine_claim(server->engine, "default", claim, count, work, &result, &err);
+    *lot = (struct weft_claims_lot){.arena = arena, .ask = ask};
+    lot->call = (struct weft_claim_call){
+        .ns = "default", .item = claim, .count = count, .arena = weft_arena_new()};
+    return lot;
+}
+
+void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot)
+{
+    struct weft_claim_call *call = &lot->call;
+    struct weft_ask **ask = lot->ask;
     size_t answered = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (rc) {
+    for (size_t i = 0; i < call->count; i++) {
+        if (call->rc) {
             weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
-            weft_reply_error(ask[i], &err);
+            weft_reply_error(ask[i], &call->err);
         }
-        if (rc || settle(ask[i], &result, i))
+        if (call->rc || settle(ask[i], &call->result, i))
             ask[answered++] = ask[i];
     }
     weft_loop_answer(server, ask, answered);
-    weft_arena_free(work);
-    weft_arena_free(arena);
+    weft_arena_free(call->arena);
+    weft_arena_free(lot->arena);
+}
+
+void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t count)
+{
+    struct weft_claims_lot *lot = weft_claims_begin(server, ask, count);
+    struct weft_claim_call *call = &lot->call;
+    if (call->count > 0)
+        call->rc = weft_engine_claim(server->engine, call->ns, call->item, call->count, call->arena,
+                                     &call->result, &call->err);
+    weft_claims_end(server, lot);
 }

@@ -11,6 +11,15 @@
  * at a time. A call takes at most WEFT_BATCH_MAX items and WEFT_BATCH_BYTES, which is what one
  * transaction takes.
  *
+ * The kinds of which most of the traffic is, submit, claim and complete, are taken together as long
+ * as they are small, and share a transaction (lots.c). One such joint call runs while another waits
+ * for the disk, but the second begins only when at least as many requests wait as the first has:
+ * else whoever came first would begin with next to nothing, his commit would stand in line behind
+ * the other one all the same, and all who came after him behind both. Two that are about as large
+ * make the fewest commits that everybody has to wait for. One that is held up, by a lock or by the
+ * network, does not count: the others need not wait for it. With a single writer there is nothing
+ * to run beside a commit; there the kinds take turns.
+ *
  * Errands, what the server does for itself (passes, leases to give back), are one more kind: they
  * wait for their turn like the requests, and the requests for theirs.
  */
@@ -31,13 +40,31 @@
 struct queue {
     struct weft_ask *first, **last;
     size_t count;
-    uint32_t running; /* calls under way */
+    size_t items, bytes; /* of the asks */
+    uint32_t running;    /* calls under way */
 };
 
 enum {
     ERRANDS = WEFT_GROUP_COUNT, /* the turn of errands, behind those of the groups */
     TURN_COUNT,
     QUIET_RUNS = 20, /* in a few seconds: passes, and the odd request */
+};
+
+enum {
+    JOINTS_MAX = 4, /* joint calls at once, of which all but two are held up */
+    /*
+     * What a kind may bring into a transaction that it shares. Beyond that the statements take
+     * longer than the commit, and kinds do better side by side, each on its own processor.
+     */
+    JOIN_ITEMS_MAX = 64,
+    JOIN_BYTES_MAX = 256 * 1024,
+};
+#define JOINT_OLD_US (20 * WEFT_MS) /* something holds the call up: others need not wait for it */
+
+/* A joint call that is under way. */
+struct joint {
+    weft_usec began_us; /* boot time */
+    size_t requests;    /* 0: there is none */
 };
 
 /*
@@ -61,6 +88,7 @@ struct weft_groups {
     struct queue queue[WEFT_GROUP_COUNT];
     struct errand *errand, **last_errand;
     size_t waiting; /* asks in all queues */
+    struct joint joint[JOINTS_MAX];
     size_t writing; /* calls that write now */
     unsigned turn;  /* the kind to look at first, or ERRANDS */
     unsigned runs;  /* batches and errands so far */
@@ -71,63 +99,118 @@ struct weft_groups {
 
 /* What a thread took from the queues. */
 struct batch {
-    struct errand *errand; /* owned; or NULL, and it is asks: */
-    enum weft_group group;
-    struct weft_ask **ask; /* room for WEFT_BATCH_MAX */
-    size_t count;
-    size_t items;
+    struct errand *errand;              /* owned; or NULL, and it is asks: */
+    struct weft_lot lot[WEFT_LOTS_MAX]; /* each with room for WEFT_BATCH_MAX */
+    size_t lots;
+    struct joint *joint; /* the call is one of those that are for several kinds; or NULL */
 };
 
 static size_t items_of(const struct weft_ask *ask)
 {
+    if (ask->unread)
+        return 1;
     if (ask->route->group != WEFT_GROUP_CLAIM)
         return ask->items.count;
     const struct weft_claim *claim = weft_claims_of(ask);
     return claim->max ? claim->max : 1;
 }
 
+static bool may_join(const struct weft_groups *groups, size_t group)
+{
+    const struct queue *queue = &groups->queue[group];
+    return groups->writers > 1 && weft_kinds[group].joins && queue->items <= JOIN_ITEMS_MAX &&
+           queue->bytes <= JOIN_BYTES_MAX;
+}
+
 /* What runs alone leaves some threads to the groups: slow reads must not stop the writing. */
 static uint32_t calls_max(const struct weft_groups *groups, size_t group)
 {
-    if (group != WEFT_GROUP_NONE)
-        return weft_kinds[group].calls;
-    return groups->threads > 3 ? groups->threads - 2 : 1;
+    if (group == WEFT_GROUP_NONE)
+        return groups->threads > 3 ? groups->threads - 2 : 1;
+    return may_join(groups, group) ? JOINTS_MAX : weft_kinds[group].calls;
+}
+
+/* True when a joint call may begin: see the rule at the top. */
+static bool may_begin_joint(const struct weft_groups *groups)
+{
+    size_t young = 0, requests = 0, waiting = 0, running = 0;
+    weft_usec now_us = weft_boot_us();
+    for (size_t i = 0; i < JOINTS_MAX; i++) {
+        const struct joint *joint = &groups->joint[i];
+        running += joint->requests > 0;
+        if (joint->requests > 0 && now_us - joint->began_us < JOINT_OLD_US) {
+            young++;
+            requests += joint->requests;
+        }
+    }
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
+        if (may_join(groups, i))
+            waiting += groups->queue[i].count;
+    /* However many are held up, a thread is left for others. */
+    bool room = running == 0 || (running < JOINTS_MAX && running + 1 < groups->threads);
+    return room && (young == 0 || (young == 1 && waiting >= requests));
+}
+
+static bool has_room(const struct weft_groups *groups, size_t group)
+{
+    return groups->queue[group].count > 0 &&
+           groups->queue[group].running < calls_max(groups, group);
 }
 
 static bool may_run(const struct weft_groups *groups, size_t group)
 {
-    return groups->queue[group].count > 0 &&
-           groups->queue[group].running < calls_max(groups, group) &&
-           (!weft_kinds[group].writes || groups->writing < groups->writers);
+    return has_room(groups, group) &&
+           (!weft_kinds[group].writes || groups->writing < groups->writers) &&
+           (!may_join(groups, group) || may_begin_joint(groups));
 }
 
 /* Takes the first asks of a queue that fit one transaction together. Under the lock. */
-static void take(struct weft_groups *groups, size_t group, struct batch *batch)
+static void take(struct weft_groups *groups, size_t group, struct weft_lot *lot)
 {
     struct queue *queue = &groups->queue[group];
     size_t bytes = 0;
-    batch->group = (enum weft_group)group;
-    batch->count = batch->items = 0;
-    while (queue->first && batch->count < WEFT_BATCH_MAX) {
+    lot->group = (enum weft_group)group;
+    lot->count = lot->items = 0;
+    while (queue->first && lot->count < WEFT_BATCH_MAX) {
         struct weft_ask *ask = queue->first;
         size_t items = items_of(ask);
-        if (batch->count > 0 &&
-            (group == WEFT_GROUP_NONE || batch->items + items > WEFT_BATCH_MAX ||
-             bytes + ask->items.bytes > WEFT_BATCH_BYTES))
+        if (lot->count > 0 && (group == WEFT_GROUP_NONE || lot->items + items > WEFT_BATCH_MAX ||
+                               bytes + ask->items.bytes > WEFT_BATCH_BYTES))
             break;
         queue->first = ask->next;
         queue->count--;
         groups->waiting--;
-        batch->items += items;
+        lot->items += items;
         bytes += ask->items.bytes;
-        batch->ask[batch->count++] = ask;
+        lot->ask[lot->count++] = ask;
     }
+    queue->items -= lot->items;
+    queue->bytes -= bytes;
     if (!queue->first)
         queue->last = &queue->first;
     weft_metric_set(weft_server_metrics(groups->server), WEFT_METRIC_QUEUE_DEPTH, group,
                     queue->count);
     queue->running++;
+}
+
+/* Takes a kind, and if it joins, the other kinds that do. Under the lock. */
+static void take_lots(struct weft_groups *groups, size_t group, struct batch *batch)
+{
+    bool joins = may_join(groups, group);
+    batch->joint = NULL;
+    batch->lots = 0;
+    for (size_t i = 0; joins && i < WEFT_GROUP_COUNT; i++)
+        if (i != group && has_room(groups, i) && may_join(groups, i))
+            take(groups, i, &batch->lot[batch->lots++]);
+    take(groups, group, &batch->lot[batch->lots++]);
     groups->writing += weft_kinds[group].writes;
+    for (size_t i = 0; joins && !batch->joint; i++)
+        if (groups->joint[i].requests == 0)
+            batch->joint = &groups->joint[i];
+    if (joins)
+        batch->joint->began_us = weft_boot_us();
+    for (size_t i = 0; joins && i < batch->lots; i++)
+        batch->joint->requests += batch->lot[i].count;
 }
 
 static void take_errand(struct weft_groups *groups, struct batch *batch)
@@ -138,22 +221,51 @@ static void take_errand(struct weft_groups *groups, struct batch *batch)
         groups->last_errand = &groups->errand;
 }
 
+/* The turn that comes next; false when nothing may run now. Under the lock. */
+static bool next_turn(const struct weft_groups *groups, size_t *ret_turn)
+{
+    for (size_t i = 0; i < TURN_COUNT; i++) {
+        *ret_turn = (groups->turn + i) % TURN_COUNT;
+        if (*ret_turn == ERRANDS ? groups->errand != NULL : may_run(groups, *ret_turn))
+            return true;
+    }
+    return false;
+}
+
+/* Wakes a thread if there is something for it; it will wake the next. Under the lock. */
+static void wake_one(struct weft_groups *groups)
+{
+    size_t turn;
+    if (next_turn(groups, &turn))
+        pthread_cond_signal(&groups->work);
+}
+
 /* The next batch or errand in turn; false when nothing may run now. Under the lock. */
 static bool next_batch(struct weft_groups *groups, struct batch *batch)
 {
+    size_t turn;
     batch->errand = NULL;
-    for (size_t i = 0; i < TURN_COUNT; i++) {
-        size_t group = (groups->turn + i) % TURN_COUNT;
-        if (group == ERRANDS ? !groups->errand : !may_run(groups, group))
-            continue;
-        groups->turn = (unsigned)group + 1;
-        if (group == ERRANDS)
-            take_errand(groups, batch);
-        else
-            take(groups, group, batch);
-        return true;
+    if (!next_turn(groups, &turn))
+        return false;
+    groups->turn = (unsigned)turn + 1;
+    if (turn == ERRANDS)
+        take_errand(groups, batch);
+    else
+        take_lots(groups, turn, batch);
+    wake_one(groups);
+    return true;
+}
+
+/* When what may not run now may run although nothing ends or comes. Under the lock. */
+static weft_usec next_look(const struct weft_groups *groups)
+{
+    weft_usec next_us = WEFT_NEVER, now_us = weft_boot_us();
+    for (size_t i = 0; i < JOINTS_MAX && groups->waiting > 0; i++) {
+        weft_usec old_us = groups->joint[i].began_us + JOINT_OLD_US;
+        if (groups->joint[i].requests > 0 && old_us > now_us && old_us < next_us)
+            next_us = old_us;
     }
-    return false;
+    return next_us;
 }
 
 /* What was taken has run: gives its room back. Under the lock. */
@@ -161,139 +273,14 @@ static void give_room(struct weft_groups *groups, const struct batch *batch)
 {
     if (batch->errand)
         return;
-    groups->queue[batch->group].running--;
-    groups->writing -= weft_kinds[batch->group].writes;
+    if (batch->joint)
+        batch->joint->requests = 0;
+    for (size_t i = 0; i < batch->lots; i++)
+        groups->queue[batch->lot[i].group].running--;
+    groups->writing -= weft_kinds[batch->lot[0].group].writes;
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
-
-static void *item_at(const struct weft_items *items, const struct weft_kind *kind, size_t i)
-{
-    return (char *)items->item + i * kind->item_size;
-}
-
-/*
- * Leases of a token that is bound to a namespace must be of that namespace; to such a client other
- * executions do not exist.
- */
-static enum weft_rc check_namespaces(struct weft_server *server, const struct weft_kind *kind,
-                                     struct weft_ask *ask, struct weft_err *err)
-{
-    const struct weft_items *items = &ask->items;
-    const char **ns = weft_new_array(ask->arena, const char *, items->count + 1);
-    const struct weft_id_column ids = {items->item, kind->item_size, items->count};
-    enum weft_rc rc = weft_engine_namespaces(server->engine, &ids, ns, err);
-    for (size_t i = 0; i < items->count && !rc; i++)
-        if (!items->err[i].rc && (!ns[i] || strcmp(ns[i], ask->ns) != 0))
-            (void)weft_fail(&items->err[i], WEFT_NOT_FOUND, "there is no such execution");
-    return rc;
-}
-
-/* Copies the good items of an ask behind those of the asks before it; says how many they are. */
-static size_t gather(const struct weft_kind *kind, const struct weft_ask *ask, char *to)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < ask->items.count; i++) {
-        if (ask->items.err[i].rc)
-            continue;
-        char *item = to + count++ * kind->item_size;
-        memcpy(item, item_at(&ask->items, kind, i), kind->item_size);
-        if (kind->item == WEFT_ITEM_SPEC)
-            ((struct weft_spec *)(void *)item)->ns = ask->ns;
-        else if (kind->item == WEFT_ITEM_STEER)
-            ((struct weft_steer *)(void *)item)->ns = ask->ns;
-    }
-    return count;
-}
-
-/* Gives an ask the answers of its good items; those of the others are in items.err. */
-static size_t scatter(const struct weft_kind *kind, struct weft_ask *ask, const char *from)
-{
-    size_t count = 0;
-    char *answer = weft_arena_alloc(ask->arena, ask->items.count + 1, kind->answer_size);
-    for (size_t i = 0; i < ask->items.count; i++)
-        if (!ask->items.err[i].rc)
-            memcpy(answer + i * kind->answer_size, from + count++ * kind->answer_size,
-                   kind->answer_size);
-    ask->items.answer = answer;
-    return count;
-}
-
-/* One engine call for all of these. WEFT_OK: their items are answered. */
-static enum weft_rc call_together(struct weft_server *server, const struct weft_kind *kind,
-                                  struct weft_ask **ask, size_t count, struct weft_err *err)
-{
-    size_t items = 0;
-    for (size_t a = 0; a < count; a++)
-        items += ask[a]->items.count;
-    struct weft_arena *arena = weft_arena_new();
-    char *item = weft_arena_alloc(arena, items + 1, kind->item_size);
-    char *answer = weft_arena_alloc(arena, items + 1, kind->answer_size);
-    size_t good = 0;
-    for (size_t a = 0; a < count; a++)
-        good += gather(kind, ask[a], item + good * kind->item_size);
-    enum weft_rc rc = good ? kind->call(server->engine, item, good, answer, err) : WEFT_OK;
-    size_t at = 0;
-    for (size_t a = 0; a < count && !rc; a++)
-        at += scatter(kind, ask[a], answer + at * kind->answer_size);
-    weft_arena_free(arena);
-    return rc;
-}
-
-/* Answers asks whose items have been answered, or all of them with the failure. */
-static void finish(struct weft_ask **ask, size_t count, enum weft_rc rc, const struct weft_err *err)
-{
-    for (size_t a = 0; a < count; a++) {
-        if (rc)
-            weft_reply_error(ask[a], err);
-        else
-            ask[a]->route->write(ask[a]);
-    }
-    if (count > 0)
-        weft_loop_answer(ask[0]->server, ask, count);
-}
-
-/* Takes out the asks whose namespaces cannot be checked; they are answered here. */
-static size_t admit(struct weft_server *server, const struct weft_kind *kind, struct weft_ask **ask,
-                    size_t count)
-{
-    size_t kept = 0;
-    for (size_t a = 0; a < count; a++) {
-        struct weft_err err = {0};
-        enum weft_rc rc = kind->item == WEFT_ITEM_LEASE && ask[a]->ns_fixed
-                              ? check_namespaces(server, kind, ask[a], &err)
-                              : WEFT_OK;
-        if (rc)
-            finish(&ask[a], 1, rc, &err);
-        else
-            ask[kept++] = ask[a];
-    }
-    return kept;
-}
-
-static void run_group(struct weft_server *server, struct batch *batch)
-{
-    const struct weft_kind *kind = &weft_kinds[batch->group];
-    struct weft_err err = {0};
-    size_t count = admit(server, kind, batch->ask, batch->count);
-    if (count == 0)
-        return;
-    enum weft_rc rc = call_together(server, kind, batch->ask, count, &err);
-    if (rc)
-        weft_metric_add(weft_server_metrics(server), WEFT_METRIC_STORE_FAILURES, 0, 1);
-    /*
-     * A call that fails as a whole has written nothing. When that is not the store's fault it is
-     * somebody's input that should have been refused earlier: his neighbours must not suffer.
-     */
-    if (rc && count > 1 && !weft_rc_retryable(rc)) {
-        for (size_t a = 0; a < count; a++) {
-            rc = call_together(server, kind, &batch->ask[a], 1, &err);
-            finish(&batch->ask[a], 1, rc, &err);
-        }
-        return;
-    }
-    finish(batch->ask, count, rc, &err);
-}
 
 /* One that runs alone; it may have been queued only to be read. */
 static void run_alone(struct weft_server *server, struct weft_ask *ask)
@@ -327,25 +314,29 @@ static void run_batch(struct weft_server *server, struct batch *batch)
 {
     struct weft_metrics *metrics = weft_server_metrics(server);
     weft_usec began_us = weft_boot_us();
-    weft_metric_observe(metrics, WEFT_METRIC_GROUP_ITEMS, batch->group, batch->items);
-    weft_metric_observe(metrics, WEFT_METRIC_GROUP_REQUESTS, batch->group, batch->count);
-    assert(batch->count > 0); /* only queues with work are taken from */
-    if (batch->group == WEFT_GROUP_NONE)
-        run_alone(server, batch->ask[0]);
-    else if (batch->group == WEFT_GROUP_CLAIM)
-        weft_claims_run(server, batch->ask, batch->count);
+    for (size_t i = 0; i < batch->lots; i++) {
+        const struct weft_lot *lot = &batch->lot[i];
+        assert(lot->count > 0); /* only queues with work are taken from */
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_ITEMS, lot->group, lot->items);
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_REQUESTS, lot->group, lot->count);
+    }
+    if (batch->lot[0].group == WEFT_GROUP_NONE)
+        run_alone(server, batch->lot[0].ask[0]);
     else
-        run_group(server, batch);
-    weft_metric_observe(metrics, WEFT_METRIC_GROUP_SECONDS, batch->group,
-                        (uint64_t)(weft_boot_us() - began_us));
+        weft_lots_run(server, batch->lot, batch->lots);
+    for (size_t i = 0; i < batch->lots; i++)
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_SECONDS, batch->lot[i].group,
+                            (uint64_t)(weft_boot_us() - began_us));
 }
 
 static void *run_thread(void *context)
 {
     struct weft_groups *groups = context;
-    struct weft_ask *ask[WEFT_BATCH_MAX] = {0};
-    struct batch batch = {.ask = ask};
+    struct weft_ask *ask[WEFT_LOTS_MAX][WEFT_BATCH_MAX] = {0};
+    struct batch batch = {0};
     unsigned rests = 0;
+    for (size_t i = 0; i < WEFT_LOTS_MAX; i++)
+        batch.lot[i].ask = ask[i];
     pthread_mutex_lock(&groups->lock);
     for (;;) {
         if (next_batch(groups, &batch)) {
@@ -358,9 +349,6 @@ static void *run_thread(void *context)
             pthread_mutex_lock(&groups->lock);
             give_room(groups, &batch);
             free(batch.errand);
-            /* What this call kept from running may run now, here; more than one needs another. */
-            if (groups->waiting + (groups->errand ? 1 : 0) > 1)
-                pthread_cond_signal(&groups->work);
         } else if (groups->stopping && groups->waiting == 0 && !groups->errand) {
             break;
         } else if (rests != groups->rests) {
@@ -369,7 +357,7 @@ static void *run_thread(void *context)
             weft_heap_rest();
             pthread_mutex_lock(&groups->lock);
         } else {
-            pthread_cond_wait(&groups->work, &groups->lock);
+            weft_cond_until(&groups->work, &groups->lock, next_look(groups));
         }
     }
     pthread_cond_broadcast(&groups->work);
@@ -392,24 +380,26 @@ bool weft_groups_rest(struct weft_groups *groups)
 
 /* ---- In and out ------------------------------------------------------------------------------ */
 
-/* Under the lock. True: it is the first of its queue, so somebody may have to be woken. */
-static bool put(struct weft_groups *groups, struct weft_ask *ask)
+/* Under the lock. */
+static void put(struct weft_groups *groups, struct weft_ask *ask)
 {
     struct queue *queue = &groups->queue[ask->unread ? WEFT_GROUP_NONE : ask->route->group];
     ask->next = NULL;
     *queue->last = ask;
     queue->last = &ask->next;
     groups->waiting++;
+    queue->items += items_of(ask);
+    queue->bytes += ask->items.bytes;
     weft_metric_set(weft_server_metrics(groups->server), WEFT_METRIC_QUEUE_DEPTH,
                     (size_t)(queue - groups->queue), queue->count + 1);
-    return queue->count++ == 0 || queue == &groups->queue[WEFT_GROUP_NONE];
+    queue->count++;
 }
 
 void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask)
 {
     pthread_mutex_lock(&groups->lock);
-    if (put(groups, ask))
-        pthread_cond_signal(&groups->work);
+    put(groups, ask);
+    wake_one(groups);
     pthread_mutex_unlock(&groups->lock);
 }
 
@@ -435,10 +425,11 @@ void weft_groups_put(struct weft_groups *groups, struct weft_ask *first)
         if (groups->waiting >= groups->server->config.queue_max) {
             ask->next = refused;
             refused = ask;
-        } else if (put(groups, ask)) {
-            pthread_cond_signal(&groups->work);
+        } else {
+            put(groups, ask);
         }
     }
+    wake_one(groups);
     pthread_mutex_unlock(&groups->lock);
     while (refused) {
         struct weft_ask *ask = refused;

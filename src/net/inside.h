@@ -118,6 +118,15 @@ enum weft_rc weft_claims_read(struct weft_ask *ask, struct weft_err *err);
 const struct weft_claim *weft_claims_of(const struct weft_ask *ask);
 /* Runs the claims of several asks in one call and answers each, or puts it to sleep. */
 void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t count);
+/* The same in two steps; whoever began makes the call, if its count is not 0, and ends it. */
+struct weft_claims_lot {
+    struct weft_arena *arena;
+    struct weft_ask **ask;
+    struct weft_claim_call call;
+};
+struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_ask **ask,
+                                          size_t count);
+void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot);
 /* The answer of a claim was not delivered: its leases go back. On the loop thread. */
 void weft_claims_undelivered(struct weft_ask *ask);
 

@@ -67,10 +67,10 @@ STEER(revoke, WEFT_STEER_REVOKE)
 const struct weft_kind weft_kinds[WEFT_GROUP_COUNT] = {
     [WEFT_GROUP_NONE]         = {.name = "alone"},
     [WEFT_GROUP_SUBMIT]       = {"submit", call_submit, sizeof(struct weft_spec),
-                                 sizeof(struct weft_submitted), WEFT_ITEM_SPEC, 1, true},
-    [WEFT_GROUP_CLAIM]        = {.name = "claim", .calls = 1, .writes = true},
+                                 sizeof(struct weft_submitted), WEFT_ITEM_SPEC, 1, true, true},
+    [WEFT_GROUP_CLAIM]        = {.name = "claim", .calls = 1, .writes = true, .joins = true},
     [WEFT_GROUP_RENEW]        = {LEASES(renew, weft_renew), WEFT_ITEM_LEASE, 1, true},
-    [WEFT_GROUP_COMPLETE]     = {LEASES(complete, weft_complete), WEFT_ITEM_LEASE, 1, true},
+    [WEFT_GROUP_COMPLETE]     = {LEASES(complete, weft_complete), WEFT_ITEM_LEASE, 1, true, true},
     [WEFT_GROUP_FAIL]         = {LEASES(fail, weft_failure), WEFT_ITEM_LEASE, 1, true},
     [WEFT_GROUP_DELAY]        = {LEASES(delay, weft_put_back), WEFT_ITEM_LEASE, 1, true},
     [WEFT_GROUP_RELEASE]      = {LEASES(release, weft_put_back), WEFT_ITEM_LEASE, 1, true},

@@ -19,8 +19,24 @@ struct weft_kind {
     enum weft_item_kind item;
     uint32_t calls; /* that may run at once; alone: see group.c */
     bool writes;
+    bool joins; /* can share a transaction with others of these: see weft_engine_together() */
 };
 
 extern const struct weft_kind weft_kinds[WEFT_GROUP_COUNT];
+
+/* ---- lots.c ---------------------------------------------------------------------------------- */
+
+enum { WEFT_LOTS_MAX = 3 }; /* as many as there are kinds that join */
+
+/* Requests of one kind that were taken together. */
+struct weft_lot {
+    enum weft_group group;
+    struct weft_ask **ask;
+    size_t count;
+    size_t items;
+};
+
+/* Runs lots of different kinds, all of which join if there are several, and answers them. */
+void weft_lots_run(struct weft_server *server, const struct weft_lot *lot, size_t count);
 
 #endif

@@ -4,7 +4,8 @@
 
 PostgreSQL is restarted under load: requests get an answer, or 503 with Retry-After, within a bound;
 everything acknowledged is there, and the throughput comes back without anybody's help. Then its
-tables are locked: when the queue is full, the rest is answered 429 with Retry-After at once.
+tables are locked: when the queue is full, the rest is answered 429 with Retry-After at once. When a
+single row is locked, only whoever needs that row waits for it.
 """
 import concurrent.futures
 import subprocess
@@ -16,6 +17,7 @@ from load import Load, check_kept
 BOUND_S = 20
 BACK_S = 15
 CLIENTS = 6
+HELD_S = 3  # less than a statement waits for a row
 ALLOWED = {200, 201, 409, 429, 503}
 
 
@@ -69,14 +71,14 @@ def away(tap, cluster, server):
 
 
 class Lock:
-    """Holds a table against everybody until it is let go."""
+    """Holds something against everybody until it is let go."""
 
-    def __init__(self, cluster, table):
+    def __init__(self, cluster, statement):
         self.process = subprocess.Popen(["psql", "-qAtX", cluster.url], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
-        self.say(f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE; SELECT 'locked';")
+        self.say(f"BEGIN; {statement}; SELECT 'locked';")
         if self.process.stdout.readline() != "locked\n":
-            raise AssertionError(f"{table} could not be locked")
+            raise AssertionError(f"not locked: {statement}")
 
     def say(self, text):
         self.process.stdin.write(text + "\n")
@@ -91,7 +93,7 @@ class Lock:
 def full_queue(tap, cluster):
     server = serve(cluster.store("crowded"), "--queue-max", "4", "--threads", "2", tap=tap)
     Calls(server).good("POST", "/v1/executions", {"kind": "first"})
-    lock = Lock(cluster, "crowded.live")
+    lock = Lock(cluster, "LOCK TABLE crowded.live IN ACCESS EXCLUSIVE MODE")
 
     def submit(_):
         calls, began = Calls(server, timeout=60), time.monotonic()
@@ -121,6 +123,47 @@ def full_queue(tap, cluster):
     tap.equal(server.stop(), 0, "the server stops by itself")
 
 
+def held_row(tap, cluster):
+    """Completions share transactions with others, who must not wait for a row that one of them needs."""
+    server = serve(cluster.store("held"), tap=tap)
+    calls = Calls(server, timeout=BOUND_S)
+    calls.good("POST", "/v1/executions", {"items": [{"kind": "held"} for _ in range(40)]})
+    claimed = calls.good("POST", "/v1/claims", {"worker": "w", "max": 20})["items"]
+    held = claimed[0]
+    lock = Lock(cluster, f"UPDATE held.live SET due = due WHERE id = '{held['id']}'")
+
+    def complete(item):
+        own, began = Calls(server, timeout=60), time.monotonic()
+        status = own("POST", "/v1/leases/complete",
+                     {"items": [{"id": item["id"], "epoch": item["epoch"]}]})[0]
+        own.close()
+        return status, time.monotonic() - began
+
+    def live(item):
+        own, slowest = Calls(server, timeout=60), 0
+        for method, path, body in (("POST", "/v1/executions", {"kind": "held"}),
+                                   ("POST", "/v1/claims", {"worker": "w", "max": 1})):
+            began = time.monotonic()
+            own.good(method, path, body)
+            slowest = max(slowest, time.monotonic() - began)
+        own.close()
+        complete(item)  # may have been taken together with the one that is stuck
+        return slowest
+    with concurrent.futures.ThreadPoolExecutor(20) as pool:
+        stuck = pool.submit(complete, held)
+        others = [pool.submit(live, item) for item in claimed[1:]]
+        until(lambda: all(f.done() for f in others), 30)
+        slowest = max(f.result() for f in others)
+        tap.ok(slowest < HELD_S, "nobody but completions waits long for a row that one of them needs",
+               f"{slowest:.1f} s")
+        lock.let_go()
+        tap.ok(stuck.result()[0] in (200, 429), "who needs it waits, or is told to come again",
+               stuck.result())
+    tap.equal(complete(held)[0], 200, "and it is completed when it is free")
+    calls.close()
+    tap.equal(server.stop(), 0, "the server stops by itself")
+
+
 def main():
     tap, cluster = Tap(), Cluster(durable=True)
     try:
@@ -130,6 +173,7 @@ def main():
         away(tap, cluster, server)
         tap.equal(server.stop(), 0, "the server stops by itself")
         full_queue(tap, cluster)
+        held_row(tap, cluster)
     finally:
         cluster.remove()
     tap.done()
