@@ -4,12 +4,14 @@
 -- returns: queue policy state oldest namespace lane_us
 -- Each hop finds the next row of the index by its number, because a step of a recursion has one
 -- subquery of one column. Without the + signs SQLite would use the index for the first column alone
--- and walk through a queue's whole history.
+-- and walk through a queue's whole history; so it would without a latest possible `finished`, because
+-- it seeks to the first row that equals the bound and only then compares.
 WITH RECURSIVE hop(num) AS (
     SELECT (SELECT num FROM outcome ORDER BY queue, policy, state, finished LIMIT 1)
     UNION ALL
     SELECT (SELECT n.num FROM outcome n
-             WHERE (n.queue, n.policy, n.state) > (+o.queue, +o.policy, +o.state)
+             WHERE (n.queue, n.policy, n.state, n.finished)
+                   > (+o.queue, +o.policy, +o.state, 9223372036854775807)
              ORDER BY n.queue, n.policy, n.state, n.finished LIMIT 1)
       FROM hop CROSS JOIN outcome o ON o.num = hop.num
 )
