@@ -15,11 +15,11 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "base/thread.h"
 #include "core/route.h"
 #include "core/spec.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -265,19 +265,6 @@ static void join_handlers(struct weft_worker *worker)
     worker->handlers = 0;
 }
 
-/* Signals are the program's: these take none. Handlers have the mask of who started them. */
-static int start_quiet(pthread_t *thread, const char *name, void *(*run)(void *), void *context)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(thread, NULL, run, context);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!failed)
-        (void)pthread_setname_np(*thread, name);
-    return failed;
-}
-
 /* Ends the claimer: nobody asks it any more. */
 static void join_claimer(struct weft_worker *worker)
 {
@@ -290,6 +277,7 @@ static void join_claimer(struct weft_worker *worker)
     (void)pthread_join(worker->claimer, NULL);
 }
 
+/* Handlers have the signal mask of who started them; the others take no signals. */
 static int start_threads(struct weft_worker *worker)
 {
     int failed = 0;
@@ -302,10 +290,10 @@ static int start_threads(struct weft_worker *worker)
         worker->handlers++;
     }
     if (worker->remote)
-        failed = start_quiet(&worker->claimer, "weft-claimer", weft_claimer_main, worker);
+        failed = weft_thread_quiet(&worker->claimer, "weft-claimer", weft_claimer_main, worker);
     if (failed)
         return failed;
-    failed = start_quiet(&worker->keeper, "weft-keeper", weft_keeper_main, worker);
+    failed = weft_thread_quiet(&worker->keeper, "weft-keeper", weft_keeper_main, worker);
     if (failed)
         join_claimer(worker);
     return failed;

@@ -5,26 +5,20 @@
 #include "net/inside.h"
 
 #include "base/log.h"
+#include "base/thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 void weft_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *context)
 {
-    /* Signals are the main thread's business. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(ret_thread, NULL, run, context);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = weft_thread_quiet(ret_thread, name, run, context);
     if (failed) {
         weft_error("cannot start a thread", F_STR("thread", name), F_I64("errno", failed));
         abort();
     }
-    (void)pthread_setname_np(*ret_thread, name);
 }
 
 void weft_cond_until(pthread_cond_t *cond, pthread_mutex_t *lock, weft_usec until_us)

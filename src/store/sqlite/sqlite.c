@@ -74,7 +74,7 @@ static enum weft_rc lite_commit(struct weft_conn *conn, struct weft_err *err)
         return rc;
     }
     lite->tx = WEFT_LITE_TX_NONE;
-    weft_lite_shrink_wal(lite);
+    weft_lite_tend_wal(lite);
     return WEFT_OK;
 }
 

@@ -60,10 +60,10 @@ struct weft_lite {
     bool reads_input;              /* what was prepared last reads `input` */
     weft_usec busy_us;             /* the longest wait for a lock */
     weft_usec busy_since_us;       /* when the wait in hand began */
-    weft_usec truncate_not_before_us;
     uint64_t jitter;
-    int64_t wal_bytes; /* after the last commit */
-    int64_t frame_bytes;
+    struct weft_lite_checkpointer *checkpointer; /* owned; NULL until the log needs one */
+    int wal_frames; /* of the log, after a commit that wrote; 0: it did not */
+    bool synchronous_full;
 };
 
 /* What the URL says. */
@@ -72,6 +72,11 @@ struct weft_lite_options {
     bool synchronous_full;
     weft_usec busy_us;
 };
+
+static inline const char *weft_lite_synchronous(bool full)
+{
+    return full ? "PRAGMA synchronous = full" : "PRAGMA synchronous = normal";
+}
 
 static inline struct weft_lite *weft_lite_of(struct weft_conn *conn)
 {
@@ -86,11 +91,16 @@ enum weft_rc weft_lite_open(const char *url, struct weft_conn **ret_conn, struct
 void weft_lite_close(struct weft_conn *conn);
 /* The functions that statements call, on a connection. */
 int weft_lite_add_functions(sqlite3 *db);
+/* Runs one line of settings and gives back the integer it answers, if any. */
+int weft_lite_ask(sqlite3 *db, const char *sql, int64_t *ret_number);
 
-/* wait.c: the busy handler, and the size of the write-ahead log. */
+/* wait.c: the busy handler. */
 int weft_lite_on_busy(void *arg, int count);
+
+/* checkpoint.c: the size of the write-ahead log. */
 int weft_lite_on_wal(void *arg, sqlite3 *db, const char *name, int frames);
-void weft_lite_shrink_wal(struct weft_lite *lite);
+void weft_lite_tend_wal(struct weft_lite *lite); /* after a commit */
+void weft_lite_stop_checkpoints(struct weft_lite *lite);
 
 /* input.c: the rows of the call in hand as a table. */
 int weft_lite_add_input(struct weft_lite *lite);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_BASE_THREAD_H
+#define WEFT_BASE_THREAD_H
+
+#include <pthread.h>
+
+/*
+ * Starts a thread that takes no signals: these are the program's business. The name has at most 15
+ * characters. Returns 0, or the error of pthread_create().
+ */
+int weft_thread_quiet(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *context);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Keeping the write-ahead log short.
+ *
+ * A checkpoint copies what the log holds into the file and waits for the disk, which takes as long
+ * as many commits. SQLite would have the commit that finds the log long do this, with the one
+ * writer in its hands, so everybody waits. Here a thread does it, on a connection of its own; it
+ * starts when a connection first meets a log of CHECKPOINT_FRAMES, so that what writes little never
+ * has one, and ends with that connection.
+ *
+ *  1. Past CHECKPOINT_FRAMES new frames the thread makes a passive checkpoint. That takes no lock
+ *     that a writer or a reader needs, and is safe beside both: pages go to the file only from
+ *     frames that the disk has, no further than the oldest snapshot in use, and the log counts them
+ *     as copied only after the disk has the file.
+ *  2. The log starts over when somebody begins to write and finds all of it copied. Under steady
+ *     writing there are always some frames that came after the thread's checkpoint had begun, so
+ *     past FINISH_FRAMES a commit copies these few itself: it has the one writer of this process.
+ *  3. Past PRESS_FRAMES the thread is too slow, or other processes write too. A commit waits for it
+ *     and then makes a checkpoint that keeps all others from writing.
+ *  4. A reader that stays open stops all of these. Past TRUNCATE_FRAMES a commit tries a checkpoint
+ *     that waits for readers, now and then and with little patience because it holds the write
+ *     lock, and gives the space back.
+ *
+ * None of this is needed for a commit to last, so an error of it is nobody's: on a full disk the
+ * log keeps what it has, commits fail with STORAGE_FULL when it cannot grow either, and the next
+ * checkpoint that is due copies again all that was not confirmed. What several connections or
+ * processes do here to one file is sorted out by SQLite's lock for checkpoints: all but one are
+ * turned away, and come again CHECKPOINT_FRAMES later. If the system has no thread to give, commits
+ * do it all.
+ */
+
+#include "store/sqlite/sqlite.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/thread.h"
+
+#include <stdlib.h>
+
+enum {                           /* pages have 4 KiB, and a file with a log cannot change that */
+       CHECKPOINT_FRAMES = 1000, /* SQLite's default */
+       FINISH_FRAMES = 4096,
+       PRESS_FRAMES = 4 * FINISH_FRAMES,
+       TRUNCATE_FRAMES = 16 * FINISH_FRAMES,
+};
+
+#define PATIENCE_US       (100 * WEFT_MS)
+#define TRUNCATE_PAUSE_US (5 * WEFT_SECOND)
+
+struct weft_lite_checkpointer {
+    pthread_t thread;
+    bool threaded; /* else there is none, and commits make the checkpoints */
+    bool synchronous_full;
+    const char *path; /* SQLite's name of the file: it holds wherever the process has gone since */
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    /* Under the lock; numbers are frames of the log. */
+    bool stop;
+    bool busy;  /* somebody makes a checkpoint: the thread or a commit */
+    int seen;   /* after the last commit */
+    int tried;  /* up to here, by the last checkpoint, */
+    int copied; /* which came so far */
+    int finish_at;
+    weft_usec truncate_not_before_us;
+};
+
+int weft_lite_on_wal(void *arg, sqlite3 *db, const char *name, int frames)
+{
+    struct weft_lite *lite = arg;
+    (void)db;
+    (void)name;
+    lite->wal_frames = frames;
+    return SQLITE_OK;
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+static bool is_due(const struct weft_lite_checkpointer *checkpointer)
+{
+    return checkpointer->seen - checkpointer->tried >= CHECKPOINT_FRAMES;
+}
+
+static sqlite3 *open_own(const struct weft_lite_checkpointer *checkpointer)
+{
+    sqlite3 *db = NULL;
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
+    int code = sqlite3_open_v2(checkpointer->path, &db, flags, NULL);
+    if (code == SQLITE_OK)
+        code = weft_lite_ask(db, weft_lite_synchronous(checkpointer->synchronous_full), NULL);
+    /* Only a connection that has read something knows that there is a log. */
+    if (code == SQLITE_OK)
+        code = weft_lite_ask(db, "SELECT count(*) FROM sqlite_schema", NULL);
+    if (code == SQLITE_OK)
+        return db;
+    sqlite3_close(db);
+    return NULL;
+}
+
+/* What became of a checkpoint. It was turned away or failed where `tried` is negative. */
+static void note(struct weft_lite_checkpointer *checkpointer, int tried, int copied)
+{
+    if (tried < 0) {
+        checkpointer->tried = checkpointer->seen; /* what is new from now on counts */
+    } else {
+        /* Others may have made the log longer; if it has started over, the next commit shows it. */
+        if (checkpointer->seen < tried)
+            checkpointer->seen = tried;
+        checkpointer->tried = tried;
+        checkpointer->copied = copied;
+    }
+    checkpointer->busy = false;
+    pthread_cond_broadcast(&checkpointer->change);
+}
+
+static void *run(void *context)
+{
+    struct weft_lite_checkpointer *checkpointer = context;
+    sqlite3 *db = NULL;
+    pthread_mutex_lock(&checkpointer->lock);
+    while (!checkpointer->stop) {
+        if (checkpointer->busy || !is_due(checkpointer)) {
+            pthread_cond_wait(&checkpointer->change, &checkpointer->lock);
+            continue;
+        }
+        checkpointer->busy = true;
+        pthread_mutex_unlock(&checkpointer->lock);
+        if (!db)
+            db = open_own(checkpointer);
+        int tried = -1, copied = 0;
+        if (db)
+            (void)sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &tried, &copied);
+        pthread_mutex_lock(&checkpointer->lock);
+        note(checkpointer, tried, copied);
+    }
+    pthread_mutex_unlock(&checkpointer->lock);
+    sqlite3_close(db);
+    return NULL;
+}
+
+static struct weft_lite_checkpointer *start(const struct weft_lite *lite)
+{
+    struct weft_lite_checkpointer *checkpointer = calloc(1, sizeof(*checkpointer));
+    if (!checkpointer)
+        weft_oom(sizeof(*checkpointer));
+    checkpointer->synchronous_full = lite->synchronous_full;
+    checkpointer->path = sqlite3_db_filename(lite->db, "main");
+    checkpointer->finish_at = FINISH_FRAMES;
+    pthread_mutex_init(&checkpointer->lock, NULL);
+    pthread_cond_init(&checkpointer->change, NULL);
+    checkpointer->threaded =
+        weft_thread_quiet(&checkpointer->thread, "weft-checkpoint", run, checkpointer) == 0;
+    return checkpointer;
+}
+
+void weft_lite_stop_checkpoints(struct weft_lite *lite)
+{
+    struct weft_lite_checkpointer *checkpointer = lite->checkpointer;
+    if (!checkpointer)
+        return;
+    pthread_mutex_lock(&checkpointer->lock);
+    checkpointer->stop = true;
+    pthread_cond_broadcast(&checkpointer->change);
+    pthread_mutex_unlock(&checkpointer->lock);
+    if (checkpointer->threaded)
+        (void)pthread_join(checkpointer->thread, NULL);
+    pthread_cond_destroy(&checkpointer->change);
+    pthread_mutex_destroy(&checkpointer->lock);
+    free(checkpointer);
+    lite->checkpointer = NULL;
+}
+
+/* ---- The commit ------------------------------------------------------------------------------ */
+
+enum { NOTHING = -1 }; /* or a mode of SQLite's */
+
+/* What a commit does, that left the log with `seen` frames while nobody is busy. */
+static int pick(const struct weft_lite_checkpointer *checkpointer)
+{
+    int seen = checkpointer->seen, copied = checkpointer->copied;
+    if (seen >= TRUNCATE_FRAMES && weft_boot_us() >= checkpointer->truncate_not_before_us)
+        return SQLITE_CHECKPOINT_TRUNCATE;
+    if (!checkpointer->threaded)
+        return is_due(checkpointer) ? SQLITE_CHECKPOINT_PASSIVE : NOTHING;
+    if (seen < checkpointer->finish_at)
+        return NOTHING;
+    if (seen >= PRESS_FRAMES && copied == checkpointer->tried) /* no reader was in the way */
+        return SQLITE_CHECKPOINT_RESTART;
+    return seen - copied < CHECKPOINT_FRAMES ? SQLITE_CHECKPOINT_PASSIVE : NOTHING;
+}
+
+/* Tells the thread how long the log is. Gives back what is left to do for the commit. */
+static int tell(struct weft_lite_checkpointer *checkpointer, int frames)
+{
+    int mode = NOTHING;
+    pthread_mutex_lock(&checkpointer->lock);
+    if (frames < checkpointer->seen) { /* it has started over */
+        checkpointer->tried = checkpointer->copied = 0;
+        checkpointer->finish_at = FINISH_FRAMES;
+    }
+    checkpointer->seen = frames;
+    if (checkpointer->threaded && is_due(checkpointer))
+        pthread_cond_broadcast(&checkpointer->change);
+    while (frames >= PRESS_FRAMES && checkpointer->threaded &&
+           (checkpointer->busy || is_due(checkpointer)))
+        pthread_cond_wait(&checkpointer->change, &checkpointer->lock);
+    if (!checkpointer->busy)
+        mode = pick(checkpointer);
+    if (mode != NOTHING) {
+        checkpointer->busy = true;
+        checkpointer->finish_at = frames + CHECKPOINT_FRAMES; /* should it be in vain */
+    }
+    pthread_mutex_unlock(&checkpointer->lock);
+    return mode;
+}
+
+static void make(struct weft_lite *lite, int mode)
+{
+    struct weft_lite_checkpointer *checkpointer = lite->checkpointer;
+    int tried = -1, copied = 0;
+    weft_usec busy_us = lite->busy_us;
+    lite->busy_us = busy_us < PATIENCE_US ? busy_us : PATIENCE_US;
+    int code = sqlite3_wal_checkpoint_v2(lite->db, "main", mode, &tried, &copied);
+    lite->busy_us = busy_us;
+    pthread_mutex_lock(&checkpointer->lock);
+    if (mode == SQLITE_CHECKPOINT_TRUNCATE && code != SQLITE_OK)
+        checkpointer->truncate_not_before_us = weft_boot_us() + TRUNCATE_PAUSE_US;
+    note(checkpointer, tried, copied);
+    pthread_mutex_unlock(&checkpointer->lock);
+}
+
+void weft_lite_tend_wal(struct weft_lite *lite)
+{
+    int frames = lite->wal_frames;
+    lite->wal_frames = 0;
+    if (frames == 0 || (frames < CHECKPOINT_FRAMES && !lite->checkpointer))
+        return;
+    if (!lite->checkpointer)
+        lite->checkpointer = start(lite);
+    int mode = tell(lite->checkpointer, frames);
+    if (mode != NOTHING)
+        make(lite, mode);
+}
