@@ -26,6 +26,7 @@
 #define OUTAGE_US        WEFT_SECOND
 #define CLAIM_US         (150 * WEFT_MS) /* in which a claim is answered when there is work */
 #define OUTAGE_GRACE_US  (10 * WEFT_SECOND)
+#define PASS_MOST_US     (20 * WEFT_MS) /* jobs wait meanwhile */
 
 static weft_usec earlier(weft_usec a, weft_usec b)
 {
@@ -117,7 +118,8 @@ static void begin_passes(struct weft_worker *worker)
 static void run_pass(struct weft_worker *worker, enum weft_scanner pass)
 {
     struct weft_pace *pace = &worker->pass[pass];
-    const struct weft_pass_config config = {.forgive_us = worker->forgive_us};
+    const struct weft_pass_config config = {.forgive_us = worker->forgive_us,
+                                            .most_us = PASS_MOST_US};
     struct weft_pass_report report = {0};
     struct weft_err err = {0};
     weft_pace_begin(pace, weft_mono_us());

@@ -213,6 +213,7 @@ struct weft_pass_config {
     uint8_t partition_first, partition_last; /* only ids of these partitions; 0 and 0: all */
     /* Leases that ran out before this moment were lost while nobody could renew: not counted. */
     weft_usec forgive_us;
+    weft_usec most_us; /* retention: says that there is more after so long; 0: after its own time */
 };
 /* One bounded pass; see engine/scan/. config NULL: the default. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scanner,

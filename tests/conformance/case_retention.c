@@ -352,3 +352,15 @@ CASE(retention_of_partitions)
     is_int(count_rows(f, &(struct weft_filter){0}), (int64_t)(COUNT - low), "the rest stays");
     is_int(retain_with(f, &second).handled, (int64_t)(COUNT - low), "for the other range");
 }
+
+CASE(retention_for_a_moment)
+{
+    end_many(f, &(struct weft_spec){.kind = "job"}, 5);
+    forward_ms(f, WEEK_MS);
+    const struct weft_pass_config config = {.batch = 2, .most_us = 1};
+    struct weft_pass_report report = retain_with(f, &config);
+    ok(report.handled == 2 && report.more, "a pass without time makes one batch and says so");
+    report = retain_with(f, &config);
+    ok(report.handled == 2 && report.more, "and another");
+    is_int(retain(f).handled, 1, "one with time does the rest");
+}

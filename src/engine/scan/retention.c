@@ -216,8 +216,9 @@ static enum weft_rc remove_due(struct removal *removal, struct weft_err *err)
     struct weft_counter *counter = removal->report.counter;
     struct batch batch = {.removal = removal, .most = removal->most};
     weft_usec began_us = weft_boot_us(), now_us = began_us;
+    weft_usec most_us = removal->config->most_us ? removal->config->most_us : PASS_US;
     uint64_t waits = weft_pool_waits(removal->engine);
-    while (removal->first < removal->count && now_us - began_us < PASS_US) {
+    while (removal->first < removal->count && now_us - began_us < most_us) {
         struct weft_tx tx = {.engine = removal->engine, .arena = weft_arena_new()};
         enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, remove_body, &batch, err);
         weft_arena_free(tx.arena);
