@@ -38,11 +38,12 @@
 
 #include <stdlib.h>
 
-enum {                           /* pages have 4 KiB, and a file with a log cannot change that */
-       CHECKPOINT_FRAMES = 1000, /* SQLite's default */
-       FINISH_FRAMES = 4096,
-       PRESS_FRAMES = 4 * FINISH_FRAMES,
-       TRUNCATE_FRAMES = 16 * FINISH_FRAMES,
+/* Pages have 4 KiB, and a file with a log cannot change that. */
+enum {
+    CHECKPOINT_FRAMES = 1000, /* SQLite's default */
+    FINISH_FRAMES = 4096,
+    PRESS_FRAMES = 4 * FINISH_FRAMES,
+    TRUNCATE_FRAMES = 16 * FINISH_FRAMES,
 };
 
 #define PATIENCE_US       (100 * WEFT_MS)
