@@ -28,7 +28,7 @@ enum {
     GROUPS_MOST = 256, /* one statement looks at */
     LEFT_MOST = 1000,
     BATCH_LEAST = 16,
-    ALONE_MOST = 100, /* of a batch where everybody else waits for it */
+    ALONE_MOST = 50, /* of a batch where everybody else waits for it */
 };
 
 struct group {
