@@ -108,6 +108,41 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_submit(struct weft *weft,
                                                      struct weft_submitted *ret_answer,
                                                      struct weft_err *err);
 
+/* ---- Flows ----------------------------------------------------------------------------------- */
+
+/* When a node that comes after others may begin; an upstream that did not succeed has failed. */
+enum weft_join {
+    WEFT_JOIN_ALL, /* all have succeeded */
+    WEFT_JOIN_ANY,
+    WEFT_JOIN_QUORUM, /* k of them have */
+};
+
+/* What becomes of the other upstreams when a join is decided, either way. */
+enum weft_on_satisfied {
+    WEFT_ON_SATISFIED_DEFAULT, /* all: let them run; any, quorum: cancel them */
+    WEFT_ON_SATISFIED_CANCEL_REMAINING,
+    WEFT_ON_SATISFIED_LET_RUN,
+};
+
+/* A member of a flow: an execution with a name, and what it comes after. */
+struct weft_node {
+    const char *name; /* unique in the flow */
+    struct weft_spec spec;
+    const char *const *after; /* names of nodes of the same flow */
+    size_t after_count;
+    enum weft_join join;
+    uint32_t k; /* of a quorum: 1..after_count */
+    enum weft_on_satisfied on_satisfied;
+};
+
+enum weft_flow_state {
+    WEFT_FLOW_OPEN,
+    WEFT_FLOW_SUCCEEDED, /* every sink, a node that nothing comes after, succeeded */
+    WEFT_FLOW_FAILED,
+    WEFT_FLOW_CANCELLED,
+    WEFT_FLOW_STATE_COUNT
+};
+
 /* ---- Working --------------------------------------------------------------------------------- */
 
 struct weft_claim {

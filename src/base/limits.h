@@ -29,6 +29,8 @@ enum weft_limit {
     WEFT_PAGE_MAX = 1000,       /* rows of a list */
     WEFT_SCAN_MAX = 10000,      /* rows a list or a filter looks at before it gives a short page */
     WEFT_SWEEP_MAX = 10000,     /* executions that one cancel or replay by filter changes */
+    WEFT_FLOW_NODES_MAX = 100000,
+    WEFT_FLOW_EDGES_MAX = 1000000,
     WEFT_LEASE_MIN_MS = 1000,
     WEFT_LEASE_MAX_MS = 86400000,
     WEFT_JSON_DEPTH_MAX = 64,
