@@ -143,6 +143,23 @@ enum weft_flow_state {
     WEFT_FLOW_STATE_COUNT
 };
 
+struct weft_flow_spec {
+    const char *ns;   /* NULL: the namespace of the handle */
+    const char *name; /* for people and lists; NULL: none */
+    const char *key;  /* idempotency key of the flow, unique in its namespace */
+    const struct weft_node *nodes;
+    size_t node_count;
+};
+
+struct weft_flow_submitted {
+    struct weft_err err;
+    struct weft_id id; /* of the first flow with this key when `duplicate` */
+    enum weft_flow_state state;
+    int32_t revision;
+    bool duplicate;
+    struct weft_id *node; /* ids of the executions in the order of the spec; the caller's array */
+};
+
 /* ---- Working --------------------------------------------------------------------------------- */
 
 struct weft_claim {

@@ -27,11 +27,12 @@ UPDATE weft.live l
  WHERE l.id BETWEEN i.id AND i.id;
 
 -- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
--- returns: id queue
+-- returns: id queue flow
 -- moves: running COMPLETE succeeded
 -- The end of an execution, fenced by epoch and by the state it must be in: the living row goes, its
 -- outcome comes, in one statement. A completion finds its row here without having locked it first;
--- the ids come sorted and the join runs in their order, so rows are locked in the order of ids.
+-- the ids come sorted and the join runs in their order, so rows are locked in the order of ids. The
+-- end of a member of a flow leaves a completion, whatever ended it.
 WITH gone AS (
     DELETE FROM weft.live l
      USING unnest(:id, :epoch, :was, :state, :ended, :by, :reason, :error_class, :error_message,
@@ -41,15 +42,19 @@ WITH gone AS (
      WHERE l.id BETWEEN i.id AND i.id AND l.epoch = i.epoch AND l.state + 0 = i.was
     RETURNING l.*, i.was, i.new_state, i.ended, i.by, i.reason, i.error_class, i.error_message,
               i.content_type, i.result
+), told AS (
+    INSERT INTO weft.completion (flow, id, at)
+    SELECT flow, id, :now FROM gone WHERE flow IS NOT NULL
+), outcome AS (
+    INSERT INTO weft.outcome (id, finished, ord, deadline, started, claimed, queue, policy, worker,
+                              epoch, attempt, forgiven, lost, replays, priority, state, ended, held,
+                              by, reason, error_class, error_message, content_type, result)
+    SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, attempt, forgiven,
+           lost, replays, priority, new_state, ended, was = @running, by, reason, error_class,
+           error_message, content_type, result
+      FROM gone
 )
-INSERT INTO weft.outcome (id, finished, ord, deadline, started, claimed, queue, policy, worker,
-                          epoch, attempt, forgiven, lost, replays, priority, state, ended, held,
-                          by, reason, error_class, error_message, content_type, result)
-SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, attempt, forgiven,
-       lost, replays, priority, new_state, ended, was = @running, by, reason, error_class,
-       error_message, content_type, result
-  FROM gone
-RETURNING id, queue;
+SELECT id, queue, flow FROM gone;
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
 -- Written in the transaction that ended the lease, whose row is locked: nobody else writes this key.
@@ -83,9 +88,10 @@ WITH gone AS (
       FROM gone
 )
 INSERT INTO weft.live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,
-                       replays, priority, state)
+                       replays, priority, state, flow)
 SELECT g.id, g.ord, g.started, g.queue, q.lane, g.policy, g.epoch, g.new_attempt, g.new_forgiven,
-       coalesce(octet_length(e.payload), 0), g.new_lost, g.new_replays, g.priority, g.new_state
+       coalesce(octet_length(e.payload), 0), g.new_lost, g.new_replays, g.priority, g.new_state,
+       (SELECT n.flow FROM weft.node n WHERE n.id = g.id)
   FROM gone g
  CROSS JOIN LATERAL (SELECT lane FROM weft.queue WHERE id = g.queue OFFSET 0) q
  CROSS JOIN LATERAL (SELECT payload FROM weft.execution WHERE id = g.id OFFSET 0) e;

@@ -13,7 +13,7 @@ UPDATE live
  WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
--- returns: id queue
+-- returns: id queue flow
 -- moves: running COMPLETE succeeded
 -- The row that was just copied is the one to delete, if any was. changes() instead of RETURNING, which
 -- would copy each row into a table of its own first (-10 %).
@@ -26,7 +26,10 @@ SELECT num, :now, ord, deadline, started, claimed, queue, policy, worker, epoch,
   FROM live WHERE num = (SELECT num FROM execution WHERE id = :id) AND epoch = :epoch
                   AND +state = :was;
 DELETE FROM live WHERE num = last_insert_rowid() AND changes() > 0;
-SELECT :id, queue FROM outcome WHERE num = last_insert_rowid() AND changes() > 0;
+SELECT :id, queue, (SELECT f.id FROM node n CROSS JOIN flow f ON f.num = n.flow WHERE n.num = outcome.num)
+  FROM outcome WHERE num = last_insert_rowid() AND changes() > 0;
+INSERT INTO completion (flow, num, at)
+SELECT flow, num, :now FROM node WHERE num = last_insert_rowid() AND changes() > 0;
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
 INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
@@ -46,9 +49,10 @@ SELECT :id, epoch, :replays, attempt, ended, held, state, worker, claimed, finis
        error_class, error_message, content_type, result
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
 INSERT INTO live (num, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost, replays,
-                  priority, state)
+                  priority, state, flow)
 SELECT o.num, o.ord, o.started, o.queue, q.lane, o.policy, o.epoch, :attempt, :forgiven,
-       coalesce(length(e.payload), 0), :lost, :replays, o.priority, :state
+       coalesce(length(e.payload), 0), :lost, :replays, o.priority, :state,
+       (SELECT n.flow FROM node n WHERE n.num = o.num)
   FROM execution e CROSS JOIN outcome o ON o.num = e.num CROSS JOIN queue q ON q.id = o.queue
  WHERE e.id = :id;
 DELETE FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "core/spec.h"
 
+#include <openssl/sha.h>
 #include <string.h>
 
 enum { CYCLE_NAMES_MAX = 12 }; /* of a longer one, so many are told */
@@ -256,4 +257,25 @@ struct weft_names_outside weft_graph_outside(const struct weft_node *node, size_
         }
     weft_map_done(&map);
     return outside;
+}
+
+/* Chains a text to what was hashed so far; hashing it first keeps it apart from its neighbours. */
+static void chain(uint8_t hash[SHA256_DIGEST_LENGTH], const void *data, size_t size)
+{
+    uint8_t part[2 * SHA256_DIGEST_LENGTH];
+    memcpy(part, hash, SHA256_DIGEST_LENGTH);
+    SHA256(data, size, part + SHA256_DIGEST_LENGTH);
+    SHA256(part, sizeof(part), hash);
+}
+
+void weft_graph_fingerprint(const struct weft_node *node, const uint8_t spec[32],
+                            uint8_t fingerprint[32])
+{
+    const uint32_t join[] = {(uint32_t)node->join, node->k, (uint32_t)node->on_satisfied,
+                             (uint32_t)node->after_count};
+    chain(fingerprint, node->name, strlen(node->name));
+    chain(fingerprint, join, sizeof(join));
+    for (size_t i = 0; i < node->after_count; i++)
+        chain(fingerprint, node->after[i], strlen(node->after[i]));
+    chain(fingerprint, spec, SHA256_DIGEST_LENGTH);
 }

@@ -39,6 +39,13 @@ WEFT_MUST_CHECK enum weft_rc weft_graph_build(const struct weft_graph_input *inp
                                               struct weft_arena *arena,
                                               struct weft_graph *ret_graph, struct weft_err *err);
 
+/*
+ * Adds a node to the fingerprint of a flow, which begins as zeros: its name, what it comes after,
+ * its join, and the fingerprint of its spec. Equal flows have equal ones.
+ */
+void weft_graph_fingerprint(const struct weft_node *node, const uint8_t spec[32],
+                            uint8_t fingerprint[32]);
+
 struct weft_names_outside {
     const char **name; /* in the arena; each once, in the order of their first mention */
     size_t count;

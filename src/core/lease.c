@@ -25,6 +25,7 @@ static enum weft_fence fence_of(const struct weft_lease_facts *facts, int32_t ep
         return WEFT_FENCE_EXPIRED;
     case WEFT_ENDED_NONE:
     case WEFT_ENDED_REFUSED:
+    case WEFT_ENDED_SKIPPED:
     case WEFT_ENDED_COUNT:
         break;
     }

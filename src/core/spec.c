@@ -205,9 +205,8 @@ static enum weft_rc resolve_payload(const struct weft_spec *spec, struct weft_re
     return weft_text_check(spec->content_type, WEFT_CONTENT_TYPE_MAX, "content_type", err);
 }
 
-/* "The same" submission means the same lane, kind and payload; hashing each part first keeps them
- * apart. */
-static void fingerprint(struct weft_resolved *out)
+/* Hashing each part first keeps them apart. */
+void weft_spec_fingerprint(struct weft_resolved *out)
 {
     uint8_t part[3 * SHA256_DIGEST_LENGTH];
     SHA256((const uint8_t *)out->lane, strlen(out->lane), part);
@@ -240,7 +239,7 @@ enum weft_rc weft_spec_resolve(const struct weft_spec *spec, const char *ns, wef
     if (rc)
         return rc;
     if (out.key)
-        fingerprint(&out);
+        weft_spec_fingerprint(&out);
     *ret_resolved = out;
     return WEFT_OK;
 }

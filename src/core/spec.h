@@ -34,6 +34,10 @@ WEFT_MUST_CHECK enum weft_rc weft_spec_resolve(const struct weft_spec *spec, con
                                                struct weft_resolved *ret_resolved,
                                                struct weft_err *err);
 
+/* "The same" submission means the same lane, kind and payload. Set by resolve when there is a key.
+ */
+void weft_spec_fingerprint(struct weft_resolved *spec);
+
 /* Checks a name against [A-Za-z0-9_.:/-]{1,128}; `field` is blamed. */
 WEFT_MUST_CHECK enum weft_rc weft_name_check(const char *name, const char *field,
                                              struct weft_err *err);

@@ -15,7 +15,8 @@
 static const enum weft_state next_state[WEFT_STATE_COUNT][WEFT_EVENT_COUNT] = {
     [WEFT_STATE_READY]     = { STEER(READY),     ON(CLAIM, RUNNING) },
     [WEFT_STATE_DELAYED]   = { STEER(DELAYED),   ON(PROMOTE, READY) },
-    [WEFT_STATE_BLOCKED]   = { STEER(BLOCKED) },
+    [WEFT_STATE_BLOCKED]   = { STEER(BLOCKED),   ON(UNBLOCK, READY),
+                               ON(UNBLOCK_LATER, DELAYED), ON(SKIP, SKIPPED) },
     [WEFT_STATE_SUSPENDED] = { STEER(SUSPENDED) },
     [WEFT_STATE_HELD]      = { STEER(HELD) },
     [WEFT_STATE_RUNNING]   = { STEER(RUNNING),   ON(RENEW, RUNNING),
@@ -27,7 +28,7 @@ static const enum weft_state next_state[WEFT_STATE_COUNT][WEFT_EVENT_COUNT] = {
     [WEFT_STATE_FAILED]    = { ON(REPLAY, READY) },
     [WEFT_STATE_CANCELLED] = { ON(REPLAY, READY) },
     [WEFT_STATE_EXPIRED]   = { ON(REPLAY, READY) },
-    [WEFT_STATE_SKIPPED]   = { ON(REPLAY, READY) },
+    [WEFT_STATE_SKIPPED]   = { ON(REPLAY, READY), ON(REARM, BLOCKED) },
 };
 /* clang-format on */
 
@@ -66,6 +67,10 @@ static enum weft_ended lease_end(const struct weft_event *event)
     case WEFT_EVENT_REPLAY:
     case WEFT_EVENT_PRIORITIZE:
     case WEFT_EVENT_SET_DEADLINE:
+    case WEFT_EVENT_UNBLOCK:
+    case WEFT_EVENT_UNBLOCK_LATER:
+    case WEFT_EVENT_SKIP:
+    case WEFT_EVENT_REARM:
     case WEFT_EVENT_COUNT:
         break;
     }
@@ -96,6 +101,7 @@ static void apply(struct weft_live *live, const struct weft_event *event)
         break;
     case WEFT_EVENT_RENEW:
     case WEFT_EVENT_DELAY:
+    case WEFT_EVENT_UNBLOCK_LATER:
         live->due_us = event->due_us;
         break;
     case WEFT_EVENT_RETRY:
@@ -109,6 +115,7 @@ static void apply(struct weft_live *live, const struct weft_event *event)
         live->lost += !event->uncounted;
         break;
     case WEFT_EVENT_PROMOTE:
+    case WEFT_EVENT_UNBLOCK:
         live->due_us = 0;
         break;
     case WEFT_EVENT_PRIORITIZE:
@@ -124,6 +131,8 @@ static void apply(struct weft_live *live, const struct weft_event *event)
     case WEFT_EVENT_CANCEL:
     case WEFT_EVENT_EXPIRE:
     case WEFT_EVENT_REPLAY:
+    case WEFT_EVENT_SKIP:
+    case WEFT_EVENT_REARM:
     case WEFT_EVENT_COUNT:
         break;
     }
@@ -157,7 +166,7 @@ bool weft_state_step(const struct weft_live *before, const struct weft_event *ev
     /* An ended row keeps its last lease: reads and fences need to know who had it. */
     if (ends_lease && weft_state_living(to))
         drop_lease(&step.after);
-    if (event->kind == WEFT_EVENT_REPLAY)
+    if (event->kind == WEFT_EVENT_REPLAY || event->kind == WEFT_EVENT_REARM)
         replay(&step.after, event->how);
     else
         apply(&step.after, event);
@@ -217,6 +226,10 @@ const char *weft_event_name(enum weft_event_kind event)
         [WEFT_EVENT_REPLAY] = "REPLAY",
         [WEFT_EVENT_PRIORITIZE] = "PRIORITIZE",
         [WEFT_EVENT_SET_DEADLINE] = "SET_DEADLINE",
+        [WEFT_EVENT_UNBLOCK] = "UNBLOCK",
+        [WEFT_EVENT_UNBLOCK_LATER] = "UNBLOCK_LATER",
+        [WEFT_EVENT_SKIP] = "SKIP",
+        [WEFT_EVENT_REARM] = "REARM",
     };
     assert(event < WEFT_EVENT_COUNT);
     return name[event];
@@ -230,7 +243,7 @@ const char *weft_ended_name(enum weft_ended ended)
         [WEFT_ENDED_LOST] = "lost",           [WEFT_ENDED_RELEASED] = "released",
         [WEFT_ENDED_DELAYED] = "delayed",     [WEFT_ENDED_REVOKED] = "revoked",
         [WEFT_ENDED_CANCELLED] = "cancelled", [WEFT_ENDED_EXPIRED] = "expired",
-        [WEFT_ENDED_REFUSED] = "refused",
+        [WEFT_ENDED_REFUSED] = "refused",     [WEFT_ENDED_SKIPPED] = "skipped",
     };
     return (unsigned)ended < WEFT_ENDED_COUNT ? name[ended] : "unknown";
 }

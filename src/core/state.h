@@ -14,6 +14,8 @@
  *                 |   LOSE, REVOKE          +----------------+ |
  *                 +---- RETRY, DELAY --------------------------+
  *
+ *   submit --> BLOCKED --UNBLOCK--> READY, --UNBLOCK_LATER--> DELAYED, --SKIP--> skipped, and
+ *   --REARM--> from skipped back to BLOCKED: what a join does with a member of a flow.
  *   CANCEL -> cancelled and EXPIRE -> expired from every living state; REPLAY leads from every
  *   ended state back to READY. PRIORITIZE, SET_DEADLINE and RENEW change a row but not its state.
  *
@@ -42,6 +44,10 @@ enum weft_event_kind {
     WEFT_EVENT_REPLAY,
     WEFT_EVENT_PRIORITIZE,
     WEFT_EVENT_SET_DEADLINE,
+    WEFT_EVENT_UNBLOCK,       /* its join was satisfied */
+    WEFT_EVENT_UNBLOCK_LATER, /* the same, with a time to wait */
+    WEFT_EVENT_SKIP,          /* its join became impossible */
+    WEFT_EVENT_REARM,         /* its join is open again */
     WEFT_EVENT_COUNT
 };
 
@@ -58,6 +64,7 @@ enum weft_ended {
     WEFT_ENDED_CANCELLED = 8,
     WEFT_ENDED_EXPIRED = 9,
     WEFT_ENDED_REFUSED = 10, /* intake: the row was not a valid submission */
+    WEFT_ENDED_SKIPPED = 11,
     WEFT_ENDED_COUNT
 };
 
@@ -89,7 +96,8 @@ struct weft_event {
     bool uncounted;      /* LOSE: nobody could have renewed, so it does not count as lost */
     int32_t priority;    /* PRIORITIZE */
     weft_usec now_us;    /* CLAIM */
-    weft_usec due_us;    /* CLAIM, RENEW: end of the lease; RETRY, DELAY: when it is ready */
+    weft_usec
+        due_us; /* CLAIM, RENEW: end of the lease; RETRY, DELAY, UNBLOCK_LATER: when it is ready */
     weft_usec attempt_deadline_us; /* CLAIM */
     weft_usec deadline_us;         /* SET_DEADLINE */
 };

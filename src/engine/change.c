@@ -94,6 +94,33 @@ bool weft_change_step(struct weft_change *change, const struct weft_event *event
     return change->apply;
 }
 
+/* ---- Outcomes ------------------------------------------------------------------------------- */
+
+struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i)
+{
+    return (struct weft_live){
+        .id = weft_get_id(rows, i, OUTCOME_LOCK_OUT_ID),
+        .state = (enum weft_state)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_STATE),
+        .queue = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_QUEUE),
+        .epoch = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_EPOCH),
+        .attempt = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_ATTEMPT),
+        .forgiven = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_FORGIVEN),
+        .lost = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_LOST),
+        .replays = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_REPLAYS),
+        .priority = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_PRIORITY),
+    };
+}
+
+void weft_outcome_back(struct weft_call *call, size_t row, const struct weft_live *after)
+{
+    weft_set_id(call, row, OUTCOME_BACK_IN_ID, &after->id);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_ATTEMPT, after->attempt);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_FORGIVEN, after->forgiven);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_LOST, after->lost);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_REPLAYS, after->replays);
+    weft_set_i64(call, row, OUTCOME_BACK_IN_STATE, after->state);
+}
+
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 static void set_moment(struct weft_call *call, size_t row, size_t param, weft_usec moment)
@@ -120,6 +147,8 @@ static void put_live(struct weft_call *call, size_t row, const struct weft_live 
 /* How an execution ended when no lease was held: the word that fits its last state. */
 static enum weft_ended end_without_lease(enum weft_state state)
 {
+    if (state == WEFT_STATE_SKIPPED)
+        return WEFT_ENDED_SKIPPED;
     return state == WEFT_STATE_EXPIRED ? WEFT_ENDED_EXPIRED : WEFT_ENDED_CANCELLED;
 }
 

@@ -335,6 +335,9 @@ bool weft_change_step(struct weft_change *change, const struct weft_event *event
 /* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */
 WEFT_MUST_CHECK enum weft_rc
 weft_change_write(struct weft_tx *tx, const struct weft_changes *changes, struct weft_err *err);
+/* A row of outcome_lock, as it would live on, and a row of outcome_back, which brings it back. */
+struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t row);
+void weft_outcome_back(struct weft_call *call, size_t row, const struct weft_live *after);
 /* What the changes are news of. */
 void weft_change_news(struct weft_tidings *news, const struct weft_changes *changes);
 

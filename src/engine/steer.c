@@ -163,31 +163,6 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
 /* ---- Replay ---------------------------------------------------------------------------------- */
 
 /* What a replay decides by and changes; the rest is carried over inside the store. */
-static struct weft_live read_outcome(const struct weft_rows *rows, size_t i)
-{
-    return (struct weft_live){
-        .id = weft_get_id(rows, i, OUTCOME_LOCK_OUT_ID),
-        .state = (enum weft_state)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_STATE),
-        .queue = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_QUEUE),
-        .epoch = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_EPOCH),
-        .attempt = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_ATTEMPT),
-        .forgiven = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_FORGIVEN),
-        .lost = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_LOST),
-        .replays = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_REPLAYS),
-        .priority = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_PRIORITY),
-    };
-}
-
-static void put_back_to_life(struct weft_call *call, size_t row, const struct weft_live *after)
-{
-    weft_set_id(call, row, OUTCOME_BACK_IN_ID, &after->id);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_ATTEMPT, after->attempt);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_FORGIVEN, after->forgiven);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_LOST, after->lost);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_REPLAYS, after->replays);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_STATE, after->state);
-}
-
 /* Replays are counted in a small number: past its end an execution has had its lives. */
 static bool worn_out(const struct weft_live *before, struct weft_steered *answer)
 {
@@ -225,7 +200,7 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
     struct weft_step *steps = weft_new_array(tx->arena, struct weft_step, rows.count + 1);
     size_t count = 0;
     for (size_t row = 0; row < rows.count; row++) {
-        struct weft_live before = read_outcome(&rows, row);
+        struct weft_live before = weft_outcome_read(&rows, row);
         size_t k = weft_chunk_find(&call->chunk, &call->ids, &before.id);
         size_t i = call->chunk.item[k];
         struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->item[i]);
@@ -235,7 +210,7 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
         done[k] = worn_out(&before, &call->answer[i]);
         if (done[k] || !weft_state_step(&before, &event, &steps[row]))
             continue;
-        put_back_to_life(&back, count++, &steps[row].after);
+        weft_outcome_back(&back, count++, &steps[row].after);
         call->woken.id[call->woken.count++] = before.queue;
         call->answer[i] = (struct weft_steered){.state = steps[row].after.state, .changed = true};
         done[k] = true;

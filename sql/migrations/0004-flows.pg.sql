@@ -1,0 +1,97 @@
+-- Flows: graphs of executions. See ARCHITECTURE.md, "Flows": the row of the flow is the mutex of its
+-- graph, an edge has a state of its own, and a completion is a hint to look.
+
+CREATE TABLE weft.flow (
+    id          uuid PRIMARY KEY,
+    namespace   int NOT NULL,
+    name        text,
+    key         text,
+    fingerprint bytea,
+    state       smallint NOT NULL, -- as enum weft_flow_state; -1: not whole yet, nobody sees it
+    revision    int NOT NULL,
+    nodes       int NOT NULL,
+    created     bigint NOT NULL,
+    finished    bigint,
+    cancel      smallint NOT NULL, -- 0: not cancelled, else how: as enum weft_flow_cancel
+    reason      text,
+    backlog     bool NOT NULL,     -- members are still to be cancelled
+    deleted     bigint
+);
+CREATE UNIQUE INDEX flow_key ON weft.flow (namespace, key) WHERE key IS NOT NULL;
+CREATE INDEX flow_list ON weft.flow (namespace, id);
+CREATE INDEX flow_backlog ON weft.flow (id) WHERE backlog OR state = -1;
+CREATE INDEX flow_finished ON weft.flow (finished) WHERE finished IS NOT NULL;
+
+-- A member, under the id of its execution, and its join: how many upstreams there are, how many have
+-- succeeded and failed (these follow from its edges), and whether it has fired.
+CREATE TABLE weft.node (
+    id        uuid PRIMARY KEY,
+    flow      uuid NOT NULL,
+    name      text NOT NULL,
+    policy    smallint NOT NULL, -- as enum weft_join
+    k         int NOT NULL,
+    let_run   bool NOT NULL,
+    total     int NOT NULL,
+    succeeded int NOT NULL,
+    failed    int NOT NULL,
+    fired     smallint NOT NULL, -- 0: not yet, 1: satisfied, 2: impossible
+    delay     bigint NOT NULL,   -- from the moment it fires
+    run_at    bigint NOT NULL    -- not before that; 0: at once
+);
+CREATE UNIQUE INDEX node_name ON weft.node (flow, name);
+CREATE INDEX node_flow ON weft.node (flow, id);
+
+CREATE TABLE weft.edge (
+    upstream   uuid NOT NULL,
+    downstream uuid NOT NULL,
+    state      smallint NOT NULL, -- 0: pending, 1: succeeded, 2: failed
+    PRIMARY KEY (upstream, downstream)
+) WITH (fillfactor = 80);
+CREATE INDEX edge_downstream ON weft.edge (downstream, upstream);
+
+-- The outbox. Numbered, not keyed by what ended: an end must never wait for the cascade that takes
+-- away the hint of an earlier one. `cursor`: up to here its edges have been looked at.
+CREATE TABLE weft.completion (
+    seq    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    flow   uuid NOT NULL,
+    id     uuid NOT NULL, -- what ended or began anew; the flow itself: its roots may begin
+    at     bigint NOT NULL,
+    cursor uuid
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
+        autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX completion_flow ON weft.completion (flow, seq);
+
+-- Joins that fired and want the rest of their upstreams cancelled.
+CREATE TABLE weft.cancel_group (
+    id      uuid PRIMARY KEY, -- of the node that fired
+    flow    uuid NOT NULL,
+    reason  smallint NOT NULL, -- as fired
+    at      bigint NOT NULL,
+    waiting bool NOT NULL -- all it could cancel feeds a join that has not fired
+);
+CREATE INDEX cancel_group_flow ON weft.cancel_group (flow, id);
+CREATE INDEX cancel_group_due ON weft.cancel_group (at) WHERE NOT waiting;
+
+ALTER TABLE weft.live ADD COLUMN flow uuid;
+CREATE INDEX live_flow ON weft.live (flow, id) WHERE flow IS NOT NULL;
+
+DROP VIEW weft.snapshot;
+CREATE VIEW weft.snapshot AS
+SELECT e.id, e.created, e.queue, e.content_type, e.tags, e.key,
+       coalesce(l.state, o.state) AS state,
+       coalesce(l.priority, o.priority) AS priority,
+       coalesce(l.attempt, o.attempt) AS attempt,
+       coalesce(l.epoch, o.epoch) AS epoch,
+       coalesce(l.lost, o.lost) AS lost,
+       coalesce(l.replays, o.replays) AS replays,
+       coalesce(l.worker, o.worker) AS worker,
+       coalesce(l.started, o.started) AS started,
+       coalesce(l.claimed, o.claimed) AS claimed,
+       coalesce(l.deadline, o.deadline) AS deadline,
+       l.due, o.finished, o.ended, o.by, o.reason, o.error_class, o.error_message,
+       p.percent, p.note, n.flow, n.name AS node
+  FROM weft.execution e
+  LEFT JOIN weft.live l ON l.id = e.id
+  LEFT JOIN weft.outcome o ON o.id = e.id
+  LEFT JOIN weft.progress p ON p.id = e.id AND p.epoch = coalesce(l.epoch, o.epoch)
+  LEFT JOIN weft.node n ON n.id = e.id;

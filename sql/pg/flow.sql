@@ -1,0 +1,148 @@
+-- Flows. Whoever changes the graph of a flow holds its row (flow_lock, flow_hold) and reads edges,
+-- nodes and outcomes in later statements than the one that locked. The end of a member never takes
+-- it: live_end only adds a completion.
+
+-- name: flow_add (now bigint, id uuid[], namespace int[], name text[], key text[], fingerprint bytea[], state smallint[], nodes int[])
+-- returns: id
+-- Returns those whose key was free, in the order of (namespace, key) as key_take. Waits for another
+-- submission of the same key, which is short: nobody but weft writes here.
+INSERT INTO weft.flow (id, namespace, name, key, fingerprint, state, revision, nodes, created, cancel, backlog)
+SELECT i.id, i.namespace, i.name, i.key, i.fingerprint, i.state, 1, i.nodes, :now, 0, false
+  FROM unnest(:id, :namespace, :name, :key, :fingerprint, :state, :nodes)
+    AS i(id, namespace, name, key, fingerprint, state, nodes)
+ ORDER BY i.namespace, i.key
+    ON CONFLICT (namespace, key) WHERE key IS NOT NULL DO NOTHING
+RETURNING id;
+
+-- name: flow_of_key (namespace int[], key text[])
+-- returns: id namespace key fingerprint state revision
+SELECT f.id, f.namespace, f.key, f.fingerprint, f.state, f.revision
+  FROM unnest(:namespace, :key) AS w(namespace, key)
+ CROSS JOIN LATERAL (SELECT * FROM weft.flow
+                      WHERE namespace = w.namespace AND key = w.key OFFSET 0) f;
+
+-- name: flow_members (flow uuid, after uuid, batch int)
+-- returns: id name
+SELECT n.id, n.name FROM weft.node n WHERE n.flow = :flow AND n.id > :after ORDER BY n.id LIMIT :batch;
+
+-- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], payload bytea[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[])
+-- New rows only: nobody can wait for them.
+WITH item AS (
+    SELECT * FROM unnest(:flow, :id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
+                         :content_type, :tags, :payload, :size, :name, :join_policy, :k, :let_run,
+                         :total, :fired, :delay, :run_at)
+        AS i(flow, id, ord, queue, lane, policy, priority, state, due, deadline, content_type, tags,
+             payload, size, name, join_policy, k, let_run, total, fired, delay, run_at)
+), fact AS (
+    INSERT INTO weft.execution (id, created, queue, content_type, tags, payload)
+    SELECT id, :now, queue, content_type, tags, payload FROM item
+), member AS (
+    INSERT INTO weft.node (id, flow, name, policy, k, let_run, total, succeeded, failed, fired,
+                           delay, run_at)
+    SELECT id, flow, name, join_policy, k, let_run, total, 0, 0, fired, delay, run_at FROM item
+)
+INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
+                       lost, replays, priority, state, flow)
+SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state, flow
+  FROM item;
+
+-- name: flow_edges (upstream uuid[], downstream uuid[])
+INSERT INTO weft.edge (upstream, downstream, state)
+SELECT i.upstream, i.downstream, 0 FROM unnest(:upstream, :downstream) AS i(upstream, downstream);
+
+-- name: flow_open (flow uuid)
+-- A flow that was written in parts is whole.
+UPDATE weft.flow SET state = 0 WHERE id = :flow AND state = -1;
+
+-- name: flow_lock (flow uuid[])
+-- returns: id state cancel reason
+-- SKIP LOCKED: whoever has it looks again after its commit.
+SELECT f.id, f.state, f.cancel, f.reason
+  FROM weft.flow f WHERE f.id = ANY(:flow) ORDER BY f.id FOR UPDATE SKIP LOCKED;
+
+-- name: cascade_look (flow uuid[], chunk int)
+-- returns: seq flow id upstream_state downstream edge_state policy k let_run total succeeded failed fired delay run_at
+-- What the completions of locked flows are about, as it is now: each completion with the state of
+-- its execution and the edges that leave it, behind its cursor. A completion without edges comes
+-- once, with nulls. Nested loops keep the order: flow, seq, downstream.
+SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), e.downstream, e.state, n.policy, n.k,
+       n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
+  FROM (SELECT x.* FROM unnest(:flow) AS f(id)
+         CROSS JOIN LATERAL (SELECT * FROM weft.completion p WHERE p.flow = f.id
+                              ORDER BY p.seq LIMIT :chunk) x
+         LIMIT :chunk) c
+  LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = c.id OFFSET 0) l ON true
+  LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = c.id OFFSET 0) o ON true
+  LEFT JOIN LATERAL (SELECT x.downstream, x.state FROM weft.edge x
+                      WHERE x.upstream = c.id AND (c.cursor IS NULL OR x.downstream > c.cursor)
+                      ORDER BY x.downstream LIMIT :chunk + 1) e ON true
+  LEFT JOIN LATERAL (SELECT * FROM weft.node WHERE id = e.downstream OFFSET 0) n ON true
+ LIMIT :chunk + 1;
+
+-- name: flow_roots (flow uuid, chunk int)
+-- returns: id delay run_at
+-- The nodes that come after nothing and have not begun.
+SELECT n.id, n.delay, n.run_at FROM weft.node n
+ WHERE n.flow = :flow AND n.total = 0 AND n.fired = 0
+ ORDER BY n.id LIMIT :chunk;
+
+-- name: edge_put (upstream uuid[], downstream uuid[], state smallint[])
+UPDATE weft.edge e SET state = i.state
+  FROM unnest(:upstream, :downstream, :state) AS i(upstream, downstream, state)
+ WHERE e.upstream BETWEEN i.upstream AND i.upstream AND e.downstream = i.downstream;
+
+-- name: node_put (id uuid[], succeeded int[], failed int[], fired smallint[])
+UPDATE weft.node n SET succeeded = i.succeeded, failed = i.failed, fired = i.fired
+  FROM unnest(:id, :succeeded, :failed, :fired) AS i(id, succeeded, failed, fired)
+ WHERE n.id BETWEEN i.id AND i.id;
+
+-- name: completion_add (flow uuid[], id uuid[], at bigint)
+INSERT INTO weft.completion (flow, id, at)
+SELECT i.flow, i.id, :at FROM unnest(:flow, :id) AS i(flow, id);
+
+-- name: completion_done (seq bigint[])
+DELETE FROM weft.completion c USING unnest(:seq) AS i(seq) WHERE c.seq BETWEEN i.seq AND i.seq;
+
+-- name: completion_cursor (seq bigint, cursor uuid)
+UPDATE weft.completion SET cursor = :cursor WHERE seq = :seq;
+
+-- name: completion_any (flow uuid[])
+-- returns: flow
+-- The flows that have completions.
+SELECT f.id FROM unnest(:flow) AS f(id)
+ WHERE EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id);
+
+-- name: completion_due (before bigint, batch int)
+-- returns: flow
+-- Flows with completions that nobody has taken up for a while, the oldest first.
+SELECT DISTINCT c.flow FROM (SELECT flow, at FROM weft.completion ORDER BY seq LIMIT :batch) c
+ WHERE c.at <= :before;
+
+-- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
+INSERT INTO weft.cancel_group (id, flow, reason, at, waiting)
+SELECT i.id, i.flow, i.reason, :at, false FROM unnest(:id, :flow, :reason) AS i(id, flow, reason)
+    ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, waiting = false;
+
+-- name: groups_wake (flow uuid[])
+-- A join fired: what fed it may be cancelled by the groups that waited for it.
+UPDATE weft.cancel_group g SET waiting = false
+  FROM unnest(:flow) AS i(flow)
+ WHERE g.flow = i.flow AND g.waiting;
+
+-- name: flow_over (flow uuid[])
+-- returns: id bad_sinks
+-- Of locked flows: those that have no living member and no completion left, with the number of sinks
+-- that did not succeed.
+SELECT f.id,
+       (SELECT count(*) FROM weft.node n
+         WHERE n.flow = f.id
+           AND NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = n.id)
+           AND NOT EXISTS (SELECT 1 FROM weft.outcome o WHERE o.id = n.id AND o.state = @succeeded))
+  FROM unnest(:flow) AS f(id)
+ WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id)
+   AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id);
+
+-- name: flow_end (flow uuid[], state smallint[], now bigint)
+UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false
+  FROM unnest(:flow, :state) AS i(flow, state)
+ WHERE f.id BETWEEN i.flow AND i.flow;

@@ -1,0 +1,119 @@
+-- The twins of sql/pg/flow.sql. The write lock of the file is the mutex of every flow.
+
+-- name: flow_add (now bigint, id uuid[], namespace int[], name text[], key text[], fingerprint bytea[], state smallint[], nodes int[])
+-- returns: id
+INSERT INTO flow (id, namespace, name, key, fingerprint, state, revision, nodes, created, cancel, backlog)
+VALUES (:id, :namespace, :name, :key, :fingerprint, :state, 1, :nodes, :now, 0, 0)
+    ON CONFLICT (namespace, key) WHERE key IS NOT NULL DO NOTHING
+RETURNING id;
+
+-- name: flow_of_key (namespace int[], key text[])
+-- returns: id namespace key fingerprint state revision
+SELECT id, namespace, key, fingerprint, state, revision FROM flow
+ WHERE namespace = :namespace AND key = :key;
+
+-- name: flow_members (flow uuid, after uuid, batch int)
+-- returns: id name
+SELECT e.id, n.name FROM node n CROSS JOIN execution e ON e.num = n.num
+ WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
+   AND n.num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
+ ORDER BY n.num LIMIT :batch;
+
+-- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], payload bytea[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[])
+INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, payload)
+VALUES (:id, :now, :queue, :content_type, :tags, :payload);
+INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
+                          lost, replays, priority, state, flow)
+VALUES (last_insert_rowid(), :ord, :due, :deadline, :queue, :lane, :policy, 0, 1, 0, :size, 0, 0,
+        :priority, :state, (SELECT num FROM flow WHERE id = :flow));
+INSERT OR FAIL INTO node (num, flow, name, policy, k, let_run, total, succeeded, failed, fired, delay, run_at)
+VALUES (last_insert_rowid(), (SELECT num FROM flow WHERE id = :flow), :name, :join_policy, :k,
+        :let_run, :total, 0, 0, :fired, :delay, :run_at);
+
+-- name: flow_edges (upstream uuid[], downstream uuid[])
+INSERT INTO edge (upstream, downstream, state)
+VALUES ((SELECT num FROM execution WHERE id = :upstream),
+        (SELECT num FROM execution WHERE id = :downstream), 0);
+
+-- name: flow_open (flow uuid)
+UPDATE flow SET state = 0 WHERE id = :flow AND state = -1;
+
+-- name: flow_lock (flow uuid[])
+-- returns: id state cancel reason
+SELECT id, state, cancel, reason FROM flow WHERE id = :flow;
+
+-- name: cascade_look (flow uuid[], chunk int)
+-- returns: seq flow id upstream_state downstream edge_state policy k let_run total succeeded failed fired delay run_at
+SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.state, o.state), d.id,
+       e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
+  FROM (SELECT * FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+         ORDER BY seq LIMIT :chunk) c
+  LEFT JOIN execution u ON u.num = c.num
+  LEFT JOIN live l ON l.num = c.num
+  LEFT JOIN outcome o ON o.num = c.num
+  LEFT JOIN edge e ON e.upstream = c.num AND e.downstream > coalesce(c.cursor, -1)
+  LEFT JOIN node n ON n.num = e.downstream
+  LEFT JOIN execution d ON d.num = e.downstream
+ ORDER BY c.seq, e.downstream LIMIT :chunk + 1;
+
+-- name: flow_roots (flow uuid, chunk int)
+-- returns: id delay run_at
+SELECT e.id, n.delay, n.run_at FROM node n JOIN execution e ON e.num = n.num
+ WHERE n.flow = (SELECT num FROM flow WHERE id = :flow) AND n.total = 0 AND n.fired = 0
+ ORDER BY n.num LIMIT :chunk;
+
+-- name: edge_put (upstream uuid[], downstream uuid[], state smallint[])
+UPDATE edge SET state = :state
+ WHERE upstream = (SELECT num FROM execution WHERE id = :upstream)
+   AND downstream = (SELECT num FROM execution WHERE id = :downstream);
+
+-- name: node_put (id uuid[], succeeded int[], failed int[], fired smallint[])
+UPDATE node SET succeeded = :succeeded, failed = :failed, fired = :fired
+ WHERE num = (SELECT num FROM execution WHERE id = :id);
+
+-- name: completion_add (flow uuid[], id uuid[], at bigint)
+INSERT INTO completion (flow, num, at)
+VALUES ((SELECT num FROM flow WHERE id = :flow),
+        coalesce((SELECT num FROM execution WHERE id = :id), 0), :at);
+
+-- name: completion_done (seq bigint[])
+DELETE FROM completion WHERE seq = :seq;
+
+-- name: completion_cursor (seq bigint, cursor uuid)
+UPDATE completion SET cursor = (SELECT num FROM execution WHERE id = :cursor) WHERE seq = :seq;
+
+-- name: completion_any (flow uuid[])
+-- returns: flow
+SELECT :flow WHERE EXISTS (SELECT 1 FROM completion c
+                            WHERE c.flow = (SELECT num FROM flow WHERE id = :flow));
+
+-- name: completion_due (before bigint, batch int)
+-- returns: flow
+SELECT DISTINCT f.id FROM (SELECT flow, at FROM completion ORDER BY seq LIMIT :batch) c
+  JOIN flow f ON f.num = c.flow
+ WHERE c.at <= :before;
+
+-- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
+INSERT INTO cancel_group (num, flow, reason, at, waiting)
+VALUES ((SELECT num FROM execution WHERE id = :id), (SELECT num FROM flow WHERE id = :flow), :reason,
+        :at, 0)
+    ON CONFLICT (num) DO UPDATE SET reason = excluded.reason, waiting = 0;
+
+-- name: groups_wake (flow uuid[])
+UPDATE cancel_group SET waiting = 0
+ WHERE flow = (SELECT num FROM flow WHERE id = :flow) AND waiting;
+
+-- name: flow_over (flow uuid[])
+-- returns: id bad_sinks
+SELECT f.id,
+       (SELECT count(*) FROM node n
+         WHERE n.flow = f.num
+           AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.upstream = n.num)
+           AND NOT EXISTS (SELECT 1 FROM outcome o WHERE o.num = n.num AND o.state = @succeeded))
+  FROM flow f
+ WHERE f.id = :flow
+   AND NOT EXISTS (SELECT 1 FROM live l WHERE l.flow = f.num)
+   AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = f.num);
+
+-- name: flow_end (flow uuid[], state smallint[], now bigint)
+UPDATE flow SET state = :state, finished = :now, backlog = 0 WHERE id = :flow;

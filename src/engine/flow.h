@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_FLOW_H
+#define WEFT_ENGINE_FLOW_H
+
+/*
+ * Flows, inside the engine. The row of a flow is the mutex of its graph: who resolves edges, adds
+ * nodes, replays members or cancels takes it first, before any row of `live`, and reads edges,
+ * nodes and outcomes in later statements. The end of a member never takes it; it only leaves a
+ * completion in the outbox (live_end), which is a hint to look.
+ */
+
+#include "core/join.h"
+#include "engine/engine.h"
+
+enum { WEFT_FLOW_CHUNK = 1000 }; /* edges, or members, that one transaction touches */
+
+enum weft_fired {
+    WEFT_FIRED_NOT = 0,
+    WEFT_FIRED_SATISFIED = 1,
+    WEFT_FIRED_IMPOSSIBLE = 2,
+};
+
+/* A locked flow. */
+struct weft_flow_held {
+    struct weft_id id;
+    int state;
+    int cancel;         /* 0: it is not cancelled */
+    const char *reason; /* why it is; may be NULL */
+};
+
+struct weft_flows_held {
+    struct weft_flow_held *item; /* by id */
+    size_t count;
+};
+
+/* Locks those flows that nobody else has (SQLite: all), in the order of their ids. */
+WEFT_MUST_CHECK enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct weft_id *flow,
+                                             size_t count, struct weft_flows_held *ret_held,
+                                             struct weft_err *err);
+struct weft_flow_held *weft_flows_find(const struct weft_flows_held *held,
+                                       const struct weft_id *flow);
+
+/* What a cascade did. */
+struct weft_cascaded {
+    uint64_t hops, completions, edges;
+};
+/*
+ * Runs the cascade of flows until they have no completions left, or until somebody else, who has
+ * their lock, will see to it. Adds to *ret_cascaded.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow,
+                                          size_t count, struct weft_cascaded *ret_cascaded,
+                                          struct weft_err *err);
+
+/* Sorts ids and removes doubles; returns how many are left. */
+size_t weft_ids_sort(struct weft_id *id, size_t count);
+
+#endif
