@@ -146,3 +146,39 @@ SELECT f.id,
 UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false
   FROM unnest(:flow, :state) AS i(flow, state)
  WHERE f.id BETWEEN i.flow AND i.flow;
+
+-- name: groups_take (flow uuid[], chunk int)
+-- returns: id flow reason
+-- The groups of locked flows that have something to do.
+SELECT g.id, g.flow, g.reason FROM unnest(:flow) AS f(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.cancel_group x WHERE x.flow = f.id AND NOT x.waiting
+                      ORDER BY x.id LIMIT :chunk) g
+ LIMIT :chunk;
+
+-- name: group_members (id uuid[], chunk int)
+-- returns: node id
+-- Upstreams that are alive and that no join waits for any more.
+SELECT g.id, e.upstream FROM unnest(:id) AS g(id)
+ CROSS JOIN LATERAL (SELECT x.upstream FROM weft.edge x WHERE x.downstream = g.id OFFSET 0) e
+ CROSS JOIN LATERAL (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0) l
+ WHERE NOT EXISTS (SELECT 1 FROM weft.edge o
+                    CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
+                    WHERE o.upstream = e.upstream AND n.fired = 0)
+ LIMIT :chunk;
+
+-- name: groups_done (id uuid[])
+-- returns: id
+-- Removes the groups all of whose upstreams have ended.
+DELETE FROM weft.cancel_group g
+ USING unnest(:id) AS i(id)
+ WHERE g.id BETWEEN i.id AND i.id
+   AND NOT EXISTS (SELECT 1 FROM weft.edge e
+                    CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = e.upstream OFFSET 0) l
+                    WHERE e.downstream = g.id)
+RETURNING g.id;
+
+-- name: groups_wait (id uuid[])
+-- All that is left feeds a join that has not fired: the next one that fires wakes the group.
+UPDATE weft.cancel_group g SET waiting = true
+  FROM unnest(:id) AS i(id)
+ WHERE g.id BETWEEN i.id AND i.id;

@@ -117,3 +117,29 @@ SELECT f.id,
 
 -- name: flow_end (flow uuid[], state smallint[], now bigint)
 UPDATE flow SET state = :state, finished = :now, backlog = 0 WHERE id = :flow;
+
+-- name: groups_take (flow uuid[], chunk int)
+-- returns: id flow reason
+SELECT e.id, :flow, g.reason FROM cancel_group g CROSS JOIN execution e ON e.num = g.num
+ WHERE g.flow = (SELECT num FROM flow WHERE id = :flow) AND NOT g.waiting
+ ORDER BY g.num LIMIT :chunk;
+
+-- name: group_members (id uuid[], chunk int)
+-- returns: node id
+SELECT :id, u.id
+  FROM edge e CROSS JOIN live l ON l.num = e.upstream CROSS JOIN execution u ON u.num = e.upstream
+ WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
+   AND NOT EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
+                    WHERE o.upstream = e.upstream AND n.fired = 0)
+ LIMIT :chunk;
+
+-- name: groups_done (id uuid[])
+-- returns: id
+DELETE FROM cancel_group
+ WHERE num = (SELECT num FROM execution WHERE id = :id)
+   AND NOT EXISTS (SELECT 1 FROM edge e CROSS JOIN live l ON l.num = e.upstream
+                    WHERE e.downstream = cancel_group.num)
+RETURNING :id;
+
+-- name: groups_wait (id uuid[])
+UPDATE cancel_group SET waiting = 1 WHERE num = (SELECT num FROM execution WHERE id = :id);

@@ -59,8 +59,7 @@ struct hop {
     int64_t cut; /* the completion that goes on behind `cursor`; 0: none */
     struct weft_id cursor;
     struct weft_changes changes;
-    struct weft_id *back; /* nodes to bring back, sorted */
-    size_t back_count;
+    size_t groups; /* that were added or woken */
 };
 
 /* ---- Locking --------------------------------------------------------------------------------- */
@@ -418,6 +417,7 @@ static void put_groups(struct hop *hop, struct weft_call *add, struct weft_call 
     }
     add->rows = groups;
     wake->rows = flows;
+    hop->groups = groups;
 }
 
 static void put_completions(struct hop *hop, struct weft_call *done, struct weft_call *cursor)
@@ -528,6 +528,17 @@ static enum weft_rc look_again(struct weft_engine *engine, const struct hop *hop
     return rc;
 }
 
+/* Joins fired that want their other upstreams cancelled: at once, and their ends cascade too. */
+static enum weft_rc cancel_siblings(struct weft_engine *engine, const struct hop *hop,
+                                    struct weft_err *err)
+{
+    struct weft_dispatched done = {0};
+    struct weft_id *flow = weft_new_array(hop->tx->arena, struct weft_id, hop->held.count);
+    for (size_t i = 0; i < hop->held.count; i++)
+        flow[i] = hop->held.item[i].id;
+    return weft_siblings_cancel(engine, flow, hop->held.count, &done, err);
+}
+
 enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow, size_t count,
                           struct weft_cascaded *ret_cascaded, struct weft_err *err)
 {
@@ -545,6 +556,10 @@ enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow
             ret_cascaded->hops++;
             ret_cascaded->edges += call.hop.edge_count;
             ret_cascaded->completions += call.hop.done_count;
+            if (call.hop.groups > 0)
+                rc = cancel_siblings(engine, &call.hop, err);
+        }
+        if (!rc) {
             rc = look_again(engine, &call.hop, tx.arena, todo, &call.count, err);
         }
         weft_arena_free(tx.arena);

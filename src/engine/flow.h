@@ -52,6 +52,18 @@ WEFT_MUST_CHECK enum weft_rc weft_cascade(struct weft_engine *engine, const stru
                                           size_t count, struct weft_cascaded *ret_cascaded,
                                           struct weft_err *err);
 
+/* What sibling cancel did. */
+struct weft_dispatched {
+    uint64_t dispatched; /* groups that are drained */
+    uint64_t cancelled;  /* executions */
+    uint64_t skipped_locked;
+};
+/* Cancels what the groups of flows want cancelled. Adds to *ret_done. */
+WEFT_MUST_CHECK enum weft_rc weft_siblings_cancel(struct weft_engine *engine,
+                                                  const struct weft_id *flow, size_t count,
+                                                  struct weft_dispatched *ret_done,
+                                                  struct weft_err *err);
+
 /* Sorts ids and removes doubles; returns how many are left. */
 size_t weft_ids_sort(struct weft_id *id, size_t count);
 

@@ -155,3 +155,30 @@ CASE(flow_long_skip)
     is_int(done.completions, LONG, "a completion each");
     is_int(state_of(f, &answer.node[LONG - 1]), WEFT_STATE_SKIPPED, "the last is skipped");
 }
+
+CASE(flow_siblings_are_cancelled)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; d:a,b,c; e:c");
+    node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "scrrb", "b is cancelled; c feeds e, which has not fired");
+    struct weft_execution b = describe(f, &flow.id[1]);
+    is_str(b.reason, "sibling_quorum_satisfied", "the reason is stored");
+    end_node(f, &flow, "c", true);
+    is_str(states(f, &flow), "scsrr", "c goes on and e begins");
+}
+
+CASE(flow_siblings_of_the_impossible)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; d:a,b,c; e:d");
+    node_of(&flow, "d")->join = WEFT_JOIN_QUORUM;
+    node_of(&flow, "d")->k = 3;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "b", false);
+    is_str(states(f, &flow), "cfckk", "nobody needs a and c, d and e are skipped");
+    struct weft_execution a = describe(f, &flow.id[0]);
+    is_str(a.reason, "sibling_quorum_impossible", "the reason is stored");
+}
