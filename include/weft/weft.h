@@ -160,6 +160,14 @@ struct weft_flow_submitted {
     struct weft_id *node; /* ids of the executions in the order of the spec; the caller's array */
 };
 
+/* How a flow is cancelled. */
+enum weft_flow_cancel {
+    WEFT_FLOW_CANCEL_NONE,
+    WEFT_FLOW_CANCEL_ALL,     /* every living member */
+    WEFT_FLOW_CANCEL_PENDING, /* all but running members, whose results stand */
+    WEFT_FLOW_CANCEL_ONLY,    /* no member; but nothing more begins by a join */
+};
+
 /* ---- Working --------------------------------------------------------------------------------- */
 
 struct weft_claim {

@@ -182,3 +182,98 @@ RETURNING g.id;
 UPDATE weft.cancel_group g SET waiting = true
   FROM unnest(:id) AS i(id)
  WHERE g.id BETWEEN i.id AND i.id;
+
+-- name: flow_hold (flow uuid[])
+-- returns: id namespace state revision nodes cancel reason backlog deleted
+-- As flow_lock, but waits: for calls of people and programs.
+SELECT f.id, f.namespace, f.state, f.revision, f.nodes, f.cancel, f.reason, f.backlog, f.deleted
+  FROM weft.flow f WHERE f.id = ANY(:flow) ORDER BY f.id FOR UPDATE;
+
+-- name: flows_of (id uuid[])
+-- returns: id flow
+-- An execution never changes its flow: locks nothing.
+SELECT n.id, n.flow FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT id, flow FROM weft.node WHERE id = i.id OFFSET 0) n;
+
+-- name: flow_reopen (flow uuid[])
+-- A member lives again.
+UPDATE weft.flow f SET state = 0, finished = NULL
+  FROM unnest(:flow) AS i(flow)
+ WHERE f.id BETWEEN i.flow AND i.flow AND f.state > 0;
+
+-- name: flow_cancel (flow uuid, cancel smallint, reason text, backlog bool)
+UPDATE weft.flow SET cancel = :cancel, reason = :reason, backlog = :backlog WHERE id = :flow;
+
+-- name: flow_living (flow uuid, running bool, batch int)
+-- returns: id
+-- Living members; those that are running only where that is asked for.
+SELECT l.id FROM weft.live l
+ WHERE l.flow = :flow AND (:running OR l.state + 0 <> @running)
+ ORDER BY l.id LIMIT :batch;
+
+-- name: flow_drained (flow uuid)
+UPDATE weft.flow SET backlog = false WHERE id = :flow;
+
+-- name: flow_remove (flow uuid, now bigint)
+-- Nobody sees it any more; retention takes the rows away.
+UPDATE weft.flow SET deleted = :now WHERE id = :flow AND deleted IS NULL;
+
+-- name: flow_grow (flow uuid, nodes int)
+UPDATE weft.flow SET revision = revision + 1, nodes = nodes + :nodes WHERE id = :flow;
+
+-- name: nodes_named (flow uuid, name text[])
+-- returns: id name state
+-- Under the lock of the flow. state: how it ended, NULL while it lives.
+SELECT n.id, n.name, o.state FROM unnest(:name) AS i(name)
+ CROSS JOIN LATERAL (SELECT id, name FROM weft.node WHERE flow = :flow AND name = i.name OFFSET 0) n
+  LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true;
+
+-- name: flow_read (id uuid)
+-- returns: id namespace name state revision nodes created finished cancel reason
+SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason
+  FROM weft.flow WHERE id = :id AND state >= 0 AND deleted IS NULL;
+
+-- name: flow_list (namespace int, after uuid, batch int)
+-- returns: id name state revision nodes created finished cancel reason deleted
+-- Newest first, behind `after`. Filters are the caller's: a page may be short.
+SELECT f.id, f.name, f.state, f.revision, f.nodes, f.created, f.finished, f.cancel, f.reason,
+       f.deleted
+  FROM weft.flow f
+ WHERE f.namespace = :namespace AND f.id < :after
+ ORDER BY f.id DESC LIMIT :batch;
+
+-- name: flow_counts (flow uuid)
+-- returns: state number
+SELECT x.state, count(*)
+  FROM (SELECT coalesce(l.state, o.state) AS state
+          FROM weft.node n
+          LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = n.id OFFSET 0) l ON true
+          LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true
+         WHERE n.flow = :flow) x
+ GROUP BY x.state;
+
+-- name: flow_page (flow uuid, after uuid, batch int)
+-- returns: id name policy k let_run fired state attempt worker started finished reason error_class error_message
+SELECT n.id, n.name, n.policy, n.k, n.let_run, n.fired, s.state, s.attempt, s.worker, s.started,
+       s.finished, s.reason, s.error_class, s.error_message
+  FROM (SELECT * FROM weft.node WHERE flow = :flow AND id > :after ORDER BY id LIMIT :batch) n
+ CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = n.id OFFSET 0) s
+ ORDER BY n.id;
+
+-- name: upstreams (id uuid[])
+-- returns: id upstream name edge_state
+-- What nodes come after.
+SELECT e.downstream, e.upstream, n.name, e.state
+  FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.edge WHERE downstream = i.id ORDER BY upstream OFFSET 0) e
+ CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = e.upstream OFFSET 0) n;
+
+-- name: upstream_results (id uuid[], bytes int)
+-- returns: id upstream name state content_type size result
+-- What the upstreams of claimed nodes came to; results above `bytes` are left out.
+SELECT e.downstream, e.upstream, n.name, o.state, o.content_type, octet_length(o.result),
+       CASE WHEN octet_length(o.result) <= :bytes THEN o.result END
+  FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.edge WHERE downstream = i.id ORDER BY upstream OFFSET 0) e
+ CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = e.upstream OFFSET 0) n
+ CROSS JOIN LATERAL (SELECT * FROM weft.outcome WHERE id = e.upstream OFFSET 0) o;

@@ -143,3 +143,84 @@ RETURNING :id;
 
 -- name: groups_wait (id uuid[])
 UPDATE cancel_group SET waiting = 1 WHERE num = (SELECT num FROM execution WHERE id = :id);
+
+-- name: flow_hold (flow uuid[])
+-- returns: id namespace state revision nodes cancel reason backlog deleted
+SELECT id, namespace, state, revision, nodes, cancel, reason, backlog, deleted
+  FROM flow WHERE id = :flow;
+
+-- name: flows_of (id uuid[])
+-- returns: id flow
+SELECT :id, f.id FROM node n CROSS JOIN flow f ON f.num = n.flow
+ WHERE n.num = (SELECT num FROM execution WHERE id = :id);
+
+-- name: flow_reopen (flow uuid[])
+UPDATE flow SET state = 0, finished = NULL WHERE id = :flow AND state > 0;
+
+-- name: flow_cancel (flow uuid, cancel smallint, reason text, backlog bool)
+UPDATE flow SET cancel = :cancel, reason = :reason, backlog = :backlog WHERE id = :flow;
+
+-- name: flow_living (flow uuid, running bool, batch int)
+-- returns: id
+SELECT e.id FROM live l CROSS JOIN execution e ON e.num = l.num
+ WHERE l.flow = (SELECT num FROM flow WHERE id = :flow) AND (:running OR +l.state <> @running)
+ ORDER BY l.num LIMIT :batch;
+
+-- name: flow_drained (flow uuid)
+UPDATE flow SET backlog = 0 WHERE id = :flow;
+
+-- name: flow_remove (flow uuid, now bigint)
+UPDATE flow SET deleted = :now WHERE id = :flow AND deleted IS NULL;
+
+-- name: flow_grow (flow uuid, nodes int)
+UPDATE flow SET revision = revision + 1, nodes = nodes + :nodes WHERE id = :flow;
+
+-- name: nodes_named (flow uuid, name text[])
+-- returns: id name state
+SELECT e.id, n.name, o.state
+  FROM node n CROSS JOIN execution e ON e.num = n.num LEFT JOIN outcome o ON o.num = n.num
+ WHERE n.flow = (SELECT num FROM flow WHERE id = :flow) AND n.name = :name;
+
+-- name: flow_read (id uuid)
+-- returns: id namespace name state revision nodes created finished cancel reason
+SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason
+  FROM flow WHERE id = :id AND state >= 0 AND deleted IS NULL;
+
+-- name: flow_list (namespace int, after uuid, batch int)
+-- returns: id name state revision nodes created finished cancel reason deleted
+SELECT id, name, state, revision, nodes, created, finished, cancel, reason, deleted
+  FROM flow
+ WHERE namespace = :namespace AND id < :after
+ ORDER BY id DESC LIMIT :batch;
+
+-- name: flow_counts (flow uuid)
+-- returns: state number
+SELECT coalesce(l.state, o.state) AS state, count(*)
+  FROM node n LEFT JOIN live l ON l.num = n.num LEFT JOIN outcome o ON o.num = n.num
+ WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
+ GROUP BY 1;
+
+-- name: flow_page (flow uuid, after uuid, batch int)
+-- returns: id name policy k let_run fired state attempt worker started finished reason error_class error_message
+SELECT s.id, n.name, n.policy, n.k, n.let_run, n.fired, s.state, s.attempt, s.worker, s.started,
+       s.finished, s.reason, s.error_class, s.error_message
+  FROM node n CROSS JOIN snapshot s ON s.num = n.num
+ WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
+   AND n.num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
+ ORDER BY n.num LIMIT :batch;
+
+-- name: upstreams (id uuid[])
+-- returns: id upstream name edge_state
+SELECT :id, u.id, n.name, e.state
+  FROM edge e CROSS JOIN node n ON n.num = e.upstream CROSS JOIN execution u ON u.num = e.upstream
+ WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
+ ORDER BY e.upstream;
+
+-- name: upstream_results (id uuid[], bytes int)
+-- returns: id upstream name state content_type size result
+SELECT :id, u.id, n.name, o.state, o.content_type, length(o.result),
+       CASE WHEN length(o.result) <= :bytes THEN o.result END
+  FROM edge e CROSS JOIN node n ON n.num = e.upstream CROSS JOIN execution u ON u.num = e.upstream
+ CROSS JOIN outcome o ON o.num = e.upstream
+ WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
+ ORDER BY e.upstream;

@@ -40,6 +40,25 @@ WEFT_MUST_CHECK enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct we
 struct weft_flow_held *weft_flows_find(const struct weft_flows_held *held,
                                        const struct weft_id *flow);
 
+/* A flow that a call of a person or a program holds. */
+struct weft_flow_row {
+    struct weft_id id;
+    int32_t ns;
+    int state;
+    int32_t revision;
+    int64_t nodes;
+    enum weft_flow_cancel cancel;
+    const char *reason;
+    bool backlog, deleted;
+};
+/*
+ * Locks a flow, waiting for whoever has it. WEFT_NOT_FOUND when there is none of that id in the
+ * namespace, or nobody may see it.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns,
+                                            const struct weft_id *flow,
+                                            struct weft_flow_row *ret_row, struct weft_err *err);
+
 /* What a cascade did. */
 struct weft_cascaded {
     uint64_t hops, completions, edges;

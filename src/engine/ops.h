@@ -54,6 +54,42 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_flow_submit(struct weft_engine *engine,
                                                      struct weft_flow_submitted *ret_answer,
                                                      struct weft_err *err);
 
+/* Adds nodes to a flow that is open; they may come after nodes that are there. */
+struct weft_flow_growth {
+    const char *ns;
+    struct weft_id flow;
+    int32_t revision; /* that of the flow as the caller knows it: otherwise WEFT_CONFLICT */
+    const struct weft_node *nodes;
+    size_t node_count;
+};
+/* ret_answer->node, when not NULL, has room for the nodes. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_flow_grow(struct weft_engine *engine,
+                                                   const struct weft_flow_growth *growth,
+                                                   struct weft_flow_submitted *ret_answer,
+                                                   struct weft_err *err);
+
+struct weft_flow_cancelling {
+    const char *ns;
+    struct weft_id flow;
+    enum weft_flow_cancel how;
+    const char *reason; /* NULL: none */
+    bool remove;        /* nobody shall see it any more */
+};
+/*
+ * Marks a flow as cancelled: from here on its joins begin nothing. Members are cancelled by
+ * weft_engine_flow_drain(), which somebody must call, or the cancel_backlog scanner does. Again on
+ * a cancelled flow: nothing changes. WEFT_NOT_LIVE when it has ended otherwise.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
+                                                     const struct weft_flow_cancelling *args,
+                                                     enum weft_flow_state *ret_state,
+                                                     struct weft_err *err);
+/* Cancels a chunk of the members; *ret_more: there may be more. Adds to *ret_cancelled. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_flow_drain(struct weft_engine *engine,
+                                                    const struct weft_id *flow,
+                                                    uint64_t *ret_cancelled, bool *ret_more,
+                                                    struct weft_err *err);
+
 struct weft_claim_result {
     struct weft_claimed *item; /* in the arena */
     size_t count;
