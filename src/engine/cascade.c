@@ -26,6 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FLOWS_AT_ONCE = 256 }; /* of one hop */
+
 /* A node that a hop looks at: its join as it is, with what the hop changes. */
 struct joint {
     struct weft_id id;
@@ -552,6 +554,7 @@ enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow
         if (!rc) {
             struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
             weft_change_news(&news, &call.hop.changes);
+            news.flows = 0; /* this loop sees to them */
             weft_news_tell(engine, &news);
             ret_cascaded->hops++;
             ret_cascaded->edges += call.hop.edge_count;
@@ -566,5 +569,16 @@ enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow
     }
     weft_map_done(&call.hop.joints);
     weft_arena_free(arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_cascade(struct weft_engine *engine, const struct weft_id *flow,
+                                 size_t count, struct weft_err *err)
+{
+    struct weft_cascaded cascaded = {0};
+    enum weft_rc rc = WEFT_OK;
+    for (size_t at = 0; at < count && !rc; at += FLOWS_AT_ONCE)
+        rc = weft_cascade(engine, flow + at,
+                          count - at < FLOWS_AT_ONCE ? count - at : FLOWS_AT_ONCE, &cascaded, err);
     return rc;
 }

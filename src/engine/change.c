@@ -213,7 +213,17 @@ static size_t count_if(const struct weft_changes *changes,
     return count;
 }
 
-enum weft_rc weft_change_write(struct weft_tx *tx, const struct weft_changes *changes,
+static void note_flows(struct weft_tx *tx, struct weft_changes *changes,
+                       const struct weft_rows *rows)
+{
+    changes->flow = weft_new_array(tx->arena, struct weft_id, rows->count + 1);
+    changes->flows = 0;
+    for (size_t i = 0; i < rows->count; i++)
+        if (!weft_get(rows, i, LIVE_END_OUT_FLOW)->null)
+            changes->flow[changes->flows++] = weft_get_id(rows, i, LIVE_END_OUT_FLOW);
+}
+
+enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
                                struct weft_err *err)
 {
     enum { PUT, END, ATTEMPT, CALLS };
@@ -240,11 +250,15 @@ enum weft_rc weft_change_write(struct weft_tx *tx, const struct weft_changes *ch
     if (!rc && rows[END].count != ended)
         rc = weft_fail(err, WEFT_INTERNAL, "%zu locked rows changed under their lock",
                        ended - rows[END].count);
+    if (!rc)
+        note_flows(tx, changes, &rows[END]);
     return rc;
 }
 
 void weft_change_news(struct weft_tidings *news, const struct weft_changes *changes)
 {
+    for (size_t i = 0; i < changes->flows; i++)
+        weft_news_flow(news, &changes->flow[i]);
     for (size_t i = 0; i < changes->count; i++) {
         const struct weft_change *change = &changes->change[i];
         const struct weft_live *before = &change->before, *after = &change->step.after;

@@ -141,6 +141,8 @@ struct weft_engine {
     bool sample_goes_on;    /* the next pass goes on there */
     weft_news_fn *on_news;  /* NULL: nobody listens */
     void *news_context;
+    weft_flows_fn *on_flows; /* NULL: the cascade runs in the thread that committed */
+    void *flows_context;
 };
 
 /* ---- Transactions (tx.c) --------------------------------------------------------------------- */
@@ -315,6 +317,8 @@ struct weft_change {
 struct weft_changes {
     struct weft_change *change; /* in the order of the rows */
     size_t count;
+    struct weft_id *flow; /* flows of which a member ended; set by weft_change_write() */
+    size_t flows;
 };
 
 struct weft_tidings;
@@ -333,8 +337,8 @@ weft_change_rules(struct weft_tx *tx, const struct weft_changes *changes, struct
 /* Takes the step; false when the transition table refuses it. */
 bool weft_change_step(struct weft_change *change, const struct weft_event *event);
 /* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */
-WEFT_MUST_CHECK enum weft_rc
-weft_change_write(struct weft_tx *tx, const struct weft_changes *changes, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
+                                               struct weft_err *err);
 /* A row of outcome_lock, as it would live on, and a row of outcome_back, which brings it back. */
 struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t row);
 void weft_outcome_back(struct weft_call *call, size_t row, const struct weft_live *after);
@@ -357,7 +361,9 @@ struct weft_tidings {
     weft_usec now_us; /* of the transaction */
     struct weft_queue_news *item;
     size_t count, capacity;
-    weft_usec due_us; /* the earliest new one */
+    weft_usec due_us;     /* the earliest new one */
+    struct weft_id *flow; /* flows that have completions, some perhaps twice */
+    size_t flows, flow_room;
 };
 
 struct weft_tidings weft_news_new(struct weft_arena *arena, weft_usec now_us);
@@ -365,6 +371,8 @@ struct weft_tidings weft_news_new(struct weft_arena *arena, weft_usec now_us);
 struct weft_queue_news *weft_news_of(struct weft_tidings *news, int32_t queue);
 /* Something becomes due then; 0: nothing. */
 void weft_news_due(struct weft_tidings *news, weft_usec due_us);
+/* A flow has a completion. */
+void weft_news_flow(struct weft_tidings *news, const struct weft_id *flow);
 /* An execution of a queue is over. */
 void weft_news_ended(struct weft_tidings *news, int32_t queue, enum weft_state state);
 /* Puts queues with ready work on the list and tells the listener. No transaction is open. */

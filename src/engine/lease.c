@@ -134,6 +134,10 @@ static void tell(struct weft_tx *tx, const struct lease_call *call)
         int32_t queue = (int32_t)weft_get_i64(&call->completed, i, LIVE_END_OUT_QUEUE);
         weft_news_of(&news, queue)->freed++;
         weft_news_ended(&news, queue, WEFT_STATE_SUCCEEDED);
+        if (!weft_get(&call->completed, i, LIVE_END_OUT_FLOW)->null) {
+            struct weft_id flow = weft_get_id(&call->completed, i, LIVE_END_OUT_FLOW);
+            weft_news_flow(&news, &flow);
+        }
     }
     weft_news_tell(tx->engine, &news);
 }

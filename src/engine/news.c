@@ -12,6 +12,8 @@
 
 #include "engine/claim.h"
 
+#include "base/id.h"
+
 #include <string.h>
 
 enum {
@@ -56,6 +58,22 @@ void weft_news_ended(struct weft_tidings *news, int32_t queue, enum weft_state s
         weft_news_of(news, queue)->succeeded++;
     else if (state == WEFT_STATE_FAILED || state == WEFT_STATE_EXPIRED)
         weft_news_of(news, queue)->failed++;
+}
+
+void weft_news_flow(struct weft_tidings *news, const struct weft_id *flow)
+{
+    /* Neighbours mostly share a flow. */
+    if (news->flows > 0 && weft_id_cmp(&news->flow[news->flows - 1], flow) == 0)
+        return;
+    if (news->flows == news->flow_room) {
+        size_t room = news->flow_room ? 2 * news->flow_room : FIRST_ITEMS;
+        struct weft_id *wider = weft_new_array(news->arena, struct weft_id, room);
+        if (news->flows > 0)
+            memcpy(wider, news->flow, news->flows * sizeof(*wider));
+        news->flow = wider;
+        news->flow_room = room;
+    }
+    news->flow[news->flows++] = *flow;
 }
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
@@ -154,6 +172,16 @@ static void tell_listener(struct weft_engine *engine, const struct weft_tidings 
             &(struct weft_news){.woken = woken, .count = count, .due_us = news->due_us});
 }
 
+/* What fails here is made up for by the dependency scanner. */
+static void tell_flows(struct weft_engine *engine, const struct weft_tidings *news)
+{
+    struct weft_err err;
+    if (engine->on_flows)
+        engine->on_flows(engine->flows_context, news->flow, news->flows);
+    else
+        (void)!weft_engine_cascade(engine, news->flow, news->flows, &err);
+}
+
 void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
 {
     struct weft_woken *woken = weft_new_array(news->arena, struct weft_woken, news->count + 1);
@@ -168,6 +196,8 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
     weft_tally_count(engine, news);
     if (engine->on_news)
         tell_listener(engine, news, woken, count);
+    if (news->flows > 0)
+        tell_flows(engine, news);
 }
 
 void weft_news_lane(struct weft_engine *engine, int32_t lane)
@@ -192,6 +222,12 @@ void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *con
 {
     engine->on_news = fn;
     engine->news_context = context;
+}
+
+void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context)
+{
+    engine->on_flows = fn;
+    engine->flows_context = context;
 }
 
 enum weft_rc weft_engine_heard(struct weft_engine *engine, const struct weft_woken *woken,

@@ -291,6 +291,20 @@ typedef void weft_news_fn(void *context, const struct weft_news *news);
 /* To be set before the first operation; NULL: nobody listens. */
 void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context);
 /*
+ * Flows that have completions, told like news: the listener sees to it that weft_engine_cascade()
+ * runs soon, in a thread that nobody waits for. Without a listener the thread that committed runs
+ * it. A call that is lost is made up for by the dependency scanner.
+ */
+typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
+void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
+/*
+ * Runs the cascade of flows, sibling cancels included, until they have no completions left, or
+ * until somebody else, who has their lock, will see to it.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_cascade(struct weft_engine *engine,
+                                                 const struct weft_id *flow, size_t count,
+                                                 struct weft_err *err);
+/*
  * News from another replica: puts the queues on the list of claimable ones (loading the names of
  * those not met before), without telling this process's own listener.
  */

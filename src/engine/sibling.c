@@ -173,6 +173,7 @@ enum weft_rc weft_siblings_cancel(struct weft_engine *engine, const struct weft_
         if (!rc) {
             struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
             weft_change_news(&news, &dispatch.changes);
+            news.flows = 0; /* the caller runs the cascade */
             weft_news_tell(engine, &news);
             ret_done->dispatched += dispatch.done.dispatched;
             ret_done->cancelled += dispatch.done.cancelled;
