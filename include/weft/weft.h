@@ -168,6 +168,63 @@ enum weft_flow_cancel {
     WEFT_FLOW_CANCEL_ONLY,    /* no member; but nothing more begins by a join */
 };
 
+/* A member of a flow as readers see it. */
+struct weft_flow_node {
+    const char *name;
+    struct weft_id id; /* of its execution */
+    enum weft_state state;
+    int32_t attempt;
+    const char *worker;
+    weft_usec started_us, finished_us; /* 0: not yet */
+    const char *reason;
+    const char *error_class, *error_message;
+    const char *const *after;
+    size_t after_count;
+    enum weft_join join;
+    uint32_t k;
+    enum weft_on_satisfied on_satisfied; /* never the default: what it came to */
+    bool fired;                          /* its join is decided */
+};
+
+struct weft_flow {
+    struct weft_id id;
+    const char *name;
+    enum weft_flow_state state;
+    int32_t revision;
+    weft_usec created_us, finished_us; /* finished 0: it is open */
+    enum weft_flow_cancel cancel;      /* how it was cancelled, if it was */
+    const char *reason;
+    uint64_t node_count;
+    uint64_t count[WEFT_STATE_COUNT]; /* members by state; not filled in lists */
+};
+
+/* A flow, and its nodes in pages, in the order in which they were submitted. */
+struct weft_flow_page {
+    struct weft_flow flow;
+    const struct weft_flow_node *node;
+    size_t count;
+    const char *next;         /* cursor of the next page, NULL: that was all */
+    struct weft_arena *arena; /* owned */
+};
+
+struct weft_flows {
+    const struct weft_flow *item; /* the newest first; a page may be short while there is more */
+    size_t count;
+    const char *next;
+    struct weft_arena *arena; /* owned */
+};
+
+/* What an upstream came to, given along with a claim. */
+struct weft_upstream {
+    const char *node;
+    struct weft_id id;
+    enum weft_state state;
+    const char *content_type; /* NULL: JSON */
+    const void *result;       /* NULL: none, or too large to come along: read it by its id */
+    size_t result_size;
+    bool too_large;
+};
+
 /* ---- Working --------------------------------------------------------------------------------- */
 
 struct weft_claim {
@@ -201,7 +258,11 @@ struct weft_claimed {
     weft_usec created_us;
     weft_usec deadline_us; /* 0: none */
     weft_usec lease_expires_us;
-    int64_t lease_ms; /* how long the lease lasts, from when it was given */
+    int64_t lease_ms;                     /* how long the lease lasts, from when it was given */
+    struct weft_id flow;                  /* all zeros: none */
+    const char *node;                     /* its name in the flow, or NULL */
+    const struct weft_upstream *upstream; /* what it comes after, in the order of submission */
+    size_t upstream_count;
 };
 
 struct weft_claims {
@@ -385,6 +446,8 @@ struct weft_execution {
     weft_usec run_at_us;
     weft_usec deadline_us;
     weft_usec lease_expires_us;
+    struct weft_id flow; /* all zeros: none */
+    const char *node;
 };
 
 struct weft_page {

@@ -90,6 +90,29 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_flow_drain(struct weft_engine *engine,
                                                     uint64_t *ret_cancelled, bool *ret_more,
                                                     struct weft_err *err);
 
+/* One flow with a page of its nodes; the page is put in the arena (ret_page->arena stays NULL). */
+struct weft_flow_asking {
+    const char *ns;
+    struct weft_id flow;
+    uint32_t limit;    /* nodes, 1..1000; 0: none */
+    const char *after; /* cursor of the last page, NULL: the first */
+};
+WEFT_MUST_CHECK enum weft_rc
+weft_engine_flow(struct weft_engine *engine, const struct weft_flow_asking *asking,
+                 struct weft_arena *arena, struct weft_flow_page *ret_page, struct weft_err *err);
+struct weft_flow_listing {
+    const char *ns;
+    bool by_state;
+    enum weft_flow_state state; /* with by_state */
+    const char *name;           /* NULL: any */
+    uint32_t limit;
+    const char *after;
+};
+WEFT_MUST_CHECK enum weft_rc weft_engine_flows(struct weft_engine *engine,
+                                               const struct weft_flow_listing *listing,
+                                               struct weft_arena *arena,
+                                               struct weft_flows *ret_flows, struct weft_err *err);
+
 struct weft_claim_result {
     struct weft_claimed *item; /* in the arena */
     size_t count;
