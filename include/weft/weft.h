@@ -393,6 +393,7 @@ struct weft_filter {
     const char *key;
     enum weft_state state; /* WEFT_STATE_NONE: any */
     const struct weft_tag *tag;
+    struct weft_id flow; /* members of that flow; all zeros: any */
 };
 
 struct weft_sweep {

@@ -132,12 +132,13 @@ UPDATE weft.cancel_group g SET waiting = false
 -- name: flow_over (flow uuid[])
 -- returns: id bad_sinks
 -- Of locked flows: those that have no living member and no completion left, with the number of sinks
--- that did not succeed.
+-- that did not succeed. OFFSET 0, here and below: each node is looked up, no table is joined whole.
 SELECT f.id,
        (SELECT count(*) FROM weft.node n
          WHERE n.flow = f.id
-           AND NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = n.id)
-           AND NOT EXISTS (SELECT 1 FROM weft.outcome o WHERE o.id = n.id AND o.state = @succeeded))
+           AND NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = n.id OFFSET 0)
+           AND NOT EXISTS (SELECT 1 FROM weft.outcome o
+                            WHERE o.id = n.id AND o.state = @succeeded OFFSET 0))
   FROM unnest(:flow) AS f(id)
  WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id)
    AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id);
@@ -163,7 +164,7 @@ SELECT g.id, e.upstream FROM unnest(:id) AS g(id)
  CROSS JOIN LATERAL (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0) l
  WHERE NOT EXISTS (SELECT 1 FROM weft.edge o
                     CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
-                    WHERE o.upstream = e.upstream AND n.fired = 0)
+                    WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0)
  LIMIT :chunk;
 
 -- name: groups_done (id uuid[])
@@ -174,7 +175,7 @@ DELETE FROM weft.cancel_group g
  WHERE g.id BETWEEN i.id AND i.id
    AND NOT EXISTS (SELECT 1 FROM weft.edge e
                     CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = e.upstream OFFSET 0) l
-                    WHERE e.downstream = g.id)
+                    WHERE e.downstream = g.id OFFSET 0)
 RETURNING g.id;
 
 -- name: groups_wait (id uuid[])
@@ -235,12 +236,13 @@ SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, r
 
 -- name: flow_list (namespace int, after uuid, batch int)
 -- returns: id name state revision nodes created finished cancel reason deleted
--- Newest first, behind `after`. Filters are the caller's: a page may be short.
+-- Newest first, behind `after`. Filters are the caller's: a page may be short. Rows are compared as a
+-- whole so that only the index of the namespace gives this order: a walk over all flows never does.
 SELECT f.id, f.name, f.state, f.revision, f.nodes, f.created, f.finished, f.cancel, f.reason,
        f.deleted
   FROM weft.flow f
- WHERE f.namespace = :namespace AND f.id < :after
- ORDER BY f.id DESC LIMIT :batch;
+ WHERE (f.namespace, f.id) < (:namespace, :after) AND f.namespace >= :namespace
+ ORDER BY f.namespace DESC, f.id DESC LIMIT :batch;
 
 -- name: flow_counts (flow uuid)
 -- returns: state number
@@ -253,9 +255,9 @@ SELECT x.state, count(*)
  GROUP BY x.state;
 
 -- name: flow_page (flow uuid, after uuid, batch int)
--- returns: id name policy k let_run fired state attempt worker started finished reason error_class error_message
-SELECT n.id, n.name, n.policy, n.k, n.let_run, n.fired, s.state, s.attempt, s.worker, s.started,
-       s.finished, s.reason, s.error_class, s.error_message
+-- returns: id name policy k let_run total fired state attempt worker started finished reason error_class error_message
+SELECT n.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.attempt, s.worker,
+       s.started, s.finished, s.reason, s.error_class, s.error_message
   FROM (SELECT * FROM weft.node WHERE flow = :flow AND id > :after ORDER BY id LIMIT :batch) n
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = n.id OFFSET 0) s
  ORDER BY n.id;
@@ -268,12 +270,23 @@ SELECT e.downstream, e.upstream, n.name, e.state
  CROSS JOIN LATERAL (SELECT * FROM weft.edge WHERE downstream = i.id ORDER BY upstream OFFSET 0) e
  CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = e.upstream OFFSET 0) n;
 
--- name: upstream_results (id uuid[], bytes int)
--- returns: id upstream name state content_type size result
--- What the upstreams of claimed nodes came to; results above `bytes` are left out.
-SELECT e.downstream, e.upstream, n.name, o.state, o.content_type, octet_length(o.result),
-       CASE WHEN octet_length(o.result) <= :bytes THEN o.result END
-  FROM unnest(:id) AS i(id)
- CROSS JOIN LATERAL (SELECT * FROM weft.edge WHERE downstream = i.id ORDER BY upstream OFFSET 0) e
- CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = e.upstream OFFSET 0) n
- CROSS JOIN LATERAL (SELECT * FROM weft.outcome WHERE id = e.upstream OFFSET 0) o;
+-- name: upstream_results (id uuid[], each int, total bigint)
+-- returns: id node upstream name state content_type size result
+-- The names of claimed nodes, and what their upstreams came to, in the order of the list and of
+-- submission: one row with nulls for a node that comes after nothing. Results come along up to `each`
+-- bytes, and up to `total` together. A length is known without the bytes, which stay where they are
+-- until they are sent.
+SELECT x.id, x.node, x.upstream, x.name, x.state, x.content_type, x.size,
+       CASE WHEN x.size <= :each AND x.sum <= :total THEN x.result END
+  FROM (SELECT i.id, i.n, w.name AS node, e.upstream, m.name, coalesce(l.state, o.state) AS state,
+               o.content_type, octet_length(o.result) AS size, o.result,
+               sum(CASE WHEN octet_length(o.result) <= :each THEN octet_length(o.result) END)
+                   OVER (ORDER BY i.n, e.upstream ROWS UNBOUNDED PRECEDING) AS sum
+          FROM unnest(:id) WITH ORDINALITY AS i(id, n)
+         CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = i.id OFFSET 0) w
+          LEFT JOIN LATERAL (SELECT upstream FROM weft.edge WHERE downstream = i.id OFFSET 0) e ON true
+          LEFT JOIN LATERAL (SELECT name FROM weft.node WHERE id = e.upstream OFFSET 0) m ON true
+          LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = e.upstream OFFSET 0) l ON true
+          LEFT JOIN LATERAL (SELECT state, content_type, result FROM weft.outcome
+                              WHERE id = e.upstream OFFSET 0) o ON true) x
+ ORDER BY x.n, x.upstream;

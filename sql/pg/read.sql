@@ -3,22 +3,31 @@
 -- ended states walk `outcome`, so that neither pays for the other.
 
 -- name: describe (id uuid[])
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
        s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
-       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note
+       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s;
 
--- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, after uuid, scan int, limit int)
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note last scanned
--- source: 0 execution, 1 live, 2 outcome. There is one row without an id when nothing fits.
+-- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, after uuid, scan int, limit int)
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node last scanned
+-- source: 0 execution, 1 live, 2 outcome; of a flow: 3 its members, 4 the living ones, 5 its members,
+-- of which those that ended fit. There is one row without an id when nothing fits. See flow_list for
+-- why rows are compared.
 WITH page AS MATERIALIZED (
     (SELECT id FROM weft.execution WHERE :source = 0 AND id < :after ORDER BY id DESC LIMIT :scan)
     UNION ALL
     (SELECT id FROM weft.live WHERE :source = 1 AND id < :after ORDER BY id DESC LIMIT :scan)
     UNION ALL
     (SELECT id FROM weft.outcome WHERE :source = 2 AND id < :after ORDER BY id DESC LIMIT :scan)
+    UNION ALL
+    (SELECT id FROM weft.node WHERE :source IN (3, 5) AND flow = :flow AND id < :after
+      ORDER BY id DESC LIMIT :scan)
+    UNION ALL
+    (SELECT id FROM weft.live
+      WHERE :source = 4 AND (flow, id) < (:flow, :after) AND flow >= :flow
+      ORDER BY flow DESC, id DESC LIMIT :scan)
 ), fit AS (
     SELECT s.*
       FROM page
@@ -30,12 +39,13 @@ WITH page AS MATERIALIZED (
        AND (:tenant IS NULL OR q.tenant = :tenant)
        AND (:state IS NULL OR s.state = :state)
        AND (:tag IS NULL OR strpos(s.tags, :tag) > 0)
+       AND (:source <> 5 OR s.finished IS NOT NULL)
      ORDER BY s.id DESC LIMIT :limit
 )
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
        s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
        s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
-       (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page)
+       s.flow, s.node, (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
  ORDER BY s.id DESC;
 

@@ -201,12 +201,13 @@ SELECT coalesce(l.state, o.state) AS state, count(*)
  GROUP BY 1;
 
 -- name: flow_page (flow uuid, after uuid, batch int)
--- returns: id name policy k let_run fired state attempt worker started finished reason error_class error_message
-SELECT s.id, n.name, n.policy, n.k, n.let_run, n.fired, s.state, s.attempt, s.worker, s.started,
-       s.finished, s.reason, s.error_class, s.error_message
+-- returns: id name policy k let_run total fired state attempt worker started finished reason error_class error_message
+-- An id of :after that is not there stands for the last one before it.
+SELECT s.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.attempt, s.worker,
+       s.started, s.finished, s.reason, s.error_class, s.error_message
   FROM node n CROSS JOIN snapshot s ON s.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
-   AND n.num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
+   AND n.num > coalesce((SELECT num FROM execution WHERE id <= :after ORDER BY id DESC LIMIT 1), -1)
  ORDER BY n.num LIMIT :batch;
 
 -- name: upstreams (id uuid[])
@@ -216,11 +217,21 @@ SELECT :id, u.id, n.name, e.state
  WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
  ORDER BY e.upstream;
 
--- name: upstream_results (id uuid[], bytes int)
--- returns: id upstream name state content_type size result
-SELECT :id, u.id, n.name, o.state, o.content_type, length(o.result),
-       CASE WHEN length(o.result) <= :bytes THEN o.result END
-  FROM edge e CROSS JOIN node n ON n.num = e.upstream CROSS JOIN execution u ON u.num = e.upstream
- CROSS JOIN outcome o ON o.num = e.upstream
- WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
- ORDER BY e.upstream;
+-- name: upstream_results (id uuid[], each int, total bigint)
+-- returns: id node upstream name state content_type size result
+-- The running sum is made of lengths alone: bytes are read where they come along.
+SELECT x.id, x.node, x.upstream, x.name, x.state, x.content_type, x.size, r.result
+  FROM (SELECT i.id, i.rest, n.name AS node, e.upstream AS num, u.id AS upstream, m.name,
+               coalesce(l.state, o.state) AS state, o.content_type, length(o.result) AS size,
+               sum(CASE WHEN length(o.result) <= :each THEN length(o.result) ELSE 0 END)
+                   OVER (ORDER BY i.rest DESC, e.upstream ROWS UNBOUNDED PRECEDING) AS sum
+          FROM input i
+         CROSS JOIN execution d ON d.id = i.id
+         CROSS JOIN node n ON n.num = d.num
+          LEFT JOIN edge e ON e.downstream = n.num
+          LEFT JOIN execution u ON u.num = e.upstream
+          LEFT JOIN node m ON m.num = e.upstream
+          LEFT JOIN live l ON l.num = e.upstream
+          LEFT JOIN outcome o ON o.num = e.upstream) x
+  LEFT JOIN outcome r ON r.num = CASE WHEN x.size <= :each AND x.sum <= :total THEN x.num END
+ ORDER BY x.rest DESC, x.num;

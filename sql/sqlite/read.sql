@@ -1,17 +1,17 @@
 -- The twins of sql/pg/read.sql.
 
 -- name: describe (id uuid[])
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
        s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
-       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note
+       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node
   FROM snapshot s WHERE s.id = :id;
 
--- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, after uuid, scan int, limit int)
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note last scanned
--- source: 0 execution, 1 live, 2 outcome. There is one row without an id when nothing fits. `place` is
--- what the walk goes by: ids for the first, numbers for the others, which know no ids; an id of :after
--- that is not there stands for the next one after it.
+-- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, after uuid, scan int, limit int)
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node last scanned
+-- source: see the twin. There is one row without an id when nothing fits. `place` is what the walk goes
+-- by: ids for the first, numbers for the others, which know no ids; an id of :after that is not there
+-- stands for the next one after it.
 WITH start(num) AS MATERIALIZED (
     SELECT coalesce((SELECT num FROM execution WHERE id >= :after ORDER BY id LIMIT 1),
                     9223372036854775807)
@@ -25,6 +25,16 @@ WITH start(num) AS MATERIALIZED (
     UNION ALL
     SELECT * FROM (SELECT num, num FROM outcome WHERE :source = 2 AND num < (SELECT num FROM start)
                     ORDER BY num DESC LIMIT :scan)
+    UNION ALL
+    SELECT * FROM (SELECT num, num FROM node
+                    WHERE :source IN (3, 5) AND flow = (SELECT num FROM flow WHERE id = :flow)
+                      AND num < (SELECT num FROM start)
+                    ORDER BY num DESC LIMIT :scan)
+    UNION ALL
+    SELECT * FROM (SELECT num, num FROM live
+                    WHERE :source = 4 AND flow = (SELECT num FROM flow WHERE id = :flow)
+                      AND num < (SELECT num FROM start)
+                    ORDER BY num DESC LIMIT :scan)
 ), fit AS (
     SELECT s.*, page.place
       FROM page
@@ -36,12 +46,13 @@ WITH start(num) AS MATERIALIZED (
        AND (:tenant IS NULL OR q.tenant = :tenant)
        AND (:state IS NULL OR s.state = :state)
        AND (:tag IS NULL OR instr(s.tags, :tag) > 0)
+       AND (:source <> 5 OR s.finished IS NOT NULL)
      ORDER BY page.place DESC LIMIT :limit
 )
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
        s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
        s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
-       (SELECT e.id FROM page JOIN execution e ON e.num = page.num ORDER BY page.place LIMIT 1),
+       s.flow, s.node, (SELECT e.id FROM page JOIN execution e ON e.num = page.num ORDER BY page.place LIMIT 1),
        (SELECT count(*) FROM page)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
  ORDER BY s.place DESC;

@@ -130,6 +130,12 @@ int weft_id_cmp(const struct weft_id *a, const struct weft_id *b)
     return memcmp(a->byte, b->byte, sizeof(a->byte));
 }
 
+bool weft_id_is_zero(const struct weft_id *id)
+{
+    static const struct weft_id zero;
+    return weft_id_cmp(id, &zero) == 0;
+}
+
 static bool dash_before(size_t byte)
 {
     return byte == 4 || byte == 6 || byte == 8 || byte == 10;

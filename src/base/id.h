@@ -23,6 +23,7 @@ void weft_id_next(struct weft_id *ret_id, const struct weft_id *before);
 int weft_id_partition(const struct weft_id *id);
 weft_usec weft_id_time(const struct weft_id *id); /* to the millisecond */
 int weft_id_cmp(const struct weft_id *a, const struct weft_id *b);
+bool weft_id_is_zero(const struct weft_id *id); /* no id is: it stands for none */
 
 /* The partition of a keyed execution: the first byte of SHA-256(namespace, NUL, key). */
 int weft_id_key_partition(const char *ns, const char *key);

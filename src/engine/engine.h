@@ -380,6 +380,20 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
 /* The settings of a lane have changed: its queues may have something to give. */
 void weft_news_lane(struct weft_engine *engine, int32_t lane);
 
+/* ---- Lists (read.c) -------------------------------------------------------------------------- */
+
+enum { WEFT_PAGE_DEFAULT = 50 }; /* rows of a list that names no limit */
+
+/* A cursor is the id of the last row looked at. *id stays as it is when after is NULL. */
+WEFT_MUST_CHECK enum weft_rc weft_cursor_read(const char *after, struct weft_id *id,
+                                              struct weft_err *err);
+const char *weft_cursor_write(const struct weft_id *id, struct weft_arena *arena);
+WEFT_MUST_CHECK enum weft_rc weft_page_limit(uint32_t limit, struct weft_err *err);
+/* Behind every id: where a list begins that has the newest first. */
+#define WEFT_ID_LAST                                                                               \
+    ((struct weft_id){{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,     \
+                       0xff, 0xff, 0xff, 0xff}})
+
 /* ---- Claimable queues (ready.c) -------------------------------------------------------------- */
 
 void weft_ready_init(struct weft_ready *ready);

@@ -90,7 +90,11 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_flow_drain(struct weft_engine *engine,
                                                     uint64_t *ret_cancelled, bool *ret_more,
                                                     struct weft_err *err);
 
-/* One flow with a page of its nodes; the page is put in the arena (ret_page->arena stays NULL). */
+/*
+ * One flow with a page of its nodes; the page is put in the arena (ret_page->arena stays NULL).
+ * Members are counted with the first page alone, which has no `after`. A page may be short while
+ * there is more, where its nodes come after very many.
+ */
 struct weft_flow_asking {
     const char *ns;
     struct weft_id flow;

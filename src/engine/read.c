@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Reads: describe, list, attempts, result and payload bytes, counts. Nothing here locks.
+ * Reads: describe, list, attempts, result and payload bytes. Nothing here locks.
  *
  * A cursor is the id of the last row looked at, so it stays valid whatever happens to that row.
  */
@@ -15,7 +15,6 @@
 #include <string.h>
 
 enum {
-    LIST_DEFAULT = 50,
     WALK_FIRST = 64, /* rows beyond twice the page that a list looks at first */
 };
 
@@ -57,6 +56,8 @@ static struct weft_execution read_execution(struct weft_engine *engine,
         .run_at_us = state == WEFT_STATE_DELAYED ? due_us : 0,
         .deadline_us = weft_get_i64(rows, i, DESCRIBE_OUT_DEADLINE),
         .lease_expires_us = state == WEFT_STATE_RUNNING ? due_us : 0,
+        .flow = weft_get_id(rows, i, DESCRIBE_OUT_FLOW),
+        .node = weft_get_text(rows, i, DESCRIBE_OUT_NODE),
     };
     out.tags = weft_tags_parse(weft_get_text(rows, i, DESCRIBE_OUT_TAGS), arena, &out.tag_count);
     out.capabilities = weft_route_split(queue->route_text, arena, &out.capability_count);
@@ -185,23 +186,50 @@ static enum weft_rc resolve_filter(struct weft_engine *engine, const struct weft
     return rc;
 }
 
-static enum weft_rc parse_cursor(const char *after, struct weft_id *ret_id, struct weft_err *err)
+enum weft_rc weft_cursor_read(const char *after, struct weft_id *id, struct weft_err *err)
 {
-    memset(ret_id, 0xff, sizeof(*ret_id));
-    if (!after || weft_id_parse(after, strlen(after), ret_id))
+    if (!after || weft_id_parse(after, strlen(after), id))
         return WEFT_OK;
     return weft_fail_field(err, WEFT_INVALID_VALUE, "after",
                            "after is not a cursor that a list gave");
 }
 
-/* 0 execution, 1 live, 2 outcome: as the statement has it. */
+const char *weft_cursor_write(const struct weft_id *id, struct weft_arena *arena)
+{
+    char *text = weft_arena_alloc(arena, WEFT_ID_TEXT, 1);
+    weft_id_print(id, text);
+    return text;
+}
+
+enum weft_rc weft_page_limit(uint32_t limit, struct weft_err *err)
+{
+    if (limit <= WEFT_PAGE_MAX)
+        return WEFT_OK;
+    return weft_fail_field(err, WEFT_INVALID_VALUE, "limit", "limit is %u, allowed are 1 to %d",
+                           limit, WEFT_PAGE_MAX);
+}
+
+/* As the statement has them. */
+enum {
+    SOURCE_EXECUTION,
+    SOURCE_LIVE,
+    SOURCE_OUTCOME,
+    SOURCE_MEMBERS,
+    SOURCE_LIVING_MEMBERS,
+    SOURCE_ENDED_MEMBERS,
+};
+
 static int source_of(const struct weft_listing *listing)
 {
-    if (listing->source != WEFT_LIST_BY_STATE)
-        return listing->source == WEFT_LIST_LIVING ? 1 : 2;
-    if (listing->filter.state == WEFT_STATE_NONE)
-        return 0;
-    return weft_state_living(listing->filter.state) ? 1 : 2;
+    enum weft_state state = listing->filter.state;
+    bool of_flow = !weft_id_is_zero(&listing->filter.flow);
+    if (listing->source == WEFT_LIST_BY_STATE && state == WEFT_STATE_NONE)
+        return of_flow ? SOURCE_MEMBERS : SOURCE_EXECUTION;
+    bool living = listing->source == WEFT_LIST_BY_STATE ? weft_state_living(state)
+                                                        : listing->source == WEFT_LIST_LIVING;
+    if (living)
+        return of_flow ? SOURCE_LIVING_MEMBERS : SOURCE_LIVE;
+    return of_flow ? SOURCE_ENDED_MEMBERS : SOURCE_OUTCOME;
 }
 
 static void list_call(struct weft_call *call, struct weft_arena *arena,
@@ -218,6 +246,8 @@ static void list_call(struct weft_call *call, struct weft_arena *arena,
     if (listing->filter.state)
         weft_set_i64(call, 0, LIST_IN_STATE, listing->filter.state);
     weft_set_text(call, 0, LIST_IN_TAG, filter->needle);
+    if (!weft_id_is_zero(&listing->filter.flow))
+        weft_set_id(call, 0, LIST_IN_FLOW, &listing->filter.flow);
 }
 
 /* The one execution with a key, when it fits the rest of the filter as well. */
@@ -243,13 +273,15 @@ static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_li
     struct weft_id id = weft_get_id(&rows, 0, KEY_READ_OUT_ID);
     rc = weft_engine_describe(engine, filter->ns, &id, 1, arena, page->item, err);
     const struct weft_execution *found = page->item;
-    bool fits = !rc && found->state != WEFT_STATE_NONE &&
-                (listing->source == WEFT_LIST_BY_STATE ||
-                 weft_state_living(found->state) == (listing->source == WEFT_LIST_LIVING)) &&
-                (!filter->state || filter->state == found->state) &&
-                (!filter->lane || strcmp(filter->lane, found->lane) == 0) &&
-                (!filter->kind || strcmp(filter->kind, found->kind) == 0) &&
-                (!filter->tenant || (found->tenant && strcmp(filter->tenant, found->tenant) == 0));
+    bool fits =
+        !rc && found->state != WEFT_STATE_NONE &&
+        (listing->source == WEFT_LIST_BY_STATE ||
+         weft_state_living(found->state) == (listing->source == WEFT_LIST_LIVING)) &&
+        (!filter->state || filter->state == found->state) &&
+        (!filter->lane || strcmp(filter->lane, found->lane) == 0) &&
+        (!filter->kind || strcmp(filter->kind, found->kind) == 0) &&
+        (!filter->tenant || (found->tenant && strcmp(filter->tenant, found->tenant) == 0)) &&
+        (weft_id_is_zero(&filter->flow) || weft_id_cmp(&filter->flow, &found->flow) == 0);
     for (size_t i = 0; fits && filter->tag && i <= found->tag_count; i++) {
         fits = i < found->tag_count;
         if (fits && strcmp(found->tags[i].key, filter->tag->key) == 0 &&
@@ -306,14 +338,13 @@ enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_list
                               struct weft_err *err)
 {
     struct resolved_filter filter;
-    struct weft_id after;
+    struct weft_id after = WEFT_ID_LAST;
     enum weft_rc rc = resolve_filter(engine, &listing->filter, arena, &filter, err);
     if (!rc)
-        rc = parse_cursor(listing->after, &after, err);
-    if (!rc && listing->limit > WEFT_PAGE_MAX)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "limit", "limit is %u, allowed are 1 to %d",
-                             listing->limit, WEFT_PAGE_MAX);
-    uint32_t limit = listing->limit ? listing->limit : LIST_DEFAULT;
+        rc = weft_cursor_read(listing->after, &after, err);
+    if (!rc)
+        rc = weft_page_limit(listing->limit, err);
+    uint32_t limit = listing->limit ? listing->limit : WEFT_PAGE_DEFAULT;
     struct weft_read_page page = {.item = weft_new_array(arena, struct weft_execution, limit + 1)};
     if (!rc && !filter.nothing && listing->filter.key)
         rc = list_by_key(engine, listing, arena, &page, err);
@@ -329,12 +360,10 @@ enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_list
         rc = walk_on(engine, &walk, arena, err);
     if (rc)
         return rc;
-    if (!walk.at_end || page.count == limit) {
-        /* A full page goes on after its last row, a short one after the last that was looked at. */
-        char *next = weft_arena_alloc(arena, WEFT_ID_TEXT, 1);
-        weft_id_print(page.count == limit ? &page.item[limit - 1].id : &walk.after, next);
-        page.next = next;
-    }
+    /* A full page goes on after its last row, a short one after the last that was looked at. */
+    if (!walk.at_end || page.count == limit)
+        page.next =
+            weft_cursor_write(page.count == limit ? &page.item[limit - 1].id : &walk.after, arena);
     /* SQLite walks the living and the ended by number: the same order but for one millisecond. */
     qsort(page.item, page.count, sizeof(*page.item), newest_first);
     *ret_page = page;
@@ -410,91 +439,5 @@ enum weft_rc weft_engine_bytes(struct weft_engine *engine, const struct weft_byt
     const char *type = weft_get_text(&rows, 0, rows.width - 2);
     *ret_bytes = (struct weft_bytes){
         .data = bytes->data, .size = bytes->size, .content_type = type ? type : "application/json"};
-    return WEFT_OK;
-}
-
-/* ---- Counts ---------------------------------------------------------------------------------- */
-
-static int by_lane_name(const void *a, const void *b)
-{
-    return strcmp(((const struct weft_lane_count *)a)->lane,
-                  ((const struct weft_lane_count *)b)->lane);
-}
-
-/* The place of a lane in the counts; made when it is new. */
-static struct weft_lane_count *count_of(struct weft_lane_count *item, size_t *count,
-                                        const char *lane)
-{
-    size_t at = 0;
-    while (at < *count && item[at].lane != lane)
-        at++;
-    *count += at == *count;
-    item[at].lane = lane;
-    return &item[at];
-}
-
-/* What living executions there are, and what ended in the last hour. */
-struct counted {
-    struct weft_rows rows;
-    struct weft_lane_hours hours;
-};
-
-static enum weft_rc read_counts(struct weft_engine *engine, int32_t ns, struct weft_arena *arena,
-                                struct counted *ret_counted, struct weft_err *err)
-{
-    struct weft_call call;
-    weft_call_init(&call, arena, WEFT_STMT_COUNTS, 0);
-    weft_set_i64(&call, 0, COUNTS_IN_NAMESPACE, ns);
-    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &ret_counted->rows, err);
-    if (!rc)
-        rc = weft_tally_hours(engine, ns, arena, &ret_counted->hours, err);
-    if (rc)
-        return rc;
-    const struct weft_rows *rows = &ret_counted->rows;
-    const struct weft_lane_hours *hours = &ret_counted->hours;
-    struct weft_id_list lanes = {
-        .id = weft_new_array(arena, int32_t, rows->count + hours->count + 1)};
-    for (size_t i = 0; i < rows->count; i++)
-        lanes.id[lanes.count++] = (int32_t)weft_get_i64(rows, i, COUNTS_OUT_LANE);
-    for (size_t i = 0; i < hours->count; i++)
-        lanes.id[lanes.count++] = hours->item[i].lane;
-    return weft_load_names(engine, &lanes, err);
-}
-
-enum weft_rc weft_engine_counts(struct weft_engine *engine, const char *ns, const char *lane,
-                                struct weft_arena *arena, struct weft_counts *ret_counts,
-                                struct weft_err *err)
-{
-    int32_t space;
-    struct counted counted = {0};
-    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
-    if (!rc && lane)
-        rc = weft_name_check(lane, "lane", err);
-    weft_usec now_us = weft_clock_now(engine->clock);
-    if (!rc)
-        rc = read_counts(engine, space, arena, &counted, err);
-    if (rc)
-        return rc;
-    const struct weft_rows *rows = &counted.rows;
-    const struct weft_lane_hours *hours = &counted.hours;
-    struct weft_lane_count *item =
-        weft_new_array(arena, struct weft_lane_count, rows->count + hours->count + 1);
-    size_t count = 0;
-    for (size_t i = 0; i < rows->count; i++) {
-        const char *name = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, COUNTS_OUT_LANE));
-        if (!lane || strcmp(lane, name) == 0)
-            count_of(item, &count, name)->count[weft_get_i64(rows, i, COUNTS_OUT_STATE)] =
-                (uint64_t)weft_get_i64(rows, i, COUNTS_OUT_NUMBER);
-    }
-    for (size_t i = 0; i < hours->count; i++) {
-        const char *name = weft_find_name(engine, hours->item[i].lane);
-        if (lane && strcmp(lane, name) != 0)
-            continue;
-        struct weft_lane_count *ended = count_of(item, &count, name);
-        ended->succeeded_1h = hours->item[i].succeeded;
-        ended->failed_1h = hours->item[i].failed;
-    }
-    qsort(item, count, sizeof(*item), by_lane_name);
-    *ret_counts = (struct weft_counts){.item = item, .count = count, .as_of_us = now_us};
     return WEFT_OK;
 }

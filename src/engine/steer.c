@@ -316,7 +316,7 @@ enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_ste
 static bool filter_empty(const struct weft_filter *filter)
 {
     return !filter->lane && !filter->kind && !filter->tenant && !filter->key && !filter->tag &&
-           filter->state == WEFT_STATE_NONE;
+           filter->state == WEFT_STATE_NONE && weft_id_is_zero(&filter->flow);
 }
 
 /* A sweep under way. */

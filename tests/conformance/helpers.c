@@ -58,6 +58,24 @@ struct weft_id submit_job(struct fixture *f)
     return submit_ok(f, &(struct weft_spec){.kind = "job"});
 }
 
+/* What the member of a flow was given besides. */
+static void copy_upstreams(struct fixture *f, struct weft_claimed *item)
+{
+    struct weft_upstream *copy =
+        weft_new_array(f->arena, struct weft_upstream, item->upstream_count + 1);
+    for (size_t i = 0; i < item->upstream_count; i++) {
+        copy[i] = item->upstream[i];
+        copy[i].node = weft_arena_strdup(f->arena, copy[i].node);
+        if (copy[i].content_type)
+            copy[i].content_type = weft_arena_strdup(f->arena, copy[i].content_type);
+        if (copy[i].result)
+            copy[i].result = weft_arena_dup(f->arena, copy[i].result, copy[i].result_size);
+    }
+    item->upstream = copy;
+    if (item->node)
+        item->node = weft_arena_strdup(f->arena, item->node);
+}
+
 struct weft_claim_result claim_several(struct fixture *f, struct weft_engine *engine,
                                        const struct weft_claim *args, size_t count)
 {
@@ -79,6 +97,7 @@ struct weft_claim_result claim_several(struct fixture *f, struct weft_engine *en
         item[i].tags = tags;
         if (!result.item[i].payload)
             item[i].payload = NULL;
+        copy_upstreams(f, &item[i]);
     }
     weft_arena_free(arena);
     result.item = item;
@@ -354,7 +373,8 @@ bool same_execution(const struct weft_execution *a, const struct weft_execution 
            same_text(a->note, b->note) && a->created_us == b->created_us &&
            a->started_us == b->started_us && a->claimed_us == b->claimed_us &&
            a->finished_us == b->finished_us && a->run_at_us == b->run_at_us &&
-           a->deadline_us == b->deadline_us && a->lease_expires_us == b->lease_expires_us;
+           a->deadline_us == b->deadline_us && a->lease_expires_us == b->lease_expires_us &&
+           weft_id_cmp(&a->flow, &b->flow) == 0 && same_text(a->node, b->node);
 }
 
 bool same_answer(const struct weft_lease_answer *a, const struct weft_lease_answer *b)

@@ -57,7 +57,7 @@ static const struct rule {
      .index = {"live_pkey", "outcome_pkey", "execution_pkey"},
      .drives = true},
     {.stmt = WEFT_STMT_LIST,
-     .index = {"live_pkey", "outcome_pkey", "execution_pkey"},
+     .index = {"live_pkey", "outcome_pkey", "execution_pkey", "node_flow", "live_flow"},
      .sorts = true},
     {.stmt = WEFT_STMT_ATTEMPTS, .index = {"attempt_pkey", "outcome_pkey"}, .sorts = true},
     {.stmt = WEFT_STMT_RESULT, .index = {"outcome_pkey"}},
@@ -80,6 +80,15 @@ static const struct rule {
     {.stmt = WEFT_STMT_KEY_READ,
      .index = {"key_pkey", "live_pkey", "outcome_pkey"},
      .drives = true},
+    {.stmt = WEFT_STMT_FLOW_READ, .index = {"flow_pkey"}},
+    {.stmt = WEFT_STMT_FLOW_LIST, .index = {"flow_list"}},
+    {.stmt = WEFT_STMT_FLOW_COUNTS, .index = {"node_", "live_pkey", "outcome_pkey"}, .sorts = true},
+    {.stmt = WEFT_STMT_FLOW_PAGE, .index = {"node_flow", "live_pkey", "outcome_pkey"}},
+    {.stmt = WEFT_STMT_UPSTREAMS, .index = {"edge_downstream", "node_pkey"}, .drives = true},
+    {.stmt = WEFT_STMT_UPSTREAM_RESULTS,
+     .index = {"edge_downstream", "node_pkey", "outcome_pkey"},
+     .drives = true,
+     .sorts = true},
 };
 
 static bool run(struct plans *p, const char *sql)
@@ -171,7 +180,8 @@ static bool line_has(const char *line, const char *word)
 static bool is_large(const char *line)
 {
     static const char *const table[] = {" on live",    " on execution", " on outcome",
-                                        " on attempt", " on key",       " on progress"};
+                                        " on attempt", " on key",       " on progress",
+                                        " on flow",    " on node",      " on edge"};
     for (size_t i = 0; i < WEFT_LEN(table); i++)
         if (line_has(line, table[i]))
             return true;
@@ -193,7 +203,8 @@ static bool walks_all(const char *line, const char *above)
 static const char *first_scan(const char *plan)
 {
     for (const char *line = plan; *line; line += strcspn(line, "\n") + 1)
-        if (line_has(line, "Scan"))
+        if (line_has(line, "Scan") && !line_has(line, "CTE Scan") &&
+            !line_has(line, "Subquery Scan"))
             return line;
     return plan;
 }
@@ -262,7 +273,10 @@ static const char no_autovacuum[] =
     "ALTER TABLE weft.execution SET (autovacuum_enabled = false);"
     "ALTER TABLE weft.outcome SET (autovacuum_enabled = false);"
     "ALTER TABLE weft.attempt SET (autovacuum_enabled = false);"
-    "ALTER TABLE weft.key SET (autovacuum_enabled = false);";
+    "ALTER TABLE weft.key SET (autovacuum_enabled = false);"
+    "ALTER TABLE weft.flow SET (autovacuum_enabled = false);"
+    "ALTER TABLE weft.node SET (autovacuum_enabled = false);"
+    "ALTER TABLE weft.edge SET (autovacuum_enabled = false);";
 
 static const char fill_names[] =
     "INSERT INTO weft.policy (id, text, lease_us, timeout_us) OVERRIDING SYSTEM VALUE "
@@ -300,6 +314,19 @@ static const char fill_ended[] =
     "SELECT id, 1, 0, 1, 4, true, 1, finished FROM weft.outcome WHERE ord % 2 = 0;"
     "INSERT INTO weft.key (namespace, key, id, fingerprint) "
     "SELECT 1, e.key, e.id, '' FROM weft.execution e WHERE e.key IS NOT NULL;";
+
+/* 500 flows of 400 members that ended, each after the one before it. */
+static const char fill_flows[] =
+    "INSERT INTO weft.flow (id, namespace, state, revision, nodes, created, cancel, backlog) "
+    "SELECT ('00000000-0000-7000-a000-' || lpad(to_hex(i), 12, '0'))::uuid, 1 + i % 3, 0, 1, 400, "
+    "       i, 0, false FROM generate_series(0, 499) i;"
+    "INSERT INTO weft.node (id, flow, name, policy, k, let_run, total, succeeded, failed, fired, "
+    "                       delay, run_at) "
+    "SELECT id, ('00000000-0000-7000-a000-' || lpad(to_hex(ord % 500), 12, '0'))::uuid, "
+    "       'node' || ord, 0, 0, true, 1, 1, 0, 1, 0, 0 FROM weft.outcome;"
+    "INSERT INTO weft.edge (upstream, downstream, state) "
+    "SELECT id, ('00000000-0000-7000-9000-' || lpad(to_hex(ord + 500), 12, '0'))::uuid, 1 "
+    "  FROM weft.outcome;";
 
 static bool fill_backlog(struct plans *p, int from, int upto)
 {
@@ -404,7 +431,7 @@ static void test_large(struct plans *p)
     if (!run_here(p, fill_names) || !fill_backlog(p, 1, 10000))
         return;
     long small = claim_buffers(p, 1, "10,000 rows");
-    if (!fill_backlog(p, 10001, 100000) || !run_here(p, fill_ended))
+    if (!fill_backlog(p, 10001, 100000) || !run_here(p, fill_ended) || !run_here(p, fill_flows))
         return;
     check_all(p, "large, no statistics");
     check_poll(p, "100,000 rows");
@@ -413,7 +440,7 @@ static void test_large(struct plans *p)
     long large = claim_buffers(p, 2, "100,000 rows");
     (void)run_here(p,
                    "ANALYZE weft.live, weft.execution, weft.outcome, weft.attempt, weft.key, "
-                   "weft.queue, weft.policy");
+                   "weft.queue, weft.policy, weft.flow, weft.node, weft.edge");
     check_all(p, "large, with statistics");
     check_poll(p, "100,000 rows with statistics");
     check_sample(p, "300,000 rows with statistics");

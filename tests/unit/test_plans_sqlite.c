@@ -9,26 +9,51 @@
 #include "store_fixture.h"
 
 static const enum weft_stmt hot[] = {
-    WEFT_STMT_CLAIM,           WEFT_STMT_LIVE_END,
-    WEFT_STMT_RENEW,           WEFT_STMT_SUBMIT,
-    WEFT_STMT_LIVE_LOCK,       WEFT_STMT_LIVE_PUT,
-    WEFT_STMT_DUE_LEASES,      WEFT_STMT_DUE_ATTEMPTS,
-    WEFT_STMT_DUE_DEADLINES,   WEFT_STMT_PROMOTE_DUE,
-    WEFT_STMT_QUEUE_HEADS,     WEFT_STMT_QUEUES_READY,
-    WEFT_STMT_LEASE_FACTS,     WEFT_STMT_LIST,
-    WEFT_STMT_DESCRIBE,        WEFT_STMT_KEY_TAKE,
-    WEFT_STMT_KEY_READ,        WEFT_STMT_LANE_RUNNING,
-    WEFT_STMT_NEXT_LEASE,      WEFT_STMT_NEXT_ATTEMPT,
-    WEFT_STMT_NEXT_DEADLINE,   WEFT_STMT_NEXT_DELAYED,
-    WEFT_STMT_OUTCOME_LOCK,    WEFT_STMT_OUTCOME_BACK,
-    WEFT_STMT_ATTEMPT_ADD,     WEFT_STMT_ATTEMPTS,
-    WEFT_STMT_PROGRESS_PUT,    WEFT_STMT_RESULT,
-    WEFT_STMT_PAYLOAD,         WEFT_STMT_QUEUE_LOAD,
-    WEFT_STMT_NAME_LOAD,       WEFT_STMT_SAMPLE_CHECK,
-    WEFT_STMT_ORPHAN_ATTEMPTS, WEFT_STMT_ORPHAN_PROGRESS,
-    WEFT_STMT_ORPHAN_KEYS,     WEFT_STMT_RETENTION_GROUPS,
-    WEFT_STMT_RETENTION_TAKE,  WEFT_STMT_RETENTION_REMOVE,
+    WEFT_STMT_CLAIM,
+    WEFT_STMT_LIVE_END,
+    WEFT_STMT_RENEW,
+    WEFT_STMT_SUBMIT,
+    WEFT_STMT_LIVE_LOCK,
+    WEFT_STMT_LIVE_PUT,
+    WEFT_STMT_DUE_LEASES,
+    WEFT_STMT_DUE_ATTEMPTS,
+    WEFT_STMT_DUE_DEADLINES,
+    WEFT_STMT_PROMOTE_DUE,
+    WEFT_STMT_QUEUE_HEADS,
+    WEFT_STMT_QUEUES_READY,
+    WEFT_STMT_LEASE_FACTS,
+    WEFT_STMT_LIST,
+    WEFT_STMT_DESCRIBE,
+    WEFT_STMT_KEY_TAKE,
+    WEFT_STMT_KEY_READ,
+    WEFT_STMT_LANE_RUNNING,
+    WEFT_STMT_NEXT_LEASE,
+    WEFT_STMT_NEXT_ATTEMPT,
+    WEFT_STMT_NEXT_DEADLINE,
+    WEFT_STMT_NEXT_DELAYED,
+    WEFT_STMT_OUTCOME_LOCK,
+    WEFT_STMT_OUTCOME_BACK,
+    WEFT_STMT_ATTEMPT_ADD,
+    WEFT_STMT_ATTEMPTS,
+    WEFT_STMT_PROGRESS_PUT,
+    WEFT_STMT_RESULT,
+    WEFT_STMT_PAYLOAD,
+    WEFT_STMT_QUEUE_LOAD,
+    WEFT_STMT_NAME_LOAD,
+    WEFT_STMT_SAMPLE_CHECK,
+    WEFT_STMT_ORPHAN_ATTEMPTS,
+    WEFT_STMT_ORPHAN_PROGRESS,
+    WEFT_STMT_ORPHAN_KEYS,
+    WEFT_STMT_RETENTION_GROUPS,
+    WEFT_STMT_RETENTION_TAKE,
+    WEFT_STMT_RETENTION_REMOVE,
     WEFT_STMT_RETENTION_LEFT,
+    WEFT_STMT_FLOW_READ,
+    WEFT_STMT_FLOW_LIST,
+    WEFT_STMT_FLOW_COUNTS,
+    WEFT_STMT_FLOW_PAGE,
+    WEFT_STMT_UPSTREAMS,
+    WEFT_STMT_UPSTREAM_RESULTS,
 };
 
 /* The indexes that must be seen somewhere in the plan. */
@@ -51,6 +76,13 @@ static const struct {
     {WEFT_STMT_RETENTION_GROUPS, "outcome_retention ((queue,policy,state)>(?,?,?))"},
     {WEFT_STMT_RETENTION_TAKE, "outcome_retention"},
     {WEFT_STMT_RETENTION_LEFT, "outcome_retention"},
+    {WEFT_STMT_LIST, "live_flow"},
+    {WEFT_STMT_LIST, "node_flow"},
+    {WEFT_STMT_FLOW_LIST, "flow_list"},
+    {WEFT_STMT_FLOW_COUNTS, "node_"},
+    {WEFT_STMT_FLOW_PAGE, "node_flow"},
+    {WEFT_STMT_UPSTREAMS, "edge_downstream"},
+    {WEFT_STMT_UPSTREAM_RESULTS, "edge_downstream"},
 };
 
 /* What may be scanned: rows that the statement itself made, or a list of lanes and queues. */
@@ -67,7 +99,7 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
         if (strcmp(name, walked[i]) == 0)
             return true; /* what was sampled, which the call bounds */
     static const char *const small[] = {"CONSTANT", "hop",  "lanes", "page", "start", "one", "i",
-                                        "fit",      "(sub", "r",     "item", "3-ROW", "w"};
+                                        "fit",      "(sub", "r",     "item", "3-ROW", "w",   "x"};
     for (size_t i = 0; i < WEFT_LEN(small); i++) {
         size_t size = strlen(small[i]);
         if (strncmp(name, small[i], size) == 0 &&
@@ -165,13 +197,19 @@ static const char fill[] =
     "INSERT INTO live SELECT num, created, CASE WHEN created % 10 < 2 THEN created END, "
     "       CASE WHEN created % 10 = 0 THEN created END, CASE WHEN created % 7 = 0 THEN created "
     "       END, NULL, NULL, queue, 1 + queue % 4, 1, 1, 1, 1, 0, 2, 0, 0, created % 3, "
-    "       CASE created % 10 WHEN 0 THEN 4 WHEN 1 THEN 2 ELSE 1 END "
+    "       CASE created % 10 WHEN 0 THEN 4 WHEN 1 THEN 2 ELSE 1 END, "
+    "       CASE WHEN num % 2 THEN 1 + num % 500 END "
     "  FROM execution WHERE created <= 25000;"
     "INSERT INTO outcome SELECT num, created, created, NULL, NULL, NULL, queue, 1, 1, 1, 1, 0, 0, "
     "       0, 0, 7, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL FROM execution WHERE created > 25000;"
     "INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, ended_at) "
     "SELECT e.id, 1, 0, 1, 4, 1, 1, o.finished FROM outcome o JOIN execution e ON e.num = o.num;"
     "INSERT INTO key SELECT 1, key, id, X'' FROM execution;"
+    "INSERT INTO flow SELECT num, id, 1 + num % 3, NULL, NULL, NULL, 0, 1, 50, 1, NULL, 0, NULL, "
+    "       0, NULL FROM execution WHERE num <= 500;"
+    "INSERT INTO node SELECT num, 1 + num % 500, 'node' || num, 0, 0, 1, 1, 0, 0, 0, 0, 0 "
+    "  FROM execution WHERE num % 2;"
+    "INSERT INTO edge SELECT num, num + 500, 0 FROM node;"
     "COMMIT;";
 
 /* The driver's table in which a statement finds the rows of its call, and its function. */

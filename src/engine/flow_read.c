@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Reading flows. Nothing here locks, and one snapshot is not promised: a flow, its counts and its
+ * nodes are each as they were a moment ago. What a node comes after never changes.
+ */
+
+#include "engine/flow.h"
+
+#include "base/id.h"
+#include "core/spec.h"
+
+#include <string.h>
+
+enum {
+    PAGE_EDGES = 20000, /* upstreams that the nodes of one page name, unless one has more */
+    WALK_MORE = 64,     /* flows beyond those wanted that a list looks at */
+};
+
+/* ---- One flow -------------------------------------------------------------------------------- */
+
+struct flow_call {
+    const struct weft_flow_asking *asking;
+    int32_t ns;
+    struct weft_id after;
+    struct weft_rows flow, counts, page;
+};
+
+static struct weft_flow read_flow(const struct weft_rows *rows)
+{
+    return (struct weft_flow){
+        .id = weft_get_id(rows, 0, FLOW_READ_OUT_ID),
+        .name = weft_get_text(rows, 0, FLOW_READ_OUT_NAME),
+        .state = (enum weft_flow_state)weft_get_i64(rows, 0, FLOW_READ_OUT_STATE),
+        .revision = (int32_t)weft_get_i64(rows, 0, FLOW_READ_OUT_REVISION),
+        .created_us = weft_get_i64(rows, 0, FLOW_READ_OUT_CREATED),
+        .finished_us = weft_get_i64(rows, 0, FLOW_READ_OUT_FINISHED),
+        .cancel = (enum weft_flow_cancel)weft_get_i64(rows, 0, FLOW_READ_OUT_CANCEL),
+        .reason = weft_get_text(rows, 0, FLOW_READ_OUT_REASON),
+        .node_count = (uint64_t)weft_get_i64(rows, 0, FLOW_READ_OUT_NODES),
+    };
+}
+
+/* Counting reads every member: only with the first page. One node more tells of a next page. */
+static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct flow_call *all = context;
+    const struct weft_flow_asking *asking = all->asking;
+    struct weft_call call;
+    all->counts = all->page = (struct weft_rows){0};
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_READ, 0);
+    weft_set_id(&call, 0, FLOW_READ_IN_ID, &asking->flow);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &all->flow, err);
+    if (!rc &&
+        (all->flow.count == 0 || weft_get_i64(&all->flow, 0, FLOW_READ_OUT_NAMESPACE) != all->ns))
+        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such flow");
+    if (!rc && !asking->after) {
+        weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_COUNTS, 0);
+        weft_set_id(&call, 0, FLOW_COUNTS_IN_FLOW, &asking->flow);
+        rc = weft_tx_run(tx, &call, 1, &all->counts, err);
+    }
+    if (!rc && asking->limit > 0) {
+        weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_PAGE, 0);
+        weft_set_id(&call, 0, FLOW_PAGE_IN_FLOW, &asking->flow);
+        weft_set_id(&call, 0, FLOW_PAGE_IN_AFTER, &all->after);
+        weft_set_i64(&call, 0, FLOW_PAGE_IN_BATCH, (int64_t)asking->limit + 1);
+        rc = weft_tx_run(tx, &call, 1, &all->page, err);
+    }
+    return rc;
+}
+
+static struct weft_flow_node read_node(struct weft_engine *engine, const struct weft_rows *rows,
+                                       size_t i)
+{
+    return (struct weft_flow_node){
+        .name = weft_get_text(rows, i, FLOW_PAGE_OUT_NAME),
+        .id = weft_get_id(rows, i, FLOW_PAGE_OUT_ID),
+        .state = (enum weft_state)weft_get_i64(rows, i, FLOW_PAGE_OUT_STATE),
+        .attempt = (int32_t)weft_get_i64(rows, i, FLOW_PAGE_OUT_ATTEMPT),
+        .worker = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, FLOW_PAGE_OUT_WORKER)),
+        .started_us = weft_get_i64(rows, i, FLOW_PAGE_OUT_STARTED),
+        .finished_us = weft_get_i64(rows, i, FLOW_PAGE_OUT_FINISHED),
+        .reason = weft_get_text(rows, i, FLOW_PAGE_OUT_REASON),
+        .error_class = weft_get_text(rows, i, FLOW_PAGE_OUT_ERROR_CLASS),
+        .error_message = weft_get_text(rows, i, FLOW_PAGE_OUT_ERROR_MESSAGE),
+        .join = (enum weft_join)weft_get_i64(rows, i, FLOW_PAGE_OUT_POLICY),
+        .k = (uint32_t)weft_get_i64(rows, i, FLOW_PAGE_OUT_K),
+        .on_satisfied = weft_get_i64(rows, i, FLOW_PAGE_OUT_LET_RUN)
+                            ? WEFT_ON_SATISFIED_LET_RUN
+                            : WEFT_ON_SATISFIED_CANCEL_REMAINING,
+        .fired = weft_get_i64(rows, i, FLOW_PAGE_OUT_FIRED) != WEFT_FIRED_NOT,
+    };
+}
+
+/* How many of the rows make the page: as many as were asked for, and bounded in their upstreams. */
+static size_t cut_page(const struct weft_rows *rows, size_t limit)
+{
+    size_t count = 0;
+    int64_t edges = 0;
+    while (count < rows->count && count < limit) {
+        edges += weft_get_i64(rows, count, FLOW_PAGE_OUT_TOTAL);
+        if (count > 0 && edges > PAGE_EDGES)
+            break;
+        count++;
+    }
+    return count;
+}
+
+/* The upstreams come in the order of the nodes: each node's names are one stretch of the array. */
+static enum weft_rc read_after(struct weft_engine *engine, struct weft_flow_node *node,
+                               size_t count, struct weft_arena *arena, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, WEFT_STMT_UPSTREAMS, count);
+    for (size_t i = 0; i < count; i++)
+        weft_set_id(&call, i, UPSTREAMS_IN_ID, &node[i].id);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    const char **name = weft_new_array(arena, const char *, rows.count + 1);
+    size_t at = 0;
+    for (size_t i = 0; i < rows.count; i++) {
+        struct weft_id id = weft_get_id(&rows, i, UPSTREAMS_OUT_ID);
+        while (at < count && weft_id_cmp(&node[at].id, &id) != 0)
+            at++;
+        if (at == count)
+            return weft_fail(err, WEFT_CORRUPT, "the upstreams of a flow came out of order");
+        name[i] = weft_get_text(&rows, i, UPSTREAMS_OUT_NAME);
+        if (node[at].after_count++ == 0)
+            node[at].after = &name[i];
+    }
+    return WEFT_OK;
+}
+
+static enum weft_rc read_nodes(struct weft_engine *engine, const struct flow_call *all,
+                               struct weft_arena *arena, struct weft_flow_page *page,
+                               struct weft_err *err)
+{
+    const struct weft_rows *rows = &all->page;
+    size_t count = cut_page(rows, all->asking->limit);
+    if (count == 0)
+        return WEFT_OK;
+    struct weft_id_list workers = {.id = weft_new_array(arena, int32_t, count)};
+    for (size_t i = 0; i < count; i++)
+        workers.id[workers.count++] = (int32_t)weft_get_i64(rows, i, FLOW_PAGE_OUT_WORKER);
+    enum weft_rc rc = weft_load_names(engine, &workers, err);
+    if (rc)
+        return rc;
+    struct weft_flow_node *node = weft_new_array(arena, struct weft_flow_node, count);
+    for (size_t i = 0; i < count; i++)
+        node[i] = read_node(engine, rows, i);
+    page->node = node;
+    page->count = count;
+    if (count < rows->count)
+        page->next = weft_cursor_write(&node[count - 1].id, arena);
+    return read_after(engine, node, count, arena, err);
+}
+
+enum weft_rc weft_engine_flow(struct weft_engine *engine, const struct weft_flow_asking *asking,
+                              struct weft_arena *arena, struct weft_flow_page *ret_page,
+                              struct weft_err *err)
+{
+    struct flow_call all = {.asking = asking};
+    enum weft_rc rc = weft_find_namespace(engine, asking->ns, &all.ns, err);
+    if (!rc)
+        rc = weft_cursor_read(asking->after, &all.after, err);
+    if (!rc)
+        rc = weft_page_limit(asking->limit, err);
+    struct weft_tx tx = {.engine = engine, .arena = arena};
+    if (!rc)
+        rc = weft_tx_do(&tx, WEFT_TX_READ, flow_body, &all, err);
+    if (rc)
+        return rc;
+    struct weft_flow_page page = {.flow = read_flow(&all.flow)};
+    for (size_t i = 0; i < all.counts.count; i++)
+        page.flow.count[weft_get_i64(&all.counts, i, FLOW_COUNTS_OUT_STATE)] =
+            (uint64_t)weft_get_i64(&all.counts, i, FLOW_COUNTS_OUT_NUMBER);
+    rc = read_nodes(engine, &all, arena, &page, err);
+    if (!rc)
+        *ret_page = page;
+    return rc;
+}
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+static bool fits(const struct weft_flow_listing *listing, const struct weft_rows *rows, size_t i)
+{
+    const char *name = weft_get_text(rows, i, FLOW_LIST_OUT_NAME);
+    int64_t state = weft_get_i64(rows, i, FLOW_LIST_OUT_STATE);
+    return state >= 0 && weft_get(rows, i, FLOW_LIST_OUT_DELETED)->null &&
+           (!listing->by_state || state == (int64_t)listing->state) &&
+           (!listing->name || (name && strcmp(name, listing->name) == 0));
+}
+
+static struct weft_flow read_listed(const struct weft_rows *rows, size_t i)
+{
+    return (struct weft_flow){
+        .id = weft_get_id(rows, i, FLOW_LIST_OUT_ID),
+        .name = weft_get_text(rows, i, FLOW_LIST_OUT_NAME),
+        .state = (enum weft_flow_state)weft_get_i64(rows, i, FLOW_LIST_OUT_STATE),
+        .revision = (int32_t)weft_get_i64(rows, i, FLOW_LIST_OUT_REVISION),
+        .created_us = weft_get_i64(rows, i, FLOW_LIST_OUT_CREATED),
+        .finished_us = weft_get_i64(rows, i, FLOW_LIST_OUT_FINISHED),
+        .cancel = (enum weft_flow_cancel)weft_get_i64(rows, i, FLOW_LIST_OUT_CANCEL),
+        .reason = weft_get_text(rows, i, FLOW_LIST_OUT_REASON),
+        .node_count = (uint64_t)weft_get_i64(rows, i, FLOW_LIST_OUT_NODES),
+    };
+}
+
+static enum weft_rc check_listing(const struct weft_flow_listing *listing, struct weft_err *err)
+{
+    enum weft_rc rc = weft_page_limit(listing->limit, err);
+    if (!rc && listing->by_state && (unsigned)listing->state >= WEFT_FLOW_STATE_COUNT)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+    if (!rc && listing->name)
+        rc = weft_name_check(listing->name, "name", err);
+    return rc;
+}
+
+/* A list under way: it looks at more and more flows at a time until its page is full. */
+struct flow_walk {
+    const struct weft_flow_listing *listing;
+    int32_t ns;
+    struct weft_flow *item;
+    size_t count, limit;
+    uint32_t looked;
+    struct weft_id after; /* the last one that was looked at and decided on */
+    bool at_end;
+};
+
+static enum weft_rc walk_on(struct weft_engine *engine, struct flow_walk *walk,
+                            struct weft_arena *arena, struct weft_err *err)
+{
+    uint32_t left = WEFT_SCAN_MAX - walk->looked;
+    uint32_t scan = walk->looked ? 4 * walk->looked : (uint32_t)walk->limit + WALK_MORE;
+    if (scan > left)
+        scan = left;
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, WEFT_STMT_FLOW_LIST, 0);
+    weft_set_i64(&call, 0, FLOW_LIST_IN_NAMESPACE, walk->ns);
+    weft_set_id(&call, 0, FLOW_LIST_IN_AFTER, &walk->after);
+    weft_set_i64(&call, 0, FLOW_LIST_IN_BATCH, scan);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    size_t i = 0;
+    for (; i < rows.count && walk->count < walk->limit; i++) {
+        walk->after = weft_get_id(&rows, i, FLOW_LIST_OUT_ID);
+        if (fits(walk->listing, &rows, i))
+            walk->item[walk->count++] = read_listed(&rows, i);
+    }
+    walk->looked += (uint32_t)rows.count;
+    walk->at_end = rows.count < scan && i == rows.count;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_engine_flows(struct weft_engine *engine, const struct weft_flow_listing *listing,
+                               struct weft_arena *arena, struct weft_flows *ret_flows,
+                               struct weft_err *err)
+{
+    struct flow_walk walk = {
+        .listing = listing,
+        .limit = listing->limit ? listing->limit : WEFT_PAGE_DEFAULT,
+        .after = WEFT_ID_LAST,
+    };
+    enum weft_rc rc = check_listing(listing, err);
+    if (!rc)
+        rc = weft_cursor_read(listing->after, &walk.after, err);
+    if (!rc)
+        rc = weft_find_namespace(engine, listing->ns, &walk.ns, err);
+    if (rc)
+        return rc;
+    walk.item = weft_new_array(arena, struct weft_flow, walk.limit);
+    while (!rc && walk.count < walk.limit && !walk.at_end && walk.looked < WEFT_SCAN_MAX)
+        rc = walk_on(engine, &walk, arena, err);
+    if (rc)
+        return rc;
+    *ret_flows = (struct weft_flows){.item = walk.item, .count = walk.count};
+    if (!walk.at_end)
+        ret_flows->next = weft_cursor_write(&walk.after, arena);
+    return WEFT_OK;
+}
