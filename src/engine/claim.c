@@ -167,7 +167,9 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
         .created_us = weft_get_i64(rows, i, CLAIM_OUT_CREATED),
         .deadline_us = weft_get_i64(rows, i, CLAIM_OUT_DEADLINE),
         .lease_expires_us = weft_get_i64(rows, i, CLAIM_OUT_DUE),
+        .flow = weft_get_id(rows, i, CLAIM_OUT_FLOW),
     };
+    all->members += !weft_get(rows, i, CLAIM_OUT_FLOW)->null;
     item->tags =
         weft_tags_parse(weft_get_text(rows, i, CLAIM_OUT_TAGS), all->out, &item->tag_count);
     all->bytes += item->payload_size;
@@ -302,7 +304,7 @@ static bool is_simple(const struct weft_claiming *all)
 /* A try begins; all->out is empty. */
 static void begin_try(struct weft_tx *tx, struct weft_claiming *all)
 {
-    all->items = all->bytes = all->largest = 0;
+    all->items = all->members = all->bytes = all->largest = 0;
     all->contended = false;
     all->limits = 0;
     all->rounds_left = 0;
@@ -535,6 +537,8 @@ void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
     }
     if (!call->rc)
         call->rc = claim_all(engine, all, &call->err);
+    if (!call->rc)
+        call->rc = weft_claim_upstreams(engine, all, &call->err);
     if (!call->rc)
         call->result = (struct weft_claim_result){
             .item = all->item, .count = all->items, .contended = all->contended};

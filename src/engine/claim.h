@@ -2,7 +2,8 @@
 #ifndef WEFT_ENGINE_CLAIM_H
 #define WEFT_ENGINE_CLAIM_H
 
-/* A call to claim under way; shared by claim.c, which takes, and claim_plan.c, which decides. */
+/* A call to claim under way; shared by claim.c, which takes, claim_plan.c, which decides,
+ * and claim_flow.c, which adds what members of flows come after. */
 
 #include "core/share.h"
 #include "engine/engine.h"
@@ -61,6 +62,7 @@ struct weft_claiming {
     struct weft_arena *out; /* for what is given back */
     struct weft_claimed *item;
     size_t items, items_max;
+    size_t members;         /* of flows, in item */
     size_t bytes;           /* of the payloads in item */
     size_t share;           /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
     size_t largest;         /* payload so far; 0: none was seen */
@@ -91,6 +93,9 @@ WEFT_MUST_CHECK enum weft_rc weft_claim_plan(struct weft_tx *tx, struct weft_cla
 /* How many more the lane of a candidate may have running. */
 uint32_t weft_claim_lane_room(const struct weft_claiming *all,
                               const struct weft_candidate *candidate);
+/* Gives members of flows their names and upstreams, when there are any. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_upstreams(struct weft_engine *engine,
+                                                  struct weft_claiming *all, struct weft_err *err);
 /* Remembers how far each tenant was served. */
 void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_request *request);
 
