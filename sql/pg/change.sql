@@ -73,7 +73,7 @@ SELECT o.id, o.queue, o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.prior
 
 -- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
 -- Brings locked outcomes back to life: the outcome goes into the history, result and all, and a
--- living row comes.
+-- living row comes. 128: WEFT_UPSTREAM_BYTES.
 WITH gone AS (
     DELETE FROM weft.outcome o
      USING unnest(:id, :attempt, :forgiven, :lost, :replays, :state)
@@ -90,8 +90,9 @@ WITH gone AS (
 INSERT INTO weft.live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,
                        replays, priority, state, flow)
 SELECT g.id, g.ord, g.started, g.queue, q.lane, g.policy, g.epoch, g.new_attempt, g.new_forgiven,
-       coalesce(octet_length(e.payload), 0), g.new_lost, g.new_replays, g.priority, g.new_state,
-       (SELECT n.flow FROM weft.node n WHERE n.id = g.id)
+       coalesce(octet_length(e.payload), 0) + 128 * coalesce(n.total, 0), g.new_lost, g.new_replays,
+       g.priority, g.new_state, n.flow
   FROM gone g
+  LEFT JOIN LATERAL (SELECT flow, total FROM weft.node WHERE id = g.id OFFSET 0) n ON true
  CROSS JOIN LATERAL (SELECT lane FROM weft.queue WHERE id = g.queue OFFSET 0) q
  CROSS JOIN LATERAL (SELECT payload FROM weft.execution WHERE id = g.id OFFSET 0) e;

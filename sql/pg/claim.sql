@@ -37,7 +37,7 @@ SELECT w.lane, (SELECT count(*) FROM weft.live l WHERE l.lane = w.lane AND l.sta
   FROM unnest(:lane) AS w(lane);
 
 -- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
--- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload flow
+-- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
 -- moves: ready CLAIM running
 -- Each want takes the places skip+1 .. upto of its queue, as long as the payloads of that queue up
 -- to there stay within `bytes`; the first want gets a row whatever its size. The whole predicate
@@ -74,4 +74,4 @@ UPDATE weft.live l
  CROSS JOIN LATERAL (SELECT * FROM weft.execution WHERE id = r.id OFFSET 0) e
  WHERE l.id BETWEEN r.id AND r.id
 RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline,
-          e.created, e.content_type, e.tags, e.payload, l.flow;
+          e.created, e.content_type, e.tags, e.payload, l.size, l.flow;

@@ -24,7 +24,7 @@ SELECT id, paused, max_running FROM lane WHERE id = :lane;
 SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running);
 
 -- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
--- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload flow
+-- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
 -- moves: ready CLAIM running
 -- First reads the rows as they will be, then moves the same rows: between the two parts nothing can
 -- change. Earlier wants of the call have moved theirs already, so `skip` is only subtracted. The
@@ -32,7 +32,8 @@ SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running
 -- too large. The first want gets a row whatever its size.
 SELECT :want, e.id, l.queue, l.priority, l.ord, l.epoch + 1, l.attempt,
        :now + coalesce(:lease, p.lease_us), l.deadline,
-       e.created, e.content_type, e.tags, e.payload, (SELECT id FROM flow WHERE num = l.flow)
+       e.created, e.content_type, e.tags, e.payload, l.size,
+       (SELECT id FROM flow WHERE num = l.flow)
   FROM live l
  CROSS JOIN execution e ON e.num = l.num
  CROSS JOIN policy p ON p.id = l.policy

@@ -81,7 +81,7 @@ struct weft_live {
     int32_t forgiven; /* attempts before the last replay, which no longer count */
     int32_t lost;     /* leases lost in this life */
     int32_t replays;
-    int32_t size;     /* of the payload */
+    int32_t size;     /* of what a claim carries: the payload, and the names of upstreams */
     weft_usec due_us; /* delayed: when it becomes ready; running: when the lease ends */
     weft_usec attempt_deadline_us;
     weft_usec deadline_us;

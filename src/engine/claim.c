@@ -172,10 +172,11 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
     all->members += !weft_get(rows, i, CLAIM_OUT_FLOW)->null;
     item->tags =
         weft_tags_parse(weft_get_text(rows, i, CLAIM_OUT_TAGS), all->out, &item->tag_count);
-    all->bytes += item->payload_size;
-    if (all->largest <= item->payload_size)
-        all->largest = item->payload_size + 1;
-    want->bytes += item->payload_size;
+    size_t size = (size_t)weft_get_i64(rows, i, CLAIM_OUT_SIZE);
+    all->bytes += size;
+    if (all->largest <= size)
+        all->largest = size + 1;
+    want->bytes += size;
     want->got++;
     want->candidate->fruitful = true;
     want->request->left--;

@@ -63,9 +63,9 @@ struct weft_claiming {
     struct weft_claimed *item;
     size_t items, items_max;
     size_t members;         /* of flows, in item */
-    size_t bytes;           /* of the payloads in item */
+    size_t bytes;           /* of what item carries: weft_live.size */
     size_t share;           /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
-    size_t largest;         /* payload so far; 0: none was seen */
+    size_t largest;         /* of those so far; 0: none was seen */
     struct weft_want *want; /* of the round; in the arena of the transaction */
     size_t wants;
     bool contended;

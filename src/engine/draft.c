@@ -156,7 +156,8 @@ static void put_node(struct weft_call *call, size_t row, const struct weft_node_
     weft_set_text(call, row, FLOW_NODES_IN_CONTENT_TYPE, spec->content_type);
     weft_set_text(call, row, FLOW_NODES_IN_TAGS, spec->tags);
     weft_set_bytes(call, row, FLOW_NODES_IN_PAYLOAD, spec->payload, spec->payload_size);
-    weft_set_i64(call, row, FLOW_NODES_IN_SIZE, (int64_t)spec->payload_size);
+    weft_set_i64(call, row, FLOW_NODES_IN_SIZE,
+                 (int64_t)(spec->payload_size + node->after_count * WEFT_UPSTREAM_BYTES));
     weft_set_text(call, row, FLOW_NODES_IN_NAME, node->name);
     weft_set_i64(call, row, FLOW_NODES_IN_JOIN_POLICY, node->join);
     weft_set_i64(call, row, FLOW_NODES_IN_K, node->k);

@@ -176,6 +176,33 @@ CASE(flow_claim_too_much)
     ok(ordered, "the first ones come along");
 }
 
+/* Many nodes that come after many: what a claim says of their upstreams is bounded too. */
+CASE(flow_claim_dense)
+{
+    enum { WIDE = 300 };
+    struct weft_node *node = weft_new_array(f->arena, struct weft_node, (size_t)2 * WIDE);
+    const char **name = weft_new_array(f->arena, const char *, (size_t)2 * WIDE);
+    for (size_t i = 0; i < (size_t)2 * WIDE; i++) {
+        name[i] = weft_arena_printf(f->arena, "n%zu", i);
+        node[i] = (struct weft_node){.name = name[i], .spec = {.kind = "n"}, .after = name};
+        node[i].after_count = i < WIDE ? 0 : WIDE;
+    }
+    const struct weft_flow_spec spec = {.nodes = node, .node_count = (size_t)2 * WIDE};
+    struct weft_flow_submitted answer = {0};
+    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
+    struct weft_claim_result roots = claim(f, f->a, WIDE);
+    is_int(roots.count, WIDE, "the roots");
+    struct weft_complete done[WIDE];
+    struct weft_lease_answer ended[WIDE];
+    for (size_t i = 0; i < roots.count; i++)
+        done[i] = (struct weft_complete){.id = roots.item[i].id, .epoch = roots.item[i].epoch};
+    is_int(weft_engine_complete(f->a, done, roots.count, ended, &f->err), WEFT_OK, "end them");
+    struct weft_claim_result first = claim(f, f->a, WIDE), rest = claim(f, f->a, WIDE);
+    is_int(first.count, WEFT_BATCH_BYTES / (WIDE * WEFT_UPSTREAM_BYTES), "not all at once");
+    is_int(first.count + rest.count, WIDE, "but all");
+    is_int(rest.count ? rest.item[rest.count - 1].upstream_count : 0, WIDE, "with all upstreams");
+}
+
 /* Members and others in one call, and the price of it. */
 static void count_reads(void *context, enum weft_fault_point point, enum weft_stmt stmt)
 {
