@@ -96,6 +96,12 @@ UPDATE weft.node n SET succeeded = i.succeeded, failed = i.failed, fired = i.fir
   FROM unnest(:id, :succeeded, :failed, :fired) AS i(id, succeeded, failed, fired)
  WHERE n.id BETWEEN i.id AND i.id;
 
+-- name: nodes_fire (id uuid[])
+-- A replay begins a node whatever its join says.
+UPDATE weft.node n SET fired = 1
+  FROM unnest(:id) AS i(id)
+ WHERE n.id BETWEEN i.id AND i.id AND n.fired <> 1;
+
 -- name: completion_add (flow uuid[], id uuid[], at bigint)
 INSERT INTO weft.completion (flow, id, at)
 SELECT i.flow, i.id, :at FROM unnest(:flow, :id) AS i(flow, id);

@@ -71,6 +71,10 @@ UPDATE edge SET state = :state
 UPDATE node SET succeeded = :succeeded, failed = :failed, fired = :fired
  WHERE num = (SELECT num FROM execution WHERE id = :id);
 
+-- name: nodes_fire (id uuid[])
+UPDATE node SET fired = 1
+ WHERE num = (SELECT num FROM execution WHERE id = :id) AND fired <> 1;
+
 -- name: completion_add (flow uuid[], id uuid[], at bigint)
 INSERT INTO completion (flow, num, at)
 VALUES ((SELECT num FROM flow WHERE id = :flow),

@@ -59,6 +59,25 @@ WEFT_MUST_CHECK enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns,
                                             const struct weft_id *flow,
                                             struct weft_flow_row *ret_row, struct weft_err *err);
 
+/* Members of flows among executions that are to be replayed. */
+struct weft_member {
+    struct weft_id id, flow;
+    bool seen;     /* its flow is there for everybody */
+    bool replayed; /* the caller's to set */
+};
+struct weft_members {
+    struct weft_member *item; /* by id */
+    size_t count;
+};
+/* Locks the flows of those executions that belong to one, waiting for whoever has them. */
+WEFT_MUST_CHECK enum weft_rc weft_members_hold(struct weft_tx *tx, const struct weft_id *id,
+                                               size_t count, struct weft_members *ret_members,
+                                               struct weft_err *err);
+struct weft_member *weft_members_find(const struct weft_members *members, const struct weft_id *id);
+/* Tells the flows of those that live again. After the commit they want a cascade. */
+WEFT_MUST_CHECK enum weft_rc
+weft_members_replayed(struct weft_tx *tx, const struct weft_members *members, struct weft_err *err);
+
 /* What a cascade did. */
 struct weft_cascaded {
     uint64_t hops, completions, edges;

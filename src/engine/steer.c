@@ -4,10 +4,11 @@
  * Steering: cancel, reprioritize, revoke, set deadline, replay; by id and by filter.
  *
  * The first four lock the living rows in the order of their ids. Replay locks outcomes in the same
- * order; an id is in one of the two, so the two kinds of call never hold each other's rows.
+ * order; an id is in one of the two, so the two kinds of call never hold each other's rows. Before
+ * them a replay locks the flows that its executions are members of (flow_replay.c).
  */
 
-#include "engine/engine.h"
+#include "engine/flow.h"
 
 #include "base/id.h"
 
@@ -25,6 +26,7 @@ struct steer_call {
     struct weft_chunk chunk;
     struct weft_changes changes;
     struct weft_id_list woken; /* queues that got work by replay */
+    struct weft_members members;
 };
 
 /* ---- Items that are not living ------------------------------------------------------------------
@@ -162,7 +164,6 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
 
 /* ---- Replay ---------------------------------------------------------------------------------- */
 
-/* What a replay decides by and changes; the rest is carried over inside the store. */
 /* Replays are counted in a small number: past its end an execution has had its lives. */
 static bool worn_out(const struct weft_live *before, struct weft_steered *answer)
 {
@@ -174,14 +175,31 @@ static bool worn_out(const struct weft_live *before, struct weft_steered *answer
     return true;
 }
 
-static enum weft_rc lock_outcomes(struct weft_tx *tx, const struct steer_call *call,
+/* A member of a flow that nobody sees stays as it is. */
+static bool left_alone(const struct weft_member *member, enum weft_state state,
+                       struct weft_steered *answer)
+{
+    if (!member || member->seen)
+        return false;
+    *answer = (struct weft_steered){.state = state};
+    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id", "the flow of the execution was deleted");
+    return true;
+}
+
+/* Locks flows, then outcomes. */
+static enum weft_rc lock_outcomes(struct weft_tx *tx, struct steer_call *call,
                                   struct weft_rows *ret_rows, struct weft_err *err)
 {
     struct weft_call lock;
+    struct weft_id *id = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
     weft_call_init(&lock, tx->arena, WEFT_STMT_OUTCOME_LOCK, call->chunk.count);
-    for (size_t k = 0; k < call->chunk.count; k++)
-        weft_set_id(&lock, k, OUTCOME_LOCK_IN_ID, &call->item[call->chunk.item[k]].id);
-    enum weft_rc rc = weft_tx_run(tx, &lock, 1, ret_rows, err);
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        id[k] = call->item[call->chunk.item[k]].id;
+        weft_set_id(&lock, k, OUTCOME_LOCK_IN_ID, &id[k]);
+    }
+    enum weft_rc rc = weft_members_hold(tx, id, call->chunk.count, &call->members, err);
+    if (!rc)
+        rc = weft_tx_run(tx, &lock, 1, ret_rows, err);
     return rc ? rc : know_queues(tx, ret_rows, OUTCOME_LOCK_OUT_QUEUE, err);
 }
 
@@ -207,16 +225,22 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
         event.how = (enum weft_ended)weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_ENDED);
         if (!in_namespace(tx->engine, before.queue, call->ns[i]))
             continue;
-        done[k] = worn_out(&before, &call->answer[i]);
+        struct weft_member *member = weft_members_find(&call->members, &before.id);
+        done[k] = worn_out(&before, &call->answer[i]) ||
+                  left_alone(member, before.state, &call->answer[i]);
         if (done[k] || !weft_state_step(&before, &event, &steps[row]))
             continue;
         weft_outcome_back(&back, count++, &steps[row].after);
         call->woken.id[call->woken.count++] = before.queue;
         call->answer[i] = (struct weft_steered){.state = steps[row].after.state, .changed = true};
         done[k] = true;
+        if (member)
+            member->replayed = true;
     }
     back.rows = count;
     rc = count ? weft_tx_run(tx, &back, 1, NULL, err) : WEFT_OK;
+    if (!rc)
+        rc = weft_members_replayed(tx, &call->members, err);
     return rc ? rc : answer_others(tx, call, done, err);
 }
 
@@ -261,12 +285,16 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     call->changes = (struct weft_changes){0};
     call->woken = (struct weft_id_list){0};
+    call->members = (struct weft_members){0};
     enum weft_rc rc = weft_tx_do(
         &tx, WEFT_TX_WRITE, call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call, err);
     struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
     weft_change_news(&news, &call->changes);
     for (size_t i = 0; i < call->woken.count; i++)
         weft_news_of(&news, call->woken.id[i])->ready++;
+    for (size_t i = 0; i < call->members.count; i++)
+        if (call->members.item[i].replayed)
+            weft_news_flow(&news, &call->members.item[i].flow);
     if (!rc)
         weft_news_tell(engine, &news);
     for (size_t k = 0; k < call->chunk.count && rc; k++)

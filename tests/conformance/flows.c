@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Small flows, drawn as text. */
+
+#include "flows.h"
+
+void draw(struct drawn *flow, const char *text)
+{
+    *flow = (struct drawn){0};
+    (void)snprintf(flow->text, sizeof(flow->text), "%s", text);
+    char *rest = flow->text, *part;
+    while ((part = strsep(&rest, ";")) != NULL) {
+        struct weft_node *node = &flow->node[flow->count];
+        char *after = part + strspn(part, " "), *name;
+        node->name = strsep(&after, ":");
+        node->spec.kind = node->name;
+        node->after = flow->after[flow->count];
+        while (after && (name = strsep(&after, ",")) != NULL)
+            flow->after[flow->count][node->after_count++] = name;
+        flow->count++;
+    }
+}
+
+struct weft_node *node_of(struct drawn *flow, const char *name)
+{
+    for (size_t i = 0; i < flow->count; i++)
+        if (strcmp(flow->node[i].name, name) == 0)
+            return &flow->node[i];
+    return NULL;
+}
+
+const struct weft_id *id_of(const struct drawn *flow, const char *name)
+{
+    size_t i = 0;
+    while (i < flow->count && strcmp(flow->node[i].name, name) != 0)
+        i++;
+    return &flow->id[i];
+}
+
+void submit_drawn(struct fixture *f, struct drawn *flow)
+{
+    const struct weft_flow_spec spec = {.nodes = flow->node, .node_count = flow->count};
+    flow->answer.node = flow->id;
+    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow->answer, &f->err), WEFT_OK,
+           "submit the flow");
+    is_int(flow->answer.err.rc, WEFT_OK, "it is accepted%s%s", flow->answer.err.rc ? ": " : "",
+           flow->answer.err.rc ? flow->answer.err.text : "");
+}
+
+void cascade(struct fixture *f, struct weft_engine *engine, const struct drawn *flow)
+{
+    struct weft_cascaded done = {0};
+    is_int(weft_cascade(engine, &flow->answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
+}
+
+static void leave(void *context, const struct weft_id *flow, size_t count)
+{
+    (void)context;
+    (void)flow;
+    (void)count;
+}
+
+void leave_completions(struct weft_engine *engine)
+{
+    weft_engine_on_flows(engine, leave, NULL);
+}
+
+const char *states(struct fixture *f, const struct drawn *flow)
+{
+    static const char letter[] = {
+        [WEFT_STATE_READY] = 'r',     [WEFT_STATE_DELAYED] = 'd',   [WEFT_STATE_BLOCKED] = 'b',
+        [WEFT_STATE_RUNNING] = 'R',   [WEFT_STATE_SUCCEEDED] = 's', [WEFT_STATE_FAILED] = 'f',
+        [WEFT_STATE_CANCELLED] = 'c', [WEFT_STATE_EXPIRED] = 'e',   [WEFT_STATE_SKIPPED] = 'k',
+    };
+    char *text = weft_new_array(f->arena, char, flow->count + 1);
+    for (size_t i = 0; i < flow->count; i++)
+        text[i] = letter[state_of(f, &flow->id[i])];
+    return text;
+}
+
+int flow_state(struct fixture *f, const struct drawn *flow)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, f->arena, WEFT_STMT_FLOW_READ, 0);
+    weft_set_id(&call, 0, FLOW_READ_IN_ID, &flow->answer.id);
+    is_int(weft_tx_once(f->b, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "read it");
+    return rows.count ? (int)weft_get_i64(&rows, 0, FLOW_READ_OUT_STATE) : -1;
+}
+
+struct weft_claimed claim_node(struct fixture *f, const char *name)
+{
+    const char *const kind[] = {name};
+    const struct weft_claim args = {
+        .worker = "worker-a", .kinds = kind, .kind_count = 1, .max = 1, .lease_ms = 60000};
+    struct weft_claim_result got = claim_with(f, f->a, &args);
+    is_int(got.count, 1, "%s can be claimed", name);
+    return got.count ? got.item[0] : (struct weft_claimed){0};
+}
+
+void end_node(struct fixture *f, const struct drawn *flow, const char *name, bool good)
+{
+    struct weft_claimed lease = claim_node(f, name);
+    if (good)
+        is_int(complete(f, f->a, &lease, "1").err.rc, WEFT_OK, "%s succeeds", name);
+    else
+        is_int(fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true}).err.rc, WEFT_OK,
+               "%s fails", name);
+    cascade(f, f->b, flow);
+}
