@@ -7,7 +7,7 @@ CREATE TABLE weft.flow (
     name        text,
     key         text,
     fingerprint bytea,
-    state       smallint NOT NULL, -- as enum weft_flow_state; -1: not whole yet, nobody sees it
+    state       smallint NOT NULL, -- as enum weft_flow_state; -1: not whole yet, -2: being removed; nobody sees these
     revision    int NOT NULL,
     nodes       int NOT NULL,
     created     bigint NOT NULL,
@@ -19,8 +19,10 @@ CREATE TABLE weft.flow (
 );
 CREATE UNIQUE INDEX flow_key ON weft.flow (namespace, key) WHERE key IS NOT NULL;
 CREATE INDEX flow_list ON weft.flow (namespace, id);
-CREATE INDEX flow_backlog ON weft.flow (id) WHERE backlog OR state = -1;
-CREATE INDEX flow_finished ON weft.flow (finished) WHERE finished IS NOT NULL;
+CREATE INDEX flow_backlog ON weft.flow (id) WHERE backlog;
+CREATE INDEX flow_hidden ON weft.flow (id) WHERE state < 0;
+CREATE INDEX flow_deleted ON weft.flow (id) WHERE deleted IS NOT NULL;
+CREATE INDEX flow_finished ON weft.flow (state, finished) WHERE finished IS NOT NULL;
 
 -- A member, under the id of its execution, and its join: how many upstreams there are, how many have
 -- succeeded and failed (these follow from its edges), and whether it has fired.
@@ -70,10 +72,15 @@ CREATE TABLE weft.cancel_group (
     waiting bool NOT NULL -- all it could cancel feeds a join that has not fired
 );
 CREATE INDEX cancel_group_flow ON weft.cancel_group (flow, id);
-CREATE INDEX cancel_group_due ON weft.cancel_group (at) WHERE NOT waiting;
+CREATE INDEX cancel_group_due ON weft.cancel_group (waiting, at);
 
 ALTER TABLE weft.live ADD COLUMN flow uuid;
 CREATE INDEX live_flow ON weft.live (flow, id) WHERE flow IS NOT NULL;
+
+-- Members of a flow are kept as long as their flow: retention of single executions passes them by.
+ALTER TABLE weft.outcome ADD COLUMN flow uuid;
+DROP INDEX weft.outcome_retention;
+CREATE INDEX outcome_retention ON weft.outcome (queue, policy, state, finished) WHERE flow IS NULL;
 
 DROP VIEW weft.snapshot;
 CREATE VIEW weft.snapshot AS
@@ -95,3 +102,57 @@ SELECT e.id, e.created, e.queue, e.content_type, e.tags, e.key,
   LEFT JOIN weft.outcome o ON o.id = e.id
   LEFT JOIN weft.progress p ON p.id = e.id AND p.epoch = coalesce(l.epoch, o.epoch)
   LEFT JOIN weft.node n ON n.id = e.id;
+
+-- The look around of 0002, and what flows leave for their scanners:
+--   what 4: since when there is a completion, a group to be dispatched, a group that waits;
+--   5: members are to be cancelled (a); when the oldest flow that nobody sees was begun (b)
+CREATE OR REPLACE FUNCTION weft.poll(OUT what int, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint,
+                          OUT text text)
+RETURNS SETOF record LANGUAGE sql STABLE
+SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET enable_bitmapscan = off
+SET jit = off
+AS $function$
+    WITH RECURSIVE hop AS (
+        (SELECT queue FROM weft.live WHERE state = @ready ORDER BY queue LIMIT 1)
+        UNION ALL
+        SELECT (SELECT l.queue FROM weft.live l
+                 WHERE l.state = @ready AND l.queue > hop.queue ORDER BY l.queue LIMIT 1)
+          FROM hop WHERE hop.queue IS NOT NULL
+    ), lanes AS (
+        (SELECT lane FROM weft.live WHERE state = @running ORDER BY lane LIMIT 1)
+        UNION ALL
+        SELECT (SELECT n.lane FROM weft.live n
+                 WHERE n.state = @running AND n.lane > lanes.lane ORDER BY n.lane LIMIT 1)
+          FROM lanes WHERE lanes.lane IS NOT NULL
+    )
+    SELECT 0, hop.queue::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text
+      FROM hop WHERE hop.queue IS NOT NULL
+    UNION ALL
+    SELECT 1,
+           (SELECT min(first.due)
+              FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM weft.live l
+                                              WHERE l.lane = lanes.lane AND l.state = @running
+                                              ORDER BY l.due LIMIT 1) first),
+           (SELECT attempt_deadline FROM weft.live WHERE attempt_deadline IS NOT NULL
+             ORDER BY attempt_deadline LIMIT 1),
+           (SELECT deadline FROM weft.live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
+           (SELECT due FROM weft.live WHERE state = @delayed ORDER BY due LIMIT 1),
+           NULL
+    UNION ALL
+    SELECT 2, EXISTS (SELECT 1 FROM weft.inbox)::int, max(id), sum(id), count(*), NULL
+      FROM weft.token
+    UNION ALL
+    SELECT 3, id, namespace, paused::int, max_running, weights FROM weft.lane
+    UNION ALL
+    SELECT 4,
+           (SELECT at FROM weft.completion ORDER BY seq LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = false ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = true ORDER BY at LIMIT 1),
+           NULL, NULL
+    UNION ALL
+    SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
+           (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
+$function$;

@@ -20,8 +20,10 @@ CREATE TABLE flow (
 );
 CREATE UNIQUE INDEX flow_key ON flow (namespace, key) WHERE key IS NOT NULL;
 CREATE INDEX flow_list ON flow (namespace, id);
-CREATE INDEX flow_backlog ON flow (num) WHERE backlog OR state = -1;
-CREATE INDEX flow_finished ON flow (finished) WHERE finished IS NOT NULL;
+CREATE INDEX flow_backlog ON flow (num) WHERE backlog;
+CREATE INDEX flow_hidden ON flow (num) WHERE state < 0;
+CREATE INDEX flow_deleted ON flow (num) WHERE deleted IS NOT NULL;
+CREATE INDEX flow_finished ON flow (state, finished) WHERE finished IS NOT NULL;
 
 CREATE TABLE node (
     num       INTEGER PRIMARY KEY,
@@ -65,10 +67,15 @@ CREATE TABLE cancel_group (
     waiting INTEGER NOT NULL
 );
 CREATE INDEX cancel_group_flow ON cancel_group (flow);
-CREATE INDEX cancel_group_due ON cancel_group (at) WHERE NOT waiting;
+CREATE INDEX cancel_group_due ON cancel_group (waiting, at);
 
 ALTER TABLE live ADD COLUMN flow INTEGER;
 CREATE INDEX live_flow ON live (flow) WHERE flow IS NOT NULL;
+
+ALTER TABLE outcome ADD COLUMN flow INTEGER;
+DROP INDEX outcome_retention;
+-- flow is in it so that the index alone answers.
+CREATE INDEX outcome_retention ON outcome (queue, policy, state, finished, flow) WHERE flow IS NULL;
 
 DROP VIEW snapshot;
 CREATE VIEW snapshot AS

@@ -48,10 +48,10 @@ WITH gone AS (
 ), outcome AS (
     INSERT INTO weft.outcome (id, finished, ord, deadline, started, claimed, queue, policy, worker,
                               epoch, attempt, forgiven, lost, replays, priority, state, ended, held,
-                              by, reason, error_class, error_message, content_type, result)
+                              by, reason, error_class, error_message, content_type, result, flow)
     SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, attempt, forgiven,
            lost, replays, priority, new_state, ended, was = @running, by, reason, error_class,
-           error_message, content_type, result
+           error_message, content_type, result, flow
       FROM gone
 )
 SELECT id, queue, flow FROM gone;

@@ -51,8 +51,9 @@ INSERT INTO weft.edge (upstream, downstream, state)
 SELECT i.upstream, i.downstream, 0 FROM unnest(:upstream, :downstream) AS i(upstream, downstream);
 
 -- name: flow_open (flow uuid)
+-- returns: id
 -- A flow that was written in parts is whole.
-UPDATE weft.flow SET state = 0 WHERE id = :flow AND state = -1;
+UPDATE weft.flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
 
 -- name: flow_lock (flow uuid[])
 -- returns: id state cancel reason
@@ -118,22 +119,18 @@ UPDATE weft.completion SET cursor = :cursor WHERE seq = :seq;
 SELECT f.id FROM unnest(:flow) AS f(id)
  WHERE EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id);
 
--- name: completion_due (before bigint, batch int)
--- returns: flow
--- Flows with completions that nobody has taken up for a while, the oldest first.
-SELECT DISTINCT c.flow FROM (SELECT flow, at FROM weft.completion ORDER BY seq LIMIT :batch) c
- WHERE c.at <= :before;
-
 -- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
 INSERT INTO weft.cancel_group (id, flow, reason, at, waiting)
 SELECT i.id, i.flow, i.reason, :at, false FROM unnest(:id, :flow, :reason) AS i(id, flow, reason)
     ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, waiting = false;
 
 -- name: groups_wake (flow uuid[])
+-- returns: id
 -- A join fired: what fed it may be cancelled by the groups that waited for it.
 UPDATE weft.cancel_group g SET waiting = false
   FROM unnest(:flow) AS i(flow)
- WHERE g.flow = i.flow AND g.waiting;
+ WHERE g.flow = i.flow AND g.waiting
+RETURNING g.id;
 
 -- name: flow_over (flow uuid[])
 -- returns: id bad_sinks
@@ -146,8 +143,8 @@ SELECT f.id,
            AND NOT EXISTS (SELECT 1 FROM weft.outcome o
                             WHERE o.id = n.id AND o.state = @succeeded OFFSET 0))
   FROM unnest(:flow) AS f(id)
- WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id)
-   AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id);
+ WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id OFFSET 0)
+   AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id OFFSET 0);
 
 -- name: flow_end (flow uuid[], state smallint[], now bigint)
 UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false

@@ -1,4 +1,5 @@
--- Retention: outcomes that were kept long enough go, with all that mentions them.
+-- Retention: outcomes that were kept long enough go, with all that mentions them. Members of a flow go
+-- with it: see flow_scan.sql.
 
 -- name: retention_groups (namespace int)
 -- returns: queue policy state oldest namespace lane_us
@@ -6,13 +7,14 @@
 -- groups of these in the index, so its cost follows their number and never the history's length.
 -- namespace 0: all. Locks nothing.
 WITH RECURSIVE hop AS (
-    (SELECT queue, policy, state, finished FROM weft.outcome
+    (SELECT queue, policy, state, finished FROM weft.outcome WHERE flow IS NULL
       ORDER BY queue, policy, state, finished LIMIT 1)
     UNION ALL
     SELECT n.queue, n.policy, n.state, n.finished
       FROM hop
      CROSS JOIN LATERAL (SELECT o.queue, o.policy, o.state, o.finished FROM weft.outcome o
-                          WHERE (o.queue, o.policy, o.state) > (hop.queue, hop.policy, hop.state)
+                          WHERE o.flow IS NULL
+                            AND (o.queue, o.policy, o.state) > (hop.queue, hop.policy, hop.state)
                           ORDER BY o.queue, o.policy, o.state, o.finished LIMIT 1) n
 )
 SELECT h.queue, h.policy, h.state, h.finished, q.namespace, coalesce(l.retention_us, 0)
@@ -36,7 +38,7 @@ SELECT o.place, o.id, o.finished,
             AS g(place, queue, policy, state, since, until)
          CROSS JOIN LATERAL (SELECT x.id, x.finished, x.result, x.replays, x.epoch, x.held
                                FROM weft.outcome x
-                              WHERE x.queue = g.queue AND x.policy = g.policy
+                              WHERE x.flow IS NULL AND x.queue = g.queue AND x.policy = g.policy
                                 AND x.state = g.state AND x.finished BETWEEN g.since AND g.until
                                 AND (:partition_last = 0 OR weft.partition(x.id)
                                      BETWEEN :partition_first AND :partition_last)
@@ -76,7 +78,7 @@ SELECT count(*)
   FROM (SELECT 1
           FROM unnest(:queue, :policy, :state, :until) AS g(queue, policy, state, until)
          CROSS JOIN LATERAL (SELECT 1 FROM weft.outcome x
-                              WHERE x.queue = g.queue AND x.policy = g.policy
+                              WHERE x.flow IS NULL AND x.queue = g.queue AND x.policy = g.policy
                                 AND x.state = g.state AND x.finished <= g.until
                                 AND (:partition_last = 0 OR weft.partition(x.id)
                                      BETWEEN :partition_first AND :partition_last)

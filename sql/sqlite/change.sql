@@ -19,17 +19,18 @@ UPDATE live
 -- would copy each row into a table of its own first (-10 %).
 INSERT INTO outcome (num, finished, ord, deadline, started, claimed, queue, policy, worker, epoch,
                      attempt, forgiven, lost, replays, priority, state, ended, held, by, reason,
-                     error_class, error_message, content_type, result)
+                     error_class, error_message, content_type, result, flow)
 SELECT num, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, attempt, forgiven,
        lost, replays, priority, :state, :ended, :was = @running, :by, :reason, :error_class,
-       :error_message, :content_type, :result
+       :error_message, :content_type, :result, flow
   FROM live WHERE num = (SELECT num FROM execution WHERE id = :id) AND epoch = :epoch
                   AND +state = :was;
 DELETE FROM live WHERE num = last_insert_rowid() AND changes() > 0;
-SELECT :id, queue, (SELECT f.id FROM node n CROSS JOIN flow f ON f.num = n.flow WHERE n.num = outcome.num)
+SELECT :id, queue, (SELECT f.id FROM flow f WHERE f.num = outcome.flow)
   FROM outcome WHERE num = last_insert_rowid() AND changes() > 0;
 INSERT INTO completion (flow, num, at)
-SELECT flow, num, :now FROM node WHERE num = last_insert_rowid() AND changes() > 0;
+SELECT flow, num, :now FROM outcome
+ WHERE num = last_insert_rowid() AND changes() > 0 AND flow IS NOT NULL;
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
 INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,

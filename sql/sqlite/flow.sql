@@ -36,7 +36,8 @@ VALUES ((SELECT num FROM execution WHERE id = :upstream),
         (SELECT num FROM execution WHERE id = :downstream), 0);
 
 -- name: flow_open (flow uuid)
-UPDATE flow SET state = 0 WHERE id = :flow AND state = -1;
+-- returns: id
+UPDATE flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
 
 -- name: flow_lock (flow uuid[])
 -- returns: id state cancel reason
@@ -91,12 +92,6 @@ UPDATE completion SET cursor = (SELECT num FROM execution WHERE id = :cursor) WH
 SELECT :flow WHERE EXISTS (SELECT 1 FROM completion c
                             WHERE c.flow = (SELECT num FROM flow WHERE id = :flow));
 
--- name: completion_due (before bigint, batch int)
--- returns: flow
-SELECT DISTINCT f.id FROM (SELECT flow, at FROM completion ORDER BY seq LIMIT :batch) c
-  JOIN flow f ON f.num = c.flow
- WHERE c.at <= :before;
-
 -- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
 INSERT INTO cancel_group (num, flow, reason, at, waiting)
 VALUES ((SELECT num FROM execution WHERE id = :id), (SELECT num FROM flow WHERE id = :flow), :reason,
@@ -104,8 +99,10 @@ VALUES ((SELECT num FROM execution WHERE id = :id), (SELECT num FROM flow WHERE 
     ON CONFLICT (num) DO UPDATE SET reason = excluded.reason, waiting = 0;
 
 -- name: groups_wake (flow uuid[])
+-- returns: id
 UPDATE cancel_group SET waiting = 0
- WHERE flow = (SELECT num FROM flow WHERE id = :flow) AND waiting;
+ WHERE flow = (SELECT num FROM flow WHERE id = :flow) AND waiting
+RETURNING num;
 
 -- name: flow_over (flow uuid[])
 -- returns: id bad_sinks

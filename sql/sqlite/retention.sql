@@ -7,10 +7,10 @@
 -- and walk through a queue's whole history; so it would without a latest possible `finished`, because
 -- it seeks to the first row that equals the bound and only then compares.
 WITH RECURSIVE hop(num) AS (
-    SELECT (SELECT num FROM outcome ORDER BY queue, policy, state, finished LIMIT 1)
+    SELECT (SELECT num FROM outcome WHERE flow IS NULL ORDER BY queue, policy, state, finished LIMIT 1)
     UNION ALL
     SELECT (SELECT n.num FROM outcome n
-             WHERE (n.queue, n.policy, n.state, n.finished)
+             WHERE n.flow IS NULL AND (n.queue, n.policy, n.state, n.finished)
                    > (+o.queue, +o.policy, +o.state, 9223372036854775807)
              ORDER BY n.queue, n.policy, n.state, n.finished LIMIT 1)
       FROM hop CROSS JOIN outcome o ON o.num = hop.num
@@ -25,7 +25,7 @@ SELECT o.queue, o.policy, o.state, o.finished, q.namespace, coalesce(l.retention
 SELECT i.place, e.id, o.finished, coalesce(length(o.result), 0) + coalesce(length(e.payload), 0),
        o.replays > 0 OR o.epoch > 1 OR (o.epoch = 1 AND NOT o.held), e.key
   FROM input i CROSS JOIN outcome o CROSS JOIN execution e ON e.num = o.num
- WHERE o.queue = i.queue AND o.policy = i.policy AND o.state = i.state
+ WHERE o.flow IS NULL AND o.queue = i.queue AND o.policy = i.policy AND o.state = i.state
    AND o.finished BETWEEN i.since AND i.until
    AND (:partition_last = 0 OR weft_partition(e.id) BETWEEN :partition_first AND :partition_last)
  LIMIT :batch;
@@ -48,7 +48,7 @@ DELETE FROM execution WHERE id IN (SELECT i.id FROM input i);
 SELECT count(*)
   FROM (SELECT 1
           FROM input i CROSS JOIN outcome o CROSS JOIN execution e ON e.num = o.num
-         WHERE o.queue = i.queue AND o.policy = i.policy AND o.state = i.state
+         WHERE o.flow IS NULL AND o.queue = i.queue AND o.policy = i.policy AND o.state = i.state
            AND o.finished <= i.until
            AND (:partition_last = 0 OR weft_partition(e.id)
                 BETWEEN :partition_first AND :partition_last)

@@ -25,7 +25,14 @@ SELECT 1,
 UNION ALL
 SELECT 2, 0, max(id), sum(id), count(*), NULL FROM token
 UNION ALL
-SELECT 3, id, namespace, paused, max_running, weights FROM lane;
+SELECT 3, id, namespace, paused, max_running, weights FROM lane
+UNION ALL
+SELECT 4, (SELECT at FROM completion ORDER BY seq LIMIT 1),
+       (SELECT min(at) FROM cancel_group WHERE waiting = 0),
+       (SELECT min(at) FROM cancel_group WHERE waiting = 1), NULL, NULL
+UNION ALL
+SELECT 5, EXISTS (SELECT 1 FROM flow WHERE backlog),
+       (SELECT created FROM flow WHERE state < 0 ORDER BY num LIMIT 1), NULL, NULL, NULL;
 
 -- name: execution_queues (id uuid[])
 -- returns: id queue

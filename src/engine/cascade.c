@@ -444,7 +444,10 @@ static enum weft_rc write_hop(struct hop *hop, struct weft_err *err)
     put_graph(hop, &call[EDGES], &call[NODES]);
     put_groups(hop, &call[ADD], &call[WAKE]);
     put_completions(hop, &call[DONE], &call[CURSOR]);
-    enum weft_rc rc = weft_tx_run(hop->tx, call, hop->cut ? CALLS : CURSOR, NULL, err);
+    struct weft_rows rows[CALLS];
+    enum weft_rc rc = weft_tx_run(hop->tx, call, hop->cut ? CALLS : CURSOR, rows, err);
+    if (!rc)
+        hop->groups += rows[WAKE].count;
     if (!rc && hop->changes.count > 0)
         rc = weft_change_write(hop->tx, &hop->changes, err);
     return rc;

@@ -137,9 +137,10 @@ struct weft_engine {
     pthread_mutex_t ord_lock;
     int64_t last_ord;
     pthread_mutex_t sample_lock;
-    struct weft_id sampled; /* how far invariant_check came; all 0: begin anywhere */
-    bool sample_goes_on;    /* the next pass goes on there */
-    weft_news_fn *on_news;  /* NULL: nobody listens */
+    struct weft_id sampled;    /* how far invariant_check came; all 0: begin anywhere */
+    bool sample_goes_on;       /* the next pass goes on there */
+    struct weft_id reconciled; /* how far edge_cancel_reconciler came; sample_lock */
+    weft_news_fn *on_news;     /* NULL: nobody listens */
     void *news_context;
     weft_flows_fn *on_flows; /* NULL: the cascade runs in the thread that committed */
     void *flows_context;

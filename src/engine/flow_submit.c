@@ -230,9 +230,31 @@ static enum weft_rc write_head(struct weft_tx *tx, void *context, struct weft_er
     return rc ? rc : read_taken(tx, batch, err);
 }
 
+static enum weft_rc fail_late(struct weft_err *err)
+{
+    return weft_fail(err, WEFT_UNAVAILABLE,
+                     "writing the flow took so long that it was given up: submit it anew");
+}
+
+/* The row of the flow is locked, so that nobody removes it meanwhile as one that was given up. */
+static enum weft_rc hold_part(struct weft_tx *tx, const struct weft_id *flow, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_HOLD, 1);
+    weft_set_id(&call, 0, FLOW_HOLD_IN_FLOW, flow);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (!rc && (rows.count == 0 || weft_get_i64(&rows, 0, FLOW_HOLD_OUT_STATE) != STATE_STAGED))
+        rc = fail_late(err);
+    return rc;
+}
+
 static enum weft_rc write_part(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     const struct staged_part *part = context;
+    enum weft_rc rc = hold_part(tx, &part->batch->flow[0]->draft.flow, err);
+    if (rc)
+        return rc;
     if (part->node)
         return weft_draft_put_nodes(tx, part->node, part->count, part->batch->now_us, err);
     return weft_draft_put_edges(tx, part->edge, part->count, err);
@@ -250,7 +272,9 @@ static enum weft_rc write_tail(struct weft_tx *tx, void *context, struct weft_er
     weft_set_id(&call[1], 0, COMPLETION_ADD_IN_FLOW, flow);
     weft_set_id(&call[1], 0, COMPLETION_ADD_IN_ID, flow);
     weft_set_i64(&call[1], 0, COMPLETION_ADD_IN_AT, tx->now_us);
-    return weft_tx_run(tx, call, 2, NULL, err);
+    struct weft_rows rows[2];
+    enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
+    return !rc && rows[0].count == 0 ? fail_late(err) : rc;
 }
 
 static enum weft_rc do_step(struct weft_engine *engine, weft_tx_body *body, void *context,

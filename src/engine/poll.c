@@ -5,10 +5,17 @@
  * comes in one statement; the list of claimable queues and the lane settings are replaced by it.
  */
 
-#include "engine/engine.h"
+#include "engine/scan/flows.h"
 
-/* What a row of the poll is about; see the function in sql/migrations/0002-server.pg.sql. */
-enum { POLL_QUEUE = 0, POLL_DUE = 1, POLL_STATE = 2, POLL_LANE = 3 };
+/* What a row of the poll is about; see the function in sql/migrations/0004-flows.pg.sql. */
+enum {
+    POLL_QUEUE = 0,
+    POLL_DUE = 1,
+    POLL_STATE = 2,
+    POLL_LANE = 3,
+    POLL_HINTS = 4,
+    POLL_FLOWS = 5
+};
 
 /* Ids only grow, so these three together name a set of tokens: any change changes the number. */
 static int64_t mix_tokens(const struct weft_rows *rows, size_t row)
@@ -17,6 +24,28 @@ static int64_t mix_tokens(const struct weft_rows *rows, size_t row)
     for (size_t column = POLL_OUT_B; column <= POLL_OUT_D; column++)
         hash = (hash ^ (uint64_t)weft_get_i64(rows, row, column)) * 1099511628211u;
     return (int64_t)(hash >> 1);
+}
+
+/* When what stands in a column is due: so long after it. */
+static weft_usec due_after(const struct weft_rows *rows, size_t row, size_t column, weft_usec us)
+{
+    return weft_get(rows, row, column)->null ? WEFT_NEVER : weft_get_i64(rows, row, column) + us;
+}
+
+/* What flows left for their scanners. */
+static void read_flows(const struct weft_rows *rows, size_t i, weft_usec *due_us)
+{
+    if (weft_get_i64(rows, i, POLL_OUT_WHAT) == POLL_HINTS) {
+        weft_usec group_us = due_after(rows, i, POLL_OUT_B, WEFT_FLOW_LEFT_US);
+        weft_usec waits_us = due_after(rows, i, POLL_OUT_C, WEFT_FLOW_LEFT_US);
+        due_us[WEFT_SCANNER_DEPENDENCY] = due_after(rows, i, POLL_OUT_A, WEFT_FLOW_LEFT_US);
+        due_us[WEFT_SCANNER_EDGE_CANCEL_DISPATCHER] = group_us;
+        due_us[WEFT_SCANNER_EDGE_CANCEL_RECONCILER] = group_us < waits_us ? group_us : waits_us;
+    } else {
+        due_us[WEFT_SCANNER_CANCEL_BACKLOG] =
+            weft_get_i64(rows, i, POLL_OUT_A) ? 0
+                                              : due_after(rows, i, POLL_OUT_B, WEFT_FLOW_STAGE_US);
+    }
 }
 
 /* Sorts the rows into the answer and the list. */
@@ -33,8 +62,10 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
         if (what == POLL_QUEUE) {
             list->queue[list->count++] = (int32_t)a;
             poll->queue[poll->count++] = (struct weft_woken){.queue = (int32_t)a, .count = 1};
-        } else if (what == POLL_DUE) {
+        } else if (what == POLL_DUE) { /* comes before those of flows */
             weft_pass_due(rows, i, POLL_OUT_A, poll->due_us);
+        } else if (what == POLL_HINTS || what == POLL_FLOWS) {
+            read_flows(rows, i, poll->due_us);
         } else if (what == POLL_STATE) {
             poll->inbox = a != 0;
             poll->tokens = mix_tokens(rows, i);

@@ -11,6 +11,8 @@
 
 #define NO_TIMER SIZE_MAX
 
+enum { FLOWS_BATCH = 256 }; /* flows of one pass */
+
 /* The times of the poll, in the order of its columns. */
 enum { DUE_LEASE, DUE_ATTEMPT, DUE_DEADLINE, DUE_DELAYED };
 
@@ -109,9 +111,48 @@ static const struct scanner {
                                          .batch_max = 10 * WEFT_BATCH_MAX,
                                          .partitioned = true,
                                          .counter = {"processed", "attempts", "keys",
-                                                     "skipped_locked"}},
+                                                     "skipped_locked", "flows"}},
                                 .run_alone = weft_retention_run,
                                 .next_due = NO_TIMER},
+    [WEFT_SCANNER_DEPENDENCY] = {.info = {.name = "dependency",
+                                          .interval_us = WEFT_SECOND,
+                                          .batch = FLOWS_BATCH,
+                                          .batch_max = WEFT_BATCH_MAX,
+                                          .timed = true,
+                                          .partitioned = true,
+                                          .counter = {"scanned", "reconciled", "noop", "errors"}},
+                                 .run_alone = weft_dependency_run,
+                                 .next_due = NO_TIMER},
+    [WEFT_SCANNER_EDGE_CANCEL_DISPATCHER] = {.info = {.name = "edge_cancel_dispatcher",
+                                                      .interval_us = WEFT_SECOND,
+                                                      .batch = FLOWS_BATCH,
+                                                      .batch_max = WEFT_BATCH_MAX,
+                                                      .timed = true,
+                                                      .partitioned = true,
+                                                      .counter = {"dispatched", "orphaned",
+                                                                  "skipped_locked", "errors"}},
+                                             .run_alone = weft_edge_cancel_dispatcher_run,
+                                             .next_due = NO_TIMER},
+    [WEFT_SCANNER_EDGE_CANCEL_RECONCILER] = {.info = {.name = "edge_cancel_reconciler",
+                                                      .interval_us = 10 * WEFT_SECOND,
+                                                      .batch = WEFT_BATCH_MAX,
+                                                      .batch_max = WEFT_BATCH_MAX,
+                                                      .timed = true,
+                                                      .partitioned = true,
+                                                      .counter = {"stale_removed",
+                                                                  "completed_drain", "no_op"}},
+                                             .run_alone = weft_edge_cancel_reconciler_run,
+                                             .next_due = NO_TIMER},
+    [WEFT_SCANNER_CANCEL_BACKLOG] = {.info = {.name = "cancel_backlog",
+                                              .interval_us = WEFT_SECOND,
+                                              .batch = FLOWS_BATCH,
+                                              .batch_max = WEFT_BATCH_MAX,
+                                              .timed = true,
+                                              .partitioned = true,
+                                              .counter = {"processed", "cancelled", "removed",
+                                                          "skipped_locked"}},
+                                     .run_alone = weft_cancel_backlog_run,
+                                     .next_due = NO_TIMER},
 };
 
 const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner)

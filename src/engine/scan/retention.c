@@ -12,10 +12,10 @@
  * Nobody waits for this, so it gives way: batches are small and bounded in bytes, because freeing
  * large payloads costs by the page, and between two of them it rests, so that whoever needs the
  * disk, a core or SQLite's one writer has its turn. A pass ends after a while and says that there
- * is more.
+ * is more. Members of flows are not looked at here: they go with their flow (flow_removal.c).
  */
 
-#include "engine/scan/scan.h"
+#include "engine/scan/flows.h"
 
 #include <string.h>
 #include <time.h>
@@ -50,7 +50,7 @@ struct removal {
 };
 
 /* The order of the table in pass.c. */
-enum { PROCESSED, ATTEMPTS, KEYS, SKIPPED_LOCKED };
+enum { PROCESSED, ATTEMPTS, KEYS, SKIPPED_LOCKED, FLOWS };
 
 /* ---- What is due ----------------------------------------------------------------------------- */
 
@@ -276,6 +276,19 @@ static enum weft_rc run(struct removal *removal, struct weft_err *err)
     return rc;
 }
 
+/* Flows go whole, with their members. */
+static enum weft_rc retire_flows(struct removal *removal, struct weft_err *err)
+{
+    struct weft_erased erased = {0};
+    enum weft_rc rc = weft_flows_retire(removal->engine, removal->config, &erased, err);
+    removal->report.counter[PROCESSED].value += erased.members;
+    removal->report.counter[SKIPPED_LOCKED].value += erased.skipped_locked;
+    removal->report.counter[FLOWS].value = erased.flows;
+    removal->report.handled += erased.members + erased.flows;
+    removal->report.more |= erased.more;
+    return rc;
+}
+
 enum weft_rc weft_retention_run(struct weft_engine *engine, const struct weft_pass_config *config,
                                 struct weft_pass_report *ret_report, struct weft_err *err)
 {
@@ -292,6 +305,8 @@ enum weft_rc weft_retention_run(struct weft_engine *engine, const struct weft_pa
     enum weft_rc rc = weft_pass_namespace(engine, config, &removal.ns, err);
     if (!rc)
         rc = run(&removal, err);
+    if (!rc)
+        rc = retire_flows(&removal, err);
     weft_usec soonest_us = weft_clock_now(engine->clock) + SOONEST_US;
     if (removal.report.next_due_us < soonest_us)
         removal.report.next_due_us = soonest_us;

@@ -37,6 +37,8 @@ WEFT_MUST_CHECK enum weft_rc weft_intake_run(struct weft_engine *engine,
 /* Passes that are not one walk over living rows: they run transactions of their own. */
 typedef enum weft_rc weft_pass_fn(struct weft_engine *engine, const struct weft_pass_config *config,
                                   struct weft_pass_report *ret_report, struct weft_err *err);
+weft_pass_fn weft_dependency_run, weft_edge_cancel_dispatcher_run, weft_edge_cancel_reconciler_run,
+    weft_cancel_backlog_run;
 weft_pass_fn weft_worker_expiry_run, weft_invariant_check_run, weft_retention_run;
 
 /* The namespace a pass is limited to: 0 for all, -1 (which nothing is in) when there is none. */

@@ -1,0 +1,148 @@
+-- What the scanners of flows look for, and how flows are removed. ns, first and last are as in
+-- pass.sql, of the flow. Looks lock nothing: who acts takes the lock of the flow.
+
+-- name: completion_due (before bigint, look int, batch int, ns int, first int, last int)
+-- returns: flow completions
+-- Flows with completions that nobody has taken up for a while. Looks at the oldest ones only, so that
+-- its cost has a bound.
+SELECT c.flow, count(*)
+  FROM (SELECT flow, at FROM weft.completion ORDER BY seq LIMIT :look) c
+ CROSS JOIN LATERAL (SELECT f.id FROM weft.flow f
+                      WHERE f.id = c.flow AND (:ns = 0 OR f.namespace = :ns)
+                        AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+                     OFFSET 0) f
+ WHERE c.at <= :before
+ GROUP BY c.flow
+ LIMIT :batch;
+
+-- name: groups_due (before bigint, look int, batch int, ns int, first int, last int)
+-- returns: flow orphan
+-- Flows with groups that nobody has dispatched for a while. orphan: the flow, or the node, is gone.
+SELECT g.flow, bool_or(f.id IS NULL OR g.node IS NULL)
+  FROM (SELECT x.flow, x.at, (SELECT n.id FROM weft.node n WHERE n.id = x.id) AS node
+          FROM weft.cancel_group x WHERE x.waiting = false ORDER BY x.at LIMIT :look) g
+  LEFT JOIN LATERAL (SELECT f.id, f.namespace FROM weft.flow f WHERE f.id = g.flow OFFSET 0) f ON true
+ WHERE g.at <= :before AND (:ns = 0 OR f.namespace = :ns)
+   AND (:last - :first = 255 OR weft.partition(g.flow) BETWEEN :first AND :last)
+ GROUP BY g.flow
+ LIMIT :batch;
+
+-- name: groups_look (after uuid, batch int, ns int, first int, last int)
+-- returns: id flow what
+-- A walk along all groups. what 0: there is something left to do; 1: the flow or the node is gone; 2:
+-- all upstreams have ended; NULL: not this replica's.
+SELECT g.id, g.flow,
+       CASE WHEN (:ns <> 0 AND f.namespace IS DISTINCT FROM :ns)
+              OR (:last - :first <> 255 AND weft.partition(g.flow) NOT BETWEEN :first AND :last) THEN NULL
+            WHEN f.id IS NULL OR n.id IS NULL THEN 1
+            WHEN NOT EXISTS (SELECT 1 FROM weft.edge e
+                              CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = e.upstream OFFSET 0) l
+                              WHERE e.downstream = g.id) THEN 2
+            ELSE 0 END
+  FROM (SELECT * FROM weft.cancel_group WHERE id > :after ORDER BY id LIMIT :batch) g
+  LEFT JOIN LATERAL (SELECT id, namespace FROM weft.flow WHERE id = g.flow OFFSET 0) f ON true
+  LEFT JOIN LATERAL (SELECT id FROM weft.node WHERE id = g.id OFFSET 0) n ON true
+ ORDER BY g.id;
+
+-- name: groups_orphaned (after uuid, batch int)
+-- returns: removed
+-- Removes, of the same walk, the groups whose flow or node is gone: nobody else comes by, and neither
+-- ever comes back.
+WITH gone AS (
+    DELETE FROM weft.cancel_group d
+     USING (SELECT g.id FROM (SELECT * FROM weft.cancel_group WHERE id > :after ORDER BY id LIMIT :batch) g
+             WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = g.flow)
+                OR NOT EXISTS (SELECT 1 FROM weft.node n WHERE n.id = g.id)) o
+     WHERE d.id BETWEEN o.id AND o.id
+    RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: flows_backlog (batch int, ns int, first int, last int)
+-- returns: id
+-- Flows with members that are still to be cancelled.
+SELECT f.id FROM weft.flow f
+ WHERE f.backlog AND (:ns = 0 OR f.namespace = :ns)
+   AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+ ORDER BY f.id LIMIT :batch;
+
+-- name: flows_unfinished (before bigint, batch int, ns int, first int, last int)
+-- returns: id
+-- Flows whose submission ended half way: from here on they are being removed. SKIP LOCKED: one that is
+-- being written still is locked by its part, and its next part finds that it is too late.
+UPDATE weft.flow u SET state = -2, key = NULL
+ WHERE u.id IN (SELECT f.id FROM weft.flow f
+                 WHERE f.state < 0 AND f.state = -1 AND f.created <= :before
+                   AND (:ns = 0 OR f.namespace = :ns)
+                   AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+                 ORDER BY f.id LIMIT :batch
+                   FOR UPDATE SKIP LOCKED)
+RETURNING u.id;
+
+-- name: flows_kept (state smallint[], until bigint[], batch int, ns int, first int, last int)
+-- returns: id
+-- Flows that were kept long enough: from here on nobody sees them, they are being removed. The lock
+-- keeps a replay out, which would open them again.
+UPDATE weft.flow u SET state = -2, key = NULL
+ WHERE u.id IN (SELECT d.id
+                  FROM unnest(:state, :until) AS s(state, until)
+                 CROSS JOIN LATERAL (SELECT f.id FROM weft.flow f
+                                      WHERE f.state = s.state AND f.finished <= s.until
+                                        AND (:ns = 0 OR f.namespace = :ns)
+                                        AND (:last - :first = 255
+                                             OR weft.partition(f.id) BETWEEN :first AND :last)
+                                      ORDER BY f.finished LIMIT :batch
+                                        FOR UPDATE SKIP LOCKED) d
+                 LIMIT :batch)
+RETURNING u.id;
+
+-- name: flows_deleted (batch int, ns int, first int, last int)
+-- returns: id
+-- The same for those that were deleted and have ended.
+UPDATE weft.flow u SET state = -2, key = NULL
+ WHERE u.id IN (SELECT f.id FROM weft.flow f
+                 WHERE f.deleted IS NOT NULL AND f.state > 0
+                   AND (:ns = 0 OR f.namespace = :ns)
+                   AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+                 ORDER BY f.id LIMIT :batch
+                   FOR UPDATE SKIP LOCKED)
+RETURNING u.id;
+
+-- name: flows_removing (batch int, ns int, first int, last int)
+-- returns: id
+SELECT f.id FROM weft.flow f
+ WHERE f.state < 0 AND f.state = -2 AND (:ns = 0 OR f.namespace = :ns)
+   AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+ ORDER BY f.id LIMIT :batch;
+
+-- name: members_remove (flow uuid, chunk int)
+-- returns: removed
+-- Every table that mentions a member is here, once; an edge goes with its upstream. Under the lock of a
+-- flow that is being removed. Members have no keys of their own.
+WITH m AS MATERIALIZED (
+    SELECT n.id FROM weft.node n WHERE n.flow = :flow ORDER BY n.id LIMIT :chunk
+), living AS (
+    DELETE FROM weft.live l USING m WHERE l.id BETWEEN m.id AND m.id
+), outcomes AS (
+    DELETE FROM weft.outcome o USING m WHERE o.id BETWEEN m.id AND m.id
+), executions AS (
+    DELETE FROM weft.execution e USING m WHERE e.id BETWEEN m.id AND m.id
+), reports AS (
+    DELETE FROM weft.progress p USING m WHERE p.id BETWEEN m.id AND m.id
+), tries AS (
+    DELETE FROM weft.attempt a USING m WHERE a.id BETWEEN m.id AND m.id
+), edges AS (
+    DELETE FROM weft.edge e USING m WHERE e.upstream BETWEEN m.id AND m.id
+), gone AS (
+    DELETE FROM weft.node n USING m WHERE n.id BETWEEN m.id AND m.id RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: flow_erase (flow uuid)
+-- The last of it.
+WITH hints AS (
+    DELETE FROM weft.completion WHERE flow = :flow
+), groups AS (
+    DELETE FROM weft.cancel_group WHERE flow = :flow
+)
+DELETE FROM weft.flow WHERE id = :flow AND state = -2;

@@ -1,0 +1,119 @@
+-- The twins of sql/pg/flow_scan.sql.
+
+-- name: completion_due (before bigint, look int, batch int, ns int, first int, last int)
+-- returns: flow completions
+SELECT f.id, count(*)
+  FROM (SELECT flow, at FROM completion ORDER BY seq LIMIT :look) c JOIN flow f ON f.num = c.flow
+ WHERE c.at <= :before AND (:ns = 0 OR f.namespace = :ns)
+   AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+ GROUP BY f.num
+ LIMIT :batch;
+
+-- name: groups_due (before bigint, look int, batch int, ns int, first int, last int)
+-- returns: flow orphan
+SELECT f.id, max(f.id IS NULL OR g.node IS NULL)
+  FROM (SELECT x.flow, x.at, (SELECT n.num FROM node n WHERE n.num = x.num) AS node
+          FROM cancel_group x WHERE x.waiting = 0 ORDER BY x.at LIMIT :look) g
+  LEFT JOIN flow f ON f.num = g.flow
+ WHERE g.at <= :before AND (:ns = 0 OR f.namespace = :ns)
+   AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+ GROUP BY g.flow
+ LIMIT :batch;
+
+-- name: groups_look (after uuid, batch int, ns int, first int, last int)
+-- returns: id flow what
+-- Where the execution or the flow is gone, there is no id.
+SELECT e.id, f.id,
+       CASE WHEN (:ns <> 0 AND f.namespace IS NOT :ns)
+              OR (:last - :first <> 255 AND weft_partition(f.id) NOT BETWEEN :first AND :last) THEN NULL
+            WHEN f.num IS NULL OR n.num IS NULL THEN 1
+            WHEN NOT EXISTS (SELECT 1 FROM edge x CROSS JOIN live l ON l.num = x.upstream
+                              WHERE x.downstream = g.num) THEN 2
+            ELSE 0 END
+  FROM (SELECT * FROM cancel_group
+         WHERE num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
+         ORDER BY num LIMIT :batch) g
+  LEFT JOIN execution e ON e.num = g.num
+  LEFT JOIN flow f ON f.num = g.flow
+  LEFT JOIN node n ON n.num = g.num
+ ORDER BY g.num;
+
+-- name: groups_orphaned (after uuid, batch int)
+-- returns: removed
+DELETE FROM cancel_group
+ WHERE num IN (SELECT g.num FROM (SELECT * FROM cancel_group
+                                   WHERE num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
+                                   ORDER BY num LIMIT :batch) g
+                WHERE NOT EXISTS (SELECT 1 FROM flow f WHERE f.num = g.flow)
+                   OR NOT EXISTS (SELECT 1 FROM node n WHERE n.num = g.num));
+SELECT changes();
+
+-- name: flows_backlog (batch int, ns int, first int, last int)
+-- returns: id
+SELECT f.id FROM flow f
+ WHERE f.backlog AND (:ns = 0 OR f.namespace = :ns)
+   AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+ ORDER BY f.num LIMIT :batch;
+
+-- name: flows_unfinished (before bigint, batch int, ns int, first int, last int)
+-- returns: id
+UPDATE flow SET state = -2, key = NULL
+ WHERE num IN (SELECT f.num FROM flow f
+                WHERE f.state < 0 AND f.state = -1 AND f.created <= :before
+                  AND (:ns = 0 OR f.namespace = :ns)
+                  AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+                ORDER BY f.num LIMIT :batch)
+RETURNING id;
+
+-- name: flows_kept (state smallint[], until bigint[], batch int, ns int, first int, last int)
+-- returns: id
+UPDATE flow SET state = -2, key = NULL
+ WHERE num IN (SELECT f.num FROM flow f
+                WHERE f.state = :state AND f.finished <= :until
+                  AND (:ns = 0 OR f.namespace = :ns)
+                  AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+                ORDER BY f.finished LIMIT :batch)
+RETURNING id;
+
+-- name: flows_deleted (batch int, ns int, first int, last int)
+-- returns: id
+UPDATE flow SET state = -2, key = NULL
+ WHERE num IN (SELECT f.num FROM flow f
+                WHERE f.deleted IS NOT NULL AND +f.state > 0
+                  AND (:ns = 0 OR f.namespace = :ns)
+                  AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+                ORDER BY f.num LIMIT :batch)
+RETURNING id;
+
+-- name: flows_removing (batch int, ns int, first int, last int)
+-- returns: id
+SELECT f.id FROM flow f
+ WHERE f.state < 0 AND f.state = -2 AND (:ns = 0 OR f.namespace = :ns)
+   AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+ ORDER BY f.num LIMIT :batch;
+
+-- name: members_remove (flow uuid, chunk int)
+-- returns: removed
+-- Nodes go last: until then they name the same members to each statement.
+DELETE FROM attempt WHERE id IN (
+    SELECT e.id FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+                       ORDER BY num LIMIT :chunk) m CROSS JOIN execution e ON e.num = m.num);
+DELETE FROM progress WHERE id IN (
+    SELECT e.id FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+                       ORDER BY num LIMIT :chunk) m CROSS JOIN execution e ON e.num = m.num);
+DELETE FROM live WHERE num IN (
+    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
+DELETE FROM outcome WHERE num IN (
+    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
+DELETE FROM execution WHERE num IN (
+    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
+DELETE FROM edge WHERE upstream IN (
+    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
+DELETE FROM node WHERE num IN (
+    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
+SELECT changes();
+
+-- name: flow_erase (flow uuid)
+DELETE FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = -2);
+DELETE FROM cancel_group WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = -2);
+DELETE FROM flow WHERE id = :flow AND state = -2;

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Flows that were cancelled and have members left to cancel, because nobody waited for it or
+ * because whoever did died; and flows whose submission ended half way, which are removed.
+ */
+
+#include "engine/scan/flows.h"
+
+/* The order of the table in pass.c. */
+enum { PROCESSED, CANCELLED, REMOVED, SKIPPED_LOCKED, COUNTERS };
+
+/* Cancels the members of one flow in chunks. True: there is more of it. */
+static enum weft_rc drain(const struct weft_flow_scan *scan, const struct weft_id *flow,
+                          uint64_t counter[COUNTERS], bool *ret_more, struct weft_err *err)
+{
+    bool more = true;
+    enum weft_rc rc = WEFT_OK;
+    while (more && !rc) {
+        uint64_t cancelled = 0;
+        rc = weft_engine_flow_drain(scan->engine, flow, &cancelled, &more, err);
+        counter[CANCELLED] += cancelled;
+        if (!rc && more && cancelled == 0) { /* another has it */
+            counter[SKIPPED_LOCKED]++;
+            return WEFT_OK;
+        }
+        if (!rc && more && weft_flow_scan_late(scan)) {
+            *ret_more = true;
+            return WEFT_OK;
+        }
+    }
+    counter[PROCESSED] += !rc;
+    return rc;
+}
+
+static enum weft_rc drain_all(const struct weft_flow_scan *scan, uint64_t counter[COUNTERS],
+                              bool *ret_more, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_BACKLOG, 0);
+    weft_flow_scan_call(scan, FLOWS_BACKLOG_IN_BATCH, &call);
+    enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, &rows, err);
+    if (rc)
+        return rc;
+    *ret_more = rows.count == scan->config->batch;
+    for (size_t i = 0; i < rows.count && !rc; i++) {
+        struct weft_id flow = weft_get_id(&rows, i, FLOWS_BACKLOG_OUT_ID);
+        rc = drain(scan, &flow, counter, ret_more, err);
+        if (weft_flow_scan_late(scan) && i + 1 < rows.count) {
+            *ret_more = true;
+            break;
+        }
+    }
+    return rc;
+}
+
+/* Gives up what nobody finished writing. */
+static enum weft_rc give_up(const struct weft_flow_scan *scan, uint64_t counter[COUNTERS],
+                            bool *ret_more, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    struct weft_erased erased = {0};
+    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_UNFINISHED, 0);
+    weft_set_i64(&call, 0, FLOWS_UNFINISHED_IN_BEFORE,
+                 weft_clock_now(scan->engine->clock) - WEFT_FLOW_STAGE_US);
+    weft_flow_scan_call(scan, FLOWS_UNFINISHED_IN_BATCH, &call);
+    enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_WRITE, &call, scan->arena, &rows, err);
+    if (!rc)
+        rc = weft_flows_erase(scan, &erased, err);
+    counter[REMOVED] += erased.flows;
+    counter[SKIPPED_LOCKED] += erased.skipped_locked;
+    *ret_more |= erased.more;
+    return rc;
+}
+
+enum weft_rc weft_cancel_backlog_run(struct weft_engine *engine,
+                                     const struct weft_pass_config *config,
+                                     struct weft_pass_report *ret_report, struct weft_err *err)
+{
+    struct weft_flow_scan scan;
+    uint64_t counter[COUNTERS] = {0};
+    bool more = false;
+    enum weft_rc rc = weft_flow_scan_begin(engine, config, &scan, err);
+    if (rc)
+        return rc;
+    rc = drain_all(&scan, counter, &more, err);
+    if (!rc)
+        rc = give_up(&scan, counter, &more, err);
+    if (!rc) {
+        *ret_report = (struct weft_pass_report){.handled = counter[PROCESSED] + counter[CANCELLED] +
+                                                           counter[REMOVED],
+                                                .more = more,
+                                                .next_due_us = WEFT_NEVER};
+        weft_pass_count(ret_report, WEFT_SCANNER_CANCEL_BACKLOG, counter);
+    }
+    weft_flow_scan_end(&scan);
+    return rc;
+}

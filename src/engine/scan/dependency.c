@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Completions that nobody took up: the replica that committed them died, or its cascade failed. The
+ * cascade of their flows is run here. A flow whose lock another has is left to it.
+ */
+
+#include "engine/scan/flows.h"
+
+enum { LOOK = 10000 }; /* completions of one look */
+
+/* The order of the table in pass.c. */
+enum { SCANNED, RECONCILED, NOOP, ERRORS, COUNTERS };
+
+static enum weft_rc look(const struct weft_flow_scan *scan, struct weft_rows *ret_rows,
+                         struct weft_err *err)
+{
+    struct weft_call call;
+    weft_call_init(&call, scan->arena, WEFT_STMT_COMPLETION_DUE, 0);
+    weft_set_i64(&call, 0, COMPLETION_DUE_IN_BEFORE,
+                 weft_clock_now(scan->engine->clock) - WEFT_FLOW_LEFT_US);
+    weft_set_i64(&call, 0, COMPLETION_DUE_IN_LOOK, LOOK);
+    weft_flow_scan_call(scan, COMPLETION_DUE_IN_BATCH, &call);
+    return weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, ret_rows, err);
+}
+
+/* All at once; when that fails, one by one, so that one bad flow does not stop the others. */
+static enum weft_rc cascade_all(struct weft_engine *engine, const struct weft_id *flow,
+                                size_t count, uint64_t counter[COUNTERS], struct weft_err *err)
+{
+    struct weft_cascaded done = {0};
+    enum weft_rc rc = weft_cascade(engine, flow, count, &done, err);
+    for (size_t i = 0; i < count && rc && count > 1; i++) {
+        struct weft_err story;
+        counter[ERRORS] += weft_cascade(engine, &flow[i], 1, &done, &story) != WEFT_OK;
+    }
+    counter[RECONCILED] += done.completions;
+    return counter[ERRORS] < count && count > 1 ? WEFT_OK : rc;
+}
+
+enum weft_rc weft_dependency_run(struct weft_engine *engine, const struct weft_pass_config *config,
+                                 struct weft_pass_report *ret_report, struct weft_err *err)
+{
+    struct weft_flow_scan scan;
+    struct weft_rows rows;
+    uint64_t counter[COUNTERS] = {0};
+    enum weft_rc rc = weft_flow_scan_begin(engine, config, &scan, err);
+    if (rc)
+        return rc;
+    rc = look(&scan, &rows, err);
+    if (!rc && rows.count > 0) {
+        struct weft_id *flow = weft_new_array(scan.arena, struct weft_id, rows.count);
+        for (size_t i = 0; i < rows.count; i++) {
+            flow[i] = weft_get_id(&rows, i, COMPLETION_DUE_OUT_FLOW);
+            counter[SCANNED] += (uint64_t)weft_get_i64(&rows, i, COMPLETION_DUE_OUT_COMPLETIONS);
+        }
+        rc = cascade_all(engine, flow, rows.count, counter, err);
+    }
+    if (!rc) {
+        if (counter[SCANNED] > counter[RECONCILED])
+            counter[NOOP] = counter[SCANNED] - counter[RECONCILED];
+        *ret_report = (struct weft_pass_report){.handled = counter[RECONCILED],
+                                                .failed = counter[ERRORS],
+                                                .more = rows.count == config->batch,
+                                                .next_due_us = WEFT_NEVER};
+        weft_pass_count(ret_report, WEFT_SCANNER_DEPENDENCY, counter);
+    }
+    weft_flow_scan_end(&scan);
+    return rc;
+}

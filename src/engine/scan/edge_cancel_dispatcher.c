@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Groups of sibling cancel that nobody dispatched: the replica whose cascade left them died, or the
+ * join that they waited for fired on another. Their siblings are cancelled here, and the cascade of
+ * these ends is run.
+ */
+
+#include "engine/scan/flows.h"
+
+enum { LOOK = 10000 }; /* groups of one look */
+
+/* The order of the table in pass.c. */
+enum { DISPATCHED, ORPHANED, SKIPPED_LOCKED, ERRORS, COUNTERS };
+
+static enum weft_rc look(const struct weft_flow_scan *scan, struct weft_rows *ret_rows,
+                         struct weft_err *err)
+{
+    struct weft_call call;
+    weft_call_init(&call, scan->arena, WEFT_STMT_GROUPS_DUE, 0);
+    weft_set_i64(&call, 0, GROUPS_DUE_IN_BEFORE,
+                 weft_clock_now(scan->engine->clock) - WEFT_FLOW_LEFT_US);
+    weft_set_i64(&call, 0, GROUPS_DUE_IN_LOOK, LOOK);
+    weft_flow_scan_call(scan, GROUPS_DUE_IN_BATCH, &call);
+    return weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, ret_rows, err);
+}
+
+static enum weft_rc dispatch(struct weft_engine *engine, const struct weft_id *flow, size_t count,
+                             struct weft_dispatched *done, struct weft_err *err)
+{
+    struct weft_cascaded cascaded = {0};
+    enum weft_rc rc = weft_siblings_cancel(engine, flow, count, done, err);
+    return rc ? rc : weft_cascade(engine, flow, count, &cascaded, err);
+}
+
+/* All at once; when that fails, one by one. */
+static enum weft_rc dispatch_all(struct weft_engine *engine, const struct weft_id *flow,
+                                 size_t count, uint64_t counter[COUNTERS], struct weft_err *err)
+{
+    struct weft_dispatched done = {0};
+    enum weft_rc rc = dispatch(engine, flow, count, &done, err);
+    for (size_t i = 0; i < count && rc && count > 1; i++) {
+        struct weft_err story;
+        counter[ERRORS] += dispatch(engine, &flow[i], 1, &done, &story) != WEFT_OK;
+    }
+    counter[DISPATCHED] += done.dispatched;
+    counter[SKIPPED_LOCKED] += done.skipped_locked;
+    return counter[ERRORS] < count && count > 1 ? WEFT_OK : rc;
+}
+
+enum weft_rc weft_edge_cancel_dispatcher_run(struct weft_engine *engine,
+                                             const struct weft_pass_config *config,
+                                             struct weft_pass_report *ret_report,
+                                             struct weft_err *err)
+{
+    struct weft_flow_scan scan;
+    struct weft_rows rows;
+    uint64_t counter[COUNTERS] = {0};
+    enum weft_rc rc = weft_flow_scan_begin(engine, config, &scan, err);
+    if (rc)
+        return rc;
+    rc = look(&scan, &rows, err);
+    if (!rc && rows.count > 0) {
+        struct weft_id *flow = weft_new_array(scan.arena, struct weft_id, rows.count);
+        size_t count = 0;
+        for (size_t i = 0; i < rows.count; i++) {
+            bool gone = weft_get(&rows, i, GROUPS_DUE_OUT_FLOW)->null;
+            counter[ORPHANED] += weft_get_i64(&rows, i, GROUPS_DUE_OUT_ORPHAN) != 0;
+            if (!gone)
+                flow[count++] = weft_get_id(&rows, i, GROUPS_DUE_OUT_FLOW);
+        }
+        if (count > 0)
+            rc = dispatch_all(engine, flow, count, counter, err);
+    }
+    if (!rc) {
+        *ret_report = (struct weft_pass_report){.handled = counter[DISPATCHED],
+                                                .failed = counter[ERRORS],
+                                                .more = rows.count == config->batch,
+                                                .next_due_us = WEFT_NEVER};
+        weft_pass_count(ret_report, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER, counter);
+    }
+    weft_flow_scan_end(&scan);
+    return rc;
+}

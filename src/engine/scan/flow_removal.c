@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Removing flows. Members of a flow are kept as long as their flow is: its graph would have holes
+ * otherwise. A flow that goes is marked first, under its lock; from then on nobody sees it, nobody
+ * replays its members, and its key is free. Then its members go in chunks, each in a transaction of
+ * its own, and the flow at last. A crash leaves the mark, and the next pass goes on.
+ */
+
+#include "engine/scan/flows.h"
+
+#include <time.h>
+
+enum {
+    REMOVING = -2, /* the state of a flow that goes */
+    CHUNK = 250,   /* members of one transaction: their payloads go with them */
+};
+#define PAUSE_MOST_US (5 * WEFT_MS)
+
+struct erase_call {
+    const struct weft_id *flow;
+    /* What the transaction did. */
+    bool held, gone;
+    uint64_t members;
+};
+
+static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct erase_call *erase = context;
+    struct weft_flows_held held;
+    struct weft_call call;
+    struct weft_rows rows;
+    *erase = (struct erase_call){.flow = erase->flow};
+    enum weft_rc rc = weft_flows_lock(tx, erase->flow, 1, &held, err);
+    if (rc || held.count == 0 || held.item[0].state != REMOVING)
+        return rc;
+    erase->held = true;
+    weft_call_init(&call, tx->arena, WEFT_STMT_MEMBERS_REMOVE, 0);
+    weft_set_id(&call, 0, MEMBERS_REMOVE_IN_FLOW, erase->flow);
+    weft_set_i64(&call, 0, MEMBERS_REMOVE_IN_CHUNK, CHUNK);
+    rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    erase->members = (uint64_t)weft_get_i64(&rows, 0, MEMBERS_REMOVE_OUT_REMOVED);
+    erase->gone = erase->members < CHUNK;
+    if (!erase->gone)
+        return WEFT_OK;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_ERASE, 0);
+    weft_set_id(&call, 0, FLOW_ERASE_IN_FLOW, erase->flow);
+    return weft_tx_run(tx, &call, 1, NULL, err);
+}
+
+/* Nobody waits for this: others have their turn between two chunks. */
+static void rest(weft_usec worked_us)
+{
+    weft_usec pause_us = worked_us / 2 < PAUSE_MOST_US ? worked_us / 2 : PAUSE_MOST_US;
+    const struct timespec pause = {.tv_nsec = pause_us * 1000};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+static enum weft_rc erase_flow(const struct weft_flow_scan *scan, const struct weft_id *flow,
+                               struct weft_erased *erased, struct weft_err *err)
+{
+    struct erase_call erase = {.flow = flow, .held = true};
+    enum weft_rc rc = WEFT_OK;
+    while (erase.held && !erase.gone && !rc && !weft_flow_scan_late(scan)) {
+        struct weft_tx tx = {.engine = scan->engine, .arena = weft_arena_new()};
+        weft_usec began_us = weft_boot_us();
+        rc = weft_tx_do(&tx, WEFT_TX_WRITE, erase_body, &erase, err);
+        weft_arena_free(tx.arena);
+        if (rc)
+            return rc;
+        erased->members += erase.members;
+        erased->flows += erase.gone;
+        if (!erase.gone)
+            rest(weft_boot_us() - began_us);
+    }
+    erased->skipped_locked += !erase.held;
+    erased->more |= erase.held && !erase.gone;
+    return rc;
+}
+
+enum weft_rc weft_flows_erase(const struct weft_flow_scan *scan, struct weft_erased *ret_erased,
+                              struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_REMOVING, 0);
+    weft_flow_scan_call(scan, FLOWS_REMOVING_IN_BATCH, &call);
+    enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, &rows, err);
+    for (size_t i = 0; i < rows.count && !rc; i++) {
+        struct weft_id flow = weft_get_id(&rows, i, FLOWS_REMOVING_OUT_ID);
+        rc = erase_flow(scan, &flow, ret_erased, err);
+    }
+    if (!rc && rows.count == scan->config->batch)
+        ret_erased->more = true;
+    return rc;
+}
+
+/* ---- Retention ------------------------------------------------------------------------------- */
+
+/* How long a flow is kept: as an execution that ended so and of which nobody said anything else. */
+static weft_usec keeps(enum weft_flow_state state)
+{
+    static const enum weft_state like[] = {
+        [WEFT_FLOW_SUCCEEDED] = WEFT_STATE_SUCCEEDED,
+        [WEFT_FLOW_FAILED] = WEFT_STATE_FAILED,
+        [WEFT_FLOW_CANCELLED] = WEFT_STATE_CANCELLED,
+    };
+    const struct weft_rules none = {0};
+    return weft_policy_keeps(&none, 0, like[state]);
+}
+
+/* Marks what is to go. */
+static enum weft_rc mark(const struct weft_flow_scan *scan, struct weft_err *err)
+{
+    static const enum weft_flow_state ended[] = {WEFT_FLOW_SUCCEEDED, WEFT_FLOW_FAILED,
+                                                 WEFT_FLOW_CANCELLED};
+    struct weft_call call;
+    weft_usec now_us = weft_clock_now(scan->engine->clock);
+    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_KEPT, WEFT_LEN(ended));
+    for (size_t i = 0; i < WEFT_LEN(ended); i++) {
+        weft_set_i64(&call, i, FLOWS_KEPT_IN_STATE, ended[i]);
+        weft_set_i64(&call, i, FLOWS_KEPT_IN_UNTIL, now_us - keeps(ended[i]));
+    }
+    weft_flow_scan_call(scan, FLOWS_KEPT_IN_BATCH, &call);
+    enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_WRITE, &call, scan->arena, NULL, err);
+    if (rc)
+        return rc;
+    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_DELETED, 0);
+    weft_flow_scan_call(scan, FLOWS_DELETED_IN_BATCH, &call);
+    return weft_tx_once(scan->engine, WEFT_TX_WRITE, &call, scan->arena, NULL, err);
+}
+
+enum weft_rc weft_flows_retire(struct weft_engine *engine, const struct weft_pass_config *config,
+                               struct weft_erased *ret_erased, struct weft_err *err)
+{
+    struct weft_flow_scan scan;
+    enum weft_rc rc = weft_flow_scan_begin(engine, config, &scan, err);
+    if (rc)
+        return rc;
+    rc = mark(&scan, err);
+    if (!rc)
+        rc = weft_flows_erase(&scan, ret_erased, err);
+    weft_flow_scan_end(&scan);
+    return rc;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_SCAN_FLOWS_H
+#define WEFT_ENGINE_SCAN_FLOWS_H
+
+/* What the scanners of flows share. */
+
+#include "engine/flow.h"
+#include "engine/scan/scan.h"
+
+#define WEFT_FLOW_LEFT_US  WEFT_SECOND /* what nobody took up for so long was left behind */
+#define WEFT_FLOW_STAGE_US ((weft_usec)600 * WEFT_SECOND) /* to write a flow in parts */
+#define WEFT_FLOW_PASS_US  (250 * WEFT_MS) /* a pass over many flows ends after this */
+
+/* A pass under way. */
+struct weft_flow_scan {
+    struct weft_engine *engine;
+    const struct weft_pass_config *config;
+    int32_t ns; /* see weft_pass_namespace() */
+    struct weft_arena *arena;
+    weft_usec began_us; /* boot time */
+};
+WEFT_MUST_CHECK enum weft_rc weft_flow_scan_begin(struct weft_engine *engine,
+                                                  const struct weft_pass_config *config,
+                                                  struct weft_flow_scan *ret_scan,
+                                                  struct weft_err *err);
+void weft_flow_scan_end(struct weft_flow_scan *scan);
+bool weft_flow_scan_late(const struct weft_flow_scan *scan); /* it has taken its time */
+
+/* Fills in the parameters from `batch` on of a call of flow_scan.sql. */
+void weft_flow_scan_call(const struct weft_flow_scan *scan, size_t batch,
+                         struct weft_call *ret_call);
+
+/* What a removal did. */
+struct weft_erased {
+    uint64_t flows, members, skipped_locked;
+    bool more;
+};
+/* Goes on with the flows that are being removed. Adds to *ret_erased. */
+WEFT_MUST_CHECK enum weft_rc weft_flows_erase(const struct weft_flow_scan *scan,
+                                              struct weft_erased *ret_erased, struct weft_err *err);
+/* Begins to remove the flows that were kept long enough or deleted, and goes on with it. */
+WEFT_MUST_CHECK enum weft_rc weft_flows_retire(struct weft_engine *engine,
+                                               const struct weft_pass_config *config,
+                                               struct weft_erased *ret_erased,
+                                               struct weft_err *err);
+
+#endif

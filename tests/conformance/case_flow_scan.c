@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the scanners of flows make up for, and what they leave alone. */
+
+#include "flows.h"
+
+static uint64_t counted(const struct weft_pass_report *report, const char *name)
+{
+    for (size_t i = 0; i < report->counter_count; i++)
+        if (strcmp(report->counter[i].name, name) == 0)
+            return report->counter[i].value;
+    return UINT64_MAX;
+}
+
+static struct weft_pass_report run_for(struct fixture *f, enum weft_scanner scanner,
+                                       const struct weft_pass_config *config)
+{
+    struct weft_pass_report report = {0};
+    is_int(weft_engine_pass(f->b, scanner, config, &report, &f->err), WEFT_OK, "pass");
+    return report;
+}
+
+static weft_usec told(struct fixture *f, enum weft_scanner scanner)
+{
+    struct weft_poll poll;
+    is_int(weft_engine_poll(f->b, f->arena, &poll, &f->err), WEFT_OK, "poll");
+    return poll.due_us[scanner];
+}
+
+static void sql(struct fixture *f, const char *pg, const char *sqlite)
+{
+    run_sql(f, strcmp(f->store, "pg") == 0 ? pg : sqlite);
+}
+
+static void cancel_flow(struct fixture *f, const struct drawn *flow, bool remove)
+{
+    const struct weft_flow_cancelling args = {.ns = "default",
+                                              .flow = flow->answer.id,
+                                              .how = WEFT_FLOW_CANCEL_ALL,
+                                              .reason = "enough",
+                                              .remove = remove};
+    enum weft_flow_state state;
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel the flow");
+}
+
+/* ---- dependency ------------------------------------------------------------------------------ */
+
+CASE(flow_scan_takes_up_completions)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:b");
+    submit_drawn(f, &flow);
+    is_int(told(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER, "nothing to do");
+    leave_completions(f->a);
+    struct weft_claimed lease = claim_node(f, "a");
+    (void)complete(f, f->a, &lease, "1");
+    weft_usec ended_us = f->now_us;
+    is_int(told(f, WEFT_SCANNER_DEPENDENCY), ended_us + WEFT_SECOND, "the poll tells when");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
+    is_int(counted(&report, "scanned"), 0, "what is young is left to whoever made it");
+    is_str(states(f, &flow), "sbb", "b waits");
+
+    forward_ms(f, 1000);
+    const struct weft_pass_config elsewhere = {.ns = "elsewhere"};
+    report = run_for(f, WEFT_SCANNER_DEPENDENCY, &elsewhere);
+    is_int(counted(&report, "scanned"), 0, "of another namespace there is none");
+    uint8_t partition = (uint8_t)weft_id_partition(&flow.answer.id);
+    const struct weft_pass_config others = {.partition_first = partition < 128 ? 128 : 0,
+                                            .partition_last = partition < 128 ? 255 : 127};
+    report = run_for(f, WEFT_SCANNER_DEPENDENCY, &others);
+    is_int(counted(&report, "scanned"), 0, "nor of the other partitions");
+    is_str(states(f, &flow), "sbb", "b waits");
+
+    report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
+    is_int(counted(&report, "scanned"), 1, "one was left");
+    is_int(counted(&report, "reconciled"), 1, "and is taken up");
+    is_int(counted(&report, "noop"), 0, "none in vain");
+    is_int(counted(&report, "errors"), 0, "none failed");
+    is_str(states(f, &flow), "srb", "b may begin");
+    report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
+    is_int(report.handled, 0, "a second pass finds nothing");
+    is_int(told(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER, "and the poll neither");
+}
+
+/* ---- Sibling cancel -------------------------------------------------------------------------- */
+
+/* d was satisfied by a; its group waits for c, which feeds e; e is replayed, so that it may go on.
+ */
+static void leave_group(struct fixture *f, struct drawn *flow)
+{
+    draw(flow, "a; b; c; d:a,b,c; e:c");
+    node_of(flow, "d")->join = WEFT_JOIN_ANY;
+    submit_drawn(f, flow);
+    end_node(f, flow, "a", true);
+    is_str(states(f, flow), "scrrb", "b is cancelled; c feeds e");
+    (void)steer_id(f, WEFT_STEER_CANCEL, id_of(flow, "e"));
+    (void)steer_id(f, WEFT_STEER_REPLAY, id_of(flow, "e"));
+    is_str(states(f, flow), "scrrr", "e does not need c any more");
+}
+
+CASE(flow_scan_dispatches_groups)
+{
+    struct drawn flow;
+    leave_group(f, &flow);
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), f->now_us + WEFT_SECOND, "it is told");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
+    is_int(report.handled, 0, "not before its time");
+    forward_ms(f, 1000);
+    report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
+    is_int(counted(&report, "dispatched"), 1, "the group is drained");
+    is_int(counted(&report, "orphaned"), 0, "no orphan");
+    is_int(counted(&report, "skipped_locked"), 0, "nobody in the way");
+    is_int(counted(&report, "errors"), 0, "none failed");
+    is_str(states(f, &flow), "sccrr", "c is cancelled");
+    is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "with the reason");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "nothing is left");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "for nobody");
+}
+
+CASE(flow_scan_reconciles_groups)
+{
+    struct drawn flow;
+    leave_group(f, &flow);
+    sql(f, "UPDATE weft.cancel_group SET waiting = true", "UPDATE cancel_group SET waiting = 1");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
+    is_int(counted(&report, "no_op"), 1, "c is alive: the group stays");
+    is_int(report.handled, 0, "nothing is removed");
+    end_node(f, &flow, "c", true);
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND, "it is told");
+    sql(f,
+        "INSERT INTO weft.cancel_group VALUES (gen_random_uuid(), gen_random_uuid(), 1, 0, false)",
+        "INSERT INTO cancel_group VALUES (999999, 999999, 1, 0, 0)");
+    report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
+    is_int(counted(&report, "orphaned"), 1, "the dispatcher meets a group of nobody");
+
+    report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
+    is_int(counted(&report, "completed_drain"), 1, "the drained one goes");
+    is_int(counted(&report, "stale_removed"), 1, "and the one that is nobody's");
+    is_int(counted(&report, "no_op"), 0, "nothing stays");
+    report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
+    is_int(report.handled, 0, "a second pass finds nothing");
+}
+
+/* ---- Backlog --------------------------------------------------------------------------------- */
+
+CASE(flow_scan_drains_cancelled_flows)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:b; x");
+    submit_drawn(f, &flow);
+    struct weft_claimed lease = claim_node(f, "x");
+    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER, "nothing to do");
+    cancel_flow(f, &flow, false);
+    is_str(states(f, &flow), "rbbR", "nobody waits for it");
+    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), 0, "it is due at once");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
+    is_int(counted(&report, "processed"), 1, "one flow");
+    is_int(counted(&report, "cancelled"), 4, "with all its members");
+    is_int(counted(&report, "removed"), 0, "nothing is removed");
+    is_str(states(f, &flow), "cccc", "cancelled");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is over");
+    expect_fenced(f, &lease, WEFT_FENCE_CANCELLED);
+    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER, "nothing is left");
+}
+
+CASE(flow_scan_removes_half_a_flow)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:b");
+    submit_drawn(f, &flow);
+    struct weft_id plain = submit_job(f);
+    sql(f, "UPDATE weft.flow SET state = -1", "UPDATE flow SET state = -1");
+    weft_usec due_us = f->now_us + 600 * WEFT_SECOND;
+    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), due_us, "it has ten minutes");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
+    is_int(counted(&report, "removed"), 0, "not yet");
+    forward_ms(f, 600 * 1000);
+    report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
+    is_int(counted(&report, "removed"), 1, "the flow goes");
+    is_int(state_of(f, &plain), WEFT_STATE_READY, "what is not of it stays");
+    is_int(claim(f, f->a, 10).count, 1, "nothing else is left to claim");
+}
+
+/* ---- Retention ------------------------------------------------------------------------------- */
+
+enum { DAY_MS = 24 * 3600 * 1000 };
+
+static bool is_there(struct fixture *f, const struct weft_id *id)
+{
+    struct weft_execution item;
+    enum weft_rc rc = weft_engine_describe(f->a, "default", id, 1, f->arena, &item, &f->err);
+    return rc == WEFT_OK && item.state != WEFT_STATE_NONE;
+}
+
+CASE(flow_scan_keeps_flows_whole)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:b");
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    for (int day = 0; day < 100; day += 10)
+        forward_ms(f, 10 * (int64_t)DAY_MS);
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
+    is_int(report.handled, 0, "a member is kept as long as its flow is open");
+    is_str(states(f, &flow), "srb", "all of it");
+    end_node(f, &flow, "b", true);
+    end_node(f, &flow, "c", true);
+    forward_ms(f, 7 * (int64_t)DAY_MS - 1);
+    report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
+    is_int(report.handled, 0, "and a week longer");
+    is_str(states(f, &flow), "sss", "all of it");
+    forward_ms(f, 1);
+    report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
+    is_int(counted(&report, "flows"), 1, "then the flow goes");
+    is_int(counted(&report, "processed"), 3, "with its members");
+    is_int(flow_state(f, &flow), -1, "it is gone");
+    for (size_t i = 0; i < flow.count; i++)
+        ok(!is_there(f, &flow.id[i]), "member %zu is gone", i);
+    report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
+    is_int(report.handled, 0, "a second pass finds nothing");
+}
+
+CASE(flow_scan_keeps_failed_flows_longer)
+{
+    struct drawn bad, good;
+    draw(&bad, "a; b:a");
+    draw(&good, "p; q:p");
+    submit_drawn(f, &bad);
+    submit_drawn(f, &good);
+    end_node(f, &bad, "a", false);
+    end_node(f, &good, "p", true);
+    end_node(f, &good, "q", true);
+    forward_ms(f, 7 * (int64_t)DAY_MS);
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
+    is_int(counted(&report, "flows"), 1, "the good one goes after a week");
+    is_str(states(f, &bad), "fk", "the other one stays");
+    forward_ms(f, 14 * (int64_t)DAY_MS);
+    forward_ms(f, 7 * (int64_t)DAY_MS);
+    report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
+    is_int(counted(&report, "flows"), 1, "for four weeks");
+}
+
+CASE(flow_scan_removes_deleted_flows)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a");
+    submit_drawn(f, &flow);
+    cancel_flow(f, &flow, true);
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
+    is_int(counted(&report, "flows"), 0, "not before it has ended");
+    (void)run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
+    report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
+    is_int(counted(&report, "flows"), 1, "then at once");
+    ok(!is_there(f, &flow.id[0]) && !is_there(f, &flow.id[1]), "with its members");
+}
