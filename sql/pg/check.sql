@@ -72,3 +72,88 @@ UNION ALL
 UNION ALL
 (SELECT 'two ends of one lease', o.id FROM weft.outcome o
    JOIN weft.attempt a ON a.id BETWEEN o.id AND o.id AND a.epoch = o.epoch AND a.held AND o.held LIMIT 10);
+
+-- name: check_flows ()
+-- returns: problem id
+-- Flows that somebody sees. An edge is what its upstream has come to, a node counts its edges, and a
+-- join that has fired is what it says, unless a completion in the outbox still has to be looked at.
+(SELECT 'counters are not those of its edges', n.id FROM weft.node n
+   JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
+   LEFT JOIN (SELECT e.downstream, count(*) AS total, count(*) FILTER (WHERE e.state = 1) AS succeeded,
+                     count(*) FILTER (WHERE e.state = 2) AS failed
+                FROM weft.edge e GROUP BY e.downstream) c ON c.downstream = n.id
+  WHERE (n.total, n.succeeded, n.failed)
+        <> (coalesce(c.total, 0), coalesce(c.succeeded, 0), coalesce(c.failed, 0)) LIMIT 10)
+UNION ALL
+(SELECT 'edge is not what its upstream has come to', e.upstream FROM weft.edge e
+   JOIN weft.node n ON n.id BETWEEN e.upstream AND e.upstream
+   JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
+   LEFT JOIN weft.outcome o ON o.id BETWEEN e.upstream AND e.upstream
+  WHERE e.state <> CASE WHEN o.state IS NULL THEN 0 WHEN o.state = @succeeded THEN 1 ELSE 2 END
+    AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = n.flow AND c.id = e.upstream)
+  LIMIT 10)
+UNION ALL
+(SELECT 'blocked behind a join that fired', l.id FROM weft.live l
+   JOIN weft.node n ON n.id BETWEEN l.id AND l.id AND n.fired <> 0
+  WHERE l.state = @blocked LIMIT 10)
+UNION ALL
+(SELECT 'blocked outside of a flow', l.id FROM weft.live l
+  WHERE l.state = @blocked AND NOT EXISTS (SELECT 1 FROM weft.node n WHERE n.id BETWEEN l.id AND l.id)
+  LIMIT 10)
+UNION ALL
+(SELECT 'blocked behind a join that is decided', n.id FROM weft.node n
+   JOIN weft.live l ON l.id BETWEEN n.id AND n.id AND l.state = @blocked
+   JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
+  WHERE n.fired = 0
+    AND (n.succeeded >= CASE n.policy WHEN 0 THEN n.total WHEN 1 THEN 1 ELSE n.k END
+         OR n.total - n.failed < CASE n.policy WHEN 0 THEN n.total WHEN 1 THEN 1 ELSE n.k END)
+    AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = n.flow) LIMIT 10)
+UNION ALL
+(SELECT 'began before its join fired', n.id FROM weft.node n
+   JOIN weft.live l ON l.id BETWEEN n.id AND n.id AND l.state <> @blocked
+  WHERE n.fired <> 1 LIMIT 10)
+UNION ALL
+(SELECT 'skipped by a join that did not', n.id FROM weft.node n
+   JOIN weft.outcome o ON o.id BETWEEN n.id AND n.id AND o.state = @skipped
+  WHERE n.fired <> 2 AND o.replays < 30000 LIMIT 10);
+
+-- name: check_graphs ()
+-- returns: problem id
+-- What belongs to a flow is whole: nothing refers to what is not there. A flow that is being removed
+-- loses its parts one by one.
+(SELECT 'node without execution', n.id FROM weft.node n
+  WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN n.id AND n.id) LIMIT 10)
+UNION ALL
+(SELECT 'node without flow', n.id FROM weft.node n
+  WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id BETWEEN n.flow AND n.flow) LIMIT 10)
+UNION ALL
+(SELECT 'row is of another flow than its node', x.id
+   FROM (SELECT id, flow FROM weft.live UNION ALL SELECT id, flow FROM weft.outcome) x
+   LEFT JOIN weft.node n ON n.id BETWEEN x.id AND x.id
+  WHERE x.flow IS DISTINCT FROM n.flow LIMIT 10)
+UNION ALL
+(SELECT 'edge without its nodes, or between flows', e.upstream FROM weft.edge e
+   LEFT JOIN weft.node u ON u.id BETWEEN e.upstream AND e.upstream
+   LEFT JOIN weft.node d ON d.id BETWEEN e.downstream AND e.downstream
+   LEFT JOIN weft.flow f ON f.id BETWEEN u.flow AND u.flow
+  WHERE u.id IS NULL OR f.state >= 0 AND u.flow IS DISTINCT FROM d.flow LIMIT 10)
+UNION ALL
+(SELECT 'completion without its flow', c.id FROM weft.completion c
+  WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id BETWEEN c.flow AND c.flow)
+     OR c.id <> c.flow AND NOT EXISTS (SELECT 1 FROM weft.node n WHERE n.id BETWEEN c.id AND c.id
+                                                                   AND n.flow = c.flow)
+        AND EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = c.flow AND f.state >= 0) LIMIT 10)
+UNION ALL
+(SELECT 'cancel group without its node', g.id FROM weft.cancel_group g
+  WHERE NOT EXISTS (SELECT 1 FROM weft.node n WHERE n.id BETWEEN g.id AND g.id AND n.flow = g.flow)
+    AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = g.flow AND f.state < 0) LIMIT 10)
+UNION ALL
+(SELECT 'flow has ended and has living members', f.id FROM weft.flow f
+  WHERE f.state > 0 AND EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id) LIMIT 10)
+UNION ALL
+(SELECT 'flow is open and nothing of it can end', f.id FROM weft.flow f
+  WHERE f.state = 0 AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id)
+    AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id) LIMIT 10)
+UNION ALL
+(SELECT 'number of nodes is wrong', f.id FROM weft.flow f
+  WHERE f.state >= 0 AND f.nodes <> (SELECT count(*) FROM weft.node n WHERE n.flow = f.id) LIMIT 10);

@@ -76,3 +76,84 @@ UNION ALL
 SELECT * FROM (SELECT 'two ends of one lease', a.id
    FROM attempt a CROSS JOIN execution e ON e.id = a.id CROSS JOIN outcome o ON o.num = e.num
   WHERE a.epoch = o.epoch AND a.held AND o.held LIMIT 10);
+
+-- name: check_flows ()
+-- returns: problem id
+SELECT * FROM (SELECT 'counters are not those of its edges', x.id
+   FROM node n JOIN execution x ON x.num = n.num JOIN flow f ON f.num = n.flow AND f.state >= 0
+  WHERE n.total <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num)
+     OR n.succeeded <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num AND e.state = 1)
+     OR n.failed <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num AND e.state = 2) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'edge is not what its upstream has come to', x.id
+   FROM edge e JOIN node n ON n.num = e.upstream JOIN execution x ON x.num = n.num
+   JOIN flow f ON f.num = n.flow AND f.state >= 0
+   LEFT JOIN outcome o ON o.num = e.upstream
+  WHERE e.state <> CASE WHEN o.state IS NULL THEN 0 WHEN o.state = @succeeded THEN 1 ELSE 2 END
+    AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = n.flow AND c.num = e.upstream) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'blocked behind a join that fired', x.id
+   FROM live l JOIN node n ON n.num = l.num AND n.fired <> 0 JOIN execution x ON x.num = l.num
+  WHERE l.state = @blocked LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'blocked outside of a flow', x.id FROM live l JOIN execution x ON x.num = l.num
+  WHERE l.state = @blocked AND NOT EXISTS (SELECT 1 FROM node n WHERE n.num = l.num) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'blocked behind a join that is decided', x.id
+   FROM node n JOIN live l ON l.num = n.num AND l.state = @blocked
+   JOIN execution x ON x.num = n.num JOIN flow f ON f.num = n.flow AND f.state >= 0
+  WHERE n.fired = 0
+    AND (n.succeeded >= CASE n.policy WHEN 0 THEN n.total WHEN 1 THEN 1 ELSE n.k END
+         OR n.total - n.failed < CASE n.policy WHEN 0 THEN n.total WHEN 1 THEN 1 ELSE n.k END)
+    AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = n.flow) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'began before its join fired', x.id
+   FROM node n JOIN live l ON l.num = n.num AND l.state <> @blocked JOIN execution x ON x.num = n.num
+  WHERE n.fired <> 1 LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'skipped by a join that did not', x.id
+   FROM node n JOIN outcome o ON o.num = n.num AND o.state = @skipped JOIN execution x ON x.num = n.num
+  WHERE n.fired <> 2 AND o.replays < 30000 LIMIT 10);
+
+-- name: check_graphs ()
+-- returns: problem id
+-- Where there is no execution, the flow is named, or nothing.
+SELECT * FROM (SELECT 'node without execution', f.id FROM node n LEFT JOIN flow f ON f.num = n.flow
+  WHERE NOT EXISTS (SELECT 1 FROM execution e WHERE e.num = n.num) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'node without flow', x.id FROM node n LEFT JOIN execution x ON x.num = n.num
+  WHERE NOT EXISTS (SELECT 1 FROM flow f WHERE f.num = n.flow) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'row is of another flow than its node', e.id
+   FROM (SELECT num, flow FROM live UNION ALL SELECT num, flow FROM outcome) x
+   LEFT JOIN execution e ON e.num = x.num
+   LEFT JOIN node n ON n.num = x.num
+  WHERE x.flow IS NOT n.flow LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'edge without its nodes, or between flows', x.id
+   FROM edge e LEFT JOIN execution x ON x.num = e.upstream
+   LEFT JOIN node u ON u.num = e.upstream
+   LEFT JOIN node d ON d.num = e.downstream
+   LEFT JOIN flow f ON f.num = u.flow
+  WHERE u.num IS NULL OR f.state >= 0 AND u.flow IS NOT d.flow LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'completion without its flow', x.id
+   FROM completion c LEFT JOIN execution x ON x.num = c.num
+  WHERE NOT EXISTS (SELECT 1 FROM flow f WHERE f.num = c.flow)
+     OR c.num <> 0 AND NOT EXISTS (SELECT 1 FROM node n WHERE n.num = c.num AND n.flow = c.flow)
+        AND EXISTS (SELECT 1 FROM flow f WHERE f.num = c.flow AND f.state >= 0) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'cancel group without its node', x.id
+   FROM cancel_group g LEFT JOIN execution x ON x.num = g.num
+  WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.num = g.num AND n.flow = g.flow)
+    AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.num = g.flow AND f.state < 0) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'flow has ended and has living members', f.id FROM flow f
+  WHERE f.state > 0 AND EXISTS (SELECT 1 FROM live l WHERE l.flow = f.num) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'flow is open and nothing of it can end', f.id FROM flow f
+  WHERE f.state = 0 AND NOT EXISTS (SELECT 1 FROM live l WHERE l.flow = f.num)
+    AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = f.num) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'number of nodes is wrong', f.id FROM flow f
+  WHERE f.state >= 0 AND f.nodes <> (SELECT count(*) FROM node n WHERE n.flow = f.num) LIMIT 10);

@@ -8,7 +8,8 @@
 
 enum weft_rc weft_engine_check(struct weft_engine *engine, struct weft_err *err)
 {
-    static const enum weft_stmt check[] = {WEFT_STMT_CHECK_ONE_PLACE, WEFT_STMT_CHECK_ROWS};
+    static const enum weft_stmt check[] = {WEFT_STMT_CHECK_ONE_PLACE, WEFT_STMT_CHECK_ROWS,
+                                           WEFT_STMT_CHECK_FLOWS, WEFT_STMT_CHECK_GRAPHS};
     struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < WEFT_LEN(check) && !rc; i++) {
@@ -18,11 +19,13 @@ enum weft_rc weft_engine_check(struct weft_engine *engine, struct weft_err *err)
         rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
         if (rc || rows.count == 0)
             continue;
-        struct weft_id id = weft_get_id(&rows, 0, CHECK_ROWS_OUT_ID);
+        struct weft_id id = {0};
+        if (!weft_get(&rows, 0, CHECK_ROWS_OUT_ID)->null)
+            id = weft_get_id(&rows, 0, CHECK_ROWS_OUT_ID);
         char text[WEFT_ID_TEXT];
         weft_id_print(&id, text);
-        rc = weft_fail(err, WEFT_CORRUPT, "%zu broken rows, the first: %s, execution %s",
-                       rows.count, weft_get_text(&rows, 0, CHECK_ROWS_OUT_PROBLEM), text);
+        rc = weft_fail(err, WEFT_CORRUPT, "%zu broken rows, the first: %s, %s", rows.count,
+                       weft_get_text(&rows, 0, CHECK_ROWS_OUT_PROBLEM), text);
     }
     weft_arena_free(arena);
     return rc;

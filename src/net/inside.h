@@ -25,6 +25,7 @@ struct weft_presence;
 struct weft_auth;
 struct weft_loop;
 struct weft_roster;
+struct weft_cascades;
 
 /* ---- listen.c -------------------------------------------------------------------------------- */
 
@@ -53,6 +54,7 @@ struct weft_server {
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
     struct weft_presence *presence;
+    struct weft_cascades *cascades;
     struct weft_auth *auth;
     struct weft_roster *roster;
     struct weft_api *api;
@@ -208,6 +210,16 @@ void weft_supervisor_hold(struct weft_supervisor *supervisor, weft_usec until_us
 /* Other settings hold at once. */
 void weft_supervisor_set(struct weft_supervisor *supervisor,
                          const struct weft_scanner_setting setting[WEFT_SCANNER_COUNT]);
+
+/* ---- cascade.c: what the ends of members of flows set off --------------------------------------
+ */
+
+struct weft_cascades *weft_cascades_new(struct weft_server *server);
+/* No new ones: what is told from here on is left to the dependency scanner. NULL is fine. */
+void weft_cascades_stop(struct weft_cascades *cascades);
+void weft_cascades_free(struct weft_cascades *cascades); /* the engine threads are gone; or NULL */
+/* Flows have completions; context is the weft_cascades. See weft_engine_on_flows(). */
+void weft_cascades_tell(void *context, const struct weft_id *flow, size_t count);
 
 /* ---- presence.c: this replica among the others ----------------------------------------------- */
 

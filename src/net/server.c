@@ -92,8 +92,10 @@ static enum weft_rc start_parts(struct weft_server *server, struct weft_err *err
     server->presence = weft_presence_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->notices = weft_notices_new(server);
+    server->cascades = weft_cascades_new(server);
     server->groups = weft_groups_new(server);
     weft_engine_on_news(server->engine, on_news, server);
+    weft_engine_on_flows(server->engine, weft_cascades_tell, server->cascades);
     rc = weft_loop_start(server, err);
     if (rc)
         return rc;
@@ -173,6 +175,7 @@ void weft_server_free(struct weft_server *server)
     if (server->loop)
         (void)weft_server_stop(server);
     (void)weft_supervisor_stop(server->supervisor, 0);
+    weft_cascades_stop(server->cascades);
     weft_groups_free(server->groups); /* everything queued has been answered after this */
     weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
     weft_notices_stop(server->notices);
@@ -183,6 +186,7 @@ void weft_server_free(struct weft_server *server)
     weft_upkeep_free(server->upkeep);
     weft_presence_free(server->presence);
     weft_supervisor_free(server->supervisor);
+    weft_cascades_free(server->cascades);
     weft_engine_close(server->engine);
     weft_roster_free(server->roster);
     weft_auth_free(server->auth);
