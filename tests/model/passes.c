@@ -29,6 +29,10 @@ static weft_usec due_for(const struct world *w, const struct subject *x, enum we
     case WEFT_SCANNER_INTAKE:
     case WEFT_SCANNER_WORKER_EXPIRY:
     case WEFT_SCANNER_INVARIANT_CHECK:
+    case WEFT_SCANNER_DEPENDENCY:
+    case WEFT_SCANNER_EDGE_CANCEL_DISPATCHER:
+    case WEFT_SCANNER_EDGE_CANCEL_RECONCILER:
+    case WEFT_SCANNER_CANCEL_BACKLOG:
     case WEFT_SCANNER_COUNT:
         break;
     }
@@ -81,6 +85,10 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
     case WEFT_SCANNER_INTAKE:
     case WEFT_SCANNER_WORKER_EXPIRY:
     case WEFT_SCANNER_INVARIANT_CHECK:
+    case WEFT_SCANNER_DEPENDENCY:
+    case WEFT_SCANNER_EDGE_CANCEL_DISPATCHER:
+    case WEFT_SCANNER_EDGE_CANCEL_RECONCILER:
+    case WEFT_SCANNER_CANCEL_BACKLOG:
     case WEFT_SCANNER_COUNT:
         break;
     }
