@@ -102,7 +102,7 @@ VALUES ((SELECT num FROM execution WHERE id = :id), (SELECT num FROM flow WHERE 
 -- returns: id
 UPDATE cancel_group SET waiting = 0
  WHERE flow = (SELECT num FROM flow WHERE id = :flow) AND waiting
-RETURNING num;
+RETURNING (SELECT id FROM execution e WHERE e.num = cancel_group.num);
 
 -- name: flow_over (flow uuid[])
 -- returns: id bad_sinks

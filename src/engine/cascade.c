@@ -441,10 +441,10 @@ static enum weft_rc write_hop(struct hop *hop, struct weft_err *err)
 {
     enum { EDGES, NODES, ADD, WAKE, DONE, CURSOR, CALLS };
     struct weft_call call[CALLS];
+    struct weft_rows rows[CALLS];
     put_graph(hop, &call[EDGES], &call[NODES]);
     put_groups(hop, &call[ADD], &call[WAKE]);
     put_completions(hop, &call[DONE], &call[CURSOR]);
-    struct weft_rows rows[CALLS];
     enum weft_rc rc = weft_tx_run(hop->tx, call, hop->cut ? CALLS : CURSOR, rows, err);
     if (!rc)
         hop->groups += rows[WAKE].count;

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_TESTS_FLOWMODEL_FLOWMODEL_H
+#define WEFT_TESTS_FLOWMODEL_FLOWMODEL_H
+
+/*
+ * Random flows against an evaluator that knows nothing of the engine's joins.
+ *
+ * A seed draws one or two small graphs and then steps: members are claimed, succeed, fail, are
+ * retried, cancelled, replayed, expire; flows grow and are cancelled; cascades run late, twice,
+ * broken off in the middle, on either of two engines over one store. What a step does to the member
+ * it is about is known at once. What the graph makes of it is known when a cascade has run dry:
+ * then every join is judged by trying all ways in which its open upstreams could still end
+ * (judge.c), and states, joins and flows of the store must be what that gives.
+ *
+ * One thing is not determined: whether a blocked member whose join is impossible was skipped, or
+ * was cancelled as a sibling first. Both are right where both are allowed, and the store says
+ * which.
+ */
+
+#include "support.h"
+
+enum {
+    FLOWS_MAX = 2,
+    DRAWN_MAX = 12, /* nodes that a flow begins with */
+    NODES_MAX = 20, /* with what grows later */
+    ENGINES = 2,
+    LOG_LINES = 300,
+    LOG_WIDTH = 120,
+};
+
+enum { OPEN_JOIN, SATISFIED, IMPOSSIBLE }; /* as the store numbers them */
+
+struct member {
+    /* As it was drawn. */
+    char name[24], kind[48];
+    uint32_t after; /* a bit per member */
+    enum weft_join join;
+    uint32_t k;
+    enum weft_on_satisfied on_satisfied;
+    bool cancels; /* what on_satisfied comes to */
+    int64_t delay_ms;
+    weft_usec deadline_us;
+    /* As it must be. */
+    struct weft_id id;
+    enum weft_state state;
+    int fired;
+    int32_t attempts; /* that failed in this life */
+    int32_t epoch;
+    weft_usec due_us;
+    bool wants;    /* its join fired before all upstreams had ended, and cancels the others */
+    bool replayed; /* it lives again: an older wish to cancel it may be gone or not */
+    const char *reason;
+};
+
+struct flow {
+    struct weft_id id;
+    int32_t revision;
+    struct member member[NODES_MAX];
+    size_t count;
+    enum weft_flow_cancel cancel;
+    bool backlog;
+    enum weft_flow_state state;
+    bool dirty; /* something ended and no cascade has run dry since */
+};
+
+struct world {
+    uint64_t random, seed;
+    size_t step;
+    weft_usec now_us;
+    struct place place;
+    struct weft_fault fault;
+    struct weft_engine *engine[ENGINES];
+    bool eager; /* cascades run at once, in the thread that committed */
+    struct flow flow[FLOWS_MAX];
+    size_t flows;
+    char log[LOG_LINES][LOG_WIDTH];
+    size_t logged;
+    bool failed;
+    uint64_t steps; /* of all seeds */
+};
+
+/* draw.c: dice, graphs and the diary. */
+size_t below(struct world *w, size_t bound); /* 0 .. bound - 1 */
+bool chance(struct world *w, unsigned percent);
+void draw_flow(struct world *w, struct flow *flow);
+/* Draws `count` more members behind those that are there. */
+void draw_members(struct world *w, struct flow *flow, size_t count);
+/* The members from `first` on as they are submitted; names are those of the members. */
+struct weft_node *nodes_of(const struct flow *flow, size_t first, struct weft_arena *arena);
+void note(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void print_story(const struct world *w);
+
+/* judge.c: what must be. */
+bool lives(enum weft_state state);
+void set_ended(struct flow *flow, struct member *member, enum weft_state state, const char *reason);
+/* What a cascade that has run dry makes of the flow; `got` are the states in the store. */
+void settle(const struct world *w, struct flow *flow, const enum weft_state *got);
+
+/* look.c: what is. Marks the world as failed when it is not what it must be. */
+void look(struct world *w, struct flow *flow, enum weft_state *ret_got);
+void compare(struct world *w, struct flow *flow);
+void wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ops.c: one random step. */
+void op_submit(struct world *w);
+void op_claim(struct world *w);
+void op_end(struct world *w);
+void op_cancel(struct world *w);
+void op_clock(struct world *w);
+void op_grow(struct world *w);
+void op_cancel_flow(struct world *w);
+void op_drain(struct world *w);
+void op_cascade(struct world *w);
+/* Runs all that can run until every flow has ended. */
+void run_out(struct world *w);
+
+#endif

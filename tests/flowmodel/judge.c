@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What must be, from first principles. A join is judged by what could still happen to it: it is
+ * satisfied when it would be even if all its open upstreams failed, and impossible when it would
+ * not be satisfied even if they all succeeded; every way they could end is tried.
+ */
+
+#include "flowmodel.h"
+
+bool lives(enum weft_state state)
+{
+    return state == WEFT_STATE_READY || state == WEFT_STATE_DELAYED ||
+           state == WEFT_STATE_BLOCKED || state == WEFT_STATE_RUNNING;
+}
+
+void set_ended(struct flow *flow, struct member *member, enum weft_state state, const char *reason)
+{
+    member->state = state;
+    member->reason = reason;
+    member->due_us = 0;
+    flow->dirty = true;
+}
+
+/* Whether the node may begin, given which of its upstreams have succeeded. */
+static bool begins(const struct member *member, uint32_t good)
+{
+    switch (member->join) {
+    case WEFT_JOIN_ALL:
+        return good == member->after;
+    case WEFT_JOIN_ANY:
+        return good != 0 || member->after == 0;
+    case WEFT_JOIN_QUORUM:
+        return (uint32_t)__builtin_popcount(good) >= member->k;
+    }
+    return false;
+}
+
+static int verdict(const struct flow *flow, const struct member *member)
+{
+    uint32_t good = 0, open = 0;
+    for (size_t up = 0; up < flow->count; up++) {
+        uint32_t bit = member->after & (1u << up);
+        if (flow->member[up].state == WEFT_STATE_SUCCEEDED)
+            good |= bit;
+        else if (lives(flow->member[up].state))
+            open |= bit;
+    }
+    bool always = true, ever = false;
+    for (uint32_t way = open;; way = (way - 1) & open) { /* each subset of the open ones */
+        bool now = begins(member, good | way);
+        always &= now;
+        ever |= now;
+        if (way == 0)
+            break;
+    }
+    return always ? SATISFIED : ever ? OPEN_JOIN : IMPOSSIBLE;
+}
+
+static bool all_ended(const struct flow *flow, const struct member *member)
+{
+    for (size_t up = 0; up < flow->count; up++)
+        if ((member->after >> up & 1) && lives(flow->member[up].state))
+            return false;
+    return true;
+}
+
+static void begin(const struct world *w, struct flow *flow, struct member *member)
+{
+    if (flow->cancel != WEFT_FLOW_CANCEL_NONE) {
+        set_ended(flow, member, WEFT_STATE_CANCELLED, "flow");
+        return;
+    }
+    member->state = member->delay_ms ? WEFT_STATE_DELAYED : WEFT_STATE_READY;
+    member->due_us = member->delay_ms ? w->now_us + member->delay_ms * WEFT_MS : 0;
+}
+
+/* Upstreams have lower numbers, so one walk goes through a whole chain. */
+static bool judge_joins(const struct world *w, struct flow *flow)
+{
+    bool changed = false;
+    for (size_t i = 0; i < flow->count; i++) {
+        struct member *member = &flow->member[i];
+        int now = verdict(flow, member);
+        if (member->fired == IMPOSSIBLE && now != IMPOSSIBLE) { /* an upstream was replayed */
+            member->fired = OPEN_JOIN;
+            if (member->state == WEFT_STATE_SKIPPED) {
+                member->state = WEFT_STATE_BLOCKED;
+                member->attempts = 0;
+                member->deadline_us = 0;
+                member->replayed = true;
+            }
+            changed = true;
+        }
+        if (member->fired != OPEN_JOIN || now == OPEN_JOIN)
+            continue;
+        member->fired = now;
+        member->wants = member->cancels && !all_ended(flow, member);
+        changed = true;
+        if (member->state == WEFT_STATE_BLOCKED && now == SATISFIED)
+            begin(w, flow, member);
+        else if (member->state == WEFT_STATE_BLOCKED)
+            set_ended(flow, member, WEFT_STATE_SKIPPED, "upstream_failed");
+    }
+    return changed;
+}
+
+/* Who asks for a member to be cancelled; NULL: nobody does, or somebody still waits for it. */
+static const struct member *unwanted(const struct flow *flow, size_t which, const int *before)
+{
+    const struct member *asks = NULL;
+    for (size_t i = which + 1; i < flow->count; i++) {
+        const struct member *down = &flow->member[i];
+        bool fired = down->fired != OPEN_JOIN || (before && before[i] != OPEN_JOIN);
+        if (!(down->after >> which & 1))
+            continue;
+        if (!fired)
+            return NULL;
+        if (before ? down->cancels : down->wants)
+            asks = down;
+    }
+    return asks;
+}
+
+static const char *sibling_reason(const struct member *asks)
+{
+    return asks->fired == SATISFIED ? "sibling_quorum_satisfied" : "sibling_quorum_impossible";
+}
+
+static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
+{
+    bool changed = false;
+    for (size_t i = 0; i < flow->count; i++) {
+        struct member *member = &flow->member[i];
+        const struct member *asks = unwanted(flow, i, NULL);
+        bool must =
+            asks && lives(member->state) && (!member->replayed || got[i] == WEFT_STATE_CANCELLED);
+        if (must)
+            set_ended(flow, member, WEFT_STATE_CANCELLED, sibling_reason(asks));
+        changed |= must;
+    }
+    return changed;
+}
+
+/* Members that the store has cancelled where nothing forced it to: right where it was allowed. */
+static bool allow_siblings(struct flow *flow, const enum weft_state *got, const int *before)
+{
+    for (size_t i = 0; i < flow->count; i++) {
+        struct member *member = &flow->member[i];
+        bool may =
+            lives(member->state) || (member->state == WEFT_STATE_SKIPPED && before[i] == OPEN_JOIN);
+        const struct member *asks =
+            may && got[i] == WEFT_STATE_CANCELLED ? unwanted(flow, i, before) : NULL;
+        if (!asks)
+            continue;
+        set_ended(flow, member, WEFT_STATE_CANCELLED, "sibling");
+        return true;
+    }
+    return false;
+}
+
+static void end_flow(struct flow *flow)
+{
+    bool good = true;
+    for (size_t i = 0; i < flow->count; i++) {
+        bool sink = true;
+        if (lives(flow->member[i].state))
+            return;
+        for (size_t down = i + 1; down < flow->count; down++)
+            sink &= !(flow->member[down].after >> i & 1);
+        good &= !sink || flow->member[i].state == WEFT_STATE_SUCCEEDED;
+    }
+    flow->backlog = false;
+    flow->state = flow->cancel ? WEFT_FLOW_CANCELLED
+                  : good       ? WEFT_FLOW_SUCCEEDED
+                               : WEFT_FLOW_FAILED;
+}
+
+void settle(const struct world *w, struct flow *flow, const enum weft_state *got)
+{
+    int before[NODES_MAX];
+    for (size_t i = 0; i < flow->count; i++)
+        before[i] = flow->member[i].fired;
+    bool dirty = flow->dirty;
+    do {
+        while (judge_joins(w, flow) || cancel_siblings(flow, got))
+            continue;
+    } while (allow_siblings(flow, got, before));
+    if (dirty && flow->state == WEFT_FLOW_OPEN)
+        end_flow(flow);
+    flow->dirty = false;
+}

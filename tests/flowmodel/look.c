@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the store has, and whether it is what must be. */
+
+#include "flowmodel.h"
+
+#include "engine/engine.h"
+
+void wrong(struct world *w, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    printf("# seed %" PRIu64 ", step %zu: ", w->seed, w->step);
+    vprintf(fmt, args);
+    printf("\n");
+    va_end(args);
+    w->failed = true;
+}
+
+struct seen {
+    bool there;
+    enum weft_state state;
+    int fired;
+    char reason[40];
+};
+
+static struct weft_engine *reader(struct world *w)
+{
+    return w->engine[w->step % ENGINES];
+}
+
+static void read_members(struct world *w, const struct flow *flow, struct seen *seen)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    struct weft_err err = {0};
+    struct weft_id first = {0};
+    weft_call_init(&call, arena, WEFT_STMT_FLOW_PAGE, 0);
+    weft_set_id(&call, 0, FLOW_PAGE_IN_FLOW, &flow->id);
+    weft_set_id(&call, 0, FLOW_PAGE_IN_AFTER, &first);
+    weft_set_i64(&call, 0, FLOW_PAGE_IN_BATCH, NODES_MAX + 1);
+    if (weft_tx_once(reader(w), WEFT_TX_READ, &call, arena, &rows, &err))
+        wrong(w, "cannot read the members: %s", err.text);
+    for (size_t row = 0; row < rows.count; row++) {
+        const char *reason = weft_get_text(&rows, row, FLOW_PAGE_OUT_REASON);
+        for (size_t i = 0; i < flow->count; i++) {
+            if (strcmp(flow->member[i].name, weft_get_text(&rows, row, FLOW_PAGE_OUT_NAME)) != 0)
+                continue;
+            seen[i] = (struct seen){
+                .there = true,
+                .state = (enum weft_state)weft_get_i64(&rows, row, FLOW_PAGE_OUT_STATE),
+                .fired = (int)weft_get_i64(&rows, row, FLOW_PAGE_OUT_FIRED),
+            };
+            (void)snprintf(seen[i].reason, sizeof(seen[i].reason), "%s", reason ? reason : "");
+        }
+    }
+    if (rows.count != flow->count)
+        wrong(w, "the flow has %zu members, not %zu", rows.count, flow->count);
+    weft_arena_free(arena);
+}
+
+void look(struct world *w, struct flow *flow, enum weft_state *ret_got)
+{
+    struct seen seen[NODES_MAX] = {{0}};
+    read_members(w, flow, seen);
+    for (size_t i = 0; i < flow->count; i++)
+        ret_got[i] = seen[i].state;
+}
+
+static void compare_flow(struct world *w, const struct flow *flow)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    struct weft_err err = {0};
+    weft_call_init(&call, arena, WEFT_STMT_FLOW_READ, 0);
+    weft_set_id(&call, 0, FLOW_READ_IN_ID, &flow->id);
+    if (weft_tx_once(reader(w), WEFT_TX_READ, &call, arena, &rows, &err))
+        wrong(w, "cannot read the flow: %s", err.text);
+    else if (rows.count != 1)
+        wrong(w, "the flow is not there");
+    else if (weft_get_i64(&rows, 0, FLOW_READ_OUT_STATE) != (int64_t)flow->state ||
+             weft_get_i64(&rows, 0, FLOW_READ_OUT_REVISION) != flow->revision ||
+             weft_get_i64(&rows, 0, FLOW_READ_OUT_CANCEL) != (int64_t)flow->cancel)
+        wrong(w, "flow %zu is in state %d, revision %d, cancel %d; must be in %d, %d, %d",
+              (size_t)(flow - w->flow), (int)weft_get_i64(&rows, 0, FLOW_READ_OUT_STATE),
+              (int)weft_get_i64(&rows, 0, FLOW_READ_OUT_REVISION),
+              (int)weft_get_i64(&rows, 0, FLOW_READ_OUT_CANCEL), flow->state, flow->revision,
+              flow->cancel);
+    weft_arena_free(arena);
+}
+
+void compare(struct world *w, struct flow *flow)
+{
+    struct seen seen[NODES_MAX] = {{0}};
+    read_members(w, flow, seen);
+    for (size_t i = 0; i < flow->count && !w->failed; i++) {
+        const struct member *member = &flow->member[i];
+        if (seen[i].state != member->state || seen[i].fired != member->fired)
+            wrong(w, "flow %zu, %s is %s and its join %d (%s); must be %s and %d",
+                  (size_t)(flow - w->flow), member->name, weft_state_name(seen[i].state),
+                  seen[i].fired, seen[i].reason, weft_state_name(member->state), member->fired);
+        bool sibling = member->reason && strncmp(member->reason, "sibling", 7) == 0;
+        if (seen[i].state == WEFT_STATE_CANCELLED &&
+            sibling != (strncmp(seen[i].reason, "sibling_quorum_", 15) == 0))
+            wrong(w, "flow %zu, %s was cancelled for '%s', not for '%s'", (size_t)(flow - w->flow),
+                  member->name, seen[i].reason, member->reason);
+    }
+    if (!w->failed)
+        compare_flow(w, flow);
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One random step, on the store and on what must be. */
+
+#include "flowmodel.h"
+
+#include "engine/flow.h"
+
+static struct weft_engine *any_engine(struct world *w)
+{
+    return w->engine[below(w, ENGINES)];
+}
+
+static struct flow *any_flow(struct world *w)
+{
+    return &w->flow[below(w, w->flows)];
+}
+
+/* A member in that state, or any. */
+static struct member *pick(struct world *w, struct flow *flow, enum weft_state state)
+{
+    size_t from = below(w, flow->count);
+    for (size_t i = 0; i < flow->count; i++) {
+        struct member *member = &flow->member[(from + i) % flow->count];
+        if (member->state == state && chance(w, 90))
+            return member;
+    }
+    return &flow->member[from];
+}
+
+static void must_be(struct world *w, enum weft_rc rc, enum weft_rc want, const char *what,
+                    const struct weft_err *err)
+{
+    if (rc != want)
+        wrong(w, "%s: %s %s, must be %s", what, weft_rc_wire(rc), rc ? err->text : "",
+              weft_rc_wire(want));
+}
+
+/* ---- Cascades -------------------------------------------------------------------------------- */
+
+/* The cascade of the flow has run dry: what must be now? */
+static void settle_now(struct world *w, struct flow *flow)
+{
+    enum weft_state got[NODES_MAX] = {0};
+    look(w, flow, got);
+    if (!w->failed)
+        settle(w, flow, got);
+}
+
+static void after_step(struct world *w, struct flow *flow)
+{
+    if (w->eager && flow->dirty && !w->failed)
+        settle_now(w, flow);
+}
+
+/* Breaks a cascade off at some call to the store; another one must find what is left. */
+static void break_off(struct world *w, const struct weft_id *id, size_t count)
+{
+    struct weft_err err = {0};
+    w->fault.kind = chance(w, 50) ? WEFT_FAULT_FULL : WEFT_FAULT_LOSE;
+    w->fault.struck = false;
+    w->fault.strike_at = 1 + below(w, 40);
+    (void)!weft_engine_cascade(any_engine(w), id, count, &err);
+    w->fault.strike_at = 0;
+    note(w, "a cascade is broken off%s", w->fault.struck ? "" : " too late");
+}
+
+/* As the scanners: groups that an interruption left, then what completions there are. */
+static void cascade_whole(struct world *w, const struct weft_id *id, size_t count)
+{
+    struct weft_err err = {0};
+    struct weft_dispatched done = {0};
+    must_be(w, weft_engine_cascade(any_engine(w), id, count, &err), WEFT_OK, "cascade", &err);
+    if (!w->fault.struck)
+        return;
+    must_be(w, weft_siblings_cancel(any_engine(w), id, count, &done, &err), WEFT_OK, "siblings",
+            &err);
+    must_be(w, weft_engine_cascade(any_engine(w), id, count, &err), WEFT_OK, "cascade", &err);
+}
+
+void op_cascade(struct world *w)
+{
+    struct flow *first = any_flow(w);
+    struct weft_id id[FLOWS_MAX] = {first->id};
+    size_t count = 1;
+    w->fault.struck = false;
+    if (w->flows > 1 && chance(w, 50))
+        id[count++] = w->flow[first == &w->flow[0]].id;
+    if (chance(w, 15))
+        break_off(w, id, count);
+    cascade_whole(w, id, count);
+    note(w, "cascade of %s %zu", count > 1 ? "both from" : "flow", (size_t)(first - w->flow));
+    for (size_t f = 0; f < w->flows && !w->failed; f++)
+        if (count > 1 || &w->flow[f] == first)
+            settle_now(w, &w->flow[f]);
+}
+
+/* ---- Members --------------------------------------------------------------------------------- */
+
+static void claim(struct world *w, struct flow *flow, struct member *member)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_claim_result result = {0};
+    struct weft_err err = {0};
+    const char *kind = member->kind;
+    const struct weft_claim args = {.worker = "worker", .kinds = &kind, .kind_count = 1, .max = 2};
+    bool ready = member->state == WEFT_STATE_READY;
+    must_be(w, weft_engine_claim(any_engine(w), "default", &args, 1, arena, &result, &err), WEFT_OK,
+            "claim", &err);
+    note(w, "claim %s of flow %zu: %zu", member->name, (size_t)(flow - w->flow), result.count);
+    if (result.count != (size_t)ready)
+        wrong(w, "%s is %s, and a claim gets %zu", member->name, weft_state_name(member->state),
+              result.count);
+    else if (ready) {
+        if (memcmp(&result.item[0].id, &member->id, sizeof(member->id)) != 0)
+            wrong(w, "a claim gets another member");
+        member->state = WEFT_STATE_RUNNING;
+        member->epoch = result.item[0].epoch;
+    }
+    weft_arena_free(arena);
+}
+
+void op_claim(struct world *w)
+{
+    struct flow *flow = any_flow(w);
+    claim(w, flow, pick(w, flow, WEFT_STATE_READY));
+}
+
+static void succeed(struct world *w, struct flow *flow, struct member *member)
+{
+    struct weft_lease_answer answer = {0};
+    struct weft_err err = {0};
+    const struct weft_complete item = {
+        .id = member->id, .epoch = member->epoch, .result = "1", .result_size = 1};
+    must_be(w, weft_engine_complete(any_engine(w), &item, 1, &answer, &err), WEFT_OK, "complete",
+            &err);
+    bool running = member->state == WEFT_STATE_RUNNING;
+    if (running)
+        set_ended(flow, member, WEFT_STATE_SUCCEEDED, NULL);
+    note(w, "%s of flow %zu succeeds: %s", member->name, (size_t)(flow - w->flow),
+         weft_rc_wire(answer.err.rc));
+    if (running != (answer.err.rc == WEFT_OK) && member->state != WEFT_STATE_SUCCEEDED)
+        wrong(w, "%s succeeds, and the answer is %s", member->name, weft_rc_wire(answer.err.rc));
+}
+
+static void fail(struct world *w, struct flow *flow, struct member *member, bool permanent)
+{
+    struct weft_lease_answer answer = {0};
+    struct weft_err err = {0};
+    const struct weft_failure item = {
+        .id = member->id, .epoch = member->epoch, .permanent = permanent};
+    if (member->state != WEFT_STATE_RUNNING)
+        return;
+    must_be(w, weft_engine_fail(any_engine(w), &item, 1, &answer, &err), WEFT_OK, "fail", &err);
+    must_be(w, answer.err.rc, WEFT_OK, "fail", &answer.err);
+    note(w, "%s of flow %zu fails%s", member->name, (size_t)(flow - w->flow),
+         permanent ? " for good" : "");
+    if (permanent || ++member->attempts >= 2) {
+        set_ended(flow, member, WEFT_STATE_FAILED, NULL);
+        return;
+    }
+    member->state = WEFT_STATE_DELAYED;
+    member->due_us = w->now_us + WEFT_SECOND;
+}
+
+static void end_somehow(struct world *w, struct flow *flow, struct member *member)
+{
+    size_t how = below(w, 10);
+    if (how < 6)
+        succeed(w, flow, member);
+    else
+        fail(w, flow, member, how < 8);
+    after_step(w, flow);
+}
+
+void op_end(struct world *w)
+{
+    struct flow *flow = any_flow(w);
+    struct member *member = pick(w, flow, WEFT_STATE_RUNNING);
+    if (member->epoch > 0)
+        end_somehow(w, flow, member);
+}
+
+void op_cancel(struct world *w)
+{
+    struct flow *flow = any_flow(w);
+    struct member *member = &flow->member[below(w, flow->count)];
+    struct weft_steered answer = steer_one(any_engine(w), WEFT_STEER_CANCEL,
+                                           &(struct weft_steer){.id = member->id, .reason = "me"});
+    note(w, "cancel %s of flow %zu: %s", member->name, (size_t)(flow - w->flow),
+         weft_rc_wire(answer.err.rc));
+    bool changes = lives(member->state);
+    if (changes != (answer.err.rc == WEFT_OK && answer.changed))
+        wrong(w, "%s is %s, and a cancel says %s", member->name, weft_state_name(member->state),
+              weft_rc_wire(answer.err.rc));
+    if (changes)
+        set_ended(flow, member, WEFT_STATE_CANCELLED, "me");
+    after_step(w, flow);
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+static void pass(struct world *w, enum weft_scanner scanner)
+{
+    struct weft_pass_report report;
+    struct weft_err err = {0};
+    must_be(w, weft_engine_pass(any_engine(w), scanner, NULL, &report, &err), WEFT_OK,
+            weft_scanner_name(scanner), &err);
+}
+
+void op_clock(struct world *w)
+{
+    w->now_us += (weft_usec)(1 + below(w, 10)) * WEFT_SECOND;
+    for (size_t i = 0; i < ENGINES; i++)
+        weft_clock_set(weft_engine_clock(w->engine[i]), w->now_us);
+    note(w, "time goes on: +%lld s", (long long)((w->now_us - START_US) / WEFT_SECOND));
+    pass(w, WEFT_SCANNER_EXECUTION_DEADLINE);
+    pass(w, WEFT_SCANNER_DELAYED_PROMOTER);
+    for (size_t f = 0; f < w->flows; f++) {
+        struct flow *flow = &w->flow[f];
+        for (size_t i = 0; i < flow->count; i++) {
+            struct member *member = &flow->member[i];
+            bool late = member->deadline_us && member->deadline_us <= w->now_us;
+            if (late && lives(member->state))
+                set_ended(flow, member, WEFT_STATE_EXPIRED, NULL);
+            else if (member->state == WEFT_STATE_DELAYED && member->due_us <= w->now_us)
+                member->state = WEFT_STATE_READY;
+        }
+        after_step(w, flow);
+    }
+}
+
+/* ---- Flows ----------------------------------------------------------------------------------- */
+
+void op_submit(struct world *w)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_flow_spec spec[FLOWS_MAX];
+    struct weft_flow_submitted answer[FLOWS_MAX];
+    struct weft_err err = {0};
+    w->flows = 1 + chance(w, 25);
+    for (size_t f = 0; f < w->flows; f++) {
+        draw_flow(w, &w->flow[f]);
+        spec[f] = (struct weft_flow_spec){.nodes = nodes_of(&w->flow[f], 0, arena),
+                                          .node_count = w->flow[f].count};
+        answer[f].node = weft_new_array(arena, struct weft_id, NODES_MAX);
+    }
+    must_be(w, weft_engine_flow_submit(any_engine(w), "default", spec, w->flows, answer, &err),
+            WEFT_OK, "submit", &err);
+    for (size_t f = 0; f < w->flows && !w->failed; f++) {
+        must_be(w, answer[f].err.rc, WEFT_OK, "submit", &answer[f].err);
+        w->flow[f].id = answer[f].id;
+        for (size_t i = 0; i < w->flow[f].count; i++)
+            w->flow[f].member[i].id = answer[f].node[i];
+    }
+    note(w, "submit");
+    weft_arena_free(arena);
+}
+
+void op_grow(struct world *w)
+{
+    struct flow *flow = any_flow(w);
+    size_t had = flow->count, count = 1 + below(w, 3);
+    bool stale = chance(w, 10);
+    bool grows = flow->state == WEFT_FLOW_OPEN && flow->cancel == WEFT_FLOW_CANCEL_NONE;
+    if (had + count > NODES_MAX)
+        return;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_flow_submitted answer = {.node = weft_new_array(arena, struct weft_id, count)};
+    struct weft_err err = {0};
+    draw_members(w, flow, count);
+    const struct weft_flow_growth growth = {.ns = "default",
+                                            .flow = flow->id,
+                                            .revision = flow->revision - stale,
+                                            .nodes = nodes_of(flow, had, arena),
+                                            .node_count = count};
+    enum weft_rc want = !grows ? WEFT_NOT_LIVE : stale ? WEFT_CONFLICT : WEFT_OK;
+    enum weft_rc rc = weft_engine_flow_grow(any_engine(w), &growth, &answer, &err);
+    note(w, "flow %zu grows by %zu: %s", (size_t)(flow - w->flow), count, weft_rc_wire(rc));
+    must_be(w, rc, want, "grow", &err);
+    if (rc)
+        flow->count = had;
+    else
+        flow->revision++;
+    for (size_t i = had; i < flow->count; i++)
+        flow->member[i].id = answer.node[i - had];
+    flow->dirty |= rc == WEFT_OK;
+    weft_arena_free(arena);
+    after_step(w, flow);
+}
+
+void op_cancel_flow(struct world *w)
+{
+    struct flow *flow = any_flow(w);
+    struct weft_err err = {0};
+    enum weft_flow_state state;
+    const struct weft_flow_cancelling args = {
+        .ns = "default",
+        .flow = flow->id,
+        .how = (enum weft_flow_cancel)(WEFT_FLOW_CANCEL_ALL + below(w, 3)),
+        .reason = "flow"};
+    bool over = flow->state == WEFT_FLOW_SUCCEEDED || flow->state == WEFT_FLOW_FAILED;
+    enum weft_rc rc = weft_engine_flow_cancel(any_engine(w), &args, &state, &err);
+    note(w, "cancel flow %zu by %d: %s", (size_t)(flow - w->flow), args.how, weft_rc_wire(rc));
+    must_be(w, rc, over ? WEFT_NOT_LIVE : WEFT_OK, "cancel of the flow", &err);
+    bool stronger = flow->cancel == WEFT_FLOW_CANCEL_NONE || args.how < flow->cancel;
+    if (flow->state == WEFT_FLOW_OPEN && stronger) {
+        flow->cancel = args.how;
+        flow->backlog = args.how != WEFT_FLOW_CANCEL_ONLY;
+    }
+    after_step(w, flow);
+}
+
+static void drain(struct world *w, struct flow *flow)
+{
+    struct weft_err err = {0};
+    uint64_t cancelled = 0, want = 0;
+    bool more = false;
+    must_be(w, weft_engine_flow_drain(any_engine(w), &flow->id, &cancelled, &more, &err), WEFT_OK,
+            "drain", &err);
+    note(w, "drain flow %zu: %llu", (size_t)(flow - w->flow), (unsigned long long)cancelled);
+    bool drains = flow->state == WEFT_FLOW_OPEN && (flow->cancel == WEFT_FLOW_CANCEL_ALL ||
+                                                    flow->cancel == WEFT_FLOW_CANCEL_PENDING);
+    for (size_t i = 0; i < flow->count && drains; i++) {
+        struct member *member = &flow->member[i];
+        bool spared =
+            flow->cancel == WEFT_FLOW_CANCEL_PENDING && member->state == WEFT_STATE_RUNNING;
+        if (!lives(member->state) || spared)
+            continue;
+        set_ended(flow, member, WEFT_STATE_CANCELLED, "flow");
+        want++;
+    }
+    if (cancelled != want || more)
+        wrong(w, "a drain cancels %llu, must be %llu", (unsigned long long)cancelled,
+              (unsigned long long)want);
+    flow->backlog = false;
+    after_step(w, flow);
+}
+
+void op_drain(struct world *w)
+{
+    struct flow *flow = any_flow(w);
+    if (flow->backlog || chance(w, 10))
+        drain(w, flow);
+}
+
+/* ---- To the end ------------------------------------------------------------------------------ */
+
+static bool run_once(struct world *w, struct flow *flow)
+{
+    bool did = false;
+    for (size_t i = 0; i < flow->count && !w->failed; i++) {
+        struct member *member = &flow->member[i];
+        if (member->state == WEFT_STATE_READY)
+            claim(w, flow, member);
+        else if (member->state == WEFT_STATE_RUNNING)
+            end_somehow(w, flow, member);
+        else
+            continue;
+        did = true;
+    }
+    if (flow->backlog)
+        drain(w, flow);
+    return did;
+}
+
+void run_out(struct world *w)
+{
+    enum { ROUNDS = 200 };
+    bool over = false;
+    w->fault.struck = false;
+    for (int round = 0; round < ROUNDS && !over && !w->failed; round++) {
+        bool did = false;
+        over = true;
+        w->step++;
+        for (size_t f = 0; f < w->flows && !w->failed; f++) {
+            struct flow *flow = &w->flow[f];
+            did |= run_once(w, flow);
+            cascade_whole(w, &flow->id, 1);
+            settle_now(w, flow);
+            if (!w->failed)
+                compare(w, flow);
+            over &= flow->state != WEFT_FLOW_OPEN;
+        }
+        if (!did && !over && !w->failed)
+            op_clock(w);
+    }
+    if (!over && !w->failed)
+        wrong(w, "a flow does not come to its end");
+}
