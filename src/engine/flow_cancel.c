@@ -50,6 +50,17 @@ enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns, const struct wef
     return rc;
 }
 
+/* Members that ended while the flow was locked left their completions to whoever had the lock. */
+static void look_for_ends(struct weft_engine *engine, const struct weft_tx *tx,
+                          const struct weft_id *flow, const struct weft_changes *changes)
+{
+    struct weft_tidings news = weft_news_new(tx->arena, tx->now_us);
+    if (changes)
+        weft_change_news(&news, changes);
+    weft_news_flow(&news, flow);
+    weft_news_tell(engine, &news);
+}
+
 struct cancel_call {
     const struct weft_flow_cancelling *args;
     enum weft_flow_state state;
@@ -106,8 +117,10 @@ enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
                              "policy must be all, pending or flow_only");
     if (!rc)
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, cancel_body, &call, err);
-    if (!rc)
+    if (!rc) {
         *ret_state = call.state;
+        look_for_ends(engine, &tx, &args->flow, NULL);
+    }
     weft_arena_free(tx.arena);
     return rc;
 }
@@ -179,9 +192,7 @@ enum weft_rc weft_engine_flow_drain(struct weft_engine *engine, const struct wef
     struct drain_call drain = {.flow = flow};
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, drain_body, &drain, err);
     if (!rc) {
-        struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
-        weft_change_news(&news, &drain.changes);
-        weft_news_tell(engine, &news);
+        look_for_ends(engine, &tx, flow, &drain.changes);
         *ret_cancelled += drain.cancelled;
         /* Somebody who has the lock may be the cascade: it is not ours to wait for. */
         *ret_more = drain.more || !drain.held;

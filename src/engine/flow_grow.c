@@ -170,8 +170,7 @@ enum weft_rc weft_engine_flow_grow(struct weft_engine *engine, const struct weft
             node[i] = draft.member[i].id;
         struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
         weft_draft_news(&draft, &news);
-        if (growth.ended_count > 0)
-            weft_news_flow(&news, &args->flow);
+        weft_news_flow(&news, &args->flow); /* also of members that ended while it was locked */
         weft_news_tell(engine, &news);
     }
     weft_arena_free(tx.arena);

@@ -44,11 +44,12 @@ struct member {
     struct weft_id id;
     enum weft_state state;
     int fired;
-    int32_t attempts; /* that failed in this life */
-    int32_t epoch;
+    int32_t attempts;          /* that failed in this life */
+    int32_t epoch, done_epoch; /* of the last claim, and of the last that succeeded */
     weft_usec due_us;
     bool wants;    /* its join fired before all upstreams had ended, and cancels the others */
     bool replayed; /* it lives again: an older wish to cancel it may be gone or not */
+    bool unsure;   /* it may have been skipped for a moment, which takes its deadline away */
     const char *reason;
 };
 
@@ -71,6 +72,7 @@ struct world {
     struct weft_fault fault;
     struct weft_engine *engine[ENGINES];
     bool eager; /* cascades run at once, in the thread that committed */
+    bool sweep; /* something may have left a group behind that only the scanner looks at */
     struct flow flow[FLOWS_MAX];
     size_t flows;
     char log[LOG_LINES][LOG_WIDTH];
@@ -106,11 +108,14 @@ void op_submit(struct world *w);
 void op_claim(struct world *w);
 void op_end(struct world *w);
 void op_cancel(struct world *w);
+void op_replay(struct world *w);
 void op_clock(struct world *w);
 void op_grow(struct world *w);
 void op_cancel_flow(struct world *w);
 void op_drain(struct world *w);
 void op_cascade(struct world *w);
+/* The cascade of flows until it has run dry, with what the scanners would do where needed. */
+void cascade_whole(struct world *w, const struct weft_id *id, size_t count);
 /* Runs all that can run until every flow has ended. */
 void run_out(struct world *w);
 

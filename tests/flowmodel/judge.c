@@ -76,13 +76,14 @@ static void begin(const struct world *w, struct flow *flow, struct member *membe
 }
 
 /* Upstreams have lower numbers, so one walk goes through a whole chain. */
-static bool judge_joins(const struct world *w, struct flow *flow)
+static bool judge_joins(const struct world *w, struct flow *flow, bool back)
 {
     bool changed = false;
     for (size_t i = 0; i < flow->count; i++) {
         struct member *member = &flow->member[i];
         int now = verdict(flow, member);
-        if (member->fired == IMPOSSIBLE && now != IMPOSSIBLE) { /* an upstream was replayed */
+        if (back && member->fired == IMPOSSIBLE &&
+            now != IMPOSSIBLE) { /* an upstream was replayed */
             member->fired = OPEN_JOIN;
             if (member->state == WEFT_STATE_SKIPPED) {
                 member->state = WEFT_STATE_BLOCKED;
@@ -105,18 +106,21 @@ static bool judge_joins(const struct world *w, struct flow *flow)
     return changed;
 }
 
-/* Who asks for a member to be cancelled; NULL: nobody does, or somebody still waits for it. */
-static const struct member *unwanted(const struct flow *flow, size_t which, const int *before)
+/*
+ * Who asks for a member to be cancelled; NULL: nobody does, or somebody still waits for it. With
+ * `ever`: who may have asked, when joins that fired for a moment count too.
+ */
+static const struct member *unwanted(const struct flow *flow, size_t which, const int *ever)
 {
     const struct member *asks = NULL;
     for (size_t i = which + 1; i < flow->count; i++) {
         const struct member *down = &flow->member[i];
-        bool fired = down->fired != OPEN_JOIN || (before && before[i] != OPEN_JOIN);
+        bool fired = down->fired != OPEN_JOIN || (ever && ever[i] != OPEN_JOIN);
         if (!(down->after >> which & 1))
             continue;
         if (!fired)
             return NULL;
-        if (before ? down->cancels : down->wants)
+        if (ever ? down->cancels : down->wants)
             asks = down;
     }
     return asks;
@@ -133,8 +137,9 @@ static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
     for (size_t i = 0; i < flow->count; i++) {
         struct member *member = &flow->member[i];
         const struct member *asks = unwanted(flow, i, NULL);
-        bool must =
-            asks && lives(member->state) && (!member->replayed || got[i] == WEFT_STATE_CANCELLED);
+        bool skipped = member->state == WEFT_STATE_BLOCKED && got[i] == WEFT_STATE_SKIPPED;
+        bool must = asks && lives(member->state) && !skipped &&
+                    (!member->replayed || got[i] == WEFT_STATE_CANCELLED);
         if (must)
             set_ended(flow, member, WEFT_STATE_CANCELLED, sibling_reason(asks));
         changed |= must;
@@ -142,15 +147,20 @@ static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
     return changed;
 }
 
+/* Joins before the cascade, and joins that have fired since, if only for a moment. */
+struct fired {
+    int before[NODES_MAX], ever[NODES_MAX];
+};
+
 /* Members that the store has cancelled where nothing forced it to: right where it was allowed. */
-static bool allow_siblings(struct flow *flow, const enum weft_state *got, const int *before)
+static bool allow_siblings(struct flow *flow, const enum weft_state *got, const struct fired *fired)
 {
     for (size_t i = 0; i < flow->count; i++) {
         struct member *member = &flow->member[i];
-        bool may =
-            lives(member->state) || (member->state == WEFT_STATE_SKIPPED && before[i] == OPEN_JOIN);
+        bool may = lives(member->state) ||
+                   (member->state == WEFT_STATE_SKIPPED && fired->before[i] == OPEN_JOIN);
         const struct member *asks =
-            may && got[i] == WEFT_STATE_CANCELLED ? unwanted(flow, i, before) : NULL;
+            may && got[i] == WEFT_STATE_CANCELLED ? unwanted(flow, i, fired->ever) : NULL;
         if (!asks)
             continue;
         set_ended(flow, member, WEFT_STATE_CANCELLED, "sibling");
@@ -176,16 +186,34 @@ static void end_flow(struct flow *flow)
                                : WEFT_FLOW_FAILED;
 }
 
+/*
+ * The joins that have fired, or that may have fired for a moment: a replay is felt from node to
+ * node, so a join may have been impossible by upstreams that came back only after it was judged.
+ */
+static void find_fired(const struct world *w, const struct flow *flow, const enum weft_state *got,
+                       struct fired *ret_fired)
+{
+    struct flow first = *flow;
+    while (judge_joins(w, &first, false) || cancel_siblings(&first, got))
+        continue;
+    for (size_t i = 0; i < flow->count; i++) {
+        ret_fired->before[i] = flow->member[i].fired;
+        ret_fired->ever[i] = first.member[i].fired;
+    }
+}
+
 void settle(const struct world *w, struct flow *flow, const enum weft_state *got)
 {
-    int before[NODES_MAX];
-    for (size_t i = 0; i < flow->count; i++)
-        before[i] = flow->member[i].fired;
+    struct fired fired;
     bool dirty = flow->dirty;
+    find_fired(w, flow, got, &fired);
     do {
-        while (judge_joins(w, flow) || cancel_siblings(flow, got))
+        while (judge_joins(w, flow, true) || cancel_siblings(flow, got))
             continue;
-    } while (allow_siblings(flow, got, before));
+    } while (allow_siblings(flow, got, &fired));
+    for (size_t i = 0; i < flow->count; i++)
+        flow->member[i].unsure |=
+            fired.ever[i] == IMPOSSIBLE && flow->member[i].fired != IMPOSSIBLE;
     if (dirty && flow->state == WEFT_FLOW_OPEN)
         end_flow(flow);
     flow->dirty = false;

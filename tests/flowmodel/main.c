@@ -15,7 +15,7 @@ static const struct {
     void (*run)(struct world *w);
     unsigned share;
 } operations[] = {
-    {op_claim, 25}, {op_end, 30},        {op_cancel, 4}, {op_clock, 6},
+    {op_claim, 25}, {op_end, 30},        {op_cancel, 4}, {op_replay, 5},   {op_clock, 6},
     {op_grow, 7},   {op_cancel_flow, 1}, {op_drain, 3},  {op_cascade, 24},
 };
 
@@ -23,9 +23,8 @@ static const struct {
 static void on_flows(void *context, const struct weft_id *flow, size_t count)
 {
     struct world *w = context;
-    struct weft_err err = {0};
-    if (w->eager && weft_engine_cascade(w->engine[w->step % ENGINES], flow, count, &err))
-        wrong(w, "a cascade fails: %s", err.text);
+    if (w->eager)
+        cascade_whole(w, flow, count);
 }
 
 static void random_step(struct world *w)
@@ -45,7 +44,7 @@ static void run_seed(struct world *w, uint64_t seed)
     w->random = w->seed = seed;
     w->now_us = START_US;
     w->logged = w->step = 0;
-    w->failed = false;
+    w->failed = w->sweep = false;
     w->eager = chance(w, 25);
     for (size_t i = 0; i < ENGINES; i++)
         weft_clock_set(weft_engine_clock(w->engine[i]), w->now_us);

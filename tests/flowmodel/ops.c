@@ -62,16 +62,16 @@ static void break_off(struct world *w, const struct weft_id *id, size_t count)
     w->fault.strike_at = 1 + below(w, 40);
     (void)!weft_engine_cascade(any_engine(w), id, count, &err);
     w->fault.strike_at = 0;
+    w->sweep |= w->fault.struck;
     note(w, "a cascade is broken off%s", w->fault.struck ? "" : " too late");
 }
 
-/* As the scanners: groups that an interruption left, then what completions there are. */
-static void cascade_whole(struct world *w, const struct weft_id *id, size_t count)
+void cascade_whole(struct world *w, const struct weft_id *id, size_t count)
 {
     struct weft_err err = {0};
     struct weft_dispatched done = {0};
     must_be(w, weft_engine_cascade(any_engine(w), id, count, &err), WEFT_OK, "cascade", &err);
-    if (!w->fault.struck)
+    if (!w->sweep)
         return;
     must_be(w, weft_siblings_cancel(any_engine(w), id, count, &done, &err), WEFT_OK, "siblings",
             &err);
@@ -83,7 +83,6 @@ void op_cascade(struct world *w)
     struct flow *first = any_flow(w);
     struct weft_id id[FLOWS_MAX] = {first->id};
     size_t count = 1;
-    w->fault.struck = false;
     if (w->flows > 1 && chance(w, 50))
         id[count++] = w->flow[first == &w->flow[0]].id;
     if (chance(w, 15))
@@ -134,12 +133,13 @@ static void succeed(struct world *w, struct flow *flow, struct member *member)
         .id = member->id, .epoch = member->epoch, .result = "1", .result_size = 1};
     must_be(w, weft_engine_complete(any_engine(w), &item, 1, &answer, &err), WEFT_OK, "complete",
             &err);
-    bool running = member->state == WEFT_STATE_RUNNING;
-    if (running)
+    if (member->state == WEFT_STATE_RUNNING) {
         set_ended(flow, member, WEFT_STATE_SUCCEEDED, NULL);
+        member->done_epoch = member->epoch;
+    }
     note(w, "%s of flow %zu succeeds: %s", member->name, (size_t)(flow - w->flow),
          weft_rc_wire(answer.err.rc));
-    if (running != (answer.err.rc == WEFT_OK) && member->state != WEFT_STATE_SUCCEEDED)
+    if ((member->epoch == member->done_epoch) != (answer.err.rc == WEFT_OK))
         wrong(w, "%s succeeds, and the answer is %s", member->name, weft_rc_wire(answer.err.rc));
 }
 
@@ -198,6 +198,33 @@ void op_cancel(struct world *w)
     after_step(w, flow);
 }
 
+/* A member that is replayed begins at once, whatever its join says. */
+void op_replay(struct world *w)
+{
+    struct flow *flow = any_flow(w);
+    struct member *member = &flow->member[below(w, flow->count)];
+    w->sweep = true;
+    struct weft_steered answer =
+        steer_one(any_engine(w), WEFT_STEER_REPLAY, &(struct weft_steer){.id = member->id});
+    note(w, "replay %s of flow %zu: %s", member->name, (size_t)(flow - w->flow),
+         weft_rc_wire(answer.err.rc));
+    bool changes = !lives(member->state);
+    if (changes != (answer.err.rc == WEFT_OK && answer.changed))
+        wrong(w, "%s is %s, and a replay says %s", member->name, weft_state_name(member->state),
+              weft_rc_wire(answer.err.rc));
+    if (changes) {
+        member->state = WEFT_STATE_READY;
+        member->fired = SATISFIED;
+        member->attempts = 0;
+        member->deadline_us = member->due_us = 0;
+        member->reason = NULL;
+        member->replayed = true;
+        flow->state = WEFT_FLOW_OPEN;
+        flow->dirty = true;
+    }
+    after_step(w, flow);
+}
+
 /* ---- Time ------------------------------------------------------------------------------------ */
 
 static void pass(struct world *w, enum weft_scanner scanner)
@@ -208,6 +235,21 @@ static void pass(struct world *w, enum weft_scanner scanner)
             weft_scanner_name(scanner), &err);
 }
 
+/* What time does to the members of a flow. */
+static void age(const struct world *w, struct flow *flow, const enum weft_state *got)
+{
+    for (size_t i = 0; i < flow->count; i++) {
+        struct member *member = &flow->member[i];
+        bool late = member->deadline_us && member->deadline_us <= w->now_us;
+        if (late && member->unsure && got[i] != WEFT_STATE_EXPIRED)
+            late = false;
+        if (late && lives(member->state))
+            set_ended(flow, member, WEFT_STATE_EXPIRED, NULL);
+        else if (member->state == WEFT_STATE_DELAYED && member->due_us <= w->now_us)
+            member->state = WEFT_STATE_READY;
+    }
+}
+
 void op_clock(struct world *w)
 {
     w->now_us += (weft_usec)(1 + below(w, 10)) * WEFT_SECOND;
@@ -216,17 +258,11 @@ void op_clock(struct world *w)
     note(w, "time goes on: +%lld s", (long long)((w->now_us - START_US) / WEFT_SECOND));
     pass(w, WEFT_SCANNER_EXECUTION_DEADLINE);
     pass(w, WEFT_SCANNER_DELAYED_PROMOTER);
-    for (size_t f = 0; f < w->flows; f++) {
-        struct flow *flow = &w->flow[f];
-        for (size_t i = 0; i < flow->count; i++) {
-            struct member *member = &flow->member[i];
-            bool late = member->deadline_us && member->deadline_us <= w->now_us;
-            if (late && lives(member->state))
-                set_ended(flow, member, WEFT_STATE_EXPIRED, NULL);
-            else if (member->state == WEFT_STATE_DELAYED && member->due_us <= w->now_us)
-                member->state = WEFT_STATE_READY;
-        }
-        after_step(w, flow);
+    for (size_t f = 0; f < w->flows && !w->failed; f++) {
+        enum weft_state got[NODES_MAX] = {0};
+        look(w, &w->flow[f], got);
+        age(w, &w->flow[f], got);
+        after_step(w, &w->flow[f]);
     }
 }
 
@@ -368,7 +404,6 @@ void run_out(struct world *w)
 {
     enum { ROUNDS = 200 };
     bool over = false;
-    w->fault.struck = false;
     for (int round = 0; round < ROUNDS && !over && !w->failed; round++) {
         bool did = false;
         over = true;

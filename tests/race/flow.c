@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Two replicas at one flow. One is stopped in the middle of a cascade, a growth or a cancel, with
+ * the row of the flow locked or just released; the other does what used to get lost there. Nobody
+ * may wait for a cascade who only ends a member, every join fires once, and when both are through
+ * nothing is left for a scanner.
+ *
+ * On SQLite a transaction that writes keeps all others out, so none of these moments exists.
+ */
+
+#include "race.h"
+
+#include "engine/flow.h"
+
+enum { NODES_MAX = 8 };
+
+/* A flow drawn as text, "a; b:a; c:a,b". */
+struct drawn {
+    char text[128];
+    struct weft_node node[NODES_MAX];
+    const char *after[NODES_MAX][NODES_MAX];
+    size_t count;
+    struct weft_id id[NODES_MAX];
+    struct weft_flow_submitted answer;
+};
+
+static void draw(struct drawn *flow, const char *text)
+{
+    *flow = (struct drawn){0};
+    (void)snprintf(flow->text, sizeof(flow->text), "%s", text);
+    char *rest = flow->text, *part;
+    while ((part = strsep(&rest, ";")) != NULL) {
+        struct weft_node *node = &flow->node[flow->count];
+        char *after = part + strspn(part, " "), *name;
+        node->name = node->spec.kind = strsep(&after, ":");
+        node->after = flow->after[flow->count];
+        while (after && (name = strsep(&after, ",")) != NULL)
+            flow->after[flow->count][node->after_count++] = name;
+        flow->count++;
+    }
+}
+
+static void submit(struct race *race, struct drawn *flow)
+{
+    struct weft_err err = {0};
+    const struct weft_flow_spec spec = {.nodes = flow->node, .node_count = flow->count};
+    flow->answer.node = flow->id;
+    if (weft_engine_flow_submit(race->a, "default", &spec, 1, &flow->answer, &err) ||
+        flow->answer.err.rc)
+        bail_out("submit: %s %s", err.text, flow->answer.err.text);
+}
+
+static struct weft_claimed take(struct race *race, const char *name)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_claim_result result = {0};
+    struct weft_err err = {0};
+    const struct weft_claim claim = {.worker = "worker", .kinds = &name, .kind_count = 1, .max = 2};
+    if (weft_engine_claim(race->b, "default", &claim, 1, arena, &result, &err))
+        bail_out("claim: %s", err.text);
+    is_int(result.count, 1, "%s can be claimed, once", name);
+    struct weft_claimed lease = {0};
+    if (result.count > 0) {
+        lease.id = result.item[0].id;
+        lease.epoch = result.item[0].epoch;
+    }
+    weft_arena_free(arena);
+    return lease;
+}
+
+static void is_in(struct race *race, const struct drawn *flow, const char *name,
+                  enum weft_state state)
+{
+    for (size_t i = 0; i < flow->count; i++)
+        if (strcmp(flow->node[i].name, name) == 0)
+            is_str(weft_state_name(state_at(race->b, &flow->id[i])), weft_state_name(state),
+                   "%s is %s", name, weft_state_name(state));
+}
+
+/* Nothing may be left that a scanner would have to find. */
+static void nothing_left(struct race *race)
+{
+    is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.completion"), 0,
+           "no completion is left");
+    is_int(raw_int(&race->place, race->raw,
+                   "SELECT count(*) FROM weft.cancel_group WHERE NOT waiting"),
+           0, "no group is left");
+}
+
+/* ---- What the two do ------------------------------------------------------------------------- */
+
+struct doer {
+    struct weft_engine *engine;
+    struct drawn *flow;
+    struct weft_claimed lease;
+    const struct weft_node *node;
+    struct weft_id grown;
+    enum weft_rc rc;
+    struct weft_err err;
+};
+
+static void do_complete(void *context)
+{
+    struct doer *doer = context;
+    struct weft_lease_answer answer = {0};
+    const struct weft_complete item = {.id = doer->lease.id, .epoch = doer->lease.epoch};
+    doer->rc = weft_engine_complete(doer->engine, &item, 1, &answer, &doer->err);
+    if (!doer->rc)
+        doer->rc = answer.err.rc;
+}
+
+static void do_cascade(void *context)
+{
+    struct doer *doer = context;
+    doer->rc = weft_engine_cascade(doer->engine, &doer->flow->answer.id, 1, &doer->err);
+}
+
+static void do_grow(void *context)
+{
+    struct doer *doer = context;
+    struct weft_flow_submitted answer = {.node = &doer->grown};
+    const struct weft_flow_growth growth = {.ns = "default",
+                                            .flow = doer->flow->answer.id,
+                                            .revision = 1,
+                                            .nodes = doer->node,
+                                            .node_count = 1};
+    doer->rc = weft_engine_flow_grow(doer->engine, &growth, &answer, &doer->err);
+}
+
+static void do_cancel(void *context)
+{
+    struct doer *doer = context;
+    enum weft_flow_state state;
+    const struct weft_flow_cancelling args = {
+        .ns = "default", .flow = doer->flow->answer.id, .how = WEFT_FLOW_CANCEL_ALL};
+    doer->rc = weft_engine_flow_cancel(doer->engine, &args, &state, &doer->err);
+}
+
+static void do_nothing(void *context, const struct weft_id *flow, size_t count)
+{
+    (void)context;
+    (void)flow;
+    (void)count;
+}
+
+/* Where a cascade is stopped. */
+static const struct {
+    const char *name;
+    enum weft_fault_point point;
+    enum weft_stmt stmt;
+    bool holds; /* the row of the flow */
+} places[] = {
+    {"with the lock", WEFT_FAULT_AFTER_RUN, WEFT_STMT_FLOW_LOCK, true},
+    {"when it has looked", WEFT_FAULT_AFTER_RUN, WEFT_STMT_CASCADE_LOOK, true},
+    {"when it has written edges", WEFT_FAULT_AFTER_RUN, WEFT_STMT_EDGE_PUT, true},
+    {"before its commit", WEFT_FAULT_BEFORE_COMMIT, WEFT_STMT_CASCADE_LOOK, true},
+    {"behind its commit", WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_CASCADE_LOOK, false},
+    {"before it looks again", WEFT_FAULT_BEFORE_RUN, WEFT_STMT_COMPLETION_ANY, false},
+};
+
+struct stopped {
+    struct stop stop;
+    struct ambush ambush;
+    struct task task;
+};
+
+/* Starts the doer and waits until it stands at the place. */
+static void stop_at(struct stopped *stopped, enum weft_fault_point point, enum weft_stmt stmt,
+                    void (*run)(void *context), struct doer *doer)
+{
+    stop_init(&stopped->stop);
+    stopped->ambush = (struct ambush){
+        .point = point, .stmt = stmt, .act = ambush_stop, .context = &stopped->stop};
+    stopped->task = (struct task){.run = run, .context = doer, .ambush = &stopped->ambush};
+    task_start(&stopped->task);
+    ok(stop_reached(&stopped->stop), "the first stands there");
+}
+
+static void go_on(struct stopped *stopped, const struct doer *doer)
+{
+    stop_release(&stopped->stop);
+    task_join(&stopped->task);
+    ok(doer->rc == WEFT_OK, "the first succeeds%s%s", doer->rc ? ": " : "",
+       doer->rc ? doer->err.text : "");
+}
+
+/* The other one, who must not wait for the first. */
+static void come_by(void (*run)(void *context), struct doer *doer)
+{
+    struct task task = {.run = run, .context = doer};
+    task_start(&task);
+    ok(task_finishes(&task), "the second does not wait");
+    task_join(&task);
+    ok(doer->rc == WEFT_OK, "the second succeeds%s%s", doer->rc ? ": " : "",
+       doer->rc ? doer->err.text : "");
+}
+
+static bool only_on_pg(void)
+{
+    if (!on_pg())
+        tap_skip("SQLite has one writer: nobody can come by");
+    return on_pg();
+}
+
+/* ---- Races ----------------------------------------------------------------------------------- */
+
+RACE(flow_two_replicas_cascade_at_once)
+{
+    if (!only_on_pg())
+        return;
+    weft_engine_on_flows(race->a, do_nothing, NULL);
+    weft_engine_on_flows(race->b, do_nothing, NULL);
+    for (size_t i = 0; i < WEFT_LEN(places); i++) {
+        struct drawn flow;
+        struct stopped stopped;
+        printf("# the first stands %s\n", places[i].name);
+        draw(&flow, "a; b:a; c:a; d:b,c");
+        submit(race, &flow);
+        struct doer end = {.engine = race->a, .lease = take(race, "a")};
+        do_complete(&end);
+        struct doer one = {.engine = race->a, .flow = &flow};
+        struct doer two = {.engine = race->b, .flow = &flow};
+        stop_at(&stopped, places[i].point, places[i].stmt, do_cascade, &one);
+        come_by(do_cascade, &two);
+        go_on(&stopped, &one);
+        nothing_left(race);
+        is_in(race, &flow, "d", WEFT_STATE_BLOCKED);
+        (void)take(race, "b");
+        (void)take(race, "c");
+    }
+}
+
+RACE(flow_last_two_upstreams_complete_on_two_replicas)
+{
+    for (size_t i = 0; i < WEFT_LEN(places) && only_on_pg(); i++) {
+        struct drawn flow;
+        struct stopped stopped;
+        printf("# the cascade of one stands %s\n", places[i].name);
+        draw(&flow, "a; b; c:a,b; d:c");
+        submit(race, &flow);
+        struct doer one = {.engine = race->a, .flow = &flow, .lease = take(race, "a")};
+        struct doer two = {.engine = race->b, .flow = &flow, .lease = take(race, "b")};
+        stop_at(&stopped, places[i].point, places[i].stmt, do_complete, &one);
+        come_by(do_complete, &two);
+        is_in(race, &flow, "b", WEFT_STATE_SUCCEEDED);
+        is_in(race, &flow, "c", places[i].holds ? WEFT_STATE_BLOCKED : WEFT_STATE_READY);
+        go_on(&stopped, &one);
+        nothing_left(race);
+        (void)take(race, "c");
+        is_in(race, &flow, "d", WEFT_STATE_BLOCKED);
+    }
+}
+
+static const char *const after_a[] = {"a"};
+static const struct weft_node new_node = {
+    .name = "x", .spec = {.kind = "x"}, .after = after_a, .after_count = 1};
+
+RACE(flow_upstream_completes_while_an_edge_is_added)
+{
+    static const enum weft_fault_point point[] = {WEFT_FAULT_AFTER_RUN, WEFT_FAULT_AFTER_RUN,
+                                                  WEFT_FAULT_BEFORE_COMMIT};
+    static const enum weft_stmt stmt[] = {WEFT_STMT_FLOW_HOLD, WEFT_STMT_NODES_NAMED,
+                                          WEFT_STMT_FLOW_EDGES};
+    for (size_t i = 0; i < WEFT_LEN(stmt) && only_on_pg(); i++) {
+        struct drawn flow;
+        struct stopped stopped;
+        draw(&flow, "a; b");
+        submit(race, &flow);
+        struct doer grow = {.engine = race->a, .flow = &flow, .node = &new_node};
+        struct doer end = {.engine = race->b, .flow = &flow, .lease = take(race, "a")};
+        (void)take(race, "b");
+        stop_at(&stopped, point[i], stmt[i], do_grow, &grow);
+        come_by(do_complete, &end);
+        go_on(&stopped, &grow);
+        nothing_left(race);
+        (void)take(race, "x");
+    }
+}
+
+RACE(flow_edge_is_added_while_its_upstream_completes)
+{
+    for (size_t i = 0; i < WEFT_LEN(places) && only_on_pg(); i++) {
+        struct drawn flow;
+        struct stopped stopped;
+        printf("# the cascade of the upstream stands %s\n", places[i].name);
+        draw(&flow, "a; b; c:a");
+        submit(race, &flow);
+        struct doer end = {.engine = race->b, .flow = &flow, .lease = take(race, "a")};
+        struct doer grow = {.engine = race->a, .flow = &flow, .node = &new_node};
+        struct task task = {.run = do_grow, .context = &grow};
+        (void)take(race, "b");
+        stop_at(&stopped, places[i].point, places[i].stmt, do_complete, &end);
+        task_start(&task); /* it waits for the lock, where the other holds it */
+        ok(places[i].holds ? raw_wait(&race->place, race->raw,
+                                      "SELECT count(*) FROM pg_stat_activity WHERE "
+                                      "datname = current_database() AND wait_event_type = 'Lock'")
+                           : task_finishes(&task),
+           "the growth %s", places[i].holds ? "waits" : "does not wait");
+        go_on(&stopped, &end);
+        task_join(&task);
+        is_int(grow.rc, WEFT_OK, "the flow grew");
+        nothing_left(race);
+        (void)take(race, "x");
+        (void)take(race, "c");
+    }
+}
+
+RACE(flow_member_ends_while_the_cascade_holds_the_flow)
+{
+    struct drawn flow;
+    struct stopped stopped;
+    if (!only_on_pg())
+        return;
+    draw(&flow, "a; b; c; d; x:a; y:b; z:c; w:d");
+    submit(race, &flow);
+    struct doer one = {.engine = race->a, .flow = &flow, .lease = take(race, "a")};
+    struct doer two = {.engine = race->b, .flow = &flow, .lease = take(race, "b")};
+    struct weft_claimed lease = take(race, "c");
+    stop_at(&stopped, WEFT_FAULT_AFTER_RUN, WEFT_STMT_CASCADE_LOOK, do_complete, &one);
+    come_by(do_complete, &two);
+    struct weft_err err = {0};
+    struct weft_lease_answer answer = {0};
+    const struct weft_failure failure = {.id = lease.id, .epoch = lease.epoch, .permanent = true};
+    is_int(weft_engine_fail(race->b, &failure, 1, &answer, &err), WEFT_OK, "one fails");
+    is_int(steer_one(race->b, WEFT_STEER_CANCEL, &(struct weft_steer){.id = flow.id[3]}).err.rc,
+           WEFT_OK, "one is cancelled");
+    ok(!task_done(&stopped.task), "the cascade still holds the flow");
+    go_on(&stopped, &one);
+    nothing_left(race);
+    is_in(race, &flow, "x", WEFT_STATE_READY);
+    is_in(race, &flow, "y", WEFT_STATE_READY);
+    is_in(race, &flow, "z", WEFT_STATE_SKIPPED);
+    is_in(race, &flow, "w", WEFT_STATE_SKIPPED);
+}
+
+/* The upstream of two joins: one wants it cancelled, the other is there in time or is not. */
+RACE(flow_sibling_feeds_a_join_that_is_added)
+{
+    static const struct {
+        enum weft_fault_point point;
+        enum weft_stmt stmt;
+        bool in_time;
+    } stand[] = {
+        {WEFT_FAULT_BEFORE_RUN, WEFT_STMT_COMPLETION_ANY, false},
+        {WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_GROUP_ADD, true},
+    };
+    for (size_t i = 0; i < WEFT_LEN(stand) && only_on_pg(); i++) {
+        struct drawn flow;
+        struct stopped stopped;
+        draw(&flow, "w; a; d:w,a");
+        flow.node[2].join = WEFT_JOIN_ANY;
+        submit(race, &flow);
+        struct doer win = {.engine = race->a, .flow = &flow, .lease = take(race, "w")};
+        struct doer grow = {.engine = race->b, .flow = &flow, .node = &new_node};
+        struct weft_claimed lose = take(race, "a");
+        stop_at(&stopped, stand[i].point, stand[i].stmt, do_complete, &win);
+        come_by(do_grow, &grow);
+        go_on(&stopped, &win);
+        nothing_left(race);
+        is_in(race, &flow, "a", stand[i].in_time ? WEFT_STATE_RUNNING : WEFT_STATE_CANCELLED);
+        is_int(state_at(race->b, &grow.grown),
+               stand[i].in_time ? WEFT_STATE_BLOCKED : WEFT_STATE_SKIPPED, "x fits that");
+        struct doer end = {.engine = race->b, .flow = &flow, .lease = lose};
+        do_complete(&end);
+        is_int(end.rc, stand[i].in_time ? WEFT_OK : WEFT_FENCED, "its worker is told");
+        is_int(state_at(race->b, &grow.grown),
+               stand[i].in_time ? WEFT_STATE_READY : WEFT_STATE_SKIPPED, "x is decided");
+        (void)take(race, "d");
+        nothing_left(race);
+    }
+}
+
+RACE(flow_is_cancelled_while_its_cascade_runs)
+{
+    for (size_t i = 0; i < WEFT_LEN(places) && only_on_pg(); i++) {
+        struct drawn flow;
+        struct stopped stopped;
+        struct weft_err err = {0};
+        uint64_t cancelled = 0;
+        bool more = false;
+        printf("# the cascade stands %s\n", places[i].name);
+        draw(&flow, "a; b:a");
+        submit(race, &flow);
+        struct doer end = {.engine = race->a, .flow = &flow, .lease = take(race, "a")};
+        struct doer cancel = {.engine = race->b, .flow = &flow};
+        struct task task = {.run = do_cancel, .context = &cancel};
+        stop_at(&stopped, places[i].point, places[i].stmt, do_complete, &end);
+        task_start(&task);
+        if (!places[i].holds)
+            ok(task_finishes(&task), "the cancel does not wait");
+        go_on(&stopped, &end);
+        task_join(&task);
+        is_int(cancel.rc, WEFT_OK, "the flow is cancelled");
+        is_in(race, &flow, "b", WEFT_STATE_READY);
+        is_int(weft_engine_flow_drain(race->b, &flow.answer.id, &cancelled, &more, &err), WEFT_OK,
+               "its members are cancelled");
+        is_int(cancelled, 1, "one of them");
+        is_in(race, &flow, "b", WEFT_STATE_CANCELLED);
+        nothing_left(race);
+        is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.flow WHERE state = 0"),
+               0, "the flow has ended");
+    }
+}
+
+RACE(flow_member_completes_while_it_is_cancelled)
+{
+    struct drawn flow;
+    struct stopped stopped;
+    if (!only_on_pg())
+        return;
+    draw(&flow, "a; b:a");
+    submit(race, &flow);
+    struct doer cancel = {.engine = race->a, .flow = &flow};
+    struct doer end = {.engine = race->b, .flow = &flow, .lease = take(race, "a")};
+    stop_at(&stopped, WEFT_FAULT_BEFORE_COMMIT, WEFT_STMT_FLOW_CANCEL, do_cancel, &cancel);
+    come_by(do_complete, &end);
+    is_in(race, &flow, "b", WEFT_STATE_BLOCKED);
+    go_on(&stopped, &cancel);
+    is_in(race, &flow, "b", WEFT_STATE_CANCELLED);
+    nothing_left(race);
+    is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.flow WHERE state = 0"), 0,
+           "the flow has ended");
+}
