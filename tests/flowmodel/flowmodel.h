@@ -49,7 +49,7 @@ struct member {
     weft_usec due_us;
     bool wants;    /* its join fired before all upstreams had ended, and cancels the others */
     bool replayed; /* it lives again: an older wish to cancel it may be gone or not */
-    bool unsure;   /* it may have been skipped for a moment, which takes its deadline away */
+    bool unsure;   /* the same, for a moment in which it was skipped; its deadline may be gone */
     const char *reason;
 };
 

@@ -138,8 +138,9 @@ static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
         struct member *member = &flow->member[i];
         const struct member *asks = unwanted(flow, i, NULL);
         bool skipped = member->state == WEFT_STATE_BLOCKED && got[i] == WEFT_STATE_SKIPPED;
-        bool must = asks && lives(member->state) && !skipped &&
-                    (!member->replayed || got[i] == WEFT_STATE_CANCELLED);
+        bool may = member->replayed || member->unsure;
+        bool must =
+            asks && lives(member->state) && !skipped && (!may || got[i] == WEFT_STATE_CANCELLED);
         if (must)
             set_ended(flow, member, WEFT_STATE_CANCELLED, sibling_reason(asks));
         changed |= must;
@@ -207,13 +208,12 @@ void settle(const struct world *w, struct flow *flow, const enum weft_state *got
     struct fired fired;
     bool dirty = flow->dirty;
     find_fired(w, flow, got, &fired);
+    for (size_t i = 0; i < flow->count; i++)
+        flow->member[i].unsure |= fired.ever[i] == IMPOSSIBLE && fired.before[i] != IMPOSSIBLE;
     do {
         while (judge_joins(w, flow, true) || cancel_siblings(flow, got))
             continue;
     } while (allow_siblings(flow, got, &fired));
-    for (size_t i = 0; i < flow->count; i++)
-        flow->member[i].unsure |=
-            fired.ever[i] == IMPOSSIBLE && flow->member[i].fired != IMPOSSIBLE;
     if (dirty && flow->state == WEFT_FLOW_OPEN)
         end_flow(flow);
     flow->dirty = false;
