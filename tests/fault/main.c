@@ -18,6 +18,7 @@
  * they found lies in shared memory, and the points are given when all have ended.
  */
 
+#include "flow.h"
 #include "sequence.h"
 
 #include <signal.h>
@@ -351,5 +352,6 @@ int main(int argc, char **argv)
                (unsigned long long)found->calls);
         }
     (void)munmap(shared, sizeof(*shared));
+    flow_faults(wanted, argc, argv);
     return tests_end();
 }

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_TESTS_FAULT_FLOW_H
+#define WEFT_TESTS_FAULT_FLOW_H
+
+#include "support.h"
+
+/* The loop over flows: those sequences that are wanted. */
+void flow_faults(bool (*wanted)(const char *name, int argc, char **argv), int argc, char **argv);
+
+#endif
