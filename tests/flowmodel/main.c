@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The runner: flowmodel [SEED [COUNT]]. Without a seed, fixed and fresh ones; with WEFT_SOAK=1 some
- * hundred thousand. All seeds of a run share a store, in which each leaves nothing that lives.
+ * The runner: flowmodel [SEED [COUNT]], or flowmodel sizes. Without a seed, fixed and fresh ones;
+ * with WEFT_SOAK=1 some hundred thousand. All seeds of a run share a store, in which each leaves
+ * nothing that lives.
  */
 
 #include "flowmodel.h"
+#include "sizes.h"
 
 #include <stdlib.h>
 
@@ -93,13 +95,16 @@ int main(int argc, char **argv)
         seeds *= SOAK_FACTOR;
     uint32_t fresh;
     weft_random(&fresh, sizeof(fresh));
-    if (argc > 1)
+    bool sizes = argc > 1 && strcmp(argv[1], "sizes") == 0;
+    if (argc > 1 && !sizes)
         run_lot(w, strtoull(argv[1], NULL, 10), argc > 2 ? strtoul(argv[2], NULL, 10) : 1);
     for (size_t at = 0; at < seeds && argc < 2 && !w->failed; at += LOT)
         run_lot(w, at < seeds / 2 ? 1 + at : (uint64_t)fresh * LOT + at, LOT);
     printf("# %" PRIu64 " steps\n", w->steps);
     for (size_t i = 0; i < ENGINES; i++)
         weft_engine_close(w->engine[i]);
+    if (!w->failed && (sizes || argc < 2))
+        run_sizes(&relaxed);
     place_check(&w->place, "all seeds");
     place_done(&w->place);
     free(w);
