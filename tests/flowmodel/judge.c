@@ -205,7 +205,7 @@ static void find_fired(const struct world *w, const struct flow *flow, const enu
 
 void settle(const struct world *w, struct flow *flow, const enum weft_state *got)
 {
-    struct fired fired;
+    struct fired fired = {{0}, {0}};
     bool dirty = flow->dirty;
     find_fired(w, flow, got, &fired);
     for (size_t i = 0; i < flow->count; i++)
