@@ -158,6 +158,7 @@ struct weft_flow_submitted {
     int32_t revision;
     bool duplicate;
     struct weft_id *node; /* ids of the executions in the order of the spec; the caller's array */
+    size_t blamed;        /* with err: 1 + the index of the node it is about; 0: none of them */
 };
 
 /* How a flow is cancelled. */
@@ -166,6 +167,39 @@ enum weft_flow_cancel {
     WEFT_FLOW_CANCEL_ALL,     /* every living member */
     WEFT_FLOW_CANCEL_PENDING, /* all but running members, whose results stand */
     WEFT_FLOW_CANCEL_ONLY,    /* no member; but nothing more begins by a join */
+};
+
+/* Adds nodes to a flow that is open; they may come after nodes that are there. */
+struct weft_flow_growth {
+    const char *ns; /* NULL: the namespace of the handle */
+    struct weft_id flow;
+    int32_t revision; /* that of the flow as the caller knows it: otherwise WEFT_CONFLICT */
+    const struct weft_node *nodes;
+    size_t node_count;
+};
+
+struct weft_flow_cancelling {
+    const char *ns; /* NULL: the namespace of the handle */
+    struct weft_id flow;
+    enum weft_flow_cancel how;
+    const char *reason; /* NULL: none */
+    bool remove;        /* nobody shall see it any more */
+};
+
+struct weft_flow_cancelled {
+    enum weft_flow_state state; /* of the flow, when the call returned */
+    uint64_t cancelled;         /* members that the call has cancelled */
+    bool done; /* all members that were to be cancelled are; otherwise it goes on by itself */
+};
+
+/* Which flows a list has. */
+struct weft_flow_listing {
+    const char *ns; /* NULL: the namespace of the handle */
+    bool by_state;
+    enum weft_flow_state state; /* with by_state */
+    const char *name;           /* NULL: any */
+    uint32_t limit;             /* 1..1000, 0: 50 */
+    const char *after;          /* NULL, or the `next` of the page before */
 };
 
 /* A member of a flow as readers see it. */
@@ -213,6 +247,49 @@ struct weft_flows {
     const char *next;
     struct weft_arena *arena; /* owned */
 };
+
+/*
+ * Submits flows whole: nobody sees a part of one. Each answer's `node`, when not NULL, has room for
+ * the nodes of its spec; a server is asked for a flow at a time.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_flow_submit(struct weft *weft, const struct weft_flow_spec *spec, size_t count,
+                 struct weft_flow_submitted *ret_answer, struct weft_err *err);
+/* ret_answer->node, when not NULL, has room for the nodes. The answer's err is not used. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_flow_grow(struct weft *weft,
+                                                        const struct weft_flow_growth *growth,
+                                                        struct weft_flow_submitted *ret_answer,
+                                                        struct weft_err *err);
+/*
+ * From here on the joins of the flow begin nothing; members are cancelled as `how` says (NONE:
+ * all), for up to wait_ms (60,000) before the call returns, and after that by whoever serves the
+ * store. WEFT_NOT_LIVE: it has ended otherwise.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_flow_cancel(struct weft *weft, const struct weft_flow_cancelling *args, int64_t wait_ms,
+                 struct weft_flow_cancelled *ret_answer, struct weft_err *err);
+/* Cancels it if it is open, and nobody sees it any more. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_flow_delete(struct weft *weft, const struct weft_id *flow, struct weft_err *err);
+/*
+ * The flow with its first nodes, up to 1,000, as soon as it is over or wait_ms (up to a day) have
+ * passed. Ends with weft_flow_page_free(), as the next.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_flow_get(struct weft *weft,
+                                                       const struct weft_id *flow, int64_t wait_ms,
+                                                       struct weft_flow_page *ret_page,
+                                                       struct weft_err *err);
+/* limit: 1..1000, 0: 1000. after: NULL, or the `next` of the page before. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_flow_nodes(struct weft *weft, const struct weft_id *flow, uint32_t limit, const char *after,
+                struct weft_flow_page *ret_page, struct weft_err *err);
+WEFT_EXPORT void weft_flow_page_free(struct weft_flow_page *page);
+/* listing NULL: all flows of the namespace. Ends with weft_flows_free(). */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_flow_list(struct weft *weft,
+                                                        const struct weft_flow_listing *listing,
+                                                        struct weft_flows *ret_flows,
+                                                        struct weft_err *err);
+WEFT_EXPORT void weft_flows_free(struct weft_flows *flows);
 
 /* What an upstream came to, given along with a claim. */
 struct weft_upstream {

@@ -55,15 +55,24 @@ static enum weft_rc check_join(const struct weft_node *node, struct weft_err *er
     return WEFT_OK;
 }
 
+struct build {
+    const struct weft_graph_input *input;
+    struct weft_map map;
+    struct weft_graph graph;
+    uint32_t *seen; /* per number: the last node that named it, plus 1 */
+};
+
 /* Numbers all names: those of the nodes first, then the known ones. */
-static enum weft_rc number_names(const struct weft_graph_input *input, struct weft_map *map,
-                                 struct weft_err *err)
+static enum weft_rc number_names(struct build *build, struct weft_err *err)
 {
+    const struct weft_graph_input *input = build->input;
+    struct weft_map *map = &build->map;
     for (size_t i = 0; i < input->known_count; i++)
         put(map, input->known[i], input->count + i);
     for (size_t i = 0; i < input->count; i++) {
         const struct weft_node *node = &input->node[i];
         size_t number;
+        build->graph.blamed = i + 1;
         enum weft_rc rc = weft_name_check(node->name, "name", err);
         if (!rc)
             rc = check_join(node, err);
@@ -78,13 +87,6 @@ static enum weft_rc number_names(const struct weft_graph_input *input, struct we
     }
     return WEFT_OK;
 }
-
-struct build {
-    const struct weft_graph_input *input;
-    struct weft_map map;
-    struct weft_graph graph;
-    uint32_t *seen; /* per number: the last node that named it, plus 1 */
-};
 
 static enum weft_rc add_edge(struct build *build, size_t i, const char *name, struct weft_err *err)
 {
@@ -113,6 +115,7 @@ static enum weft_rc add_edges(struct build *build, struct weft_err *err)
     const struct weft_graph_input *input = build->input;
     for (size_t i = 0; i < input->count; i++) {
         build->graph.first[i] = (uint32_t)build->graph.edges;
+        build->graph.blamed = i + 1;
         for (size_t k = 0; k < input->node[i].after_count; k++) {
             enum weft_rc rc = add_edge(build, i, input->node[i].after[k], err);
             if (rc)
@@ -184,8 +187,8 @@ static uint32_t left_upstream(const struct build *build, const uint32_t *waits, 
 }
 
 /* Walking upwards among nodes that are left must come to a node twice: that is a cycle. */
-static enum weft_rc tell_cycle(const struct build *build, struct weft_arena *arena,
-                               const uint32_t *waits, struct weft_err *err)
+static enum weft_rc tell_cycle(struct build *build, struct weft_arena *arena, const uint32_t *waits,
+                               struct weft_err *err)
 {
     size_t count = build->input->count;
     uint32_t *step = weft_new_array(arena, uint32_t, count + 1);
@@ -206,6 +209,7 @@ static enum weft_rc tell_cycle(const struct build *build, struct weft_arena *are
         else if (told == CYCLE_NAMES_MAX + 1)
             text = weft_arena_printf(arena, "... -> %s", text);
     } while (at != node);
+    build->graph.blamed = node + 1;
     return weft_fail_field(err, WEFT_INVALID_VALUE, "after", "the nodes go round in a circle: %s",
                            text);
 }
@@ -216,12 +220,13 @@ enum weft_rc weft_graph_build(const struct weft_graph_input *input, struct weft_
     struct build build = {.input = input};
     size_t edges = 0;
     enum weft_rc rc = check_sizes(input, &edges, err);
+    *ret_graph = build.graph;
     if (rc)
         return rc;
     build.seen = weft_new_array(arena, uint32_t, input->count + input->known_count + 1);
     build.graph.first = weft_new_array(arena, uint32_t, input->count + 1);
     build.graph.upstream = weft_new_array(arena, uint32_t, edges + 1);
-    rc = number_names(input, &build.map, err);
+    rc = number_names(&build, err);
     if (!rc)
         rc = add_edges(&build, err);
     if (!rc) {
@@ -230,7 +235,9 @@ enum weft_rc weft_graph_build(const struct weft_graph_input *input, struct weft_
             rc = tell_cycle(&build, arena, waits, err);
     }
     weft_map_done(&build.map);
-    if (!rc)
+    if (rc)
+        *ret_graph = (struct weft_graph){.blamed = build.graph.blamed};
+    else
         *ret_graph = build.graph;
     return rc;
 }

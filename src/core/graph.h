@@ -28,12 +28,13 @@ struct weft_graph {
     uint32_t *first;
     uint32_t *upstream;
     size_t edges;
+    size_t blamed; /* when it could not be built: 1 + the node that is to blame; 0: none alone */
 };
 
 /*
  * WEFT_INVALID_VALUE names what is wrong: a bad or second name, an unknown upstream, one named
  * twice, a node after itself, a quorum that cannot be, a cycle (told whole when it is short);
- * WEFT_TOO_LARGE: more nodes or edges than a flow may have.
+ * WEFT_TOO_LARGE: more nodes or edges than a flow may have. Of the graph only `blamed` is set then.
  */
 WEFT_MUST_CHECK enum weft_rc weft_graph_build(const struct weft_graph_input *input,
                                               struct weft_arena *arena,

@@ -49,6 +49,7 @@ enum weft_rc weft_draft_resolve(struct weft_draft *draft, const struct weft_grap
     draft->node = input->node;
     draft->count = input->count;
     enum weft_rc rc = weft_graph_build(input, arena, &draft->graph, err);
+    draft->blamed = rc ? draft->graph.blamed : 0;
     if (rc)
         return rc;
     draft->member = weft_new_array(arena, struct weft_submission, draft->count + 1);
@@ -58,8 +59,10 @@ enum weft_rc weft_draft_resolve(struct weft_draft *draft, const struct weft_grap
         rc = check_node(node, err);
         if (!rc)
             rc = weft_spec_resolve(&node->spec, draft->ns, now_us, arena, member, err);
-        if (rc)
+        if (rc) {
+            draft->blamed = i + 1;
             return blame(node, err);
+        }
         if (fingerprint) {
             weft_spec_fingerprint(member);
             weft_graph_fingerprint(node, member->fingerprint, fingerprint);

@@ -17,6 +17,7 @@ struct weft_draft {
     struct weft_graph graph;        /* upstreams from `count` on are known[upstream - count] */
     struct weft_submission *member; /* one per node */
     const struct weft_id *known;    /* nodes that the flow has already; by the graph's numbers */
+    size_t blamed;                  /* 1 + the node that could not be resolved; 0: none alone */
     bool hidden;                    /* every node is blocked: nobody may see the flow yet */
 };
 

@@ -160,6 +160,7 @@ enum weft_rc weft_engine_flow_grow(struct weft_engine *engine, const struct weft
     struct growth growth = {.args = args, .draft = &draft, .arena = weft_arena_new()};
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     enum weft_rc rc = prepare(engine, &growth, err);
+    ret_answer->blamed = draft.blamed;
     if (!rc)
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, grow_body, &growth, err);
     if (!rc) {

@@ -388,6 +388,7 @@ enum weft_rc weft_engine_flow_submit(struct weft_engine *engine, const char *ns,
         flow[i] = (struct new_flow){.spec = &spec[i], .answer = &ret_answer[i]};
         if (resolve(&flow[i], ns, now_us, arena, &story)) {
             ret_answer[i].err = story;
+            ret_answer[i].blamed = flow[i].draft.blamed;
             continue;
         }
         rc = weft_draft_place(engine, &flow[i].draft, err);

@@ -54,27 +54,13 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_flow_submit(struct weft_engine *engine,
                                                      struct weft_flow_submitted *ret_answer,
                                                      struct weft_err *err);
 
-/* Adds nodes to a flow that is open; they may come after nodes that are there. */
-struct weft_flow_growth {
-    const char *ns;
-    struct weft_id flow;
-    int32_t revision; /* that of the flow as the caller knows it: otherwise WEFT_CONFLICT */
-    const struct weft_node *nodes;
-    size_t node_count;
-};
-/* ret_answer->node, when not NULL, has room for the nodes. */
+/* Adds nodes to a flow that is open; `ns` is required. ret_answer->node, when not NULL, has room
+ * for the nodes. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_flow_grow(struct weft_engine *engine,
                                                    const struct weft_flow_growth *growth,
                                                    struct weft_flow_submitted *ret_answer,
                                                    struct weft_err *err);
 
-struct weft_flow_cancelling {
-    const char *ns;
-    struct weft_id flow;
-    enum weft_flow_cancel how;
-    const char *reason; /* NULL: none */
-    bool remove;        /* nobody shall see it any more */
-};
 /*
  * Marks a flow as cancelled: from here on its joins begin nothing. Members are cancelled by
  * weft_engine_flow_drain(), which somebody must call, or the cancel_backlog scanner does. Again on
@@ -104,14 +90,6 @@ struct weft_flow_asking {
 WEFT_MUST_CHECK enum weft_rc
 weft_engine_flow(struct weft_engine *engine, const struct weft_flow_asking *asking,
                  struct weft_arena *arena, struct weft_flow_page *ret_page, struct weft_err *err);
-struct weft_flow_listing {
-    const char *ns;
-    bool by_state;
-    enum weft_flow_state state; /* with by_state */
-    const char *name;           /* NULL: any */
-    uint32_t limit;
-    const char *after;
-};
 WEFT_MUST_CHECK enum weft_rc weft_engine_flows(struct weft_engine *engine,
                                                const struct weft_flow_listing *listing,
                                                struct weft_arena *arena,

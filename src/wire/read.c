@@ -105,9 +105,15 @@ static enum weft_rc read_members(struct weft_wire_reader *reader, const struct w
         if (!is_there(field, &member.value))
             continue;
         reader->given |= bit;
-        enum weft_rc rc = field->kind == WEFT_WIRE_OBJECT
-                              ? read_inner(reader, field, &member.value)
-                              : weft_wire_read_value(reader, field, &member.value);
+        enum weft_rc rc = WEFT_OK;
+        if (field->kind == WEFT_WIRE_LIST || field->kind == WEFT_WIRE_MAP) {
+            reader->list = field;
+            reader->list_value = member.value;
+        } else {
+            rc = field->kind == WEFT_WIRE_OBJECT
+                     ? read_inner(reader, field, &member.value)
+                     : weft_wire_read_value(reader, field, &member.value);
+        }
         if (rc)
             return rc;
     }
@@ -126,11 +132,80 @@ static enum weft_rc read_object(const struct weft_wire_type *type, const struct 
     return read_members(reader, value);
 }
 
+/* ---- Messages in a message ------------------------------------------------------------------- */
+
+/* "nodes[3]" or "upstream.NAME" */
+static const char *place_of(const struct weft_wire_field *field, const struct weft_json_iter *each,
+                            size_t i, struct weft_arena *arena)
+{
+    const char *name;
+    if (field->kind == WEFT_WIRE_LIST || weft_json_string(&each->key, arena, &name, NULL))
+        return weft_arena_printf(arena, "%s[%zu]", field->name, i);
+    return weft_arena_printf(arena, "%s.%s", field->name, name);
+}
+
+/* Says which element it was: by its place and, where it has one, by its name. */
+static enum weft_rc blame(const struct weft_wire_reader *reader, const struct weft_json_iter *each,
+                          size_t i, enum weft_rc rc)
+{
+    if (!reader->err)
+        return rc;
+    const struct weft_err story = *reader->err;
+    const char *place = place_of(reader->list, each, i, reader->arena), *name = NULL;
+    struct weft_json value;
+    if (!weft_wire_member(&each->value, "name", &value) ||
+        weft_json_string(&value, reader->arena, &name, NULL))
+        name = NULL;
+    (void)weft_fail_field(
+        reader->err, rc,
+        story.field ? weft_arena_printf(reader->arena, "%s.%s", place, story.field) : place,
+        name ? "%s ('%.40s'): %s" : "%s%.0s: %s", place, name ? name : "", story.text);
+    return rc;
+}
+
+/* The elements of the one list of a message; they have no lists themselves. */
+static enum weft_rc read_list(const struct weft_wire_reader *outer)
+{
+    const struct weft_wire_field *field = outer->list;
+    const struct weft_json *value = &outer->list_value;
+    bool map = field->kind == WEFT_WIRE_MAP;
+    size_t count, i = 0;
+    if (value->kind != (map ? WEFT_JSON_OBJECT : WEFT_JSON_ARRAY))
+        return weft_wire_must_be(outer, field, map ? "an object of objects" : "a list of objects");
+    enum weft_rc rc = weft_wire_count(outer, field, value, &count);
+    if (rc)
+        return rc;
+    char *item = weft_arena_alloc(outer->arena, count + 1, field->of->size);
+    struct weft_json_iter each;
+    weft_json_iter_init(&each, value);
+    for (; weft_json_next(&each); i++) {
+        struct weft_wire_reader reader = {.arena = outer->arena,
+                                          .item = item + i * field->of->size,
+                                          .lenient = outer->lenient,
+                                          .err = outer->err};
+        rc = read_object(field->of, &each.value, &reader);
+        if (!rc && map)
+            rc = weft_json_string(&each.key, outer->arena, (const char **)reader.item, outer->err);
+        if (rc)
+            return blame(outer, &each, i, rc);
+    }
+    *(const void **)((char *)outer->item + field->at) = count ? item : NULL;
+    *(size_t *)(void *)((char *)outer->item + field->count) = count;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_whole(const struct weft_wire_type *type, const struct weft_json *value,
+                               struct weft_wire_reader *reader)
+{
+    enum weft_rc rc = read_object(type, value, reader);
+    return !rc && reader->list ? read_list(reader) : rc;
+}
+
 enum weft_rc weft_wire_read(const struct weft_wire_type *type, const struct weft_json *value,
                             struct weft_arena *arena, void *ret_struct, struct weft_err *err)
 {
     struct weft_wire_reader reader = {.arena = arena, .item = ret_struct, .err = err};
-    return read_object(type, value, &reader);
+    return read_whole(type, value, &reader);
 }
 
 enum weft_rc weft_wire_read_answer(const struct weft_wire_type *type, const struct weft_json *value,
@@ -138,7 +213,7 @@ enum weft_rc weft_wire_read_answer(const struct weft_wire_type *type, const stru
 {
     struct weft_wire_reader reader = {
         .arena = arena, .item = ret_struct, .lenient = true, .err = err};
-    return read_object(type, value, &reader);
+    return read_whole(type, value, &reader);
 }
 
 void *weft_wire_read_list(const struct weft_wire_type *type, const char *text,

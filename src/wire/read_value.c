@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* No list may hold more anywhere; the engine knows the limit of each. It bounds the arena. */
+/* No list may hold more where its row does not say; the engine knows the limit of each. */
 enum { LIST_MAX = 1000 };
 
 static void *place(const struct weft_wire_reader *reader, size_t offset)
@@ -216,20 +216,54 @@ static enum weft_rc read_alive(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
+int weft_wire_word(const char *const *word, size_t count, const char *text)
+{
+    for (size_t i = 0; i < count; i++)
+        if (word[i] && strcmp(word[i], text) == 0)
+            return (int)i;
+    return -1;
+}
+
+static enum weft_rc read_word(const struct weft_wire_reader *reader,
+                              const struct weft_wire_field *field, const struct weft_json *value)
+{
+    const char *all = "";
+    for (size_t i = 0; i < field->inners; i++)
+        if (field->word[i] && weft_json_is(value, field->word[i])) {
+            *(uint32_t *)place(reader, field->at) = (uint32_t)i;
+            return WEFT_OK;
+        }
+    for (size_t i = 0; i < field->inners; i++)
+        if (field->word[i])
+            all = weft_arena_printf(reader->arena, "%s %s", all, field->word[i]);
+    return weft_wire_must_be(reader, field, weft_arena_printf(reader->arena, "one of%s", all));
+}
+
+/* That the result is elsewhere; where that is follows from the id. */
+static enum weft_rc read_ref(const struct weft_wire_reader *reader,
+                             const struct weft_wire_field *field, const struct weft_json *value)
+{
+    if (value->kind != WEFT_JSON_STRING)
+        return weft_wire_must_be(reader, field, "a string");
+    *(bool *)place(reader, field->at) = true;
+    return WEFT_OK;
+}
+
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-/* How many elements or members a value has; false when there are too many of them. */
-static enum weft_rc count_of(const struct weft_wire_reader *reader,
+enum weft_rc weft_wire_count(const struct weft_wire_reader *reader,
                              const struct weft_wire_field *field, const struct weft_json *value,
                              size_t *ret_count)
 {
     struct weft_json_iter each;
     weft_json_iter_init(&each, value);
-    size_t count = 0;
+    /* The bounds of these are those of their numbers. */
+    bool numbers = field->kind == WEFT_WIRE_WEIGHTS || field->kind == WEFT_WIRE_COUNTERS;
+    size_t count = 0, max = field->max && !numbers ? (size_t)field->max : LIST_MAX;
     while (weft_json_next(&each)) {
-        if (++count > LIST_MAX)
+        if (++count > max)
             return weft_fail_field(reader->err, WEFT_TOO_LARGE, weft_wire_path(reader, field),
-                                   "%s has more than %d entries", field->name, LIST_MAX);
+                                   "%s has more than %zu entries", field->name, max);
     }
     *ret_count = count;
     return WEFT_OK;
@@ -241,7 +275,7 @@ static enum weft_rc read_texts(const struct weft_wire_reader *reader,
     size_t count;
     if (value->kind != WEFT_JSON_ARRAY)
         return weft_wire_must_be(reader, field, "a list of strings");
-    enum weft_rc rc = count_of(reader, field, value, &count);
+    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
     if (rc)
         return rc;
     const char **text = weft_new_array(reader->arena, const char *, count);
@@ -261,7 +295,7 @@ static enum weft_rc read_tags(const struct weft_wire_reader *reader,
     size_t count;
     if (value->kind != WEFT_JSON_OBJECT)
         return weft_wire_must_be(reader, field, "an object of strings");
-    enum weft_rc rc = count_of(reader, field, value, &count);
+    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
     if (rc)
         return rc;
     struct weft_tag *tag = weft_new_array(reader->arena, struct weft_tag, count);
@@ -282,7 +316,7 @@ static enum weft_rc read_weights(const struct weft_wire_reader *reader,
     size_t count;
     if (value->kind != WEFT_JSON_OBJECT)
         return weft_wire_must_be(reader, field, "an object of whole numbers");
-    enum weft_rc rc = count_of(reader, field, value, &count);
+    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
     if (rc)
         return rc;
     struct weft_weight *weight = weft_new_array(reader->arena, struct weft_weight, count);
@@ -307,7 +341,7 @@ static enum weft_rc read_counters(const struct weft_wire_reader *reader,
     size_t count;
     if (value->kind != WEFT_JSON_OBJECT)
         return weft_wire_must_be(reader, field, "an object of whole numbers");
-    enum weft_rc rc = count_of(reader, field, value, &count);
+    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
     if (rc)
         return rc;
     struct weft_counter *counter = weft_new_array(reader->arena, struct weft_counter, count);
@@ -321,6 +355,32 @@ static enum weft_rc read_counters(const struct weft_wire_reader *reader,
         counter[i].value = (uint64_t)number;
     }
     *(const struct weft_counter **)place(reader, field->at) = count ? counter : NULL;
+    *(size_t *)place(reader, field->count) = count;
+    return WEFT_OK;
+}
+
+static enum weft_rc read_ids(const struct weft_wire_reader *reader,
+                             const struct weft_wire_field *field, const struct weft_json *value)
+{
+    size_t count;
+    if (value->kind != WEFT_JSON_OBJECT)
+        return weft_wire_must_be(reader, field, "an object of ids");
+    enum weft_rc rc = weft_wire_count(reader, field, value, &count);
+    if (rc)
+        return rc;
+    struct weft_wire_named_id *named =
+        weft_new_array(reader->arena, struct weft_wire_named_id, count);
+    struct weft_json_iter each;
+    weft_json_iter_init(&each, value);
+    for (size_t i = 0; weft_json_next(&each); i++) {
+        const char *text;
+        size_t size;
+        if (weft_json_string(&each.key, reader->arena, &named[i].name, NULL) ||
+            !slice_of(reader, &each.value, &text, &size) ||
+            !weft_id_parse(text, size, &named[i].id))
+            return weft_wire_must_be(reader, field, "an object of ids (UUIDs)");
+    }
+    *(const struct weft_wire_named_id **)place(reader, field->at) = count ? named : NULL;
     *(size_t *)place(reader, field->count) = count;
     return WEFT_OK;
 }
@@ -427,7 +487,8 @@ enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
         [WEFT_WIRE_POLICY] = read_policy,  [WEFT_WIRE_ALIVE] = read_alive,
         [WEFT_WIRE_MS] = read_span,        [WEFT_WIRE_DUE] = read_moment,
         [WEFT_WIRE_RANGE] = read_range,    [WEFT_WIRE_COUNTERS] = read_counters,
-        [WEFT_WIRE_RAW] = read_raw,        [WEFT_WIRE_EMPTY] = NULL,
+        [WEFT_WIRE_RAW] = read_raw,        [WEFT_WIRE_WORD] = read_word,
+        [WEFT_WIRE_IDS] = read_ids,        [WEFT_WIRE_REF] = read_ref,
     };
     return read[field->kind] ? read[field->kind](reader, field, value) : WEFT_OK;
 }

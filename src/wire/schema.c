@@ -5,9 +5,10 @@
 #include "wire/type.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { NESTED_MAX = 3 };
+enum { NESTED_MAX = 4 };
 
 const char *weft_wire_name(const struct weft_wire_type *type)
 {
@@ -64,7 +65,7 @@ static void put_bounds(const struct weft_wire_field *field, struct weft_json_wri
 static void put_string(const struct weft_wire_field *field, bool nullable,
                        struct weft_json_writer *out)
 {
-    put_type(out, "string", nullable || field->kind == WEFT_WIRE_NOTHING);
+    put_type(out, "string", nullable);
     if (field->kind == WEFT_WIRE_ID)
         put_pair(out, "format", "uuid");
     else if (field->kind == WEFT_WIRE_MOMENT || field->kind == WEFT_WIRE_DUE)
@@ -73,6 +74,8 @@ static void put_string(const struct weft_wire_field *field, bool nullable,
         put_pair(out, "pattern", "^[^:]+:");
     else if (field->kind == WEFT_WIRE_BASE64)
         put_pair(out, "contentEncoding", "base64");
+    else if (field->kind == WEFT_WIRE_REF)
+        put_pair(out, "format", "uri-reference");
 }
 
 /* "items" of an array or "additionalProperties" of an object. */
@@ -84,6 +87,25 @@ static void put_each(const struct weft_wire_field *field, struct weft_json_write
     put_pair(out, "type", number ? "integer" : "string");
     if (number)
         put_bounds(field, out);
+    if (field->kind == WEFT_WIRE_IDS)
+        put_pair(out, "format", "uuid");
+    weft_json_end_object(out);
+}
+
+/* Messages in a message: the document has a schema for each. */
+static void put_messages(const struct weft_wire_field *field, struct weft_json_writer *out)
+{
+    static const char schemas[] = "#/components/schemas/";
+    bool list = field->kind == WEFT_WIRE_LIST;
+    char ref[128];
+    (void)snprintf(ref, sizeof(ref), "%s%s", schemas, field->of->name);
+    if (list && field->max) {
+        weft_json_key(out, "maxItems");
+        weft_json_put_i64(out, field->max);
+    }
+    weft_json_key(out, list ? "items" : "additionalProperties");
+    weft_json_begin_object(out);
+    put_pair(out, "$ref", ref);
     weft_json_end_object(out);
 }
 
@@ -103,8 +125,12 @@ static void put_range(const struct weft_wire_field *field, bool nullable,
     weft_json_end_object(out);
 }
 
-static void put_words(enum weft_wire_kind kind, bool nullable, struct weft_json_writer *out)
+static void put_words(const struct weft_wire_field *field, bool nullable,
+                      struct weft_json_writer *out)
 {
+    const enum weft_wire_kind kind = (enum weft_wire_kind)field->kind;
+    /* The first word may stand for none. */
+    const size_t first = kind == WEFT_WIRE_WORD && !field->word[0];
     static const char *const state[] = {
 #define X(name, number, word, living) word,
 #include "weft/states.def"
@@ -112,7 +138,9 @@ static void put_words(enum weft_wire_kind kind, bool nullable, struct weft_json_
     };
     static const char *const backoff[] = {"exponential", "fixed"};
     static const char *const alive[] = {"alive", "dead"};
-    if (kind == WEFT_WIRE_STATE)
+    if (kind == WEFT_WIRE_WORD)
+        put_enum(out, field->word + first, field->inners - first, nullable);
+    else if (kind == WEFT_WIRE_STATE)
         put_enum(out, state, WEFT_LEN(state), nullable);
     else if (kind == WEFT_WIRE_BACKOFF)
         put_enum(out, backoff, WEFT_LEN(backoff), nullable);
@@ -132,7 +160,7 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
     case WEFT_WIRE_MOMENT:
     case WEFT_WIRE_DUE:
     case WEFT_WIRE_BASE64:
-    case WEFT_WIRE_NOTHING:
+    case WEFT_WIRE_REF:
         put_string(field, nullable, out);
         break;
     case WEFT_WIRE_I32:
@@ -152,7 +180,8 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
     case WEFT_WIRE_STATE:
     case WEFT_WIRE_BACKOFF:
     case WEFT_WIRE_ALIVE:
-        put_words((enum weft_wire_kind)field->kind, nullable, out);
+    case WEFT_WIRE_WORD:
+        put_words(field, nullable, out);
         break;
     case WEFT_WIRE_RANGE:
         put_range(field, nullable, out);
@@ -164,10 +193,15 @@ static void put_form(const struct weft_wire_field *field, bool nullable,
     case WEFT_WIRE_TAGS:
     case WEFT_WIRE_WEIGHTS:
     case WEFT_WIRE_COUNTERS:
+    case WEFT_WIRE_IDS:
         put_type(out, "object", nullable);
         put_each(field, out);
         break;
-    case WEFT_WIRE_EMPTY:
+    case WEFT_WIRE_LIST:
+    case WEFT_WIRE_MAP:
+        put_type(out, field->kind == WEFT_WIRE_LIST ? "array" : "object", nullable);
+        put_messages(field, out);
+        break;
     case WEFT_WIRE_RAW:
         put_type(out, "object", nullable);
         break;
@@ -196,7 +230,7 @@ static bool is_nullable(const struct drawing *drawing, const struct weft_wire_fi
 {
     if (field->flags & WEFT_WIRE_REQUIRED)
         return false;
-    if (!drawing->answer)
+    if (!drawing->answer || field->flags & WEFT_WIRE_OR_NULL)
         return true;
     switch ((enum weft_wire_kind)field->kind) {
     case WEFT_WIRE_TEXT:
@@ -206,10 +240,11 @@ static bool is_nullable(const struct drawing *drawing, const struct weft_wire_fi
     case WEFT_WIRE_TAG:
     case WEFT_WIRE_OBJECT:
     case WEFT_WIRE_POLICY:
-    case WEFT_WIRE_NOTHING:
     case WEFT_WIRE_DUE:
     case WEFT_WIRE_RANGE:
         return true;
+    case WEFT_WIRE_WORD:
+        return !field->word[0];
     case WEFT_WIRE_ID:
     case WEFT_WIRE_I32:
     case WEFT_WIRE_U32:
@@ -225,11 +260,14 @@ static bool is_nullable(const struct drawing *drawing, const struct weft_wire_fi
     case WEFT_WIRE_WEIGHTS:
     case WEFT_WIRE_JSON:
     case WEFT_WIRE_BASE64:
-    case WEFT_WIRE_EMPTY:
     case WEFT_WIRE_ALIVE:
     case WEFT_WIRE_MS:
     case WEFT_WIRE_COUNTERS:
     case WEFT_WIRE_RAW:
+    case WEFT_WIRE_IDS:
+    case WEFT_WIRE_LIST:
+    case WEFT_WIRE_MAP:
+    case WEFT_WIRE_REF:
         break;
     }
     return false;
@@ -247,7 +285,8 @@ static void open_object(struct drawing *drawing, const struct weft_wire_field *f
 
 static bool is_required(const struct drawing *drawing, const struct weft_wire_field *field)
 {
-    bool either = field->kind == WEFT_WIRE_JSON || field->kind == WEFT_WIRE_BASE64;
+    bool either = field->kind == WEFT_WIRE_JSON || field->kind == WEFT_WIRE_BASE64 ||
+                  field->kind == WEFT_WIRE_REF;
     return field->flags & WEFT_WIRE_REQUIRED || (drawing->answer && !either);
 }
 

@@ -35,14 +35,17 @@ enum weft_wire_kind {
     WEFT_WIRE_BASE64,   /* the same bytes when they are not */
     WEFT_WIRE_OBJECT,   /* the rows of `inner` over the same struct */
     WEFT_WIRE_POLICY,   /* const struct weft_policy * */
-    WEFT_WIRE_NOTHING,  /* no value in the struct: always null */
-    WEFT_WIRE_EMPTY,    /* no value in the struct: always {} */
     WEFT_WIRE_ALIVE,    /* bool: "alive" or "dead" */
     WEFT_WIRE_MS,       /* weft_usec, a span: milliseconds on the wire */
     WEFT_WIRE_DUE,      /* weft_usec; INT64_MAX: null, and `normally` says so too */
     WEFT_WIRE_RANGE,    /* two uint32_t, at `at` and `count`: [first,last]; 0 and max: null */
     WEFT_WIRE_COUNTERS, /* const struct weft_counter *, size_t: an object of whole numbers */
     WEFT_WIRE_RAW,      /* const char *: the text of a JSON object; NULL: {} */
+    WEFT_WIRE_WORD,     /* an enum from 0 on: `word` has a word for each, NULL: null */
+    WEFT_WIRE_IDS,      /* const struct weft_wire_named_id *, size_t: an object of ids */
+    WEFT_WIRE_LIST,     /* an array of structs, size_t: an array of messages of type `of` */
+    WEFT_WIRE_MAP,      /* the same: an object; the first member of a struct is its name in it */
+    WEFT_WIRE_REF,      /* bool, and the id at `count`: where its result is; true: there */
 };
 
 enum weft_wire_flag {
@@ -51,6 +54,7 @@ enum weft_wire_flag {
     WEFT_WIRE_CHECKED = 4,  /* min and max are checked here: the struct cannot tell */
     WEFT_WIRE_BY_FLAG = 8,  /* OBJECT: there is one when the bool at `count` is true */
     WEFT_WIRE_BY_SIGN = 16, /* OBJECT: there is one when the int32_t at `count` is not negative */
+    WEFT_WIRE_OR_NULL = 32, /* ID, numbers: zeros are null in answers */
 };
 
 struct weft_wire_field {
@@ -63,10 +67,13 @@ struct weft_wire_field {
     uint16_t count; /* offset of its count, size or presence */
     uint16_t type;  /* JSON, BASE64: offset of the content type */
     const struct weft_wire_field *inner;
-    const char *rival; /* a field that may not be there together with this one */
-    int64_t min, max;  /* numbers: the bounds, for the schema; both 0: those of the C type */
-    int64_t normally;  /* I64: the value when it is absent */
-    const char *about; /* for the schema */
+    const char *rival;       /* a field that may not be there together with this one */
+    int64_t min, max;        /* numbers: the bounds, for the schema; both 0: those of the C type.
+                                TEXTS, IDS, LIST, MAP: max entries; 0: LIST_MAX of read_value.c */
+    int64_t normally;        /* I64: the value when it is absent */
+    const char *about;       /* for the schema */
+    const char *const *word; /* WORD: `inners` of them */
+    const struct weft_wire_type *of; /* LIST, MAP; it has none of these itself */
 };
 
 struct weft_wire_type {
@@ -95,9 +102,11 @@ struct weft_wire_reader {
     const char *inside; /* the name of the object it is in, or NULL */
     struct weft_arena *arena;
     void *item;
-    uint64_t met;   /* a bit for each field whose name was there */
-    uint64_t given; /* the same, but for null */
-    bool lenient;   /* names that are not known are passed over */
+    uint64_t met;                       /* a bit for each field whose name was there */
+    uint64_t given;                     /* the same, but for null */
+    bool lenient;                       /* names that are not known are passed over */
+    const struct weft_wire_field *list; /* a LIST or MAP that was there, to be read last; */
+    struct weft_json list_value;        /* a type has at most one */
     struct weft_err *err;
 };
 
@@ -115,7 +124,11 @@ enum weft_rc weft_wire_must_be(const struct weft_wire_reader *reader,
 /* "progress.percent": how a field is called in an answer; static or in the arena. */
 const char *weft_wire_path(const struct weft_wire_reader *reader,
                            const struct weft_wire_field *field);
-/* Reads any value but OBJECT; it is not null unless it is JSON. */
+/* How many elements or members a value has; WEFT_TOO_LARGE: more than the field may. */
+WEFT_MUST_CHECK enum weft_rc weft_wire_count(const struct weft_wire_reader *reader,
+                                             const struct weft_wire_field *field,
+                                             const struct weft_json *value, size_t *ret_count);
+/* Reads any value but OBJECT, LIST and MAP; it is not null unless it is JSON. */
 WEFT_MUST_CHECK enum weft_rc weft_wire_read_value(const struct weft_wire_reader *reader,
                                                   const struct weft_wire_field *field,
                                                   const struct weft_json *value);

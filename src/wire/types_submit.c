@@ -3,7 +3,7 @@
 /* Submitting: the spec with its policy, and the answer. */
 
 #include "base/limits.h"
-#include "wire/type.h"
+#include "wire/spec_rows.h"
 
 /* ---- Policy ---------------------------------------------------------------------------------- */
 
@@ -49,36 +49,11 @@ const size_t weft_wire_policy_count = WEFT_LEN(weft_wire_policy);
 
 /* ---- Spec ------------------------------------------------------------------------------------ */
 
-#define AT(field)    .at = offsetof(struct weft_spec, field)
-#define COUNT(field) .count = offsetof(struct weft_spec, field)
-#define TYPE         .type = offsetof(struct weft_spec, content_type)
-#define BYTES        AT(payload), COUNT(payload_size), TYPE
-
 static const struct weft_wire_field spec[] = {
-    {NAMED("lane", TEXT), AT(lane), .about = "The lane it waits in. Default: default"},
-    {NAMED("kind", TEXT), AT(kind), .flags = WEFT_WIRE_REQUIRED,
-     .about = "What is to be done; workers claim by it"},
-    {NAMED("payload", JSON), BYTES, .about = "Any JSON; it comes back byte for byte"},
-    {NAMED("payload_base64", BASE64), BYTES, .rival = "payload",
-     .about = "A payload that is not JSON"},
-    {NAMED("content_type", CONTENT_TYPE), AT(content_type),
-     .about = "Of the payload. Default: application/json, or application/octet-stream with "
-              "payload_base64"},
-    {NAMED("priority", I32), AT(priority), .min = INT16_MIN, .max = INT16_MAX,
-     .about = "Higher ones are claimed first. Default: 0"},
-    {NAMED("delay_ms", I64), AT(delay_ms), .max = WEFT_DELAY_MAX_MS,
-     .about = "How long from now it may not be claimed. Default: 0"},
-    {NAMED("run_at", MOMENT), AT(run_at_us), .rival = "delay_ms",
-     .about = "When it may be claimed; in the past means now"},
-    {NAMED("deadline_at", MOMENT), AT(deadline_us),
-     .about = "When it must be over; expired after that"},
-    {NAMED("capabilities", TEXTS), AT(capabilities), COUNT(capability_count),
-     .about = "What a worker must be able to do"},
-    {NAMED("tenant", TEXT), AT(tenant), .about = "Whom it is for; tenants share a lane fairly"},
-    {NAMED("tags", TAGS), AT(tags), COUNT(tag_count), .about = "Free words to find it by"},
-    {NAMED("key", TEXT), AT(key),
+    WEFT_WIRE_SPEC_ROWS(0),
+    {NAMED("key", TEXT), .at = offsetof(struct weft_spec, key),
      .about = "Idempotency key: the same key submits once in its namespace"},
-    {NAMED("policy", POLICY), AT(policy), .about = "Retries, timeouts and retention"},
+    WEFT_WIRE_SPEC_POLICY(0),
 };
 const struct weft_wire_type weft_wire_spec = {
     .name = "Spec",
@@ -87,10 +62,6 @@ const struct weft_wire_type weft_wire_spec = {
     .count = WEFT_LEN(spec),
     .size = sizeof(struct weft_spec),
 };
-#undef AT
-#undef COUNT
-#undef TYPE
-#undef BYTES
 
 #define AT(field) .at = offsetof(struct weft_submitted, field)
 

@@ -58,8 +58,9 @@ static const struct weft_wire_field execution[] = {
     {NAMED("reason", TEXT), AT(reason), .about = "Why it was ended"},
     {NAMED("error", OBJECT), .inner = execution_error, .inners = WEFT_LEN(execution_error),
      .about = "The last error"},
-    {NAMED("flow_id", NOTHING), .about = "The flow it is a node of"},
-    {NAMED("node", NOTHING), .about = "Its name in that flow"},
+    {NAMED("flow_id", ID), AT(flow), .flags = WEFT_WIRE_OR_NULL,
+     .about = "The flow it is a node of"},
+    {NAMED("node", TEXT), AT(node), .about = "Its name in that flow"},
 };
 const struct weft_wire_type weft_wire_execution = {
     .name = "Execution",

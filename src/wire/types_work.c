@@ -73,9 +73,11 @@ static const struct weft_wire_field claimed[] = {
      .about = "Renew before this, or somebody else gets it"},
     {NAMED("lease_ms", I64), AT(lease_ms),
      .about = "How long the lease lasts, for those whose clock is another"},
-    {NAMED("flow_id", NOTHING), .about = "The flow it is a node of"},
-    {NAMED("node", NOTHING), .about = "Its name in that flow"},
-    {NAMED("upstream", EMPTY), .about = "The outcomes of the nodes it comes after"},
+    {NAMED("flow_id", ID), AT(flow), .flags = WEFT_WIRE_OR_NULL,
+     .about = "The flow it is a node of"},
+    {NAMED("node", TEXT), AT(node), .about = "Its name in that flow"},
+    {NAMED("upstream", MAP), AT(upstream), COUNT(upstream_count), .of = &weft_wire_upstream,
+     .max = WEFT_FLOW_NODES_MAX, .about = "The outcomes of the nodes it comes after"},
 };
 const struct weft_wire_type weft_wire_claimed = {
     .name = "Claimed",

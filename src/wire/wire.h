@@ -48,6 +48,38 @@ extern const struct weft_wire_type weft_wire_replica;    /* struct weft_replica 
 extern const struct weft_wire_type weft_wire_scanner;    /* struct weft_scanner_status */
 extern const struct weft_wire_type weft_wire_pass;       /* struct weft_wire_pass */
 
+extern const struct weft_wire_type weft_wire_node;           /* struct weft_node */
+extern const struct weft_wire_type weft_wire_flow_spec;      /* struct weft_flow_spec */
+extern const struct weft_wire_type weft_wire_flow_submitted; /* struct weft_wire_flow_submitted */
+extern const struct weft_wire_type weft_wire_flow_grown;     /* the same, with less to say */
+extern const struct weft_wire_type weft_wire_flow_growth;    /* struct weft_flow_growth */
+extern const struct weft_wire_type weft_wire_flow_cancel;    /* struct weft_flow_cancelling */
+extern const struct weft_wire_type weft_wire_flow_cancelled; /* struct weft_flow_cancelled */
+extern const struct weft_wire_type weft_wire_flow_node;      /* struct weft_flow_node */
+extern const struct weft_wire_type weft_wire_flow;           /* struct weft_flow, as in lists */
+extern const struct weft_wire_type weft_wire_flow_page;      /* struct weft_flow_page */
+extern const struct weft_wire_type weft_wire_upstream;       /* struct weft_upstream */
+
+struct weft_wire_named_id {
+    const char *name;
+    struct weft_id id;
+};
+
+/* What a flow became, in the form in which it travels. */
+struct weft_wire_flow_submitted {
+    struct weft_id id;
+    enum weft_flow_state state;
+    const struct weft_wire_named_id *nodes;
+    size_t node_count;
+    int32_t revision;
+    bool duplicate;
+};
+/* The words of a flow's state and of how it is cancelled, in the order of their enums. */
+extern const char *const weft_wire_flow_states[WEFT_FLOW_STATE_COUNT];
+extern const char *const weft_wire_flow_cancels[WEFT_FLOW_CANCEL_ONLY + 1];
+/* The value of a word in such a list, -1: it is none of them. */
+int weft_wire_word(const char *const *word, size_t count, const char *text);
+
 /* What a pass of a scanner did, in the form in which it travels. */
 struct weft_wire_pass {
     const char *name;

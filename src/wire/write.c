@@ -8,11 +8,12 @@
 #include "wire/type.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 enum {
-    NESTED_MAX = 3,   /* spec, policy, backoff */
+    NESTED_MAX = 4,   /* flow, node, policy, backoff */
     AROUND_BYTES = 4, /* levels around a payload: the answer, items, the item; one to spare */
     CHUNK = 3 * 1024, /* bytes encoded at a time; a multiple of 3 */
 };
@@ -20,6 +21,8 @@ enum {
 struct level {
     const struct weft_wire_field *field, *end;
     const char *item;
+    const struct weft_wire_field *list; /* a LIST or MAP whose element it is, or NULL */
+    size_t left;                        /* elements after this one */
 };
 
 struct writing {
@@ -155,6 +158,17 @@ static void put_counters(struct weft_json_writer *out, const struct weft_counter
     weft_json_end_object(out);
 }
 
+static void put_ids(struct weft_json_writer *out, const struct weft_wire_named_id *named,
+                    size_t count)
+{
+    weft_json_begin_object(out);
+    for (size_t i = 0; i < count; i++) {
+        weft_json_key(out, named[i].name);
+        weft_wire_put_id(out, &named[i].id);
+    }
+    weft_json_end_object(out);
+}
+
 static void put_tag(struct weft_json_writer *out, const struct weft_tag *tag)
 {
     if (!tag) {
@@ -197,12 +211,19 @@ static void put_raw(struct weft_json_writer *out, const char *text)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
+static bool is_zero(const struct weft_id *id)
+{
+    static const struct weft_id zero;
+    return memcmp(id, &zero, sizeof(zero)) == 0;
+}
+
 /* Whether a request mentions it; any form but OBJECT. */
 static bool is_set(const struct weft_wire_field *field, const char *item)
 {
     switch ((enum weft_wire_kind)field->kind) {
     case WEFT_WIRE_ID:
-        return true;
+        return !(field->flags & WEFT_WIRE_OR_NULL) ||
+               !is_zero(&VALUE(struct weft_id, item, field->at));
     case WEFT_WIRE_TEXT:
     case WEFT_WIRE_CONTENT_TYPE:
     case WEFT_WIRE_TAG:
@@ -213,6 +234,7 @@ static bool is_set(const struct weft_wire_field *field, const char *item)
     case WEFT_WIRE_U32:
     case WEFT_WIRE_STATE:
     case WEFT_WIRE_BACKOFF:
+    case WEFT_WIRE_WORD:
         return VALUE(uint32_t, item, field->at) != 0;
     case WEFT_WIRE_I64:
     case WEFT_WIRE_U64:
@@ -227,6 +249,7 @@ static bool is_set(const struct weft_wire_field *field, const char *item)
     case WEFT_WIRE_BOOL:
     case WEFT_WIRE_UNLESS:
     case WEFT_WIRE_ALIVE:
+    case WEFT_WIRE_REF:
         return VALUE(bool, item, field->at);
     case WEFT_WIRE_RANGE:
         return VALUE(uint32_t, item, field->at) != 0 ||
@@ -235,12 +258,13 @@ static bool is_set(const struct weft_wire_field *field, const char *item)
     case WEFT_WIRE_TAGS:
     case WEFT_WIRE_WEIGHTS:
     case WEFT_WIRE_COUNTERS:
+    case WEFT_WIRE_IDS:
+    case WEFT_WIRE_LIST:
+    case WEFT_WIRE_MAP:
         return VALUE(size_t, item, field->count) != 0;
     case WEFT_WIRE_OBJECT:
     case WEFT_WIRE_JSON:
     case WEFT_WIRE_BASE64:
-    case WEFT_WIRE_NOTHING:
-    case WEFT_WIRE_EMPTY:
         break;
     }
     return false;
@@ -275,6 +299,9 @@ static void put_word(const struct writing *writing, const struct weft_wire_field
         text = fixed ? "fixed" : "exponential";
     } else if (field->kind == WEFT_WIRE_ALIVE) {
         text = VALUE(bool, item, field->at) ? "alive" : "dead";
+    } else if (field->kind == WEFT_WIRE_WORD) {
+        uint32_t number = VALUE(uint32_t, item, field->at);
+        text = number < field->inners ? field->word[number] : NULL;
     } else {
         text = VALUE(char *const, item, field->at);
         /* Without a word for it, encoded bytes would be taken for something else than JSON. */
@@ -294,8 +321,19 @@ static void put_list(struct weft_json_writer *out, const struct weft_wire_field 
         put_tags(out, VALUE(struct weft_tag *const, item, field->at), count);
     else if (field->kind == WEFT_WIRE_WEIGHTS)
         put_weights(out, VALUE(struct weft_weight *const, item, field->at), count);
+    else if (field->kind == WEFT_WIRE_IDS)
+        put_ids(out, VALUE(struct weft_wire_named_id *const, item, field->at), count);
     else
         put_counters(out, VALUE(struct weft_counter *const, item, field->at), count);
+}
+
+/* Where the result of an upstream is that did not come along. */
+static void put_ref(struct weft_json_writer *out, const struct weft_id *id)
+{
+    char text[WEFT_ID_TEXT], path[WEFT_ID_TEXT + 32];
+    weft_id_print(id, text);
+    (void)snprintf(path, sizeof(path), "/v1/executions/%s/result", text);
+    weft_json_put_text(out, path);
 }
 
 static void put_moment(struct weft_json_writer *out, const struct weft_wire_field *field,
@@ -311,6 +349,10 @@ static void put_value(const struct writing *writing, const struct weft_wire_fiel
                       const char *item)
 {
     struct weft_json_writer *out = writing->out;
+    if (field->flags & WEFT_WIRE_OR_NULL && !is_set(field, item)) {
+        weft_json_put_null(out);
+        return;
+    }
     switch ((enum weft_wire_kind)field->kind) {
     case WEFT_WIRE_ID:
         weft_wire_put_id(out, &VALUE(struct weft_id, item, field->at));
@@ -320,6 +362,7 @@ static void put_value(const struct writing *writing, const struct weft_wire_fiel
     case WEFT_WIRE_STATE:
     case WEFT_WIRE_BACKOFF:
     case WEFT_WIRE_ALIVE:
+    case WEFT_WIRE_WORD:
         put_word(writing, field, item);
         break;
     case WEFT_WIRE_I32:
@@ -345,6 +388,7 @@ static void put_value(const struct writing *writing, const struct weft_wire_fiel
     case WEFT_WIRE_TAGS:
     case WEFT_WIRE_WEIGHTS:
     case WEFT_WIRE_COUNTERS:
+    case WEFT_WIRE_IDS:
         put_list(out, field, item);
         break;
     case WEFT_WIRE_RANGE:
@@ -356,15 +400,15 @@ static void put_value(const struct writing *writing, const struct weft_wire_fiel
     case WEFT_WIRE_TAG:
         put_tag(out, VALUE(struct weft_tag *const, item, field->at));
         break;
-    case WEFT_WIRE_EMPTY:
-        weft_json_begin_object(out);
-        weft_json_end_object(out);
+    case WEFT_WIRE_REF:
+        put_ref(out, &VALUE(struct weft_id, item, field->count));
         break;
     case WEFT_WIRE_OBJECT:
     case WEFT_WIRE_POLICY:
-    case WEFT_WIRE_NOTHING:
     case WEFT_WIRE_JSON:
     case WEFT_WIRE_BASE64:
+    case WEFT_WIRE_LIST:
+    case WEFT_WIRE_MAP:
         weft_json_put_null(out);
         break;
     }
@@ -412,6 +456,55 @@ static void open_object(struct writing *writing, const struct weft_wire_field *f
     }
 }
 
+/* Begins an element of a list of messages. */
+static void begin_element(struct writing *writing, const struct weft_wire_field *list,
+                          const char *element, size_t left)
+{
+    if (list->kind == WEFT_WIRE_MAP)
+        weft_json_key(writing->out, VALUE(char *const, element, 0));
+    weft_json_begin_object(writing->out);
+    writing->encoded = false;
+    push(writing, list->of->field, list->of->count, element);
+    writing->level[writing->depth - 1].list = list;
+    writing->level[writing->depth - 1].left = left;
+}
+
+static void end_list(struct writing *writing, const struct weft_wire_field *list)
+{
+    if (list->kind == WEFT_WIRE_MAP)
+        weft_json_end_object(writing->out);
+    else
+        weft_json_end_array(writing->out);
+}
+
+/* Begins a list of messages; the walk goes through its elements. */
+static void open_list(struct writing *writing, const struct weft_wire_field *field,
+                      const char *item)
+{
+    size_t count = VALUE(size_t, item, field->count);
+    if (count == 0 && !writing->answer && !(field->flags & WEFT_WIRE_REQUIRED))
+        return;
+    weft_json_key(writing->out, field->name);
+    if (field->kind == WEFT_WIRE_MAP)
+        weft_json_begin_object(writing->out);
+    else
+        weft_json_begin_array(writing->out);
+    if (count > 0)
+        begin_element(writing, field, VALUE(char *const, item, field->at), count - 1);
+    else
+        end_list(writing, field);
+}
+
+/* What is written even though nothing is set. */
+static bool is_wanted(const struct writing *writing, const struct weft_wire_field *field)
+{
+    if (field->flags & (WEFT_WIRE_REQUIRED | WEFT_WIRE_ALWAYS))
+        return true;
+    if (field->kind == WEFT_WIRE_CONTENT_TYPE && writing->encoded)
+        return true;
+    return writing->answer && field->kind != WEFT_WIRE_REF;
+}
+
 static void write_field(struct writing *writing, const struct weft_wire_field *field,
                         const char *item)
 {
@@ -419,10 +512,10 @@ static void write_field(struct writing *writing, const struct weft_wire_field *f
         open_object(writing, field, item);
     } else if (field->kind == WEFT_WIRE_JSON) {
         write_bytes(writing, field, item);
+    } else if (field->kind == WEFT_WIRE_LIST || field->kind == WEFT_WIRE_MAP) {
+        open_list(writing, field, item);
     } else if (field->kind != WEFT_WIRE_BASE64 &&
-               (writing->answer || field->flags & (WEFT_WIRE_REQUIRED | WEFT_WIRE_ALWAYS) ||
-                is_set(field, item) ||
-                (field->kind == WEFT_WIRE_CONTENT_TYPE && writing->encoded))) {
+               (is_wanted(writing, field) || is_set(field, item))) {
         weft_json_key(writing->out, field->name);
         put_value(writing, field, item);
     }
@@ -439,9 +532,14 @@ void weft_wire_write_members(const struct weft_wire_type *type, const void *item
             write_field(&writing, level->field++, level->item);
             continue;
         }
+        const struct level done = *level;
         writing.depth--;
         if (writing.depth > 0)
             weft_json_end_object(out);
+        if (done.list && done.left > 0)
+            begin_element(&writing, done.list, done.item + done.list->of->size, done.left - 1);
+        else if (done.list)
+            end_list(&writing, done.list);
     }
 }
 

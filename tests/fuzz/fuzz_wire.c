@@ -13,12 +13,17 @@
 #include "wire/type.h"
 
 static const struct weft_wire_type *const types[] = {
-    &weft_wire_spec,    &weft_wire_submitted, &weft_wire_execution, &weft_wire_claim,
-    &weft_wire_claimed, &weft_wire_renew,     &weft_wire_complete,  &weft_wire_failure,
-    &weft_wire_delay,   &weft_wire_release,   &weft_wire_renewed,   &weft_wire_finished,
-    &weft_wire_cancel,  &weft_wire_priority,  &weft_wire_deadline,  &weft_wire_filter,
-    &weft_wire_sweep,   &weft_wire_attempt,   &weft_wire_lane,      &weft_wire_lane_count,
-    &weft_wire_worker,  &weft_wire_replica,   &weft_wire_scanner,   &weft_wire_pass,
+    &weft_wire_spec,       &weft_wire_submitted,      &weft_wire_execution,
+    &weft_wire_claim,      &weft_wire_claimed,        &weft_wire_renew,
+    &weft_wire_complete,   &weft_wire_failure,        &weft_wire_delay,
+    &weft_wire_release,    &weft_wire_renewed,        &weft_wire_finished,
+    &weft_wire_cancel,     &weft_wire_priority,       &weft_wire_deadline,
+    &weft_wire_filter,     &weft_wire_sweep,          &weft_wire_attempt,
+    &weft_wire_lane,       &weft_wire_lane_count,     &weft_wire_worker,
+    &weft_wire_replica,    &weft_wire_scanner,        &weft_wire_pass,
+    &weft_wire_flow_spec,  &weft_wire_flow_submitted, &weft_wire_flow_growth,
+    &weft_wire_flow_grown, &weft_wire_flow_cancel,    &weft_wire_flow_cancelled,
+    &weft_wire_flow,       &weft_wire_flow_page,
 };
 
 static void write_to(const struct weft_wire_type *type, const void *item, struct weft_buf *buf)
@@ -36,6 +41,20 @@ static bool is_refused_later(const struct weft_wire_type *type, const void *item
 {
     struct weft_rules rules;
     struct weft_err err = {0};
+    const struct weft_flow_spec *flow = item;
+    const struct weft_flow_growth *growth = item;
+    const struct weft_node *node = NULL;
+    size_t count = 0;
+    if (type == &weft_wire_flow_spec) {
+        node = flow->nodes;
+        count = flow->node_count;
+    } else if (type == &weft_wire_flow_growth) {
+        node = growth->nodes;
+        count = growth->node_count;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (weft_policy_resolve(node[i].spec.policy, arena, &rules, &err))
+            return true;
     return type == &weft_wire_spec &&
            weft_policy_resolve(((const struct weft_spec *)item)->policy, arena, &rules, &err);
 }

@@ -6,14 +6,19 @@
 #include "wire/type.h"
 
 static const struct weft_wire_type *const request[] = {
-    &weft_wire_spec,     &weft_wire_claim,    &weft_wire_renew,   &weft_wire_complete,
-    &weft_wire_failure,  &weft_wire_delay,    &weft_wire_release, &weft_wire_cancel,
-    &weft_wire_priority, &weft_wire_deadline, &weft_wire_filter,  &weft_wire_lane,
+    &weft_wire_spec,     &weft_wire_claim,     &weft_wire_renew,       &weft_wire_complete,
+    &weft_wire_failure,  &weft_wire_delay,     &weft_wire_release,     &weft_wire_cancel,
+    &weft_wire_priority, &weft_wire_deadline,  &weft_wire_filter,      &weft_wire_lane,
+    &weft_wire_node,     &weft_wire_flow_spec, &weft_wire_flow_growth, &weft_wire_flow_cancel,
 };
 static const struct weft_wire_type *const answer[] = {
-    &weft_wire_submitted, &weft_wire_execution, &weft_wire_claimed, &weft_wire_renewed,
-    &weft_wire_finished,  &weft_wire_sweep,     &weft_wire_attempt, &weft_wire_lane_count,
-    &weft_wire_worker,    &weft_wire_replica,   &weft_wire_scanner, &weft_wire_pass,
+    &weft_wire_submitted,      &weft_wire_execution,  &weft_wire_claimed,
+    &weft_wire_renewed,        &weft_wire_finished,   &weft_wire_sweep,
+    &weft_wire_attempt,        &weft_wire_lane_count, &weft_wire_worker,
+    &weft_wire_replica,        &weft_wire_scanner,    &weft_wire_pass,
+    &weft_wire_flow_submitted, &weft_wire_flow_grown, &weft_wire_flow_cancelled,
+    &weft_wire_flow_node,      &weft_wire_flow,       &weft_wire_flow_page,
+    &weft_wire_upstream,
 };
 
 static struct weft_json schema_of(const struct weft_wire_type *type)
@@ -57,7 +62,8 @@ static void check_rows(const struct weft_wire_type *type, const struct weft_json
         const char *path = weft_arena_printf(arena, "properties/%s/description", field->name);
         is_str(at(schema, path), weft_arena_printf(arena, "\"%s\"", field->about),
                "%s.%s is described", type->name, field->name);
-        bool bytes = field->kind == WEFT_WIRE_JSON || field->kind == WEFT_WIRE_BASE64;
+        bool bytes = field->kind == WEFT_WIRE_JSON || field->kind == WEFT_WIRE_BASE64 ||
+                     field->kind == WEFT_WIRE_REF;
         bool must = field->flags & WEFT_WIRE_REQUIRED || (type->answer && !type->request && !bytes);
         ok(has(required, field->name) == must, "%s.%s is %srequired", type->name, field->name,
            must ? "" : "not ");
@@ -142,6 +148,18 @@ static void test_points(void)
         {&weft_wire_scanner, "properties/lag_ms/type", "\"integer\""},
         {&weft_wire_scanner, "properties/lag_ms/minimum", "0"},
         {&weft_wire_scanner, "properties/counters/additionalProperties/minimum", "0"},
+        {&weft_wire_claimed, "properties/upstream/additionalProperties/$ref",
+         "\"#/components/schemas/Upstream\""},
+        {&weft_wire_flow_spec, "required", "[\"nodes\"]"},
+        {&weft_wire_flow_spec, "properties/nodes/items/$ref", "\"#/components/schemas/Node\""},
+        {&weft_wire_flow_spec, "properties/nodes/maxItems", "100000"},
+        {&weft_wire_node, "required", "[\"name\",\"kind\"]"},
+        {&weft_wire_node, "properties/join/properties/on_satisfied/enum",
+         "[\"cancel_remaining\",\"let_run\",null]"},
+        {&weft_wire_flow_node, "properties/join/properties/k/type", "[\"integer\",\"null\"]"},
+        {&weft_wire_flow_page, "properties/state/enum",
+         "[\"open\",\"succeeded\",\"failed\",\"cancelled\"]"},
+        {&weft_wire_flow_submitted, "properties/nodes/additionalProperties/format", "\"uuid\""},
         {&weft_wire_pass, "properties/next_due_at/type", "[\"string\",\"null\"]"},
         {&weft_wire_pass, "properties/next_due_at/format", "\"date-time\""},
     };

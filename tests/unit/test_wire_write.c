@@ -128,6 +128,48 @@ static const struct trip trip[] = {
     {"pass", &weft_wire_pass,
      "{\"name\":\"n\",\"handled\":3,\"failed\":1,\"counters\":{\"processed\":3},\"more\":true,"
      "\"next_due_at\":\"2026-01-01T00:00:00.001Z\",\"duration_ms\":2}"},
+    {"claimed node", &weft_wire_claimed,
+     "{\"id\":" ID ",\"epoch\":1,\"attempt\":2,\"lane\":\"l\",\"kind\":\"k\","
+     "\"content_type\":null,\"priority\":0,\"tenant\":null,\"tags\":{},"
+     "\"created_at\":null,\"deadline_at\":null,\"lease_expires_at\":null,\"lease_ms\":0,"
+     "\"flow_id\":" ID ",\"node\":\"n\",\"upstream\":{"
+     "\"a\":{\"id\":" ID ",\"state\":\"succeeded\",\"result\":{\"x\": 1},"
+     "\"content_type\":\"application/json\"},"
+     "\"b\":{\"id\":" ID ",\"state\":\"succeeded\",\"result_base64\":\"eHl6\","
+     "\"content_type\":\"text/plain\"},"
+     "\"c\":{\"id\":" ID ",\"state\":\"failed\",\"content_type\":null},"
+     "\"d\":{\"id\":" ID ",\"state\":\"succeeded\",\"content_type\":null,"
+     "\"ref\":\"/v1/executions/018f0000-0000-7000-8000-000000000001/result\"}}}"},
+    {"flow", &weft_wire_flow_spec,
+     "{\"name\":\"n\",\"key\":\"y\",\"nodes\":[{\"name\":\"a\",\"kind\":\"k\",\"payload\":[1]},"
+     "{\"name\":\"b\",\"kind\":\"k\",\"payload_base64\":\"AP8=\",\"content_type\":\"image/png\","
+     "\"policy\":{\"backoff\":{\"kind\":\"fixed\"}},\"after\":[\"a\"]},"
+     "{\"name\":\"c\",\"kind\":\"k\",\"payload\":{},\"after\":[\"a\",\"b\"],"
+     "\"join\":{\"policy\":\"quorum\",\"k\":2,\"on_satisfied\":\"let_run\"}}]}"},
+    {"flow without nodes", &weft_wire_flow_spec, "{\"nodes\":[]}"},
+    {"flow that was submitted", &weft_wire_flow_submitted,
+     "{\"id\":" ID ",\"state\":\"open\",\"nodes\":{\"a\":" ID ",\"b\":" ID "},\"revision\":1,"
+     "\"duplicate\":true}"},
+    {"growth", &weft_wire_flow_growth,
+     "{\"revision\":3,\"nodes\":[{\"name\":\"a\",\"kind\":\"k\"}]}"},
+    {"grown", &weft_wire_flow_grown, "{\"revision\":4,\"nodes\":{\"a\":" ID "}}"},
+    {"cancel of a flow", &weft_wire_flow_cancel, "{\"policy\":\"flow_only\",\"reason\":\"r\"}"},
+    {"least cancel of a flow", &weft_wire_flow_cancel, "{}"},
+    {"cancelled flow", &weft_wire_flow_cancelled, "{\"state\":\"cancelled\",\"cancelled\":7}"},
+    {"flow in a list", &weft_wire_flow,
+     "{\"id\":" ID ",\"name\":null,\"state\":\"failed\",\"revision\":2,"
+     "\"created_at\":\"2026-01-01T00:00:00.001Z\",\"finished_at\":null,\"cancel\":\"pending\","
+     "\"reason\":\"r\",\"node_count\":3}"},
+    {"flow with nodes", &weft_wire_flow_page,
+     "{\"id\":" ID ",\"name\":\"n\",\"state\":\"open\",\"revision\":2,"
+     "\"created_at\":\"2026-01-01T00:00:00.001Z\",\"finished_at\":null,\"cancel\":null,"
+     "\"reason\":null,\"node_count\":1,\"counts\":{\"ready\":0,\"delayed\":0,\"blocked\":0,"
+     "\"running\":1,\"suspended\":0,\"held\":0,\"succeeded\":0,\"failed\":0,\"cancelled\":0,"
+     "\"expired\":0,\"skipped\":0},\"nodes\":[{\"name\":\"a\",\"id\":" ID ","
+     "\"state\":\"running\",\"attempt\":1,\"worker\":\"w\","
+     "\"started_at\":\"2026-01-01T00:00:00.001Z\",\"finished_at\":null,\"reason\":null,"
+     "\"error\":null,\"after\":[\"b\"],\"join\":{\"policy\":\"any\",\"k\":null,"
+     "\"on_satisfied\":\"cancel_remaining\"},\"fired\":true}],\"next\":\"c\"}"},
     {"pass that knows of nothing", &weft_wire_pass,
      "{\"name\":\"n\",\"handled\":0,\"failed\":0,\"counters\":{},\"more\":false,"
      "\"next_due_at\":null,\"duration_ms\":0}"},
