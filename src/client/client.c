@@ -66,18 +66,23 @@ enum weft_rc weft_check_array(const void *array, size_t count, const char *field
                            "%s of item %zu is NULL but has %zu of them", field, i, count);
 }
 
+enum weft_rc weft_check_spec(const struct weft_spec *spec, size_t i, struct weft_err *err)
+{
+    enum weft_rc rc =
+        weft_check_array(spec->capabilities, spec->capability_count, "capabilities", i, err);
+    if (!rc)
+        rc = weft_check_array(spec->tags, spec->tag_count, "tags", i, err);
+    if (!rc && spec->policy)
+        rc = weft_check_array(spec->policy->no_retry, spec->policy->no_retry_count,
+                              "policy.no_retry", i, err);
+    return rc;
+}
+
 static enum weft_rc check_specs(const struct weft_spec *spec, size_t count, struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
-    for (size_t i = 0; i < count && !rc; i++) {
-        rc = weft_check_array(spec[i].capabilities, spec[i].capability_count, "capabilities", i,
-                              err);
-        if (!rc)
-            rc = weft_check_array(spec[i].tags, spec[i].tag_count, "tags", i, err);
-        if (!rc && spec[i].policy)
-            rc = weft_check_array(spec[i].policy->no_retry, spec[i].policy->no_retry_count,
-                                  "policy.no_retry", i, err);
-    }
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = weft_check_spec(&spec[i], i, err);
     return rc;
 }
 

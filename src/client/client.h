@@ -119,6 +119,22 @@ struct weft_backend {
                              struct weft_replicas *ret_replicas, struct weft_err *err);
     enum weft_rc (*scanners)(const struct weft_via *via, struct weft_arena *arena,
                              struct weft_scanners *ret_scanners, struct weft_err *err);
+    enum weft_rc (*flow_submit)(const struct weft_via *via, const struct weft_flow_spec *spec,
+                                size_t count, struct weft_flow_submitted *ret_answer,
+                                struct weft_err *err);
+    /* These four name their namespace. */
+    enum weft_rc (*flow_grow)(const struct weft_via *via, const struct weft_flow_growth *growth,
+                              struct weft_flow_submitted *ret_answer, struct weft_err *err);
+    enum weft_rc (*flow_cancel)(const struct weft_via *via, const struct weft_flow_cancelling *args,
+                                int64_t wait_ms, struct weft_flow_cancelled *ret_answer,
+                                struct weft_err *err);
+    /* wait_ms only with the first page. */
+    enum weft_rc (*flow)(const struct weft_via *via, const struct weft_flow_asking *asking,
+                         int64_t wait_ms, struct weft_arena *arena, struct weft_flow_page *ret_page,
+                         struct weft_err *err);
+    enum weft_rc (*flows)(const struct weft_via *via, const struct weft_flow_listing *listing,
+                          struct weft_arena *arena, struct weft_flows *ret_flows,
+                          struct weft_err *err);
     void (*close)(struct weft *weft);
 };
 
@@ -148,6 +164,27 @@ WEFT_MUST_CHECK enum weft_rc weft_check_range(const struct weft_range *range, st
 /* An array inside an item; `i` tells which item. */
 WEFT_MUST_CHECK enum weft_rc weft_check_array(const void *array, size_t count, const char *field,
                                               size_t i, struct weft_err *err);
+
+/* The arrays inside a spec; `i` tells which item it is. */
+WEFT_MUST_CHECK enum weft_rc weft_check_spec(const struct weft_spec *spec, size_t i,
+                                             struct weft_err *err);
+
+/* ---- local_flow.c ---------------------------------------------------------------------------- */
+
+enum weft_rc weft_local_flow_submit(const struct weft_via *via, const struct weft_flow_spec *spec,
+                                    size_t count, struct weft_flow_submitted *ret_answer,
+                                    struct weft_err *err);
+enum weft_rc weft_local_flow_grow(const struct weft_via *via, const struct weft_flow_growth *growth,
+                                  struct weft_flow_submitted *ret_answer, struct weft_err *err);
+enum weft_rc weft_local_flow_cancel(const struct weft_via *via,
+                                    const struct weft_flow_cancelling *args, int64_t wait_ms,
+                                    struct weft_flow_cancelled *ret_answer, struct weft_err *err);
+enum weft_rc weft_local_flow(const struct weft_via *via, const struct weft_flow_asking *asking,
+                             int64_t wait_ms, struct weft_arena *arena,
+                             struct weft_flow_page *ret_page, struct weft_err *err);
+enum weft_rc weft_local_flows(const struct weft_via *via, const struct weft_flow_listing *listing,
+                              struct weft_arena *arena, struct weft_flows *ret_flows,
+                              struct weft_err *err);
 
 /* What weft_open() does, with an engine configured at will. */
 WEFT_MUST_CHECK enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,

@@ -269,5 +269,10 @@ const struct weft_backend weft_backend_local = {
     .run_pass = run_pass,
     .replicas = replicas,
     .scanners = scanners,
+    .flow_submit = weft_local_flow_submit,
+    .flow_grow = weft_local_flow_grow,
+    .flow_cancel = weft_local_flow_cancel,
+    .flow = weft_local_flow,
+    .flows = weft_local_flows,
     .close = close_engine,
 };

@@ -75,7 +75,8 @@ static const char *const known_words[] = {
     outcome_unknown, "use another key, or submit exactly what was submitted first",
     "try again when that transaction has ended", "after", "attempt", "batch", "body",
     "capabilities", "class", "content_type", "count", "deadline_at", "delay_ms", "epoch",
-    "filter", "id", "ids", "items", "key", "kind", "kinds", "lane", "lanes", "lease_ms", "limit",
+    "filter", "id", "ids", "join", "join.k", "join.on_satisfied", "join.policy",
+    "nodes", "read the flow again and decide anew", "revision", "items", "key", "kind", "kinds", "lane", "lanes", "lease_ms", "limit",
     "max", "max_running", "message", "name", "namespace", "pass", "paused", "payload",
     "payload_base64", "policy", "policy.attempt_timeout_ms", "policy.backoff",
     "policy.backoff.factor", "policy.backoff.initial_ms", "policy.backoff.jitter",
@@ -104,7 +105,10 @@ enum weft_rc weft_remote_error(const struct weft_json *value, struct weft_arena 
     enum weft_rc rc = weft_wire_read_error(value, arena, &told, ret_fence, err);
     if (rc)
         return rc;
-    const char *field = known(told.field), *hint = known(told.hint);
+    const char *rest = told.field && strncmp(told.field, "nodes[", 6) == 0
+                           ? strstr(told.field, "].")
+                           : NULL; /* of a flow: the story says which node it is */
+    const char *field = known(rest ? rest + 2 : told.field), *hint = known(told.hint);
     const char *more = told.field && !field ? told.field : told.hint && !hint ? told.hint : NULL;
     if (more)
         (void)weft_fail(ret_error, told.rc, "%s (%s)", told.text, more);
@@ -342,5 +346,10 @@ const struct weft_backend weft_backend_remote = {
     .run_pass = weft_remote_run_pass,
     .replicas = weft_remote_replicas,
     .scanners = weft_remote_scanners,
+    .flow_submit = weft_remote_flow_submit,
+    .flow_grow = weft_remote_flow_grow,
+    .flow_cancel = weft_remote_flow_cancel,
+    .flow = weft_remote_flow,
+    .flows = weft_remote_flows,
     .close = close_remote,
 };

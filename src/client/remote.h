@@ -61,11 +61,28 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_error(const struct weft_json *value,
 
 /* Adds text to a URL, percent-encoded. */
 void weft_remote_encode(struct weft_buf *url, const char *text);
+/* Adds "?name=value" or "&name=value"; NULL adds nothing. */
+void weft_remote_query(struct weft_buf *url, const char *name, const char *value);
 /* "/executions/ID" and what follows, in the arena. */
 const char *weft_remote_path(struct weft_arena *arena, const struct weft_id *id, const char *tail);
 /* Walks the "items" of an answer. False: there are none, or not `count` of them. */
 WEFT_MUST_CHECK bool weft_remote_items(const struct weft_json *object, size_t count,
                                        struct weft_json_iter *ret_iter);
+
+/* A list of items of one type, grown page by page. */
+struct weft_remote_list {
+    const struct weft_wire_type *type;
+    size_t item_size;
+    void *item; /* in the arena */
+    size_t count, capacity;
+    const char *next; /* in the arena; NULL: there is no more */
+};
+/* Adds a page of the list. */
+WEFT_MUST_CHECK enum weft_rc weft_remote_page(const struct weft_via *via,
+                                              const struct weft_request *request,
+                                              struct weft_arena *arena,
+                                              struct weft_remote_list *listing,
+                                              struct weft_json *ret_object, struct weft_err *err);
 
 /* ---- remote_work.c --------------------------------------------------------------------------- */
 
@@ -95,6 +112,28 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_put_back(const struct weft_via *via,
                                                   const struct weft_put_back *item, size_t count,
                                                   struct weft_lease_answer *ret_answer,
                                                   struct weft_err *err);
+
+/* What JSON has no word for. */
+WEFT_MUST_CHECK enum weft_rc weft_remote_check_spec(const struct weft_spec *spec,
+                                                    struct weft_err *err);
+
+/* ---- remote_flow.c --------------------------------------------------------------------------- */
+
+enum weft_rc weft_remote_flow_submit(const struct weft_via *via, const struct weft_flow_spec *spec,
+                                     size_t count, struct weft_flow_submitted *ret_answer,
+                                     struct weft_err *err);
+enum weft_rc weft_remote_flow_grow(const struct weft_via *via,
+                                   const struct weft_flow_growth *growth,
+                                   struct weft_flow_submitted *ret_answer, struct weft_err *err);
+enum weft_rc weft_remote_flow_cancel(const struct weft_via *via,
+                                     const struct weft_flow_cancelling *args, int64_t wait_ms,
+                                     struct weft_flow_cancelled *ret_answer, struct weft_err *err);
+enum weft_rc weft_remote_flow(const struct weft_via *via, const struct weft_flow_asking *asking,
+                              int64_t wait_ms, struct weft_arena *arena,
+                              struct weft_flow_page *ret_page, struct weft_err *err);
+enum weft_rc weft_remote_flows(const struct weft_via *via, const struct weft_flow_listing *listing,
+                               struct weft_arena *arena, struct weft_flows *ret_flows,
+                               struct weft_err *err);
 
 /* ---- remote_steer.c -------------------------------------------------------------------------- */
 

@@ -75,16 +75,7 @@ enum weft_rc weft_remote_bytes(const struct weft_via *via, enum weft_bytes_kind 
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-/* A list of items of one type, grown page by page. */
-struct listing {
-    const struct weft_wire_type *type;
-    size_t item_size;
-    void *item; /* in the arena */
-    size_t count, capacity;
-    const char *next; /* in the arena; NULL: there is no more */
-};
-
-static void *add_item(struct listing *listing, struct weft_arena *arena)
+static void *add_item(struct weft_remote_list *listing, struct weft_arena *arena)
 {
     if (listing->count == listing->capacity) {
         size_t capacity = listing->capacity ? 2 * listing->capacity : 64;
@@ -97,9 +88,8 @@ static void *add_item(struct listing *listing, struct weft_arena *arena)
     return (char *)listing->item + listing->count++ * listing->item_size;
 }
 
-/* Adds a page of the list. */
-static enum weft_rc read_page(const struct weft_via *via, const struct weft_request *request,
-                              struct weft_arena *arena, struct listing *listing,
+enum weft_rc weft_remote_page(const struct weft_via *via, const struct weft_request *request,
+                              struct weft_arena *arena, struct weft_remote_list *listing,
                               struct weft_json *ret_object, struct weft_err *err)
 {
     struct weft_json_iter iter;
@@ -120,7 +110,7 @@ static enum weft_rc read_page(const struct weft_via *via, const struct weft_requ
     return WEFT_OK;
 }
 
-static void add_query(struct weft_buf *url, const char *name, const char *value)
+void weft_remote_query(struct weft_buf *url, const char *name, const char *value)
 {
     if (!value)
         return;
@@ -130,17 +120,17 @@ static void add_query(struct weft_buf *url, const char *name, const char *value)
 
 /* All pages of a list. */
 static enum weft_rc read_all(const struct weft_via *via, const char *path, struct weft_arena *arena,
-                             struct listing *listing, struct weft_err *err)
+                             struct weft_remote_list *listing, struct weft_err *err)
 {
     enum weft_rc rc;
     do {
         struct weft_buf url;
         weft_buf_init(&url, SIZE_MAX);
         weft_buf_add_text(&url, path);
-        add_query(&url, "after", listing->next);
+        weft_remote_query(&url, "after", listing->next);
         struct weft_json object;
         const struct weft_request request = {.method = "GET", .path = url.data};
-        rc = read_page(via, &request, arena, listing, &object, err);
+        rc = weft_remote_page(via, &request, arena, listing, &object, err);
         weft_buf_done(&url);
     } while (!rc && listing->next);
     return rc;
@@ -156,23 +146,24 @@ enum weft_rc weft_remote_list(const struct weft_via *via, const struct weft_list
     struct weft_buf url;
     weft_buf_init(&url, SIZE_MAX);
     weft_buf_add_text(&url, "/executions");
-    add_query(&url, "lane", filter->lane);
-    add_query(&url, "kind", filter->kind);
-    add_query(&url, "state", filter->state ? weft_state_name(filter->state) : NULL);
-    add_query(&url, "tenant", filter->tenant);
-    add_query(&url, "key", filter->key);
+    weft_remote_query(&url, "lane", filter->lane);
+    weft_remote_query(&url, "kind", filter->kind);
+    weft_remote_query(&url, "state", filter->state ? weft_state_name(filter->state) : NULL);
+    weft_remote_query(&url, "tenant", filter->tenant);
+    weft_remote_query(&url, "key", filter->key);
     if (filter->tag)
-        add_query(&url, "tag",
-                  weft_arena_printf(arena, "%s:%s", filter->tag->key ? filter->tag->key : "",
-                                    filter->tag->value ? filter->tag->value : ""));
+        weft_remote_query(&url, "tag",
+                          weft_arena_printf(arena, "%s:%s",
+                                            filter->tag->key ? filter->tag->key : "",
+                                            filter->tag->value ? filter->tag->value : ""));
     if (wanted->limit)
-        add_query(&url, "limit", weft_arena_printf(arena, "%u", wanted->limit));
-    add_query(&url, "after", wanted->after);
+        weft_remote_query(&url, "limit", weft_arena_printf(arena, "%u", wanted->limit));
+    weft_remote_query(&url, "after", wanted->after);
     const struct weft_request request = {.method = "GET", .path = url.data, .ns = filter->ns};
-    struct listing listing = {.type = &weft_wire_execution,
-                              .item_size = sizeof(struct weft_execution)};
+    struct weft_remote_list listing = {.type = &weft_wire_execution,
+                                       .item_size = sizeof(struct weft_execution)};
     struct weft_json object;
-    enum weft_rc rc = read_page(via, &request, arena, &listing, &object, err);
+    enum weft_rc rc = weft_remote_page(via, &request, arena, &listing, &object, err);
     weft_buf_done(&url);
     if (!rc)
         *ret_page = (struct weft_read_page){
@@ -184,7 +175,8 @@ enum weft_rc weft_remote_attempts(const struct weft_via *via, const struct weft_
                                   struct weft_arena *arena, struct weft_attempts *ret_attempts,
                                   struct weft_err *err)
 {
-    struct listing listing = {.type = &weft_wire_attempt, .item_size = sizeof(struct weft_attempt)};
+    struct weft_remote_list listing = {.type = &weft_wire_attempt,
+                                       .item_size = sizeof(struct weft_attempt)};
     enum weft_rc rc = read_all(via, weft_remote_path(arena, id, "/attempts"), arena, &listing, err);
     if (!rc)
         *ret_attempts = (struct weft_attempts){.item = listing.item, .count = listing.count};
@@ -198,13 +190,13 @@ enum weft_rc weft_remote_counts(const struct weft_via *via, const char *lane,
     struct weft_buf url;
     weft_buf_init(&url, SIZE_MAX);
     weft_buf_add_text(&url, "/counts");
-    add_query(&url, "lane", lane);
+    weft_remote_query(&url, "lane", lane);
     const struct weft_request request = {.method = "GET", .path = url.data};
-    struct listing listing = {.type = &weft_wire_lane_count,
-                              .item_size = sizeof(struct weft_lane_count)};
+    struct weft_remote_list listing = {.type = &weft_wire_lane_count,
+                                       .item_size = sizeof(struct weft_lane_count)};
     struct weft_json object, as_of;
     weft_usec as_of_us = 0;
-    enum weft_rc rc = read_page(via, &request, arena, &listing, &object, err);
+    enum weft_rc rc = weft_remote_page(via, &request, arena, &listing, &object, err);
     if (!rc && (!weft_wire_member(&object, "as_of", &as_of) || as_of.kind != WEFT_JSON_STRING ||
                 !weft_moment_parse(as_of.text + 1, as_of.size - 2, &as_of_us)))
         rc = weft_remote_garbled(&request, err);
@@ -218,7 +210,8 @@ enum weft_rc weft_remote_counts(const struct weft_via *via, const char *lane,
 enum weft_rc weft_remote_lanes(const struct weft_via *via, struct weft_arena *arena,
                                struct weft_lanes *ret_lanes, struct weft_err *err)
 {
-    struct listing listing = {.type = &weft_wire_lane, .item_size = sizeof(struct weft_lane)};
+    struct weft_remote_list listing = {.type = &weft_wire_lane,
+                                       .item_size = sizeof(struct weft_lane)};
     enum weft_rc rc = read_all(via, "/lanes?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_lanes = (struct weft_lanes){.item = listing.item, .count = listing.count};
@@ -228,8 +221,8 @@ enum weft_rc weft_remote_lanes(const struct weft_via *via, struct weft_arena *ar
 enum weft_rc weft_remote_workers(const struct weft_via *via, struct weft_arena *arena,
                                  struct weft_workers *ret_workers, struct weft_err *err)
 {
-    struct listing listing = {.type = &weft_wire_worker,
-                              .item_size = sizeof(struct weft_worker_info)};
+    struct weft_remote_list listing = {.type = &weft_wire_worker,
+                                       .item_size = sizeof(struct weft_worker_info)};
     enum weft_rc rc = read_all(via, "/workers?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_workers = (struct weft_workers){.item = listing.item, .count = listing.count};
@@ -239,7 +232,8 @@ enum weft_rc weft_remote_workers(const struct weft_via *via, struct weft_arena *
 enum weft_rc weft_remote_replicas(const struct weft_via *via, struct weft_arena *arena,
                                   struct weft_replicas *ret_replicas, struct weft_err *err)
 {
-    struct listing listing = {.type = &weft_wire_replica, .item_size = sizeof(struct weft_replica)};
+    struct weft_remote_list listing = {.type = &weft_wire_replica,
+                                       .item_size = sizeof(struct weft_replica)};
     enum weft_rc rc = read_all(via, "/replicas?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_replicas = (struct weft_replicas){.item = listing.item, .count = listing.count};
@@ -249,8 +243,8 @@ enum weft_rc weft_remote_replicas(const struct weft_via *via, struct weft_arena 
 enum weft_rc weft_remote_scanners(const struct weft_via *via, struct weft_arena *arena,
                                   struct weft_scanners *ret_scanners, struct weft_err *err)
 {
-    struct listing listing = {.type = &weft_wire_scanner,
-                              .item_size = sizeof(struct weft_scanner_status)};
+    struct weft_remote_list listing = {.type = &weft_wire_scanner,
+                                       .item_size = sizeof(struct weft_scanner_status)};
     enum weft_rc rc = read_all(via, "/scanners?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_scanners = (struct weft_scanners){.item = listing.item, .count = listing.count};

@@ -58,8 +58,7 @@ static bool is_moment(weft_usec moment_us)
     return moment_us >= 0 && moment_us <= WEFT_MOMENT_MAX_US;
 }
 
-/* What JSON has no word for. */
-static enum weft_rc check_spec(const struct weft_spec *spec, struct weft_err *err)
+enum weft_rc weft_remote_check_spec(const struct weft_spec *spec, struct weft_err *err)
 {
     if (!spec->payload && spec->payload_size > 0)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "payload",
@@ -86,7 +85,7 @@ static enum weft_rc check_item(const struct bulk *bulk, size_t i, struct weft_er
     if (size > WEFT_PAYLOAD_MAX)
         return weft_fail_field(err, WEFT_TOO_LARGE, bulk->bytes, "%s is larger than %d bytes",
                                bulk->bytes, WEFT_PAYLOAD_MAX);
-    return bulk->specs ? check_spec(item_at(bulk, i), err) : WEFT_OK;
+    return bulk->specs ? weft_remote_check_spec(item_at(bulk, i), err) : WEFT_OK;
 }
 
 /* Writes as many items from `at` on as one request may hold; returns how many. */

@@ -79,6 +79,23 @@ enum weft_rc weft_cancel_many_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_replay_many_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_steer_many_run(struct weft_ask *ask, struct weft_err *err);
 
+/* ---- Flows ----------------------------------------------------------------------------------- */
+
+enum weft_rc weft_flow_submit_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_submit_run(struct weft_ask *ask, struct weft_err *err);
+void weft_flow_submit_write(struct weft_ask *ask);
+enum weft_rc weft_flow_grow_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_grow_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_nodes_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_nodes_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flows_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flows_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_cancel_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_delete_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_cancel_run(struct weft_ask *ask, struct weft_err *err);
+
 /* ---- Working --------------------------------------------------------------------------------- */
 
 enum weft_rc weft_renew_read(struct weft_ask *ask, struct weft_err *err);

@@ -70,6 +70,9 @@ static enum weft_rc read_filter(struct weft_ask *ask, struct weft_filter *ret_fi
         if (ret_filter->state == WEFT_STATE_NONE)
             return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
     }
+    const char *flow = weft_ask_query(ask, "flow");
+    if (flow && !weft_id_parse(flow, strlen(flow), &ret_filter->flow))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "flow", "flow must be the id of a flow");
     return read_tag(ask, ret_filter, err);
 }
 

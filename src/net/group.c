@@ -109,6 +109,8 @@ static size_t items_of(const struct weft_ask *ask)
 {
     if (ask->unread)
         return 1;
+    if (ask->route->group == WEFT_GROUP_FLOW) /* what fills a transaction are its nodes */
+        return ((const struct weft_flow_spec *)ask->items.item)->node_count;
     if (ask->route->group != WEFT_GROUP_CLAIM)
         return ask->items.count;
     const struct weft_claim *claim = weft_claims_of(ask);
@@ -290,7 +292,8 @@ static void run_alone(struct weft_server *server, struct weft_ask *ask)
     if (ask->unread) {
         ask->unread = false;
         rc = ask->route->read(ask, &err);
-        if (!rc && !ask->reply.status && ask->route->group != WEFT_GROUP_NONE) {
+        if (!rc && !ask->reply.status && ask->route->group != WEFT_GROUP_NONE &&
+            !ask->items.alone) {
             weft_groups_put_again(server->groups, ask);
             return;
         }

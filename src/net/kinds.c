@@ -10,6 +10,12 @@ static enum weft_rc call_submit(struct weft_engine *engine, const void *item, si
     return weft_engine_submit(engine, "default", item, count, ret_answer, err);
 }
 
+static enum weft_rc call_flow(struct weft_engine *engine, const void *item, size_t count,
+                              void *ret_answer, struct weft_err *err)
+{
+    return weft_engine_flow_submit(engine, "default", item, count, ret_answer, err);
+}
+
 static enum weft_rc call_renew(struct weft_engine *engine, const void *item, size_t count,
                                void *ret_answer, struct weft_err *err)
 {
@@ -79,6 +85,8 @@ const struct weft_kind weft_kinds[WEFT_GROUP_COUNT] = {
     [WEFT_GROUP_REPRIORITIZE] = {STEERS(reprioritize), WEFT_ITEM_STEER, 1, true},
     [WEFT_GROUP_SET_DEADLINE] = {STEERS(set_deadline), WEFT_ITEM_STEER, 1, true},
     [WEFT_GROUP_REVOKE]       = {STEERS(revoke), WEFT_ITEM_STEER, 1, true},
+    [WEFT_GROUP_FLOW]         = {"flow", call_flow, sizeof(struct weft_flow_spec),
+                                 sizeof(struct weft_flow_submitted), WEFT_ITEM_FLOW, 1, true},
 };
 /* clang-format on */
 

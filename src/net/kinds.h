@@ -10,7 +10,13 @@ typedef enum weft_rc weft_group_call(struct weft_engine *engine, const void *ite
                                      void *ret_answer, struct weft_err *err);
 
 /* Where an item keeps what the server must fill in or check. */
-enum weft_item_kind { WEFT_ITEM_NONE, WEFT_ITEM_SPEC, WEFT_ITEM_LEASE, WEFT_ITEM_STEER };
+enum weft_item_kind {
+    WEFT_ITEM_NONE,
+    WEFT_ITEM_SPEC,
+    WEFT_ITEM_LEASE,
+    WEFT_ITEM_STEER,
+    WEFT_ITEM_FLOW
+};
 
 struct weft_kind {
     const char *name;

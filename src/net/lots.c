@@ -37,15 +37,26 @@ static enum weft_rc check_namespaces(struct weft_server *server, const struct we
     return rc;
 }
 
-/* Copies the good items of an ask behind those of the asks before it; says how many they are. */
-static size_t gather(const struct weft_kind *kind, const struct weft_ask *ask, char *to)
+/*
+ * Copies the good items of an ask behind those of the asks before it, and gives their answers the
+ * room they need; says how many they are.
+ */
+static size_t gather(const struct weft_kind *kind, const struct weft_ask *ask, char *to,
+                     char *answer)
 {
     size_t count = 0;
     for (size_t i = 0; i < ask->items.count; i++) {
         if (ask->items.err[i].rc)
             continue;
-        char *item = to + count++ * kind->item_size;
+        char *item = to + count * kind->item_size;
         memcpy(item, item_at(&ask->items, kind, i), kind->item_size);
+        if (kind->item == WEFT_ITEM_FLOW) {
+            struct weft_flow_spec *spec = (void *)item;
+            struct weft_flow_submitted *room = (void *)(answer + count * kind->answer_size);
+            spec->ns = ask->ns;
+            room->node = weft_new_array(ask->arena, struct weft_id, spec->node_count + 1);
+        }
+        count++;
         if (kind->item == WEFT_ITEM_SPEC)
             ((struct weft_spec *)(void *)item)->ns = ask->ns;
         else if (kind->item == WEFT_ITEM_STEER)
@@ -83,7 +94,8 @@ static struct fold fold_items(const struct weft_kind *kind, struct weft_ask **as
     fold.item = weft_arena_alloc(fold.arena, items + 1, kind->item_size);
     fold.answer = weft_arena_alloc(fold.arena, items + 1, kind->answer_size);
     for (size_t a = 0; a < count; a++)
-        fold.count += gather(kind, ask[a], fold.item + fold.count * kind->item_size);
+        fold.count += gather(kind, ask[a], fold.item + fold.count * kind->item_size,
+                             fold.answer + fold.count * kind->answer_size);
     return fold;
 }
 

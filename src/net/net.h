@@ -40,6 +40,7 @@ enum weft_group {
     WEFT_GROUP_REPRIORITIZE,
     WEFT_GROUP_SET_DEADLINE,
     WEFT_GROUP_REVOKE,
+    WEFT_GROUP_FLOW,
     WEFT_GROUP_COUNT
 };
 
@@ -74,7 +75,7 @@ struct weft_route {
     enum weft_group group;
     /* On the loop thread (large bodies: on an engine thread). A failure is the answer. */
     enum weft_rc (*read)(struct weft_ask *ask, struct weft_err *err);
-    /* On an engine thread; NULL for grouped ones. A failure is the answer. */
+    /* On an engine thread; of grouped ones those that say items.alone. A failure is the answer. */
     enum weft_rc (*run)(struct weft_ask *ask, struct weft_err *err);
     /* Grouped: writes the answer from ask->items, on an engine thread. */
     void (*write)(struct weft_ask *ask);
@@ -88,6 +89,7 @@ struct weft_route {
     enum weft_shape shape;              /* of the answer */
     bool bulk;                          /* the body is {"items":[...]} of `takes` */
     bool creates;                       /* 201 as well as 200 */
+    bool accepts;                       /* 202 as well as 200 */
     bool lines;                         /* the items also as lines, application/x-ndjson */
 };
 
@@ -107,6 +109,7 @@ struct weft_items {
     size_t count;
     size_t bytes; /* of payloads and results, to bound a transaction */
     bool bulk;    /* the body was {"items":[...]}; otherwise count is 1 */
+    bool alone;   /* too large to be folded with others: run() takes it */
 };
 
 /*

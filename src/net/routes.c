@@ -17,6 +17,7 @@
 #define BODY_ONE  MIB(2)
 #define BODY_BULK MIB(16)
 #define BODY_TINY KIB(64)
+#define BODY_FLOW MIB(64)
 
 /* ---- Parameters and schemas that are not messages -------------------------------------------- */
 
@@ -24,6 +25,8 @@
 #define STATE_SCHEMA                                                                               \
     "{\"type\":\"string\",\"enum\":[\"ready\",\"delayed\",\"blocked\",\"running\",\"suspended\","  \
     "\"held\",\"succeeded\",\"failed\",\"cancelled\",\"expired\",\"skipped\"]}"
+#define FLOW_STATE_SCHEMA                                                                          \
+    "{\"type\":\"string\",\"enum\":[\"open\",\"succeeded\",\"failed\",\"cancelled\"]}"
 #define REF(name) "{\"$ref\":\"#/components/schemas/" name "\"}"
 
 #define PARAM_LIMIT                                                                                \
@@ -126,6 +129,7 @@ const struct weft_route weft_routes[] = {
                 {"tag", "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.-]{1,64}:\"}",
                  "Only with this tag, as KEY:VALUE"},
                 {"tenant", NAME_SCHEMA, "Only of this tenant"},
+                {"flow", "{\"type\":\"string\",\"format\":\"uuid\"}", "Only members of this flow"},
                 {"key", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":512}",
                  "The one with this idempotency key"},
                 PARAM_LIMIT,
@@ -268,6 +272,99 @@ const struct weft_route weft_routes[] = {
         .summary = "Take its lease away; it is ready again and keeps its attempt",
         .takes = &weft_wire_cancel,
         .gives = &weft_wire_execution,
+    },
+    {
+        .method = "POST",
+        .path = "/v1/flows",
+        .scope = WEFT_SCOPE_SUBMIT,
+        .body_max = BODY_FLOW,
+        .group = WEFT_GROUP_FLOW,
+        .read = weft_flow_submit_read,
+        .run = weft_flow_submit_run,
+        .write = weft_flow_submit_write,
+        .name = "submitFlow",
+        .summary = "Hand over a graph of executions, whole",
+        .takes = &weft_wire_flow_spec,
+        .gives = &weft_wire_flow_submitted,
+        .creates = true,
+    },
+    {
+        .method = "GET",
+        .path = "/v1/flows",
+        .scope = WEFT_SCOPE_READ,
+        .read = weft_flows_read,
+        .run = weft_flows_run,
+        .name = "listFlows",
+        .summary = "List flows, the newest first",
+        .query =
+            {
+                {"state", FLOW_STATE_SCHEMA, "Only in this state"},
+                {"name", NAME_SCHEMA, "Only of this name"},
+                PARAM_LIMIT,
+                PARAM_AFTER,
+            },
+        .gives = &weft_wire_flow,
+        .shape = WEFT_SHAPE_PAGE,
+    },
+    {
+        .method = "GET",
+        .path = "/v1/flows/{id}",
+        .scope = WEFT_SCOPE_READ,
+        .read = weft_flow_read,
+        .run = weft_flow_run,
+        .name = "getFlow",
+        .summary = "A flow with its first 1,000 nodes, at once or when it is over",
+        .query = {PARAM_WAIT},
+        .gives = &weft_wire_flow_page,
+    },
+    {
+        .method = "DELETE",
+        .path = "/v1/flows/{id}",
+        .scope = WEFT_SCOPE_SUBMIT,
+        .read = weft_flow_delete_read,
+        .run = weft_flow_cancel_run,
+        .name = "deleteFlow",
+        .summary = "Nobody sees the flow any more; its members are cancelled if they are alive",
+        .gives = &weft_wire_flow_cancelled,
+        .accepts = true,
+    },
+    {
+        .method = "GET",
+        .path = "/v1/flows/{id}/nodes",
+        .scope = WEFT_SCOPE_READ,
+        .read = weft_flow_nodes_read,
+        .run = weft_flow_nodes_run,
+        .name = "listFlowNodes",
+        .summary = "The nodes of a flow in the order of their submission",
+        .query = {PARAM_LIMIT, PARAM_AFTER},
+        .gives = &weft_wire_flow_node,
+        .shape = WEFT_SHAPE_PAGE,
+    },
+    {
+        .method = "POST",
+        .path = "/v1/flows/{id}/nodes",
+        .scope = WEFT_SCOPE_SUBMIT,
+        .body_max = BODY_FLOW,
+        .read = weft_flow_grow_read,
+        .run = weft_flow_grow_run,
+        .name = "growFlow",
+        .summary = "Add nodes to a flow that is open; 409 when it has changed since it was read",
+        .takes = &weft_wire_flow_growth,
+        .gives = &weft_wire_flow_grown,
+    },
+    {
+        .method = "POST",
+        .path = "/v1/flows/{id}/cancel",
+        .scope = WEFT_SCOPE_SUBMIT,
+        .body_max = BODY_TINY,
+        .read = weft_flow_cancel_read,
+        .run = weft_flow_cancel_run,
+        .name = "cancelFlow",
+        .summary = "Cancel a flow; 200 when that is done within the wait, else 202: it goes on",
+        .query = {PARAM_WAIT},
+        .takes = &weft_wire_flow_cancel,
+        .gives = &weft_wire_flow_cancelled,
+        .accepts = true,
     },
     {
         .method = "POST",

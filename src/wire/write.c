@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/id.h"
 #include "base/moment.h"
 #include "wire/type.h"
 
@@ -211,19 +212,13 @@ static void put_raw(struct weft_json_writer *out, const char *text)
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-static bool is_zero(const struct weft_id *id)
-{
-    static const struct weft_id zero;
-    return memcmp(id, &zero, sizeof(zero)) == 0;
-}
-
 /* Whether a request mentions it; any form but OBJECT. */
 static bool is_set(const struct weft_wire_field *field, const char *item)
 {
     switch ((enum weft_wire_kind)field->kind) {
     case WEFT_WIRE_ID:
         return !(field->flags & WEFT_WIRE_OR_NULL) ||
-               !is_zero(&VALUE(struct weft_id, item, field->at));
+               !weft_id_is_zero(&VALUE(struct weft_id, item, field->at));
     case WEFT_WIRE_TEXT:
     case WEFT_WIRE_CONTENT_TYPE:
     case WEFT_WIRE_TAG:

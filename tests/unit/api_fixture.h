@@ -227,6 +227,7 @@ static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_ask 
         return fixture_steer(f, ask, WEFT_STEER_REVOKE, err);
     case WEFT_GROUP_NONE:
     case WEFT_GROUP_CLAIM:
+    case WEFT_GROUP_FLOW:
     case WEFT_GROUP_COUNT:
         break;
     }
