@@ -141,6 +141,8 @@ bool weft_cli_interrupted(void);
  * a terminal each time in place of the one before. normally_ms: how often, where nothing is said.
  */
 typedef enum weft_exit weft_show_fn(const struct weft_cli *cli, struct weft *weft);
+/* To be called while it is shown: there will be nothing new, this was the last time. */
+void weft_cli_watched(void);
 enum weft_exit weft_cli_watch(const struct weft_cli *cli, struct weft *weft, int64_t normally_ms,
                               weft_show_fn *show);
 

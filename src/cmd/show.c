@@ -72,6 +72,10 @@ static void put_facts(const struct weft_cli *cli, const struct weft_execution *i
     put_text("kind", item->kind);
     put_text("tenant", item->tenant);
     put_text("key", item->key);
+    if (item->node) {
+        weft_id_print(&item->flow, id);
+        put_field("flow", "%s, node %s", id, item->node);
+    }
     put_field("priority", "%d", item->priority);
     for (size_t i = 0; i < item->tag_count; i++)
         put_field("tag", "%s=%s", item->tags[i].key, item->tags[i].value);

@@ -40,8 +40,8 @@ struct outcome {
 /* ---- The environment ------------------------------------------------------------------------- */
 
 static const char *const own_names[] = {
-    "WEFT_ID",   "WEFT_EPOCH",  "WEFT_ATTEMPT",     "WEFT_LANE",
-    "WEFT_KIND", "WEFT_TENANT", "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE",
+    "WEFT_ID",     "WEFT_EPOCH",       "WEFT_ATTEMPT",      "WEFT_LANE", "WEFT_KIND",
+    "WEFT_TENANT", "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE", "WEFT_FLOW", "WEFT_NODE",
 };
 
 /* True for what an outer `weft work` set, which is not this execution's. */
@@ -95,6 +95,11 @@ const char *const *weft_work_environment(const struct weft_claimed *claimed,
     }
     if (claimed->content_type)
         env[count++] = weft_arena_printf(arena, "WEFT_CONTENT_TYPE=%s", claimed->content_type);
+    if (claimed->node) {
+        weft_id_print(&claimed->flow, id);
+        env[count++] = weft_arena_printf(arena, "WEFT_FLOW=%s", id);
+        env[count++] = weft_arena_printf(arena, "WEFT_NODE=%s", claimed->node);
+    }
     for (size_t i = 0; i < claimed->tag_count; i++)
         env[count++] = tag_variable(&claimed->tags[i], arena);
     return env;

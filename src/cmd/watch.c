@@ -8,6 +8,13 @@
 #include <stdio_ext.h>
 #include <unistd.h>
 
+static bool over;
+
+void weft_cli_watched(void)
+{
+    over = true;
+}
+
 /*
  * What is shown is written while the one before still stands, and then takes its place at once: the
  * terminal is wiped by the same write that fills it.
@@ -33,7 +40,7 @@ enum weft_exit weft_cli_watch(const struct weft_cli *cli, struct weft *weft, int
     static char screen[1 << 16];
     (void)setvbuf(stdout, screen, _IOFBF, sizeof(screen));
     enum weft_exit code = show_over(cli, weft, show);
-    while (code == WEFT_EXIT_OK && !weft_cli_interrupted() && !ferror(stdout)) {
+    while (code == WEFT_EXIT_OK && !over && !weft_cli_interrupted() && !ferror(stdout)) {
         (void)poll(NULL, 0, (int)every_ms); /* ended early by a signal */
         if (!weft_cli_interrupted())
             code = show_over(cli, weft, show);

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "net/inside.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -317,7 +316,7 @@ static void drain_later(struct weft_server *server, void *context)
     /* A chunk that somebody else holds is his, or the cancel_backlog scanner's. */
     if (!weft_engine_flow_drain(weft_server_engine(server), flow, &cancelled, &more, &err) &&
         more && cancelled > 0)
-        weft_groups_do(server->groups, drain_later, flow);
+        weft_server_do(server, drain_later, flow);
     else
         free(flow);
 }
@@ -328,7 +327,7 @@ static void leave_to_others(struct weft_ask *ask, const struct weft_id *flow)
     if (!kept)
         weft_oom(sizeof(*kept));
     *kept = *flow;
-    weft_groups_do(ask->server->groups, drain_later, kept);
+    weft_server_do(ask->server, drain_later, kept);
 }
 
 /* Cancels members while the time lasts, one chunk in any case. */

@@ -455,6 +455,12 @@ void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *,
     pthread_mutex_unlock(&groups->lock);
 }
 
+void weft_server_do(struct weft_server *server, void (*fn)(struct weft_server *, void *),
+                    void *context)
+{
+    weft_groups_do(server->groups, fn, context);
+}
+
 size_t weft_groups_waiting(struct weft_groups *groups)
 {
     pthread_mutex_lock(&groups->lock);

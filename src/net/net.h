@@ -223,6 +223,9 @@ struct weft_api;
 struct weft_api *weft_server_api(struct weft_server *server);
 struct weft_metrics;
 struct weft_metrics *weft_server_metrics(struct weft_server *server); /* of its weft_api */
+/* Runs fn on an engine thread, after what waits already; context is fn's to free. */
+void weft_server_do(struct weft_server *server, void (*fn)(struct weft_server *, void *),
+                    void *context);
 /* The worker said goodbye: what was heard of it is forgotten. */
 void weft_server_forget_worker(struct weft_server *server, const char *ns, const char *worker);
 

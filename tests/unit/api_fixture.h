@@ -67,6 +67,13 @@ bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec
     return fixture->waited <= fixture->naps;
 }
 
+/* There are no engine threads: at once. */
+void weft_server_do(struct weft_server *server, void (*fn)(struct weft_server *, void *),
+                    void *context)
+{
+    fn(server, context);
+}
+
 void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count)
 {
     (void)server;

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* weft flow: graphs of executions, from a file to their end. */
+
+#include "cmd/flow.h"
+#include "cmd/json.h"
+#include "cmd/wait.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+#include "base/err.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const int64_t a_day_ms = 86400000;
+
+/* The flow that is being watched: what is shown again and again is told by no argument. */
+static struct weft_id watched;
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+/* The flow with all its nodes; the pages stay until the arena of the cli goes. */
+struct whole {
+    struct weft_flow_page first; /* its nodes are those of all pages */
+    struct weft_flow_page *page; /* the pages behind it */
+    size_t pages;
+};
+
+static void free_whole(struct whole *whole)
+{
+    for (size_t i = 0; i < whole->pages; i++)
+        weft_flow_page_free(&whole->page[i]);
+    weft_flow_page_free(&whole->first);
+}
+
+static enum weft_rc read_whole(const struct weft_cli *cli, struct weft *weft,
+                               const struct weft_id *id, struct whole *ret_whole,
+                               struct weft_err *err)
+{
+    struct whole whole = {0};
+    enum weft_rc rc = weft_flow_get(weft, id, 0, &whole.first, err);
+    if (rc)
+        return rc;
+    size_t total = (size_t)whole.first.flow.node_count, count = whole.first.count;
+    const char *next = whole.first.next;
+    struct weft_flow_node *node = weft_new_array(cli->arena, struct weft_flow_node, total + 1);
+    whole.page = weft_new_array(cli->arena, struct weft_flow_page, total + 1);
+    if (count > total)
+        count = total;
+    for (size_t i = 0; i < count; i++)
+        node[i] = whole.first.node[i];
+    while (!rc && next && count < total) {
+        struct weft_flow_page *page = &whole.page[whole.pages];
+        rc = weft_flow_nodes(weft, id, 0, next, page, err);
+        whole.pages += !rc;
+        for (size_t i = 0; i < page->count && count < total && !rc; i++)
+            node[count++] = page->node[i];
+        next = rc ? NULL : page->next;
+    }
+    whole.first.node = node;
+    whole.first.count = count;
+    whole.first.next = NULL;
+    if (rc)
+        free_whole(&whole);
+    else
+        *ret_whole = whole;
+    return rc;
+}
+
+static enum weft_exit show_flow(const struct weft_cli *cli, struct weft *weft)
+{
+    struct weft_err err = {0};
+    struct whole whole;
+    if (read_whole(cli, weft, &watched, &whole, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        weft_json_out_item(&weft_wire_flow_page, &whole.first);
+    else
+        weft_flow_draw(cli, &whole.first, weft_cli_has(cli, "all"));
+    if (whole.first.flow.state != WEFT_FLOW_OPEN)
+        weft_cli_watched();
+    free_whole(&whole);
+    return WEFT_EXIT_OK;
+}
+
+/* Follows it to its end; how it ended is the exit code. */
+static enum weft_exit follow(const struct weft_cli *cli, struct weft *weft)
+{
+    struct weft_err err = {0};
+    struct weft_flow_page page;
+    enum weft_exit code =
+        weft_cli_has(cli, "watch") ? weft_cli_watch(cli, weft, 1000, show_flow) : WEFT_EXIT_OK;
+    if (code != WEFT_EXIT_OK)
+        return code;
+    int64_t wait_ms =
+        weft_cli_has(cli, "wait") ? weft_cli_ms(cli, "wait", 0, a_day_ms, a_day_ms) : 0;
+    if (weft_flow_get(weft, &watched, wait_ms, &page, &err))
+        return weft_cli_fail(&err);
+    enum weft_flow_state state = page.flow.state;
+    weft_flow_page_free(&page);
+    if (state == WEFT_FLOW_SUCCEEDED)
+        return WEFT_EXIT_OK;
+    char id[WEFT_ID_TEXT];
+    weft_id_print(&watched, id);
+    if (state == WEFT_FLOW_OPEN) {
+        (void)fprintf(stderr, "weft: flow %s has not ended\nhint: `weft flow show --watch %s`\n",
+                      id, id);
+        return weft_cli_interrupted() ? WEFT_EXIT_INTERRUPTED : WEFT_EXIT_UNAVAILABLE;
+    }
+    (void)fprintf(stderr, "weft: flow %s %s\n", id, weft_wire_flow_states[state]);
+    return WEFT_EXIT_FAILED;
+}
+
+static enum weft_exit list_flows(const struct weft_cli *cli, struct weft *weft)
+{
+    static const struct weft_column column[] = {
+        {.title = "ID"},
+        {.title = "NAME", .give = 1},
+        {.title = "STATE"},
+        {.title = "NODES", .align = WEFT_RIGHT},
+        {.title = "CREATED", .align = WEFT_RIGHT},
+        {.title = "ENDED", .align = WEFT_RIGHT},
+    };
+    const char *state = weft_cli_get(cli, "state");
+    struct weft_flow_listing listing = {.name = weft_cli_get(cli, "name"),
+                                        .limit = (uint32_t)weft_cli_i64(cli, "limit", 1, 1000, 50)};
+    int found = state ? weft_wire_word(weft_wire_flow_states, WEFT_FLOW_STATE_COUNT, state) : 0;
+    if (found < 0)
+        return weft_cli_usage(cli, "a flow is open, succeeded, failed or cancelled, not '%s'",
+                              state);
+    listing.by_state = state != NULL;
+    listing.state = (enum weft_flow_state)found;
+    struct weft_err err = {0};
+    struct weft_flows flows;
+    if (weft_flow_list(weft, &listing, &flows, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli)) {
+        struct weft_json_out out;
+        weft_json_out_begin_items(&out);
+        for (size_t i = 0; i < flows.count; i++)
+            weft_wire_write(&weft_wire_flow, &flows.item[i], &out.json);
+        weft_json_out_end_items(&out);
+    } else {
+        struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
+        for (size_t i = 0; i < flows.count; i++) {
+            const struct weft_flow *flow = &flows.item[i];
+            char id[WEFT_ID_TEXT];
+            weft_id_print(&flow->id, id);
+            weft_table_cell(table, "%s", id);
+            weft_table_cell(table, "%s", flow->name ? flow->name : "");
+            weft_table_paint(table, weft_flow_color(flow->state), "%s",
+                             weft_wire_flow_states[flow->state]);
+            weft_table_cell(table, "%" PRIu64, flow->node_count);
+            weft_table_ago(table, flow->created_us);
+            weft_table_ago(table, flow->finished_us);
+        }
+        weft_table_print(table);
+    }
+    weft_flows_free(&flows);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_dot(const struct weft_cli *cli, struct weft *weft)
+{
+    struct weft_err err = {0};
+    struct whole whole;
+    if (read_whole(cli, weft, &watched, &whole, &err))
+        return weft_cli_fail(&err);
+    weft_flow_dot(&whole.first);
+    free_whole(&whole);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_show(const struct weft_cli *cli, struct weft *weft)
+{
+    enum weft_exit code = WEFT_EXIT_OK;
+    if (weft_cli_has(cli, "wait"))
+        code = follow(cli, weft);
+    return code ? code : weft_cli_watch(cli, weft, 1000, show_flow);
+}
+
+/* ---- Changing -------------------------------------------------------------------------------- */
+
+static void put_submitted(const struct weft_cli *cli, const struct weft_wire_type *type,
+                          const struct weft_flow_submitted *answer,
+                          const struct weft_flow_spec *spec)
+{
+    char id[WEFT_ID_TEXT];
+    weft_id_print(&answer->id, id);
+    if (!weft_cli_json(cli)) {
+        printf("%s\n", id);
+        return;
+    }
+    struct weft_wire_named_id *named =
+        weft_new_array(cli->arena, struct weft_wire_named_id, spec->node_count);
+    for (size_t i = 0; i < spec->node_count; i++)
+        named[i] = (struct weft_wire_named_id){.name = spec->nodes[i].name, .id = answer->node[i]};
+    const struct weft_wire_flow_submitted told = {.id = answer->id,
+                                                  .state = answer->state,
+                                                  .nodes = named,
+                                                  .node_count = spec->node_count,
+                                                  .revision = answer->revision,
+                                                  .duplicate = answer->duplicate};
+    weft_json_out_item(type, &told);
+}
+
+static enum weft_exit run_run(const struct weft_cli *cli, struct weft *weft, const char *path)
+{
+    struct weft_err err = {0};
+    struct weft_flow_file file = {0};
+    enum weft_exit code;
+    if (!weft_flow_file_read(cli, path, &file, &code))
+        return code;
+    if (weft_cli_get(cli, "name"))
+        file.spec.name = weft_cli_get(cli, "name");
+    if (weft_cli_get(cli, "key"))
+        file.spec.key = weft_cli_get(cli, "key");
+    struct weft_flow_submitted answer = {
+        .node = weft_new_array(cli->arena, struct weft_id, file.spec.node_count + 1)};
+    if (weft_flow_submit(weft, &file.spec, 1, &answer, &err))
+        return weft_cli_fail(&err);
+    if (answer.err.rc)
+        return weft_cli_fail(&answer.err);
+    watched = answer.id;
+    if (!weft_cli_has(cli, "watch"))
+        put_submitted(cli, &weft_wire_flow_submitted, &answer, &file.spec);
+    (void)fflush(stdout);
+    bool stays = weft_cli_has(cli, "watch") || weft_cli_has(cli, "wait");
+    return stays ? follow(cli, weft) : WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_add(const struct weft_cli *cli, struct weft *weft, const char *path)
+{
+    struct weft_err err = {0};
+    struct weft_flow_file file = {.grows = true};
+    struct weft_flow_page page;
+    enum weft_exit code;
+    if (!weft_flow_file_read(cli, path, &file, &code))
+        return code;
+    struct weft_flow_growth growth = {.flow = watched,
+                                      .revision =
+                                          (int32_t)weft_cli_i64(cli, "revision", 1, INT32_MAX, 0),
+                                      .nodes = file.spec.nodes,
+                                      .node_count = file.spec.node_count};
+    if (growth.revision == 0) { /* as it is now: whoever wants more certainty names one */
+        if (weft_flow_get(weft, &watched, 0, &page, &err))
+            return weft_cli_fail(&err);
+        growth.revision = page.flow.revision;
+        weft_flow_page_free(&page);
+    }
+    struct weft_flow_submitted answer = {
+        .node = weft_new_array(cli->arena, struct weft_id, file.spec.node_count + 1)};
+    if (weft_flow_grow(weft, &growth, &answer, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        put_submitted(cli, &weft_wire_flow_grown, &answer, &file.spec);
+    else
+        printf("revision %d\n", answer.revision);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_cancel(const struct weft_cli *cli, struct weft *weft)
+{
+    const char *policy = weft_cli_get(cli, "policy");
+    struct weft_err err = {0};
+    struct weft_flow_cancelled answer;
+    int how = weft_wire_word(weft_wire_flow_cancels, WEFT_LEN(weft_wire_flow_cancels),
+                             policy ? policy : "all");
+    if (how < 0)
+        return weft_cli_usage(cli, "--policy is all, pending or flow_only, not '%s'", policy);
+    const struct weft_flow_cancelling args = {
+        .flow = watched, .how = (enum weft_flow_cancel)how, .reason = weft_cli_get(cli, "reason")};
+    int64_t wait_ms = weft_cli_ms(cli, "wait", 0, 60000, 10000);
+    if (weft_flow_cancel(weft, &args, wait_ms, &answer, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        weft_json_out_item(&weft_wire_flow_cancelled, &answer);
+    else
+        printf("%s, %" PRIu64 " cancelled%s\n", weft_wire_flow_states[answer.state],
+               answer.cancelled, answer.done ? "" : ", the rest follows");
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_rm(struct weft *weft)
+{
+    struct weft_err err = {0};
+    return weft_flow_delete(weft, &watched, &err) ? weft_cli_fail(&err) : WEFT_EXIT_OK;
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+enum verb { RUN, SHOW, LS, CANCEL, DOT, ADD, RM, VERB_COUNT };
+
+static const struct {
+    const char *name;
+    size_t args; /* with the verb */
+    const char *takes;
+} verbs[VERB_COUNT] = {
+    [RUN] = {"run", 2, "FILE"},     [SHOW] = {"show", 2, "ID"}, [LS] = {"ls", 1, "nothing"},
+    [CANCEL] = {"cancel", 2, "ID"}, [DOT] = {"dot", 2, "ID"},   [ADD] = {"add", 3, "ID FILE"},
+    [RM] = {"rm", 2, "ID"},
+};
+
+static enum weft_exit do_verb(const struct weft_cli *cli, struct weft *weft, enum verb verb,
+                              const char *const *arg)
+{
+    switch (verb) {
+    case RUN:
+        return run_run(cli, weft, arg[1]);
+    case SHOW:
+        return run_show(cli, weft);
+    case LS:
+        return list_flows(cli, weft);
+    case CANCEL:
+        return run_cancel(cli, weft);
+    case DOT:
+        return run_dot(cli, weft);
+    case ADD:
+        return run_add(cli, weft, arg[2]);
+    case RM:
+        return run_rm(weft);
+    case VERB_COUNT:
+        break;
+    }
+    return WEFT_EXIT_USAGE;
+}
+
+static enum weft_exit run_flow(struct weft_cli *cli)
+{
+    const char *const *arg;
+    size_t count = weft_cli_args(cli, &arg);
+    enum verb verb = RUN;
+    struct weft *weft;
+    enum weft_exit code;
+    while (verb < VERB_COUNT && strcmp(verbs[verb].name, arg[0]) != 0)
+        verb++;
+    if (verb == VERB_COUNT)
+        return weft_cli_usage(cli,
+                              "there is no `weft flow %s`; there are run, show, ls, cancel, "
+                              "dot, add and rm",
+                              arg[0]);
+    if (count != verbs[verb].args)
+        return weft_cli_usage(cli, "`weft flow %s` takes %s", arg[0], verbs[verb].takes);
+    if (verb != RUN && verb != LS && !weft_id_parse(arg[1], strlen(arg[1]), &watched))
+        return weft_cli_usage(cli, "'%s' is no id of a flow", arg[1]);
+    if (!weft_cli_open(cli, &weft, &code))
+        return code;
+    code = do_verb(cli, weft, verb, arg);
+    weft_close(weft);
+    return code;
+}
+
+const struct weft_command weft_command_flow = {
+    .name = "flow",
+    .args = "run FILE | show ID | ls | cancel ID | dot ID | add ID FILE | rm ID",
+    .args_min = 1,
+    .args_max = 3,
+    .summary = "run graphs of executions and look at them",
+    .about =
+        "A flow is a graph: a node is an execution with a name, and begins when what it comes "
+        "after has succeeded, or any, or k of it.\n\n"
+        "`run FILE` submits a flow and prints its id; FILE is the body of POST /v1/flows, in which "
+        "// and /* */ comments may stand; - is standard input. With --watch it is drawn until it "
+        "ends, with --wait waited for; then the exit code is 0 when it succeeded. `show ID` draws "
+        "it: a node stands below the one that it waits for longest, and AFTER says what else it "
+        "comes after. Of very many nodes in a row some are drawn, and with --all all. `dot ID` "
+        "prints it for Graphviz. `add ID FILE` adds the nodes of a file to a flow that is open; "
+        "they may come after nodes that it has. `cancel ID` cancels it and `rm ID` deletes it, "
+        "cancelling it first if it is open.",
+    .example =
+        "weft flow run nightly.json --watch\n"
+        "weft flow show 0192f5c4-7d1e-7a3b-8c2d-1f2e3d4c5b6a\n"
+        "weft flow ls --state open\n"
+        "weft flow dot 0192f5c4-7d1e-7a3b-8c2d-1f2e3d4c5b6a | dot -Tsvg >flow.svg",
+    .option =
+        (const struct weft_option[]){
+            {.name = "watch",
+             .value = "[TIME]",
+             .about = "run, show: draw it again and again until it ends, every second or so often"},
+            WEFT_WAIT_OPTION,
+            {.name = "all", .letter = 'a', .about = "show: draw every node"},
+            {.name = "name", .value = "NAME", .about = "run: call it so; ls: only those called so"},
+            {.name = "key", .value = "KEY", .about = "run: submit it once for this key"},
+            {.name = "state",
+             .letter = 's',
+             .value = "STATE",
+             .about = "ls: only those in this state",
+             .complete = "open succeeded failed cancelled"},
+            {.name = "limit", .value = "N", .about = "ls: so many at most, the newest; default 50"},
+            {.name = "policy",
+             .value = "WORD",
+             .about = "cancel: all, all but the running (pending), or none (flow_only)",
+             .complete = "all pending flow_only"},
+            {.name = "reason", .value = "TEXT", .about = "cancel: why; kept with its members"},
+            {.name = "revision",
+             .value = "N",
+             .about = "add: only if the flow is still at this revision"},
+            {.name = NULL},
+        },
+    .run = run_flow,
+};
