@@ -353,7 +353,7 @@ static enum weft_exit run_flow(struct weft_cli *cli)
 
 const struct weft_command weft_command_flow = {
     .name = "flow",
-    .args = "run FILE | show ID | ls | cancel ID | dot ID | add ID FILE | rm ID",
+    .args = "VERB [ID] [FILE]",
     .args_min = 1,
     .args_max = 3,
     .summary = "run graphs of executions and look at them",

@@ -18,7 +18,8 @@ flow_state() {
 node_states() {
     run "$weft" flow show "$1" --json
     out=$(python3 -c 'import json, sys
-print(", ".join(sorted(n["name"] + " " + n["state"] for n in json.loads(sys.argv[1])["nodes"])))' "$out")
+nodes = json.loads(sys.argv[1])["nodes"]
+print(", ".join(sorted(n["name"] + " " + n["state"] for n in nodes)))' "$out")
 }
 
 # ---- files ----
@@ -35,7 +36,8 @@ exits 0 'a flow with comments' "$weft" flow run good.json
 good=$out
 has "$good" '^[0-9a-f-]{36}$' 'its id is printed'
 run "$weft" flow show "$good" --json
-json "$out" 'v["name"] == "good" and [n["name"] for n in v["nodes"]] == ["a", "b"]' 'it is as it was written'
+json "$out" 'v["name"] == "good" and [n["name"] for n in v["nodes"]] == ["a", "b"]' \
+    'it is as it was written'
 first=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["nodes"][0]["id"])' "$out")
 exits 0 'its first node' "$weft" show "$first" --payload
 is "$out" '"// no comment"' 'what stands in a string is no comment'
@@ -48,10 +50,12 @@ has "$err" "bad.json:4: .*'b'.*kind is missing" 'the line and the node are told'
 printf '{"nodes": [\n{"name": "a", "kind": "k"}\n{}]}\n' >bad.json
 exits 2 'no JSON' "$weft" flow run bad.json
 has "$err" 'bad.json:3: ' 'the line is told'
-printf '{"nodes": [\n{"name": "a", "kind": "k"},\n\n{"name": "b", "kind": "k", "after": ["x"]}]}\n' >bad.json
+printf '{"nodes": [\n{"name": "a", "kind": "k"},\n\n%s]}\n' \
+    '{"name": "b", "kind": "k", "after": ["x"]}' >bad.json
 exits 2 'an unknown upstream' "$weft" flow run bad.json
 has "$err" "bad.json:4: .*'b'.*'x'" 'the line and both names are told'
-printf '{"nodes": [\n{"name": "a", "kind": "k", "after": ["b"]},\n{"name": "b", "kind": "k", "after": ["a"]}]}\n' >bad.json
+printf '{"nodes": [\n%s,\n%s]}\n' '{"name": "a", "kind": "k", "after": ["b"]}' \
+    '{"name": "b", "kind": "k", "after": ["a"]}' >bad.json
 exits 2 'a circle' "$weft" flow run bad.json
 has "$err" 'bad.json:[23]: .* -> ' 'it is told whole'
 printf '{"nodes": [\n{"name": "a", "kind": "bad kind"}]}\n' >bad.json
@@ -129,7 +133,8 @@ node_states "$id"
 is "$(grep -o cancelled <<<"$out" | wc -l)" 2 'the losers of the race are cancelled'
 has "$out" 'answer succeeded' 'and the answer is given'
 run "$weft" flow show "$id" --json
-json "$out" '{n["reason"] for n in v["nodes"] if n["state"] == "cancelled"} == {"sibling_quorum_satisfied"}' 'with the reason'
+json "$out" '{n["reason"] for n in v["nodes"] if n["state"] == "cancelled"} ==
+    {"sibling_quorum_satisfied"}' 'with the reason'
 flow_state "$id"
 is "$out" succeeded 'the race succeeds'
 
@@ -150,7 +155,8 @@ id=$out
 carry_out --kind broken -- sh -c 'echo it does not build >&2; exit 1'
 carry_out --kind step -- true
 node_states "$id"
-is "$out" 'build failed, deploy skipped, lint succeeded, test skipped' 'a failure skips what comes after it'
+is "$out" 'build failed, deploy skipped, lint succeeded, test skipped' \
+    'a failure skips what comes after it'
 exits 0 'it is drawn' "$weft" flow show "$id"
 has "$out" 'build +failed .*it does not build' 'with the error'
 flow_state "$id"
@@ -158,10 +164,12 @@ is "$out" failed 'the flow fails'
 
 run "$weft" flow run "$flows/grow.json"
 id=$out
-carry_out --kind plan -- sh -c '"$0" flow add "$WEFT_FLOW" "$1" && test "$WEFT_NODE" = plan' "$weft" "$flows/grow-more.json"
+carry_out --kind plan -- sh -c '"$0" flow add "$WEFT_FLOW" "$1" && test "$WEFT_NODE" = plan' \
+    "$weft" "$flows/grow-more.json"
 carry_out --kind step -c 2 -- true
 node_states "$id"
-is "$out" 'close succeeded, part-1 succeeded, part-2 succeeded, plan succeeded, report succeeded' 'a flow grows while it runs'
+is "$out" 'close succeeded, part-1 succeeded, part-2 succeeded, plan succeeded, report succeeded' \
+    'a flow grows while it runs'
 exits 6 'it has ended: it grows no more' "$weft" flow add "$id" "$flows/grow-more.json"
 
 # ---- through a server ----
@@ -189,9 +197,13 @@ printf '{"nodes": [{"name": "x", "kind": "late", "after": ["nobody"]}]}' >late.j
 exits 2 'an addition behind nobody' "$weft" flow add "$id" late.json
 has "$err" nobody 'names him'
 exits 0 'cancelled' "$weft" flow cancel "$id" --wait=30s --json
-json "$out" 'v["state"] == "cancelled" and v["cancelled"] >= 1000' 'whole: what was blocked behind it may have been skipped'
-exits 0 'watched to its end' bash -c "'$weft' work -- true >/dev/null 2>&1 & worker=\$!
-    '$weft' flow run '$flows/diamond.json' --watch=100ms; code=\$?; kill \$worker; wait \$worker; exit \$code"
+json "$out" 'v["state"] == "cancelled" and v["cancelled"] >= 1000' \
+    'whole: what was blocked behind it may have been skipped'
+"$weft" work -- true >/dev/null 2>&1 &
+worker=$!
+exits 0 'watched to its end' "$weft" flow run "$flows/diamond.json" --watch=100ms
+kill "$worker"
+wait "$worker" || true
 has "$out" 'diamond: succeeded' 'it succeeds'
 exits 0 'removed' "$weft" flow rm "$id"
 exits 3 'it is gone' "$weft" flow show "$id"
