@@ -259,7 +259,7 @@ enum weft_rc weft_remote_flow(const struct weft_via *via, const struct weft_flow
     }
 }
 
-enum weft_rc weft_remote_flows(const struct weft_via *via, const struct weft_flow_listing *wanted,
+enum weft_rc weft_remote_flows(const struct weft_via *via, const struct weft_flow_listing *listing,
                                struct weft_arena *arena, struct weft_flows *ret_flows,
                                struct weft_err *err)
 {
@@ -267,18 +267,16 @@ enum weft_rc weft_remote_flows(const struct weft_via *via, const struct weft_flo
     weft_buf_init(&url, SIZE_MAX);
     weft_buf_add_text(&url, "/flows");
     weft_remote_query(&url, "state",
-                      wanted->by_state ? weft_wire_flow_states[wanted->state] : NULL);
-    weft_remote_query(&url, "name", wanted->name);
-    weft_remote_query(&url, "limit", weft_arena_printf(arena, "%u", wanted->limit));
-    weft_remote_query(&url, "after", wanted->after);
-    const struct weft_request request = {.method = "GET", .path = url.data, .ns = wanted->ns};
-    struct weft_remote_list listing = {.type = &weft_wire_flow,
-                                       .item_size = sizeof(struct weft_flow)};
+                      listing->by_state ? weft_wire_flow_states[listing->state] : NULL);
+    weft_remote_query(&url, "name", listing->name);
+    weft_remote_query(&url, "limit", weft_arena_printf(arena, "%u", listing->limit));
+    weft_remote_query(&url, "after", listing->after);
+    const struct weft_request request = {.method = "GET", .path = url.data, .ns = listing->ns};
+    struct weft_remote_list list = {.type = &weft_wire_flow, .item_size = sizeof(struct weft_flow)};
     struct weft_json object;
-    enum weft_rc rc = weft_remote_page(via, &request, arena, &listing, &object, err);
+    enum weft_rc rc = weft_remote_page(via, &request, arena, &list, &object, err);
     weft_buf_done(&url);
     if (!rc)
-        *ret_flows =
-            (struct weft_flows){.item = listing.item, .count = listing.count, .next = listing.next};
+        *ret_flows = (struct weft_flows){.item = list.item, .count = list.count, .next = list.next};
     return rc;
 }

@@ -373,8 +373,8 @@ static enum weft_rc read_ids(const struct weft_wire_reader *reader,
     struct weft_json_iter each;
     weft_json_iter_init(&each, value);
     for (size_t i = 0; weft_json_next(&each); i++) {
-        const char *text;
-        size_t size;
+        const char *text = NULL;
+        size_t size = 0;
         if (weft_json_string(&each.key, reader->arena, &named[i].name, NULL) ||
             !slice_of(reader, &each.value, &text, &size) ||
             !weft_id_parse(text, size, &named[i].id))
