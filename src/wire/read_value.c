@@ -362,7 +362,7 @@ static enum weft_rc read_counters(const struct weft_wire_reader *reader,
 static enum weft_rc read_ids(const struct weft_wire_reader *reader,
                              const struct weft_wire_field *field, const struct weft_json *value)
 {
-    size_t count;
+    size_t count = 0;
     if (value->kind != WEFT_JSON_OBJECT)
         return weft_wire_must_be(reader, field, "an object of ids");
     enum weft_rc rc = weft_wire_count(reader, field, value, &count);
@@ -373,8 +373,8 @@ static enum weft_rc read_ids(const struct weft_wire_reader *reader,
     struct weft_json_iter each;
     weft_json_iter_init(&each, value);
     for (size_t i = 0; weft_json_next(&each); i++) {
-        const char *text = NULL;
-        size_t size = 0;
+        const char *text;
+        size_t size;
         if (weft_json_string(&each.key, reader->arena, &named[i].name, NULL) ||
             !slice_of(reader, &each.value, &text, &size) ||
             !weft_id_parse(text, size, &named[i].id))
