@@ -156,10 +156,13 @@ struct fired {
 /* Members that the store has cancelled where nothing forced it to: right where it was allowed. */
 static bool allow_siblings(struct flow *flow, const enum weft_state *got, const struct fired *fired)
 {
+    uint32_t stirred = 0; /* members that a replay above them may have brought back */
     for (size_t i = 0; i < flow->count; i++) {
         struct member *member = &flow->member[i];
-        bool may = lives(member->state) ||
-                   (member->state == WEFT_STATE_SKIPPED && fired->before[i] == OPEN_JOIN);
+        bool may =
+            lives(member->state) || (member->state == WEFT_STATE_SKIPPED &&
+                                     (fired->before[i] == OPEN_JOIN || (member->after & stirred)));
+        stirred |= (uint32_t)(member->replayed || (member->after & stirred)) << i;
         const struct member *asks =
             may && got[i] == WEFT_STATE_CANCELLED ? unwanted(flow, i, fired->ever) : NULL;
         if (!asks)
