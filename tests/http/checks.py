@@ -446,16 +446,19 @@ def filters_of_the_document(bench):
     """openapi: every query parameter of the document is taken"""
     caller = Caller(bench, "filters-of-the-document")
     made = caller.post("/v1/executions", {"kind": "k"}, 201)
-    values = {"lane": "l", "kind": "k", "state": "ready", "tag": "a:b", "tenant": "t", "key": "k",
-              "limit": "7", "wait_ms": "0", "flow": made["id"]}
+    flow = caller.post("/v1/flows", {"nodes": [{"name": "a", "kind": "k"}]}, 201)
+    values = {"lane": "l", "kind": "k", "state": "failed", "tag": "a:b", "tenant": "t", "key": "k",
+              "limit": "7", "wait_ms": "0", "flow": flow["id"],
+              "name": "n"}
     for operation in bench.document.operations:
         if operation.method != "GET":
             continue
-        path = operation.path.replace("{id}", made["id"]).replace("{lane}", "l")
+        owner = flow if operation.path.startswith("/v1/flows") else made
+        path = operation.path.replace("{id}", owner["id"]).replace("{lane}", "l")
         for parameter in operation.content.get("parameters", []):
             if parameter.get("in") == "query" and parameter["name"] in values:
                 caller.send("GET", f"{path}?{parameter['name']}={values[parameter['name']]}")
-    for name in ("lane", "kind", "state", "tag", "tenant", "key", "limit", "after"):
+    for name in ("lane", "kind", "state", "tag", "tenant", "key", "flow", "limit", "after"):
         declared = bench.document.find("GET", "/v1/executions").content["parameters"]
         assert any(p.get("name") == name for p in declared), f"{name} is not in the document"
 
