@@ -131,6 +131,13 @@ static struct weft *make_handle(const struct weft_backend *backend, const char *
     return weft;
 }
 
+/* What an operation made ready beyond its own items: nodes of a flow whose join it decided. */
+static void on_news(void *context, const struct weft_news *news)
+{
+    if (news->count > 0)
+        weft_wake_workers(context, true, WEFT_NEVER);
+}
+
 enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,
                             struct weft **ret_weft, struct weft_err *err)
 {
@@ -144,6 +151,7 @@ enum weft_rc weft_open_with(const struct weft_engine_config *config, const char 
         return rc;
     *ret_weft = make_handle(&weft_backend_local, ns);
     (*ret_weft)->engine = engine;
+    weft_engine_on_news(engine, on_news, *ret_weft);
     return WEFT_OK;
 }
 
