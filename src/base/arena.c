@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A chain of blocks; each block is twice the size of the one before, up to BLOCK_MAX. */
+/*
+ * A chain of blocks; each block is twice the size of the one before, up to BLOCK_MAX. Under
+ * AddressSanitizer what is not given out is poisoned, with a gap behind each piece.
+ */
 
 #include "base/arena.h"
 
@@ -10,6 +13,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WITH_ASAN 1
+#endif
+#endif
+#if defined(WITH_ASAN) || defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+enum { GAP = 16 };
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, size)   ((void)(memory), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(memory, size) ((void)(memory), (void)(size))
+enum { GAP = 0 };
+#endif
 
 enum {
     BLOCK_MIN = 4096,
@@ -80,6 +97,7 @@ void weft_arena_reset(struct weft_arena *arena)
     if (largest) {
         largest->prev = NULL;
         largest->used = 0;
+        ASAN_POISON_MEMORY_REGION(largest->byte, largest->size);
     }
     arena->last = largest;
 }
@@ -95,6 +113,7 @@ static void add_block(struct weft_arena *arena, size_t wanted)
     if (!block)
         weft_oom(size);
     *block = (struct block){.prev = arena->last, .size = size};
+    ASAN_POISON_MEMORY_REGION(block->byte, size);
     arena->last = block;
 }
 
@@ -103,14 +122,15 @@ static void *take(struct weft_arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4)
         weft_oom(bytes);
-    bytes = (bytes + ALIGN - 1) & ~((size_t)ALIGN - 1);
+    size_t room = ((bytes + ALIGN - 1) & ~((size_t)ALIGN - 1)) + GAP;
 
-    if (!arena->last || arena->last->size - arena->last->used < bytes)
-        add_block(arena, bytes);
+    if (!arena->last || arena->last->size - arena->last->used < room)
+        add_block(arena, room);
     struct block *block = arena->last;
     void *memory = block->byte + block->used;
-    block->used += bytes;
+    block->used += room;
     assert(block->used <= block->size);
+    ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
     return memory;
 }
 
