@@ -114,10 +114,13 @@ DELETE FROM weft.completion c USING unnest(:seq) AS i(seq) WHERE c.seq BETWEEN i
 UPDATE weft.completion SET cursor = :cursor WHERE seq = :seq;
 
 -- name: completion_any (flow uuid[])
--- returns: flow
--- The flows that have completions.
-SELECT f.id FROM unnest(:flow) AS f(id)
- WHERE EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id);
+-- returns: flow groups
+-- The flows that have completions, or groups that nobody dispatches at the moment.
+SELECT x.id, x.groups
+  FROM (SELECT f.id, EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id) AS completions,
+               EXISTS (SELECT 1 FROM weft.cancel_group g WHERE g.flow = f.id AND NOT g.waiting) AS groups
+          FROM unnest(:flow) AS f(id)) x
+ WHERE x.completions OR x.groups;
 
 -- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
 INSERT INTO weft.cancel_group (id, flow, reason, at, waiting)

@@ -88,9 +88,12 @@ DELETE FROM completion WHERE seq = :seq;
 UPDATE completion SET cursor = (SELECT num FROM execution WHERE id = :cursor) WHERE seq = :seq;
 
 -- name: completion_any (flow uuid[])
--- returns: flow
-SELECT :flow WHERE EXISTS (SELECT 1 FROM completion c
-                            WHERE c.flow = (SELECT num FROM flow WHERE id = :flow));
+-- returns: flow groups
+SELECT x.id, x.groups
+  FROM (SELECT f.id, EXISTS (SELECT 1 FROM completion c WHERE c.flow = f.num) AS completions,
+               EXISTS (SELECT 1 FROM cancel_group g WHERE g.flow = f.num AND NOT g.waiting) AS groups
+          FROM flow f WHERE f.id = :flow) x
+ WHERE x.completions OR x.groups;
 
 -- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
 INSERT INTO cancel_group (num, flow, reason, at, waiting)

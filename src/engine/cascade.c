@@ -14,8 +14,8 @@
  * fan-out takes several, and its completion remembers how far they came. A completion is deleted in
  * the transaction that resolved its last edge: a crash between any two hops loses nothing.
  *
- * Nothing is missed: whoever could not get the lock of a flow had committed its completion before
- * it tried, and the holder looks for completions again after its own commit.
+ * Nothing is missed: whoever could not get the lock of a flow had committed its completion, or its
+ * group of siblings, before it tried, and the holder looks for both again after its own commit.
  */
 
 #include "engine/flow.h"
@@ -52,7 +52,7 @@ struct hop {
     bool *alive;            /* per flow: something began, so it is not over */
     struct weft_map joints; /* id -> joint */
     struct joint **joint;   /* in the order they were met */
-    size_t joint_count;
+    size_t joint_count, joint_room;
     struct edge_change *edge;
     size_t edge_count;
     int64_t *done; /* numbers of completions that are used up */
@@ -60,8 +60,8 @@ struct hop {
     size_t done_count;
     int64_t cut; /* the completion that goes on behind `cursor`; 0: none */
     struct weft_id cursor;
+    bool rooted; /* it lets roots begin: those of one flow are enough */
     struct weft_changes changes;
-    size_t groups; /* that were added or woken */
 };
 
 /* ---- Locking --------------------------------------------------------------------------------- */
@@ -184,14 +184,18 @@ static enum weft_rc look_at_roots(struct hop *hop, const struct weft_id *flow, b
 {
     struct weft_call call;
     struct weft_rows rows;
+    *ret_all = false;
+    if (hop->rooted) /* a chunk of them is enough for one transaction */
+        return WEFT_OK;
+    hop->rooted = true;
     weft_call_init(&call, hop->tx->arena, WEFT_STMT_FLOW_ROOTS, 0);
     weft_set_id(&call, 0, FLOW_ROOTS_IN_FLOW, flow);
     weft_set_i64(&call, 0, FLOW_ROOTS_IN_CHUNK, WEFT_FLOW_CHUNK);
     enum weft_rc rc = weft_tx_run(hop->tx, &call, 1, &rows, err);
     if (rc)
         return rc;
-    struct joint **wider =
-        weft_new_array(hop->tx->arena, struct joint *, hop->joint_count + rows.count + 1);
+    hop->joint_room += rows.count; /* beside those of the edges that are still to come */
+    struct joint **wider = weft_new_array(hop->tx->arena, struct joint *, hop->joint_room);
     if (hop->joint_count > 0)
         memcpy(wider, hop->joint, hop->joint_count * sizeof(*wider));
     hop->joint = wider;
@@ -238,7 +242,7 @@ static enum weft_rc collect(struct hop *hop, const struct weft_rows *rows, struc
         if (all) {
             hop->done_flow[hop->done_count] = flow;
             hop->done[hop->done_count++] = seq_of(rows, row);
-        } else if (row + 1 == WEFT_FLOW_CHUNK) {
+        } else if (!last && row + 1 == WEFT_FLOW_CHUNK) {
             hop->cut = seq_of(rows, row);
             hop->cursor = weft_get_id(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM);
         }
@@ -259,7 +263,8 @@ static enum weft_rc look(struct hop *hop, struct weft_err *err)
     enum weft_rc rc = weft_tx_run(hop->tx, &call, 1, &rows, err);
     if (rc)
         return rc;
-    hop->joint = weft_new_array(arena, struct joint *, rows.count + 1);
+    hop->joint_room = rows.count + 1;
+    hop->joint = weft_new_array(arena, struct joint *, hop->joint_room);
     hop->edge = weft_new_array(arena, struct edge_change, rows.count + 1);
     hop->done = weft_new_array(arena, int64_t, rows.count + 1);
     hop->done_flow = weft_new_array(arena, struct weft_id, rows.count + 1);
@@ -419,7 +424,6 @@ static void put_groups(struct hop *hop, struct weft_call *add, struct weft_call 
     }
     add->rows = groups;
     wake->rows = flows;
-    hop->groups = groups;
 }
 
 static void put_completions(struct hop *hop, struct weft_call *done, struct weft_call *cursor)
@@ -441,13 +445,10 @@ static enum weft_rc write_hop(struct hop *hop, struct weft_err *err)
 {
     enum { EDGES, NODES, ADD, WAKE, DONE, CURSOR, CALLS };
     struct weft_call call[CALLS];
-    struct weft_rows rows[CALLS];
     put_graph(hop, &call[EDGES], &call[NODES]);
     put_groups(hop, &call[ADD], &call[WAKE]);
     put_completions(hop, &call[DONE], &call[CURSOR]);
-    enum weft_rc rc = weft_tx_run(hop->tx, call, hop->cut ? CALLS : CURSOR, rows, err);
-    if (!rc)
-        hop->groups += rows[WAKE].count;
+    enum weft_rc rc = weft_tx_run(hop->tx, call, hop->cut ? CALLS : CURSOR, NULL, err);
     if (!rc && hop->changes.count > 0)
         rc = weft_change_write(hop->tx, &hop->changes, err);
     return rc;
@@ -514,34 +515,31 @@ static enum weft_rc hop_body(struct weft_tx *tx, void *context, struct weft_err 
     return rc ? rc : end_flows(hop, err);
 }
 
-/* Of the flows that this hop held: those that have completions now. */
-static enum weft_rc look_again(struct weft_engine *engine, const struct hop *hop,
-                               struct weft_arena *arena, struct weft_id *flow, size_t *count,
-                               struct weft_err *err)
+/*
+ * Of the flows that this hop held: those in which there is something to do now. Others, who could
+ * not get their locks, count on it. Groups are dispatched at once; the ends of siblings cascade.
+ */
+static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *cascade,
+                               struct weft_id *flow, struct weft_err *err)
 {
+    const struct hop *hop = &cascade->hop;
+    struct weft_dispatched done = {0};
+    struct weft_arena *arena = hop->tx->arena;
     struct weft_call call;
     struct weft_rows rows;
+    bool groups = false;
     weft_call_init(&call, arena, WEFT_STMT_COMPLETION_ANY, hop->held.count);
     for (size_t i = 0; i < hop->held.count; i++)
         weft_set_id(&call, i, COMPLETION_ANY_IN_FLOW, &hop->held.item[i].id);
-    *count = 0;
+    cascade->count = 0;
     if (hop->held.count == 0)
         return WEFT_OK;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-    for (size_t i = 0; i < rows.count && !rc; i++)
-        flow[(*count)++] = weft_get_id(&rows, i, COMPLETION_ANY_OUT_FLOW);
-    return rc;
-}
-
-/* Joins fired that want their other upstreams cancelled: at once, and their ends cascade too. */
-static enum weft_rc cancel_siblings(struct weft_engine *engine, const struct hop *hop,
-                                    struct weft_err *err)
-{
-    struct weft_dispatched done = {0};
-    struct weft_id *flow = weft_new_array(hop->tx->arena, struct weft_id, hop->held.count);
-    for (size_t i = 0; i < hop->held.count; i++)
-        flow[i] = hop->held.item[i].id;
-    return weft_siblings_cancel(engine, flow, hop->held.count, &done, err);
+    for (size_t i = 0; i < rows.count && !rc; i++) {
+        flow[cascade->count++] = weft_get_id(&rows, i, COMPLETION_ANY_OUT_FLOW);
+        groups |= weft_get_i64(&rows, i, COMPLETION_ANY_OUT_GROUPS) != 0;
+    }
+    return rc || !groups ? rc : weft_siblings_cancel(engine, flow, cascade->count, &done, err);
 }
 
 enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow, size_t count,
@@ -562,11 +560,7 @@ enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow
             ret_cascaded->hops++;
             ret_cascaded->edges += call.hop.edge_count;
             ret_cascaded->completions += call.hop.done_count;
-            if (call.hop.groups > 0)
-                rc = cancel_siblings(engine, &call.hop, err);
-        }
-        if (!rc) {
-            rc = look_again(engine, &call.hop, tx.arena, todo, &call.count, err);
+            rc = look_again(engine, &call, todo, err);
         }
         weft_arena_free(tx.arena);
     }

@@ -346,6 +346,12 @@ static enum weft_rc read_members(struct weft_engine *engine, const struct new_fl
     return rc;
 }
 
+/* Whether a flow may be written in the transaction of those before it, which have `nodes`. */
+static bool shares(const struct new_flow *flow, size_t nodes)
+{
+    return !flow->draft.hidden && nodes + flow->draft.count <= SHARED_NODES;
+}
+
 /* Runs small flows together and larger ones alone. */
 static enum weft_rc run_flows(struct weft_engine *engine, struct new_flow **flow, size_t count,
                               weft_usec now_us, struct weft_err *err)
@@ -354,7 +360,7 @@ static enum weft_rc run_flows(struct weft_engine *engine, struct new_flow **flow
     for (size_t at = 0, taken; at < count && !rc; at += taken) {
         size_t nodes = flow[at]->draft.count;
         taken = 1;
-        while (at + taken < count && nodes + flow[at + taken]->draft.count <= SHARED_NODES)
+        while (at + taken < count && !flow[at]->draft.hidden && shares(flow[at + taken], nodes))
             nodes += flow[at + taken++]->draft.count;
         struct flow_batch batch = {.flow = flow + at, .count = taken, .now_us = now_us};
         struct weft_arena *arena = weft_arena_new();

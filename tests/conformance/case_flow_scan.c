@@ -84,8 +84,8 @@ CASE(flow_scan_takes_up_completions)
 
 /* ---- Sibling cancel -------------------------------------------------------------------------- */
 
-/* d was satisfied by a; its group waits for c, which feeds e; e is replayed, so that it may go on.
- */
+/* d was satisfied by a; its group waits for c, which feeds e; e is replayed, so that it may go on,
+ * and who replayed it dies. */
 static void leave_group(struct fixture *f, struct drawn *flow)
 {
     draw(flow, "a; b; c; d:a,b,c; e:c");
@@ -94,6 +94,7 @@ static void leave_group(struct fixture *f, struct drawn *flow)
     end_node(f, flow, "a", true);
     is_str(states(f, flow), "scrrb", "b is cancelled; c feeds e");
     (void)steer_id(f, WEFT_STEER_CANCEL, id_of(flow, "e"));
+    leave_completions(f->a);
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(flow, "e"));
     is_str(states(f, flow), "scrrr", "e does not need c any more");
 }

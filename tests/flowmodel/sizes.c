@@ -9,7 +9,13 @@
 
 #include "engine/flow.h"
 
-enum { WIDE = 10000, BATCH = 1000, SHORT = 2000 };
+enum {
+    WIDE = 10000,
+    BATCH = 1000,
+    SHORT = 2000,
+    DENSE = 290, /* nodes, each after all before it: more edges than one transaction writes */
+    FEW = 900,
+};
 
 /* ---- Counting -------------------------------------------------------------------------------- */
 
@@ -19,6 +25,7 @@ static struct {
     size_t edges, ends;           /* of the transaction in hand */
     size_t most_edges, most_ends; /* of any */
     size_t transactions;
+    bool refuses; /* cascades fail, as if the store were gone by then */
 } count;
 
 static enum weft_rc counted_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
@@ -53,6 +60,8 @@ static enum weft_rc counted_run(struct weft_conn *conn, const struct weft_call *
                                 struct weft_err *err)
 {
     count_calls(call, calls);
+    if (count.refuses && call[0].stmt == WEFT_STMT_FLOW_LOCK)
+        return weft_fail(err, WEFT_UNAVAILABLE, "refused");
     return count.inner->run(conn, call, calls, arena, ret_rows, err);
 }
 
@@ -300,6 +309,83 @@ static void replay_of_many(struct weft_engine *engine)
     is_over(&large, WEFT_FLOW_SUCCEEDED);
 }
 
+/* Each node comes after all before it: such a flow is written in parts. */
+static void make_dense(struct large *large, struct weft_engine *engine)
+{
+    large_init(large, engine, DENSE);
+    large->node[0].spec.kind = "root";
+    for (size_t i = 1; i < DENSE; i++)
+        come_after(large, i, 0, i);
+}
+
+static void large_cancel(struct large *large)
+{
+    struct weft_err err = {0};
+    uint64_t cancelled = 0;
+    enum weft_flow_state state;
+    bool more = true;
+    const struct weft_flow_cancelling args = {
+        .ns = "default", .flow = large->flow, .how = WEFT_FLOW_CANCEL_ALL};
+    is_int(weft_engine_flow_cancel(large->engine, &args, &state, &err), WEFT_OK, "cancel it");
+    while (more && !weft_engine_flow_drain(large->engine, &large->flow, &cancelled, &more, &err))
+        continue;
+    is_int(weft_engine_cascade(large->engine, &large->flow, 1, &err), WEFT_OK, "to the end");
+    is_over(large, WEFT_FLOW_CANCELLED);
+}
+
+/* One hop lets the roots of a flow begin that was written in parts, and goes on with another. */
+static void roots_and_edges(struct weft_engine *engine)
+{
+    struct large dense, wide;
+    struct weft_err err = {0};
+    make_dense(&dense, engine);
+    count.refuses = true; /* who submits dies before the roots begin */
+    large_submit(&dense);
+    count.refuses = false;
+    is_int(end_all(&dense, "root"), 0, "its root has not begun");
+    large_init(&wide, engine, FEW + 1);
+    wide.node[0].spec.kind = "first";
+    for (size_t i = 1; i <= FEW; i++)
+        come_after(&wide, i, 0, 1);
+    large_submit(&wide);
+    is_int(end_all(&wide, "first"), 1, "the other flow goes on");
+    const struct weft_id both[] = {dense.flow, wide.flow};
+    is_int(weft_engine_cascade(engine, both, 2, &err), WEFT_OK, "both in one cascade");
+    is_int(end_all(&wide, "middle"), FEW, "what comes after its first");
+    is_int(end_all(&dense, "root"), 1, "and the root of the first");
+    is_int(weft_engine_cascade(engine, both, 2, &err), WEFT_OK, "cascade");
+    is_over(&wide, WEFT_FLOW_SUCCEEDED);
+    large_cancel(&dense);
+}
+
+/* A flow that is written in parts, and small ones before and behind it, in one call. */
+static void submit_mixed(struct weft_engine *engine)
+{
+    struct large flow[3];
+    struct weft_flow_spec spec[3];
+    struct weft_flow_submitted answer[3];
+    struct weft_err err = {0};
+    weft_engine_on_flows(engine, NULL, NULL);
+    make_dense(&flow[1], engine);
+    for (size_t i = 0; i < WEFT_LEN(flow); i++) {
+        if (i != 1)
+            large_init(&flow[i], engine, 1);
+        spec[i] = (struct weft_flow_spec){.nodes = flow[i].node, .node_count = flow[i].count};
+        answer[i].node = flow[i].id;
+    }
+    is_int(weft_engine_flow_submit(engine, "default", spec, WEFT_LEN(flow), answer, &err), WEFT_OK,
+           "three flows in one call");
+    for (size_t i = 0; i < WEFT_LEN(flow); i++) {
+        flow[i].flow = answer[i].id;
+        is_int(answer[i].err.rc, WEFT_OK, "%zu is accepted", i);
+        is_int(state_at(engine, &flow[i].id[0]), WEFT_STATE_READY, "and may begin");
+    }
+    is_int(end_all(&flow[0], "middle"), 2, "the small ones end");
+    is_over(&flow[0], WEFT_FLOW_SUCCEEDED);
+    is_over(&flow[2], WEFT_FLOW_SUCCEEDED);
+    large_cancel(&flow[1]);
+}
+
 void run_sizes(const struct place *place)
 {
     struct weft_engine *engine = open_counted(place);
@@ -308,5 +394,7 @@ void run_sizes(const struct place *place)
     fan(engine);
     race_of_many(engine);
     replay_of_many(engine);
+    roots_and_edges(engine); /* as the one before it, with cascades by hand */
+    submit_mixed(engine);
     weft_engine_close(engine);
 }

@@ -342,7 +342,7 @@ RACE(flow_sibling_feeds_a_join_that_is_added)
         enum weft_stmt stmt;
         bool in_time;
     } stand[] = {
-        {WEFT_FAULT_BEFORE_RUN, WEFT_STMT_COMPLETION_ANY, false},
+        {WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_GROUPS_DONE, false},
         {WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_GROUP_ADD, true},
     };
     for (size_t i = 0; i < WEFT_LEN(stand) && only_on_pg(); i++) {
@@ -421,4 +421,64 @@ RACE(flow_member_completes_while_it_is_cancelled)
     nothing_left(race);
     is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.flow WHERE state = 0"), 0,
            "the flow has ended");
+}
+
+/* The group of one replica's join, while another replica has the lock of the flow. */
+RACE(flow_group_is_left_to_whoever_has_the_lock)
+{
+    struct drawn flow;
+    struct stopped first, second;
+    if (!only_on_pg())
+        return;
+    draw(&flow, "w; a; b; d:w,a; x:b");
+    flow.node[3].join = WEFT_JOIN_ANY;
+    submit(race, &flow);
+    struct doer win = {.engine = race->a, .flow = &flow, .lease = take(race, "w")};
+    struct doer end = {.engine = race->b, .flow = &flow, .lease = take(race, "b")};
+    (void)take(race, "a");
+    stop_at(&first, WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_GROUP_ADD, do_complete, &win);
+    stop_at(&second, WEFT_FAULT_AFTER_RUN, WEFT_STMT_FLOW_LOCK, do_complete, &end);
+    go_on(&first, &win);
+    is_in(race, &flow, "a", WEFT_STATE_RUNNING);
+    go_on(&second, &end);
+    nothing_left(race);
+    is_in(race, &flow, "a", WEFT_STATE_CANCELLED);
+    (void)take(race, "x");
+    (void)take(race, "d");
+}
+
+static void do_reconcile(void *context)
+{
+    struct doer *doer = context;
+    struct weft_pass_report report;
+    doer->rc = weft_engine_pass(doer->engine, WEFT_SCANNER_EDGE_CANCEL_RECONCILER, NULL, &report,
+                                &doer->err);
+}
+
+/* c ended while its group waited for e, so the group is the reconciler's. */
+RACE(flow_member_ends_while_a_group_is_reconciled)
+{
+    struct drawn flow;
+    struct stopped stopped;
+    if (!only_on_pg())
+        return;
+    draw(&flow, "a; c; f; d:a,c; e:c,f; x; y:x");
+    flow.node[3].join = WEFT_JOIN_ANY;
+    submit(race, &flow);
+    struct doer end = {.engine = race->b, .flow = &flow, .lease = take(race, "a")};
+    do_complete(&end);
+    end.lease = take(race, "c");
+    do_complete(&end);
+    is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.cancel_group WHERE waiting"),
+           1, "the group stays behind");
+    end.lease = take(race, "x");
+    struct doer reconcile = {.engine = race->a, .flow = &flow};
+    stop_at(&stopped, WEFT_FAULT_AFTER_RUN, WEFT_STMT_FLOW_LOCK, do_reconcile, &reconcile);
+    come_by(do_complete, &end);
+    is_in(race, &flow, "y", WEFT_STATE_BLOCKED);
+    go_on(&stopped, &reconcile);
+    nothing_left(race);
+    is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.cancel_group"), 0,
+           "the group is gone");
+    (void)take(race, "y");
 }

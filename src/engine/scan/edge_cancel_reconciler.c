@@ -18,7 +18,8 @@ enum { GROUP_OPEN, GROUP_ORPHAN, GROUP_DRAINED };
 struct reconcile {
     const struct weft_flow_scan *scan;
     struct weft_id after;
-    struct weft_rows rows; /* of the last try */
+    struct weft_rows rows; /* of the last try, as all below */
+    struct weft_flows_held held;
     uint64_t counter[COUNTERS];
 };
 
@@ -28,7 +29,6 @@ static enum weft_rc remove_drained(struct weft_tx *tx, struct reconcile *reconci
 {
     const struct weft_rows *rows = &reconcile->rows;
     struct weft_id *flow = weft_new_array(tx->arena, struct weft_id, rows->count + 1);
-    struct weft_flows_held held = {0};
     struct weft_call call;
     struct weft_rows gone;
     size_t flows = 0, count = 0;
@@ -37,7 +37,7 @@ static enum weft_rc remove_drained(struct weft_tx *tx, struct reconcile *reconci
             flow[flows++] = weft_get_id(rows, i, GROUPS_LOOK_OUT_FLOW);
     if (flows == 0)
         return WEFT_OK;
-    enum weft_rc rc = weft_flows_lock(tx, flow, flows, &held, err);
+    enum weft_rc rc = weft_flows_lock(tx, flow, flows, &reconcile->held, err);
     if (rc)
         return rc;
     weft_call_init(&call, tx->arena, WEFT_STMT_GROUPS_DONE, rows->count);
@@ -46,7 +46,7 @@ static enum weft_rc remove_drained(struct weft_tx *tx, struct reconcile *reconci
             continue;
         struct weft_id of = weft_get_id(rows, i, GROUPS_LOOK_OUT_FLOW);
         struct weft_id id = weft_get_id(rows, i, GROUPS_LOOK_OUT_ID);
-        if (weft_flows_find(&held, &of))
+        if (weft_flows_find(&reconcile->held, &of))
             weft_set_id(&call, count++, GROUPS_DONE_IN_ID,
                         weft_arena_dup(tx->arena, &id, sizeof(id)));
     }
@@ -82,6 +82,16 @@ static enum weft_rc reconcile_body(struct weft_tx *tx, void *context, struct wef
         reconcile->counter[STALE_REMOVED] =
             (uint64_t)weft_get_i64(&rows[1], 0, GROUPS_ORPHANED_OUT_REMOVED);
     return rc;
+}
+
+/* Who came by while the flows were locked left what there is to do to whoever had them. */
+static void look_again(struct weft_engine *engine, const struct reconcile *reconcile,
+                       const struct weft_tx *tx)
+{
+    struct weft_tidings news = weft_news_new(tx->arena, tx->now_us);
+    for (size_t i = 0; i < reconcile->held.count; i++)
+        weft_news_flow(&news, &reconcile->held.item[i].id);
+    weft_news_tell(engine, &news);
 }
 
 /* Where the next pass goes on. */
@@ -123,6 +133,7 @@ enum weft_rc weft_edge_cancel_reconciler_run(struct weft_engine *engine,
         uint64_t removed = counter[STALE_REMOVED] + counter[COMPLETED_DRAIN];
         counter[NO_OP] -= removed < counter[NO_OP] ? removed : counter[NO_OP];
         note_place(engine, &reconcile);
+        look_again(engine, &reconcile, &tx);
         *ret_report = (struct weft_pass_report){.handled = removed, .next_due_us = WEFT_NEVER};
         weft_pass_count(ret_report, WEFT_SCANNER_EDGE_CANCEL_RECONCILER, counter);
     }
