@@ -23,8 +23,8 @@
 enum {
     SHOWN_AT_ONCE = 12, /* children of a node, where not all are wanted */
     INDENT_MAX = 24,    /* steps to the right */
-    NONE = UINT32_MAX,
 };
+#define NONE UINT32_MAX
 
 struct tree {
     const struct weft_flow_page *page;

@@ -24,7 +24,6 @@
 #include "base/map.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { FLOWS_AT_ONCE = 256 }; /* of one hop */
 
@@ -196,8 +195,8 @@ static enum weft_rc look_at_roots(struct hop *hop, const struct weft_id *flow, b
         return rc;
     hop->joint_room += rows.count; /* beside those of the edges that are still to come */
     struct joint **wider = weft_new_array(hop->tx->arena, struct joint *, hop->joint_room);
-    if (hop->joint_count > 0)
-        memcpy(wider, hop->joint, hop->joint_count * sizeof(*wider));
+    for (size_t i = 0; i < hop->joint_count; i++)
+        wider[i] = hop->joint[i];
     hop->joint = wider;
     for (size_t i = 0; i < rows.count; i++) {
         struct weft_id id = weft_get_id(&rows, i, FLOW_ROOTS_OUT_ID);

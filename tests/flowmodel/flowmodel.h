@@ -48,7 +48,9 @@ struct member {
     int32_t epoch, done_epoch; /* of the last claim, and of the last that succeeded */
     weft_usec due_us;
     bool wants;    /* its join fired before all upstreams had ended, and cancels the others */
-    bool replayed; /* it lives again: an older wish to cancel it may be gone or not */
+    int wish;      /* how it fired when it began to want that */
+    bool maybe;    /* whether it still does depends on the order of what a replay set off */
+    bool replayed; /* it lives again */
     bool unsure;   /* the same, for a moment in which it was skipped; its deadline may be gone */
     const char *reason;
 };
@@ -61,7 +63,9 @@ struct flow {
     enum weft_flow_cancel cancel;
     bool backlog;
     enum weft_flow_state state;
-    bool dirty; /* something ended and no cascade has run dry since */
+    bool dirty;   /* something ended and no cascade has run dry since */
+    bool stirred; /* a member was replayed, the same: what is felt first is not determined */
+    bool woken;   /* a join fired, or a member was replayed: all wishes are looked at */
 };
 
 struct world {
@@ -72,13 +76,13 @@ struct world {
     struct weft_fault fault;
     struct weft_engine *engine[ENGINES];
     bool eager; /* cascades run at once, in the thread that committed */
-    bool sweep; /* something may have left a group behind that only the scanner looks at */
+    bool apart; /* steps are taken on either engine */
     struct flow flow[FLOWS_MAX];
     size_t flows;
     char log[LOG_LINES][LOG_WIDTH];
     size_t logged;
     bool failed;
-    uint64_t steps; /* of all seeds */
+    uint64_t steps, strikes; /* of all seeds */
 };
 
 /* draw.c: dice, graphs and the diary. */
@@ -114,9 +118,12 @@ void op_grow(struct world *w);
 void op_cancel_flow(struct world *w);
 void op_drain(struct world *w);
 void op_cascade(struct world *w);
-/* The cascade of flows until it has run dry, with what the scanners would do where needed. */
+struct weft_engine *any_engine(struct world *w);
+/* The cascade of flows until it has run dry. */
 void cascade_whole(struct world *w, const struct weft_id *id, size_t count);
 /* Runs all that can run until every flow has ended. */
 void run_out(struct world *w);
+/* All flows have ended: nothing may be left that a scanner would look for. */
+void check_left(struct world *w);
 
 #endif

@@ -97,6 +97,9 @@ static bool judge_joins(const struct world *w, struct flow *flow, bool back)
             continue;
         member->fired = now;
         member->wants = member->cancels && !all_ended(flow, member);
+        member->wish = now;
+        member->maybe = false;
+        flow->woken = true;
         changed = true;
         if (member->state == WEFT_STATE_BLOCKED && now == SATISFIED)
             begin(w, flow, member);
@@ -120,15 +123,23 @@ static const struct member *unwanted(const struct flow *flow, size_t which, cons
             continue;
         if (!fired)
             return NULL;
-        if (ever ? down->cancels : down->wants)
+        bool wishes = ever ? down->cancels : down->wants;
+        if (wishes && (!asks || asks->maybe))
             asks = down;
     }
     return asks;
 }
 
-static const char *sibling_reason(const struct member *asks)
+/* Where several ask for it with different reasons, any of them will do. */
+static const char *sibling_reason(const struct flow *flow, size_t which)
 {
-    return asks->fired == SATISFIED ? "sibling_quorum_satisfied" : "sibling_quorum_impossible";
+    unsigned wishes = 0;
+    for (size_t i = which + 1; i < flow->count; i++)
+        if ((flow->member[i].after >> which & 1) && flow->member[i].wants)
+            wishes |= 1u << flow->member[i].wish;
+    if (flow->stirred || wishes == (1u << SATISFIED | 1u << IMPOSSIBLE))
+        return "sibling";
+    return wishes == 1u << SATISFIED ? "sibling_quorum_satisfied" : "sibling_quorum_impossible";
 }
 
 static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
@@ -138,11 +149,11 @@ static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
         struct member *member = &flow->member[i];
         const struct member *asks = unwanted(flow, i, NULL);
         bool skipped = member->state == WEFT_STATE_BLOCKED && got[i] == WEFT_STATE_SKIPPED;
-        bool may = member->replayed || member->unsure;
+        bool may = (flow->stirred && (member->replayed || member->unsure)) || (asks && asks->maybe);
         bool must =
             asks && lives(member->state) && !skipped && (!may || got[i] == WEFT_STATE_CANCELLED);
         if (must)
-            set_ended(flow, member, WEFT_STATE_CANCELLED, sibling_reason(asks));
+            set_ended(flow, member, WEFT_STATE_CANCELLED, sibling_reason(flow, i));
         changed |= must;
     }
     return changed;
@@ -159,10 +170,11 @@ static bool allow_siblings(struct flow *flow, const enum weft_state *got, const 
     uint32_t stirred = 0; /* members that a replay above them may have brought back */
     for (size_t i = 0; i < flow->count; i++) {
         struct member *member = &flow->member[i];
-        bool may =
-            lives(member->state) || (member->state == WEFT_STATE_SKIPPED &&
-                                     (fired->before[i] == OPEN_JOIN || (member->after & stirred)));
-        stirred |= (uint32_t)(member->replayed || (member->after & stirred)) << i;
+        bool may = (flow->stirred && lives(member->state)) ||
+                   (member->state == WEFT_STATE_SKIPPED &&
+                    (fired->before[i] == OPEN_JOIN || (member->after & stirred)));
+        stirred |= (uint32_t)(flow->stirred && (member->replayed || (member->after & stirred)))
+                   << i;
         const struct member *asks =
             may && got[i] == WEFT_STATE_CANCELLED ? unwanted(flow, i, fired->ever) : NULL;
         if (!asks)
@@ -206,6 +218,18 @@ static void find_fired(const struct world *w, const struct flow *flow, const enu
     }
 }
 
+/* A wish whose upstreams have all ended is gone, if anybody looked at it. */
+static void end_wishes(struct flow *flow)
+{
+    for (size_t i = 0; i < flow->count && flow->woken; i++) {
+        struct member *member = &flow->member[i];
+        if (!member->wants || !all_ended(flow, member))
+            continue;
+        member->wants = member->maybe = flow->stirred;
+    }
+    flow->woken = flow->stirred = false;
+}
+
 void settle(const struct world *w, struct flow *flow, const enum weft_state *got)
 {
     struct fired fired = {{0}, {0}};
@@ -219,5 +243,6 @@ void settle(const struct world *w, struct flow *flow, const enum weft_state *got
     } while (allow_siblings(flow, got, &fired));
     if (dirty && flow->state == WEFT_FLOW_OPEN)
         end_flow(flow);
+    end_wishes(flow);
     flow->dirty = false;
 }

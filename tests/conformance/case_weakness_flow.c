@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The twelve defects of flows our ancestor is known for, one case each: what it got wrong is said
+ * above the case. Where else each is shown, with all that is asked of flows:
+ *
+ *   key, duplicate, conflict of keys      http/flows.http, cli/flow.sh, fault flow_submit
+ *   growth: stale revision, names, cycles http/flows.http, model/flowmodel, unit/graph
+ *   growth at the wrong moment            race flow_upstream_completes_while_an_edge_is_added and
+ *                                         flow_edge_is_added_while_its_upstream_completes
+ *   chain, fan-out, fan-in, diamond       flow_diamond, flowmodel sizes (1 -> 10,000 -> 1)
+ *   failure and skips, deep chains        flow_failure_skips, flow_long_skip, flowmodel sizes
+ *   all, any, quorum, satisfied or not    flow_any_and_quorum, unit/join (every small case)
+ *   let_run, siblings, both reasons       flow_siblings_*, F8 below, model/flowmodel
+ *   a sibling that feeds a pending join   flow_siblings_are_cancelled, race
+ *                                         flow_sibling_feeds_a_join_that_is_added
+ *   results along edges                   flow_claim_*
+ *   replay                                flow_replay_*, fault flow_replay, model/flowmodel
+ *   replay, a completion in the outbox    flow_replay_before_the_cascade, flowmodel sizes
+ *   description, pages, lists, damage     flow_described_*, flow_pages, flow_lists, flow_check_*
+ *   one hop per transaction, bounded      flowmodel sizes (edges and ends of every transaction)
+ *   crash anywhere in a cascade           fault flow_*, model/flowmodel (cascades are broken off)
+ *   two replicas at one flow              race flow_two_replicas_cascade_at_once,
+ *                                         flow_last_two_upstreams_complete_on_two_replicas,
+ *                                         flow_group_is_left_to_whoever_has_the_lock
+ *   cancel against a cascade              race flow_is_cancelled_while_its_cascade_runs
+ *   many groups at once                   F8 below
+ *   scanners and their reports            flow_scan_*
+ *   cancel: policies, backlog, repeats    F9 below, http/flows.http, flow_scan_drains_*
+ *   cancel and wait, time out, 202        http/flows.http
+ *   metrics                               unit/metrics
+ */
+
+#include "flows.h"
+
+static void cancel_flow(struct fixture *f, const struct drawn *flow, enum weft_flow_cancel how)
+{
+    const struct weft_flow_cancelling args = {
+        .ns = "default", .flow = flow->answer.id, .how = how, .reason = "enough"};
+    enum weft_flow_state state;
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel the flow");
+}
+
+static uint64_t drain(struct fixture *f, const struct drawn *flow)
+{
+    uint64_t cancelled = 0;
+    bool more = false;
+    is_int(weft_engine_flow_drain(f->b, &flow->answer.id, &cancelled, &more, &f->err), WEFT_OK,
+           "drain it");
+    return cancelled;
+}
+
+static enum weft_rc grow(struct fixture *f, const struct drawn *flow, int32_t revision,
+                         const struct weft_node *node, struct weft_id *ret_id)
+{
+    struct weft_flow_submitted answer = {.node = ret_id};
+    const struct weft_flow_growth growth = {.ns = "default",
+                                            .flow = flow->answer.id,
+                                            .revision = revision,
+                                            .nodes = node,
+                                            .node_count = 1};
+    return weft_engine_flow_grow(f->a, &growth, &answer, &f->err);
+}
+
+static size_t claimable(struct fixture *f, struct weft_engine *engine, const char *kind)
+{
+    const struct weft_claim args = {.worker = "greedy", .kinds = &kind, .kind_count = 1, .max = 1};
+    return claim_with(f, engine, &args).count;
+}
+
+/* How many completions wait to be looked at; by their scanner, which takes them up. */
+static uint64_t completions(struct fixture *f)
+{
+    forward_ms(f, 1000);
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
+    return report.counter[0].value; /* scanned */
+}
+
+/* F1: dependencies were not enforced: a child could be claimed at once. */
+CASE(weakness_f01_child_waits_for_its_join)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a");
+    submit_drawn(f, &flow);
+    struct weft_steer first = {.id = *id_of(&flow, "b"), .priority = 1000};
+    (void)steer(f, WEFT_STEER_REPRIORITIZE, &first);
+    is_int(claimable(f, f->a, "b") + claimable(f, f->b, "b"), 0, "nobody gets the child");
+    forward_ms(f, 86400000);
+    (void)run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER);
+    is_int(claimable(f, f->b, "b"), 0, "however long it waits");
+    end_node(f, &flow, "a", true);
+    is_int(claimable(f, f->a, "b"), 1, "until its upstream has succeeded");
+    is_int(claimable(f, f->b, "b"), 0, "once");
+}
+
+/* F2: an edge that was added behind an end was never resolved. */
+CASE(weakness_f02_late_edges_resolve)
+{
+    static const char *const good[] = {"a"}, *const bad[] = {"b"}, *const open[] = {"a", "c"};
+    struct drawn flow;
+    struct weft_id x, y, z;
+    draw(&flow, "a; b; c");
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    end_node(f, &flow, "b", false);
+    struct weft_node node = {.name = "x", .spec = {.kind = "x"}, .after = good, .after_count = 1};
+    is_int(grow(f, &flow, 1, &node, &x), WEFT_OK, "after what has succeeded");
+    is_int(state_of(f, &x), WEFT_STATE_READY, "it may begin");
+    node = (struct weft_node){.name = "y", .spec = {.kind = "y"}, .after = bad, .after_count = 1};
+    is_int(grow(f, &flow, 2, &node, &y), WEFT_OK, "after what has failed");
+    is_int(state_of(f, &y), WEFT_STATE_SKIPPED, "it is skipped");
+    node = (struct weft_node){.name = "z", .spec = {.kind = "z"}, .after = open, .after_count = 2};
+    is_int(grow(f, &flow, 3, &node, &z), WEFT_OK, "after that and what is open");
+    is_int(state_of(f, &z), WEFT_STATE_BLOCKED, "it waits");
+    end_node(f, &flow, "c", true);
+    is_int(state_of(f, &z), WEFT_STATE_READY, "for the last");
+}
+
+/* F3: "all" meant all that had been seen so far. */
+CASE(weakness_f03_all_is_all)
+{
+    struct drawn flow;
+    draw(&flow, "d:a,b,c; a; b; c");
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    end_node(f, &flow, "c", true);
+    is_str(states(f, &flow), "bsrs", "two of three are not all");
+    end_node(f, &flow, "b", true);
+    is_str(states(f, &flow), "rsss", "three are");
+}
+
+/* F4: what was interrupted was lost, what was delivered again was counted again. */
+CASE(weakness_f04_delivered_again_changes_nothing)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; q:a,b,c; d:a,b");
+    node_of(&flow, "q")->join = WEFT_JOIN_QUORUM;
+    node_of(&flow, "q")->k = 2;
+    node_of(&flow, "q")->on_satisfied = WEFT_ON_SATISFIED_LET_RUN;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    for (int i = 0; i < 3; i++) {
+        run_sql(
+            f,
+            strcmp(f->store, "pg") == 0
+                ? "INSERT INTO weft.completion (flow, id, at) SELECT flow, id, 0 FROM weft.outcome"
+                : "INSERT INTO completion (flow, num, at) SELECT flow, num, 0 FROM outcome");
+        cascade(f, i % 2 ? f->a : f->b, &flow);
+        is_str(states(f, &flow), "srrbb", "one upstream is one, however often it is told");
+    }
+    end_node(f, &flow, "b", true);
+    is_str(states(f, &flow), "ssrrr", "two are two");
+}
+
+/* F5: a late result made a running child claimable again. */
+CASE(weakness_f05_late_results_disturb_nobody)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; d:a,b,c");
+    node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+    node_of(&flow, "d")->on_satisfied = WEFT_ON_SATISFIED_LET_RUN;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    struct weft_claimed child = claim_node(f, "d");
+    end_node(f, &flow, "b", true);
+    end_node(f, &flow, "c", false);
+    is_str(states(f, &flow), "ssfR", "the child runs on");
+    is_int(claimable(f, f->b, "d"), 0, "nobody else gets it");
+    is_int(complete(f, f->b, &child, "1").err.rc, WEFT_OK, "its lease was not touched");
+    is_int(attempts(f, id_of(&flow, "d")).count, 1, "one attempt");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
+}
+
+/* F6: every hop waited for a scanner. */
+CASE(weakness_f06_hops_wait_for_no_scanner)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:b");
+    submit_drawn(f, &flow);
+    for (size_t i = 0; i < flow.count; i++) {
+        struct weft_claimed lease = claim_node(f, flow.node[i].name);
+        (void)complete(f, f->a, &lease, "1");
+    }
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "no time has passed, no pass has run");
+}
+
+/* F7: some ends were not told, and what came after them hung. */
+CASE(weakness_f07_every_end_is_told)
+{
+    static const struct weft_policy twice = {
+        .max_attempts = 2, .backoff = WEFT_BACKOFF_FIXED, .initial_ms = 1000, .no_jitter = true};
+    struct drawn flow;
+    draw(&flow, "a; b; c; d; e; A:a; B:b; C:c; D:d; E:e,D");
+    node_of(&flow, "b")->spec.policy = &twice;
+    node_of(&flow, "d")->spec.deadline_us = f->now_us + 10 * WEFT_SECOND;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    struct weft_claimed lease = claim_node(f, "b");
+    (void)fail(f, f->a, &lease, "flaky");
+    is_str(states(f, &flow), "sdrrrrbbbb", "a failure that is retried is no end");
+    forward_ms(f, 1000);
+    (void)run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER);
+    lease = claim_node(f, "b");
+    (void)fail(f, f->a, &lease, "flaky");
+    is_str(states(f, &flow), "sfrrrrkbbb", "the last one is");
+    (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "c"));
+    is_str(states(f, &flow), "sfcrrrkkbb", "a cancel is");
+    forward_ms(f, 10000);
+    (void)run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
+    is_str(states(f, &flow), "sfcerrkkkk", "expiry is, and so is the skip behind it");
+    is_int(completions(f), 0, "nothing was left to a scanner");
+}
+
+/* F8: siblings that were cancelled kept their leases, their reason was lost, an impossible join
+ * cancelled nobody, and what waited at the head of the queue held up the rest. */
+CASE(weakness_f08_siblings_end_like_any_other)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; d:a,b; e:c; x; y; z:x,y");
+    node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+    node_of(&flow, "z")->on_satisfied = WEFT_ON_SATISFIED_CANCEL_REMAINING;
+    submit_drawn(f, &flow);
+    struct weft_claimed loser = claim_node(f, "b");
+    end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "scrrbrrb", "the sibling that ran is cancelled");
+    expect_fenced(f, &loser, WEFT_FENCE_CANCELLED);
+    expect_last_attempt(f, id_of(&flow, "b"), &(struct weft_attempt){.ended = "cancelled"});
+    is_str(describe(f, id_of(&flow, "b")).reason, "sibling_quorum_satisfied", "with the reason");
+    end_node(f, &flow, "x", false);
+    is_str(describe(f, id_of(&flow, "y")).reason, "sibling_quorum_impossible", "the other reason");
+    is_str(states(f, &flow), "scrrbfck", "an impossible join cancels as well");
+    is_int(completions(f), 0, "and all that is told");
+}
+
+enum { GROUPS = 60 };
+
+/* The same: groups that wait for something are in nobody's way. */
+CASE(weakness_f08_groups_that_wait_hold_up_nobody)
+{
+    for (size_t i = 0; i < GROUPS; i++) {
+        struct drawn flow;
+        draw(&flow, "a; b; c; d:a,b; e:b,c");
+        node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+        submit_drawn(f, &flow);
+        end_node(f, &flow, "a", true);
+        is_str(states(f, &flow), "srrrb", "b feeds e: its group waits");
+        (void)claim_node(f, "b");
+        (void)claim_node(f, "c");
+        (void)claim_node(f, "d");
+    }
+    struct drawn last;
+    draw(&last, "a; b; c; d:a,b");
+    node_of(&last, "d")->join = WEFT_JOIN_ANY;
+    submit_drawn(f, &last);
+    leave_completions(f->a);
+    leave_completions(f->b);
+    struct weft_claimed lease = claim_node(f, "a");
+    (void)complete(f, f->a, &lease, "1");
+    forward_ms(f, 1000);
+    (void)run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
+    is_str(states(f, &last), "scrr", "the last one is dispatched all the same");
+}
+
+/* F9: cancelling a flow rewrote members that had ended, told their ends twice, took "pending" for
+ * nothing, kept no reason and no lease in mind, and succeeded where there was no flow. */
+CASE(weakness_f09_cancel_leaves_what_has_ended)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; d:b,c; e:a");
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    struct weft_execution before = describe(f, id_of(&flow, "a"));
+    struct weft_claimed running = claim_node(f, "b");
+    cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ALL);
+    is_int(drain(f, &flow), 4, "all that lived is cancelled");
+    is_str(states(f, &flow), "scccc", "what had succeeded stays");
+    struct weft_execution after = describe(f, id_of(&flow, "a"));
+    ok(same_execution(&before, &after), "as it was");
+    is_str(result_text(f, id_of(&flow, "a")), "1", "with its result");
+    expect_fenced(f, &running, WEFT_FENCE_CANCELLED);
+    is_str(describe(f, id_of(&flow, "b")).reason, "enough", "the reason is kept");
+    cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ALL);
+    is_int(drain(f, &flow), 0, "again: nothing");
+    is_int(completions(f), 0, "and nothing is told");
+    struct weft_flow_cancelling nobody = {.ns = "default", .how = WEFT_FLOW_CANCEL_ALL};
+    enum weft_flow_state state;
+    is_int(weft_engine_flow_cancel(f->a, &nobody, &state, &f->err), WEFT_NOT_FOUND, "no flow");
+}
+
+CASE(weakness_f09_pending_spares_what_runs)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c:a; d:b");
+    submit_drawn(f, &flow);
+    struct weft_claimed running = claim_node(f, "a");
+    cancel_flow(f, &flow, WEFT_FLOW_CANCEL_PENDING);
+    is_int(drain(f, &flow), 3, "all but what runs");
+    is_str(states(f, &flow), "Rccc", "which runs on");
+    is_int(complete(f, f->a, &running, "1").err.rc, WEFT_OK, "its result stands");
+    is_str(states(f, &flow), "sccc", "and begins nothing");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow ends with it");
+    draw(&flow, "a; b:a");
+    submit_drawn(f, &flow);
+    cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ONLY);
+    is_int(drain(f, &flow), 0, "flow_only has no backlog");
+    end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "sc", "nothing else begins");
+}
+
+/* F10: circles and doubled edges were accepted, k was not used. */
+CASE(weakness_f10_graphs_are_checked)
+{
+    static const char *const bad[] = {"a:b; b:a", "a; b:a,a", "a:a", "a; b:x", "a; a"};
+    struct drawn flow;
+    for (size_t i = 0; i < WEFT_LEN(bad); i++) {
+        draw(&flow, bad[i]);
+        const struct weft_flow_spec spec = {.nodes = flow.node, .node_count = flow.count};
+        is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow.answer, &f->err), WEFT_OK,
+               "%s", bad[i]);
+        is_int(flow.answer.err.rc, WEFT_INVALID_VALUE, "is refused");
+    }
+    is_int(claim(f, f->a, 1).count, 0, "and nothing of it is there");
+    draw(&flow, "a; b; c; q:a,b,c");
+    node_of(&flow, "q")->join = WEFT_JOIN_QUORUM;
+    node_of(&flow, "q")->k = 2;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "srrb", "one is not two");
+    end_node(f, &flow, "c", true);
+    is_str(states(f, &flow), "scsr", "k is what it says");
+}
+
+/* F11: flows never ended; what was claimed while its flow was being cancelled stayed. (Deep chains,
+ * large graphs and the bound of a hop: flowmodel sizes. Results: flow_claim_*.) */
+CASE(weakness_f11_flows_end)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c:a,b");
+    node_of(&flow, "c")->join = WEFT_JOIN_ANY;
+    node_of(&flow, "c")->on_satisfied = WEFT_ON_SATISFIED_LET_RUN;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", false);
+    end_node(f, &flow, "b", true);
+    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "as long as something lives");
+    end_node(f, &flow, "c", true);
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "who lost does not count: the sinks do");
+    draw(&flow, "a; b:a");
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", false);
+    is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "a skipped sink does");
+    draw(&flow, "a; b:a");
+    submit_drawn(f, &flow);
+    cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ALL);
+    struct weft_claimed late = claim_node(f, "a"); /* between the mark and the drain */
+    is_int(drain(f, &flow), 2, "it does not get away");
+    expect_fenced(f, &late, WEFT_FENCE_CANCELLED);
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
+}
+
+/* F12: a member had to be made for its flow before, one by one. */
+CASE(weakness_f12_flows_are_submitted_whole)
+{
+    struct drawn flow;
+    draw(&flow, "c:a,b; b:a; a");
+    submit_drawn(f, &flow);
+    is_str(states(f, &flow), "bbr", "in any order, in one call");
+    end_node(f, &flow, "a", true);
+    end_node(f, &flow, "b", true);
+    end_node(f, &flow, "c", true);
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "and runs");
+}
