@@ -14,7 +14,8 @@
 
 #define LOCAL_SERVER "http://127.0.0.1:7717"
 
-enum { CONNECTIONS_MAX = 4096, EMBEDDED_MAX = 256, TRIES_MAX = 1000000 };
+enum { CONNECTIONS_MAX = 4096, EMBEDDED_MAX = 256, TRIES_MAX = 1000000, NODES_MAX = 1000 };
+enum { FLOWS_MAX = 10000 };
 
 static bool read_mode(const char *text, enum weft_bench_mode *ret_mode)
 {
@@ -22,6 +23,7 @@ static bool read_mode(const char *text, enum weft_bench_mode *ret_mode)
         [WEFT_BENCH_BULK] = "bulk",
         [WEFT_BENCH_SINGLE] = "single",
         [WEFT_BENCH_LATENCY] = "latency",
+        [WEFT_BENCH_FLOW] = "flow",
     };
     for (size_t i = 0; i < WEFT_LEN(name); i++) {
         if (strcmp(text, name[i]) == 0) {
@@ -45,13 +47,14 @@ static enum weft_exit read_plan(const struct weft_cli *cli, struct weft_bench_pl
 {
     const char *mode = weft_cli_get(cli, "mode");
     if (!read_mode(mode ? mode : "bulk", &plan->mode))
-        return weft_cli_usage(cli, "--mode is '%s': it is bulk, single or latency", mode);
+        return weft_cli_usage(cli, "--mode is '%s': it is bulk, single, latency or flow", mode);
     bool bulk = plan->mode == WEFT_BENCH_BULK, latency = plan->mode == WEFT_BENCH_LATENCY;
+    bool flow = plan->mode == WEFT_BENCH_FLOW;
     const char *to = weft_cli_get(cli, "to-server"), *lane = weft_cli_get(cli, "lane");
     const char *token = weft_cli_get(cli, "token");
     plan->server = server_of(cli);
     plan->to_server = to ? to : plan->server;
-    plan->store = latency ? NULL : weft_cli_get(cli, "store");
+    plan->store = latency || flow ? NULL : weft_cli_get(cli, "store");
     plan->token = token ? token : weft_env("WEFT_TOKEN");
     plan->ns = weft_cli_namespace(cli);
     plan->lane = lane ? lane : "bench";
@@ -63,8 +66,10 @@ static enum weft_exit read_plan(const struct weft_cli *cli, struct weft_bench_pl
     plan->embedded_connections =
         (uint32_t)weft_cli_i64(cli, "embedded-connections", 1, EMBEDDED_MAX, normally);
     plan->batch = (uint32_t)weft_cli_i64(cli, "batch", 1, WEFT_BATCH_MAX, bulk ? 100 : 1);
-    if (!bulk && plan->batch != 1)
-        return weft_cli_usage(cli, "--batch belongs to --mode bulk");
+    if (!bulk && !flow && plan->batch != 1)
+        return weft_cli_usage(cli, "--batch belongs to --mode bulk and flow");
+    plan->nodes = (uint32_t)weft_cli_i64(cli, "nodes", 1, NODES_MAX, 10);
+    plan->flows = (uint32_t)weft_cli_i64(cli, "flows", 1, FLOWS_MAX, plan->connections);
     if (latency)
         plan->connections = 2;
     plan->tries = (uint32_t)weft_cli_i64(cli, "tries", 1, TRIES_MAX, 1000);
@@ -115,9 +120,12 @@ static enum weft_exit run_bench(struct weft_cli *cli)
 }
 
 static const struct weft_option options[] = {
-    {"mode", 0, "MODE", "bulk (the default), single or latency", "bulk single latency"},
-    {"connections", 'c', "N", "connections at once (8; mode single: 64)", NULL},
-    {"batch", 'b', "N", "executions in a request of mode bulk (100)", NULL},
+    {"mode", 0, "MODE", "bulk (the default), single, latency or flow", "bulk single latency flow"},
+    {"connections", 'c', "N", "connections at once (8; modes single and flow: 64)", NULL},
+    {"batch", 'b', "N", "executions in a request of mode bulk (100), or a claim of mode flow (1)",
+     NULL},
+    {"nodes", 0, "N", "length of the chains of mode flow (10)", NULL},
+    {"flows", 0, "N", "flows under way at once in mode flow (as many as connections)", NULL},
     {"seconds", 0, "TIME", "how long to measure (10s)", NULL},
     {"warmup", 0, "TIME", "how long to run before that (1s)", NULL},
     {"payload", 0, "BYTES", "size of each payload (200)", NULL},
@@ -141,12 +149,19 @@ const struct weft_command weft_command_bench = {
         "code 1 says that they do not add up.\n\n"
         "Mode latency submits one execution at a time to --server while a claim waits at "
         "--to-server, and takes the time until that claim is answered.\n\n"
+        "Mode flow submits flows, chains of --nodes nodes each, and keeps --flows of them under "
+        "way: "
+        "every connection submits a new one for each that has ended, or else claims, waiting, and "
+        "completes what it got. A hop is the time from the answer to the completion of a node to "
+        "the answer of the claim that got the next node. For the hop of a server that is not busy, "
+        "ask for --flows 1 on 2 connections.\n\n"
         "With --store beside the server the same is done in this process on that store, in a lane "
         "of its own, for comparison. Only executions of the kind weft.bench are touched; do not "
         "run two benchmarks in one lane.",
     .example =
         "weft bench --mode single --seconds 5\n"
         "weft bench --store postgres:///weft --json\n"
+        "weft bench --mode flow --flows 1 --connections 2\n"
         "weft bench --mode latency --server http://a:7717 --to-server http://b:7717",
     .option = options,
     .run = run_bench,

@@ -29,7 +29,7 @@ enum weft_bench_call {
 };
 const char *weft_bench_call_name(enum weft_bench_call call);
 
-enum weft_bench_mode { WEFT_BENCH_BULK, WEFT_BENCH_SINGLE, WEFT_BENCH_LATENCY };
+enum weft_bench_mode { WEFT_BENCH_BULK, WEFT_BENCH_SINGLE, WEFT_BENCH_LATENCY, WEFT_BENCH_FLOW };
 
 struct weft_bench_plan {
     enum weft_bench_mode mode;
@@ -41,6 +41,8 @@ struct weft_bench_plan {
     uint32_t embedded_connections;
     uint32_t batch;
     uint32_t tries; /* of the mode latency */
+    uint32_t nodes; /* of a flow, in the mode flow */
+    uint32_t flows; /* under way at once, in the mode flow */
     int64_t run_ms, warmup_ms;
     size_t payload_size;
 };
@@ -59,12 +61,15 @@ struct weft_bench_errors {
 void weft_bench_count_error(struct weft_bench_errors *errors, const char *code, size_t size);
 
 struct weft_bench_result {
-    double per_s;                            /* lifecycles, or tries */
+    double per_s;                            /* lifecycles, tries, or flows */
+    bool measuring;                          /* neither warm-up nor drain */
     double seconds;                          /* of the measurement */
     double client_cpu;                       /* cores that the client itself used */
     struct weft_hist call[WEFT_BENCH_CALLS]; /* of requests */
     struct weft_hist all;                    /* of requests; mode latency: from submit to start */
     uint64_t lifecycles;                     /* within the measurement */
+    uint64_t flows;                          /* of the mode flow, within the measurement */
+    struct weft_hist hop;                    /* from a completion to the start of the next node */
     /* From the first request to the last, warm-up and drain included. */
     uint64_t submitted, completed;
     uint64_t doubtful; /* submitted or not: the answer was lost */
@@ -188,6 +193,36 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_ask(struct weft_bench_conn *conn,
 WEFT_MUST_CHECK enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
                                               const struct weft_bench_target *target,
                                               uint64_t *ret_swept, struct weft_err *err);
+
+/* ---- bench_flow.c: the chains of the mode flow ----------------------------------------------- */
+
+struct weft_bench_member {
+    uint32_t chain; /* its number: 0 .. plan->flows - 1 */
+    uint32_t node;  /* its place: 0 .. plan->nodes - 1 */
+};
+
+struct weft_bench_chains; /* opaque */
+struct weft_bench_chains *weft_bench_chains_new(const struct weft_bench_plan *plan,
+                                                const struct weft_bench_target *target);
+void weft_bench_chains_free(struct weft_bench_chains *chains); /* NULL is fine */
+bool weft_bench_chain_idle(const struct weft_bench_chains *chains);
+/* Takes a chain that is idle, and there must be one. */
+uint32_t weft_bench_chain_begin(struct weft_bench_chains *chains);
+const struct weft_buf *weft_bench_chain_request(const struct weft_bench_chains *chains,
+                                                uint32_t number);
+/* Nothing of it is under way any more, or nothing ever was. */
+void weft_bench_chain_end(struct weft_bench_chains *chains, uint32_t number);
+/* Reads which members a claim gave; ret_member has room for as many as were asked for. */
+WEFT_MUST_CHECK enum weft_rc
+weft_bench_chains_claimed(struct weft_bench_chains *chains, const struct weft_bench_answer *answer,
+                          weft_usec now_us, struct weft_bench_member *ret_member,
+                          struct weft_bench_result *result, struct weft_err *err);
+/* Their completion is being sent; has been answered. The second gives how many chains ended. */
+void weft_bench_chains_completing(struct weft_bench_chains *chains,
+                                  const struct weft_bench_member *member, size_t count);
+size_t weft_bench_chains_completed(struct weft_bench_chains *chains,
+                                   const struct weft_bench_member *member, size_t count,
+                                   weft_usec now_us);
 
 /* ---- bench_load.c, bench_latency.c, bench_local.c -------------------------------------------- */
 

@@ -11,6 +11,8 @@
  * that overlap may get less; what they leave would pile up, so a connection claims again instead of
  * submitting once a whole round of batches is lying there. A lost answer to a claim is made good by
  * the end of its leases, a lost answer to a submission leaves a doubt, which is told.
+ *
+ * With flows (bench_flow.c) a connection submits when a chain is idle, and else claims.
  */
 
 #include "base/arena.h"
@@ -40,18 +42,22 @@ struct line {
     struct weft_bench_conn conn;
     enum weft_bench_call call; /* what is in flight, or waits to be sent */
     bool in_flight, idle;
-    bool found_none;           /* the last claim was empty */
-    weft_usec sent_us;         /* of what is in flight */
-    weft_usec resume_us;       /* when to send; 0: nothing waits */
-    struct weft_buf body, out; /* of the completion; also told again after a failure */
-    size_t claimed;            /* items of the completion */
+    bool found_none;                  /* the last claim was empty */
+    weft_usec sent_us;                /* of what is in flight */
+    weft_usec resume_us;              /* when to send; 0: nothing waits */
+    struct weft_buf body, out;        /* of the completion; also told again after a failure */
+    size_t claimed;                   /* items of the completion */
+    uint32_t chain;                   /* mode flow: what is submitted */
+    struct weft_bench_member *member; /* owned; mode flow: what was claimed */
 };
 
 struct load {
     const struct weft_bench_plan *plan;
     struct weft_bench_target target;
     struct weft_bench_result *result;
-    struct line *line; /* owned; array of plan->connections */
+    struct line *line;                /* owned; array of plan->connections */
+    struct weft_bench_chains *chains; /* owned; mode flow, else NULL */
+    uint32_t per_submit;              /* executions */
     int epoll;
     struct weft_buf submit, claim, claim_drain; /* whole requests */
     enum phase phase;
@@ -83,7 +89,7 @@ static void lose(struct load *load, struct line *line)
 {
     weft_bench_count_error(&load->result->errors, "connection", 10);
     if (line->in_flight && line->call == WEFT_BENCH_SUBMIT)
-        load->result->doubtful += load->plan->batch;
+        load->result->doubtful += load->per_submit;
     if (line->conn.fd >= 0)
         (void)epoll_ctl(load->epoll, EPOLL_CTL_DEL, line->conn.fd, NULL);
     weft_bench_close(&line->conn);
@@ -111,10 +117,14 @@ static void say(struct load *load, struct line *line)
     if (!reach(load, line))
         return;
     const struct weft_buf *request = &line->out;
-    if (line->call == WEFT_BENCH_SUBMIT)
+    if (line->call == WEFT_BENCH_SUBMIT && load->chains)
+        request = weft_bench_chain_request(load->chains, line->chain);
+    else if (line->call == WEFT_BENCH_SUBMIT)
         request = &load->submit;
     else if (line->call == WEFT_BENCH_CLAIM)
         request = load->phase == DRAIN ? &load->claim_drain : &load->claim;
+    if (line->call == WEFT_BENCH_COMPLETE && load->chains)
+        weft_bench_chains_completing(load->chains, line->member, line->claimed);
     struct weft_err err;
     line->in_flight = true;
     line->sent_us = weft_boot_us();
@@ -138,6 +148,12 @@ static bool choose(struct load *load, struct line *line)
         line->call = WEFT_BENCH_CLAIM;
         return load->backlog > 0 || (load->result->doubtful > 0 && !line->found_none);
     }
+    if (load->chains) {
+        line->call = weft_bench_chain_idle(load->chains) ? WEFT_BENCH_SUBMIT : WEFT_BENCH_CLAIM;
+        if (line->call == WEFT_BENCH_SUBMIT)
+            line->chain = weft_bench_chain_begin(load->chains);
+        return true;
+    }
     bool submitted = line->call == WEFT_BENCH_SUBMIT;
     bool piled_up = load->backlog >= (int64_t)plan->batch * plan->connections;
     line->call = submitted || piled_up ? WEFT_BENCH_CLAIM : WEFT_BENCH_SUBMIT;
@@ -160,8 +176,9 @@ static enum weft_rc take_submit(struct load *load, const struct weft_bench_answe
     enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &items, err);
     if (rc)
         return rc;
-    load->result->submitted += items.good;
-    load->backlog += (int64_t)items.good;
+    size_t submitted = load->chains ? load->plan->nodes : items.good;
+    load->result->submitted += submitted;
+    load->backlog += (int64_t)submitted;
     return WEFT_OK;
 }
 
@@ -173,22 +190,31 @@ static enum weft_rc take_claim(struct load *load, struct line *line,
         return rc;
     load->backlog -= (int64_t)line->claimed;
     line->found_none = line->claimed == 0;
+    if (load->chains)
+        rc = weft_bench_chains_claimed(load->chains, answer, load->now_us, line->member,
+                                       load->result, err);
     if (line->claimed > 0)
         weft_bench_request(&load->target, "/v1/leases/complete", &line->body, &line->out);
-    return WEFT_OK;
+    return rc;
 }
 
 static enum weft_rc take_complete(struct load *load, struct line *line,
                                   const struct weft_bench_answer *answer, struct weft_err *err)
 {
     struct weft_bench_items items;
+    size_t flows = 0;
+    if (load->chains)
+        flows =
+            weft_bench_chains_completed(load->chains, line->member, line->claimed, load->now_us);
     line->claimed = 0;
     enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &items, err);
     if (rc)
         return rc;
     load->result->completed += items.good;
-    if (load->phase == MEASURED)
+    if (load->phase == MEASURED) {
         load->result->lifecycles += items.good;
+        load->result->flows += flows;
+    }
     return WEFT_OK;
 }
 
@@ -321,20 +347,23 @@ static enum weft_rc run_phases(struct load *load, struct weft_bar *bar, struct w
     struct weft_bench_result *result = load->result;
     load->now_us = weft_boot_us();
     for (uint32_t i = 0; i < load->plan->connections; i++) {
-        load->line[i].call = WEFT_BENCH_SUBMIT;
-        say(load, &load->line[i]);
+        load->line[i].call = WEFT_BENCH_CALLS; /* none yet */
+        go_on(load, &load->line[i]);
     }
     bool goes = turn_until(load, load->now_us + load->plan->warmup_ms * WEFT_MS, bar);
     weft_usec begun_us = load->now_us;
     double cpu_s = used_cpu_s();
     load->phase = MEASURED;
+    result->measuring = true;
     goes = goes && turn_until(load, begun_us + load->plan->run_ms * WEFT_MS, bar);
     result->seconds = (double)(load->now_us - begun_us) / 1e6;
     if (result->seconds > 0) {
-        result->per_s = (double)result->lifecycles / result->seconds;
+        result->per_s =
+            (double)(load->chains ? result->flows : result->lifecycles) / result->seconds;
         result->client_cpu = (used_cpu_s() - cpu_s) / result->seconds;
     }
     load->phase = DRAIN;
+    result->measuring = false;
     weft_usec until_us = load->now_us + DRAIN_MAX_MS * WEFT_MS;
     while (load->unreached <= UNREACHED_MAX && load->now_us < until_us && !all_idle(load))
         turn(load);
@@ -369,6 +398,14 @@ static void prepare(struct load *load)
         load->line[i].conn.fd = -1;
         weft_buf_init(&load->line[i].body, BODY_MAX);
         weft_buf_init(&load->line[i].out, BODY_MAX);
+        load->line[i].member = calloc(plan->batch, sizeof(*load->line[i].member));
+        if (!load->line[i].member)
+            weft_oom(plan->batch * sizeof(*load->line[i].member));
+    }
+    load->per_submit = plan->batch;
+    if (plan->mode == WEFT_BENCH_FLOW) {
+        load->per_submit = plan->nodes;
+        load->chains = weft_bench_chains_new(plan, &load->target);
     }
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
 }
@@ -379,7 +416,9 @@ static void finish(struct load *load)
         weft_bench_close(&load->line[i].conn);
         weft_buf_done(&load->line[i].body);
         weft_buf_done(&load->line[i].out);
+        free(load->line[i].member);
     }
+    weft_bench_chains_free(load->chains);
     free(load->line);
     if (load->epoll >= 0)
         (void)close(load->epoll);

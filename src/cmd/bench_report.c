@@ -14,6 +14,7 @@ static const char *mode_name(enum weft_bench_mode mode)
         [WEFT_BENCH_BULK] = "bulk",
         [WEFT_BENCH_SINGLE] = "single",
         [WEFT_BENCH_LATENCY] = "latency",
+        [WEFT_BENCH_FLOW] = "flow",
     };
     return name[mode];
 }
@@ -48,6 +49,37 @@ static void add_row(struct weft_table *table, const char *name, const struct wef
     weft_table_cell(table, "%" PRIu64, hist->count);
 }
 
+/* What was done, above the table. */
+static void print_plan(const struct weft_bench_plan *plan, const struct weft_bench_result *result)
+{
+    if (plan->mode == WEFT_BENCH_LATENCY)
+        printf("latency: %u tries, submitted at %s, started at %s\n\n", plan->tries, plan->server,
+               plan->to_server);
+    else if (plan->mode == WEFT_BENCH_FLOW)
+        printf(
+            "flow: chains of %u nodes, %u at once, up to %u per claim, %u connections, %zu bytes "
+            "of payload, %.1f s\n\n",
+            plan->nodes, plan->flows, plan->batch, plan->connections, plan->payload_size,
+            result->seconds);
+    else
+        printf("%s: %u per request, %u connections, %zu bytes of payload, %.1f s\n\n",
+               mode_name(plan->mode), plan->batch, plan->connections, plan->payload_size,
+               result->seconds);
+}
+
+static void print_rate(const struct weft_bench_plan *plan, const struct weft_bench_result *result)
+{
+    if (plan->mode == WEFT_BENCH_LATENCY)
+        return;
+    bool flow = plan->mode == WEFT_BENCH_FLOW;
+    printf("%.0f %s/s through the server; the client used %.0f %% of a core\n", result->per_s,
+           flow ? "flows" : "lifecycles", result->client_cpu * 100);
+    if (plan->store)
+        printf("%.0f lifecycles/s in process, on %u connections to %s: ratio %.2f\n",
+               result->embedded_per_s, plan->embedded_connections, store_name(plan->store),
+               result->per_s / result->embedded_per_s);
+}
+
 static void print_sum(const struct weft_bench_result *result)
 {
     if (weft_bench_adds_up(result)) {
@@ -72,13 +104,7 @@ void weft_bench_print(const struct weft_cli *cli, const struct weft_bench_plan *
                       const struct weft_bench_result *result)
 {
     bool latency = plan->mode == WEFT_BENCH_LATENCY;
-    if (latency)
-        printf("latency: %u tries, submitted at %s, started at %s\n\n", plan->tries, plan->server,
-               plan->to_server);
-    else
-        printf("%s: %u per request, %u connections, %zu bytes of payload, %.1f s\n\n",
-               mode_name(plan->mode), plan->batch, plan->connections, plan->payload_size,
-               result->seconds);
+    print_plan(plan, result);
     static const struct weft_column column[] = {
         {.title = "ms"},
         {.title = "p50", .align = WEFT_RIGHT},
@@ -92,16 +118,11 @@ void weft_bench_print(const struct weft_cli *cli, const struct weft_bench_plan *
         add_row(table,
                 latency && i == WEFT_BENCH_CLAIM ? "submit to start" : weft_bench_call_name(i),
                 &result->call[i]);
+    if (plan->mode == WEFT_BENCH_FLOW)
+        add_row(table, "hop", &result->hop);
     weft_table_print(table);
     printf("\n");
-    if (!latency) {
-        printf("%.0f lifecycles/s through the server; the client used %.0f %% of a core\n",
-               result->per_s, result->client_cpu * 100);
-        if (plan->store)
-            printf("%.0f lifecycles/s in process, on %u connections to %s: ratio %.2f\n",
-                   result->embedded_per_s, plan->embedded_connections, store_name(plan->store),
-                   result->per_s / result->embedded_per_s);
-    }
+    print_rate(plan, result);
     print_sum(result);
 }
 
@@ -129,6 +150,15 @@ static void put_hist(struct weft_json_writer *json, const struct weft_hist *hist
     put_number(json, "p99_ms", ms_at(hist, 0.99));
     put_number(json, "max_ms", ms_at(hist, 1));
     put_number(json, "mean_ms", (double)weft_hist_mean(hist) / 1000);
+}
+
+static void put_call(struct weft_json_writer *json, const char *name, const struct weft_hist *hist)
+{
+    weft_json_key(json, name);
+    weft_json_begin_object(json);
+    put_count(json, "count", hist->count);
+    put_hist(json, hist);
+    weft_json_end_object(json);
 }
 
 static void put_embedded(struct weft_json_writer *json, const struct weft_bench_plan *plan,
@@ -164,12 +194,12 @@ void weft_bench_print_json(const struct weft_bench_plan *plan,
     weft_json_put_text(json, mode_name(plan->mode));
     put_number(json, "per_s", result->per_s);
     put_hist(json, &result->all);
-    for (int i = 0; i < WEFT_BENCH_CALLS; i++) {
-        weft_json_key(json, weft_bench_call_name(i));
-        weft_json_begin_object(json);
-        put_count(json, "count", result->call[i].count);
-        put_hist(json, &result->call[i]);
-        weft_json_end_object(json);
+    for (int i = 0; i < WEFT_BENCH_CALLS; i++)
+        put_call(json, weft_bench_call_name(i), &result->call[i]);
+    if (plan->mode == WEFT_BENCH_FLOW) {
+        put_call(json, "hop", &result->hop);
+        put_count(json, "nodes", plan->nodes);
+        put_count(json, "flows_at_once", plan->flows);
     }
     put_count(json, "connections", plan->connections);
     put_count(json, "batch", plan->batch);

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 
-enum { CALL_MS = 30000 };
+enum { CALL_MS = 30000, FLOW_WAIT_MS = 300 };
 
 static enum weft_rc refused(const struct weft_bench_answer *answer, const char *path,
                             struct weft_err *err)
@@ -41,7 +41,9 @@ static enum weft_rc sweep_once(const struct weft_bench_plan *plan, struct weft_b
 {
     struct weft_bench_ask next = *ask;
     struct weft_bench_answer answer;
-    weft_bench_claim_body(plan, WEFT_BATCH_MAX, 0, ask->body);
+    /* The nodes of a flow come one after the other. */
+    int64_t wait_ms = plan->mode == WEFT_BENCH_FLOW ? FLOW_WAIT_MS : 0;
+    weft_bench_claim_body(plan, WEFT_BATCH_MAX, wait_ms, ask->body);
     next.path = "/v1/claims";
     enum weft_rc rc = weft_bench_ask(conn, &next, &answer, err);
     if (!rc)

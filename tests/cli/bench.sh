@@ -36,13 +36,21 @@ exits 0 'single' "$weft" bench --mode single --seconds 500ms --warmup 50ms --jso
 json "$out" 'v["mode"] == "single" and v["adds_up"] and v["errors"] == 0' 'adds up'
 exits 0 'latency' "$weft" bench --mode latency --tries 20 --json
 json "$out" 'v["adds_up"] and v["errors"] == 0 and v["claim"]["count"] == 20' 'adds up'
+exits 0 'flow' "$weft" bench --mode flow --nodes 4 --seconds 1s --warmup 50ms --json -c 8
+json "$out" 'v["mode"] == "flow" and v["adds_up"] and v["errors"] == 0' 'adds up'
+json "$out" 'v["per_s"] > 0 and v["hop"]["count"] > 0 and v["nodes"] == 4' 'with flows and hops'
+json "$out" 'v["submitted"] % 4 == 0 and v["flows_at_once"] == 8' 'all of them whole'
+exits 0 'flows by tens' "$weft" bench --mode flow --flows 40 --batch 10 --seconds 500ms -c 4
+has "$out" '^flow: chains of 10 nodes, 40 at once, up to 10 per claim, 4 connections' 'for people'
+has "$out" '^[0-9]+ flows/s through the server' 'what it did'
+has "$out" '^hop +[0-9.]+ ' 'and how long a hop takes'
 exits 0 'in process beside it' "$weft" bench --batch 5 --seconds 1s --warmup 0s \
     --store "$store" --json
 json "$out" 'v["embedded"]["per_s"] > 0 and v["store"] == "sqlite"' 'is told'
 exits 0 'for people' "$weft" bench --seconds 200ms --warmup 10ms --payload 0
 has "$out" '^[0-9]+ lifecycles/s through the server' 'what it did'
 has "$out" '^all [0-9]+ submitted executions were completed, none is left$' 'and that it adds up'
-for state in ready delayed running; do
+for state in ready delayed running blocked; do
     exits 0 "$state ones" "$weft" ls --state "$state" --json
     json "$out" 'v["items"] == []' 'there are none'
 done
