@@ -35,6 +35,9 @@ struct bench_options {
     size_t backlog;  /* rows of the backlog */
     size_t leases;   /* rows of the expiry case */
     size_t ended;    /* rows of the retention case */
+    size_t wide;     /* nodes in the middle of the flow case */
+    size_t siblings; /* of its race */
+    uint32_t races;
     const char *ddl; /* or NULL */
     bool quick;
 };
@@ -133,11 +136,21 @@ struct bench_row {
     double commits;
 };
 
+/* How long something took, over several runs. */
+struct bench_time {
+    const char *store; /* static, as the next */
+    const char *what;
+    double p50_ms, p99_ms;
+    uint64_t count;
+    double must_ms; /* the p99 must be below that; 0: nothing is asked */
+};
+
 struct bench_report; /* opaque */
 
 struct bench_report *bench_report_new(void);
 void bench_report_free(struct bench_report *report);
-void bench_report_add(struct bench_report *report, const struct bench_row *row); /* prints it */
+void bench_report_add(struct bench_report *report, const struct bench_row *row);    /* prints it */
+void bench_report_time(struct bench_report *report, const struct bench_time *time); /* prints it */
 bool bench_report_is_empty(const struct bench_report *report);
 bool bench_report_json(const struct bench_report *report, const char *path);
 void bench_report_checks(const struct bench_report *report, bool whole_size);
@@ -152,7 +165,7 @@ struct bench_figure bench_middle(const struct bench_runs *runs);
 double bench_middle_wal(const struct bench_runs *runs);
 double bench_middle_commits(const struct bench_runs *runs);
 
-/* ---- cases.c, upkeep.c, retention.c ---------------------------------------------------------- */
+/* ---- cases.c, upkeep.c, retention.c, flow.c -------------------------------------------------- */
 
 struct bench {
     struct bench_options options;
@@ -172,6 +185,7 @@ bool bench_case_backlog(struct bench *bench);
 bool bench_case_expiry(struct bench *bench);
 bool bench_case_retention(struct bench *bench);
 bool bench_case_snapshot(struct bench *bench);
+bool bench_case_flow(struct bench *bench);
 void bench_remove_file(const char *path); /* with its log */
 
 #endif

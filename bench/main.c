@@ -17,7 +17,7 @@ static const char usage[] =
     "raw floor: the same rows written to PostgreSQL by hand-written statements.\n"
     "\n"
     "  --case NAME         lifecycle, queues (kinds, tenants, lanes), backlog, expiry, retention,\n"
-    "                      snapshot\n"
+    "                      snapshot, flow\n"
     "  --store NAME        pg or sqlite\n"
     "  --batch N           one batch size of the grid: 1, 10, 100, 500\n"
     "  --connections N     one number of connections of the grid: 1, 2, 4\n"
@@ -90,7 +90,8 @@ static bool read_option(int option, const char *text, struct bench_options *opti
     switch (option) {
     case CASE:
         return read_word(text,
-                         "lifecycle queues kinds tenants lanes backlog expiry retention snapshot",
+                         "lifecycle queues kinds tenants lanes backlog expiry retention snapshot "
+                         "flow",
                          &options->only_case);
     case STORE:
         return read_word(text, "pg sqlite", &options->only_store);
@@ -121,6 +122,9 @@ static bool read_option(int option, const char *text, struct bench_options *opti
         options->backlog = 10000;
         options->leases = 2000;
         options->ended = 10000;
+        options->wide = 1000;
+        options->siblings = 100;
+        options->races = 2;
         return true;
     default:
         (void)fputs("bench: try --help\n", stderr);
@@ -169,8 +173,8 @@ static bool open_server(struct bench *bench)
 static bool run_cases(struct bench *bench)
 {
     static bool (*const cases[])(struct bench * bench) = {
-        bench_case_lifecycle, bench_case_queues,    bench_case_backlog,
-        bench_case_expiry,    bench_case_retention, bench_case_snapshot,
+        bench_case_lifecycle, bench_case_queues,   bench_case_backlog, bench_case_expiry,
+        bench_case_retention, bench_case_snapshot, bench_case_flow,
     };
     for (size_t i = 0; i < WEFT_LEN(cases); i++)
         if (!cases[i](bench))
@@ -201,7 +205,10 @@ int main(int argc, char **argv)
                                       .seconds = 1,
                                       .backlog = 1000000,
                                       .leases = 100000,
-                                      .ended = 1000000}};
+                                      .ended = 1000000,
+                                      .wide = 10000,
+                                      .siblings = 1000,
+                                      .races = 100}};
     int option;
     /* There are no threads yet. NOLINTNEXTLINE(concurrency-mt-unsafe) */
     while ((option = getopt_long(argc, argv, "", options_known, NULL)) != -1) {

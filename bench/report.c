@@ -12,11 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROWS_MAX = 256 };
+enum { ROWS_MAX = 256, TIMES_MAX = 32 };
 
 struct bench_report {
     struct bench_row row[ROWS_MAX];
     size_t count;
+    struct bench_time time[TIMES_MAX];
+    size_t times;
 };
 
 struct bench_report *bench_report_new(void)
@@ -34,7 +36,7 @@ void bench_report_free(struct bench_report *report)
 
 bool bench_report_is_empty(const struct bench_report *report)
 {
-    return report->count == 0;
+    return report->count == 0 && report->times == 0;
 }
 
 /* ---- The middle of several runs -------------------------------------------------------------- */
@@ -135,6 +137,16 @@ void bench_report_add(struct bench_report *report, const struct bench_row *row)
         report->row[report->count++] = *row;
 }
 
+void bench_report_time(struct bench_report *report, const struct bench_time *time)
+{
+    bench_progress("%s", "");
+    (void)printf("flow       %-6s %-42s p50 %8.2f ms, p99 %8.2f ms, %llu runs\n", time->store,
+                 time->what, time->p50_ms, time->p99_ms, (unsigned long long)time->count);
+    (void)fflush(stdout);
+    if (report->times < TIMES_MAX)
+        report->time[report->times++] = *time;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void put_number(FILE *file, const char *name, double value, int digits)
@@ -164,6 +176,15 @@ bool bench_report_json(const struct bench_report *report, const char *path)
         put_number(file, "commits", row->commits, 4);
         (void)fputs("}", file);
     }
+    for (size_t i = 0; i < report->times; i++) {
+        const struct bench_time *time = &report->time[i];
+        (void)fprintf(file, "%s\n  {\"case\": \"flow\", \"store\": \"%s\", \"what\": \"%s\"",
+                      i + report->count ? "," : "", time->store, time->what);
+        put_number(file, "p50_ms", time->p50_ms, 3);
+        put_number(file, "p99_ms", time->p99_ms, 3);
+        put_number(file, "runs", (double)time->count, 0);
+        (void)fputs("}", file);
+    }
     (void)fputs("\n]\n", file);
     if (fclose(file) == 0)
         return true;
@@ -191,6 +212,17 @@ static void check_backlog(const struct bench_report *report, const struct bench_
     }
 }
 
+static void check_times(const struct bench_report *report)
+{
+    for (size_t i = 0; i < report->times; i++) {
+        const struct bench_time *time = &report->time[i];
+        if (time->must_ms > 0)
+            (void)printf("  %-6s %-44s %-6s p99 %.2f ms < %.0f ms\n",
+                         time->p99_ms < time->must_ms ? "ok" : "MISSED", time->what, time->store,
+                         time->p99_ms, time->must_ms);
+    }
+}
+
 void bench_report_checks(const struct bench_report *report, bool whole_size)
 {
     (void)printf("\nWhat must hold%s:\n", whole_size ? "" : " (a short run: take no figure of it)");
@@ -212,4 +244,5 @@ void bench_report_checks(const struct bench_report *report, bool whole_size)
             check(100000 / row->per_s.middle < 3, "100,000 expired leases < 3 s, in seconds", row,
                   100000 / row->per_s.middle);
     }
+    check_times(report);
 }

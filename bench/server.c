@@ -161,13 +161,16 @@ bool bench_server_clear(struct bench_server *server, const char *schema)
 {
     return tell(server, "TRUNCATE %s.execution, %s.live, %s.outcome, %s.attempt", schema, schema,
                 schema, schema) &&
+           tell(server, "TRUNCATE %s.flow, %s.node, %s.edge, %s.completion, %s.cancel_group",
+                schema, schema, schema, schema, schema) &&
            tell(server,
                 "INSERT INTO %s.live (id, ord, queue, lane, policy, epoch, attempt, forgiven, size,"
                 " lost, replays, priority, state) SELECT gen_random_uuid(), i, 0, 0, 0, 0, 1, 0, 0,"
                 " 0, 0, 0, 1 FROM generate_series(1, 1000) i",
                 schema) &&
            tell(server, "DELETE FROM %s.live", schema) &&
-           tell(server, "ANALYZE %s.execution, %s.live, %s.outcome", schema, schema, schema);
+           tell(server, "ANALYZE %s.execution, %s.live, %s.outcome", schema, schema, schema) &&
+           tell(server, "ANALYZE %s.flow, %s.node, %s.edge", schema, schema, schema);
 }
 
 bool bench_server_settle(struct bench_server *server, const char *schema)

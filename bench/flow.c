@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Flows, in this process: how long it takes until what comes after a completion may be claimed.
+ *
+ *     fan    one node, 10,000 that come after it, and one that comes after all of these
+ *     race   1,001 nodes that run, and one that comes after any of them: the first to succeed has
+ *            the 1,000 others cancelled
+ *
+ * An engine without a server runs the cascade within the call that completes, so a time is that of
+ * the call: the commit of the completion is in it, and all that it sets off. What was promised is
+ * looked at afterwards, outside of the time: all may be claimed, each worker is told.
+ */
+
+#include "bench/bench.h"
+
+#include "base/arena.h"
+#include "cmd/hist.h"
+
+#include <string.h>
+
+enum { CLAIM_MAX = 1000, LEASE_MS = 600000, LOAD_BATCH = 1000, CONNECTIONS = 4 };
+
+struct stage {
+    struct bench *bench;
+    const char *store;
+    struct weft_engine *engine;
+    struct weft_arena *memory; /* of the flow that is run */
+    struct weft_complete *held;
+    size_t held_count;
+};
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+static bool submit(struct stage *stage, const struct weft_flow_spec *spec, weft_usec *ret_took_us)
+{
+    struct weft_flow_submitted answer = {.node = NULL};
+    struct weft_err err;
+    weft_usec begun_us = weft_boot_us();
+    enum weft_rc rc = weft_engine_flow_submit(stage->engine, "default", spec, 1, &answer, &err);
+    *ret_took_us = weft_boot_us() - begun_us;
+    if (rc)
+        return bench_product_fail(rc, &err, "submit");
+    return !answer.err.rc || bench_product_fail(answer.err.rc, &answer.err, "submit");
+}
+
+/* Claims all there is, which must be `wanted`; they are held then. */
+static bool claim(struct stage *stage, size_t wanted)
+{
+    const struct weft_claim claim = {.worker = "bench", .max = CLAIM_MAX, .lease_ms = LEASE_MS};
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_claim_result got = {.count = 1};
+    enum weft_rc rc = WEFT_OK;
+    stage->held = weft_new_array(stage->memory, struct weft_complete, wanted + 1);
+    stage->held_count = 0;
+    while (!rc && got.count > 0 && stage->held_count <= wanted) {
+        struct weft_err err;
+        rc = weft_engine_claim(stage->engine, "default", &claim, 1, arena, &got, &err);
+        if (rc)
+            (void)bench_product_fail(rc, &err, "claim");
+        for (size_t i = 0; i < got.count && !rc && stage->held_count <= wanted; i++)
+            stage->held[stage->held_count++] = (struct weft_complete){
+                .id = got.item[i].id, .epoch = got.item[i].epoch, .result = "{}", .result_size = 2};
+    }
+    weft_arena_free(arena);
+    if (!rc && stage->held_count != wanted)
+        (void)fprintf(stderr, "bench: %zu can be claimed, not %zu\n", stage->held_count, wanted);
+    return !rc && stage->held_count == wanted;
+}
+
+static bool complete(struct stage *stage, size_t from, size_t count, weft_usec *ret_took_us)
+{
+    struct weft_lease_answer *answer =
+        weft_new_array(stage->memory, struct weft_lease_answer, LOAD_BATCH);
+    *ret_took_us = 0;
+    for (size_t at = 0, part; at < count; at += part) {
+        struct weft_err err;
+        part = count - at < LOAD_BATCH ? count - at : LOAD_BATCH;
+        weft_usec begun_us = weft_boot_us();
+        enum weft_rc rc =
+            weft_engine_complete(stage->engine, stage->held + from + at, part, answer, &err);
+        *ret_took_us += weft_boot_us() - begun_us;
+        if (rc)
+            return bench_product_fail(rc, &err, "complete");
+        for (size_t i = 0; i < part; i++)
+            if (answer[i].err.rc)
+                return bench_product_fail(answer[i].err.rc, &answer[i].err, "complete");
+    }
+    return true;
+}
+
+/* All that is held but the first must be told that it is cancelled. */
+static bool told_of_cancel(struct stage *stage)
+{
+    size_t count = stage->held_count - 1;
+    struct weft_renew *renew = weft_new_array(stage->memory, struct weft_renew, count);
+    struct weft_lease_answer *answer =
+        weft_new_array(stage->memory, struct weft_lease_answer, count);
+    for (size_t i = 0; i < count; i++)
+        renew[i] =
+            (struct weft_renew){.id = stage->held[i + 1].id, .epoch = stage->held[i + 1].epoch};
+    struct weft_err err;
+    enum weft_rc rc = weft_engine_renew(stage->engine, renew, count, answer, &err);
+    if (rc)
+        return bench_product_fail(rc, &err, "renew");
+    for (size_t i = 0; i < count; i++)
+        if (answer[i].err.rc != WEFT_FENCED || answer[i].fence != WEFT_FENCE_CANCELLED) {
+            (void)fprintf(stderr, "bench: a sibling is not told that it is cancelled\n");
+            return false;
+        }
+    return true;
+}
+
+/* ---- The flows ------------------------------------------------------------------------------- */
+
+static struct weft_node make_node(struct stage *stage, const char *name, unsigned seed)
+{
+    char *payload = weft_arena_alloc(stage->memory, BENCH_PAYLOAD, 1);
+    bench_fill_text(payload, BENCH_PAYLOAD, seed);
+    return (struct weft_node){
+        .name = name, .spec = {.kind = "bench", .payload = payload, .payload_size = BENCH_PAYLOAD}};
+}
+
+/* `wide` nodes and one that joins them; in front of them, if asked for, one that they come after.
+ */
+static struct weft_flow_spec make_flow(struct stage *stage, size_t wide, bool fan)
+{
+    struct weft_arena *memory = stage->memory;
+    struct weft_node *node = weft_new_array(memory, struct weft_node, wide + 2);
+    const char **name = weft_new_array(memory, const char *, wide);
+    const char **first = weft_new(memory, const char *);
+    size_t count = 0;
+    *first = "first";
+    if (fan)
+        node[count++] = make_node(stage, *first, 0);
+    for (size_t i = 0; i < wide; i++) {
+        name[i] = weft_arena_printf(memory, "m%zu", i);
+        node[count] = make_node(stage, name[i], (unsigned)i + 1);
+        node[count].after = fan ? first : NULL;
+        node[count++].after_count = fan;
+    }
+    node[count] = make_node(stage, "last", (unsigned)wide + 1);
+    node[count].join = fan ? WEFT_JOIN_ALL : WEFT_JOIN_ANY;
+    node[count].after = name;
+    node[count++].after_count = wide;
+    return (struct weft_flow_spec){.name = "bench", .nodes = node, .node_count = count};
+}
+
+struct fan_times {
+    struct weft_hist submit, out, upstreams, join;
+};
+
+static bool run_fan(struct stage *stage, size_t wide, struct fan_times *times)
+{
+    const struct weft_flow_spec spec = make_flow(stage, wide, true);
+    weft_usec submit_us, out_us, upstreams_us, join_us, ignored_us;
+    if (!submit(stage, &spec, &submit_us) || !claim(stage, 1) || !complete(stage, 0, 1, &out_us) ||
+        !claim(stage, wide) || !complete(stage, 0, wide - 1, &upstreams_us) ||
+        !complete(stage, wide - 1, 1, &join_us) || !claim(stage, 1) ||
+        !complete(stage, 0, 1, &ignored_us))
+        return false;
+    weft_hist_add(&times->submit, submit_us);
+    weft_hist_add(&times->out, out_us);
+    weft_hist_add(&times->upstreams, upstreams_us);
+    weft_hist_add(&times->join, join_us);
+    return true;
+}
+
+static bool run_race(struct stage *stage, size_t siblings, struct weft_hist *hist)
+{
+    const struct weft_flow_spec spec = make_flow(stage, siblings + 1, false);
+    weft_usec took_us, ignored_us;
+    if (!submit(stage, &spec, &ignored_us) || !claim(stage, siblings + 1) ||
+        !complete(stage, 0, 1, &took_us) || !told_of_cancel(stage) || !claim(stage, 1) ||
+        !complete(stage, 0, 1, &ignored_us))
+        return false;
+    weft_hist_add(hist, took_us);
+    return true;
+}
+
+/* ---- The case -------------------------------------------------------------------------------- */
+
+static void tell(struct stage *stage, const char *what, const struct weft_hist *hist,
+                 double must_ms)
+{
+    const struct bench_time time = {.store = stage->store,
+                                    .what = what,
+                                    .p50_ms = (double)weft_hist_at(hist, 0.5) / 1e3,
+                                    .p99_ms = (double)weft_hist_at(hist, 0.99) / 1e3,
+                                    .count = hist->count,
+                                    .must_ms = must_ms};
+    bench_report_time(stage->bench->report, &time);
+}
+
+static bool run_fans(struct stage *stage)
+{
+    const struct bench_options *options = &stage->bench->options;
+    struct fan_times times = {0};
+    for (uint32_t i = 0; i < options->repeats; i++) {
+        bench_progress("flow: 1 -> %zu -> 1 on %s, run %u", options->wide, stage->store, i + 1);
+        stage->memory = weft_arena_new();
+        bool done = run_fan(stage, options->wide, &times);
+        weft_arena_free(stage->memory);
+        if (!done)
+            return false;
+    }
+    tell(stage, "1 -> 10,000 -> 1: submitted", &times.submit, 1000);
+    tell(stage, "  first completed -> all 10,000 claimable", &times.out, 800);
+    tell(stage, "  9,999 completed, in batches of 1,000", &times.upstreams, 0);
+    tell(stage, "  last completed -> join claimable", &times.join, 200);
+    return true;
+}
+
+static bool run_races(struct stage *stage)
+{
+    const struct bench_options *options = &stage->bench->options;
+    struct weft_hist hist = {.count = 0};
+    for (uint32_t i = 0; i < options->races; i++) {
+        bench_progress("flow: any of %zu on %s, run %u", options->siblings + 1, stage->store,
+                       i + 1);
+        stage->memory = weft_arena_new();
+        bool done = run_race(stage, options->siblings, &hist);
+        weft_arena_free(stage->memory);
+        if (!done)
+            return false;
+    }
+    tell(stage, "any: winner completed -> 1,000 cancelled", &hist, 100);
+    return true;
+}
+
+static bool flow(struct bench *bench, const char *store, const char *url)
+{
+    struct stage stage = {.bench = bench, .store = store};
+    struct weft_err err;
+    const struct weft_engine_config config = {.url = url, .connections = CONNECTIONS};
+    enum weft_rc rc = weft_engine_open(&config, &stage.engine, &err);
+    if (rc)
+        return bench_product_fail(rc, &err, "open");
+    bool done = run_fans(&stage) && run_races(&stage);
+    weft_engine_close(stage.engine);
+    return done;
+}
+
+bool bench_case_flow(struct bench *bench)
+{
+    const struct bench_load load = {.batch = LOAD_BATCH, .connections = 1};
+    if (bench_wants(bench, "flow", "pg", &load) &&
+        (!bench_server_clear(bench->server, "bench_product") ||
+         !flow(bench, "pg", bench->product_url)))
+        return false;
+    if (!bench_wants(bench, "flow", "sqlite", &load))
+        return true;
+    bench_remove_file(bench->sqlite_path);
+    return flow(bench, "sqlite", bench->sqlite_url);
+}
