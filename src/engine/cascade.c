@@ -81,6 +81,27 @@ size_t weft_ids_sort(struct weft_id *id, size_t count)
     return kept;
 }
 
+static void put_lock(struct weft_call *call, struct weft_arena *arena, const struct weft_id *flow,
+                     size_t count)
+{
+    weft_call_init(call, arena, WEFT_STMT_FLOW_LOCK, count);
+    for (size_t i = 0; i < count; i++)
+        weft_set_id(call, i, FLOW_LOCK_IN_FLOW, &flow[i]);
+}
+
+static struct weft_flows_held read_held(const struct weft_rows *rows, struct weft_arena *arena)
+{
+    struct weft_flow_held *item = weft_new_array(arena, struct weft_flow_held, rows->count + 1);
+    for (size_t i = 0; i < rows->count; i++)
+        item[i] = (struct weft_flow_held){
+            .id = weft_get_id(rows, i, FLOW_LOCK_OUT_ID),
+            .state = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_STATE),
+            .cancel = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_CANCEL),
+            .reason = weft_get_text(rows, i, FLOW_LOCK_OUT_REASON),
+        };
+    return (struct weft_flows_held){.item = item, .count = rows->count};
+}
+
 enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct weft_id *flow, size_t count,
                              struct weft_flows_held *ret_held, struct weft_err *err)
 {
@@ -88,22 +109,11 @@ enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct weft_id *flow, siz
     struct weft_rows rows;
     struct weft_id *sorted = weft_arena_dup(tx->arena, flow, count * sizeof(*flow));
     count = weft_ids_sort(sorted, count);
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_LOCK, count);
-    for (size_t i = 0; i < count; i++)
-        weft_set_id(&call, i, FLOW_LOCK_IN_FLOW, &sorted[i]);
+    put_lock(&call, tx->arena, sorted, count);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
-    if (rc)
-        return rc;
-    struct weft_flow_held *item = weft_new_array(tx->arena, struct weft_flow_held, rows.count + 1);
-    for (size_t i = 0; i < rows.count; i++)
-        item[i] = (struct weft_flow_held){
-            .id = weft_get_id(&rows, i, FLOW_LOCK_OUT_ID),
-            .state = (int)weft_get_i64(&rows, i, FLOW_LOCK_OUT_STATE),
-            .cancel = (int)weft_get_i64(&rows, i, FLOW_LOCK_OUT_CANCEL),
-            .reason = weft_get_text(&rows, i, FLOW_LOCK_OUT_REASON),
-        };
-    *ret_held = (struct weft_flows_held){.item = item, .count = rows.count};
-    return WEFT_OK;
+    if (!rc)
+        *ret_held = read_held(&rows, tx->arena);
+    return rc;
 }
 
 static int by_flow(const void *key, const void *member)
@@ -250,18 +260,53 @@ static enum weft_rc collect(struct hop *hop, const struct weft_rows *rows, struc
     return rc;
 }
 
-static enum weft_rc look(struct hop *hop, struct weft_err *err)
+static void put_look(struct weft_call *call, struct weft_arena *arena, const struct weft_id *flow,
+                     size_t count)
+{
+    weft_call_init(call, arena, WEFT_STMT_CASCADE_LOOK, count);
+    for (size_t i = 0; i < count; i++)
+        weft_set_id(call, i, CASCADE_LOOK_IN_FLOW, &flow[i]);
+    weft_set_i64(call, 0, CASCADE_LOOK_IN_CHUNK, WEFT_FLOW_CHUNK);
+}
+
+/*
+ * Locks the flows and reads what their completions are about. Both statements travel together; the
+ * second one sees what was committed before the first had its locks. Where somebody else has one of
+ * the flows, the rows would be of flows that are not held: those that are held are read again.
+ */
+static enum weft_rc lock_and_look(struct hop *hop, const struct weft_id *flow, size_t count,
+                                  struct weft_rows *ret_rows, struct weft_err *err)
 {
     struct weft_arena *arena = hop->tx->arena;
-    struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_CASCADE_LOOK, hop->held.count);
-    for (size_t i = 0; i < hop->held.count; i++)
-        weft_set_id(&call, i, CASCADE_LOOK_IN_FLOW, &hop->held.item[i].id);
-    weft_set_i64(&call, 0, CASCADE_LOOK_IN_CHUNK, WEFT_FLOW_CHUNK);
-    enum weft_rc rc = weft_tx_run(hop->tx, &call, 1, &rows, err);
+    struct weft_id *sorted = weft_arena_dup(arena, flow, count * sizeof(*flow));
+    struct weft_call call[2];
+    struct weft_rows rows[2];
+    count = weft_ids_sort(sorted, count);
+    put_lock(&call[0], arena, sorted, count);
+    put_look(&call[1], arena, sorted, count);
+    enum weft_rc rc = weft_tx_run(hop->tx, call, 2, rows, err);
     if (rc)
         return rc;
+    hop->held = read_held(&rows[0], arena);
+    *ret_rows = rows[1];
+    if (hop->held.count == count || hop->held.count == 0)
+        return WEFT_OK;
+    for (size_t i = 0; i < hop->held.count; i++)
+        sorted[i] = hop->held.item[i].id;
+    put_look(&call[1], arena, sorted, hop->held.count);
+    return weft_tx_run(hop->tx, &call[1], 1, ret_rows, err);
+}
+
+static enum weft_rc look(struct hop *hop, const struct weft_id *flow, size_t count,
+                         struct weft_err *err)
+{
+    struct weft_arena *arena = hop->tx->arena;
+    struct weft_rows rows;
+    enum weft_rc rc = lock_and_look(hop, flow, count, &rows, err);
+    if (rc || hop->held.count == 0)
+        return rc;
+    hop->again = weft_new_array(arena, bool, hop->held.count);
+    hop->alive = weft_new_array(arena, bool, hop->held.count);
     hop->joint_room = rows.count + 1;
     hop->joint = weft_new_array(arena, struct joint *, hop->joint_room);
     hop->edge = weft_new_array(arena, struct edge_change, rows.count + 1);
@@ -440,47 +485,52 @@ static void put_completions(struct hop *hop, struct weft_call *done, struct weft
     weft_set_id(cursor, 0, COMPLETION_CURSOR_IN_CURSOR, &hop->cursor);
 }
 
-static enum weft_rc write_hop(struct hop *hop, struct weft_err *err)
-{
-    enum { EDGES, NODES, ADD, WAKE, DONE, CURSOR, CALLS };
-    struct weft_call call[CALLS];
-    put_graph(hop, &call[EDGES], &call[NODES]);
-    put_groups(hop, &call[ADD], &call[WAKE]);
-    put_completions(hop, &call[DONE], &call[CURSOR]);
-    enum weft_rc rc = weft_tx_run(hop->tx, call, hop->cut ? CALLS : CURSOR, NULL, err);
-    if (!rc && hop->changes.count > 0)
-        rc = weft_change_write(hop->tx, &hop->changes, err);
-    return rc;
-}
-
 /* Flows that had something used up, and in which nothing began, may be over. */
-static enum weft_rc end_flows(struct hop *hop, struct weft_err *err)
+static void put_over(struct hop *hop, struct weft_call *over)
 {
-    struct weft_arena *arena = hop->tx->arena;
-    struct weft_call over, end;
-    struct weft_rows rows;
     size_t count = 0;
-    weft_call_init(&over, arena, WEFT_STMT_FLOW_OVER, hop->held.count);
+    weft_call_init(over, hop->tx->arena, WEFT_STMT_FLOW_OVER, hop->held.count);
     for (size_t i = 0; i < hop->held.count; i++)
         if (hop->held.item[i].state == WEFT_FLOW_OPEN && !hop->alive[i] && !hop->again[i])
-            weft_set_id(&over, count++, FLOW_OVER_IN_FLOW, &hop->held.item[i].id);
-    over.rows = count;
-    if (count == 0)
-        return WEFT_OK;
-    enum weft_rc rc = weft_tx_run(hop->tx, &over, 1, &rows, err);
-    if (rc || rows.count == 0)
-        return rc;
-    weft_call_init(&end, arena, WEFT_STMT_FLOW_END, rows.count);
+            weft_set_id(over, count++, FLOW_OVER_IN_FLOW, &hop->held.item[i].id);
+    over->rows = count;
+}
+
+static enum weft_rc end_flows(struct hop *hop, const struct weft_rows *over, struct weft_err *err)
+{
+    struct weft_arena *arena = hop->tx->arena;
+    struct weft_call end;
+    weft_call_init(&end, arena, WEFT_STMT_FLOW_END, over->count);
     weft_set_i64(&end, 0, FLOW_END_IN_NOW, hop->tx->now_us);
-    struct weft_id *ended = weft_new_array(arena, struct weft_id, rows.count);
-    for (size_t i = 0; i < rows.count; i++) {
-        ended[i] = weft_get_id(&rows, i, FLOW_OVER_OUT_ID);
+    struct weft_id *ended = weft_new_array(arena, struct weft_id, over->count);
+    for (size_t i = 0; i < over->count; i++) {
+        ended[i] = weft_get_id(over, i, FLOW_OVER_OUT_ID);
         const struct weft_flow_held *flow = weft_flows_find(&hop->held, &ended[i]);
-        uint64_t bad = (uint64_t)weft_get_i64(&rows, i, FLOW_OVER_OUT_BAD_SINKS);
+        uint64_t bad = (uint64_t)weft_get_i64(over, i, FLOW_OVER_OUT_BAD_SINKS);
         weft_set_id(&end, i, FLOW_END_IN_FLOW, &ended[i]);
         weft_set_i64(&end, i, FLOW_END_IN_STATE, weft_flow_judge(flow->cancel != 0, bad));
     }
-    return weft_tx_run(hop->tx, &end, 1, NULL, err);
+    return weft_tx_last(hop->tx, &end, 1, NULL, err);
+}
+
+/* All that a hop writes travels together, and COMMIT with it where nothing depends on an answer. */
+static enum weft_rc write_hop(struct hop *hop, struct weft_err *err)
+{
+    enum { EDGES, NODES, ADD, WAKE, DONE, CHANGES, OVER = CHANGES + WEFT_CHANGE_CALLS, CURSOR };
+    struct weft_call call[CURSOR + 1];
+    struct weft_rows rows[CURSOR + 1];
+    size_t calls = hop->cut ? CURSOR + 1 : CURSOR;
+    put_graph(hop, &call[EDGES], &call[NODES]);
+    put_groups(hop, &call[ADD], &call[WAKE]);
+    put_completions(hop, &call[DONE], &call[CURSOR]);
+    weft_change_calls(hop->tx, &hop->changes, &call[CHANGES]);
+    put_over(hop, &call[OVER]);
+    if (call[OVER].rows == 0 && !weft_change_ends(&hop->changes))
+        return weft_tx_last(hop->tx, call, calls, rows, err);
+    enum weft_rc rc = weft_tx_run(hop->tx, call, calls, rows, err);
+    if (!rc)
+        rc = weft_change_wrote(hop->tx, &hop->changes, &rows[CHANGES], err);
+    return rc || rows[OVER].count == 0 ? rc : end_flows(hop, &rows[OVER], err);
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -497,21 +547,14 @@ static enum weft_rc hop_body(struct weft_tx *tx, void *context, struct weft_err 
     struct hop *hop = &call->hop;
     weft_map_done(&hop->joints);
     *hop = (struct hop){.tx = tx};
-    enum weft_rc rc = weft_flows_lock(tx, call->flow, call->count, &hop->held, err);
-    if (rc || hop->held.count == 0)
-        return rc;
-    hop->again = weft_new_array(tx->arena, bool, hop->held.count);
-    hop->alive = weft_new_array(tx->arena, bool, hop->held.count);
-    rc = look(hop, err);
+    enum weft_rc rc = look(hop, call->flow, call->count, err);
     if (rc || (hop->done_count == 0 && !hop->cut && hop->joint_count == 0))
         return rc;
     judge(hop);
     rc = fire_all(hop, err);
     if (!rc)
         rc = bring_back(hop, err);
-    if (!rc)
-        rc = write_hop(hop, err);
-    return rc ? rc : end_flows(hop, err);
+    return rc ? rc : write_hop(hop, err);
 }
 
 /*
@@ -549,7 +592,8 @@ enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow
     struct cascade_call call = {.flow = todo, .count = count};
     enum weft_rc rc = WEFT_OK;
     while (call.count > 0 && !rc) {
-        struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+        /* A hop that was done finds nothing more to do. */
+        struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .repeatable = true};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, hop_body, &call, err);
         if (!rc) {
             struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);

@@ -223,19 +223,19 @@ static void note_flows(struct weft_tx *tx, struct weft_changes *changes,
             changes->flow[changes->flows++] = weft_get_id(rows, i, LIVE_END_OUT_FLOW);
 }
 
-enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
-                               struct weft_err *err)
+enum { PUT, END, ATTEMPT };
+
+void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
+                       struct weft_call ret_call[WEFT_CHANGE_CALLS])
 {
-    enum { PUT, END, ATTEMPT, CALLS };
-    struct weft_call call[CALLS];
-    size_t ended = count_if(changes, ends);
+    struct weft_call *call = ret_call;
     weft_call_init(&call[PUT], tx->arena, WEFT_STMT_LIVE_PUT, count_if(changes, lives_on));
-    weft_call_init(&call[END], tx->arena, WEFT_STMT_LIVE_END, ended);
+    weft_call_init(&call[END], tx->arena, WEFT_STMT_LIVE_END, count_if(changes, ends));
     weft_call_init(&call[ATTEMPT], tx->arena, WEFT_STMT_ATTEMPT_ADD,
                    count_if(changes, leaves_attempt));
     weft_set_i64(&call[END], 0, LIVE_END_IN_NOW, tx->now_us);
 
-    size_t row[CALLS] = {0};
+    size_t row[WEFT_CHANGE_CALLS] = {0};
     for (size_t i = 0; i < changes->count; i++) {
         const struct weft_change *change = &changes->change[i];
         if (lives_on(change))
@@ -245,14 +245,32 @@ enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
         if (leaves_attempt(change))
             put_attempt(&call[ATTEMPT], row[ATTEMPT]++, change, tx->now_us);
     }
-    struct weft_rows rows[CALLS];
-    enum weft_rc rc = weft_tx_run(tx, call, CALLS, rows, err);
-    if (!rc && rows[END].count != ended)
-        rc = weft_fail(err, WEFT_INTERNAL, "%zu locked rows changed under their lock",
-                       ended - rows[END].count);
-    if (!rc)
-        note_flows(tx, changes, &rows[END]);
-    return rc;
+}
+
+enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_changes *changes,
+                               const struct weft_rows rows[WEFT_CHANGE_CALLS], struct weft_err *err)
+{
+    size_t ended = count_if(changes, ends);
+    if (rows[END].count != ended)
+        return weft_fail(err, WEFT_INTERNAL, "%zu locked rows changed under their lock",
+                         ended - rows[END].count);
+    note_flows(tx, changes, &rows[END]);
+    return WEFT_OK;
+}
+
+bool weft_change_ends(const struct weft_changes *changes)
+{
+    return count_if(changes, ends) > 0;
+}
+
+enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
+                               struct weft_err *err)
+{
+    struct weft_call call[WEFT_CHANGE_CALLS];
+    struct weft_rows rows[WEFT_CHANGE_CALLS];
+    weft_change_calls(tx, changes, call);
+    enum weft_rc rc = weft_tx_run(tx, call, WEFT_CHANGE_CALLS, rows, err);
+    return rc ? rc : weft_change_wrote(tx, changes, rows, err);
 }
 
 void weft_change_news(struct weft_tidings *news, const struct weft_changes *changes)

@@ -340,6 +340,15 @@ bool weft_change_step(struct weft_change *change, const struct weft_event *event
 /* Writes all that apply: rows that live on, outcomes, attempts; in one round trip. */
 WEFT_MUST_CHECK enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
                                                struct weft_err *err);
+/* The same for calls that travel with others: makes them, and looks at what they gave. */
+enum { WEFT_CHANGE_CALLS = 3 };
+void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
+                       struct weft_call ret_call[WEFT_CHANGE_CALLS]);
+WEFT_MUST_CHECK enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_changes *changes,
+                                               const struct weft_rows rows[WEFT_CHANGE_CALLS],
+                                               struct weft_err *err);
+/* Whether one of them ends: weft_change_wrote() may fail then, so it is not for weft_tx_last(). */
+bool weft_change_ends(const struct weft_changes *changes);
 /* A row of outcome_lock, as it would live on, and a row of outcome_back, which brings it back. */
 struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t row);
 void weft_outcome_back(struct weft_call *call, size_t row, const struct weft_live *after);
