@@ -98,6 +98,19 @@ static const char *known(const char *word)
     return NULL;
 }
 
+/* Behind "nodes[3]." of a field that is about a node of a flow, whose story says which one it is;
+ * *ret_node is 1 + its index. NULL: it is about no node. */
+static const char *in_node(const char *field, size_t *ret_node)
+{
+    static const char nodes[] = "nodes[";
+    if (!field || strncmp(field, nodes, sizeof(nodes) - 1) != 0 ||
+        !isdigit((unsigned char)field[sizeof(nodes) - 1]))
+        return NULL;
+    char *end;
+    *ret_node = strtoul(field + sizeof(nodes) - 1, &end, 10) + 1;
+    return *end != ']' ? NULL : end[1] == '.' ? end + 2 : end + 1;
+}
+
 enum weft_rc weft_remote_error(const struct weft_json *value, struct weft_arena *arena,
                                struct weft_err *ret_error, enum weft_fence *ret_fence,
                                struct weft_err *err)
@@ -106,11 +119,11 @@ enum weft_rc weft_remote_error(const struct weft_json *value, struct weft_arena 
     enum weft_rc rc = weft_wire_read_error(value, arena, &told, ret_fence, err);
     if (rc)
         return rc;
-    const char *rest = told.field && strncmp(told.field, "nodes[", 6) == 0
-                           ? strstr(told.field, "].")
-                           : NULL; /* of a flow: the story says which node it is */
-    const char *field = known(rest ? rest + 2 : told.field), *hint = known(told.hint);
-    const char *more = told.field && !field ? told.field : told.hint && !hint ? told.hint : NULL;
+    size_t node;
+    const char *rest = in_node(told.field, &node);
+    const char *field = known(rest ? rest : told.field), *hint = known(told.hint);
+    bool unsaid = told.field && !field && (!rest || *rest); /* else a node as a whole */
+    const char *more = unsaid ? told.field : told.hint && !hint ? told.hint : NULL;
     if (more)
         (void)weft_fail(ret_error, told.rc, "%s (%s)", told.text, more);
     else
@@ -136,14 +149,27 @@ static enum weft_rc rc_of_status(int status)
     return WEFT_UNAVAILABLE;
 }
 
+/* Of a refused flow: 1 + the index of the node that the error names; 0: it names none. */
+static size_t find_node(const struct weft_json *error, struct weft_arena *arena)
+{
+    struct weft_json value;
+    const char *field;
+    size_t node;
+    bool named = weft_wire_member(error, "field", &value) && value.kind == WEFT_JSON_STRING &&
+                 !weft_json_string(&value, arena, &field, NULL) && in_node(field, &node);
+    return named ? node : 0;
+}
+
 /* An answer that is no success. True: the server said in its own words what happened. */
-static bool read_failure(const struct weft_fetch_answer *answer, struct weft_err *ret_error)
+static bool read_failure(const struct weft_fetch_answer *answer, size_t *ret_node,
+                         struct weft_err *ret_error)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_json body, error;
     bool told = weft_json_check(answer->body.data, answer->body.size, &body, NULL) == WEFT_OK &&
                 body.kind == WEFT_JSON_OBJECT && weft_wire_member(&body, "error", &error) &&
                 weft_remote_error(&error, arena, ret_error, NULL, NULL) == WEFT_OK;
+    *ret_node = told ? find_node(&error, arena) : 0;
     weft_arena_free(arena);
     if (!told)
         (void)weft_fail(ret_error, rc_of_status(answer->status),
@@ -180,10 +206,11 @@ static enum weft_rc take_answer(const struct weft_request *request,
             .body = weft_arena_dup(arena, answer->body.data, answer->body.size + 1),
             .size = answer->body.size,
             .content_type = weft_arena_strdup(arena, answer->content_type),
+            .status = answer->status,
         };
         return WEFT_OK;
     }
-    bool told = read_failure(answer, err);
+    bool told = read_failure(answer, &ret_response->node, err);
     bool passing =
         (told || answer->status >= 429) &&
         (err->rc == WEFT_BUSY || err->rc == WEFT_RATE_LIMITED || err->rc == WEFT_UNAVAILABLE);
@@ -274,18 +301,23 @@ enum weft_rc weft_remote_send(const struct weft_via *via, const struct weft_requ
     }
 }
 
+enum weft_rc weft_remote_object(const struct weft_request *request,
+                                const struct weft_response *response, struct weft_json *ret_object,
+                                struct weft_err *err)
+{
+    if (weft_json_check(response->body, response->size, ret_object, NULL) ||
+        ret_object->kind != WEFT_JSON_OBJECT)
+        return weft_remote_garbled(request, err);
+    return WEFT_OK;
+}
+
 enum weft_rc weft_remote_ask(const struct weft_via *via, const struct weft_request *request,
                              struct weft_arena *arena, struct weft_json *ret_object,
                              struct weft_err *err)
 {
     struct weft_response response = {0};
     enum weft_rc rc = weft_remote_send(via, request, arena, &response, err);
-    if (rc)
-        return rc;
-    if (weft_json_check(response.body, response.size, ret_object, NULL) ||
-        ret_object->kind != WEFT_JSON_OBJECT)
-        return weft_remote_garbled(request, err);
-    return WEFT_OK;
+    return rc ? rc : weft_remote_object(request, &response, ret_object, err);
 }
 
 /* ---- Small things ---------------------------------------------------------------------------- */

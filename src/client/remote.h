@@ -36,6 +36,8 @@ struct weft_response {
     const char *body; /* in the arena */
     size_t size;
     const char *content_type; /* in the arena */
+    int status;
+    size_t node; /* of a refused flow: 1 + the index of the node that it is about; 0: none */
 };
 
 /*
@@ -52,6 +54,10 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_ask(const struct weft_via *via,
                                              const struct weft_request *request,
                                              struct weft_arena *arena, struct weft_json *ret_object,
                                              struct weft_err *err);
+/* The answer as one JSON object. */
+WEFT_MUST_CHECK enum weft_rc weft_remote_object(const struct weft_request *request,
+                                                const struct weft_response *response,
+                                                struct weft_json *ret_object, struct weft_err *err);
 /* The answer cannot be read: WEFT_UNAVAILABLE, since whatever spoke there was no server of ours. */
 enum weft_rc weft_remote_garbled(const struct weft_request *request, struct weft_err *err);
 /* An error of the server as a caller may keep it: its field and hint are static. */

@@ -25,11 +25,13 @@ static const char *path_of(struct weft_arena *arena, const struct weft_id *id, c
 }
 
 /* What is not on the wire, or JSON has no word for. */
-static enum weft_rc check_nodes(const struct weft_node *node, size_t count, struct weft_err *err)
+static enum weft_rc check_nodes(const struct weft_node *node, size_t count, size_t *ret_blamed,
+                                struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < count && !rc; i++) {
         const char *name = node[i].name ? node[i].name : "";
+        *ret_blamed = i + 1; /* if any */
         if (node[i].spec.key || node[i].spec.ns)
             return weft_fail_field(err, WEFT_INVALID_VALUE, node[i].spec.key ? "key" : "namespace",
                                    "node '%s' names a key or a namespace: both are its flow's",
@@ -72,7 +74,8 @@ static enum weft_rc post(const struct weft_via *via, const struct posting *posti
     struct weft_json object;
     struct weft_wire_flow_submitted told;
     struct weft_request request = posting->request;
-    enum weft_rc rc = check_nodes(posting->node, posting->count, err);
+    struct weft_response response = {0};
+    enum weft_rc rc = check_nodes(posting->node, posting->count, &ret_answer->blamed, err);
     if (rc)
         return rc;
     weft_buf_init(&body, SIZE_MAX);
@@ -81,8 +84,11 @@ static enum weft_rc post(const struct weft_via *via, const struct posting *posti
     request.body = &body;
     if (posting->count > WEFT_BATCH_MAX)
         request.wait_ms = LARGE_MS;
-    rc = weft_remote_ask(via, &request, arena, &object, err);
+    rc = weft_remote_send(via, &request, arena, &response, err);
     weft_buf_done(&body);
+    ret_answer->blamed = response.node;
+    if (!rc)
+        rc = weft_remote_object(&request, &response, &object, err);
     if (rc)
         return rc;
     if (weft_wire_read_answer(posting->gives, &object, arena, &told, NULL) ||
@@ -124,7 +130,8 @@ enum weft_rc weft_remote_flow_submit(const struct weft_via *via, const struct we
         if (rc && i == 0 && !is_about_item(rc))
             return weft_told(rc, &story, err);
         if (rc) /* those before it are done */
-            ret_answer[i] = (struct weft_flow_submitted){.err = story, .node = node};
+            ret_answer[i] = (struct weft_flow_submitted){
+                .err = story, .node = node, .blamed = ret_answer[i].blamed};
     }
     return WEFT_OK;
 }
@@ -154,17 +161,17 @@ enum weft_rc weft_remote_flow_grow(const struct weft_via *via,
 /* ---- Cancelling ------------------------------------------------------------------------------ */
 
 static enum weft_rc remove_flow(const struct weft_via *via, const struct weft_flow_cancelling *args,
-                                struct weft_arena *arena, struct weft_json *ret_object,
+                                struct weft_arena *arena, struct weft_response *ret_response,
                                 struct weft_err *err)
 {
     const struct weft_request request = {
         .method = "DELETE", .path = path_of(arena, &args->flow, ""), .ns = args->ns, .once = true};
-    return weft_remote_ask(via, &request, arena, ret_object, err);
+    return weft_remote_send(via, &request, arena, ret_response, err);
 }
 
 static enum weft_rc cancel_flow(const struct weft_via *via, const struct weft_flow_cancelling *args,
                                 int64_t wait_ms, struct weft_arena *arena,
-                                struct weft_json *ret_object, struct weft_err *err)
+                                struct weft_response *ret_response, struct weft_err *err)
 {
     struct weft_buf body;
     struct weft_json_writer out;
@@ -178,7 +185,7 @@ static enum weft_rc cancel_flow(const struct weft_via *via, const struct weft_fl
         .ns = args->ns,
         .body = &body,
         .wait_ms = wait_ms};
-    enum weft_rc rc = weft_remote_ask(via, &request, arena, ret_object, err);
+    enum weft_rc rc = weft_remote_send(via, &request, arena, ret_response, err);
     weft_buf_done(&body);
     return rc;
 }
@@ -190,14 +197,17 @@ enum weft_rc weft_remote_flow_cancel(const struct weft_via *via,
     struct weft_arena *arena = weft_arena_new();
     const struct weft_request request = {.method = args->remove ? "DELETE" : "POST",
                                          .path = "/flows"};
+    enum { DONE = 200 }; /* otherwise it was accepted, and goes on */
+    struct weft_response response = {0};
     struct weft_json object;
-    enum weft_rc rc = args->remove ? remove_flow(via, args, arena, &object, err)
-                                   : cancel_flow(via, args, wait_ms, arena, &object, err);
+    enum weft_rc rc = args->remove ? remove_flow(via, args, arena, &response, err)
+                                   : cancel_flow(via, args, wait_ms, arena, &response, err);
+    if (!rc)
+        rc = weft_remote_object(&request, &response, &object, err);
     if (!rc && weft_wire_read_answer(&weft_wire_flow_cancelled, &object, arena, ret_answer, NULL))
         rc = weft_remote_garbled(&request, err);
-    /* All members that end make it end; the other ways leave some alone. */
     if (!rc)
-        ret_answer->done = args->how != WEFT_FLOW_CANCEL_ALL || ret_answer->state != WEFT_FLOW_OPEN;
+        ret_answer->done = response.status == DONE;
     weft_arena_free(arena);
     return rc;
 }

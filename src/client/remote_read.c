@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/id.h"
 #include "base/moment.h"
 #include "core/state.h"
 #include "wire/wire.h"
@@ -151,6 +152,11 @@ enum weft_rc weft_remote_list(const struct weft_via *via, const struct weft_list
     weft_remote_query(&url, "state", filter->state ? weft_state_name(filter->state) : NULL);
     weft_remote_query(&url, "tenant", filter->tenant);
     weft_remote_query(&url, "key", filter->key);
+    if (!weft_id_is_zero(&filter->flow)) {
+        char flow[WEFT_ID_TEXT];
+        weft_id_print(&filter->flow, flow);
+        weft_remote_query(&url, "flow", flow);
+    }
     if (filter->tag)
         weft_remote_query(&url, "tag",
                           weft_arena_printf(arena, "%s:%s",

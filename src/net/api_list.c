@@ -8,6 +8,7 @@
 #include "net/api.h"
 
 #include "base/err.h"
+#include "base/id.h"
 #include "core/spec.h"
 #include "wire/wire.h"
 
@@ -71,7 +72,8 @@ static enum weft_rc read_filter(struct weft_ask *ask, struct weft_filter *ret_fi
             return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
     }
     const char *flow = weft_ask_query(ask, "flow");
-    if (flow && !weft_id_parse(flow, strlen(flow), &ret_filter->flow))
+    if (flow && (!weft_id_parse(flow, strlen(flow), &ret_filter->flow) ||
+                 weft_id_is_zero(&ret_filter->flow))) /* which would mean any */
         return weft_fail_field(err, WEFT_INVALID_VALUE, "flow", "flow must be the id of a flow");
     return read_tag(ask, ret_filter, err);
 }

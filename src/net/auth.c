@@ -156,7 +156,9 @@ enum weft_rc weft_auth_check(struct weft_auth *auth, const struct weft_credentia
     }
     if (!rc)
         rc = use_namespace(given, ask, err);
-    if (!rc && !weft_scope_allows(ask->scopes, ask->route->scope)) {
+    bool allowed = weft_scope_allows(ask->scopes, ask->route->scope) ||
+                   (ask->route->or_work && weft_scope_allows(ask->scopes, WEFT_SCOPE_WORK));
+    if (!rc && !allowed) {
         char needed[WEFT_SCOPES_TEXT];
         weft_scopes_print(ask->route->scope, needed);
         rc = weft_fail(err, WEFT_FORBIDDEN, "the token lacks the scope '%s'", needed);

@@ -71,6 +71,7 @@ struct weft_route {
     const char *method;
     const char *path; /* "/v1/executions/{id}/cancel"; a {name} takes one segment */
     enum weft_scope scope;
+    bool or_work;    /* the scope of workers is enough as well */
     size_t body_max; /* 0: no body is read */
     enum weft_group group;
     /* On the loop thread (large bodies: on an engine thread). A failure is the answer. */

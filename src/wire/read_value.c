@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/base64.h"
+#include "base/id.h"
 #include "base/limits.h"
 #include "base/moment.h"
 #include "core/policy.h"
@@ -153,8 +154,10 @@ static enum weft_rc read_id(const struct weft_wire_reader *reader,
 {
     const char *text;
     size_t size;
-    if (!slice_of(reader, value, &text, &size) ||
-        !weft_id_parse(text, size, place(reader, field->at)))
+    struct weft_id *id = place(reader, field->at);
+    /* Where zeros stand for none, they would say nothing: a filter would pick all. */
+    if (!slice_of(reader, value, &text, &size) || !weft_id_parse(text, size, id) ||
+        ((field->flags & WEFT_WIRE_OR_NULL) && weft_id_is_zero(id)))
         return weft_wire_must_be(reader, field, "an id (a UUID)");
     return WEFT_OK;
 }

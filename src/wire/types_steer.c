@@ -53,6 +53,8 @@ static const struct weft_wire_field filter[] = {
     {NAMED("tag", TAG), AT(tag), .about = "One of its tags, as KEY:VALUE"},
     {NAMED("tenant", TEXT), AT(tenant), .about = "Its tenant"},
     {NAMED("key", TEXT), AT(key), .about = "Its idempotency key"},
+    {NAMED("flow", ID), AT(flow), .flags = WEFT_WIRE_OR_NULL,
+     .about = "The flow that it is a member of"},
 };
 const struct weft_wire_type weft_wire_filter = {
     .name = "Filter",

@@ -142,12 +142,15 @@ static void test_steer(void)
     asked_for(2, "POST", "/v1/executions/" ID_TEXT "/priority", "{\"priority\":-3}");
     struct weft_sweep sweep;
     const struct weft_steer_all all = {
-        .kind = WEFT_STEER_REPLAY, .filter = {.lane = "l", .state = WEFT_STATE_FAILED}, .max = 7};
+        .kind = WEFT_STEER_REPLAY,
+        .filter = {.lane = "l", .state = WEFT_STATE_FAILED, .flow = id2},
+        .max = 7};
     ok(weft_steer_all(weft, &all, &sweep, &err) == WEFT_OK && sweep.matched == 5 &&
            sweep.changed == 4 && sweep.more,
        "a sweep");
     asked_for(4, "POST", "/v1/executions/replay",
-              "{\"filter\":{\"lane\":\"l\",\"state\":\"failed\"},\"max\":7}");
+              "{\"filter\":{\"lane\":\"l\",\"state\":\"failed\",\"flow\":\"" ID2_TEXT
+              "\"},\"max\":7}");
     const struct weft_weight weight = {"t", 2};
     const struct weft_lane lane = {
         .name = "a/b", .max_running = 5, .weights = &weight, .weight_count = 1};
@@ -285,13 +288,14 @@ static void test_lists(void)
                                        .tenant = "t",
                                        .key = "a&b",
                                        .state = WEFT_STATE_READY,
-                                       .tag = &tag};
+                                       .tag = &tag,
+                                       .flow = id2};
     is_int(weft_list(weft, &filter, 7, "x=", &page, &err), WEFT_OK, "a page %s", err.text);
     ok(page.count == 1 && page.item[0].state == WEFT_STATE_READY, "of one");
     is_str(page.next, "c/1", "and there is more");
     asked_for(0, "GET",
-              "/v1/executions?lane=l&kind=k&state=ready&tenant=t&key=a%26b&tag=k%3Aa%20b&limit=7"
-              "&after=x%3D",
+              "/v1/executions?lane=l&kind=k&state=ready&tenant=t&key=a%26b&flow=" ID2_TEXT
+              "&tag=k%3Aa%20b&limit=7&after=x%3D",
               NULL);
     ok(strstr(stage.asked[0].header, "X-Weft-Namespace: red") != NULL, "in its namespace");
     weft_page_free(&page);

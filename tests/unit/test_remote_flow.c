@@ -47,6 +47,7 @@ static void test_submit(void)
     is_int(answer.err.rc, WEFT_INVALID_VALUE, "has its story");
     is_str(answer.err.field, "join.k", "and the field of the node");
     is_str(answer.err.text, "node 'b': no", "which is named");
+    is_int((long)answer.blamed, 2, "and numbered");
     is_int(weft_flow_submit(weft, &spec, 1, &answer, &err), WEFT_UNAVAILABLE,
            "an answer about other nodes is none");
 
@@ -54,6 +55,7 @@ static void test_submit(void)
     spec = (struct weft_flow_spec){.nodes = &bad, .node_count = 1};
     is_int(weft_flow_submit(weft, &spec, 1, &answer, &err), WEFT_OK, "a node with a key");
     is_str(answer.err.field, "key", "is refused: the wire has none");
+    is_int((long)answer.blamed, 1, "it is the first");
     bad = (struct weft_node){.name = "a", .spec = {.kind = "k"}, .join = (enum weft_join)9};
     is_int(weft_flow_submit(weft, &spec, 1, &answer, &err), WEFT_INVALID_VALUE, "no such join");
     bad = (struct weft_node){.name = "a", .spec = {.kind = "k"}, .after_count = 1};
@@ -70,6 +72,10 @@ static void test_change(void)
         {.status = 409,
          .body = "{\"error\":{\"code\":\"conflict\",\"message\":\"m\",\"hint\":"
                  "\"read the flow again and decide anew\",\"field\":\"revision\"}}"},
+        {.status = 400,
+         .body = "{\"error\":{\"code\":\"invalid_value\",\"message\":\"m\",\"field\":"
+                 "\"nodes[1].after\"}}"},
+        {.status = 202, .body = "{\"state\":\"open\",\"cancelled\":1000}"},
         {.status = 202, .body = "{\"state\":\"open\",\"cancelled\":1000}"},
         {.body = "{\"state\":\"open\",\"cancelled\":2}"},
         {.body = "{\"state\":\"cancelled\",\"cancelled\":2}"},
@@ -84,18 +90,24 @@ static void test_change(void)
     is_int(weft_flow_grow(weft, &growth, &answer, &err), WEFT_CONFLICT, "stale");
     is_str(err.field, "revision", "the field");
     ok(err.hint != NULL, "and the hint are told");
+    is_int((long)answer.blamed, 0, "it is about no node");
+    is_int(weft_flow_grow(weft, &growth, &answer, &err), WEFT_INVALID_VALUE, "refused");
+    is_str(err.field, "after", "for a field");
+    is_int((long)answer.blamed, 2, "of a node");
 
     struct weft_flow_cancelled told;
     struct weft_flow_cancelling cancel = {.flow = id, .reason = "r"};
     is_int(weft_flow_cancel(weft, &cancel, 50, &told, &err), WEFT_OK, "cancelled");
-    asked_for(2, "POST", "/v1/flows/" ID_TEXT "/cancel?wait_ms=50",
+    asked_for(3, "POST", "/v1/flows/" ID_TEXT "/cancel?wait_ms=50",
               "{\"policy\":\"all\",\"reason\":\"r\"}");
     ok(!told.done && told.cancelled == 1000, "not wholly yet");
     cancel.how = WEFT_FLOW_CANCEL_PENDING;
     is_int(weft_flow_cancel(weft, &cancel, 0, &told, &err), WEFT_OK, "all but the running");
+    ok(!told.done && told.state == WEFT_FLOW_OPEN, "not yet");
+    is_int(weft_flow_cancel(weft, &cancel, 0, &told, &err), WEFT_OK, "once more");
     ok(told.done && told.state == WEFT_FLOW_OPEN, "leaves it open");
     is_int(weft_flow_delete(weft, &id, &err), WEFT_OK, "deleted");
-    asked_for(4, "DELETE", "/v1/flows/" ID_TEXT, "");
+    asked_for(6, "DELETE", "/v1/flows/" ID_TEXT, "");
     is_int(weft_flow_cancel(weft, &cancel, 60001, &told, &err), WEFT_INVALID_VALUE, "too long");
     is_str(err.field, "wait_ms", "a wait");
     end();
