@@ -64,7 +64,7 @@ static void put_tables(void)
 static const char script[] =
     "_weft() {\n"
     "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
-    "    local command='' i values\n"
+    "    local command='' i k values\n"
     "    if [[ $before == '=' ]]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
     "    if [[ $word == '=' ]]; then word=''; fi\n"
     "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -90,6 +90,9 @@ static const char script[] =
     "            mapfile -t COMPREPLY < <(compgen -W \"$_weft_commands\" -- \"$word\")\n"
     "        else\n"
     "            values=$(_weft_words \"$command\")\n"
+    "            for ((k = i + 1; k < COMP_CWORD; k++)); do\n"
+    "                if [[ \" $values \" == *\" ${COMP_WORDS[k]} \"* ]]; then values=''; fi\n"
+    "            done\n"
     "            if [[ -n $values ]]; then\n"
     "                mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$word\")\n"
     "            else\n"

@@ -4,7 +4,6 @@
 
 #include "cmd/flow.h"
 #include "cmd/json.h"
-#include "cmd/wait.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -174,10 +173,12 @@ static enum weft_exit run_dot(const struct weft_cli *cli, struct weft *weft)
 
 static enum weft_exit run_show(const struct weft_cli *cli, struct weft *weft)
 {
-    enum weft_exit code = WEFT_EXIT_OK;
-    if (weft_cli_has(cli, "wait"))
-        code = follow(cli, weft);
-    return code ? code : weft_cli_watch(cli, weft, 1000, show_flow);
+    bool waits = weft_cli_has(cli, "wait") && !weft_cli_has(cli, "watch");
+    enum weft_exit code = waits ? follow(cli, weft) : WEFT_EXIT_OK;
+    if (code != WEFT_EXIT_OK && code != WEFT_EXIT_FAILED) /* then it has ended, badly */
+        return code;
+    enum weft_exit shown = weft_cli_watch(cli, weft, 1000, show_flow);
+    return shown ? shown : code;
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */
@@ -282,10 +283,16 @@ static enum weft_exit run_cancel(const struct weft_cli *cli, struct weft *weft)
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit run_rm(struct weft *weft)
+static enum weft_exit run_rm(const struct weft_cli *cli, struct weft *weft)
 {
     struct weft_err err = {0};
-    return weft_flow_delete(weft, &watched, &err) ? weft_cli_fail(&err) : WEFT_EXIT_OK;
+    struct weft_flow_cancelled answer;
+    const struct weft_flow_cancelling args = {.flow = watched, .reason = "deleted", .remove = true};
+    if (weft_flow_cancel(weft, &args, 0, &answer, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        weft_json_out_item(&weft_wire_flow_cancelled, &answer);
+    return WEFT_EXIT_OK;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -301,6 +308,33 @@ static const struct {
     [CANCEL] = {"cancel", 2, "ID"}, [DOT] = {"dot", 2, "ID"},   [ADD] = {"add", 3, "ID FILE"},
     [RM] = {"rm", 2, "ID"},
 };
+
+/* Which verbs an option is for: with another it would be passed over in silence. */
+#define FOR(verb) (1U << (verb))
+static const struct {
+    const char *name;
+    unsigned verbs;
+} fits[] = {
+    {"watch", FOR(RUN) | FOR(SHOW)},
+    {"wait", FOR(RUN) | FOR(SHOW) | FOR(CANCEL)},
+    {"all", FOR(SHOW)},
+    {"name", FOR(RUN) | FOR(LS)},
+    {"key", FOR(RUN)},
+    {"state", FOR(LS)},
+    {"limit", FOR(LS)},
+    {"policy", FOR(CANCEL)},
+    {"reason", FOR(CANCEL)},
+    {"revision", FOR(ADD)},
+};
+
+/* An option that has nothing to do with the verb; NULL: there is none. */
+static const char *find_unfit(const struct weft_cli *cli, enum verb verb)
+{
+    for (size_t i = 0; i < WEFT_LEN(fits); i++)
+        if (!(fits[i].verbs & FOR(verb)) && weft_cli_has(cli, fits[i].name))
+            return fits[i].name;
+    return NULL;
+}
 
 static enum weft_exit do_verb(const struct weft_cli *cli, struct weft *weft, enum verb verb,
                               const char *const *arg)
@@ -319,7 +353,7 @@ static enum weft_exit do_verb(const struct weft_cli *cli, struct weft *weft, enu
     case ADD:
         return run_add(cli, weft, arg[2]);
     case RM:
-        return run_rm(weft);
+        return run_rm(cli, weft);
     case VERB_COUNT:
         break;
     }
@@ -342,6 +376,9 @@ static enum weft_exit run_flow(struct weft_cli *cli)
                               arg[0]);
     if (count != verbs[verb].args)
         return weft_cli_usage(cli, "`weft flow %s` takes %s", arg[0], verbs[verb].takes);
+    const char *unfit = find_unfit(cli, verb);
+    if (unfit)
+        return weft_cli_usage(cli, "`weft flow %s` has no --%s", arg[0], unfit);
     if (verb != RUN && verb != LS && !weft_id_parse(arg[1], strlen(arg[1]), &watched))
         return weft_cli_usage(cli, "'%s' is no id of a flow", arg[1]);
     if (!weft_cli_open(cli, &weft, &code))
@@ -353,7 +390,7 @@ static enum weft_exit run_flow(struct weft_cli *cli)
 
 const struct weft_command weft_command_flow = {
     .name = "flow",
-    .args = "VERB [ID] [FILE]",
+    .args = "run|show|ls|cancel|dot|add|rm [ID] [FILE]",
     .args_min = 1,
     .args_max = 3,
     .summary = "run graphs of executions and look at them",
@@ -362,9 +399,11 @@ const struct weft_command weft_command_flow = {
         "after has succeeded, or any, or k of it.\n\n"
         "`run FILE` submits a flow and prints its id; FILE is the body of POST /v1/flows, in which "
         "// and /* */ comments may stand; - is standard input. With --watch it is drawn until it "
-        "ends, with --wait waited for; then the exit code is 0 when it succeeded. `show ID` draws "
+        "ends, with --wait waited for; then the exit code is 0 when it succeeded and 1 when not. "
+        "`show ID` draws "
         "it: a node stands below the one that it waits for longest, and AFTER says what else it "
-        "comes after. Of very many nodes in a row some are drawn, and with --all all. `dot ID` "
+        "comes after. Of very many nodes in a row the first ones and failed ones are drawn, and "
+        "with --all all. `dot ID` "
         "prints it for Graphviz. `add ID FILE` adds the nodes of a file to a flow that is open; "
         "they may come after nodes that it has. `cancel ID` cancels it and `rm ID` deletes it, "
         "cancelling it first if it is open.",
@@ -378,7 +417,11 @@ const struct weft_command weft_command_flow = {
             {.name = "watch",
              .value = "[TIME]",
              .about = "run, show: draw it again and again until it ends, every second or so often"},
-            WEFT_WAIT_OPTION,
+            {.name = "wait",
+             .letter = 'w',
+             .value = "[TIME]",
+             .about = "run, show: wait until it has ended, at most so long (a day); cancel: at "
+                      "most so long (10s)"},
             {.name = "all", .letter = 'a', .about = "show: draw every node"},
             {.name = "name", .value = "NAME", .about = "run: call it so; ls: only those called so"},
             {.name = "key", .value = "KEY", .about = "run: submit it once for this key"},

@@ -214,6 +214,7 @@ struct walk {
     bool all;
     const char **lead; /* of a node's children, by node */
     uint32_t *shown;   /* children so far, by node; of the roots at the end */
+    uint32_t *failed;  /* those of them that were shown although they came late */
 };
 
 static bool is_leaf(const struct tree *tree, uint32_t node)
@@ -221,13 +222,24 @@ static bool is_leaf(const struct tree *tree, uint32_t node)
     return tree->child[node] == NONE;
 }
 
-/* One line for the leaves from here on, but for the last of the row, which has its own. */
-static void put_rest(const struct walk *walk, uint32_t first, const char *lead)
+/* What people look for in a long row; some of it is shown. */
+static bool is_wanted(const struct tree *tree, uint32_t node, uint32_t *failed)
+{
+    enum weft_state state = tree->page->node[node].state;
+    bool wanted =
+        (state == WEFT_STATE_FAILED || state == WEFT_STATE_EXPIRED) && *failed < SHOWN_AT_ONCE;
+    *failed += wanted;
+    return wanted;
+}
+
+/* One line for the leaves from here on that have none: the last of the row has, and some failed
+ * ones. */
+static void put_rest(const struct walk *walk, uint32_t first, uint32_t failed, const char *lead)
 {
     const struct tree *tree = walk->tree;
     uint64_t count[WEFT_STATE_COUNT] = {0}, total = 0;
     for (uint32_t at = first; tree->sibling[at] != NONE; at = tree->sibling[at])
-        if (is_leaf(tree, at)) {
+        if (is_leaf(tree, at) && !is_wanted(tree, at, &failed)) {
             count[tree->page->node[at].state]++;
             total++;
         }
@@ -257,9 +269,11 @@ static void put_sibling(struct walk *walk, uint32_t at)
                 (tree->parent[parent] != NONE || !several); /* or it would look like a root */
     const char *outer = root ? "" : walk->lead[parent];
     uint32_t *shown = &walk->shown[root ? tree->page->count : parent];
-    if (!walk->all && *shown >= SHOWN_AT_ONCE && is_leaf(tree, at) && !last) {
+    uint32_t *failed = &walk->failed[root ? tree->page->count : parent];
+    if (!walk->all && *shown >= SHOWN_AT_ONCE && is_leaf(tree, at) && !last &&
+        !is_wanted(tree, at, failed)) {
         if (*shown == SHOWN_AT_ONCE)
-            put_rest(walk, at, root ? "" : weft_arena_printf(tree->arena, "%s|- ", outer));
+            put_rest(walk, at, *failed, root ? "" : weft_arena_printf(tree->arena, "%s|- ", outer));
         *shown = SHOWN_AT_ONCE + 1; /* they have been told */
         return;
     }
@@ -300,8 +314,9 @@ static void put_head(const struct weft_cli *cli, const struct weft_flow_page *pa
     printf(": %s%s%s%s%s", color ? "\033[" : "", color ? color : "", color ? "m" : "",
            weft_wire_flow_states[flow->state], color ? "\033[0m" : "");
     weft_span((flow->finished_us ? flow->finished_us : weft_wall_us()) - flow->created_us, took);
-    printf(" %s %s, revision %d\n%" PRIu64 " nodes: %s\n", flow->finished_us ? "after" : "for",
-           took, flow->revision, flow->node_count, counted(flow->count, cli->arena));
+    printf(" %s %s, revision %d\n%" PRIu64 " node%s: %s\n", flow->finished_us ? "after" : "for",
+           took, flow->revision, flow->node_count, flow->node_count == 1 ? "" : "s",
+           counted(flow->count, cli->arena));
     if (flow->cancel != WEFT_FLOW_CANCEL_NONE) {
         printf("cancelled (%s)%s", weft_wire_flow_cancels[flow->cancel], flow->reason ? ": " : "");
         weft_put_clean(stdout, flow->reason ? flow->reason : "");
@@ -323,6 +338,7 @@ void weft_flow_draw(const struct weft_cli *cli, const struct weft_flow_page *pag
                         .tree = &tree,
                         .all = all,
                         .shown = numbers(arena, page->count, 0),
+                        .failed = numbers(arena, page->count, 0),
                         .lead = weft_new_array(arena, const char *, page->count + 1)};
     put_head(cli, page);
     put_tree(&walk);

@@ -48,10 +48,12 @@ static bool read_text(const struct weft_cli *cli, const char *path, struct text 
     while ((size = fread(part, 1, sizeof(part), file)) > 0)
         weft_buf_add(&buf, part, size);
     bool bad = ferror(file);
+    if (bad)
+        *ret_exit = cannot_read(path, strerror_r(errno, why, sizeof(why)));
+    else if (buf.full)
+        *ret_exit = cannot_read(path, "it is larger than 64 MiB");
     if (!input)
         (void)fclose(file);
-    if (bad || buf.full)
-        *ret_exit = cannot_read(path, bad ? "it breaks off" : "it is larger than 64 MiB");
     *ret_text =
         (struct text){.path = input ? "standard input" : path,
                       .data = weft_arena_dup(cli->arena, buf.data ? buf.data : "", buf.size + 1),
@@ -94,11 +96,17 @@ static void blank_comments(struct text *text)
 
 /* ---- Telling --------------------------------------------------------------------------------- */
 
-static size_t line_of(const struct text *text, const char *place)
+/* Both from 1 on; columns in bytes. */
+static size_t line_of(const struct text *text, const char *place, size_t *ret_column)
 {
     size_t line = 1;
+    const char *begin = text->data;
     for (const char *at = text->data; at < place; at++)
-        line += *at == '\n';
+        if (*at == '\n') {
+            line++;
+            begin = at + 1;
+        }
+    *ret_column = (size_t)(place - begin) + 1;
     return line;
 }
 
@@ -118,11 +126,17 @@ static const char *place_of(const struct weft_json *object, size_t number)
 
 static enum weft_exit tell(const struct text *text, const char *place, const struct weft_err *err)
 {
-    if (place)
-        (void)fprintf(stderr, "weft: %s:%zu: ", text->path, line_of(text, place));
-    else
+    size_t column, line = place ? line_of(text, place, &column) : 0;
+    const char *story = err->text, *colon;
+    if (place && err->rc == WEFT_INVALID_JSON && (colon = strstr(story, ": "))) {
+        (void)fprintf(stderr, "weft: %s:%zu:%zu: ", text->path, line, column);
+        story = colon + 2; /* the place is told better than by its bytes */
+    } else if (place) {
+        (void)fprintf(stderr, "weft: %s:%zu: ", text->path, line);
+    } else {
         (void)fprintf(stderr, "weft: %s: ", text->path);
-    weft_put_clean(stderr, err->text);
+    }
+    weft_put_clean(stderr, story);
     (void)fputc('\n', stderr);
     return weft_exit_of(err->rc);
 }
@@ -184,6 +198,11 @@ bool weft_flow_file_read(const struct weft_cli *cli, const char *path, struct we
     blank_comments(&text);
     if (weft_json_check(text.data, text.size, &object, &err)) {
         *ret_exit = tell(&text, blamed(&text, NULL, &err), &err);
+        return false;
+    }
+    if (object.kind != WEFT_JSON_OBJECT) {
+        (void)weft_fail(&err, WEFT_INVALID_VALUE, "a flow is an object: {\"nodes\": [...]}");
+        *ret_exit = tell(&text, object.text, &err);
         return false;
     }
     if (weft_wire_read(&weft_wire_flow_spec, &object, cli->arena, &file->spec, &err)) {

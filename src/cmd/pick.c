@@ -8,11 +8,13 @@
 
 #include "base/arena.h"
 #include "base/base.h"
+#include "base/id.h"
 #include "core/state.h"
 
 #include <string.h>
 
-static const char *const filter_options[] = {"lane", "kind", "state", "tenant", "key", "tag"};
+static const char *const filter_options[] = {"lane", "kind", "state", "tenant",
+                                             "key",  "tag",  "flow"};
 
 bool weft_pick_is_filter(const struct weft_cli *cli)
 {
@@ -35,7 +37,7 @@ bool weft_pick_tag(const struct weft_cli *cli, const char *text, struct weft_tag
 bool weft_pick_filter(const struct weft_cli *cli, struct weft_filter *ret_filter,
                       enum weft_exit *ret_exit)
 {
-    const char *state = weft_cli_get(cli, "state"), *const * tag;
+    const char *state = weft_cli_get(cli, "state"), *flow = weft_cli_get(cli, "flow"), *const * tag;
     struct weft_filter filter = {
         .lane = weft_cli_get(cli, "lane"),
         .kind = weft_cli_get(cli, "kind"),
@@ -50,6 +52,11 @@ bool weft_pick_filter(const struct weft_cli *cli, struct weft_filter *ret_filter
                                  WEFT_STATE_WORDS);
             return false;
         }
+    }
+    if (flow &&
+        (!weft_id_parse(flow, strlen(flow), &filter.flow) || weft_id_is_zero(&filter.flow))) {
+        (void)weft_cli_usage(cli, "'%s' is no id of a flow: `weft flow ls` shows them", flow);
+        return false;
     }
     size_t tags = weft_cli_all(cli, "tag", &tag);
     if (tags > 1) {

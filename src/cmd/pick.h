@@ -20,6 +20,7 @@
          .complete = WEFT_STATE_WORDS},                                                            \
         {.name = "tenant", .value = "NAME", .about = "only those of this tenant"},                 \
         {.name = "key", .value = "KEY", .about = "only the one with this idempotency key"},        \
+        {.name = "flow", .value = "ID", .about = "only members of this flow"},                     \
     {                                                                                              \
         .name = "tag", .value = "KEY=VALUE", .about = "only those with this tag"                   \
     }

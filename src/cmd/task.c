@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "cmd/child.h"
 #include "cmd/json.h"
+#include "cmd/upstream.h"
 #include "cmd/work.h"
 
 #include <poll.h>
@@ -40,8 +41,9 @@ struct outcome {
 /* ---- The environment ------------------------------------------------------------------------- */
 
 static const char *const own_names[] = {
-    "WEFT_ID",     "WEFT_EPOCH",       "WEFT_ATTEMPT",      "WEFT_LANE", "WEFT_KIND",
-    "WEFT_TENANT", "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE", "WEFT_FLOW", "WEFT_NODE",
+    "WEFT_ID",   "WEFT_EPOCH",  "WEFT_ATTEMPT",     "WEFT_LANE",
+    "WEFT_KIND", "WEFT_TENANT", "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE",
+    "WEFT_FLOW", "WEFT_NODE",   "WEFT_UPSTREAM",
 };
 
 /* True for what an outer `weft work` set, which is not this execution's. */
@@ -69,7 +71,7 @@ static const char *tag_variable(const struct weft_tag *tag, struct weft_arena *a
     return weft_arena_printf(arena, "WEFT_TAG_%s=%s", name, tag->value);
 }
 
-const char *const *weft_work_environment(const struct weft_claimed *claimed,
+const char *const *weft_work_environment(const struct weft_claimed *claimed, const char *upstream,
                                          struct weft_arena *arena)
 {
     size_t given = 0, count = 0;
@@ -100,6 +102,8 @@ const char *const *weft_work_environment(const struct weft_claimed *claimed,
         env[count++] = weft_arena_printf(arena, "WEFT_FLOW=%s", id);
         env[count++] = weft_arena_printf(arena, "WEFT_NODE=%s", claimed->node);
     }
+    if (upstream)
+        env[count++] = weft_arena_printf(arena, "WEFT_UPSTREAM=%s", upstream);
     for (size_t i = 0; i < claimed->tag_count; i++)
         env[count++] = tag_variable(&claimed->tags[i], arena);
     return env;
@@ -292,6 +296,30 @@ static enum weft_verdict give_back(struct weft_job *job)
     return WEFT_NOT_NOW;
 }
 
+static enum weft_rc run_command(struct task *task, struct weft_arena *arena,
+                                struct weft_child_end *ret_end, struct weft_err *err)
+{
+    const struct weft_work *work = task->work;
+    const struct weft_claimed *claimed = weft_job_claimed(task->job);
+    const char *upstream;
+    enum weft_rc rc = weft_upstream_put(work->weft, claimed, arena, &upstream, err);
+    if (rc)
+        return rc;
+    const struct weft_child child = {.path = work->path,
+                                     .argv = work->argv,
+                                     .envp = weft_work_environment(claimed, upstream, arena),
+                                     .input = claimed->payload,
+                                     .input_size = claimed->payload_size,
+                                     .output_max = WEFT_PAYLOAD_MAX,
+                                     .kill_after_ms = work->kill_after_ms,
+                                     .wish = wish,
+                                     .line = pass_line,
+                                     .context = task};
+    rc = weft_child_run(&child, ret_end, err);
+    weft_upstream_remove(upstream);
+    return rc;
+}
+
 enum weft_verdict weft_work_task(struct weft_job *job, void *context)
 {
     struct weft_work *work = context;
@@ -301,21 +329,11 @@ enum weft_verdict weft_work_task(struct weft_job *job, void *context)
     struct task task = {.work = work, .job = job};
     weft_id_print(&claimed->id, task.id);
     struct weft_arena *arena = weft_arena_new();
-    const struct weft_child child = {.path = work->path,
-                                     .argv = work->argv,
-                                     .envp = weft_work_environment(claimed, arena),
-                                     .input = claimed->payload,
-                                     .input_size = claimed->payload_size,
-                                     .output_max = WEFT_PAYLOAD_MAX,
-                                     .kill_after_ms = work->kill_after_ms,
-                                     .wish = wish,
-                                     .line = pass_line,
-                                     .context = &task};
     struct weft_child_end end = {0};
     struct weft_err err;
     weft_usec begun_us = weft_boot_us();
     struct outcome out;
-    if (weft_child_run(&child, &end, &err)) { /* our fault, and not the execution's */
+    if (run_command(&task, arena, &end, &err)) { /* our fault, and not the execution's */
         weft_job_delay(job, work->later_ms);
         out = (struct outcome){WEFT_NOT_NOW, "later", "33", "not_started", err.text, 0};
     } else {

@@ -21,9 +21,10 @@
 
 enum {
     TICK_MS = 50,
-    IDLE_TICKS = 4,   /* between two looks at what is left */
-    COMPLAIN_S = 10,  /* between two complaints about the store */
-    SETTLE_MS = 5000, /* what the last words may take after the commands have ended */
+    IDLE_TICKS = 4,    /* between two looks at what is left */
+    COMPLAIN_S = 10,   /* between two complaints about the store */
+    SETTLE_MS = 5000,  /* what the last words may take after the commands have ended */
+    CASCADE_MS = 1500, /* what comes after an ended one is ready by then, whoever sees to it */
     CONCURRENCY_MAX = 1000,
 };
 
@@ -80,7 +81,8 @@ struct watch {
     const char *const *lane, *const *kind;
     size_t lanes, kinds;
     bool drain;
-    uint64_t errors; /* of the store, told so far */
+    weft_usec drained_us; /* since when; 0: it is not */
+    uint64_t errors;      /* of the store, told so far */
     weft_usec complained_us;
 };
 
@@ -106,25 +108,15 @@ static enum weft_rc find_one(struct watch *watch, const struct weft_filter *filt
     return rc;
 }
 
-/*
- * In this order, because an execution that goes on from running to delayed to ready meanwhile is
- * then seen in one of them.
- */
-static enum weft_rc find_left(struct watch *watch, const char *lane, bool *ret_found,
-                              struct weft_err *err)
+static enum weft_rc find_in_lane(struct watch *watch, const char *lane, enum weft_state state,
+                                 bool *ret_found, struct weft_err *err)
 {
-    static const enum weft_state state[] = {WEFT_STATE_RUNNING, WEFT_STATE_DELAYED,
-                                            WEFT_STATE_READY};
     enum weft_rc rc = WEFT_OK;
     *ret_found = false;
-    for (size_t i = 0; i < WEFT_LEN(state); i++) {
-        for (size_t k = 0; k < (watch->kinds ? watch->kinds : 1); k++) {
-            const struct weft_filter filter = {
-                .lane = lane, .kind = watch->kinds ? watch->kind[k] : NULL, .state = state[i]};
-            rc = find_one(watch, &filter, ret_found, err);
-            if (rc || *ret_found)
-                return rc;
-        }
+    for (size_t i = 0; i < (watch->kinds ? watch->kinds : 1) && !rc && !*ret_found; i++) {
+        const struct weft_filter filter = {
+            .lane = lane, .kind = watch->kinds ? watch->kind[i] : NULL, .state = state};
+        rc = find_one(watch, &filter, ret_found, err);
     }
     return rc;
 }
@@ -134,12 +126,19 @@ static uint64_t held(const struct weft_worker_stats *stats)
     return stats->claimed - stats->completed - stats->failed - stats->put_back - stats->fenced;
 }
 
+/*
+ * In this order, because an execution that goes on from running to delayed to ready meanwhile is
+ * then seen in one of them.
+ */
 static enum weft_rc find_any(struct watch *watch, bool *ret_found, struct weft_err *err)
 {
+    static const enum weft_state state[] = {WEFT_STATE_RUNNING, WEFT_STATE_DELAYED,
+                                            WEFT_STATE_READY};
     enum weft_rc rc = WEFT_OK;
     *ret_found = false;
-    for (size_t i = 0; i < watch->lanes && !rc && !*ret_found; i++)
-        rc = find_left(watch, watch->lane[i], ret_found, err);
+    for (size_t i = 0; i < watch->lanes; i++)
+        for (size_t k = 0; k < WEFT_LEN(state) && !rc && !*ret_found; k++)
+            rc = find_in_lane(watch, watch->lane[i], state[k], ret_found, err);
     return rc;
 }
 
@@ -161,6 +160,28 @@ static bool is_drained(struct watch *watch)
             return false;
     weft_worker_stats(watch->worker, &after);
     return after.claimed == before.claimed;
+}
+
+/*
+ * Members of flows that wait for others: what they wait for may have ended just now, and then they
+ * are ready soon. Looked for first, so that one that becomes ready meanwhile is seen either way. If
+ * they still wait after a while, then for something that we do not do.
+ */
+static bool is_done(struct watch *watch)
+{
+    struct weft_err err;
+    bool waiting = false;
+    for (size_t i = 0; i < watch->lanes && !waiting; i++)
+        if (find_in_lane(watch, watch->lane[i], WEFT_STATE_BLOCKED, &waiting, &err))
+            waiting = true;
+    if (!is_drained(watch)) {
+        watch->drained_us = 0;
+        return false;
+    }
+    weft_usec now_us = weft_boot_us();
+    if (watch->drained_us == 0)
+        watch->drained_us = now_us;
+    return !waiting || now_us - watch->drained_us >= CASCADE_MS * WEFT_MS;
 }
 
 /* ---- The main thread ------------------------------------------------------------------------- */
@@ -188,7 +209,7 @@ static void mind(struct watch *watch)
             return;
         if (tick % IDLE_TICKS == 0) {
             complain(watch);
-            if (watch->drain && is_drained(watch))
+            if (watch->drain && is_done(watch))
                 return;
         }
         (void)poll(NULL, 0, TICK_MS); /* a signal ends it early */
@@ -217,6 +238,7 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
     mind_signals(watch->work, &before);
     if (!weft_cli_open(cli, &watch->weft, &code))
         return code;
+    watch->work->weft = watch->weft;
     enum weft_rc rc = start_worker(watch, options, &err);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!rc) {
@@ -306,7 +328,11 @@ const struct weft_command weft_command_work = {
         "The environment has WEFT_ID, WEFT_EPOCH, WEFT_ATTEMPT, WEFT_LANE, WEFT_KIND, where they "
         "exist WEFT_TENANT, WEFT_DEADLINE_AT, WEFT_CONTENT_TYPE, WEFT_FLOW and WEFT_NODE, and "
         "WEFT_TAG_KEY for each tag, "
-        "its key in capitals with underscores for what is no letter or digit.\n\n"
+        "its key in capitals with underscores for what is no letter or digit. For a node of a flow "
+        "that comes after others WEFT_UPSTREAM is a directory with a file for each of them that "
+        "succeeded: it is called like the node, with %2F for a slash and %2E for a dot at the "
+        "beginning, and holds the result, with a newline behind it if it is JSON. It is removed "
+        "when the command has ended.\n\n"
         "The lease is renewed while the command runs. When the execution is cancelled, timed out "
         "or "
         "lost, the command's process group gets SIGTERM, and SIGKILL after --kill-after. Whatever "

@@ -28,6 +28,7 @@ enum weft_work_stop {
 };
 
 struct weft_work {
+    struct weft *weft;       /* set before the worker starts */
     const char *path;        /* of the command */
     const char *const *argv; /* ends with NULL */
     int64_t kill_after_ms;
@@ -45,9 +46,10 @@ struct weft_work {
 /* The handler of every kind; the context is the struct weft_work. */
 enum weft_verdict weft_work_task(struct weft_job *job, void *context);
 
-/* The environment of the command for one execution; ends with NULL, in the arena. */
+/* The environment of the command for one execution; ends with NULL, in the arena. `upstream` is the
+ * directory with the results of what it comes after, or NULL. */
 struct weft_arena;
-const char *const *weft_work_environment(const struct weft_claimed *claimed,
+const char *const *weft_work_environment(const struct weft_claimed *claimed, const char *upstream,
                                          struct weft_arena *arena);
 /* What the output of a command is: "application/json", "text/plain; charset=utf-8", ... */
 const char *weft_work_content_type(const char *data, size_t size);

@@ -49,7 +49,16 @@ exits 2 'a node without a kind' "$weft" flow run bad.json
 has "$err" "bad.json:4: .*'b'.*kind is missing" 'the line and the node are told'
 printf '{"nodes": [\n{"name": "a", "kind": "k"}\n{}]}\n' >bad.json
 exits 2 'no JSON' "$weft" flow run bad.json
-has "$err" 'bad.json:3: ' 'the line is told'
+has "$err" '^weft: bad.json:3:1: [a-z]' 'the line and the column are told'
+printf '[]' >bad.json
+exits 2 'a list' "$weft" flow run bad.json
+has "$err" 'bad.json:1: a flow is an object' 'is no flow'
+same='{"name": "a", "kind": "k"}'
+printf '{"nodes": [\n%s,\n%s]}\n' "$same" "$same" >bad.json
+exits 2 'the same name twice' "$weft" flow run bad.json
+has "$err" "bad.json:3: .*'a'" 'is told where it stands again'
+exits 1 'a directory' "$weft" flow run .
+has "$err" 'cannot read .: Is a directory' 'is no file'
 printf '{"nodes": [\n{"name": "a", "kind": "k"},\n\n%s]}\n' \
     '{"name": "b", "kind": "k", "after": ["x"]}' >bad.json
 exits 2 'an unknown upstream' "$weft" flow run bad.json
@@ -76,6 +85,8 @@ exits 2 'show what?' "$weft" flow show
 exits 2 'no id' "$weft" flow show x
 exits 2 'a state that is none' "$weft" flow ls --state ready
 exits 2 'a policy that is none' "$weft" flow cancel "$good" --policy some
+exits 2 'an option of another verb' "$weft" flow ls --watch
+has "$err" 'flow ls. has no --watch' 'is not passed over'
 exits 3 'no such flow' "$weft" flow show 00000000-0000-7000-8000-000000000000
 
 # ---- looking and steering ----
@@ -101,13 +112,27 @@ exits 0 'it is drawn' "$weft" flow show "$good" --watch=100ms
 has "$out" 'cancelled \(all\): enough' 'with the reason, once: it has ended'
 exits 1 'waiting for it' "$weft" flow show "$good" --wait
 has "$err" "flow $good cancelled" 'tells how it ended'
-exits 0 'removed' "$weft" flow rm "$good"
+has "$out" '^flow .* good: cancelled' 'and draws it'
+exits 0 'removed' "$weft" flow rm "$good" --json
+json "$out" 'v == {"state": "cancelled", "cancelled": 0}' 'which is told'
 exits 3 'it is gone' "$weft" flow show "$good"
 exits 0 'with a key' "$weft" flow run good.json --key once --name named
 once=$out
 exits 0 'once more' "$weft" flow run good.json --key once --name named --json
 json "$out" "v['duplicate'] and v['id'] == '$once'" 'is the same'
+exits 0 'its members' "$weft" ls --flow "$once" --json
+json "$out" "[i['node'] for i in v['items']] == ['b', 'a']" 'are listed'
+exits 0 'one of them' "$weft" cancel --flow "$once" --state blocked --yes
+is "$out" '1 cancelled' 'is cancelled'
+exits 2 'members of nothing' "$weft" ls --flow 7
+has "$err" "'7' is no id of a flow" 'is said'
 exits 0 'out of the way' "$weft" flow rm "$once"
+echo '{"nodes": [{"name": "a", "kind": "k"}]}' >one.json
+exits 0 'one node' "$weft" flow run one.json
+one=$out
+exits 0 'drawn' "$weft" flow show "$one"
+has "$out" '^1 node: 1 ready' 'is one node'
+exits 0 'out of the way' "$weft" flow rm "$one"
 
 # ---- the examples ----
 
@@ -199,6 +224,62 @@ has "$err" nobody 'names him'
 exits 0 'cancelled' "$weft" flow cancel "$id" --wait=30s --json
 json "$out" 'v["state"] == "cancelled" and v["cancelled"] >= 1000' \
     'whole: what was blocked behind it may have been skipped'
+
+# Each of a thousand parts gives a line, and they are counted. What the worker says of a thousand
+# commands is of no use here.
+exits 0 'map and reduce' "$weft" flow run map.json
+id=$out
+carry_out -c 8 -- sh -c 'case $WEFT_NODE in
+    reduce) cat "$WEFT_UPSTREAM"/map-* | wc -l ;;
+    *) echo "\"$WEFT_NODE\"" ;;
+esac'
+run "$weft" flow show "$id"
+has "$out" 'map-reduce: succeeded' 'succeed'
+has "$out" '^1002 nodes: 1002 succeeded' 'whole'
+run "$weft" ls --flow "$id" --limit 1 --json # the newest is the last of the file
+last=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["items"][0]["id"])' "$out")
+exits 0 'what it came to' "$weft" show "$last" --result
+is "$out" 1000 'a thousand parts'
+
+# Words are counted in parts and added up, in shell: one part has nothing to say, and one says more
+# than comes along with a claim.
+cat >words.json <<'END'
+{"nodes": [
+  {"name": "part/1", "kind": "count", "payload": "one two three"},
+  {"name": ".part-2", "kind": "count", "payload": "four"},
+  {"name": "large", "kind": "large"},
+  {"name": "silent", "kind": "silent"},
+  {"name": "broken", "kind": "broken", "policy": {"max_attempts": 1}},
+  {"name": "sum", "kind": "sum", "after": ["part/1", ".part-2", "large", "silent", "broken"],
+   "join": {"policy": "quorum", "k": 4, "on_satisfied": "let_run"}}
+]}
+END
+cat >words.sh <<'END'
+case $WEFT_KIND in
+count) wc -w ;;
+large) seq 20000 ;;
+silent) ;;
+broken) exit 1 ;;
+sum)
+    cd "$WEFT_UPSTREAM" || exit
+    echo "$WEFT_UPSTREAM" >"$1"
+    ls -A | sort | tr '\n' ' '
+    wc -l <large
+    cat part* ./*part-2 | awk '{ sum += $1 } END { print sum }'
+    wc -c <silent
+    ;;
+esac
+END
+exits 0 'words' "$weft" flow run words.json
+words=$out
+carry_out -c 3 -- sh words.sh "$PWD/upstream"
+run "$weft" flow show "$words" --json
+sum=$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["nodes"][5]["id"])' "$out")
+exits 0 'their sum' "$weft" show "$sum" --result
+is "$out" '%2Epart-2 large part%2F1 silent 20000
+4
+0' 'is made of what the others gave'
+if [[ -e $(cat upstream) ]]; then bad 'nothing stays behind'; else ok 'nothing stays behind'; fi
 "$weft" work -- true >/dev/null 2>&1 &
 worker=$!
 exits 0 'watched to its end' "$weft" flow run "$flows/diamond.json" --watch=100ms
