@@ -100,8 +100,12 @@ void weft_help_command(const struct weft_command *command)
 {
     size_t column = (size_t)printf("weft %s - ", command->name);
     put_wrapped(command->summary, strlen(command->summary), column, column);
-    printf("\nusage: weft %s [OPTION...]%s%s\n\n", command->name, command->args[0] ? " " : "",
-           command->args);
+    printf("\nusage: ");
+    char usage[160];
+    (void)snprintf(usage, sizeof(usage), "weft %s [OPTION...]%s%s", command->name,
+                   command->args[0] ? " " : "", command->args);
+    put_wrapped(usage, strlen(usage), sizeof("usage: ") - 1, sizeof("usage: ") - 1);
+    putchar('\n');
     put_paragraphs(command->about);
     if (command->option && command->option->name) {
         printf("options:\n");
