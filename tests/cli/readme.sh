@@ -8,7 +8,7 @@ source "$(dirname "$0")/common.bash"
 
 serve_hello
 sed -n '/^```sh$/,/^```$/p' "$readme" | sed '/^```/d' >blocks
-is "$(grep -c '^weft\|^curl' blocks)" 12 'commands to paste'
+is "$(grep -c '^weft\|^curl' blocks)" 15 'commands to paste'
 # On the port of this server instead of the usual one.
 {
     echo 'set -eu'
@@ -21,5 +21,8 @@ is "$(grep -c 'default  *greet  *succeeded' <<<"$out")" 3 'three have succeeded'
 has "$out" '^Hello, Edsger!' 'the one with a key is not done twice'
 has "$out" '^ *1  *failed .*disk full' 'the history tells what failed'
 has "$out" '^attempt +3$' 'and that it was tried again'
+has "$out" ' words: open ' 'a flow is drawn'
+has "$out" '^3 nodes: 3 succeeded' 'and carried out'
+has "$out" '^`- sum +succeeded .* all of one, two' 'to its last node'
 has "$out" '"lane":"images","kind":"resize","payload":\{"width":80\}' 'a claim over HTTP'
 plan
