@@ -5,94 +5,11 @@
  * written from it. Routes of plain words stand before those with a {name} in the same place.
  */
 
+#include "net/routes.h"
 #include "net/api.h"
 #include "net/inside.h"
 #include "net/route.h"
 #include "wire/wire.h"
-
-#define KIB(n) ((size_t)(n) << 10)
-#define MIB(n) ((size_t)(n) << 20)
-
-/* Ceilings of bodies. A payload may have 1 MiB, and base64 makes a third more of it. */
-#define BODY_ONE  MIB(2)
-#define BODY_BULK MIB(16)
-#define BODY_TINY KIB(64)
-#define BODY_FLOW MIB(64)
-
-/* ---- Parameters and schemas that are not messages -------------------------------------------- */
-
-#define NAME_SCHEMA "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.:/-]{1,128}$\"}"
-#define STATE_SCHEMA                                                                               \
-    "{\"type\":\"string\",\"enum\":[\"ready\",\"delayed\",\"blocked\",\"running\",\"suspended\","  \
-    "\"held\",\"succeeded\",\"failed\",\"cancelled\",\"expired\",\"skipped\"]}"
-#define FLOW_STATE_SCHEMA                                                                          \
-    "{\"type\":\"string\",\"enum\":[\"open\",\"succeeded\",\"failed\",\"cancelled\"]}"
-#define REF(name) "{\"$ref\":\"#/components/schemas/" name "\"}"
-
-#define PARAM_LIMIT                                                                                \
-    {                                                                                              \
-        "limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":50}",           \
-            "At most so many items; a page may be short while next is not null"                    \
-    }
-#define PARAM_AFTER                                                                                \
-    {                                                                                              \
-        "after", "{\"type\":\"string\",\"minLength\":1}", "The next of the page before"            \
-    }
-#define PARAM_WAIT                                                                                 \
-    {                                                                                              \
-        "wait_ms", "{\"type\":\"integer\",\"minimum\":0,\"maximum\":60000,\"default\":0}",         \
-            "Answer when it is over, or after this time"                                           \
-    }
-
-#define SUBMIT_BODY                                                                                \
-    "{\"oneOf\":[" REF("Spec") ",{\"type\":\"object\",\"properties\":{\"items\":{\"type\":"        \
-    "\"array\",\"maxItems\":1000,\"items\":" REF("Spec") "}},\"required\":[\"items\"],"            \
-    "\"additionalProperties\":false}]}"
-#define SUBMIT_ANSWER                                                                              \
-    "{\"oneOf\":[" REF("Submitted") ",{\"type\":\"object\",\"properties\":{\"items\":{\"type\":"   \
-    "\"array\",\"items\":{\"oneOf\":[" REF("Submitted") "," REF("ErrorAnswer") "]}}},"             \
-    "\"required\":[\"items\"]}]}"
-
-#define IDS_SCHEMA                                                                                 \
-    "\"ids\":{\"type\":\"array\",\"maxItems\":1000,\"items\":{\"type\":\"string\",\"format\":"     \
-    "\"uuid\"}},\"filter\":" REF("Filter") ",\"max\":{\"type\":[\"integer\",\"null\"],"            \
-    "\"minimum\":1,\"maximum\":10000,\"default\":10000}"
-#define ONE_OF_BOTH                                                                                \
-    "\"oneOf\":[{\"required\":[\"ids\"]},{\"required\":[\"filter\"]}],"                            \
-    "\"additionalProperties\":false"
-#define CANCEL_MANY_BODY                                                                           \
-    "{\"type\":\"object\",\"properties\":{" IDS_SCHEMA                                             \
-    ",\"reason\":{\"type\":[\"string\",\"null\"]}}," ONE_OF_BOTH "}"
-#define REPLAY_MANY_BODY "{\"type\":\"object\",\"properties\":{" IDS_SCHEMA "}," ONE_OF_BOTH "}"
-#define STEER_MANY_ANSWER                                                                          \
-    "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"items\":{\"type\":\"array\",\"items\":{"   \
-    "\"type\":\"object\",\"properties\":{\"id\":{\"type\":[\"string\",\"null\"]},\"state\":"       \
-    STATE_SCHEMA ",\"changed\":{\"type\":\"boolean\"},\"error\":" REF("Error") "},\"required\":["  \
-    "\"id\"]}}},\"required\":[\"items\"]}"                                                         \
-    "," REF("Sweep") "]}"
-
-#define LANE_BODY                                                                                  \
-    "{\"type\":\"object\",\"properties\":{\"lane\":{\"type\":[\"string\",\"null\"]},\"paused\":{"  \
-    "\"type\":[\"boolean\",\"null\"],\"default\":false},\"max_running\":{\"type\":[\"integer\","   \
-    "\"null\"],\"minimum\":0,\"default\":0},\"retention_ms\":{\"type\":[\"integer\",\"null\"],"    \
-    "\"minimum\":0,\"maximum\":316224000000,\"default\":0},\"weights\":{\"type\":[\"object\","     \
-    "\"null\"],\"additionalProperties\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000}}},"  \
-    "\"additionalProperties\":false}"
-#define COUNTS_ANSWER                                                                              \
-    "{\"type\":\"object\",\"properties\":{\"as_of\":{\"type\":\"string\",\"format\":"              \
-    "\"date-time\"},\"items\":{\"type\":\"array\",\"items\":" REF("LaneCount") "}},"               \
-    "\"required\":[\"as_of\",\"items\"]}"
-#define RELEASED_ANSWER                                                                            \
-    "{\"type\":\"object\",\"properties\":{\"released\":{\"type\":\"integer\",\"minimum\":0}},"     \
-    "\"required\":[\"released\"]}"
-#define STATUS_ANSWER                                                                              \
-    "{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"string\"}},\"required\":["        \
-    "\"status\"]}"
-#define READY_ANSWER                                                                               \
-    "{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"string\"},\"warning\":{"          \
-    "\"type\":\"string\",\"description\":\"It works, but something is missing\"}},\"required\":["  \
-    "\"status\"]}"
-#define NOTHING_BODY "{\"type\":\"object\",\"additionalProperties\":false}"
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
@@ -274,99 +191,7 @@ const struct weft_route weft_routes[] = {
         .takes = &weft_wire_cancel,
         .gives = &weft_wire_execution,
     },
-    {
-        .method = "POST",
-        .path = "/v1/flows",
-        .scope = WEFT_SCOPE_SUBMIT,
-        .body_max = BODY_FLOW,
-        .group = WEFT_GROUP_FLOW,
-        .read = weft_flow_submit_read,
-        .run = weft_flow_submit_run,
-        .write = weft_flow_submit_write,
-        .name = "submitFlow",
-        .summary = "Hand over a graph of executions, whole",
-        .takes = &weft_wire_flow_spec,
-        .gives = &weft_wire_flow_submitted,
-        .creates = true,
-    },
-    {
-        .method = "GET",
-        .path = "/v1/flows",
-        .scope = WEFT_SCOPE_READ,
-        .read = weft_flows_read,
-        .run = weft_flows_run,
-        .name = "listFlows",
-        .summary = "List flows, the newest first",
-        .query =
-            {
-                {"state", FLOW_STATE_SCHEMA, "Only in this state"},
-                {"name", NAME_SCHEMA, "Only of this name"},
-                PARAM_LIMIT,
-                PARAM_AFTER,
-            },
-        .gives = &weft_wire_flow,
-        .shape = WEFT_SHAPE_PAGE,
-    },
-    {
-        .method = "GET",
-        .path = "/v1/flows/{id}",
-        .scope = WEFT_SCOPE_READ,
-        .read = weft_flow_read,
-        .run = weft_flow_run,
-        .name = "getFlow",
-        .summary = "A flow with its first 1,000 nodes, at once or when it is over",
-        .query = {PARAM_WAIT},
-        .gives = &weft_wire_flow_page,
-    },
-    {
-        .method = "DELETE",
-        .path = "/v1/flows/{id}",
-        .scope = WEFT_SCOPE_SUBMIT,
-        .read = weft_flow_delete_read,
-        .run = weft_flow_cancel_run,
-        .name = "deleteFlow",
-        .summary = "Nobody sees the flow any more; its members are cancelled if they are alive",
-        .gives = &weft_wire_flow_cancelled,
-        .accepts = true,
-    },
-    {
-        .method = "GET",
-        .path = "/v1/flows/{id}/nodes",
-        .scope = WEFT_SCOPE_READ,
-        .read = weft_flow_nodes_read,
-        .run = weft_flow_nodes_run,
-        .name = "listFlowNodes",
-        .summary = "The nodes of a flow in the order of their submission",
-        .query = {PARAM_LIMIT, PARAM_AFTER},
-        .gives = &weft_wire_flow_node,
-        .shape = WEFT_SHAPE_PAGE,
-    },
-    {
-        .method = "POST",
-        .path = "/v1/flows/{id}/nodes",
-        .scope = WEFT_SCOPE_SUBMIT,
-        .body_max = BODY_FLOW,
-        .read = weft_flow_grow_read,
-        .run = weft_flow_grow_run,
-        .name = "growFlow",
-        .summary = "Add nodes to a flow that is open; 409 when it has changed since it was read",
-        .takes = &weft_wire_flow_growth,
-        .gives = &weft_wire_flow_grown,
-    },
-    {
-        .method = "POST",
-        .path = "/v1/flows/{id}/cancel",
-        .scope = WEFT_SCOPE_SUBMIT,
-        .body_max = BODY_TINY,
-        .read = weft_flow_cancel_read,
-        .run = weft_flow_cancel_run,
-        .name = "cancelFlow",
-        .summary = "Cancel a flow; 200 when that is done within the wait, else 202: it goes on",
-        .query = {PARAM_WAIT},
-        .takes = &weft_wire_flow_cancel,
-        .gives = &weft_wire_flow_cancelled,
-        .accepts = true,
-    },
+#include "net/routes_flow.def"
     {
         .method = "POST",
         .path = "/v1/claims",

@@ -133,6 +133,21 @@ WEFT_MUST_CHECK enum weft_rc weft_wire_read_value(const struct weft_wire_reader 
                                                   const struct weft_wire_field *field,
                                                   const struct weft_json *value);
 
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+/* Reading through the offsets of a row. */
+#define WEFT_WIRE_VALUE(c_type, item, offset) (*(const c_type *)(const void *)((item) + (offset)))
+
+/* Whether a request mentions it; any form but OBJECT. */
+WEFT_MUST_CHECK bool weft_wire_is_set(const struct weft_wire_field *field, const char *item);
+/* Any form but objects, lists of messages and bytes; encoded: the bytes beside it are in base64. */
+void weft_wire_put_value(struct weft_json_writer *out, const struct weft_wire_field *field,
+                         const char *item, bool encoded);
+/* JSON, and there are some: the member of the row, or the one of its rival, which is the next row.
+ * True: they were encoded. */
+WEFT_MUST_CHECK bool weft_wire_put_bytes(struct weft_json_writer *out,
+                                         const struct weft_wire_field *field, const char *item);
+
 /* ---- Schemas --------------------------------------------------------------------------------- */
 
 /* The numbers a field can hold: its bounds, or those of its C type. */
