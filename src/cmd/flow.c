@@ -19,43 +19,52 @@ static struct weft_id watched;
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-/* The flow with all its nodes; the pages stay until the arena of the cli goes. */
+/* A page behind the first. */
+struct later {
+    struct weft_flow_page page;
+    struct later *before;
+};
+
+/* The flow with all its nodes. It may be read again and again for days: nothing of it stays. */
 struct whole {
     struct weft_flow_page first; /* its nodes are those of all pages */
-    struct weft_flow_page *page; /* the pages behind it */
-    size_t pages;
+    struct later *last;
+    struct weft_arena *arena; /* owned */
 };
 
 static void free_whole(struct whole *whole)
 {
-    for (size_t i = 0; i < whole->pages; i++)
-        weft_flow_page_free(&whole->page[i]);
+    for (struct later *at = whole->last; at; at = at->before)
+        weft_flow_page_free(&at->page);
     weft_flow_page_free(&whole->first);
+    weft_arena_free(whole->arena);
 }
 
-static enum weft_rc read_whole(const struct weft_cli *cli, struct weft *weft,
-                               const struct weft_id *id, struct whole *ret_whole,
+static enum weft_rc read_whole(struct weft *weft, const struct weft_id *id, struct whole *ret_whole,
                                struct weft_err *err)
 {
     struct whole whole = {0};
     enum weft_rc rc = weft_flow_get(weft, id, 0, &whole.first, err);
     if (rc)
         return rc;
+    whole.arena = weft_arena_new();
     size_t total = (size_t)whole.first.flow.node_count, count = whole.first.count;
     const char *next = whole.first.next;
-    struct weft_flow_node *node = weft_new_array(cli->arena, struct weft_flow_node, total + 1);
-    whole.page = weft_new_array(cli->arena, struct weft_flow_page, total + 1);
+    struct weft_flow_node *node = weft_new_array(whole.arena, struct weft_flow_node, total + 1);
     if (count > total)
         count = total;
     for (size_t i = 0; i < count; i++)
         node[i] = whole.first.node[i];
     while (!rc && next && count < total) {
-        struct weft_flow_page *page = &whole.page[whole.pages];
-        rc = weft_flow_nodes(weft, id, 0, next, page, err);
-        whole.pages += !rc;
-        for (size_t i = 0; i < page->count && count < total && !rc; i++)
-            node[count++] = page->node[i];
-        next = rc ? NULL : page->next;
+        struct later *later = weft_new(whole.arena, struct later);
+        rc = weft_flow_nodes(weft, id, 0, next, &later->page, err);
+        if (rc)
+            break;
+        later->before = whole.last;
+        whole.last = later;
+        for (size_t i = 0; i < later->page.count && count < total; i++)
+            node[count++] = later->page.node[i];
+        next = later->page.next;
     }
     whole.first.node = node;
     whole.first.count = count;
@@ -71,7 +80,7 @@ static enum weft_exit show_flow(const struct weft_cli *cli, struct weft *weft)
 {
     struct weft_err err = {0};
     struct whole whole;
-    if (read_whole(cli, weft, &watched, &whole, &err))
+    if (read_whole(weft, &watched, &whole, &err))
         return weft_cli_fail(&err);
     if (weft_cli_json(cli))
         weft_json_out_item(&weft_wire_flow_page, &whole.first);
@@ -160,11 +169,11 @@ static enum weft_exit list_flows(const struct weft_cli *cli, struct weft *weft)
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit run_dot(const struct weft_cli *cli, struct weft *weft)
+static enum weft_exit run_dot(struct weft *weft)
 {
     struct weft_err err = {0};
     struct whole whole;
-    if (read_whole(cli, weft, &watched, &whole, &err))
+    if (read_whole(weft, &watched, &whole, &err))
         return weft_cli_fail(&err);
     weft_flow_dot(&whole.first);
     free_whole(&whole);
@@ -349,7 +358,7 @@ static enum weft_exit do_verb(const struct weft_cli *cli, struct weft *weft, enu
     case CANCEL:
         return run_cancel(cli, weft);
     case DOT:
-        return run_dot(cli, weft);
+        return run_dot(weft);
     case ADD:
         return run_add(cli, weft, arg[2]);
     case RM:
@@ -402,8 +411,8 @@ const struct weft_command weft_command_flow = {
         "ends, with --wait waited for; then the exit code is 0 when it succeeded and 1 when not. "
         "`show ID` draws "
         "it: a node stands below the one that it waits for longest, and AFTER says what else it "
-        "comes after. Of very many nodes in a row the first ones and failed ones are drawn, and "
-        "with --all all. `dot ID` "
+        "comes after. Of very many nodes in a row or a chain the first ones are drawn, the last "
+        "one, and some that failed; the others are counted. With --all all are drawn. `dot ID` "
         "prints it for Graphviz. `add ID FILE` adds the nodes of a file to a flow that is open; "
         "they may come after nodes that it has. `cancel ID` cancels it and `rm ID` deletes it, "
         "cancelling it first if it is open.",

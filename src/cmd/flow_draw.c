@@ -215,12 +215,53 @@ struct walk {
     const char **lead; /* of a node's children, by node */
     uint32_t *shown;   /* children so far, by node; of the roots at the end */
     uint32_t *failed;  /* those of them that were shown although they came late */
+    uint32_t straight; /* nodes so far that stand one below the other */
+    bool told;         /* those of them that follow have a line */
+};
+
+/* So many nodes, by state. */
+struct tally {
+    uint64_t count[WEFT_STATE_COUNT], total;
 };
 
 static bool is_leaf(const struct tree *tree, uint32_t node)
 {
     return tree->child[node] == NONE;
 }
+
+static void add(const struct tree *tree, uint32_t node, struct tally *tally)
+{
+    tally->count[tree->page->node[node].state]++;
+    tally->total++;
+}
+
+static void add_below(const struct tree *tree, uint32_t top, struct tally *tally)
+{
+    uint32_t at = top;
+    for (;;) {
+        add(tree, at, tally);
+        if (!is_leaf(tree, at)) {
+            at = tree->child[at];
+            continue;
+        }
+        while (at != top && tree->sibling[at] == NONE)
+            at = tree->parent[at];
+        if (at == top)
+            return;
+        at = tree->sibling[at];
+    }
+}
+
+/* A line for nodes that have none. */
+static void put_tally(const struct walk *walk, const struct tally *tally, const char *lead)
+{
+    weft_table_cell(walk->table, "%s... %" PRIu64 " more", lead, tally->total);
+    for (int i = 0; i < 4; i++)
+        weft_table_cell(walk->table, "%s", "");
+    weft_table_cell(walk->table, "%s", counted(tally->count, walk->tree->arena));
+}
+
+/* ---- Long rows ------------------------------------------------------------------------------- */
 
 /* What people look for in a long row; some of it is shown. */
 static bool is_wanted(const struct tree *tree, uint32_t node, uint32_t *failed)
@@ -232,22 +273,69 @@ static bool is_wanted(const struct tree *tree, uint32_t node, uint32_t *failed)
     return wanted;
 }
 
-/* One line for the leaves from here on that have none: the last of the row has, and some failed
- * ones. */
-static void put_rest(const struct walk *walk, uint32_t first, uint32_t failed, const char *lead)
+/* Passes over a sibling behind the first ones, with all below it. The last one ends the row. */
+static bool pass_over(struct walk *walk, uint32_t at, const char *lead)
 {
     const struct tree *tree = walk->tree;
-    uint64_t count[WEFT_STATE_COUNT] = {0}, total = 0;
-    for (uint32_t at = first; tree->sibling[at] != NONE; at = tree->sibling[at])
-        if (is_leaf(tree, at) && !is_wanted(tree, at, &failed)) {
-            count[tree->page->node[at].state]++;
-            total++;
-        }
-    weft_table_cell(walk->table, "%s... %" PRIu64 " more", lead, total);
-    for (int i = 0; i < 4; i++)
-        weft_table_cell(walk->table, "%s", "");
-    weft_table_cell(walk->table, "%s", counted(count, tree->arena));
+    size_t row = tree->parent[at] == NONE ? tree->page->count : tree->parent[at];
+    uint32_t *shown = &walk->shown[row], *failed = &walk->failed[row];
+    if (*shown < SHOWN_AT_ONCE) {
+        (*shown)++;
+        return false;
+    }
+    if (walk->all || tree->sibling[at] == NONE || is_wanted(tree, at, failed))
+        return false;
+    if (*shown == SHOWN_AT_ONCE) { /* the first of them tells of all */
+        struct tally tally = {0};
+        uint32_t more = *failed;
+        for (uint32_t i = at; tree->sibling[i] != NONE; i = tree->sibling[i])
+            if (!is_wanted(tree, i, &more))
+                add_below(tree, i, &tally);
+        put_tally(walk, &tally, lead);
+        (*shown)++;
+    }
+    return true;
 }
+
+/* ---- Long chains ----------------------------------------------------------------------------- */
+
+/* An only child stands straight below its parent, unless it would look like a root there. */
+static bool is_straight(const struct tree *tree, uint32_t at)
+{
+    uint32_t parent = tree->parent[at];
+    return parent != NONE && tree->sibling[at] == NONE && tree->child[parent] == at &&
+           (tree->parent[parent] != NONE || tree->sibling[tree->root] == NONE);
+}
+
+/* In the middle of a chain, and nothing happens there. */
+static bool is_dull(const struct tree *tree, uint32_t at)
+{
+    enum weft_state state = tree->page->node[at].state;
+    bool inside = !is_leaf(tree, at) && is_straight(tree, at) && is_straight(tree, tree->child[at]);
+    return inside && (state == WEFT_STATE_BLOCKED || state == WEFT_STATE_SUCCEEDED ||
+                      state == WEFT_STATE_CANCELLED || state == WEFT_STATE_SKIPPED);
+}
+
+/* Passes over a node behind the first ones of a chain; what is below it goes on. */
+static bool pass_down(struct walk *walk, uint32_t at, const char *lead)
+{
+    const struct tree *tree = walk->tree;
+    walk->straight = is_straight(tree, at) ? walk->straight + 1 : 0;
+    if (walk->all || walk->straight <= SHOWN_AT_ONCE || !is_dull(tree, at)) {
+        walk->told = false;
+        return false;
+    }
+    if (!walk->told) {
+        struct tally tally = {0};
+        for (uint32_t i = at; is_dull(tree, i); i = tree->child[i])
+            add(tree, i, &tally);
+        put_tally(walk, &tally, lead);
+        walk->told = true;
+    }
+    return true;
+}
+
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 /* How far children are to the right, and with which lines. */
 static const char *lead_of(const struct tree *tree, const char *outer, bool last)
@@ -258,29 +346,21 @@ static const char *lead_of(const struct tree *tree, const char *outer, bool last
     return weft_arena_printf(tree->arena, "%s%s", outer, last ? "   " : "|  ");
 }
 
-/* Shows one of a row of siblings; of very many leaves the first ones, and a line for the rest. */
-static void put_sibling(struct walk *walk, uint32_t at)
+/* Shows a node, or a line for it and others, or nothing. False: what is below it is told, too. */
+static bool put_one(struct walk *walk, uint32_t at)
 {
     const struct tree *tree = walk->tree;
     uint32_t parent = tree->parent[at];
-    bool root = parent == NONE, last = tree->sibling[at] == NONE;
-    bool several = tree->sibling[tree->root] != NONE;
-    bool only = !root && last && tree->child[parent] == at &&
-                (tree->parent[parent] != NONE || !several); /* or it would look like a root */
+    bool root = parent == NONE, last = tree->sibling[at] == NONE, straight = is_straight(tree, at);
     const char *outer = root ? "" : walk->lead[parent];
-    uint32_t *shown = &walk->shown[root ? tree->page->count : parent];
-    uint32_t *failed = &walk->failed[root ? tree->page->count : parent];
-    if (!walk->all && *shown >= SHOWN_AT_ONCE && is_leaf(tree, at) && !last &&
-        !is_wanted(tree, at, failed)) {
-        if (*shown == SHOWN_AT_ONCE)
-            put_rest(walk, at, *failed, root ? "" : weft_arena_printf(tree->arena, "%s|- ", outer));
-        *shown = SHOWN_AT_ONCE + 1; /* they have been told */
-        return;
-    }
-    *shown += *shown < SHOWN_AT_ONCE;
-    const char *mark = root || only ? "" : last ? "`- " : "|- ";
-    put_node(walk->table, tree, at, weft_arena_printf(tree->arena, "%s%s", outer, mark));
-    walk->lead[at] = root || only ? outer : lead_of(tree, outer, last);
+    const char *mark = root || straight ? "" : last ? "`- " : "|- ";
+    const char *lead = weft_arena_printf(tree->arena, "%s%s", outer, mark);
+    if (pass_over(walk, at, lead))
+        return false;
+    walk->lead[at] = root || straight ? outer : lead_of(tree, outer, last);
+    if (!pass_down(walk, at, lead))
+        put_node(walk->table, tree, at, lead);
+    return true;
 }
 
 static void put_tree(struct walk *walk)
@@ -288,8 +368,7 @@ static void put_tree(struct walk *walk)
     const struct tree *tree = walk->tree;
     uint32_t at = tree->root;
     while (at != NONE) {
-        put_sibling(walk, at);
-        if (!is_leaf(tree, at)) {
+        if (put_one(walk, at) && !is_leaf(tree, at)) {
             at = tree->child[at];
             continue;
         }
@@ -300,7 +379,8 @@ static void put_tree(struct walk *walk)
     }
 }
 
-static void put_head(const struct weft_cli *cli, const struct weft_flow_page *page)
+static void put_head(const struct weft_cli *cli, const struct weft_flow_page *page,
+                     struct weft_arena *arena)
 {
     const struct weft_flow *flow = &page->flow;
     char id[WEFT_ID_TEXT], took[WEFT_AGO_TEXT];
@@ -316,7 +396,7 @@ static void put_head(const struct weft_cli *cli, const struct weft_flow_page *pa
     weft_span((flow->finished_us ? flow->finished_us : weft_wall_us()) - flow->created_us, took);
     printf(" %s %s, revision %d\n%" PRIu64 " node%s: %s\n", flow->finished_us ? "after" : "for",
            took, flow->revision, flow->node_count, flow->node_count == 1 ? "" : "s",
-           counted(flow->count, cli->arena));
+           counted(flow->count, arena));
     if (flow->cancel != WEFT_FLOW_CANCEL_NONE) {
         printf("cancelled (%s)%s", weft_wire_flow_cancels[flow->cancel], flow->reason ? ": " : "");
         weft_put_clean(stdout, flow->reason ? flow->reason : "");
@@ -340,7 +420,7 @@ void weft_flow_draw(const struct weft_cli *cli, const struct weft_flow_page *pag
                         .shown = numbers(arena, page->count, 0),
                         .failed = numbers(arena, page->count, 0),
                         .lead = weft_new_array(arena, const char *, page->count + 1)};
-    put_head(cli, page);
+    put_head(cli, page, arena);
     put_tree(&walk);
     weft_table_print(walk.table);
     weft_arena_free(arena);

@@ -215,6 +215,23 @@ has "$out" 'more +.* blocked' 'not every one of a thousand'
 if (($(wc -l <<<"$out") < 30)); then ok 'but a screen full'; else bad 'but a screen full' "$out"; fi
 exits 0 'drawn' "$weft" flow show "$id" --all
 if (($(wc -l <<<"$out") > 1000)); then ok 'or all'; else bad 'or all' "$out"; fi
+# A chain, and rows that go on below: what matters of them fits on a screen, too.
+python3 - >long.json <<'END'
+import json
+nodes = [{"name": "n0", "kind": "long", "policy": {"max_attempts": 1}}]
+nodes += [{"name": f"n{i}", "kind": "never", "after": [f"n{i - 1}"]} for i in range(1, 500)]
+nodes += [{"name": f"p{i}", "kind": "never", "after": ["n499"]} for i in range(500)]
+nodes += [{"name": f"q{i}", "kind": "never", "after": [f"p{i}"]} for i in range(500)]
+print(json.dumps({"nodes": nodes}))
+END
+exits 0 'a thousand and five hundred nodes' "$weft" flow run long.json
+long=$out
+exits 0 'drawn' "$weft" flow show "$long"
+if (($(wc -l <<<"$out") < 60)); then ok 'on a screen'; else bad 'on a screen' "$out"; fi
+has "$out" '^\.\.\. 486 more +486 blocked' 'the middle of the chain is counted'
+has "$out" '^\|- \.\.\. 974 more +974 blocked' 'and what is below a long row'
+is "$(grep -cE '^[ |`-]*[npq][0-9]+ ' <<<"$out")" 40 'the others have lines'
+exits 0 'out of the way' "$weft" flow rm "$long"
 exits 0 'a stale addition' "$weft" flow show "$id" --json
 exits 6 'is refused' "$weft" flow add "$id" "$flows/diamond.json" --revision 7
 has "$err" 'revision 1' 'and told why'
