@@ -61,6 +61,8 @@ struct hop {
     struct weft_id cursor;
     bool rooted; /* it lets roots begin: those of one flow are enough */
     struct weft_changes changes;
+    struct weft_id *ended; /* flows */
+    size_t ended_count;
 };
 
 /* ---- Locking --------------------------------------------------------------------------------- */
@@ -502,12 +504,13 @@ static enum weft_rc end_flows(struct hop *hop, const struct weft_rows *over, str
     struct weft_call end;
     weft_call_init(&end, arena, WEFT_STMT_FLOW_END, over->count);
     weft_set_i64(&end, 0, FLOW_END_IN_NOW, hop->tx->now_us);
-    struct weft_id *ended = weft_new_array(arena, struct weft_id, over->count);
+    hop->ended = weft_new_array(arena, struct weft_id, over->count);
+    hop->ended_count = over->count;
     for (size_t i = 0; i < over->count; i++) {
-        ended[i] = weft_get_id(over, i, FLOW_OVER_OUT_ID);
-        const struct weft_flow_held *flow = weft_flows_find(&hop->held, &ended[i]);
+        hop->ended[i] = weft_get_id(over, i, FLOW_OVER_OUT_ID);
+        const struct weft_flow_held *flow = weft_flows_find(&hop->held, &hop->ended[i]);
         uint64_t bad = (uint64_t)weft_get_i64(over, i, FLOW_OVER_OUT_BAD_SINKS);
-        weft_set_id(&end, i, FLOW_END_IN_FLOW, &ended[i]);
+        weft_set_id(&end, i, FLOW_END_IN_FLOW, &hop->ended[i]);
         weft_set_i64(&end, i, FLOW_END_IN_STATE, weft_flow_judge(flow->cancel != 0, bad));
     }
     return weft_tx_last(hop->tx, &end, 1, NULL, err);
@@ -600,6 +603,9 @@ enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow
             weft_change_news(&news, &call.hop.changes);
             news.flows = 0; /* this loop sees to them */
             weft_news_tell(engine, &news);
+            if (call.hop.ended_count > 0 && engine->on_flows_ended)
+                engine->on_flows_ended(engine->flows_ended_context, call.hop.ended,
+                                       call.hop.ended_count);
             ret_cascaded->hops++;
             ret_cascaded->edges += call.hop.edge_count;
             ret_cascaded->completions += call.hop.done_count;

@@ -144,6 +144,8 @@ struct weft_engine {
     void *news_context;
     weft_flows_fn *on_flows; /* NULL: the cascade runs in the thread that committed */
     void *flows_context;
+    weft_flows_fn *on_flows_ended; /* NULL: nobody listens */
+    void *flows_ended_context;
 };
 
 /* ---- Transactions (tx.c) --------------------------------------------------------------------- */

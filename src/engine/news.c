@@ -230,6 +230,12 @@ void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *c
     engine->flows_context = context;
 }
 
+void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context)
+{
+    engine->on_flows_ended = fn;
+    engine->flows_ended_context = context;
+}
+
 enum weft_rc weft_engine_heard(struct weft_engine *engine, const struct weft_woken *woken,
                                size_t count, struct weft_err *err)
 {

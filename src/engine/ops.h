@@ -302,6 +302,8 @@ void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *con
  */
 typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
+/* Flows that ended by a commit of this process, told like news; NULL: nobody listens. */
+void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context);
 /*
  * Runs the cascade of flows, sibling cancels included, until they have no completions left, or
  * until somebody else, who has their lock, will see to it.

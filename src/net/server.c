@@ -70,6 +70,12 @@ static void on_news(void *context, const struct weft_news *news)
     weft_upkeep_expect(server->upkeep, news->due_us);
 }
 
+/* Whoever waits for the end of a flow here is told; others find out when they look again. */
+static void on_flows_ended(void *context, const struct weft_id *flow, size_t count)
+{
+    weft_wait_ended(context, flow, count);
+}
+
 static enum weft_rc start_parts(struct weft_server *server, struct weft_err *err)
 {
     const struct weft_server_config *config = &server->config;
@@ -96,6 +102,7 @@ static enum weft_rc start_parts(struct weft_server *server, struct weft_err *err
     server->groups = weft_groups_new(server);
     weft_engine_on_news(server->engine, on_news, server);
     weft_engine_on_flows(server->engine, weft_cascades_tell, server->cascades);
+    weft_engine_on_flows_ended(server->engine, on_flows_ended, server);
     rc = weft_loop_start(server, err);
     if (rc)
         return rc;

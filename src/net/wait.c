@@ -39,7 +39,7 @@ struct weft_waiter {
     weft_usec pause_us;      /* for an end: how long it slept last */
     struct weft_woken woken; /* the wake it was given; count 0: none */
     bool late;               /* that came while it was looking, and may be for what it cannot see */
-    struct weft_id id;       /* whose end */
+    struct weft_id id;       /* whose end: an execution's or a flow's */
 };
 
 struct weft_waits {
