@@ -235,7 +235,14 @@ SELECT n.id, n.name, o.state FROM unnest(:name) AS i(name)
  CROSS JOIN LATERAL (SELECT id, name FROM weft.node WHERE flow = :flow AND name = i.name OFFSET 0) n
   LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true;
 
--- name: flow_read (id uuid)
+-- name: flow_last (flow uuid)
+-- returns: id
+-- Under the lock of the flow: nodes that are added come after this one, whatever the clocks say.
+SELECT n.id FROM weft.node n
+ WHERE (n.flow, n.id) < (:flow, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND n.flow >= :flow
+ ORDER BY n.flow DESC, n.id DESC LIMIT 1;
+
+ (id uuid)
 -- returns: id namespace name state revision nodes created finished cancel reason
 SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason
   FROM weft.flow WHERE id = :id AND state >= 0 AND deleted IS NULL;

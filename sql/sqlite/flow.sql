@@ -185,6 +185,12 @@ SELECT e.id, n.name, o.state
   FROM node n CROSS JOIN execution e ON e.num = n.num LEFT JOIN outcome o ON o.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow) AND n.name = :name;
 
+-- name: flow_last (flow uuid)
+-- returns: id
+SELECT e.id FROM node n CROSS JOIN execution e ON e.num = n.num
+ WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
+ ORDER BY n.num DESC LIMIT 1;
+
 -- name: flow_read (id uuid)
 -- returns: id namespace name state revision nodes created finished cancel reason
 SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason

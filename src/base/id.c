@@ -102,11 +102,15 @@ void weft_id_next(struct weft_id *ret_id, const struct weft_id *before)
     uint32_t distance;
     weft_random(&distance, sizeof(distance));
     tail += (uint64_t)distance + 1;
-    if (tail >> 62) {
-        weft_id_new(ret_id, weft_id_time(before), weft_id_partition(before));
-        return;
-    }
     *ret_id = *before;
+    if (tail >> 62) {
+        /* The carry goes to the random bits beside the partition, and from there to the time. */
+        tail = distance;
+        if ((before->byte[7] & 0x0f) == 0x0f)
+            weft_id_new(ret_id, weft_id_time(before) + WEFT_MS, weft_id_partition(before));
+        else
+            ret_id->byte[7]++;
+    }
     for (int i = 15; i > 8; i--, tail >>= 8)
         ret_id->byte[i] = (uint8_t)tail;
     ret_id->byte[8] = (uint8_t)(0x80 | tail);

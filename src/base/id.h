@@ -17,7 +17,7 @@ void weft_id_new(struct weft_id *ret_id, weft_usec now_us, int partition);
 /*
  * An id of the same moment and partition that comes after `before`, by a random distance: rows that
  * are written together lie together in every table that is keyed by id. Where there is no room left
- * it is a new one of that moment and partition.
+ * it is of the next millisecond.
  */
 void weft_id_next(struct weft_id *ret_id, const struct weft_id *before);
 int weft_id_partition(const struct weft_id *id);

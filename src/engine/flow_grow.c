@@ -55,21 +55,33 @@ static enum weft_rc find_known(struct weft_tx *tx, struct growth *growth, struct
     return rc;
 }
 
-/* No new node may have the name of one that is there. */
-static enum weft_rc check_names(struct weft_tx *tx, const struct growth *growth,
-                                struct weft_err *err)
+/*
+ * No new node may have the name of one that is there. Readers see nodes in the order of their ids:
+ * the new ones get theirs here, where it is known which is the last.
+ */
+static enum weft_rc name_nodes(struct weft_tx *tx, const struct growth *growth,
+                               struct weft_err *err)
 {
-    struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_NODES_NAMED, growth->draft->count);
-    weft_set_id(&call, 0, NODES_NAMED_IN_FLOW, &growth->args->flow);
+    struct weft_call call[2];
+    struct weft_rows rows[2];
+    const struct weft_id *flow = &growth->args->flow;
+    weft_call_init(&call[0], tx->arena, WEFT_STMT_NODES_NAMED, growth->draft->count);
+    weft_set_id(&call[0], 0, NODES_NAMED_IN_FLOW, flow);
     for (size_t i = 0; i < growth->draft->count; i++)
-        weft_set_text(&call, i, NODES_NAMED_IN_NAME, growth->draft->node[i].name);
-    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
-    if (!rc && rows.count > 0)
-        rc = weft_fail_field(err, WEFT_CONFLICT, "name", "the flow has a node '%s' already",
-                             weft_get_text(&rows, 0, NODES_NAMED_OUT_NAME));
-    return rc;
+        weft_set_text(&call[0], i, NODES_NAMED_IN_NAME, growth->draft->node[i].name);
+    weft_call_init(&call[1], tx->arena, WEFT_STMT_FLOW_LAST, 0);
+    weft_set_id(&call[1], 0, FLOW_LAST_IN_FLOW, flow);
+    enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
+    if (rc)
+        return rc;
+    if (rows[0].count > 0)
+        return weft_fail_field(err, WEFT_CONFLICT, "name", "the flow has a node '%s' already",
+                               weft_get_text(&rows[0], 0, NODES_NAMED_OUT_NAME));
+    struct weft_id last, now;
+    weft_id_new(&now, tx->now_us, weft_id_partition(flow));
+    last = rows[1].count > 0 ? weft_get_id(&rows[1], 0, FLOW_LAST_OUT_ID) : now;
+    weft_draft_mint(growth->draft, weft_id_cmp(&last, &now) < 0 ? &now : &last);
+    return WEFT_OK;
 }
 
 static enum weft_rc check_flow(const struct growth *growth, const struct weft_flow_row *row,
@@ -117,7 +129,7 @@ static enum weft_rc grow_body(struct weft_tx *tx, void *context, struct weft_err
     if (!rc)
         rc = check_flow(growth, &row, err);
     if (!rc)
-        rc = check_names(tx, growth, err);
+        rc = name_nodes(tx, growth, err);
     if (!rc)
         rc = find_known(tx, growth, err);
     if (rc)
@@ -147,9 +159,6 @@ static enum weft_rc prepare(struct weft_engine *engine, struct growth *growth, s
     rc = weft_draft_resolve(growth->draft, &input, now_us, growth->arena, NULL, err);
     if (rc)
         return rc;
-    struct weft_id last;
-    weft_id_new(&last, now_us, weft_id_partition(&args->flow));
-    weft_draft_mint(growth->draft, &last);
     return weft_draft_place(engine, growth->draft, err);
 }
 

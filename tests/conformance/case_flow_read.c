@@ -241,6 +241,45 @@ CASE(flow_pages_of_many_edges)
     is_int(page.node[page.count - 1].after_count, 150, "with all its upstreams");
 }
 
+/* Adds three nodes, number `from` and the next two. */
+static void grow_by_three(struct fixture *f, const struct weft_id *id, int32_t revision,
+                          size_t from)
+{
+    struct weft_node node[3];
+    for (size_t i = 0; i < WEFT_LEN(node); i++)
+        node[i] = (struct weft_node){.name = weft_arena_printf(f->arena, "n%zu", from + i),
+                                     .spec = {.kind = "n"}};
+    const struct weft_flow_growth growth = {.ns = "default",
+                                            .flow = *id,
+                                            .revision = revision,
+                                            .nodes = node,
+                                            .node_count = WEFT_LEN(node)};
+    struct weft_flow_submitted answer = {0};
+    is_int(weft_engine_flow_grow(f->b, &growth, &answer, &f->err), WEFT_OK, "grow");
+}
+
+/* Within one millisecond, and while a clock goes back. */
+CASE(flow_pages_of_what_grew)
+{
+    enum { TIMES = 12, PAGE = 5 };
+    struct weft_id id = submit_fan(f, 3, 0);
+    for (int32_t i = 1; i <= TIMES; i++) {
+        grow_by_three(f, &id, i, 3 * (size_t)i);
+        if (i > TIMES / 2)
+            forward_ms(f, -10);
+    }
+    struct weft_flow_page page = {0};
+    size_t seen = 0;
+    bool right = true;
+    do {
+        page = read_page(f, &id, PAGE, page.next);
+        for (size_t k = 0; k < page.count; k++, seen++)
+            right &= strcmp(page.node[k].name, weft_arena_printf(f->arena, "n%zu", seen)) == 0;
+    } while (page.next && seen < 1000);
+    is_int(seen, 3 * (TIMES + 1), "each is on a page");
+    ok(right, "in the order in which they came");
+}
+
 CASE(flow_read_refuses)
 {
     struct weft_id id = submit_diamond(f, NULL), unknown = submit_job(f);

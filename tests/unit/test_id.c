@@ -86,10 +86,16 @@ static void test_next(void)
     ok(even > COUNT / 4 && even < COUNT * 3 / 4, "by a distance that cannot be guessed");
     memset(before.byte + 8, 0xff, 8);
     before.byte[8] = 0xbf;
+    before.byte[7] &= 0xf0;
     weft_id_next(&id, &before);
     ok(weft_id_partition(&id) == 77 && weft_id_time(&id) == MOMENT / 1000 * 1000 &&
-           id.byte[8] >> 6 == 2 && weft_id_cmp(&id, &before) != 0,
-       "after the last one a new run begins");
+           id.byte[8] >> 6 == 2 && weft_id_cmp(&id, &before) > 0,
+       "where its last bits are full it comes after all the same");
+    before.byte[7] |= 0x0f;
+    weft_id_next(&id, &before);
+    ok(weft_id_partition(&id) == 77 && weft_id_time(&id) == MOMENT / 1000 * 1000 + 1000 &&
+           id.byte[6] >> 4 == 7 && id.byte[8] >> 6 == 2 && weft_id_cmp(&id, &before) > 0,
+       "and after the last one of a moment and partition comes one of the next moment");
 }
 
 static void test_text(void)
