@@ -124,7 +124,7 @@ enum weft_rc weft_flow_get(struct weft *weft, const struct weft_id *flow, int64_
     enum weft_rc rc = check_call(weft, flow, ret_page, wait_ms, WEFT_WAIT_MAX_MS, &story);
     if (!rc) {
         const struct weft_flow_asking asking = {
-            .ns = weft->ns, .flow = *flow, .limit = WEFT_PAGE_MAX};
+            .ns = weft->ns, .flow = *flow, .limit = WEFT_PAGE_MAX, .counts = true};
         rc = read_page(weft, &asking, wait_ms, ret_page, &story);
     }
     return weft_told(rc, &story, err);

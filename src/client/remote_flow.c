@@ -258,7 +258,7 @@ enum weft_rc weft_remote_flow(const struct weft_via *via, const struct weft_flow
                               struct weft_flow_page *ret_page, struct weft_err *err)
 {
     weft_usec until_us = weft_mono_us() + wait_ms * WEFT_MS;
-    if (asking->after || asking->limit != WEFT_PAGE_MAX)
+    if (!asking->counts)
         return read_nodes(via, asking, arena, ret_page, err);
     for (;;) {
         int64_t left_ms = (until_us - weft_mono_us()) / WEFT_MS;

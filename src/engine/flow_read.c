@@ -41,7 +41,7 @@ static struct weft_flow read_flow(const struct weft_rows *rows)
     };
 }
 
-/* Counting reads every member: only with the first page. One node more tells of a next page. */
+/* One node more tells of a next page. */
 static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct flow_call *all = context;
@@ -54,7 +54,7 @@ static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err
     if (!rc &&
         (all->flow.count == 0 || weft_get_i64(&all->flow, 0, FLOW_READ_OUT_NAMESPACE) != all->ns))
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such flow");
-    if (!rc && !asking->after) {
+    if (!rc && asking->counts) {
         weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_COUNTS, 0);
         weft_set_id(&call, 0, FLOW_COUNTS_IN_FLOW, &asking->flow);
         rc = weft_tx_run(tx, &call, 1, &all->counts, err);

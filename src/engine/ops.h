@@ -78,14 +78,14 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_flow_drain(struct weft_engine *engine,
 
 /*
  * One flow with a page of its nodes; the page is put in the arena (ret_page->arena stays NULL).
- * Members are counted with the first page alone, which has no `after`. A page may be short while
- * there is more, where its nodes come after very many.
+ * A page may be short while there is more, where its nodes come after very many.
  */
 struct weft_flow_asking {
     const char *ns;
     struct weft_id flow;
     uint32_t limit;    /* nodes, 1..1000; 0: none */
     const char *after; /* cursor of the last page, NULL: the first */
+    bool counts;       /* also how many members are in each state, which looks at every one */
 };
 WEFT_MUST_CHECK enum weft_rc
 weft_engine_flow(struct weft_engine *engine, const struct weft_flow_asking *asking,

@@ -147,7 +147,8 @@ static enum weft_rc read_wait(struct weft_ask *ask, weft_usec *ret_until_us, str
 enum weft_rc weft_flow_read(struct weft_ask *ask, struct weft_err *err)
 {
     struct wanted *wanted = weft_new(ask->arena, struct wanted);
-    wanted->asking = (struct weft_flow_asking){.ns = ask->ns, .limit = WEFT_PAGE_MAX};
+    wanted->asking =
+        (struct weft_flow_asking){.ns = ask->ns, .limit = WEFT_PAGE_MAX, .counts = true};
     ask->state = wanted;
     enum weft_rc rc = weft_ask_id(ask, &wanted->asking.flow, err);
     return rc ? rc : read_wait(ask, &wanted->until_us, err);
