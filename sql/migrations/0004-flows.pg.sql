@@ -1,5 +1,11 @@
 -- Flows: graphs of executions. See ARCHITECTURE.md, "Flows": the row of the flow is the mutex of its
 -- graph, an edge has a state of its own, and a completion is a hint to look.
+--
+-- Indexes of two columns are partial, though their predicates hold for every row. An index can be searched
+-- by its second column alone, from end to end, and on tables that were empty when a plan was made that looks
+-- as cheap as the right index; so does one by its first column where another index has both. A predicate
+-- rules that out, whatever the statistics say: it follows from a condition on the first column, or is said
+-- by the statements that the index is meant for (k >= 0). It is about columns that never change.
 
 CREATE TABLE weft.flow (
     id          uuid PRIMARY KEY,
@@ -18,7 +24,7 @@ CREATE TABLE weft.flow (
     deleted     bigint
 );
 CREATE UNIQUE INDEX flow_key ON weft.flow (namespace, key) WHERE key IS NOT NULL;
-CREATE INDEX flow_list ON weft.flow (namespace, id);
+CREATE INDEX flow_list ON weft.flow (namespace, id) WHERE created >= 0;
 CREATE INDEX flow_backlog ON weft.flow (id) WHERE backlog;
 CREATE INDEX flow_hidden ON weft.flow (id) WHERE state < 0;
 CREATE INDEX flow_deleted ON weft.flow (id) WHERE deleted IS NOT NULL;
@@ -40,16 +46,16 @@ CREATE TABLE weft.node (
     delay     bigint NOT NULL,   -- from the moment it fires
     run_at    bigint NOT NULL    -- not before that; 0: at once
 );
-CREATE UNIQUE INDEX node_name ON weft.node (flow, name);
-CREATE INDEX node_flow ON weft.node (flow, id);
+CREATE UNIQUE INDEX node_name ON weft.node (flow, name) WHERE name IS NOT NULL;
+CREATE INDEX node_flow ON weft.node (flow, id) WHERE k >= 0;
 
 CREATE TABLE weft.edge (
     upstream   uuid NOT NULL,
     downstream uuid NOT NULL,
-    state      smallint NOT NULL, -- 0: pending, 1: succeeded, 2: failed
-    PRIMARY KEY (upstream, downstream)
+    state      smallint NOT NULL -- 0: pending, 1: succeeded, 2: failed
 ) WITH (fillfactor = 80);
-CREATE INDEX edge_downstream ON weft.edge (downstream, upstream);
+CREATE UNIQUE INDEX edge_upstream ON weft.edge (upstream, downstream) WHERE upstream IS NOT NULL;
+CREATE INDEX edge_downstream ON weft.edge (downstream, upstream) WHERE downstream IS NOT NULL;
 
 -- The outbox. Numbered, not keyed by what ended: an end must never wait for the cascade that takes
 -- away the hint of an earlier one. `cursor`: up to here its edges have been looked at.
@@ -61,7 +67,7 @@ CREATE TABLE weft.completion (
     cursor uuid
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX completion_flow ON weft.completion (flow, seq);
+CREATE INDEX completion_flow ON weft.completion (flow, seq) WHERE flow IS NOT NULL;
 
 -- Joins that fired and want the rest of their upstreams cancelled.
 CREATE TABLE weft.cancel_group (
@@ -71,8 +77,8 @@ CREATE TABLE weft.cancel_group (
     at      bigint NOT NULL,
     waiting bool NOT NULL -- all it could cancel feeds a join that has not fired
 );
-CREATE INDEX cancel_group_flow ON weft.cancel_group (flow, id);
-CREATE INDEX cancel_group_due ON weft.cancel_group (waiting, at);
+CREATE INDEX cancel_group_flow ON weft.cancel_group (flow, id) WHERE flow IS NOT NULL;
+CREATE INDEX cancel_group_due ON weft.cancel_group (waiting, at) WHERE at >= 0;
 
 ALTER TABLE weft.live ADD COLUMN flow uuid;
 CREATE INDEX live_flow ON weft.live (flow, id) WHERE flow IS NOT NULL;
@@ -149,8 +155,8 @@ AS $function$
     UNION ALL
     SELECT 4,
            (SELECT at FROM weft.completion ORDER BY seq LIMIT 1),
-           (SELECT at FROM weft.cancel_group WHERE waiting = false ORDER BY at LIMIT 1),
-           (SELECT at FROM weft.cancel_group WHERE waiting = true ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = false AND at >= 0 ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = true AND at >= 0 ORDER BY at LIMIT 1),
            NULL, NULL
     UNION ALL
     SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,

@@ -156,4 +156,5 @@ UNION ALL
     AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id) LIMIT 10)
 UNION ALL
 (SELECT 'number of nodes is wrong', f.id FROM weft.flow f
-  WHERE f.state >= 0 AND f.nodes <> (SELECT count(*) FROM weft.node n WHERE n.flow = f.id) LIMIT 10);
+  WHERE f.state >= 0 AND f.nodes <> (SELECT count(*) FROM weft.node n
+                                      WHERE n.flow = f.id AND n.k >= 0) LIMIT 10);

@@ -1,6 +1,11 @@
 -- Flows. Whoever changes the graph of a flow holds its row (flow_lock, flow_hold) and reads edges,
 -- nodes and outcomes in later statements than the one that locked. The end of a member never takes
 -- it: live_end only adds a completion.
+--
+-- Where rows of a flow are taken in order, or edges of a node, whole rows are compared: only the index that
+-- was made for it gives that order. `flow = :flow AND id > :after ORDER BY id` is also a walk along all ids,
+-- which looks cheap to a plan that is made while the table is empty, and that plan is kept. `k >= 0` and
+-- `created >= 0` always hold: they name an index by its predicate, see 0004-flows.pg.sql.
 
 -- name: flow_add (now bigint, id uuid[], namespace int[], name text[], key text[], fingerprint bytea[], state smallint[], nodes int[])
 -- returns: id
@@ -23,7 +28,9 @@ SELECT f.id, f.namespace, f.key, f.fingerprint, f.state, f.revision
 
 -- name: flow_members (flow uuid, after uuid, batch int)
 -- returns: id name
-SELECT n.id, n.name FROM weft.node n WHERE n.flow = :flow AND n.id > :after ORDER BY n.id LIMIT :batch;
+SELECT n.id, n.name FROM weft.node n
+ WHERE (n.flow, n.id) > (:flow, :after) AND n.flow <= :flow AND n.k >= 0
+ ORDER BY n.flow, n.id LIMIT :batch;
 
 -- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], payload bytea[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[])
 -- New rows only: nobody can wait for them.
@@ -69,14 +76,17 @@ SELECT f.id, f.state, f.cancel, f.reason
 SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), e.downstream, e.state, n.policy, n.k,
        n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
   FROM (SELECT x.* FROM unnest(:flow) AS f(id)
-         CROSS JOIN LATERAL (SELECT * FROM weft.completion p WHERE p.flow = f.id
-                              ORDER BY p.seq LIMIT :chunk) x
+         CROSS JOIN LATERAL (SELECT * FROM weft.completion p
+                              WHERE (p.flow, p.seq) > (f.id, 0) AND p.flow <= f.id
+                              ORDER BY p.flow, p.seq LIMIT :chunk) x
          LIMIT :chunk) c
   LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = c.id OFFSET 0) l ON true
   LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = c.id OFFSET 0) o ON true
   LEFT JOIN LATERAL (SELECT x.downstream, x.state FROM weft.edge x
-                      WHERE x.upstream = c.id AND (c.cursor IS NULL OR x.downstream > c.cursor)
-                      ORDER BY x.downstream LIMIT :chunk + 1) e ON true
+                      WHERE (x.upstream, x.downstream)
+                            > (c.id, coalesce(c.cursor, '00000000-0000-0000-0000-000000000000'))
+                        AND x.upstream <= c.id
+                      ORDER BY x.upstream, x.downstream LIMIT :chunk + 1) e ON true
   LEFT JOIN LATERAL (SELECT * FROM weft.node WHERE id = e.downstream OFFSET 0) n ON true
  LIMIT :chunk + 1;
 
@@ -84,13 +94,19 @@ SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), e.downstream, e.state, n
 -- returns: id delay run_at
 -- The nodes that come after nothing and have not begun.
 SELECT n.id, n.delay, n.run_at FROM weft.node n
- WHERE n.flow = :flow AND n.total = 0 AND n.fired = 0
- ORDER BY n.id LIMIT :chunk;
+ WHERE (n.flow, n.id) > (:flow, '00000000-0000-0000-0000-000000000000') AND n.flow <= :flow
+   AND n.k >= 0 AND n.total = 0 AND n.fired = 0
+ ORDER BY n.flow, n.id LIMIT :chunk;
 
 -- name: edge_put (upstream uuid[], downstream uuid[], state smallint[])
-UPDATE weft.edge e SET state = i.state
-  FROM unnest(:upstream, :downstream, :state) AS i(upstream, downstream, state)
- WHERE e.upstream BETWEEN i.upstream AND i.upstream AND e.downstream = i.downstream;
+-- By place, which holds still: nobody else writes edges of a locked flow. A join of edges themselves may be
+-- planned as a walk along all of them.
+UPDATE weft.edge e SET state = p.state
+  FROM (SELECT x.place, i.state
+          FROM unnest(:upstream, :downstream, :state) AS i(upstream, downstream, state)
+         CROSS JOIN LATERAL (SELECT ctid AS place FROM weft.edge
+                              WHERE upstream = i.upstream AND downstream = i.downstream OFFSET 0) x) p
+ WHERE e.ctid = p.place;
 
 -- name: node_put (id uuid[], succeeded int[], failed int[], fired smallint[])
 UPDATE weft.node n SET succeeded = i.succeeded, failed = i.failed, fired = i.fired
@@ -117,8 +133,9 @@ UPDATE weft.completion SET cursor = :cursor WHERE seq = :seq;
 -- returns: flow groups
 -- The flows that have completions, or groups that nobody dispatches at the moment.
 SELECT x.id, x.groups
-  FROM (SELECT f.id, EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id) AS completions,
-               EXISTS (SELECT 1 FROM weft.cancel_group g WHERE g.flow = f.id AND NOT g.waiting) AS groups
+  FROM (SELECT f.id, EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id OFFSET 0) AS completions,
+               EXISTS (SELECT 1 FROM weft.cancel_group g
+                        WHERE g.flow = f.id AND NOT g.waiting OFFSET 0) AS groups
           FROM unnest(:flow) AS f(id)) x
  WHERE x.completions OR x.groups;
 
@@ -131,8 +148,10 @@ SELECT i.id, i.flow, i.reason, :at, false FROM unnest(:id, :flow, :reason) AS i(
 -- returns: id
 -- A join fired: what fed it may be cancelled by the groups that waited for it.
 UPDATE weft.cancel_group g SET waiting = false
-  FROM unnest(:flow) AS i(flow)
- WHERE g.flow = i.flow AND g.waiting
+  FROM (SELECT x.id FROM unnest(:flow) AS i(flow)
+         CROSS JOIN LATERAL (SELECT id FROM weft.cancel_group
+                              WHERE flow = i.flow AND waiting OFFSET 0) x) w
+ WHERE g.id BETWEEN w.id AND w.id
 RETURNING g.id;
 
 -- name: flow_over (flow uuid[])
@@ -141,7 +160,7 @@ RETURNING g.id;
 -- that did not succeed. OFFSET 0, here and below: each node is looked up, no table is joined whole.
 SELECT f.id,
        (SELECT count(*) FROM weft.node n
-         WHERE n.flow = f.id
+         WHERE n.flow = f.id AND n.k >= 0
            AND NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = n.id OFFSET 0)
            AND NOT EXISTS (SELECT 1 FROM weft.outcome o
                             WHERE o.id = n.id AND o.state = @succeeded OFFSET 0))
@@ -158,8 +177,10 @@ UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false
 -- returns: id flow reason
 -- The groups of locked flows that have something to do.
 SELECT g.id, g.flow, g.reason FROM unnest(:flow) AS f(id)
- CROSS JOIN LATERAL (SELECT * FROM weft.cancel_group x WHERE x.flow = f.id AND NOT x.waiting
-                      ORDER BY x.id LIMIT :chunk) g
+ CROSS JOIN LATERAL (SELECT * FROM weft.cancel_group x
+                      WHERE (x.flow, x.id) > (f.id, '00000000-0000-0000-0000-000000000000')
+                        AND x.flow <= f.id AND NOT x.waiting
+                      ORDER BY x.flow, x.id LIMIT :chunk) g
  LIMIT :chunk;
 
 -- name: group_members (id uuid[], chunk int)
@@ -215,8 +236,9 @@ UPDATE weft.flow SET cancel = :cancel, reason = :reason, backlog = :backlog WHER
 -- returns: id
 -- Living members; those that are running only where that is asked for.
 SELECT l.id FROM weft.live l
- WHERE l.flow = :flow AND (:running OR l.state + 0 <> @running)
- ORDER BY l.id LIMIT :batch;
+ WHERE (l.flow, l.id) > (:flow, '00000000-0000-0000-0000-000000000000') AND l.flow <= :flow
+   AND (:running OR l.state + 0 <> @running)
+ ORDER BY l.flow, l.id LIMIT :batch;
 
 -- name: flow_drained (flow uuid)
 UPDATE weft.flow SET backlog = false WHERE id = :flow;
@@ -239,41 +261,40 @@ SELECT n.id, n.name, o.state FROM unnest(:name) AS i(name)
 -- returns: id
 -- Under the lock of the flow: nodes that are added come after this one, whatever the clocks say.
 SELECT n.id FROM weft.node n
- WHERE (n.flow, n.id) < (:flow, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND n.flow >= :flow
+ WHERE (n.flow, n.id) < (:flow, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND n.flow >= :flow AND n.k >= 0
  ORDER BY n.flow DESC, n.id DESC LIMIT 1;
 
- (id uuid)
+-- name: flow_read (id uuid)
 -- returns: id namespace name state revision nodes created finished cancel reason
 SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason
   FROM weft.flow WHERE id = :id AND state >= 0 AND deleted IS NULL;
 
 -- name: flow_list (namespace int, after uuid, batch int)
 -- returns: id name state revision nodes created finished cancel reason deleted
--- Newest first, behind `after`. Filters are the caller's: a page may be short. Rows are compared as a
--- whole so that only the index of the namespace gives this order: a walk over all flows never does.
+-- Newest first, behind `after`. Filters are the caller's: a page may be short.
 SELECT f.id, f.name, f.state, f.revision, f.nodes, f.created, f.finished, f.cancel, f.reason,
        f.deleted
   FROM weft.flow f
- WHERE (f.namespace, f.id) < (:namespace, :after) AND f.namespace >= :namespace
+ WHERE (f.namespace, f.id) < (:namespace, :after) AND f.namespace >= :namespace AND f.created >= 0
  ORDER BY f.namespace DESC, f.id DESC LIMIT :batch;
 
 -- name: flow_counts (flow uuid)
 -- returns: state number
 SELECT x.state, count(*)
-  FROM (SELECT coalesce(l.state, o.state) AS state
-          FROM weft.node n
-          LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = n.id OFFSET 0) l ON true
-          LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true
-         WHERE n.flow = :flow) x
+  FROM (SELECT coalesce((SELECT state FROM weft.live WHERE id = n.id),
+                        (SELECT state FROM weft.outcome WHERE id = n.id)) AS state
+          FROM weft.node n WHERE n.flow = :flow AND n.k >= 0) x
  GROUP BY x.state;
 
 -- name: flow_page (flow uuid, after uuid, batch int)
 -- returns: id name policy k let_run total fired state attempt worker started finished reason error_class error_message
 SELECT n.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.attempt, s.worker,
        s.started, s.finished, s.reason, s.error_class, s.error_message
-  FROM (SELECT * FROM weft.node WHERE flow = :flow AND id > :after ORDER BY id LIMIT :batch) n
+  FROM (SELECT * FROM weft.node
+         WHERE (flow, id) > (:flow, :after) AND flow <= :flow AND k >= 0
+         ORDER BY flow, id LIMIT :batch) n
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = n.id OFFSET 0) s
- ORDER BY n.id;
+ ORDER BY n.flow, n.id;
 
 -- name: upstreams (id uuid[])
 -- returns: id upstream name edge_state

@@ -20,7 +20,7 @@ SELECT c.flow, count(*)
 -- Flows with groups that nobody has dispatched for a while. orphan: the flow, or the node, is gone.
 SELECT g.flow, bool_or(f.id IS NULL OR g.node IS NULL)
   FROM (SELECT x.flow, x.at, (SELECT n.id FROM weft.node n WHERE n.id = x.id) AS node
-          FROM weft.cancel_group x WHERE x.waiting = false ORDER BY x.at LIMIT :look) g
+          FROM weft.cancel_group x WHERE x.waiting = false AND x.at >= 0 ORDER BY x.at LIMIT :look) g
   LEFT JOIN LATERAL (SELECT f.id, f.namespace FROM weft.flow f WHERE f.id = g.flow OFFSET 0) f ON true
  WHERE g.at <= :before AND (:ns = 0 OR f.namespace = :ns)
    AND (:last - :first = 255 OR weft.partition(g.flow) BETWEEN :first AND :last)
@@ -37,7 +37,7 @@ SELECT g.id, g.flow,
             WHEN f.id IS NULL OR n.id IS NULL THEN 1
             WHEN NOT EXISTS (SELECT 1 FROM weft.edge e
                               CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = e.upstream OFFSET 0) l
-                              WHERE e.downstream = g.id) THEN 2
+                              WHERE e.downstream = g.id OFFSET 0) THEN 2
             ELSE 0 END
   FROM (SELECT * FROM weft.cancel_group WHERE id > :after ORDER BY id LIMIT :batch) g
   LEFT JOIN LATERAL (SELECT id, namespace FROM weft.flow WHERE id = g.flow OFFSET 0) f ON true
@@ -51,8 +51,8 @@ SELECT g.id, g.flow,
 WITH gone AS (
     DELETE FROM weft.cancel_group d
      USING (SELECT g.id FROM (SELECT * FROM weft.cancel_group WHERE id > :after ORDER BY id LIMIT :batch) g
-             WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = g.flow)
-                OR NOT EXISTS (SELECT 1 FROM weft.node n WHERE n.id = g.id)) o
+             WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = g.flow OFFSET 0)
+                OR NOT EXISTS (SELECT 1 FROM weft.node n WHERE n.id = g.id OFFSET 0)) o
      WHERE d.id BETWEEN o.id AND o.id
     RETURNING 1
 )
@@ -70,43 +70,45 @@ SELECT f.id FROM weft.flow f
 -- returns: id
 -- Flows whose submission ended half way: from here on they are being removed. SKIP LOCKED: one that is
 -- being written still is locked by its part, and its next part finds that it is too late.
-UPDATE weft.flow u SET state = -2, key = NULL
- WHERE u.id IN (SELECT f.id FROM weft.flow f
-                 WHERE f.state < 0 AND f.state = -1 AND f.created <= :before
-                   AND (:ns = 0 OR f.namespace = :ns)
-                   AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
-                 ORDER BY f.id LIMIT :batch
-                   FOR UPDATE SKIP LOCKED)
-RETURNING u.id;
+WITH m AS MATERIALIZED (
+    SELECT f.id FROM weft.flow f
+     WHERE f.state < 0 AND f.state = -1 AND f.created <= :before
+       AND (:ns = 0 OR f.namespace = :ns)
+       AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+     ORDER BY f.id LIMIT :batch
+       FOR UPDATE SKIP LOCKED
+)
+UPDATE weft.flow u SET state = -2, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
 
 -- name: flows_kept (state smallint[], until bigint[], batch int, ns int, first int, last int)
 -- returns: id
 -- Flows that were kept long enough: from here on nobody sees them, they are being removed. The lock
 -- keeps a replay out, which would open them again.
-UPDATE weft.flow u SET state = -2, key = NULL
- WHERE u.id IN (SELECT d.id
-                  FROM unnest(:state, :until) AS s(state, until)
-                 CROSS JOIN LATERAL (SELECT f.id FROM weft.flow f
-                                      WHERE f.state = s.state AND f.finished <= s.until
-                                        AND (:ns = 0 OR f.namespace = :ns)
-                                        AND (:last - :first = 255
-                                             OR weft.partition(f.id) BETWEEN :first AND :last)
-                                      ORDER BY f.finished LIMIT :batch
-                                        FOR UPDATE SKIP LOCKED) d
-                 LIMIT :batch)
-RETURNING u.id;
+WITH m AS MATERIALIZED (
+    SELECT d.id FROM unnest(:state, :until) AS s(state, until)
+     CROSS JOIN LATERAL (SELECT f.id FROM weft.flow f
+                          WHERE f.state = s.state AND f.finished <= s.until
+                            AND (:ns = 0 OR f.namespace = :ns)
+                            AND (:last - :first = 255
+                                 OR weft.partition(f.id) BETWEEN :first AND :last)
+                          ORDER BY f.finished LIMIT :batch
+                            FOR UPDATE SKIP LOCKED) d
+     LIMIT :batch
+)
+UPDATE weft.flow u SET state = -2, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
 
 -- name: flows_deleted (batch int, ns int, first int, last int)
 -- returns: id
 -- The same for those that were deleted and have ended.
-UPDATE weft.flow u SET state = -2, key = NULL
- WHERE u.id IN (SELECT f.id FROM weft.flow f
-                 WHERE f.deleted IS NOT NULL AND f.state > 0
-                   AND (:ns = 0 OR f.namespace = :ns)
-                   AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
-                 ORDER BY f.id LIMIT :batch
-                   FOR UPDATE SKIP LOCKED)
-RETURNING u.id;
+WITH m AS MATERIALIZED (
+    SELECT f.id FROM weft.flow f
+     WHERE f.deleted IS NOT NULL AND f.state > 0
+       AND (:ns = 0 OR f.namespace = :ns)
+       AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+     ORDER BY f.id LIMIT :batch
+       FOR UPDATE SKIP LOCKED
+)
+UPDATE weft.flow u SET state = -2, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
 
 -- name: flows_removing (batch int, ns int, first int, last int)
 -- returns: id
@@ -120,7 +122,10 @@ SELECT f.id FROM weft.flow f
 -- Every table that mentions a member is here, once; an edge goes with its upstream. Under the lock of a
 -- flow that is being removed. Members have no keys of their own.
 WITH m AS MATERIALIZED (
-    SELECT n.id FROM weft.node n WHERE n.flow = :flow ORDER BY n.id LIMIT :chunk
+    SELECT n.id FROM weft.node n
+     WHERE (n.flow, n.id) > (:flow, '00000000-0000-0000-0000-000000000000') AND n.flow <= :flow
+       AND n.k >= 0
+     ORDER BY n.flow, n.id LIMIT :chunk
 ), living AS (
     DELETE FROM weft.live l USING m WHERE l.id BETWEEN m.id AND m.id
 ), outcomes AS (
@@ -132,7 +137,10 @@ WITH m AS MATERIALIZED (
 ), tries AS (
     DELETE FROM weft.attempt a USING m WHERE a.id BETWEEN m.id AND m.id
 ), edges AS (
-    DELETE FROM weft.edge e USING m WHERE e.upstream BETWEEN m.id AND m.id
+    DELETE FROM weft.edge e
+     USING (SELECT x.place FROM m
+             CROSS JOIN LATERAL (SELECT ctid AS place FROM weft.edge WHERE upstream = m.id OFFSET 0) x) p
+     WHERE e.ctid = p.place
 ), gone AS (
     DELETE FROM weft.node n USING m WHERE n.id BETWEEN m.id AND m.id RETURNING 1
 )

@@ -13,7 +13,7 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
 -- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, after uuid, scan int, limit int)
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node last scanned
 -- source: 0 execution, 1 live, 2 outcome; of a flow: 3 its members, 4 the living ones, 5 its members,
--- of which those that ended fit. There is one row without an id when nothing fits. See flow_list for
+-- of which those that ended fit. There is one row without an id when nothing fits. See flow.sql for
 -- why rows are compared.
 WITH page AS MATERIALIZED (
     (SELECT id FROM weft.execution WHERE :source = 0 AND id < :after ORDER BY id DESC LIMIT :scan)
@@ -22,8 +22,9 @@ WITH page AS MATERIALIZED (
     UNION ALL
     (SELECT id FROM weft.outcome WHERE :source = 2 AND id < :after ORDER BY id DESC LIMIT :scan)
     UNION ALL
-    (SELECT id FROM weft.node WHERE :source IN (3, 5) AND flow = :flow AND id < :after
-      ORDER BY id DESC LIMIT :scan)
+    (SELECT id FROM weft.node
+      WHERE :source IN (3, 5) AND (flow, id) < (:flow, :after) AND flow >= :flow AND k >= 0
+      ORDER BY flow DESC, id DESC LIMIT :scan)
     UNION ALL
     (SELECT id FROM weft.live
       WHERE :source = 4 AND (flow, id) < (:flow, :after) AND flow >= :flow

@@ -140,7 +140,7 @@ static const struct {
     {"cancel_group_due", false},
     {"flow_pkey", true},
     {"node_pkey", true},
-    {"edge_pkey", true},
+    {"edge_upstream", true},
     {"completion_pkey", true},
     {"cancel_group_pkey", true},
     {"live_pkey", true},

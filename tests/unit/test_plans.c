@@ -8,25 +8,11 @@
  * large table needs a condition on its index, unless a LIMIT right above it stops it.
  */
 
-#include "base/buf.h"
-#include "store/pg/pg.h"
-#include "store_fixture.h"
+#include "plans_fixture.h"
 
-enum { CLAIM = 100, PLAN_MAX = 1 << 16, POLL_BUFFERS = 1000, SAMPLE = 100, NEXT_BUFFERS = 10000 };
+enum { CLAIM = 100, POLL_BUFFERS = 1000, SAMPLE = 100, NEXT_BUFFERS = 10000 };
 
-struct plans {
-    struct fixture f;
-    struct weft_conn *conn; /* for its texts: the statements with the schema in place */
-    PGconn *pq;             /* for EXPLAIN, which the driver has no use for */
-};
-
-/* What a plan must and must not have. */
-static const struct rule {
-    enum weft_stmt stmt;
-    const char *index[5]; /* each of these is used */
-    bool drives;          /* the list of ids comes first and probes the rest, in its order */
-    bool sorts;           /* it may sort, because what it sorts is bounded by the call */
-} rules[] = {
+static const struct rule rules[] = {
     {.stmt = WEFT_STMT_CLAIM,
      .index = {"live_ready", "live_pkey", "execution_pkey"},
      .sorts = true},
@@ -80,166 +66,7 @@ static const struct rule {
     {.stmt = WEFT_STMT_KEY_READ,
      .index = {"key_pkey", "live_pkey", "outcome_pkey"},
      .drives = true},
-    {.stmt = WEFT_STMT_FLOW_READ, .index = {"flow_pkey"}},
-    {.stmt = WEFT_STMT_FLOW_LIST, .index = {"flow_list"}},
-    {.stmt = WEFT_STMT_FLOW_COUNTS, .index = {"node_", "live_pkey", "outcome_pkey"}, .sorts = true},
-    {.stmt = WEFT_STMT_FLOW_PAGE, .index = {"node_flow", "live_pkey", "outcome_pkey"}},
-    {.stmt = WEFT_STMT_UPSTREAMS, .index = {"edge_downstream", "node_pkey"}, .drives = true},
-    {.stmt = WEFT_STMT_UPSTREAM_RESULTS,
-     .index = {"edge_downstream", "node_pkey", "outcome_pkey"},
-     .drives = true,
-     .sorts = true},
 };
-
-static bool run(struct plans *p, const char *sql)
-{
-    PGresult *result = PQexec(p->pq, sql);
-    ExecStatusType status = PQresultStatus(result);
-    bool good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
-    if (!good)
-        ok(false, "%.60s: %s", sql, PQerrorMessage(p->pq));
-    PQclear(result);
-    return good;
-}
-
-/* The same with the schema of this test in place of weft. */
-static bool run_here(struct plans *p, const char *sql)
-{
-    return run(p, weft_pg_place_schema(sql, weft_pg_of(p->conn)->schema, p->f.arena));
-}
-
-/* ---- Reading a plan -------------------------------------------------------------------------- */
-
-/* Prepares the statement in the transaction in hand, with the types the driver declares. */
-static bool prepare(struct plans *p, enum weft_stmt stmt)
-{
-    static const char *const word[] = {
-        [WEFT_TYPE_BOOL] = "bool",   [WEFT_TYPE_I16] = "int2", [WEFT_TYPE_I32] = "int4",
-        [WEFT_TYPE_I64] = "int8",    [WEFT_TYPE_ID] = "uuid",  [WEFT_TYPE_TEXT] = "text",
-        [WEFT_TYPE_BYTES] = "bytea",
-    };
-    const struct weft_stmt_info *info = &weft_stmts[stmt];
-    struct weft_buf sql;
-    weft_buf_init(&sql, PLAN_MAX);
-    weft_buf_add_text(&sql, "PREPARE seen");
-    for (size_t i = 0; i < info->param_count; i++)
-        weft_buf_printf(&sql, "%s%s%s", i ? ", " : " (", word[info->param[i].type],
-                        info->param[i].column ? "[]" : "");
-    weft_buf_printf(&sql, "%s AS %s", info->param_count ? ")" : "",
-                    weft_pg_of(p->conn)->text[stmt]);
-    bool good = run(p, sql.data);
-    weft_buf_done(&sql);
-    return good;
-}
-
-static bool begin_pinned(struct plans *p)
-{
-    return run(p, "BEGIN") && run(p, weft_pg_of(p->conn)->text[WEFT_PG_PIN_WRITE]);
-}
-
-/* The lines of EXPLAIN, in the arena; NULL when it failed. */
-static const char *explain(struct plans *p, const char *options, const char *arguments)
-{
-    const char *sql =
-        weft_arena_printf(p->f.arena, "EXPLAIN (%s) EXECUTE seen%s", options, arguments);
-    PGresult *result = PQexec(p->pq, sql);
-    struct weft_buf text;
-    weft_buf_init(&text, PLAN_MAX);
-    bool good =
-        ok(PQresultStatus(result) == PGRES_TUPLES_OK, "explained%s", PQresultErrorMessage(result));
-    for (int i = 0; i < PQntuples(result); i++)
-        weft_buf_printf(&text, "%s\n", PQgetvalue(result, i, 0));
-    const char *lines = good ? weft_arena_strdup(p->f.arena, text.data) : NULL;
-    weft_buf_done(&text);
-    PQclear(result);
-    return lines;
-}
-
-static const char *plan_of(struct plans *p, enum weft_stmt stmt)
-{
-    const char *arguments = "";
-    for (size_t i = 0; i < weft_stmts[stmt].param_count; i++)
-        arguments = weft_arena_printf(p->f.arena, "%s%sNULL", arguments, i ? ", " : "(");
-    if (weft_stmts[stmt].param_count)
-        arguments = weft_arena_printf(p->f.arena, "%s)", arguments);
-    const char *plan = NULL;
-    if (begin_pinned(p) && prepare(p, stmt))
-        plan = explain(p, "COSTS OFF", arguments);
-    (void)run(p, "ROLLBACK");
-    if (plan)
-        (void)run(p, "DEALLOCATE seen");
-    return plan;
-}
-
-static bool line_has(const char *line, const char *word)
-{
-    const char *found = strstr(line, word);
-    return found && found < line + strcspn(line, "\n");
-}
-
-static bool is_large(const char *line)
-{
-    static const char *const table[] = {" on live",    " on execution", " on outcome",
-                                        " on attempt", " on key",       " on progress",
-                                        " on flow",    " on node",      " on edge"};
-    for (size_t i = 0; i < WEFT_LEN(table); i++)
-        if (line_has(line, table[i]))
-            return true;
-    return false;
-}
-
-/* True when a scan of a large table is bounded by nothing. */
-static bool walks_all(const char *line, const char *above)
-{
-    if (!line_has(line, "Scan") || !is_large(line))
-        return false;
-    if (line_has(line, "Seq Scan") || line_has(line, "Bitmap"))
-        return true;
-    const char *next = line + strcspn(line, "\n");
-    next += *next == '\n';
-    return !line_has(next, "Index Cond") && !line_has(above, "Limit");
-}
-
-static const char *first_scan(const char *plan)
-{
-    for (const char *line = plan; *line; line += strcspn(line, "\n") + 1)
-        if (line_has(line, "Scan") && !line_has(line, "CTE Scan") &&
-            !line_has(line, "Subquery Scan"))
-            return line;
-    return plan;
-}
-
-static void print_plan(const char *plan)
-{
-    for (const char *line = plan; *line; line += strcspn(line, "\n") + 1)
-        printf("# %.*s\n", (int)strcspn(line, "\n"), line);
-}
-
-static void check_plan(struct plans *p, const struct rule *rule, const char *where)
-{
-    const char *name = weft_stmts[rule->stmt].name, *plan = plan_of(p, rule->stmt);
-    if (!plan)
-        return;
-    bool walks = false, good;
-    const char *above = "";
-    for (const char *line = plan; *line; line += strcspn(line, "\n") + 1) {
-        walks = walks || walks_all(line, above);
-        above = line;
-    }
-    good = ok(!walks, "%s, %s: no table is walked", name, where);
-    good &= ok(!strstr(plan, "Hash Join") && !strstr(plan, "Merge Join"), "%s, %s: joins probe",
-               name, where);
-    if (!rule->sorts)
-        good &= ok(!strstr(plan, "Sort"), "%s, %s: nothing is sorted", name, where);
-    for (size_t i = 0; i < WEFT_LEN(rule->index) && rule->index[i]; i++)
-        good &= ok(strstr(plan, rule->index[i]) != NULL, "%s, %s: uses %s", name, where,
-                   rule->index[i]);
-    if (rule->drives)
-        good &= ok(line_has(first_scan(plan), "Function Scan") && strstr(plan, "Nested Loop"),
-                   "%s, %s: in the order of its list", name, where);
-    if (!good)
-        print_plan(plan);
-}
 
 /* Those that look at everything by intent, and those that run before there are tables. */
 static bool is_exception(const char *name)
@@ -341,17 +168,13 @@ static long claim_buffers(struct plans *p, int queue, const char *where)
         "(9000000, '{0}', '{%d}', '{%d}', '{f}', '{1}', '{NULL}', '{0}', '{%d}', '{8388608}')",
         queue, 1 + queue % 4, CLAIM);
     const char *plan = NULL;
-    if (begin_pinned(p) && prepare(p, WEFT_STMT_CLAIM))
+    if (begin_pinned(p) && prepare(p, "seen", WEFT_STMT_CLAIM))
         plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", arguments);
     (void)run(p, "ROLLBACK");
     (void)run(p, "DEALLOCATE seen");
     if (!plan)
         return 0;
-    long buffers = 0;
-    const char *line = strstr(plan, "Buffers:"), *end = line ? line + strcspn(line, "\n") : NULL;
-    for (const char *at = line; at && at < end; at++)
-        if (strncmp(at, " hit=", 5) == 0 || strncmp(at, " read=", 6) == 0)
-            buffers += strtol(strchr(at, '=') + 1, NULL, 10);
+    long buffers = buffers_of(plan);
     char rows[32];
     (void)snprintf(rows, sizeof(rows), "rows=%d loops=1", CLAIM);
     if (!ok(line_has(plan, rows), "a claim on %s takes %d", where, CLAIM))
@@ -367,7 +190,7 @@ static long claim_buffers(struct plans *p, int queue, const char *where)
 static void check_poll(struct plans *p, const char *where)
 {
     const char *plan = NULL;
-    if (run(p, "BEGIN") && prepare(p, WEFT_STMT_POLL))
+    if (run(p, "BEGIN") && prepare(p, "seen", WEFT_STMT_POLL))
         plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", "");
     (void)run(p, "ROLLBACK");
     (void)run(p, "DEALLOCATE seen");
@@ -391,7 +214,7 @@ static void check_sample(struct plans *p, const char *where)
             p->f.arena, "('%s', '%s', '%s', '%s', '%s', 1, 'key-5', %d, %d, NULL, 0, 255)", id, id,
             id, id, id, SAMPLE, SAMPLE);
         const char *plan = NULL;
-        if (begin_pinned(p) && prepare(p, WEFT_STMT_SAMPLE_CHECK))
+        if (begin_pinned(p) && prepare(p, "seen", WEFT_STMT_SAMPLE_CHECK))
             plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", arguments);
         (void)run(p, "ROLLBACK");
         (void)run(p, "DEALLOCATE seen");
@@ -414,7 +237,7 @@ static void check_next(struct plans *p, const char *where)
                                           WEFT_STMT_NEXT_DEADLINE, WEFT_STMT_NEXT_DELAYED};
     for (size_t i = 0; i < WEFT_LEN(next); i++) {
         const char *plan = NULL;
-        if (begin_pinned(p) && prepare(p, next[i]))
+        if (begin_pinned(p) && prepare(p, "seen", next[i]))
             plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF",
                            "(0, 1000, 99, 0, 127)");
         (void)run(p, "ROLLBACK");
@@ -456,26 +279,20 @@ static void test_large(struct plans *p)
 static void test_empty_then_full(struct plans *p)
 {
     check_all(p, "empty");
-    (void)run_here(p, "ANALYZE weft.live, weft.execution, weft.outcome, weft.attempt, weft.key");
+    (void)run_here(p,
+                   "ANALYZE weft.live, weft.execution, weft.outcome, weft.attempt, weft.key, "
+                   "weft.flow, weft.node, weft.edge, weft.completion, weft.cancel_group");
     check_all(p, "empty, with statistics");
 }
 
 static void test_pg(void)
 {
     struct plans p;
-    fixture_init(&p.f, &weft_driver_pg);
-    p.conn = fixture_open(&p.f);
-    const struct weft_migration_set all = {.migration = weft_migrations,
-                                           .count = weft_migration_count};
-    ok(weft_migrate(p.conn, &all, p.f.arena, &p.f.err) == WEFT_OK, "migrated");
-    p.pq = PQconnectdb(getenv("WEFT_TEST_PG")); /* NOLINT(concurrency-mt-unsafe): one thread */
-    if (ok(PQstatus(p.pq) == CONNECTION_OK, "connected") && run_here(&p, no_autovacuum)) {
+    if (plans_open(&p) && run_here(&p, no_autovacuum)) {
         test_empty_then_full(&p);
         test_large(&p);
     }
-    PQfinish(p.pq);
-    weft_conn_close(p.conn);
-    fixture_done(&p.f);
+    plans_close(&p);
 }
 
 int main(void)

@@ -199,7 +199,6 @@ static const char fill[] =
     "       END, NULL, NULL, queue, 1 + queue % 4, 1, 1, 1, 1, 0, 2, 0, 0, created % 3, "
     "       CASE created % 10 WHEN 0 THEN 4 WHEN 1 THEN 2 ELSE 1 END, "
     "       CASE WHEN num % 2 THEN 1 + num % 500 END "
-    "       CASE created % 10 WHEN 0 THEN 4 WHEN 1 THEN 2 ELSE 1 END, NULL "
     "  FROM execution WHERE created <= 25000;"
     "INSERT INTO outcome SELECT num, created, created, NULL, NULL, NULL, queue, 1, 1, 1, 1, 0, 0, "
     "       0, 0, 7, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL "
