@@ -45,6 +45,7 @@ SELECT id, state, cancel, reason FROM flow WHERE id = :flow;
 
 -- name: cascade_look (flow uuid[], chunk int)
 -- returns: seq flow id upstream_state downstream edge_state policy k let_run total succeeded failed fired delay run_at
+-- The loops keep the order. To sort by it would read all edges of a completion for each chunk of them.
 SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.state, o.state), d.id,
        e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
   FROM (SELECT * FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow)
@@ -55,7 +56,7 @@ SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.st
   LEFT JOIN edge e ON e.upstream = c.num AND e.downstream > coalesce(c.cursor, -1)
   LEFT JOIN node n ON n.num = e.downstream
   LEFT JOIN execution d ON d.num = e.downstream
- ORDER BY c.seq, e.downstream LIMIT :chunk + 1;
+ LIMIT :chunk + 1;
 
 -- name: flow_roots (flow uuid, chunk int)
 -- returns: id delay run_at
