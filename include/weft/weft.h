@@ -279,7 +279,10 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_flow_get(struct weft *weft,
                                                        const struct weft_id *flow, int64_t wait_ms,
                                                        struct weft_flow_page *ret_page,
                                                        struct weft_err *err);
-/* limit: 1..1000, 0: 1000. after: NULL, or the `next` of the page before. */
+/*
+ * limit: 1..1000, 0: 1000. after: NULL, or the `next` of the page before. Of the flow itself only
+ * its id is sure to be told.
+ */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_flow_nodes(struct weft *weft, const struct weft_id *flow, uint32_t limit, const char *after,
                 struct weft_flow_page *ret_page, struct weft_err *err);

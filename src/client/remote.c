@@ -75,7 +75,7 @@ static const char *const known_words[] = {
     outcome_unknown, "use another key, or submit exactly what was submitted first",
     "try again when that transaction has ended", "after", "attempt", "batch", "body",
     "capabilities", "class", "content_type", "count", "deadline_at", "delay_ms", "epoch",
-    "filter", "id", "ids", "join", "join.k", "join.on_satisfied", "join.policy", "nodes",
+    "filter", "flow", "id", "ids", "join", "join.k", "join.on_satisfied", "join.policy", "nodes",
     "read the flow again and decide anew", "revision", "items", "key", "kind", "kinds", "lane",
     "lanes", "lease_ms", "limit",
     "max", "max_running", "message", "name", "namespace", "pass", "paused", "payload",

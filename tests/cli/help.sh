@@ -78,6 +78,9 @@ is "$(complete_words weft token re)" revoke 'completes the words of an argument'
 is "$(complete_words weft help su)" submit 'completes commands for help'
 touch jobs.jsonl
 is "$(complete_words weft submit --bulk jo)" jobs.jsonl 'completes files'
+is "$(complete_words weft flow r)" 'run rm' 'completes the verbs of flows'
+is "$(complete_words weft flow --json s)" show 'with an option before them'
+is "$(complete_words weft flow run jo)" jobs.jsonl 'and the file of a verb'
 is "$(complete_words weft submit --kind jo)" '' 'and nothing where nothing is known'
 exits 2 'another shell is refused' "$weft" completion fish
 
