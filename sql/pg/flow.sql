@@ -64,9 +64,10 @@ UPDATE weft.flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
 
 -- name: flow_lock (flow uuid[])
 -- returns: id state cancel reason
--- SKIP LOCKED: whoever has it looks again after its commit.
+-- SKIP LOCKED: whoever has it looks again after its commit. A flow that is not whole yet is nobody's: a
+-- member may end already, but the edges that leave it are not there.
 SELECT f.id, f.state, f.cancel, f.reason
-  FROM weft.flow f WHERE f.id = ANY(:flow) ORDER BY f.id FOR UPDATE SKIP LOCKED;
+  FROM weft.flow f WHERE f.id = ANY(:flow) AND f.state <> -1 ORDER BY f.id FOR UPDATE SKIP LOCKED;
 
 -- name: cascade_look (flow uuid[], chunk int)
 -- returns: seq flow id upstream_state downstream edge_state policy k let_run total succeeded failed fired delay run_at

@@ -41,7 +41,7 @@ UPDATE flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
 
 -- name: flow_lock (flow uuid[])
 -- returns: id state cancel reason
-SELECT id, state, cancel, reason FROM flow WHERE id = :flow;
+SELECT id, state, cancel, reason FROM flow WHERE id = :flow AND state <> -1;
 
 -- name: cascade_look (flow uuid[], chunk int)
 -- returns: seq flow id upstream_state downstream edge_state policy k let_run total succeeded failed fired delay run_at

@@ -218,14 +218,21 @@ static void find_fired(const struct world *w, const struct flow *flow, const enu
     }
 }
 
-/* A wish whose upstreams have all ended is gone, if anybody looked at it. */
-static void end_wishes(struct flow *flow)
+/*
+ * A wish whose upstreams have all ended is gone, if anybody looked at it. Where a replay was under
+ * way, what had ended when a join fired, and lives again, is not determined.
+ */
+static void end_wishes(struct flow *flow, const int *before)
 {
     for (size_t i = 0; i < flow->count && flow->woken; i++) {
         struct member *member = &flow->member[i];
-        if (!member->wants || !all_ended(flow, member))
-            continue;
-        member->wants = member->maybe = flow->stirred;
+        bool fired =
+            member->cancels && (member->fired == IMPOSSIBLE ||
+                                (member->fired != before[i] && member->fired != OPEN_JOIN));
+        if (flow->stirred && (member->wants || fired))
+            member->wants = member->maybe = true;
+        else if (all_ended(flow, member))
+            member->wants = member->maybe = false;
     }
     flow->woken = flow->stirred = false;
 }
@@ -243,6 +250,6 @@ void settle(const struct world *w, struct flow *flow, const enum weft_state *got
     } while (allow_siblings(flow, got, &fired));
     if (dirty && flow->state == WEFT_FLOW_OPEN)
         end_flow(flow);
-    end_wishes(flow);
+    end_wishes(flow, fired.before);
     flow->dirty = false;
 }

@@ -26,7 +26,12 @@ static struct {
     size_t most_edges, most_ends; /* of any */
     size_t transactions;
     bool refuses; /* cascades fail, as if the store were gone by then */
+    /* Called once, between the transaction that writes nodes and the next. */
+    void (*behind_nodes)(void);
+    bool nodes_written;
 } count;
+
+static struct weft_engine *other; /* on the same store, and nobody counts */
 
 static enum weft_rc counted_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
 {
@@ -41,6 +46,11 @@ static enum weft_rc counted_begin(struct weft_conn *conn, enum weft_tx_mode mode
 {
     count.edges = count.ends = 0;
     count.transactions++;
+    if (count.nodes_written && count.behind_nodes) {
+        void (*act)(void) = count.behind_nodes;
+        count.behind_nodes = NULL;
+        act();
+    }
     return count.inner->begin(conn, mode, err);
 }
 
@@ -49,6 +59,7 @@ static void count_calls(const struct weft_call *call, size_t calls)
     for (size_t i = 0; i < calls; i++) {
         count.edges += call[i].stmt == WEFT_STMT_EDGE_PUT ? call[i].rows : 0;
         count.ends += call[i].stmt == WEFT_STMT_LIVE_END ? call[i].rows : 0;
+        count.nodes_written |= call[i].stmt == WEFT_STMT_FLOW_NODES;
     }
     count.most_edges = count.edges > count.most_edges ? count.edges : count.most_edges;
     count.most_ends = count.ends > count.most_ends ? count.ends : count.most_ends;
@@ -87,6 +98,7 @@ static struct weft_engine *open_counted(const struct place *place)
 
 static void count_anew(void)
 {
+    count.nodes_written = false;
     count.most_edges = count.most_ends = count.transactions = 0;
 }
 
@@ -358,6 +370,56 @@ static void roots_and_edges(struct weft_engine *engine)
     large_cancel(&dense);
 }
 
+static void expire_root(void)
+{
+    struct weft_pass_report report;
+    struct weft_err err = {0};
+    weft_clock_set(weft_engine_clock(other), START_US + 10 * WEFT_SECOND);
+    is_int(weft_engine_pass(other, WEFT_SCANNER_EXECUTION_DEADLINE, NULL, &report, &err), WEFT_OK,
+           "the deadline of the root passes while the flow is being written");
+    is_int(report.handled, 1, "it has ended");
+}
+
+/* A member that ends before its flow is whole: no edge leaves it yet. */
+static void ends_before_it_begins(struct weft_engine *engine)
+{
+    struct large dense;
+    struct weft_err err = {0};
+    make_dense(&dense, engine);
+    dense.node[0].spec.deadline_us = START_US + 5 * WEFT_SECOND;
+    count_anew();
+    count.behind_nodes = expire_root;
+    large_submit(&dense);
+    is_int(weft_engine_cascade(engine, &dense.flow, 1, &err), WEFT_OK, "cascade");
+    is_int(state_at(engine, &dense.id[0]), WEFT_STATE_EXPIRED, "the root has expired");
+    is_int(state_at(engine, &dense.id[DENSE - 1]), WEFT_STATE_SKIPPED, "and the last is skipped");
+    is_over(&dense, WEFT_FLOW_FAILED);
+}
+
+/* More completions than a hop takes, of which a later one brings a member back. */
+static void ends_late(struct weft_engine *engine)
+{
+    struct large large;
+    struct weft_err err = {0};
+    weft_engine_on_flows(engine, leave_completions, NULL);
+    large_init(&large, engine, WEFT_FLOW_CHUNK + 2);
+    large.node[0].spec.kind = "first";
+    large.node[1].spec.kind = "last";
+    come_after(&large, 1, 0, 1);
+    large_submit(&large);
+    is_int(end_some(&large, "first", false), 1, "the first fails");
+    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK,
+           "what is behind it is skipped");
+    is_int(end_all(&large, "middle"), WEFT_FLOW_CHUNK, "a chunk of others ends");
+    is_int(steer_one(engine, WEFT_STEER_REPLAY, &(struct weft_steer){.id = large.id[0]}).err.rc,
+           WEFT_OK, "the first is replayed");
+    is_int(end_all(&large, "first"), 1, "and succeeds");
+    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "then the cascade runs");
+    is_int(end_all(&large, "last"), 1, "what was skipped comes back");
+    is_int(weft_engine_cascade(engine, &large.flow, 1, &err), WEFT_OK, "to the end");
+    is_over(&large, WEFT_FLOW_SUCCEEDED);
+}
+
 /* A flow that is written in parts, and small ones before and behind it, in one call. */
 static void submit_mixed(struct weft_engine *engine)
 {
@@ -389,12 +451,16 @@ static void submit_mixed(struct weft_engine *engine)
 void run_sizes(const struct place *place)
 {
     struct weft_engine *engine = open_counted(place);
+    other = place_open(place, NULL, START_US);
     wide_join(engine);
     skip_chain(engine);
     fan(engine);
     race_of_many(engine);
     replay_of_many(engine);
     roots_and_edges(engine); /* as the one before it, with cascades by hand */
+    ends_late(engine);
+    ends_before_it_begins(engine);
     submit_mixed(engine);
+    weft_engine_close(other);
     weft_engine_close(engine);
 }
