@@ -203,6 +203,10 @@ static bool only_on_pg(void)
     return on_pg();
 }
 
+static const char waits_for_a_lock[] =
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+    "AND wait_event_type = 'Lock'";
+
 /* ---- Races ----------------------------------------------------------------------------------- */
 
 RACE(flow_two_replicas_cascade_at_once)
@@ -292,9 +296,7 @@ RACE(flow_edge_is_added_while_its_upstream_completes)
         (void)take(race, "b");
         stop_at(&stopped, places[i].point, places[i].stmt, do_complete, &end);
         task_start(&task); /* it waits for the lock, where the other holds it */
-        ok(places[i].holds ? raw_wait(&race->place, race->raw,
-                                      "SELECT count(*) FROM pg_stat_activity WHERE "
-                                      "datname = current_database() AND wait_event_type = 'Lock'")
+        ok(places[i].holds ? raw_wait(&race->place, race->raw, waits_for_a_lock)
                            : task_finishes(&task),
            "the growth %s", places[i].holds ? "waits" : "does not wait");
         go_on(&stopped, &end);
@@ -481,4 +483,101 @@ RACE(flow_member_ends_while_a_group_is_reconciled)
     is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.cancel_group"), 0,
            "the group is gone");
     (void)take(race, "y");
+}
+
+static void do_fail(void *context)
+{
+    struct doer *doer = context;
+    struct weft_lease_answer answer = {0};
+    const struct weft_failure item = {
+        .id = doer->lease.id, .epoch = doer->lease.epoch, .permanent = true};
+    doer->rc = weft_engine_fail(doer->engine, &item, 1, &answer, &doer->err);
+    if (!doer->rc)
+        doer->rc = answer.err.rc;
+}
+
+static void do_replay(void *context)
+{
+    struct doer *doer = context;
+    struct weft_steer item = {.id = doer->flow->id[0]};
+    struct weft_steered answer = steer_one(doer->engine, WEFT_STEER_REPLAY, &item);
+    doer->err = answer.err;
+    doer->rc = answer.err.rc;
+}
+
+/* The completion of the failure is still in the outbox, or half looked at. */
+RACE(flow_member_is_replayed_while_its_cascade_runs)
+{
+    for (size_t i = 0; i < WEFT_LEN(places) && only_on_pg(); i++) {
+        struct drawn flow;
+        struct stopped stopped;
+        printf("# the cascade stands %s\n", places[i].name);
+        draw(&flow, "a; b:a; c:b");
+        submit(race, &flow);
+        struct doer end = {.engine = race->a, .flow = &flow, .lease = take(race, "a")};
+        struct doer again = {.engine = race->b, .flow = &flow};
+        struct task task = {.run = do_replay, .context = &again};
+        stop_at(&stopped, places[i].point, places[i].stmt, do_fail, &end);
+        task_start(&task);
+        ok(places[i].holds ? raw_wait(&race->place, race->raw, waits_for_a_lock)
+                           : task_finishes(&task),
+           "the replay %s", places[i].holds ? "waits" : "does not wait");
+        go_on(&stopped, &end);
+        task_join(&task);
+        is_int(again.rc, WEFT_OK, "it is replayed");
+        nothing_left(race);
+        is_in(race, &flow, "b", WEFT_STATE_BLOCKED);
+        is_in(race, &flow, "c", WEFT_STATE_BLOCKED);
+        end.lease = take(race, "a");
+        do_complete(&end);
+        (void)take(race, "b");
+        nothing_left(race);
+    }
+}
+
+static void do_retire(void *context)
+{
+    struct doer *doer = context;
+    struct weft_pass_report report;
+    doer->rc = weft_engine_pass(doer->engine, WEFT_SCANNER_RETENTION, NULL, &report, &doer->err);
+}
+
+/* Whoever comes first: a flow is never open with members that are gone. */
+RACE(flow_is_removed_while_a_member_is_replayed)
+{
+    struct drawn flow;
+    struct stopped stopped;
+    if (!only_on_pg())
+        return;
+    for (int first = 0; first < 2; first++) {
+        draw(&flow, "a; b:a");
+        submit(race, &flow);
+        struct doer end = {.engine = race->a, .flow = &flow, .lease = take(race, "a")};
+        do_fail(&end);
+        race_forward(race, 400 * INT64_C(86400000));
+        struct doer retire = {.engine = race->a, .flow = &flow};
+        struct doer again = {.engine = race->b, .flow = &flow};
+        struct task task = {.run = do_replay, .context = &again};
+        if (first == 0) { /* the mark is there, and not committed */
+            stop_at(&stopped, WEFT_FAULT_AFTER_RUN, WEFT_STMT_FLOWS_KEPT, do_retire, &retire);
+            task_start(&task);
+            ok(raw_wait(&race->place, race->raw, waits_for_a_lock), "the replay waits");
+            go_on(&stopped, &retire);
+            task_join(&task);
+            ok(again.rc != WEFT_OK, "and is refused");
+            do_retire(&retire);
+            is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.node"), 0,
+                   "all of it goes");
+        } else {
+            stop_at(&stopped, WEFT_FAULT_AFTER_RUN, WEFT_STMT_FLOW_HOLD, do_replay, &again);
+            come_by(do_retire, &retire);
+            go_on(&stopped, &again);
+            do_retire(&retire);
+            is_in(race, &flow, "b", WEFT_STATE_BLOCKED);
+            end.lease = take(race, "a");
+            do_complete(&end);
+            (void)take(race, "b");
+        }
+        nothing_left(race);
+    }
 }
