@@ -12,6 +12,7 @@
 #include "engine/draft.h"
 
 #include "base/id.h"
+#include "base/map.h"
 
 #include <string.h>
 
@@ -320,16 +321,21 @@ static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *ba
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* The ids of a flow that was there already: in the order of its nodes, as they were minted. */
+/* The ids of a flow that was there already, by name: it may have grown, and by whoever's clock. */
 static enum weft_rc read_members(struct weft_engine *engine, const struct new_flow *flow,
                                  struct weft_err *err)
 {
     struct weft_flow_submitted *answer = flow->answer;
     struct weft_arena *arena = weft_arena_new();
+    struct weft_map place = {0}; /* of a name, in the answer */
     struct weft_id after = {0};
-    size_t count = 0;
+    bool more = true;
     enum weft_rc rc = WEFT_OK;
-    while (count < flow->spec->node_count && !rc) {
+    for (size_t i = 0; i < flow->spec->node_count; i++) {
+        const char *name = flow->spec->nodes[i].name;
+        weft_map_put(&place, name, strlen(name), &answer->node[i]);
+    }
+    while (more && !rc) { /* until the end: retention may be faster */
         struct weft_call call;
         struct weft_rows rows = {0};
         weft_call_init(&call, arena, WEFT_STMT_FLOW_MEMBERS, 0);
@@ -337,11 +343,16 @@ static enum weft_rc read_members(struct weft_engine *engine, const struct new_fl
         weft_set_id(&call, 0, FLOW_MEMBERS_IN_AFTER, &after);
         weft_set_i64(&call, 0, FLOW_MEMBERS_IN_BATCH, WEFT_PAGE_MAX);
         rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-        for (size_t i = 0; i < rows.count && count < flow->spec->node_count && !rc; i++)
-            answer->node[count++] = after = weft_get_id(&rows, i, FLOW_MEMBERS_OUT_ID);
-        if (!rc && rows.count == 0)
-            break; /* retention was faster */
+        for (size_t i = 0; i < rows.count && !rc; i++) {
+            const char *name = weft_get_text(&rows, i, FLOW_MEMBERS_OUT_NAME);
+            struct weft_id *id = weft_map_find(&place, name, strlen(name));
+            after = weft_get_id(&rows, i, FLOW_MEMBERS_OUT_ID);
+            if (id)
+                *id = after;
+        }
+        more = rows.count > 0;
     }
+    weft_map_done(&place);
     weft_arena_free(arena);
     return rc;
 }

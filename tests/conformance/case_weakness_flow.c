@@ -369,3 +369,25 @@ CASE(weakness_f12_flows_are_submitted_whole)
     end_node(f, &flow, "c", true);
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "and runs");
 }
+
+/* The same: who submits it again hears of the same members, whatever came to it since. */
+CASE(weakness_f12_submitted_again)
+{
+    struct drawn flow;
+    struct weft_id again[3] = {{{0}}}, x;
+    draw(&flow, "c:a,b; b:a; a");
+    flow.answer.node = flow.id;
+    const struct weft_flow_spec spec = {.key = "k", .nodes = flow.node, .node_count = flow.count};
+    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow.answer, &f->err), WEFT_OK,
+           "submit it");
+    weft_clock_set(weft_engine_clock(f->a), f->now_us - 60 * WEFT_SECOND);
+    const struct weft_node node = {.name = "x", .spec = {.kind = "x"}};
+    is_int(grow(f, &flow, 1, &node, &x), WEFT_OK, "it grows, by a clock that is behind");
+    weft_clock_set(weft_engine_clock(f->a), f->now_us);
+    struct weft_flow_submitted answer = {.node = again};
+    is_int(weft_engine_flow_submit(f->b, "default", &spec, 1, &answer, &f->err), WEFT_OK,
+           "submit it again");
+    ok(answer.duplicate && same_id(&answer.id, &flow.answer.id), "it is there");
+    for (size_t i = 0; i < flow.count; i++)
+        ok(same_id(&again[i], &flow.id[i]), "%s is who it was", flow.node[i].name);
+}
