@@ -184,15 +184,20 @@ SELECT g.id, g.flow, g.reason FROM unnest(:flow) AS f(id)
                       ORDER BY x.flow, x.id LIMIT :chunk) g
  LIMIT :chunk;
 
--- name: group_members (id uuid[], chunk int)
--- returns: node id
--- Upstreams that are alive and that no join waits for any more.
-SELECT g.id, e.upstream FROM unnest(:id) AS g(id)
- CROSS JOIN LATERAL (SELECT x.upstream FROM weft.edge x WHERE x.downstream = g.id OFFSET 0) e
- CROSS JOIN LATERAL (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0) l
- WHERE NOT EXISTS (SELECT 1 FROM weft.edge o
-                    CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
-                    WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0)
+-- name: group_members (id uuid[], after uuid[], chunk int)
+-- returns: node id unwanted
+-- The upstreams of groups, each group behind its `after`, in the order of the list and of their ids;
+-- with whether they are alive and no join waits for them any more.
+SELECT g.id, e.upstream,
+       EXISTS (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0)
+       AND NOT EXISTS (SELECT 1 FROM weft.edge o
+                        CROSS JOIN LATERAL (SELECT fired FROM weft.node
+                                             WHERE id = o.downstream OFFSET 0) n
+                        WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0)
+  FROM unnest(:id, :after) AS g(id, after)
+ CROSS JOIN LATERAL (SELECT x.upstream FROM weft.edge x
+                      WHERE x.downstream = g.id AND x.upstream > g.after
+                      ORDER BY x.upstream LIMIT :chunk) e
  LIMIT :chunk;
 
 -- name: groups_done (id uuid[])
@@ -207,10 +212,19 @@ DELETE FROM weft.cancel_group g
 RETURNING g.id;
 
 -- name: groups_wait (id uuid[])
--- All that is left feeds a join that has not fired: the next one that fires wakes the group.
+-- Groups all of whose living upstreams feed a join that has not fired: the next one that fires wakes
+-- them. Looked at anew, because joins may have fired since the first of the upstreams was.
 UPDATE weft.cancel_group g SET waiting = true
   FROM unnest(:id) AS i(id)
- WHERE g.id BETWEEN i.id AND i.id;
+ WHERE g.id BETWEEN i.id AND i.id
+   AND NOT EXISTS (SELECT 1 FROM weft.edge e
+                    CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = e.upstream OFFSET 0) l
+                    WHERE e.downstream = g.id
+                      AND NOT EXISTS (SELECT 1 FROM weft.edge o
+                                       CROSS JOIN LATERAL (SELECT fired FROM weft.node
+                                                            WHERE id = o.downstream OFFSET 0) n
+                                       WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0)
+                   OFFSET 0);
 
 -- name: flow_hold (flow uuid[])
 -- returns: id namespace state revision nodes cancel reason backlog deleted

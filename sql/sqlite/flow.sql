@@ -129,14 +129,16 @@ SELECT e.id, :flow, g.reason FROM cancel_group g CROSS JOIN execution e ON e.num
  WHERE g.flow = (SELECT num FROM flow WHERE id = :flow) AND NOT g.waiting
  ORDER BY g.num LIMIT :chunk;
 
--- name: group_members (id uuid[], chunk int)
--- returns: node id
-SELECT :id, u.id
-  FROM edge e CROSS JOIN live l ON l.num = e.upstream CROSS JOIN execution u ON u.num = e.upstream
+-- name: group_members (id uuid[], after uuid[], chunk int)
+-- returns: node id unwanted
+SELECT :id, u.id,
+       EXISTS (SELECT 1 FROM live l WHERE l.num = e.upstream)
+       AND NOT EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
+                        WHERE o.upstream = e.upstream AND n.fired = 0)
+  FROM edge e CROSS JOIN execution u ON u.num = e.upstream
  WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
-   AND NOT EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
-                    WHERE o.upstream = e.upstream AND n.fired = 0)
- LIMIT :chunk;
+   AND e.upstream > coalesce((SELECT num FROM execution WHERE id = :after), 0)
+ ORDER BY e.upstream LIMIT :chunk;
 
 -- name: groups_done (id uuid[])
 -- returns: id
@@ -147,7 +149,12 @@ DELETE FROM cancel_group
 RETURNING :id;
 
 -- name: groups_wait (id uuid[])
-UPDATE cancel_group SET waiting = 1 WHERE num = (SELECT num FROM execution WHERE id = :id);
+UPDATE cancel_group SET waiting = 1
+ WHERE num = (SELECT num FROM execution WHERE id = :id)
+   AND NOT EXISTS (SELECT 1 FROM edge e CROSS JOIN live l ON l.num = e.upstream
+                    WHERE e.downstream = cancel_group.num
+                      AND NOT EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
+                                       WHERE o.upstream = e.upstream AND n.fired = 0));
 
 -- name: flow_hold (flow uuid[])
 -- returns: id namespace state revision nodes cancel reason backlog deleted

@@ -8,7 +8,9 @@
  * twice changes nothing, and a replay makes edges pending again by the same rule. The joins behind
  * those edges are judged anew. A join fires once: satisfied, its node may begin; impossible, its
  * node is skipped, which ends it and leaves a completion of its own, for a later hop. A node that
- * was skipped is blocked again when its join is open again. A join that was satisfied stays so.
+ * was skipped is blocked again when its join is open again. A join that was satisfied stays so. In
+ * a flow that is cancelled nothing begins and nothing is skipped: whatever a join says, its node is
+ * cancelled, as it would have been if the drain had come to it first.
  *
  * A hop is one transaction over at most WEFT_FLOW_CHUNK edges, of any number of flows; a larger
  * fan-out takes several, and its completion remembers how far they came. A completion is deleted in
@@ -349,7 +351,7 @@ static void fire(struct hop *hop, const struct joint *joint, struct weft_change 
     weft_usec due_us = hop->tx->now_us + joint->delay_us;
     change->by = "flow";
     change->reason = "upstream_failed";
-    if (joint->fired == WEFT_FIRED_SATISFIED && joint->flow->cancel) {
+    if (joint->flow->cancel) {
         event.kind = WEFT_EVENT_CANCEL;
         change->reason = joint->flow->reason;
     } else if (joint->fired == WEFT_FIRED_SATISFIED) {

@@ -7,7 +7,11 @@
  * is still alive and that feeds no join which may yet fire is cancelled, like any execution: a
  * running one loses its lease, and its end leaves a completion. The group goes when one statement
  * shows that all its upstreams have ended. When all that is left feeds an open join, the group
- * waits until a join of the flow fires. One transaction per chunk; a crash leaves the group.
+ * waits until a join of the flow fires.
+ *
+ * One transaction looks at a chunk of edges; the next goes on where it ended, so that a group is
+ * walked once and not from its beginning each time. How far it came is known to this process alone:
+ * after a crash the group is there, and whoever takes it up walks over what has ended.
  */
 
 #include "engine/flow.h"
@@ -16,17 +20,26 @@
 
 #include <stdlib.h>
 
+enum { GROUPS_AT_ONCE = 250 };
+
 struct group {
     struct weft_id id;
     const char *reason;
 };
 
+/* A group that was walked in part, up to the upstream `after`. */
+struct walk {
+    struct weft_id group, after;
+};
+
 struct dispatch {
     const struct weft_id *flow;
     size_t count;
+    struct walk from;            /* where the transaction begins */
     struct weft_flows_held held; /* from here on of the last try */
     struct group *group;
-    size_t groups;
+    size_t groups, walked; /* the first so many have been walked to their end */
+    struct walk to;        /* where the next one goes on */
     struct weft_changes changes;
     struct weft_dispatched done;
     bool more;
@@ -37,15 +50,16 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
     struct weft_call call;
     struct weft_rows rows;
     weft_call_init(&call, tx->arena, WEFT_STMT_GROUPS_TAKE, dispatch->held.count);
-    weft_set_i64(&call, 0, GROUPS_TAKE_IN_CHUNK, WEFT_FLOW_CHUNK);
+    weft_set_i64(&call, 0, GROUPS_TAKE_IN_CHUNK, GROUPS_AT_ONCE);
     for (size_t i = 0; i < dispatch->held.count; i++)
         weft_set_id(&call, i, GROUPS_TAKE_IN_FLOW, &dispatch->held.item[i].id);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
     dispatch->group = weft_new_array(tx->arena, struct group, rows.count + 1);
-    dispatch->groups = rows.count;
-    for (size_t i = 0; i < rows.count; i++)
+    dispatch->groups = rows.count < GROUPS_AT_ONCE ? rows.count : GROUPS_AT_ONCE;
+    dispatch->more = rows.count >= GROUPS_AT_ONCE;
+    for (size_t i = 0; i < dispatch->groups; i++)
         dispatch->group[i] = (struct group){
             .id = weft_get_id(&rows, i, GROUPS_TAKE_OUT_ID),
             .reason = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_REASON) == WEFT_FIRED_IMPOSSIBLE
@@ -66,12 +80,35 @@ static int by_id(const void *left, const void *right)
     return weft_id_cmp(&((const struct sibling *)left)->id, &((const struct sibling *)right)->id);
 }
 
-static struct group *group_of(const struct dispatch *dispatch, const struct weft_id *id)
+/* Reads at most a chunk of upstreams, and notes how far that came. */
+static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct weft_rows *ret_rows,
+                         struct weft_err *err)
 {
-    for (size_t i = 0; i < dispatch->groups; i++)
-        if (weft_id_cmp(&dispatch->group[i].id, id) == 0)
-            return &dispatch->group[i];
-    return NULL;
+    static const struct weft_id first = {0}; /* before any id */
+    struct weft_call call;
+    weft_call_init(&call, tx->arena, WEFT_STMT_GROUP_MEMBERS, dispatch->groups);
+    weft_set_i64(&call, 0, GROUP_MEMBERS_IN_CHUNK, WEFT_FLOW_CHUNK);
+    for (size_t i = 0; i < dispatch->groups; i++) {
+        const struct weft_id *id = &dispatch->group[i].id;
+        bool goes_on = weft_id_cmp(&dispatch->from.group, id) == 0;
+        weft_set_id(&call, i, GROUP_MEMBERS_IN_ID, id);
+        weft_set_id(&call, i, GROUP_MEMBERS_IN_AFTER, goes_on ? &dispatch->from.after : &first);
+    }
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, ret_rows, err);
+    if (rc)
+        return rc;
+    dispatch->walked = dispatch->groups;
+    if (ret_rows->count < WEFT_FLOW_CHUNK)
+        return WEFT_OK;
+    size_t last = WEFT_FLOW_CHUNK - 1;
+    ret_rows->count = WEFT_FLOW_CHUNK; /* SQLite counts for each group by itself */
+    dispatch->more = true;
+    dispatch->to = (struct walk){.group = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_NODE),
+                                 .after = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_ID)};
+    dispatch->walked = 0;
+    while (weft_id_cmp(&dispatch->group[dispatch->walked].id, &dispatch->to.group) != 0)
+        dispatch->walked++;
+    return WEFT_OK;
 }
 
 /* The siblings to cancel, sorted; each once, for the first group that wants it. */
@@ -79,24 +116,23 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct sibling **ret_sibling, size_t *ret_count,
                                   struct weft_err *err)
 {
-    struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_GROUP_MEMBERS, dispatch->groups);
-    weft_set_i64(&call, 0, GROUP_MEMBERS_IN_CHUNK, WEFT_FLOW_CHUNK);
-    for (size_t i = 0; i < dispatch->groups; i++)
-        weft_set_id(&call, i, GROUP_MEMBERS_IN_ID, &dispatch->group[i].id);
-    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    enum weft_rc rc = walk(tx, dispatch, &rows, err);
     if (rc)
         return rc;
-    size_t count = rows.count < WEFT_FLOW_CHUNK ? rows.count : WEFT_FLOW_CHUNK, kept = 0;
-    dispatch->more = rows.count >= WEFT_FLOW_CHUNK;
-    struct sibling *sibling = weft_new_array(tx->arena, struct sibling, count + 1);
-    for (size_t i = 0; i < count; i++) {
+    struct sibling *sibling = weft_new_array(tx->arena, struct sibling, rows.count + 1);
+    struct group *group = dispatch->group; /* rows come in the order of the groups */
+    size_t count = 0, kept = 0;
+    for (size_t i = 0; i < rows.count; i++) {
         struct weft_id node = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_NODE);
-        sibling[i] = (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID),
-                                      .group = group_of(dispatch, &node)};
+        while (weft_id_cmp(&group->id, &node) != 0)
+            group++;
+        if (weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_UNWANTED))
+            sibling[count++] =
+                (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID), .group = group};
     }
-    qsort(sibling, count, sizeof(*sibling), by_id);
+    if (count > 1)
+        qsort(sibling, count, sizeof(*sibling), by_id);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || by_id(&sibling[kept - 1], &sibling[i]) != 0)
             sibling[kept++] = sibling[i];
@@ -129,19 +165,21 @@ static enum weft_rc cancel_siblings(struct weft_tx *tx, struct dispatch *dispatc
     return rc ? rc : weft_change_write(tx, &dispatch->changes, err);
 }
 
-/* Groups that are drained go; when nothing more can be cancelled now, the others wait. */
+/* Of the groups that were walked to their end, those that are drained go and the others wait. */
 static enum weft_rc settle_groups(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct weft_err *err)
 {
     struct weft_call call[2];
     struct weft_rows rows[2];
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_GROUPS_DONE, dispatch->groups);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_GROUPS_WAIT, dispatch->groups);
-    for (size_t i = 0; i < dispatch->groups; i++) {
+    if (dispatch->walked == 0)
+        return WEFT_OK;
+    weft_call_init(&call[0], tx->arena, WEFT_STMT_GROUPS_DONE, dispatch->walked);
+    weft_call_init(&call[1], tx->arena, WEFT_STMT_GROUPS_WAIT, dispatch->walked);
+    for (size_t i = 0; i < dispatch->walked; i++) {
         weft_set_id(&call[0], i, GROUPS_DONE_IN_ID, &dispatch->group[i].id);
         weft_set_id(&call[1], i, GROUPS_WAIT_IN_ID, &dispatch->group[i].id);
     }
-    enum weft_rc rc = weft_tx_run(tx, call, dispatch->more ? 1 : 2, rows, err);
+    enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
     if (!rc)
         dispatch->done.dispatched = rows[0].count;
     return rc;
@@ -150,7 +188,8 @@ static enum weft_rc settle_groups(struct weft_tx *tx, struct dispatch *dispatch,
 static enum weft_rc dispatch_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct dispatch *dispatch = context;
-    *dispatch = (struct dispatch){.flow = dispatch->flow, .count = dispatch->count};
+    *dispatch =
+        (struct dispatch){.flow = dispatch->flow, .count = dispatch->count, .from = dispatch->from};
     enum weft_rc rc = weft_flows_lock(tx, dispatch->flow, dispatch->count, &dispatch->held, err);
     if (rc || dispatch->held.count == 0)
         return rc;
@@ -178,6 +217,7 @@ enum weft_rc weft_siblings_cancel(struct weft_engine *engine, const struct weft_
             ret_done->dispatched += dispatch.done.dispatched;
             ret_done->cancelled += dispatch.done.cancelled;
             ret_done->skipped_locked += count - dispatch.held.count;
+            dispatch.from = dispatch.to;
         }
         weft_arena_free(tx.arena);
     }

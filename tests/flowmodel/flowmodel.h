@@ -97,6 +97,7 @@ void note(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2
 void print_story(const struct world *w);
 
 /* judge.c: what must be. */
+#define EITHER_REASON "either" /* cancelled with its flow, or as a sibling: both are right */
 bool lives(enum weft_state state);
 void set_ended(struct flow *flow, struct member *member, enum weft_state state, const char *reason);
 /* What a cascade that has run dry makes of the flow; `got` are the states in the store. */

@@ -65,10 +65,15 @@ static bool all_ended(const struct flow *flow, const struct member *member)
     return true;
 }
 
-static void begin(const struct world *w, struct flow *flow, struct member *member)
+/* A blocked member whose join has been decided. None begins or is skipped in a cancelled flow. */
+static void decide(const struct world *w, struct flow *flow, struct member *member)
 {
     if (flow->cancel != WEFT_FLOW_CANCEL_NONE) {
         set_ended(flow, member, WEFT_STATE_CANCELLED, "flow");
+        return;
+    }
+    if (member->fired == IMPOSSIBLE) {
+        set_ended(flow, member, WEFT_STATE_SKIPPED, "upstream_failed");
         return;
     }
     member->state = member->delay_ms ? WEFT_STATE_DELAYED : WEFT_STATE_READY;
@@ -101,10 +106,8 @@ static bool judge_joins(const struct world *w, struct flow *flow, bool back)
         member->maybe = false;
         flow->woken = true;
         changed = true;
-        if (member->state == WEFT_STATE_BLOCKED && now == SATISFIED)
-            begin(w, flow, member);
-        else if (member->state == WEFT_STATE_BLOCKED)
-            set_ended(flow, member, WEFT_STATE_SKIPPED, "upstream_failed");
+        if (member->state == WEFT_STATE_BLOCKED)
+            decide(w, flow, member);
     }
     return changed;
 }
@@ -162,7 +165,22 @@ static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
 /* Joins before the cascade, and joins that have fired since, if only for a moment. */
 struct fired {
     int before[NODES_MAX], ever[NODES_MAX];
+    bool idle[NODES_MAX]; /* the member was blocked before the cascade, or may have been in it */
 };
+
+/*
+ * Members that this cascade cancelled because their flow is cancelled, and that were unwanted as
+ * siblings too: the store may have come to them either way.
+ */
+static void allow_reasons(struct flow *flow, const struct fired *fired)
+{
+    for (size_t i = 0; i < flow->count; i++) {
+        struct member *member = &flow->member[i];
+        if (fired->idle[i] && member->state == WEFT_STATE_CANCELLED &&
+            flow->cancel != WEFT_FLOW_CANCEL_NONE && unwanted(flow, i, fired->ever))
+            member->reason = EITHER_REASON;
+    }
+}
 
 /* Members that the store has cancelled where nothing forced it to: right where it was allowed. */
 static bool allow_siblings(struct flow *flow, const enum weft_state *got, const struct fired *fired)
@@ -215,6 +233,8 @@ static void find_fired(const struct world *w, const struct flow *flow, const enu
     for (size_t i = 0; i < flow->count; i++) {
         ret_fired->before[i] = flow->member[i].fired;
         ret_fired->ever[i] = first.member[i].fired;
+        ret_fired->idle[i] = flow->member[i].state == WEFT_STATE_BLOCKED ||
+                             flow->member[i].state == WEFT_STATE_SKIPPED;
     }
 }
 
@@ -239,7 +259,7 @@ static void end_wishes(struct flow *flow, const int *before)
 
 void settle(const struct world *w, struct flow *flow, const enum weft_state *got)
 {
-    struct fired fired = {{0}, {0}};
+    struct fired fired = {{0}, {0}, {0}};
     bool dirty = flow->dirty;
     find_fired(w, flow, got, &fired);
     for (size_t i = 0; i < flow->count; i++)
@@ -248,6 +268,7 @@ void settle(const struct world *w, struct flow *flow, const enum weft_state *got
         while (judge_joins(w, flow, true) || cancel_siblings(flow, got))
             continue;
     } while (allow_siblings(flow, got, &fired));
+    allow_reasons(flow, &fired);
     if (dirty && flow->state == WEFT_FLOW_OPEN)
         end_flow(flow);
     end_wishes(flow, fired.before);

@@ -89,8 +89,11 @@ static void compare_flow(struct world *w, const struct flow *flow)
 /* "sibling": for one reason or the other. */
 static bool is_reason(const char *got, const char *want)
 {
+    bool sibling = strncmp(got, "sibling_quorum_", 15) == 0;
     if (strcmp(want, "sibling") == 0)
-        return strncmp(got, "sibling_quorum_", 15) == 0;
+        return sibling;
+    if (strcmp(want, EITHER_REASON) == 0)
+        return sibling || strcmp(got, "flow") == 0;
     return strcmp(got, want) == 0;
 }
 

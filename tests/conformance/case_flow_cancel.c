@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Flows that are cancelled, and siblings of joins that are decided: small, and by the thousand. */
+
+#include "flows.h"
+
+static void cancel_flow(struct fixture *f, const struct weft_id *flow, enum weft_flow_cancel how)
+{
+    const struct weft_flow_cancelling args = {
+        .ns = "default", .flow = *flow, .how = how, .reason = "enough"};
+    enum weft_flow_state state;
+    is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel the flow");
+}
+
+/* ---- Joins of a cancelled flow --------------------------------------------------------------- */
+
+static void fail_in_a_cancelled_flow(struct fixture *f, enum weft_flow_cancel how)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:b; d:a,c");
+    submit_drawn(f, &flow);
+    struct weft_claimed lease = claim_node(f, "a");
+    cancel_flow(f, &flow.answer.id, how);
+    is_str(states(f, &flow), "Rbbb", "cancelled by %d, nobody has come to the members", how);
+    (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
+    is_str(states(f, &flow), "fccc", "what cannot begin any more is cancelled, not skipped");
+    is_str(describe(f, id_of(&flow, "d")).reason, "enough", "for the reason of the flow");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "and so is the flow");
+}
+
+CASE(flow_cancelled_joins)
+{
+    fail_in_a_cancelled_flow(f, WEFT_FLOW_CANCEL_ALL);
+    fail_in_a_cancelled_flow(f, WEFT_FLOW_CANCEL_PENDING);
+    fail_in_a_cancelled_flow(f, WEFT_FLOW_CANCEL_ONLY);
+}
+
+/* ---- Many ------------------------------------------------------------------------------------ */
+
+struct many {
+    struct weft_node *node;
+    const char **name;
+    size_t count;
+    struct weft_flow_submitted answer;
+};
+
+/* Nodes named n0, n1, ..., of the kind "sibling", that come after nothing. */
+static void many_new(struct fixture *f, struct many *many, size_t count)
+{
+    *many = (struct many){.count = count};
+    many->node = weft_new_array(f->arena, struct weft_node, count);
+    many->name = weft_new_array(f->arena, const char *, count);
+    many->answer.node = weft_new_array(f->arena, struct weft_id, count);
+    for (size_t i = 0; i < count; i++) {
+        many->name[i] = weft_arena_printf(f->arena, "n%zu", i);
+        many->node[i] = (struct weft_node){.name = many->name[i], .spec = {.kind = "sibling"}};
+    }
+}
+
+static void many_after(struct many *many, size_t node, size_t first, size_t count)
+{
+    many->node[node].after = many->name + first;
+    many->node[node].after_count = count;
+}
+
+static void many_submit(struct fixture *f, struct many *many)
+{
+    const struct weft_flow_spec spec = {.nodes = many->node, .node_count = many->count};
+    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &many->answer, &f->err), WEFT_OK,
+           "submit the flow");
+    is_int(many->answer.err.rc, WEFT_OK, "it is accepted");
+}
+
+static uint64_t many_in(struct fixture *f, const struct many *many, enum weft_state state)
+{
+    struct weft_flow_page page = {0};
+    const struct weft_flow_asking asking = {.ns = "default", .flow = many->answer.id};
+    is_int(weft_engine_flow(f->b, &asking, f->arena, &page, &f->err), WEFT_OK, "read the flow");
+    return page.flow.count[state];
+}
+
+CASE(flow_cancel_all_of_many)
+{
+    enum { MANY = 3 * WEFT_FLOW_CHUNK + 7 };
+    struct many many;
+    many_new(f, &many, MANY);
+    for (size_t i = 1; i < MANY; i++)
+        many_after(&many, i, i < MANY / 2 ? 0 : i - 1, 1);
+    many_submit(f, &many);
+    cancel_flow(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
+    uint64_t cancelled = 0;
+    bool more = true;
+    for (int round = 0; round < MANY && more && !f->err.rc; round++)
+        is_int(weft_engine_flow_drain(f->a, &many.answer.id, &cancelled, &more, &f->err), WEFT_OK,
+               "drain it");
+    is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "all members are cancelled");
+    is_int(many_in(f, &many, WEFT_STATE_SKIPPED), 0, "none is skipped");
+}
+
+/* ---- Siblings -------------------------------------------------------------------------------- */
+
+CASE(flow_siblings_of_a_group_that_was_left)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; d:a,b,c; e:c");
+    node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "e"));
+    is_str(states(f, &flow), "scrrc", "c might still be wanted by e");
+    (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "e"));
+    is_str(states(f, &flow), "sccrr", "the replay wakes the group, and nobody waits for a scanner");
+}
+
+/* The siblings of more than one chunk, of which the first feeds another join as well. */
+CASE(flow_siblings_of_many_chunks)
+{
+    enum { MANY = 2 * WEFT_FLOW_CHUNK + 500, WINNER = MANY, JOIN, OTHER, NODES };
+    struct many many;
+    many_new(f, &many, NODES);
+    many.node[WINNER].spec.kind = "winner";
+    many_after(&many, JOIN, 0, MANY + 1);
+    many.node[JOIN].join = WEFT_JOIN_ANY;
+    many_after(&many, OTHER, 0, 1);
+    many_submit(f, &many);
+    struct weft_claimed lease = claim_node(f, "winner");
+    (void)complete(f, f->a, &lease, "1");
+    is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY - 1, "the siblings are cancelled");
+    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_READY, "but for the one with a use");
+    (void)steer_id(f, WEFT_STEER_CANCEL, &many.answer.node[OTHER]);
+    (void)steer_id(f, WEFT_STEER_REPLAY, &many.answer.node[OTHER]);
+    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_CANCELLED, "until it has none");
+}
+
+/* The time is for people to read: the bound is what a loaded machine keeps. */
+CASE(flow_siblings_that_run)
+{
+    enum { MANY = 1000, WINNER = MANY, JOIN, NODES };
+    struct many many;
+    many_new(f, &many, NODES);
+    many.node[WINNER].spec.kind = "winner";
+    many.node[JOIN].join = WEFT_JOIN_ANY;
+    many_after(&many, JOIN, 0, MANY + 1);
+    many_submit(f, &many);
+    struct weft_claimed winner = claim_node(f, "winner");
+    const char *const kind[] = {"sibling"};
+    const struct weft_claim args = {
+        .worker = "worker-a", .kinds = kind, .kind_count = 1, .max = MANY, .lease_ms = 60000};
+    struct weft_claim_result got = claim_with(f, f->a, &args);
+    is_int(got.count, MANY, "all run");
+
+    weft_usec begun_us = weft_boot_us();
+    (void)complete(f, f->a, &winner, "1"); /* and the cascade, in this thread */
+    weft_usec took_us = weft_boot_us() - begun_us;
+    printf("# %d running siblings: %.1f ms\n", MANY, (double)took_us / WEFT_MS);
+    ok(took_us < 20 * WEFT_SECOND, "one wins, in time");
+    is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "the others are cancelled");
+
+    struct weft_renew *renew = weft_new_array(f->arena, struct weft_renew, MANY);
+    struct weft_lease_answer *answer = weft_new_array(f->arena, struct weft_lease_answer, MANY);
+    size_t told = 0;
+    for (size_t i = 0; i < got.count; i++)
+        renew[i] = (struct weft_renew){.id = got.item[i].id, .epoch = got.item[i].epoch};
+    is_int(weft_engine_renew(f->b, renew, got.count, answer, &f->err), WEFT_OK, "heartbeat");
+    for (size_t i = 0; i < got.count; i++)
+        told += answer[i].err.rc == WEFT_FENCED && answer[i].state == WEFT_STATE_CANCELLED;
+    is_int(told, MANY, "each worker is told");
+}
