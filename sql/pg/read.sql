@@ -1,6 +1,8 @@
 -- Reads. A list looks at a bounded number of rows, newest first, and says how far it came: a page
 -- may be short, even empty, while there is more. Filters on living states walk `live`, filters on
 -- ended states walk `outcome`, so that neither pays for the other.
+-- Members of a flow that is not whole yet, or is being removed, are nowhere to be seen: their ids are
+-- given to nobody, so what is asked for by id alone (attempts, results, payloads) need not look.
 
 -- name: describe (id uuid[])
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node
@@ -8,7 +10,8 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
        s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
        s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node
   FROM unnest(:id) AS w(id)
- CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s;
+ CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s
+ WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0);
 
 -- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, after uuid, scan int, limit int)
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node last scanned
@@ -41,6 +44,7 @@ WITH page AS MATERIALIZED (
        AND (:state IS NULL OR s.state = :state)
        AND (:tag IS NULL OR strpos(s.tags, :tag) > 0)
        AND (:source <> 5 OR s.finished IS NOT NULL)
+       AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0)
      ORDER BY s.id DESC LIMIT :limit
 )
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,

@@ -5,7 +5,8 @@
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
        s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
        s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node
-  FROM snapshot s WHERE s.id = :id;
+  FROM snapshot s
+ WHERE s.id = :id AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0);
 
 -- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, after uuid, scan int, limit int)
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node last scanned
@@ -47,6 +48,7 @@ WITH start(num) AS MATERIALIZED (
        AND (:state IS NULL OR s.state = :state)
        AND (:tag IS NULL OR instr(s.tags, :tag) > 0)
        AND (:source <> 5 OR s.finished IS NOT NULL)
+       AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0)
      ORDER BY page.place DESC LIMIT :limit
 )
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,

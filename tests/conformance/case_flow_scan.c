@@ -254,3 +254,30 @@ CASE(flow_scan_removes_deleted_flows)
     is_int(counted(&report, "flows"), 1, "then at once");
     ok(!is_there(f, &flow.id[0]) && !is_there(f, &flow.id[1]), "with its members");
 }
+
+/* ---- Flows that are not whole ---------------------------------------------------------------- */
+
+static size_t listed(struct fixture *f)
+{
+    const struct weft_listing listing = {.limit = 10};
+    return list_page(f, &listing).count;
+}
+
+CASE(flow_members_are_hidden_until_it_is_whole)
+{
+    bool pg = strcmp(f->store, "pg") == 0;
+    struct drawn flow;
+    struct weft_execution item = {0};
+    draw(&flow, "a; b:a");
+    submit_drawn(f, &flow);
+    (void)submit_job(f);
+    is_int(listed(f), 3, "the members are executions like any other");
+    run_sql(f, pg ? "UPDATE weft.flow SET state = -1" : "UPDATE flow SET state = -1");
+    is_int(listed(f), 1, "none is listed while the flow is being written");
+    is_int(weft_engine_describe(f->a, "default", &flow.id[0], 1, f->arena, &item, &f->err), WEFT_OK,
+           "look at one");
+    is_int(item.state, WEFT_STATE_NONE, "it cannot be seen either");
+    run_sql(f, pg ? "UPDATE weft.flow SET state = 0" : "UPDATE flow SET state = 0");
+    is_int(listed(f), 3, "all of them are there at once");
+    is_str(states(f, &flow), "rb", "as they must be");
+}
