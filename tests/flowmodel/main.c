@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { SEEDS_SQLITE = 3000, SEEDS_PG = 300, SOAK_FACTOR = 100, STEPS_MAX = 40, LOT = 100 };
+enum { SEEDS_SQLITE = 2000, SEEDS_PG = 150, SOAK_FACTOR = 150, STEPS_MAX = 40, LOT = 100 };
 
 static const struct {
     void (*run)(struct world *w);
