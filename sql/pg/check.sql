@@ -79,11 +79,10 @@ UNION ALL
 -- join that has fired is what it says, unless a completion in the outbox still has to be looked at.
 (SELECT 'counters are not those of its edges', n.id FROM weft.node n
    JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
-   LEFT JOIN (SELECT e.downstream, count(*) AS total, count(*) FILTER (WHERE e.state = 1) AS succeeded,
-                     count(*) FILTER (WHERE e.state = 2) AS failed
-                FROM weft.edge e GROUP BY e.downstream) c ON c.downstream = n.id
-  WHERE (n.total, n.succeeded, n.failed)
-        <> (coalesce(c.total, 0), coalesce(c.succeeded, 0), coalesce(c.failed, 0)) LIMIT 10)
+  CROSS JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE e.state = 1) AS succeeded,
+                             count(*) FILTER (WHERE e.state = 2) AS failed
+                        FROM weft.edge e WHERE e.downstream = n.id OFFSET 0) c
+  WHERE (n.total, n.succeeded, n.failed) <> (c.total, c.succeeded, c.failed) LIMIT 10)
 UNION ALL
 (SELECT 'edge is not what its upstream has come to', e.upstream FROM weft.edge e
    JOIN weft.node n ON n.id BETWEEN e.upstream AND e.upstream

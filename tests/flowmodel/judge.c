@@ -69,7 +69,7 @@ static bool all_ended(const struct flow *flow, const struct member *member)
 static void decide(const struct world *w, struct flow *flow, struct member *member)
 {
     if (flow->cancel != WEFT_FLOW_CANCEL_NONE) {
-        set_ended(flow, member, WEFT_STATE_CANCELLED, "flow");
+        set_ended(flow, member, WEFT_STATE_CANCELLED, flow->stirred ? EITHER_REASON : "flow");
         return;
     }
     if (member->fired == IMPOSSIBLE) {
@@ -140,6 +140,8 @@ static const char *sibling_reason(const struct flow *flow, size_t which)
     for (size_t i = which + 1; i < flow->count; i++)
         if ((flow->member[i].after >> which & 1) && flow->member[i].wants)
             wishes |= 1u << flow->member[i].wish;
+    if (flow->stirred && flow->cancel)
+        return EITHER_REASON; /* it may have been about to begin */
     if (flow->stirred || wishes == (1u << SATISFIED | 1u << IMPOSSIBLE))
         return "sibling";
     return wishes == 1u << SATISFIED ? "sibling_quorum_satisfied" : "sibling_quorum_impossible";
@@ -197,7 +199,7 @@ static bool allow_siblings(struct flow *flow, const enum weft_state *got, const 
             may && got[i] == WEFT_STATE_CANCELLED ? unwanted(flow, i, fired->ever) : NULL;
         if (!asks)
             continue;
-        set_ended(flow, member, WEFT_STATE_CANCELLED, "sibling");
+        set_ended(flow, member, WEFT_STATE_CANCELLED, flow->cancel ? EITHER_REASON : "sibling");
         return true;
     }
     return false;
