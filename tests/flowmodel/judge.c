@@ -195,9 +195,12 @@ static bool allow_siblings(struct flow *flow, const enum weft_state *got, const 
                     (fired->before[i] == OPEN_JOIN || (member->after & stirred)));
         stirred |= (uint32_t)(flow->stirred && (member->replayed || (member->after & stirred)))
                    << i;
+        /* It was back for a moment, and its flow is cancelled. */
+        bool with_flow = flow->cancel && member->state == WEFT_STATE_SKIPPED &&
+                         (member->after & stirred) && got[i] == WEFT_STATE_CANCELLED;
         const struct member *asks =
             may && got[i] == WEFT_STATE_CANCELLED ? unwanted(flow, i, fired->ever) : NULL;
-        if (!asks)
+        if (!asks && !with_flow)
             continue;
         set_ended(flow, member, WEFT_STATE_CANCELLED, flow->cancel ? EITHER_REASON : "sibling");
         return true;
