@@ -28,7 +28,7 @@ enum weft_rc weft_local_flow_grow(const struct weft_via *via, const struct weft_
 
 /* ---- Cancelling ------------------------------------------------------------------------------ */
 
-/* Cancels members as long as that gets on; *ret_more: somebody else has the flow now. */
+/* Cancels members as long as that gets on. */
 static enum weft_rc drain(const struct weft_via *via, const struct weft_id *flow,
                           struct weft_flow_cancelled *answer, bool *ret_more, struct weft_err *err)
 {
@@ -36,7 +36,7 @@ static enum weft_rc drain(const struct weft_via *via, const struct weft_id *flow
     enum weft_rc rc;
     do {
         before = answer->cancelled;
-        rc = weft_engine_flow_drain(via->weft->engine, flow, &answer->cancelled, ret_more, err);
+        rc = weft_engine_flow_drain_now(via->weft->engine, flow, &answer->cancelled, ret_more, err);
     } while (!rc && *ret_more && answer->cancelled > before);
     return rc;
 }

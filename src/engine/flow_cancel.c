@@ -15,20 +15,18 @@
 
 #include <string.h>
 
-enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns, const struct weft_id *flow,
-                            struct weft_flow_row *ret_row, struct weft_err *err)
+/* Waits for the row and locks it; *ret_row stays as it is when there is none. */
+static enum weft_rc hold_row(struct weft_tx *tx, const struct weft_id *flow,
+                             struct weft_flow_row *ret_row, bool *ret_found, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows;
     weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_HOLD, 1);
     weft_set_id(&call, 0, FLOW_HOLD_IN_FLOW, flow);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
-    if (rc)
-        return rc;
-    struct weft_flow_row row = {0};
-    const char *name = NULL;
-    if (rows.count > 0) {
-        row = (struct weft_flow_row){
+    *ret_found = !rc && rows.count > 0;
+    if (*ret_found)
+        *ret_row = (struct weft_flow_row){
             .id = *flow,
             .ns = (int32_t)weft_get_i64(&rows, 0, FLOW_HOLD_OUT_NAMESPACE),
             .state = (int)weft_get_i64(&rows, 0, FLOW_HOLD_OUT_STATE),
@@ -39,6 +37,17 @@ enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns, const struct wef
             .backlog = weft_get_i64(&rows, 0, FLOW_HOLD_OUT_BACKLOG),
             .deleted = !weft_get(&rows, 0, FLOW_HOLD_OUT_DELETED)->null,
         };
+    return rc;
+}
+
+enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns, const struct weft_id *flow,
+                            struct weft_flow_row *ret_row, struct weft_err *err)
+{
+    struct weft_flow_row row = {0};
+    const char *name = NULL;
+    bool found;
+    enum weft_rc rc = hold_row(tx, flow, &row, &found, err);
+    if (found) {
         struct weft_id_list names = {.id = &row.ns, .count = 1, .tx = tx};
         rc = weft_load_names(tx->engine, &names, err);
         name = rc ? NULL : weft_find_name(tx->engine, row.ns);
@@ -129,6 +138,7 @@ enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
 
 struct drain_call {
     const struct weft_id *flow;
+    bool wait; /* for whoever has the flow */
     struct weft_changes changes;
     uint64_t cancelled;
     bool held, more;
@@ -164,19 +174,38 @@ static enum weft_rc cancel_members(struct weft_tx *tx, struct drain_call *drain,
     return rc ? rc : weft_change_write(tx, &drain->changes, err);
 }
 
+/* Locks the flow, or finds that somebody else has it. */
+static enum weft_rc lock_flow(struct weft_tx *tx, struct drain_call *drain,
+                              struct weft_flow_held *ret_flow, struct weft_err *err)
+{
+    struct weft_flows_held held;
+    struct weft_flow_row row = {0};
+    bool found;
+    enum weft_rc rc;
+    if (drain->wait) {
+        rc = hold_row(tx, drain->flow, &row, &found, err);
+        *ret_flow = (struct weft_flow_held){
+            .id = row.id, .state = row.state, .cancel = (int)row.cancel, .reason = row.reason};
+        drain->held = !rc; /* one that is gone has nothing left to cancel */
+    } else {
+        rc = weft_flows_lock(tx, drain->flow, 1, &held, err);
+        drain->held = !rc && held.count > 0;
+        if (drain->held)
+            *ret_flow = held.item[0];
+    }
+    return rc;
+}
+
 static enum weft_rc drain_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct drain_call *drain = context;
-    struct weft_flows_held held;
-    *drain = (struct drain_call){.flow = drain->flow};
-    enum weft_rc rc = weft_flows_lock(tx, drain->flow, 1, &held, err);
-    if (rc || held.count == 0)
+    struct weft_flow_held flow = {0};
+    *drain = (struct drain_call){.flow = drain->flow, .wait = drain->wait};
+    enum weft_rc rc = lock_flow(tx, drain, &flow, err);
+    if (rc || !drain->held || flow.cancel == WEFT_FLOW_CANCEL_NONE || flow.state != WEFT_FLOW_OPEN)
         return rc;
-    drain->held = true;
-    if (held.item[0].cancel == WEFT_FLOW_CANCEL_NONE || held.item[0].state != WEFT_FLOW_OPEN)
-        return WEFT_OK;
-    if (held.item[0].cancel != WEFT_FLOW_CANCEL_ONLY)
-        rc = cancel_members(tx, drain, &held.item[0], err);
+    if (flow.cancel != WEFT_FLOW_CANCEL_ONLY)
+        rc = cancel_members(tx, drain, &flow, err);
     if (rc || drain->more)
         return rc;
     struct weft_call call;
@@ -185,18 +214,32 @@ static enum weft_rc drain_body(struct weft_tx *tx, void *context, struct weft_er
     return weft_tx_run(tx, &call, 1, NULL, err);
 }
 
-enum weft_rc weft_engine_flow_drain(struct weft_engine *engine, const struct weft_id *flow,
-                                    uint64_t *ret_cancelled, bool *ret_more, struct weft_err *err)
+static enum weft_rc drain_chunk(struct weft_engine *engine, struct drain_call drain,
+                                uint64_t *ret_cancelled, bool *ret_more, struct weft_err *err)
 {
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    struct drain_call drain = {.flow = flow};
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, drain_body, &drain, err);
     if (!rc) {
-        look_for_ends(engine, &tx, flow, &drain.changes);
+        look_for_ends(engine, &tx, drain.flow, &drain.changes);
         *ret_cancelled += drain.cancelled;
         /* Somebody who has the lock may be the cascade: it is not ours to wait for. */
         *ret_more = drain.more || !drain.held;
     }
     weft_arena_free(tx.arena);
     return rc;
+}
+
+enum weft_rc weft_engine_flow_drain(struct weft_engine *engine, const struct weft_id *flow,
+                                    uint64_t *ret_cancelled, bool *ret_more, struct weft_err *err)
+{
+    const struct drain_call drain = {.flow = flow};
+    return drain_chunk(engine, drain, ret_cancelled, ret_more, err);
+}
+
+enum weft_rc weft_engine_flow_drain_now(struct weft_engine *engine, const struct weft_id *flow,
+                                        uint64_t *ret_cancelled, bool *ret_more,
+                                        struct weft_err *err)
+{
+    const struct drain_call drain = {.flow = flow, .wait = true};
+    return drain_chunk(engine, drain, ret_cancelled, ret_more, err);
 }

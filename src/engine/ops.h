@@ -70,11 +70,19 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
                                                      const struct weft_flow_cancelling *args,
                                                      enum weft_flow_state *ret_state,
                                                      struct weft_err *err);
-/* Cancels a chunk of the members; *ret_more: there may be more. Adds to *ret_cancelled. */
+/*
+ * Cancels a chunk of the members, unless somebody else has the flow; *ret_more: there may be more.
+ * Adds to *ret_cancelled.
+ */
 WEFT_MUST_CHECK enum weft_rc weft_engine_flow_drain(struct weft_engine *engine,
                                                     const struct weft_id *flow,
                                                     uint64_t *ret_cancelled, bool *ret_more,
                                                     struct weft_err *err);
+/* As this, but waits for whoever has the flow: for callers that somebody waits for. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_flow_drain_now(struct weft_engine *engine,
+                                                        const struct weft_id *flow,
+                                                        uint64_t *ret_cancelled, bool *ret_more,
+                                                        struct weft_err *err);
 
 /*
  * One flow with a page of its nodes; the page is put in the arena (ret_page->arena stays NULL).

@@ -339,8 +339,8 @@ static enum weft_rc drain(struct weft_ask *ask, struct cancelling *cancel, struc
     do {
         before = cancel->told.cancelled;
         enum weft_rc rc =
-            weft_engine_flow_drain(weft_server_engine(ask->server), &cancel->args.flow,
-                                   &cancel->told.cancelled, &more, err);
+            weft_engine_flow_drain_now(weft_server_engine(ask->server), &cancel->args.flow,
+                                       &cancel->told.cancelled, &more, err);
         if (rc)
             return rc;
     } while (more && cancel->told.cancelled > before && weft_boot_us() < cancel->until_us);

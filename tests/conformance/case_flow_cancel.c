@@ -74,7 +74,8 @@ static void many_submit(struct fixture *f, struct many *many)
 static uint64_t many_in(struct fixture *f, const struct many *many, enum weft_state state)
 {
     struct weft_flow_page page = {0};
-    const struct weft_flow_asking asking = {.ns = "default", .flow = many->answer.id};
+    const struct weft_flow_asking asking = {
+        .ns = "default", .flow = many->answer.id, .counts = true};
     is_int(weft_engine_flow(f->b, &asking, f->arena, &page, &f->err), WEFT_OK, "read the flow");
     return page.flow.count[state];
 }
