@@ -112,7 +112,9 @@ def expired(case, calls, _):
 
 
 def timed_out(case, calls, _):
-    return until(lambda: show(calls, case.id)["attempt"] == 2, BOUND_S)
+    """And its next attempt waits for nothing but a worker: its state changes no more by itself."""
+    return until(lambda: [show(calls, case.id)[f] for f in ("attempt", "state")] == [2, "ready"],
+                 BOUND_S)
 
 
 def revoked(case, calls, _):

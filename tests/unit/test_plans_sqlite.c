@@ -103,7 +103,7 @@ static const struct {
     {WEFT_STMT_NEXT_ATTEMPT, "live_attempt_deadline"},
     {WEFT_STMT_NEXT_DEADLINE, "live_deadline"},
     {WEFT_STMT_NEXT_DELAYED, "live_timer"},
-    {WEFT_STMT_RETENTION_GROUPS, "outcome_retention ((queue,policy,state)>(?,?,?))"},
+    {WEFT_STMT_RETENTION_GROUPS, "outcome_retention ((queue,policy,state,finished)>(?,?,?,?))"},
     {WEFT_STMT_RETENTION_TAKE, "outcome_retention"},
     {WEFT_STMT_RETENTION_LEFT, "outcome_retention"},
     {WEFT_STMT_LIST, "live_flow"},
