@@ -433,8 +433,12 @@ static void pass_run(struct run *run, struct weft_engine *engine, struct heard *
     struct weft_pass_report report = {0};
     struct weft_err err = {0};
     weft_clock_set(weft_engine_clock(engine), run_later(run));
-    enum weft_rc rc = weft_engine_pass(engine, pass, &config, &report, &err);
-    heard->number = report.handled;
+    enum weft_rc rc;
+    heard->number = 0;
+    do { /* a pass of retention ends after a while, on a slow machine before it is through */
+        rc = weft_engine_pass(engine, pass, &config, &report, &err);
+        heard->number += report.handled;
+    } while (!rc && report.more);
     hear(heard, rc, &err);
 }
 
