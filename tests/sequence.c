@@ -435,10 +435,10 @@ static void pass_run(struct run *run, struct weft_engine *engine, struct heard *
     weft_clock_set(weft_engine_clock(engine), run_later(run));
     enum weft_rc rc;
     heard->number = 0;
-    do { /* a pass of retention ends after a while, on a slow machine before it is through */
+    do { /* retention ends after a while, on a slow machine before it is through */
         rc = weft_engine_pass(engine, pass, &config, &report, &err);
         heard->number += report.handled;
-    } while (!rc && report.more);
+    } while (!rc && report.more && pass == WEFT_SCANNER_RETENTION);
     hear(heard, rc, &err);
 }
 
