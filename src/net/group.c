@@ -95,6 +95,8 @@ struct weft_groups {
     unsigned seen;  /* runs at the last look of weft_groups_rest() */
     unsigned rests; /* how often the threads were asked to rest */
     bool stopping;
+    bool ended; /* the last thread has left: nobody takes what is put now */
+    uint32_t alive;
 };
 
 /* What a thread took from the queues. */
@@ -363,6 +365,7 @@ static void *run_thread(void *context)
             weft_cond_until(&groups->work, &groups->lock, next_look(groups));
         }
     }
+    groups->ended = --groups->alive == 0;
     pthread_cond_broadcast(&groups->work);
     pthread_mutex_unlock(&groups->lock);
     return NULL;
@@ -398,12 +401,30 @@ static void put(struct weft_groups *groups, struct weft_ask *ask)
     queue->count++;
 }
 
+/* No thread will take it any more: a stream is cut off, so that nobody takes a part for the whole. */
+static void turn_away(struct weft_groups *groups, struct weft_ask *ask)
+{
+    struct weft_err err = {0};
+    if (ask->reply.stream) {
+        ask->reply.broken = true;
+    } else {
+        (void)weft_fail(&err, WEFT_UNAVAILABLE, "the server is stopping");
+        weft_reply_error(ask, &err);
+    }
+    weft_loop_answer(groups->server, &ask, 1);
+}
+
 void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask)
 {
     pthread_mutex_lock(&groups->lock);
-    put(groups, ask);
-    wake_one(groups);
+    bool ended = groups->ended;
+    if (!ended) {
+        put(groups, ask);
+        wake_one(groups);
+    }
     pthread_mutex_unlock(&groups->lock);
+    if (ended)
+        turn_away(groups, ask);
 }
 
 static void refuse(struct weft_groups *groups, struct weft_ask *ask)
@@ -422,10 +443,11 @@ void weft_groups_put(struct weft_groups *groups, struct weft_ask *first)
 {
     struct weft_ask *refused = NULL;
     pthread_mutex_lock(&groups->lock);
+    bool ended = groups->ended;
     while (first) {
         struct weft_ask *ask = first;
         first = ask->next;
-        if (groups->waiting >= groups->server->config.queue_max) {
+        if (ended || groups->waiting >= groups->server->config.queue_max) {
             ask->next = refused;
             refused = ask;
         } else {
@@ -437,7 +459,10 @@ void weft_groups_put(struct weft_groups *groups, struct weft_ask *first)
     while (refused) {
         struct weft_ask *ask = refused;
         refused = ask->next;
-        refuse(groups, ask);
+        if (ended)
+            turn_away(groups, ask);
+        else
+            refuse(groups, ask);
     }
 }
 
@@ -481,7 +506,7 @@ struct weft_groups *weft_groups_new(struct weft_server *server)
         groups->queue[i].last = &groups->queue[i].first;
     pthread_mutex_init(&groups->lock, NULL);
     pthread_cond_init(&groups->work, NULL);
-    groups->threads = server->config.threads;
+    groups->threads = groups->alive = server->config.threads;
     groups->thread = calloc(groups->threads, sizeof(*groups->thread));
     if (!groups->thread)
         weft_oom(groups->threads * sizeof(*groups->thread));
@@ -490,7 +515,7 @@ struct weft_groups *weft_groups_new(struct weft_server *server)
     return groups;
 }
 
-void weft_groups_free(struct weft_groups *groups)
+void weft_groups_stop(struct weft_groups *groups)
 {
     if (!groups)
         return;
@@ -500,6 +525,20 @@ void weft_groups_free(struct weft_groups *groups)
     pthread_mutex_unlock(&groups->lock);
     for (uint32_t i = 0; i < groups->threads; i++)
         pthread_join(groups->thread[i], NULL);
+    groups->threads = 0;
+}
+
+void weft_groups_free(struct weft_groups *groups)
+{
+    if (!groups)
+        return;
+    weft_groups_stop(groups);
+    while (groups->errand) {
+        struct errand *errand = groups->errand;
+        groups->errand = errand->next;
+        errand->fn(groups->server, errand->context);
+        free(errand);
+    }
     pthread_cond_destroy(&groups->work);
     pthread_mutex_destroy(&groups->lock);
     free(groups->thread);

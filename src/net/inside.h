@@ -95,7 +95,9 @@ void weft_loop_sweep(struct weft_loop *loop);
 /* ---- group.c: engine threads ----------------------------------------------------------------- */
 
 struct weft_groups *weft_groups_new(struct weft_server *server);
-/* Waits for what is queued, then ends the threads. */
+/* Waits for what is queued, then ends the threads. Asks that come later are turned away. */
+void weft_groups_stop(struct weft_groups *groups);
+/* After everybody who might put something in: runs the errands that came after the threads' end. */
 void weft_groups_free(struct weft_groups *groups);
 /*
  * Queues asks (linked by next), each by its route's group. Those that find the queues full are

@@ -183,12 +183,13 @@ void weft_server_free(struct weft_server *server)
         (void)weft_server_stop(server);
     (void)weft_supervisor_stop(server->supervisor, 0);
     weft_cascades_stop(server->cascades);
-    weft_groups_free(server->groups); /* everything queued has been answered after this */
+    weft_groups_stop(server->groups); /* everything queued has been answered after this */
     weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
     weft_notices_stop(server->notices);
     weft_waits_free(server->waits);
     if (server->loop)
         weft_loop_stop(server->loop);
+    weft_groups_free(server->groups); /* with the leases of answers that nobody took */
     weft_notices_free(server->notices);
     weft_upkeep_free(server->upkeep);
     weft_presence_free(server->presence);
