@@ -6,6 +6,7 @@
 
 #include "base/id.h"
 #include "base/json.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -80,9 +81,7 @@ static bool add(struct line *line, const char *data, size_t size, size_t kept)
 /* True for what logfmt takes as a value without quotes. */
 static bool is_bare(const char *text)
 {
-    static const char safe[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/+-";
-    return text[0] && text[strspn(text, safe)] == '\0';
+    return text[0] && text[weft_word_size(text, "_.:/+-")] == '\0';
 }
 
 static void add_text(struct line *line, const char *text)

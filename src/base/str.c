@@ -82,17 +82,20 @@ bool weft_text_printable(const char *text, size_t size)
     return true;
 }
 
-static bool is_name_char(char c)
+size_t weft_word_size(const char *text, const char *marks)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '.' || c == ':' || c == '/' || c == '-';
+    size_t size = 0;
+    for (;; size++) {
+        char c = text[size];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!plain && (c == '\0' || !strchr(marks, c)))
+            return size;
+    }
 }
 
 bool weft_name_valid(const char *text)
 {
-    size_t size = 0;
-    while (size <= WEFT_NAME_MAX && is_name_char(text[size]))
-        size++;
+    size_t size = weft_word_size(text, "_.:/-");
     return size >= 1 && size <= WEFT_NAME_MAX && text[size] == '\0';
 }
 

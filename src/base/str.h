@@ -12,6 +12,11 @@ size_t weft_utf8_size(const char *text, size_t size);
 bool weft_utf8_valid(const char *text, size_t size);
 /* True for valid UTF-8 that holds no control characters (C0, DEL, C1). */
 bool weft_text_printable(const char *text, size_t size);
+/*
+ * How many bytes text begins with that are ASCII letters, digits or among the marks. Unlike
+ * strspn() it builds no table first, which would take longer than most of the texts.
+ */
+size_t weft_word_size(const char *text, const char *marks);
 /* True for [A-Za-z0-9_.:/-]{1,128}: the names of lanes, kinds, workers, tenants, namespaces. */
 bool weft_name_valid(const char *text);
 /* The value of a hex digit of either case, -1 for any other character. */

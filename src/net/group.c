@@ -401,7 +401,7 @@ static void put(struct weft_groups *groups, struct weft_ask *ask)
     queue->count++;
 }
 
-/* No thread will take it any more: a stream is cut off, so that nobody takes a part for the whole. */
+/* No thread will take it any more. A stream is cut off: nobody takes the part for the whole. */
 static void turn_away(struct weft_groups *groups, struct weft_ask *ask)
 {
     struct weft_err err = {0};

@@ -121,6 +121,12 @@ static void test_names(void)
     name[WEFT_NAME_MAX] = 'x';
     name[WEFT_NAME_MAX + 1] = '\0';
     ok(!weft_name_valid(name), "a name of 129 bytes");
+
+    is_int(weft_word_size("", "-"), 0, "no word");
+    is_int(weft_word_size("aZ09", ""), 4, "a word to the end");
+    is_int(weft_word_size("a-b+c d", "-+"), 5, "with marks, up to what is none");
+    is_int(weft_word_size("-a", ""), 0, "a mark that is not among them");
+    is_int(weft_word_size("a\xc3\xa9", "-"), 1, "letters of ASCII only");
 }
 
 static void test_cut(void)
