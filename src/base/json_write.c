@@ -9,7 +9,6 @@
 #include "base/str.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,8 +166,9 @@ void weft_json_put_text(struct weft_json_writer *writer, const char *text)
 
 void weft_json_put_i64(struct weft_json_writer *writer, int64_t number)
 {
+    char text[WEFT_NUMBER_TEXT];
     before_value(writer);
-    weft_buf_printf(writer->buf, "%" PRId64, number);
+    weft_buf_add(writer->buf, text, weft_i64_print(number, text));
 }
 
 void weft_json_put_double(struct weft_json_writer *writer, double number)

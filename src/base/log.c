@@ -6,12 +6,11 @@
 
 #include "base/id.h"
 #include "base/json.h"
+#include "base/moment.h"
 #include "base/str.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -106,59 +105,54 @@ static void add_text(struct line *line, const char *text)
 static bool add_key(struct line *line, const char *key)
 {
     enum { LEAST = 40 }; /* an id with quotes, or any number, or an empty string */
-    char text[80];
-    bool first = line->size == 0;
-    int size;
-    if (line->format == WEFT_LOG_JSON)
-        size = snprintf(text, sizeof(text), "%c\"%s\":", first ? '{' : ',', key);
-    else
-        size = snprintf(text, sizeof(text), "%s%s=", first ? "" : " ", key);
-    assert(size > 0 && (size_t)size < sizeof(text));
-    return add(line, text, (size_t)size, LEAST);
+    bool first = line->size == 0, json = line->format == WEFT_LOG_JSON;
+    const char *before = json ? (first ? "{\"" : ",\"") : first ? "" : " ";
+    const char *after = json ? "\":" : "=";
+    size_t size = strlen(key), around = strlen(before) + strlen(after);
+    return add(line, before, strlen(before), size + around + LEAST) && add(line, key, size, 0) &&
+           add(line, after, strlen(after), 0);
 }
 
 static void add_field(struct line *line, const struct weft_field *field)
 {
     if (!add_key(line, field->key))
         return;
-    char text[WEFT_ID_TEXT];
+    char number[WEFT_NUMBER_TEXT], id[WEFT_ID_TEXT];
     switch (field->kind) {
     case WEFT_F_STR:
-        if (field->u.str) {
+        if (field->u.str)
             add_text(line, field->u.str);
-            return;
-        }
-        (void)snprintf(text, sizeof(text), "null");
-        break;
+        else
+            (void)add(line, "null", 4, 0);
+        return;
     case WEFT_F_I64:
-        (void)snprintf(text, sizeof(text), "%" PRId64, field->u.i64);
-        break;
+        (void)add(line, number, weft_i64_print(field->u.i64, number), 0);
+        return;
     case WEFT_F_U64:
-        (void)snprintf(text, sizeof(text), "%" PRIu64, field->u.u64);
-        break;
+        (void)add(line, number, weft_u64_print(field->u.u64, number), 0);
+        return;
     case WEFT_F_BOOL:
-        (void)snprintf(text, sizeof(text), "%s", field->u.boolean ? "true" : "false");
-        break;
+        (void)add(line, field->u.boolean ? "true" : "false", field->u.boolean ? 4 : 5, 0);
+        return;
     case WEFT_F_ID:
-        weft_id_print(field->u.id, text);
-        add_text(line, text);
+        weft_id_print(field->u.id, id);
+        add_text(line, id);
         return;
     case WEFT_F_NONE:
         assert(field->kind != WEFT_F_NONE);
         return;
     }
-    (void)add(line, text, strlen(text), 0);
 }
 
 static void add_time(struct line *line)
 {
     struct timespec now;
-    struct tm utc;
-    char day[32], text[64];
+    char text[WEFT_MOMENT_TEXT + 3], *end = text + WEFT_MOMENT_TEXT - 2;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    (void)gmtime_r(&now.tv_sec, &utc);
-    (void)strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &utc);
-    (void)snprintf(text, sizeof(text), "%s.%06ldZ", day, now.tv_nsec / 1000);
+    weft_moment_print(now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000, text);
+    for (long left = now.tv_nsec / 1000 % 1000, part = 100; part > 0; left %= part, part /= 10)
+        *end++ = (char)('0' + left / part); /* lines of one millisecond have an order too */
+    memcpy(end, "Z", 2);
     add_field(line, &F_STR("ts", text));
 }
 

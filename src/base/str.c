@@ -99,6 +99,30 @@ bool weft_name_valid(const char *text)
     return size >= 1 && size <= WEFT_NAME_MAX && text[size] == '\0';
 }
 
+static size_t print_digits(uint64_t number, char *ret_text)
+{
+    size_t size = 1;
+    for (uint64_t left = number; left >= 10; left /= 10)
+        size++;
+    ret_text[size] = '\0';
+    for (size_t at = size; at-- > 0; number /= 10)
+        ret_text[at] = (char)('0' + number % 10);
+    return size;
+}
+
+size_t weft_u64_print(uint64_t number, char ret_text[WEFT_NUMBER_TEXT])
+{
+    return print_digits(number, ret_text);
+}
+
+size_t weft_i64_print(int64_t number, char ret_text[WEFT_NUMBER_TEXT])
+{
+    if (number >= 0)
+        return print_digits((uint64_t)number, ret_text);
+    ret_text[0] = '-';
+    return 1 + print_digits(-(uint64_t)number, ret_text + 1);
+}
+
 size_t weft_utf8_cut(const char *text, size_t size, size_t max)
 {
     if (size <= max)

@@ -2,7 +2,7 @@
 #ifndef WEFT_BASE_STR_H
 #define WEFT_BASE_STR_H
 
-/* What may stand in text that comes from outside. */
+/* What may stand in text that comes from outside, and numbers as text. */
 
 #include "base/base.h"
 
@@ -21,6 +21,10 @@ size_t weft_word_size(const char *text, const char *marks);
 bool weft_name_valid(const char *text);
 /* The value of a hex digit of either case, -1 for any other character. */
 int weft_hex_digit(char c);
+/* Print a number in decimal and return its size without the NUL; printf() takes far longer. */
+enum { WEFT_NUMBER_TEXT = 21 };
+size_t weft_u64_print(uint64_t number, char ret_text[WEFT_NUMBER_TEXT]);
+size_t weft_i64_print(int64_t number, char ret_text[WEFT_NUMBER_TEXT]);
 /* Cuts a text to at most max bytes without splitting a character; returns the new size. */
 size_t weft_utf8_cut(const char *text, size_t size, size_t max);
 

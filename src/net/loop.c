@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum {
-    HEADERS_MAX = 32 << 10,  /* request line and headers of one request, and what is sent */
+    HEADERS_MAX = 16 << 10,  /* request line and headers of one request, and what is sent */
     READ_INLINE = 128 << 10, /* larger bodies are read by an engine thread */
     DISCARD_MAX = 1 << 20,   /* a refused request may send so much before it is cut off */
     STREAM_BLOCK = 32 << 10,

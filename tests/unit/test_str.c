@@ -129,6 +129,21 @@ static void test_names(void)
     is_int(weft_word_size("a\xc3\xa9", "-"), 1, "letters of ASCII only");
 }
 
+static void test_numbers(void)
+{
+    static const int64_t row[] = {0,  1,   9,         10,        99,        100,
+                                  -1, -10, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        char want[32], got[WEFT_NUMBER_TEXT];
+        int size = snprintf(want, sizeof(want), "%" PRId64, row[i]);
+        is_int(weft_i64_print(row[i], got), size, "the size of %s", want);
+        is_str(got, want, "the number %s", want);
+    }
+    char most[WEFT_NUMBER_TEXT];
+    is_int(weft_u64_print(UINT64_MAX, most), 20, "the size of the largest");
+    is_str(most, "18446744073709551615", "the largest");
+}
+
 static void test_cut(void)
 {
     static const struct {
@@ -160,6 +175,7 @@ int main(void)
     test_texts();
     test_size();
     test_names();
+    test_numbers();
     test_cut();
     return tap_done();
 }
