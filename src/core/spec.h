@@ -36,7 +36,7 @@ WEFT_MUST_CHECK enum weft_rc weft_spec_resolve(const struct weft_spec *spec, con
 
 /* "The same" submission means the same lane, kind and payload. Set by resolve when there is a key.
  */
-void weft_spec_fingerprint(struct weft_resolved *spec);
+void weft_spec_fingerprint(struct weft_resolved *out);
 
 /* Checks a name against [A-Za-z0-9_.:/-]{1,128}; `field` is blamed. */
 WEFT_MUST_CHECK enum weft_rc weft_name_check(const char *name, const char *field,

@@ -352,7 +352,7 @@ WEFT_MUST_CHECK enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_c
 /* Whether one of them ends: weft_change_wrote() may fail then, so it is not for weft_tx_last(). */
 bool weft_change_ends(const struct weft_changes *changes);
 /* A row of outcome_lock, as it would live on, and a row of outcome_back, which brings it back. */
-struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t row);
+struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i);
 void weft_outcome_back(struct weft_call *call, size_t row, const struct weft_live *after);
 /* What the changes are news of. */
 void weft_change_news(struct weft_tidings *news, const struct weft_changes *changes);
