@@ -162,3 +162,13 @@ AS $function$
     SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
            (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
 $function$;
+
+-- Whether nobody has been at a version of a row since the snapshot of the statement was taken: its
+-- xmax is none, or was over by then. See pass.sql. A number far ahead is that of several lockers
+-- at once, which are counted apart: it tells nothing. Inlined where it is used.
+CREATE FUNCTION weft.at_rest(xmax xid) RETURNS boolean LANGUAGE sql STABLE AS
+$function$
+    SELECT $1 = 0 OR age($1) < -1000000
+        OR pg_visible_in_snapshot((pg_current_xact_id()::text::bigint - age($1))::text::xid8,
+                                  pg_current_snapshot())
+$function$;

@@ -69,12 +69,14 @@ SELECT f.id FROM weft.flow f
 -- name: flows_unfinished (before bigint, batch int, ns int, first int, last int)
 -- returns: id
 -- Flows whose submission ended half way: from here on they are being removed. SKIP LOCKED: one that is
--- being written still is locked by its part, and its next part finds that it is too late.
+-- being written still is locked by its part, and its next part finds that it is too late. At rest: see
+-- pass.sql.
 WITH m AS MATERIALIZED (
     SELECT f.id FROM weft.flow f
      WHERE f.state < 0 AND f.state = -1 AND f.created <= :before
        AND (:ns = 0 OR f.namespace = :ns)
        AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+       AND weft.at_rest(f.xmax)
      ORDER BY f.id LIMIT :batch
        FOR UPDATE SKIP LOCKED
 )
@@ -91,6 +93,7 @@ WITH m AS MATERIALIZED (
                             AND (:ns = 0 OR f.namespace = :ns)
                             AND (:last - :first = 255
                                  OR weft.partition(f.id) BETWEEN :first AND :last)
+                            AND weft.at_rest(f.xmax)
                           ORDER BY f.finished LIMIT :batch
                             FOR UPDATE SKIP LOCKED) d
      LIMIT :batch
@@ -105,6 +108,7 @@ WITH m AS MATERIALIZED (
      WHERE f.deleted IS NOT NULL AND f.state > 0
        AND (:ns = 0 OR f.namespace = :ns)
        AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+       AND weft.at_rest(f.xmax)
      ORDER BY f.id LIMIT :batch
        FOR UPDATE SKIP LOCKED
 )

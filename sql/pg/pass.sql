@@ -2,10 +2,15 @@
 -- work, and its whole predicate stands beside FOR UPDATE, so that a row renewed, finished or
 -- re-dated a moment ago is seen as it is now and left alone. The columns are those of live_lock.
 --
--- One wait remains that SKIP LOCKED does not spare: PostgreSQL follows a row whose change is
--- committed in the moment it is looked at to its new version and locks that; a second session in
--- the same moment waits for the first, until its pass is over. The row is due no more, so none is
--- handled twice; a circle of two such waits is a deadlock, which the transaction layer tries again.
+-- SKIP LOCKED alone does not spare a pass every wait. It is forgotten when PostgreSQL finds a row
+-- that another transaction has written, and that one commits while the lock is being tried: then the
+-- row is followed to its new version, which is locked too, and whoever holds that is waited for (a
+-- third session in the same moment, until its pass is over). So a pass goes near no row that somebody
+-- has been at since its snapshot: weft.at_rest, asked of the version that the scan has just read, the
+-- step before its lock. To come to that wait still, somebody would have to lock the row, write it and
+-- commit between these two steps, with the commit in the midst of the second. What is left out counts
+-- as any row that was not taken, and is done by the next pass if it is due then. A row that is removed
+-- has no new version: retention and the like need none of this.
 --
 -- ns is a namespace, 0 for all; first and last are partitions, 0 and 255 for all. Neither changes
 -- in the life of a row. The namespace is asked of the queue by a scalar subquery, which,
@@ -40,6 +45,7 @@ WITH RECURSIVE lanes AS (
                           WHERE d.lane = mine.lane AND d.state = @running AND d.due <= :now
                             AND (:last - :first = 255
                                  OR weft.partition(d.id) BETWEEN :first AND :last)
+                            AND weft.at_rest(d.xmax)
                           ORDER BY d.due LIMIT :batch
                             FOR UPDATE SKIP LOCKED) l
      LIMIT :batch
@@ -108,6 +114,7 @@ WITH taken AS MATERIALIZED (
        AND l.state + 0 = @running
        AND (:ns = 0 OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
        AND (:last - :first = 255 OR weft.partition(l.id) BETWEEN :first AND :last)
+       AND weft.at_rest(l.xmax)
      ORDER BY l.attempt_deadline LIMIT :batch
        FOR UPDATE SKIP LOCKED
 ), sight AS (
@@ -163,6 +170,7 @@ WITH taken AS MATERIALIZED (
      WHERE l.deadline IS NOT NULL AND l.deadline <= :now
        AND (:ns = 0 OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
        AND (:last - :first = 255 OR weft.partition(l.id) BETWEEN :first AND :last)
+       AND weft.at_rest(l.xmax)
      ORDER BY l.deadline LIMIT :batch
        FOR UPDATE SKIP LOCKED
 ), sight AS (
@@ -213,6 +221,7 @@ WITH taken AS MATERIALIZED (
      WHERE l.state = @delayed AND l.due <= :now
        AND (:ns = 0 OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
        AND (:last - :first = 255 OR weft.partition(l.id) BETWEEN :first AND :last)
+       AND weft.at_rest(l.xmax)
      ORDER BY l.due LIMIT :batch
        FOR UPDATE SKIP LOCKED
 ), promoted AS (

@@ -7,7 +7,8 @@
  *
  * Every replica runs every pass. SKIP LOCKED splits the rows between them, and because the whole
  * predicate is re-checked under the row lock, two passes or a pass and a worker that meet at a row
- * do it no harm. A pass is one transaction over at most `batch` rows.
+ * do it no harm. None waits for a row of another: see pass.sql. A pass is one transaction over at
+ * most `batch` rows.
  */
 
 #include "engine/engine.h"
