@@ -230,11 +230,14 @@ static void *run_thread(void *context)
             break;
         if (fd[1].revents)
             hear_all(notices);
-        if (!notices->bell && weft_boot_us() >= notices->retry_us)
+        bool opened = !notices->bell && weft_boot_us() >= notices->retry_us;
+        if (opened)
             open_bell(notices);
-        /* Ringing reads what has come meanwhile, and our own notice, which is kept until it is
-         * asked for: the socket does not tell of either again. */
-        if (weft_boot_us() >= notices->sent_us + notices->pause_us && send_pending(notices))
+        bool rang = weft_boot_us() >= notices->sent_us + notices->pause_us && send_pending(notices);
+        /* Opening and ringing read what has come meanwhile, and our own notice, which is kept until
+         * it is asked for: the socket does not tell of either again. Heard later, together with the
+         * next one, it would wake somebody for what was taken long ago. */
+        if (opened || rang)
             hear_all(notices);
     }
     (void)send_pending(notices);

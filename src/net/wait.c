@@ -11,6 +11,13 @@
  * asked for, fails, or whose client has gone, hands its wake on, because there may be more; so does
  * one that gets something other than nothing from a look that began before the wake.
  *
+ * News tell what came, the poll what is there: it may see again what somebody has been woken for
+ * and has not taken yet. So it rouses nobody for a queue that such a one looks at; that one looks
+ * once more instead, or hands on. One that still looks when the next poll comes may be held up, and
+ * then somebody else is roused. Two are woken for one execution only when the poll falls between a
+ * commit and the news of it, or between a look in vain and the commit of whoever was quicker: what
+ * the poll saw cannot be told from something else then.
+ *
  * Wakes are hints and may come for nothing. That they are never lost for good is what the slow poll
  * is for (upkeep.c).
  *
@@ -155,6 +162,19 @@ static size_t wake_for(struct weft_waits *waits, const struct weft_woken *woken)
     return roused;
 }
 
+/* True when one that was woken for the queue is looking: it is told to look again. Under the lock.
+ */
+static bool is_looked_at(struct weft_waits *waits, int32_t queue)
+{
+    for (struct weft_waiter *w = waits->first; w; w = w->next)
+        if (w->kind == WEFT_WAIT_CLAIM && !w->asleep && !w->late && w->woken.count > 0 &&
+            w->woken.queue == queue) {
+            w->late = true;
+            return true;
+        }
+    return false;
+}
+
 void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
                      const struct weft_woken *woken, size_t count)
 {
@@ -163,7 +183,8 @@ void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
     size_t roused = 0;
     pthread_mutex_lock(&waits->lock);
     for (size_t i = 0; i < count; i++)
-        roused += wake_for(waits, &woken[i]);
+        if (who != WEFT_WAKE_POLL || !is_looked_at(waits, woken[i].queue))
+            roused += wake_for(waits, &woken[i]);
     pthread_mutex_unlock(&waits->lock);
     weft_metric_add(weft_server_metrics(waits->server), WEFT_METRIC_WAKES, who, roused);
 }

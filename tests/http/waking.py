@@ -5,6 +5,11 @@
 A PostgreSQL of the test's own counts every statement. Claims that wait cost nothing while nothing
 happens; one execution wakes one waiter per replica; an idle server is idle. When a worker says
 goodbye, its work runs elsewhere at once. A replica that rings hears who rings at the same time.
+
+What comes by news (of this replica or another one) wakes one waiter, always. The poll, once a
+second, can fall between a commit and the news of it, or between a look in vain and the commit of
+whoever was quicker (wait.c): then it wakes one more. That is seen in the metric, so such turns are
+told from the others, and are made again.
 """
 import json
 import os
@@ -20,7 +25,9 @@ CROWD = 1000
 WINDOW_S = 3
 QUERIES_MAX, CPU_MAX, RSS_MAX_MB = 5, 0.01, 40
 GOODBYES, GOODBYE_MAX_MS = 9, 100
-TOLD, BY_POLL_MAX = 10, 3  # a poll once a second may be the first to see something
+TURNS, TURNS_MAX = 3, 15  # without the poll, and with
+TOLD, TELLS_MAX = 5, 30   # a poll once a second may be the first to see something
+LONG_MS = 3600000
 
 
 def allow_many_files():
@@ -46,7 +53,8 @@ def wait_for_work(server, count, lane):
     """Claims that wait, each on a connection of its own."""
     crowd = [Raw(server, timeout=90) for _ in range(count)]
     for i, raw in enumerate(crowd):
-        body = json.dumps({"worker": f"w{i}", "lanes": [lane], "wait_ms": 60000}).encode()
+        body = json.dumps({"worker": f"w{i}", "lanes": [lane], "wait_ms": 60000,
+                           "lease_ms": LONG_MS}).encode()
         raw.send(b"POST /v1/claims HTTP/1.1\r\nHost: weft\r\nContent-Length: %d\r\n\r\n" % len(body)
                  + body)
     until(lambda: waiters(server) >= count, 20)
@@ -57,8 +65,13 @@ def waiters(server):
     return metric_sum(metrics(server), "weft_waiters", "claim")
 
 
-def wakes(server):
-    return metric_sum(metrics(server), "weft_wakes_total")
+class Wakes:
+    """How many were woken so far, by news and by the poll."""
+
+    def __init__(self, server):
+        numbers = metrics(server)
+        self.poll = metric_sum(numbers, "weft_wakes_total", "poll")
+        self.news = metric_sum(numbers, "weft_wakes_total") - self.poll
 
 
 def close_all(crowd):
@@ -100,29 +113,43 @@ def idle(tap, cluster):
     tap.equal(server.stop(), 0, "the server stops by itself")
 
 
+def one_wakes_one(tap, servers, calls, turn):
+    """Submits one execution to two crowds. True when the poll woke nobody."""
+    before = [Wakes(server) for server in servers]
+    calls.good("POST", "/v1/executions", {"kind": "wake", "lane": "busy"})
+    until(lambda: sum(waiters(s) for s in servers) == 2 * CROWD - turn, 20)
+    pause(1.2)  # the poll might wake somebody more
+    tap.equal(sum(waiters(s) for s in servers), 2 * CROWD - turn,
+              f"execution {turn}: one claim is answered")
+    after = [Wakes(server) for server in servers]
+    news = [a.news - b.news for a, b in zip(after, before)]
+    poll = [a.poll - b.poll for a, b in zip(after, before)]
+    told = f"by news {news}, by the poll {poll}"
+    tap.ok(max(news) <= 1 and max(poll) <= 1 and sum(news + poll) >= 1,
+           f"execution {turn}: one waiter is woken per replica, not all", told)
+    if any(poll):
+        tap.note(f"execution {turn}: {told}")
+    return not any(poll)
+
+
 def crowds(tap, cluster):
     servers = [serve(cluster.store("crowd"), tap=tap) for _ in range(2)]
     calls = Calls(servers[0])
     # Once round, so that both know the queue.
     calls.good("POST", "/v1/executions", {"kind": "wake", "lane": "busy"})
-    calls.good("POST", "/v1/claims", {"worker": "first", "lanes": ["busy"], "wait_ms": 5000})
+    calls.good("POST", "/v1/claims", {"worker": "first", "lanes": ["busy"], "wait_ms": 5000,
+                                      "lease_ms": LONG_MS})
     crowd = [wait_for_work(server, CROWD, "busy") for server in servers]
     rate, cpu, figures = observe(cluster, servers[0])
     tap.note(f"two replicas, {CROWD} waiting claims each: {rate:.1f} statements/s for both, "
              f"{cpu * 100:.2f} % CPU and {figures.rss_kb / 1024:.1f} MB for one")
     # Polls and heartbeats fall into the window as they like; a claim that asked would show.
     tap.ok(rate <= 2 * QUERIES_MAX, f"{CROWD} waiting claims cost no statements", rate)
-    for turn in range(3):
-        before = [wakes(server) for server in servers]
-        calls.good("POST", "/v1/executions", {"kind": "wake", "lane": "busy"})
-        served = until(lambda t=turn: sum(waiters(s) for s in servers) == 2 * CROWD - t - 1, 5)
-        pause(1.2)  # the poll might wake somebody more
-        woken = [wakes(server) - b for server, b in zip(servers, before)]
-        tap.ok(served and sum(waiters(s) for s in servers) == 2 * CROWD - turn - 1,
-               f"execution {turn}: one claim is answered")
-        # By the notice; a poll that sees the execution before it is claimed wakes one more.
-        tap.ok(max(woken) <= 2 and 1 <= sum(woken) <= 3, f"execution {turn}: one waiter is woken "
-               "per replica, not all", woken)
+    quiet = turn = 0
+    while quiet < TURNS and turn < TURNS_MAX:
+        turn += 1
+        quiet += one_wakes_one(tap, servers, calls, turn)
+    tap.ok(quiet == TURNS, "the poll is seldom in the way", f"{quiet} of {turn} turns without it")
     for some in crowd:
         close_all(some)
     calls.close()
@@ -201,15 +228,18 @@ def talking(tap, cluster):
     for lane in ("told", "nobody"):  # so that both know the queues
         calls[0].good("POST", "/v1/executions", {"kind": "wake", "lane": lane})
         calls[1].good("POST", "/v1/claims", {"worker": "w", "lanes": [lane], "wait_ms": 5000})
-    before = metrics(servers[1])
-    answered = [tell_while_ringing(servers, calls, listener) for _ in range(TOLD)]
-    after = metrics(servers[1])
-    remote, poll = (metric_sum(after, "weft_wakes_total", by) -
-                    metric_sum(before, "weft_wakes_total", by) for by in ("remote", "poll"))
-    tap.note(f"woken while ringing: {remote:.0f} times by notices, {poll:.0f} times by the poll")
+    before, answered = Wakes(servers[1]), []
+    told = 0
+    while told < TOLD and len(answered) < TELLS_MAX:
+        answered.append(tell_while_ringing(servers, calls, listener))
+        after = Wakes(servers[1])
+        told = after.news - before.news
+    tap.note(f"woken while ringing: {told:.0f} times by notices, "
+             f"{after.poll - before.poll:.0f} times by the poll")
     tap.ok(all(answered), "a claim at a replica that rings gets what the other one submits",
            answered)
-    tap.ok(poll <= BY_POLL_MAX, "by its notice, not by the poll", f"{remote} notices, {poll} polls")
+    # One that is not heard in time would leave them all to the poll.
+    tap.ok(told >= TOLD, "by its notice, not by the poll", f"{told} notices of {len(answered)}")
     for some in calls:
         some.close()
     for server in servers:

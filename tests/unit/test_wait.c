@@ -229,6 +229,13 @@ static void wake(struct stage *s, int32_t queue, uint32_t count)
     weft_waits_wake(s->server.waits, WEFT_WAKE_LOCAL, &woken, 1);
 }
 
+/* The poll sees work in a queue. */
+static void poll_sees(struct stage *s, int32_t queue)
+{
+    const struct weft_woken woken = {queue, 1};
+    weft_waits_wake(s->server.waits, WEFT_WAKE_POLL, &woken, 1);
+}
+
 /* ---- Cases ----------------------------------------------------------------------------------- */
 
 static void test_wake_of_a_sleeper(void)
@@ -330,6 +337,49 @@ static void test_handed_on(bool fails)
     clear(&s);
 }
 
+/* The poll may see again what somebody was woken for and has not taken yet. */
+static void test_poll_and_wake(void)
+{
+    struct stage s;
+    set_up(&s);
+    struct weft_ask *a = claim_of(&s, "a"), *b = claim_of(&s, "a"), *c = claim_of(&s, "b");
+    run(&s, a);
+    run(&s, b);
+    run(&s, c);
+    wake(&s, QUEUE_A, 1);
+    ok(next_again(&s) == a, "a is woken and is about to look");
+    poll_sees(&s, QUEUE_A);
+    is_int(s.agains, 0, "what the poll sees in its queue is what it looks for: b sleeps on");
+    poll_sees(&s, QUEUE_B);
+    ok(next_again(&s) == c, "another queue is another matter");
+    run(&s, a);
+    ok(next_again(&s) == a, "a looked in vain, perhaps before the poll did: it looks again");
+    run(&s, a);
+    is_int(s.agains, 0, "and sleeps");
+
+    wake(&s, QUEUE_A, 1);
+    ok(next_again(&s) == a, "a is woken again");
+    poll_sees(&s, QUEUE_A);
+    poll_sees(&s, QUEUE_A);
+    ok(next_again(&s) == b, "a whole poll later it has not come back: b is woken");
+    run(&s, b);
+    is_int(s.agains, 0, "in vain");
+    s.finds = 1;
+    run(&s, a);
+    is_int(s.answered, 1, "a found something");
+    ok(next_again(&s) == b, "there may be more since the poll: b looks");
+    run(&s, b);
+    poll_sees(&s, QUEUE_A);
+    ok(next_again(&s) == b, "nobody was woken for it: the poll wakes");
+    s.finds = 1;
+    run(&s, b);
+    is_int(s.answered, 2, "b is answered");
+    s.finds = 1;
+    run(&s, c);
+    is_int(s.waiters, 0, "and nobody waits any more");
+    clear(&s);
+}
+
 static void test_the_end(void)
 {
     struct stage s;
@@ -350,6 +400,7 @@ int main(void)
     test_one_wake_one_look();
     test_handed_on(false);
     test_handed_on(true);
+    test_poll_and_wake();
     test_the_end();
     return tap_done();
 }
