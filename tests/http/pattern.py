@@ -91,7 +91,9 @@ class Blank:
 
     def match(self, value, context, where):
         if self.offset is not None:
-            low = context.sent + self.offset - SLACK_S
+            # Since the case began: between what happened and the look at it a slow machine may take
+            # any time, but nothing that a case looks at is older than the case.
+            low = context.begun + self.offset - SLACK_S
             high = context.received + self.offset + SLACK_S
             if not low <= seconds_of(value) <= high:
                 raise Mismatch(f"{where}: {value} is not <{self.text}> of {context.received:.3f}")

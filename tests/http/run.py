@@ -25,7 +25,7 @@ Patterns are JSON, in which may stand
 
     <id> <moment> <int> <number> <string> <bool> <null> <object> <array> <any>     a value of a kind
     <id or null>         one of several           <int $epoch>         and keeps it as $epoch
-    <now> <in 5 s>       a moment about then      <moment after $a>    a later moment than $a
+    <now> <in 5 s>       a moment of the case     <moment after $a>    a later moment than $a
     $epoch               the value that was kept  /^so.*so$/           a string that matches
     ...                  other members; in arrays any number of other elements
     [any order: 1, 2]    an array of these, whatever comes first
@@ -76,8 +76,8 @@ BLOCK_S = 90
 class Context:
     """What a case has learnt, and the exchange that is being looked at."""
 
-    def __init__(self, values):
-        self.values = values
+    def __init__(self, values, begun):
+        self.values, self.begun = values, begun
         self.sent = self.received = 0.0
 
     def fill(self, text):
@@ -114,8 +114,10 @@ class Run:
         self.values = {"ns": f"{case.file}.{number}"}
         self.token_ids = {}
         self.client = self.server.client()
+        self.begun = 0.0
 
     def go(self):
+        self.begun = time.time()
         try:
             self.steps(self.case.steps)
         finally:
@@ -198,7 +200,7 @@ class Run:
         for word, wanted in step.wanted_body:
             self.judge_body(word, fill(wanted, self.values, answer.sent), answer.body)
         if step.pattern:
-            context = Context(dict(self.values))
+            context = Context(dict(self.values), self.begun)
             context.sent, context.received = answer.sent, answer.received
             try:
                 value = read_json(answer.body)

@@ -54,7 +54,7 @@ SCHEMAS = [
 
 class Context:
     def __init__(self):
-        self.values, self.sent, self.received = {"seven": 7}, BEGUN, BEGUN
+        self.values, self.begun, self.sent, self.received = {"seven": 7}, BEGUN, BEGUN, BEGUN
 
     @staticmethod
     def fill(text):
