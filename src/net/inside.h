@@ -137,6 +137,8 @@ void weft_claims_undelivered(struct weft_ask *ask);
 /* ---- wait.c: long polls ---------------------------------------------------------------------- */
 
 struct weft_waits *weft_waits_new(struct weft_server *server);
+/* When the server's loop is there, which is swept from here on. */
+void weft_waits_start(struct weft_waits *waits);
 void weft_waits_free(struct weft_waits *waits);
 /* From here on nobody sleeps any more: all are answered with what there is. */
 void weft_waits_stop(struct weft_waits *waits);

@@ -78,8 +78,7 @@ size_t weft_loop_in_flight(const struct weft_loop *loop)
 
 void weft_loop_sweep(struct weft_loop *loop)
 {
-    if (loop)
-        weft_peers_sweep(&loop->peers);
+    weft_peers_sweep(&loop->peers);
 }
 
 void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count)

@@ -106,6 +106,7 @@ static enum weft_rc start_parts(struct weft_server *server, struct weft_err *err
     rc = weft_loop_start(server, err);
     if (rc)
         return rc;
+    weft_waits_start(server->waits); /* whoever waits already is seen to now */
     weft_supervisor_start(server->supervisor);
     weft_upkeep_start(server->upkeep); /* tells others where this one listens */
     return WEFT_OK;

@@ -52,6 +52,7 @@ struct weft_waiter {
 struct weft_waits {
     struct weft_server *server;
     pthread_t thread;
+    bool started;
     _Atomic size_t count; /* read without the lock to leave early */
 
     pthread_mutex_t lock; /* over all below */
@@ -380,8 +381,13 @@ struct weft_waits *weft_waits_new(struct weft_server *server)
     waits->wakes_us = WEFT_NEVER;
     pthread_mutex_init(&waits->lock, NULL);
     pthread_cond_init(&waits->news, NULL);
-    weft_thread_start(&waits->thread, "weft-wait", run_thread, waits);
     return waits;
+}
+
+void weft_waits_start(struct weft_waits *waits)
+{
+    waits->started = true;
+    weft_thread_start(&waits->thread, "weft-wait", run_thread, waits);
 }
 
 void weft_waits_stop(struct weft_waits *waits)
@@ -400,7 +406,8 @@ void weft_waits_free(struct weft_waits *waits)
     waits->ended = true;
     pthread_cond_signal(&waits->news);
     pthread_mutex_unlock(&waits->lock);
-    pthread_join(waits->thread, NULL);
+    if (waits->started)
+        pthread_join(waits->thread, NULL);
     pthread_cond_destroy(&waits->news);
     pthread_mutex_destroy(&waits->lock);
     free(waits);

@@ -84,7 +84,8 @@ class Caller:
         return self.post("/v1/executions", {"items": specs})["items"]
 
     def claim(self, **fields):
-        return self.post("/v1/claims", {"worker": "w", **fields})["items"]
+        # No lease runs out before it is looked at, on however slow a machine.
+        return self.post("/v1/claims", {"worker": "w", "lease_ms": 600000, **fields})["items"]
 
 
 def at_once(bench, namespace, count, call, server=None):
@@ -205,7 +206,7 @@ def waiting_claims(bench):
         caller = Caller(bench, "waiting-claims")
         caller.send("GET", "/healthz")
         ready.wait(PATIENCE_S)
-        return caller.claim(worker=f"w{number}", max=1, wait_ms=30000)
+        return caller.claim(worker=f"w{number}", max=1, wait_ms=60000)
     with concurrent.futures.ThreadPoolExecutor(32) as pool:
         futures = [pool.submit(wait, number) for number in range(32)]
         ready.wait(PATIENCE_S)

@@ -179,6 +179,7 @@ static void set_up(struct stage *s)
     s->clock = weft_clock_new();
     weft_clock_set(s->clock, 1000 * WEFT_SECOND);
     s->server.waits = weft_waits_new(&s->server);
+    weft_waits_start(s->server.waits);
 }
 
 static void clear(struct stage *s)
