@@ -50,9 +50,10 @@ class Case:
         self.sleeper = self.heir = self.lease = self.id = None
 
     def fall_asleep(self, calls, servers):
+        self.sleeper = Puppet(servers[0], f"sleeper-{self.lane}")
+        self.sleeper.claim(self.lane, self.lease_ms, wait_ms=0)  # it is up, before its time runs
         spec = {key: value() if callable(value) else value for key, value in self.spec.items()}
         self.id, = submit(calls, self.lane, **spec)
-        self.sleeper = Puppet(servers[0], f"sleeper-{self.lane}")
         item, = self.sleeper.claim(self.lane, self.lease_ms)
         self.lease = {"id": item["id"], "epoch": item["epoch"]}
         self.sleeper.freeze()
@@ -127,7 +128,7 @@ def goodbye(case, calls, _):
 
 def cases(calls):
     def soon():
-        return stamp(moment(calls.good("GET", "/v1/counts")["as_of"]) + 4)
+        return stamp(moment(calls.good("GET", "/v1/counts")["as_of"]) + 8)
     return [
         Case("nobody has it yet", "lost", lapsed),
         Case("another has it", "reclaimed", taken),
