@@ -17,7 +17,7 @@ has "$err" 'plain HTTP' 'is not spoken'
 "$weft" serve --hello --listen 127.0.0.1:0 --store "$store" >serve.out 2>serve.err </dev/null &
 server_pid=$!
 url=
-for _ in {1..400}; do
+for _ in {1..1200}; do
     url=$(grep -o 'http://[0-9.:]*' serve.out | head -n 1 || true)
     [[ -z $url ]] || break
     sleep 0.05
@@ -68,7 +68,7 @@ id=$("$weft" submit -k stuck 1)
 "$weft" work --lease 1s --kill-after 100ms --drain -- \
     sh -c 'echo up >&2; exec tail -f /dev/null' >work.out 2>work.err </dev/null &
 worker=$!
-for _ in {1..400}; do
+for _ in {1..1200}; do
     ! grep -q up work.err || break
     sleep 0.05
 done

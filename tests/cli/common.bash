@@ -41,7 +41,7 @@ serve_hello() {
     "$weft" serve --listen 127.0.0.1:0 --hello >>hello.txt 2>serve.log &
     server_pid=$!
     url=
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         url=$(grep -o 'http://127.0.0.1:[0-9]*' hello.txt | head -n 1 || true)
         if [[ -n $url ]]; then break; fi
         sleep 0.05

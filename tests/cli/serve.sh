@@ -12,7 +12,7 @@ start() {
     "$weft" serve --listen 127.0.0.1:0 --hello "$@" >hello.txt 2>serve.log &
     server_pid=$!
     url=
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         url=$(grep -o 'http://127.0.0.1:[0-9]*' hello.txt | head -n 1 || true)
         if [[ -n $url ]] || ! kill -0 "$server_pid" 2>/dev/null; then break; fi
         sleep 0.05
@@ -23,7 +23,7 @@ start() {
 stop() {
     local i
     kill "-$1" "$server_pid"
-    for ((i = 0; i < 400; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         kill -0 "$server_pid" 2>/dev/null || break
         sleep 0.05
     done
@@ -108,7 +108,7 @@ token=$("$weft" token create --name test --scopes read 2>/dev/null)
 until_it_exits() {
     local i want=$1
     shift
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 300; i++)); do
         run "$@"
         if [[ $status -eq $want ]]; then break; fi
         sleep 0.1
@@ -134,7 +134,7 @@ is "$status" 0 'SIGINT: it ends with 0'
 # says TEXT: the log does, before long.
 says() {
     local i
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         if grep -q -e "$1" serve.log; then break; fi
         sleep 0.05
     done

@@ -14,10 +14,10 @@ state() {
     "$weft" show "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])'
 }
 
-# until_true WORD...: runs it until it succeeds, for at most 20 seconds.
+# until_true WORD...: runs it until it succeeds, for a minute at most.
 until_true() {
     local i
-    for i in {1..400}; do
+    for i in {1..1200}; do
         if "$@" 2>/dev/null; then return 0; fi
         sleep 0.05
     done

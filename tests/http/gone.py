@@ -14,7 +14,7 @@ import time
 from harness import STORE, Calls, Raw, Tap, metric_sum, metrics, scratch, serve, until
 
 LEASE_MS = 600000
-PROMPT_S = 5
+PROMPT_S = 15  # the leases of those who left would last for ten minutes
 
 
 def claim_bytes(lane, worker, most, wait_ms):

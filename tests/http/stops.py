@@ -13,6 +13,7 @@ from harness import STORE, Calls, Tap, metric_sum, metrics, pause, scratch, serv
 from load import Load, check_kept
 
 GRACE_S = 5
+SLACK_S = 10  # for the process to end; a claim that were waited for would take 30 s
 CLIENTS = 8
 
 
@@ -50,7 +51,7 @@ def stop_under_load(tap, store, number):
     tap.ok(ended, f"{number.name}: every client came to an end")
     if number == signal.SIGTERM:
         tap.equal(status, 0, "SIGTERM: the exit status is 0")
-        tap.ok(took < GRACE_S + 2, "SIGTERM: within the grace", f"{took:.1f} s")
+        tap.ok(took < GRACE_S + SLACK_S, "SIGTERM: within the grace", f"{took:.1f} s")
         tap.note(f"stopped after {took:.2f} s")
         tap.equal(answers, [(200, {"items": []})] * 5, "SIGTERM: waiting claims are answered")
     server = serve(store)

@@ -7,7 +7,8 @@ What is proven, with workers and servers that are processes:
 
   - crash: while the service is up, the execution of a worker that was killed with SIGKILL is
     running elsewhere within its lease time and a second (several tries, the worst is printed), and
-    never before its lease has ended;
+    never before its lease has ended. On a machine that does other things as well one try may be
+    late; it must not have waited for a second look of the scanner either;
   - goodbye: what a worker held is running elsewhere within 100 ms of the goodbye. On a machine that
     does other things as well this is asked of 15 tries in 20; the rest must not have waited for the
     poll of once a second either;
@@ -37,7 +38,9 @@ from harness import (FAULTS, SANITIZED, STORE, Calls, Cluster, Tap, metric_sum, 
 LEASE_S = 1.0
 CRASHES, GOODBYES = 5, 20
 PROMPT_S = 0.1 * (5 if SANITIZED else 1)
-SLACK_S = 2.0  # what a promise after a start allows beyond, for the start itself
+LATE_S = 5.0  # beyond what is promised: nothing but a machine that is busy
+SLACK_S = 5.0  # what a promise after a start allows beyond, for the start itself
+HOLD_S = 4.0  # a lease that is renewed four times in its life outlasts a pause of the machine
 LONG_MS = 600000
 HEARTBEAT_S = 5
 
@@ -66,13 +69,13 @@ def claim_waits(server, number=1):
 
 # ---- Crash and goodbye --------------------------------------------------------------------------
 
-def crash_once(told, asked, lane, lease_s=LEASE_S):
+def crash_once(told, asked, lane):
     """How long after the kill it ran elsewhere, and what was wrong with that."""
     calls = Calls(told)
     an_id, = submit(calls, lane)
     calls.close()
     worker = Puppet(told, f"mortal-{lane}")
-    item, = worker.claim(lane, int(lease_s * 1000))
+    item, = worker.claim(lane, int(LEASE_S * 1000))
     heir = wait_for(asked, lane)
     worker.kill()
     killed = time.time()
@@ -82,18 +85,25 @@ def crash_once(told, asked, lane, lease_s=LEASE_S):
         return took, [f"{an_id}: expected elsewhere, seen {items}"]
     if at < ends - 0.01:
         return took, [f"{an_id}: taken at {stamp(at)}, its lease lasted until {stamp(ends)}"]
-    if took > lease_s + 1:
-        return took, [f"{an_id}: expected within {lease_s + 1:.1f} s, seen after {took:.2f} s"]
     return took, []
 
 
+def crash_some(told, asked, lane, tries):
+    """How long it took each time, in order, and what was wrong; one of several may be late."""
+    done = [crash_once(told, asked, f"{lane}-{i}") for i in range(tries)]
+    took = sorted(seconds for seconds, _ in done)
+    wrong = [line for _, lines in done for line in lines]
+    if took[-2 if tries > 1 else -1] > LEASE_S + 1 or took[-1] > LEASE_S + LATE_S:
+        wrong.append(f"expected within {LEASE_S + 1:.1f} s, seen {[round(t, 2) for t in took]}")
+    return took, wrong
+
+
 def crash(points, told, asked):
-    tries = [crash_once(told, asked, f"crash-{i}") for i in range(CRASHES)]
+    took, wrong = crash_some(told, asked, "crash", CRASHES)
     points.note("a crashed worker's execution ran elsewhere after "
-                + ", ".join(f"{took:.2f}" for took, _ in tries)
-                + f" s with a lease of {LEASE_S:.0f} s; the worst {max(tries)[0]:.2f} s")
-    points.point([line for _, wrong in tries for line in wrong],
-                 "what a crashed worker held runs elsewhere within lease time + 1 s")
+                + ", ".join(f"{seconds:.2f}" for seconds in took)
+                + f" s with a lease of {LEASE_S:.0f} s")
+    points.point(wrong, "what a crashed worker held runs elsewhere within lease time + 1 s")
 
 
 def goodbye(points, told, asked):
@@ -177,7 +187,8 @@ class Holder(threading.Thread):
 
 def away(points, server, go, come):
     """go makes the service unreachable, come brings it back: the moment before, and a server."""
-    eager, late, dead = Holder("eager", 50, 2), Holder("late", 20, 2), Holder("dead", 20, 2)
+    eager, late, dead = (Holder(name, count, HOLD_S)
+                         for name, count in (("eager", 50), ("late", 20), ("dead", 20)))
     for holder in (eager, late, dead):
         holder.take(server)
     eager.may.set()
@@ -264,16 +275,16 @@ def company(points, store, servers):
     stays, goes = servers
     goes.kill()
     fresh = serve(store)
-    took, wrong = crash_once(fresh, stays, "company")
-    points.note(f"with another server up a lease lapsed after {took:.2f} s")
+    took, wrong = crash_some(fresh, stays, "company", 1)
+    points.note(f"with another server up a lease lapsed after {took[0]:.2f} s")
     points.point(wrong, "leases lapse as usual while another server is up")
     fresh.kill()
     heir, began = serve(store), time.time()
     until(lambda: heard(store, stays, began), HEARTBEAT_S + 1)
     pause(1.2)  # it looks once a second
     stays.kill()
-    took, wrong = crash_once(heir, heir, "inherited")
-    points.note(f"{time.time() - began:.1f} s after its start a lease lapsed after {took:.2f} s")
+    took, wrong = crash_some(heir, heir, "inherited", 1)
+    points.note(f"{time.time() - began:.1f} s after its start a lease lapsed after {took[0]:.2f} s")
     points.point(wrong, "a server that has heard of another one's service needs no grace")
     stop(points, heir)
 
