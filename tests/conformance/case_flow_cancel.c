@@ -37,49 +37,6 @@ CASE(flow_cancelled_joins)
 
 /* ---- Many ------------------------------------------------------------------------------------ */
 
-struct many {
-    struct weft_node *node;
-    const char **name;
-    size_t count;
-    struct weft_flow_submitted answer;
-};
-
-/* Nodes named n0, n1, ..., of the kind "sibling", that come after nothing. */
-static void many_new(struct fixture *f, struct many *many, size_t count)
-{
-    *many = (struct many){.count = count};
-    many->node = weft_new_array(f->arena, struct weft_node, count);
-    many->name = weft_new_array(f->arena, const char *, count);
-    many->answer.node = weft_new_array(f->arena, struct weft_id, count);
-    for (size_t i = 0; i < count; i++) {
-        many->name[i] = weft_arena_printf(f->arena, "n%zu", i);
-        many->node[i] = (struct weft_node){.name = many->name[i], .spec = {.kind = "sibling"}};
-    }
-}
-
-static void many_after(struct many *many, size_t node, size_t first, size_t count)
-{
-    many->node[node].after = many->name + first;
-    many->node[node].after_count = count;
-}
-
-static void many_submit(struct fixture *f, struct many *many)
-{
-    const struct weft_flow_spec spec = {.nodes = many->node, .node_count = many->count};
-    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &many->answer, &f->err), WEFT_OK,
-           "submit the flow");
-    is_int(many->answer.err.rc, WEFT_OK, "it is accepted");
-}
-
-static uint64_t many_in(struct fixture *f, const struct many *many, enum weft_state state)
-{
-    struct weft_flow_page page = {0};
-    const struct weft_flow_asking asking = {
-        .ns = "default", .flow = many->answer.id, .counts = true};
-    is_int(weft_engine_flow(f->b, &asking, f->arena, &page, &f->err), WEFT_OK, "read the flow");
-    return page.flow.count[state];
-}
-
 CASE(flow_cancel_all_of_many)
 {
     enum { MANY = 3 * WEFT_FLOW_CHUNK + 7 };

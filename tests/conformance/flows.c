@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Small flows, drawn as text. */
+/* Small flows, drawn as text, and large ones. */
 
 #include "flows.h"
 
@@ -107,4 +107,41 @@ void end_node(struct fixture *f, const struct drawn *flow, const char *name, boo
         is_int(fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true}).err.rc, WEFT_OK,
                "%s fails", name);
     cascade(f, f->b, flow);
+}
+
+/* ---- Many ------------------------------------------------------------------------------------ */
+
+void many_new(struct fixture *f, struct many *many, size_t count)
+{
+    *many = (struct many){.count = count};
+    many->node = weft_new_array(f->arena, struct weft_node, count);
+    many->name = weft_new_array(f->arena, const char *, count);
+    many->answer.node = weft_new_array(f->arena, struct weft_id, count);
+    for (size_t i = 0; i < count; i++) {
+        many->name[i] = weft_arena_printf(f->arena, "n%zu", i);
+        many->node[i] = (struct weft_node){.name = many->name[i], .spec = {.kind = "sibling"}};
+    }
+}
+
+void many_after(struct many *many, size_t node, size_t first, size_t count)
+{
+    many->node[node].after = many->name + first;
+    many->node[node].after_count = count;
+}
+
+void many_submit(struct fixture *f, struct many *many)
+{
+    const struct weft_flow_spec spec = {.nodes = many->node, .node_count = many->count};
+    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &many->answer, &f->err), WEFT_OK,
+           "submit the flow");
+    is_int(many->answer.err.rc, WEFT_OK, "it is accepted");
+}
+
+uint64_t many_in(struct fixture *f, const struct many *many, enum weft_state state)
+{
+    struct weft_flow_page page = {0};
+    const struct weft_flow_asking asking = {
+        .ns = "default", .flow = many->answer.id, .counts = true};
+    is_int(weft_engine_flow(f->b, &asking, f->arena, &page, &f->err), WEFT_OK, "read the flow");
+    return page.flow.count[state];
 }

@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_CONFORMANCE_FLOWS_H
 #define WEFT_TESTS_CONFORMANCE_FLOWS_H
 
-/* Small flows, drawn as text. */
+/* Small flows, drawn as text, and large ones. */
 
 #include "conformance.h"
 #include "engine/flow.h"
@@ -36,5 +36,21 @@ int flow_state(struct fixture *f, const struct drawn *flow);
 struct weft_claimed claim_node(struct fixture *f, const char *name);
 /* Claims the node of that name, which must be ready, ends it, and cascades through engine b. */
 void end_node(struct fixture *f, const struct drawn *flow, const char *name, bool good);
+
+/* A flow of many nodes. */
+struct many {
+    struct weft_node *node;
+    const char **name;
+    size_t count;
+    struct weft_flow_submitted answer;
+};
+/* Nodes named n0, n1, ..., of the kind "sibling", that come after nothing. */
+void many_new(struct fixture *f, struct many *many, size_t count);
+/* Lets a node come after `count` others from `first` on. */
+void many_after(struct many *many, size_t node, size_t first, size_t count);
+/* Submits it through engine a; it must be accepted. */
+void many_submit(struct fixture *f, struct many *many);
+/* How many members are in a state. */
+uint64_t many_in(struct fixture *f, const struct many *many, enum weft_state state);
 
 #endif
