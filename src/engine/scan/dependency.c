@@ -7,22 +7,8 @@
 
 #include "engine/scan/flows.h"
 
-enum { LOOK = 10000 }; /* completions of one look */
-
 /* The order of the table in pass.c. */
 enum { SCANNED, RECONCILED, NOOP, ERRORS, COUNTERS };
-
-static enum weft_rc look(const struct weft_flow_scan *scan, struct weft_rows *ret_rows,
-                         struct weft_err *err)
-{
-    struct weft_call call;
-    weft_call_init(&call, scan->arena, WEFT_STMT_COMPLETION_DUE, 0);
-    weft_set_i64(&call, 0, COMPLETION_DUE_IN_BEFORE,
-                 weft_clock_now(scan->engine->clock) - WEFT_FLOW_LEFT_US);
-    weft_set_i64(&call, 0, COMPLETION_DUE_IN_LOOK, LOOK);
-    weft_flow_scan_call(scan, COMPLETION_DUE_IN_BATCH, &call);
-    return weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, ret_rows, err);
-}
 
 /* All at once; when that fails, one by one, so that one bad flow does not stop the others. */
 static enum weft_rc cascade_all(struct weft_engine *engine, const struct weft_id *flow,
@@ -47,7 +33,7 @@ enum weft_rc weft_dependency_run(struct weft_engine *engine, const struct weft_p
     enum weft_rc rc = weft_flow_scan_begin(engine, config, &scan, err);
     if (rc)
         return rc;
-    rc = look(&scan, &rows, err);
+    rc = weft_flow_scan_look(&scan, WEFT_STMT_COMPLETION_DUE, &rows, err);
     if (!rc && rows.count > 0) {
         struct weft_id *flow = weft_new_array(scan.arena, struct weft_id, rows.count);
         for (size_t i = 0; i < rows.count; i++) {

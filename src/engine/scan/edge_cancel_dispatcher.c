@@ -8,22 +8,8 @@
 
 #include "engine/scan/flows.h"
 
-enum { LOOK = 10000 }; /* groups of one look */
-
 /* The order of the table in pass.c. */
 enum { DISPATCHED, ORPHANED, SKIPPED_LOCKED, ERRORS, COUNTERS };
-
-static enum weft_rc look(const struct weft_flow_scan *scan, struct weft_rows *ret_rows,
-                         struct weft_err *err)
-{
-    struct weft_call call;
-    weft_call_init(&call, scan->arena, WEFT_STMT_GROUPS_DUE, 0);
-    weft_set_i64(&call, 0, GROUPS_DUE_IN_BEFORE,
-                 weft_clock_now(scan->engine->clock) - WEFT_FLOW_LEFT_US);
-    weft_set_i64(&call, 0, GROUPS_DUE_IN_LOOK, LOOK);
-    weft_flow_scan_call(scan, GROUPS_DUE_IN_BATCH, &call);
-    return weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, ret_rows, err);
-}
 
 static enum weft_rc dispatch(struct weft_engine *engine, const struct weft_id *flow, size_t count,
                              struct weft_dispatched *done, struct weft_err *err)
@@ -59,7 +45,7 @@ enum weft_rc weft_edge_cancel_dispatcher_run(struct weft_engine *engine,
     enum weft_rc rc = weft_flow_scan_begin(engine, config, &scan, err);
     if (rc)
         return rc;
-    rc = look(&scan, &rows, err);
+    rc = weft_flow_scan_look(&scan, WEFT_STMT_GROUPS_DUE, &rows, err);
     if (!rc && rows.count > 0) {
         struct weft_id *flow = weft_new_array(scan.arena, struct weft_id, rows.count);
         size_t count = 0;

@@ -11,6 +11,12 @@ static_assert((int)FLOWS_BACKLOG_IN_LAST - (int)FLOWS_BACKLOG_IN_BATCH == 3 &&
                   (int)GROUPS_LOOK_IN_LAST - (int)GROUPS_LOOK_IN_BATCH == 3 &&
                   (int)FLOWS_KEPT_IN_LAST - (int)FLOWS_KEPT_IN_BATCH == 3,
               "the statements of flow_scan.sql end alike: batch, ns, first, last");
+static_assert((int)GROUPS_DUE_IN_BEFORE == (int)COMPLETION_DUE_IN_BEFORE &&
+                  (int)GROUPS_DUE_IN_LOOK == (int)COMPLETION_DUE_IN_LOOK &&
+                  (int)GROUPS_DUE_IN_BATCH == (int)COMPLETION_DUE_IN_BATCH,
+              "these two begin alike");
+
+enum { LOOK = 10000 }; /* completions, or groups, of one look */
 
 enum weft_rc weft_flow_scan_begin(struct weft_engine *engine, const struct weft_pass_config *config,
                                   struct weft_flow_scan *ret_scan, struct weft_err *err)
@@ -41,4 +47,16 @@ void weft_flow_scan_call(const struct weft_flow_scan *scan, size_t batch,
     weft_set_i64(ret_call, 0, batch + 1, scan->ns);
     weft_set_i64(ret_call, 0, batch + 2, scan->config->partition_first);
     weft_set_i64(ret_call, 0, batch + 3, scan->config->partition_last);
+}
+
+enum weft_rc weft_flow_scan_look(const struct weft_flow_scan *scan, enum weft_stmt stmt,
+                                 struct weft_rows *ret_rows, struct weft_err *err)
+{
+    struct weft_call call;
+    weft_call_init(&call, scan->arena, stmt, 0);
+    weft_set_i64(&call, 0, COMPLETION_DUE_IN_BEFORE,
+                 weft_clock_now(scan->engine->clock) - WEFT_FLOW_LEFT_US);
+    weft_set_i64(&call, 0, COMPLETION_DUE_IN_LOOK, LOOK);
+    weft_flow_scan_call(scan, COMPLETION_DUE_IN_BATCH, &call);
+    return weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, ret_rows, err);
 }

@@ -30,6 +30,14 @@ bool weft_flow_scan_late(const struct weft_flow_scan *scan); /* it has taken its
 void weft_flow_scan_call(const struct weft_flow_scan *scan, size_t batch,
                          struct weft_call *ret_call);
 
+/*
+ * Runs completion_due or groups_due: flows with something that nobody took up for
+ * WEFT_FLOW_LEFT_US.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_flow_scan_look(const struct weft_flow_scan *scan,
+                                                 enum weft_stmt stmt, struct weft_rows *ret_rows,
+                                                 struct weft_err *err);
+
 /* What a removal did. */
 struct weft_erased {
     uint64_t flows, members, skipped_locked;
