@@ -121,15 +121,51 @@ SELECT f.id FROM weft.flow f
    AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
  ORDER BY f.id LIMIT :batch;
 
--- name: members_remove (flow uuid, chunk int)
--- returns: removed
--- Every table that mentions a member is here, once; an edge goes with its upstream. Under the lock of a
--- flow that is being removed. Members have no keys of their own.
+-- name: graph_remove (flow uuid, members int, chunk int)
+-- returns: more
+-- Under the lock of a flow that is being removed: a chunk of the edges that leave its first members, of its
+-- completions and of its groups. more: there may be more of them.
 WITH m AS MATERIALIZED (
     SELECT n.id FROM weft.node n
      WHERE (n.flow, n.id) > (:flow, '00000000-0000-0000-0000-000000000000') AND n.flow <= :flow
        AND n.k >= 0
-     ORDER BY n.flow, n.id LIMIT :chunk
+     ORDER BY n.flow, n.id LIMIT :members
+), paths AS (
+    DELETE FROM weft.edge e
+     USING (SELECT x.place FROM m
+             CROSS JOIN LATERAL (SELECT ctid AS place FROM weft.edge
+                                  WHERE upstream = m.id LIMIT :chunk) x
+             LIMIT :chunk) p
+     WHERE e.ctid = p.place
+    RETURNING 1
+), hints AS (
+    DELETE FROM weft.completion c
+     USING (SELECT p.seq FROM weft.completion p
+             WHERE (p.flow, p.seq) > (:flow, 0) AND p.flow <= :flow
+             ORDER BY p.flow, p.seq LIMIT :chunk) d
+     WHERE c.seq BETWEEN d.seq AND d.seq
+    RETURNING 1
+), groups AS (
+    DELETE FROM weft.cancel_group g
+     USING (SELECT x.id FROM weft.cancel_group x
+             WHERE (x.flow, x.id) > (:flow, '00000000-0000-0000-0000-000000000000') AND x.flow <= :flow
+             ORDER BY x.flow, x.id LIMIT :chunk) d
+     WHERE g.id BETWEEN d.id AND d.id
+    RETURNING 1
+)
+SELECT greatest((SELECT count(*) FROM paths), (SELECT count(*) FROM hints),
+                (SELECT count(*) FROM groups)) >= :chunk;
+
+-- name: members_remove (flow uuid, chunk int)
+-- returns: removed
+-- Every table that mentions a member is here or in graph_remove, once. Of the first members those go
+-- that no edge leaves any more. Members have no keys of their own.
+WITH m AS MATERIALIZED (
+    SELECT f.id FROM (SELECT n.id FROM weft.node n
+                       WHERE (n.flow, n.id) > (:flow, '00000000-0000-0000-0000-000000000000')
+                         AND n.flow <= :flow AND n.k >= 0
+                       ORDER BY n.flow, n.id LIMIT :chunk) f
+     WHERE NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = f.id OFFSET 0)
 ), living AS (
     DELETE FROM weft.live l USING m WHERE l.id BETWEEN m.id AND m.id
 ), outcomes AS (
@@ -140,18 +176,13 @@ WITH m AS MATERIALIZED (
     DELETE FROM weft.progress p USING m WHERE p.id BETWEEN m.id AND m.id
 ), tries AS (
     DELETE FROM weft.attempt a USING m WHERE a.id BETWEEN m.id AND m.id
-), edges AS (
-    DELETE FROM weft.edge e
-     USING (SELECT x.place FROM m
-             CROSS JOIN LATERAL (SELECT ctid AS place FROM weft.edge WHERE upstream = m.id OFFSET 0) x) p
-     WHERE e.ctid = p.place
 ), gone AS (
     DELETE FROM weft.node n USING m WHERE n.id BETWEEN m.id AND m.id RETURNING 1
 )
 SELECT count(*) FROM gone;
 
 -- name: flow_erase (flow uuid)
--- The last of it.
+-- The last of it: what members that ended meanwhile left goes too.
 WITH hints AS (
     DELETE FROM weft.completion WHERE flow = :flow
 ), groups AS (

@@ -92,25 +92,52 @@ SELECT f.id FROM flow f
    AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
  ORDER BY f.num LIMIT :batch;
 
+-- name: graph_remove (flow uuid, members int, chunk int)
+-- returns: more
+DELETE FROM edge WHERE (upstream, downstream) IN (
+    SELECT e.upstream, e.downstream
+      FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+             ORDER BY num LIMIT :members) m CROSS JOIN edge e ON e.upstream = m.num
+     LIMIT :chunk);
+DELETE FROM completion WHERE seq IN (
+    SELECT seq FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+     ORDER BY seq LIMIT :chunk);
+DELETE FROM cancel_group WHERE num IN (
+    SELECT num FROM cancel_group WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+     ORDER BY num LIMIT :chunk);
+SELECT EXISTS (SELECT 1 FROM (SELECT num FROM node WHERE flow = f.num ORDER BY num LIMIT :members) m
+                CROSS JOIN edge e ON e.upstream = m.num)
+       OR EXISTS (SELECT 1 FROM completion WHERE flow = f.num)
+       OR EXISTS (SELECT 1 FROM cancel_group WHERE flow = f.num)
+  FROM (SELECT num FROM flow WHERE id = :flow) f;
+
 -- name: members_remove (flow uuid, chunk int)
 -- returns: removed
 -- Nodes go last: until then they name the same members to each statement.
 DELETE FROM attempt WHERE id IN (
     SELECT e.id FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-                       ORDER BY num LIMIT :chunk) m CROSS JOIN execution e ON e.num = m.num);
+                       ORDER BY num LIMIT :chunk) m CROSS JOIN execution e ON e.num = m.num
+     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
 DELETE FROM progress WHERE id IN (
     SELECT e.id FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-                       ORDER BY num LIMIT :chunk) m CROSS JOIN execution e ON e.num = m.num);
+                       ORDER BY num LIMIT :chunk) m CROSS JOIN execution e ON e.num = m.num
+     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
 DELETE FROM live WHERE num IN (
-    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
+    SELECT m.num FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+                         ORDER BY num LIMIT :chunk) m
+     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
 DELETE FROM outcome WHERE num IN (
-    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
+    SELECT m.num FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+                         ORDER BY num LIMIT :chunk) m
+     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
 DELETE FROM execution WHERE num IN (
-    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
-DELETE FROM edge WHERE upstream IN (
-    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
+    SELECT m.num FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+                         ORDER BY num LIMIT :chunk) m
+     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
 DELETE FROM node WHERE num IN (
-    SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow) ORDER BY num LIMIT :chunk);
+    SELECT m.num FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+                         ORDER BY num LIMIT :chunk) m
+     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
 SELECT changes();
 
 -- name: flow_erase (flow uuid)

@@ -61,6 +61,9 @@ static const struct rule rules[] = {
     {.stmt = WEFT_STMT_FLOWS_KEPT, .index = {"flow_finished", "flow_pkey"}, .sorts = true},
     {.stmt = WEFT_STMT_FLOWS_DELETED, .index = {"flow_deleted", "flow_pkey"}, .sorts = true},
     {.stmt = WEFT_STMT_FLOWS_REMOVING, .index = {"flow_hidden"}},
+    {.stmt = WEFT_STMT_GRAPH_REMOVE,
+     .index = {"node_flow", "edge_upstream", "completion_flow", "cancel_group_flow"},
+     .sorts = true},
     {.stmt = WEFT_STMT_MEMBERS_REMOVE,
      .index = {"node_flow", "edge_upstream", "live_pkey", "outcome_pkey", "attempt_pkey"}},
     {.stmt = WEFT_STMT_FLOW_ERASE, .index = {"completion_flow", "cancel_group_flow"}},
@@ -106,7 +109,11 @@ static const struct {
     {WEFT_STMT_FLOWS_KEPT, "('{1}', '{9000000}', 20, 0, 0, 255)", 1000},
     {WEFT_STMT_FLOWS_DELETED, "(100, 0, 0, 255)", 1000},
     {WEFT_STMT_FLOWS_REMOVING, "(100, 0, 0, 255)", 100},
+    {WEFT_STMT_GRAPH_REMOVE, "('" F("0bb8") "', 1000, 1000)", 200},
+    /* The first member has 99,998 edges. */
+    {WEFT_STMT_GRAPH_REMOVE, "('" F("0000") "', 250, 100)", 1000},
     {WEFT_STMT_MEMBERS_REMOVE, "('" F("0bb8") "', 1000)", 500},
+    {WEFT_STMT_MEMBERS_REMOVE, "('" F("0000") "', 100)", 3000},
     {WEFT_STMT_FLOW_ERASE, "('" F("138f") "')", 50},
 };
 

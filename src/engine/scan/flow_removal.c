@@ -4,7 +4,9 @@
  * Removing flows. Members of a flow are kept as long as their flow is: its graph would have holes
  * otherwise. A flow that goes is marked first, under its lock; from then on nobody sees it, nobody
  * replays its members, and its key is free. Then its members go in chunks, each in a transaction of
- * its own, and the flow at last. A crash leaves the mark, and the next pass goes on.
+ * its own, and the flow at last. A member goes when no edge leaves it any more, and a transaction
+ * takes no more than WEFT_FLOW_CHUNK edges: what has more of them takes several. A crash leaves the
+ * mark, and the next pass goes on.
  */
 
 #include "engine/scan/flows.h"
@@ -28,26 +30,30 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
 {
     struct erase_call *erase = context;
     struct weft_flows_held held;
-    struct weft_call call;
-    struct weft_rows rows;
+    struct weft_call call[2];
+    struct weft_rows rows[2];
     *erase = (struct erase_call){.flow = erase->flow};
     enum weft_rc rc = weft_flows_lock(tx, erase->flow, 1, &held, err);
     if (rc || held.count == 0 || held.item[0].state != REMOVING)
         return rc;
     erase->held = true;
-    weft_call_init(&call, tx->arena, WEFT_STMT_MEMBERS_REMOVE, 0);
-    weft_set_id(&call, 0, MEMBERS_REMOVE_IN_FLOW, erase->flow);
-    weft_set_i64(&call, 0, MEMBERS_REMOVE_IN_CHUNK, CHUNK);
-    rc = weft_tx_run(tx, &call, 1, &rows, err);
+    weft_call_init(&call[0], tx->arena, WEFT_STMT_GRAPH_REMOVE, 0);
+    weft_set_id(&call[0], 0, GRAPH_REMOVE_IN_FLOW, erase->flow);
+    weft_set_i64(&call[0], 0, GRAPH_REMOVE_IN_MEMBERS, CHUNK);
+    weft_set_i64(&call[0], 0, GRAPH_REMOVE_IN_CHUNK, WEFT_FLOW_CHUNK);
+    weft_call_init(&call[1], tx->arena, WEFT_STMT_MEMBERS_REMOVE, 0);
+    weft_set_id(&call[1], 0, MEMBERS_REMOVE_IN_FLOW, erase->flow);
+    weft_set_i64(&call[1], 0, MEMBERS_REMOVE_IN_CHUNK, CHUNK);
+    rc = weft_tx_run(tx, call, 2, rows, err);
     if (rc)
         return rc;
-    erase->members = (uint64_t)weft_get_i64(&rows, 0, MEMBERS_REMOVE_OUT_REMOVED);
-    erase->gone = erase->members < CHUNK;
+    erase->members = (uint64_t)weft_get_i64(&rows[1], 0, MEMBERS_REMOVE_OUT_REMOVED);
+    erase->gone = erase->members < CHUNK && !weft_get_i64(&rows[0], 0, GRAPH_REMOVE_OUT_MORE);
     if (!erase->gone)
         return WEFT_OK;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_ERASE, 0);
-    weft_set_id(&call, 0, FLOW_ERASE_IN_FLOW, erase->flow);
-    return weft_tx_run(tx, &call, 1, NULL, err);
+    weft_call_init(&call[0], tx->arena, WEFT_STMT_FLOW_ERASE, 0);
+    weft_set_id(&call[0], 0, FLOW_ERASE_IN_FLOW, erase->flow);
+    return weft_tx_run(tx, call, 1, NULL, err);
 }
 
 /* Nobody waits for this: others have their turn between two chunks. */

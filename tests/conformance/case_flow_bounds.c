@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is done to a large flow is done in parts: no transaction looks at more of it than a chunk,
+ * and the next one goes on where the last one ended. And what follows from parts that were counted.
+ */
+
+#include "flows.h"
+
+enum { CHUNK = WEFT_FLOW_CHUNK };
+
+/* Runs SQL of this store. */
+static void on_store(struct fixture *f, const char *pg, const char *sqlite)
+{
+    run_sql(f, strcmp(f->store, "pg") == 0 ? pg : sqlite);
+}
+
+/* ---- Removal --------------------------------------------------------------------------------- */
+
+/* Edges whose upstream is still there. */
+static size_t edges_left(struct fixture *f, const struct many *many)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_init(&call, f->arena, WEFT_STMT_UPSTREAMS, many->count);
+    for (size_t i = 0; i < many->count; i++)
+        weft_set_id(&call, i, UPSTREAMS_IN_ID, &many->answer.node[i]);
+    is_int(weft_tx_once(f->a, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "read them");
+    return rows.count;
+}
+
+static bool remove_edges(struct fixture *f, const struct many *many, size_t members)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_init(&call, f->arena, WEFT_STMT_GRAPH_REMOVE, 0);
+    weft_set_id(&call, 0, GRAPH_REMOVE_IN_FLOW, &many->answer.id);
+    weft_set_i64(&call, 0, GRAPH_REMOVE_IN_MEMBERS, (int64_t)members);
+    weft_set_i64(&call, 0, GRAPH_REMOVE_IN_CHUNK, CHUNK);
+    is_int(weft_tx_once(f->a, WEFT_TX_WRITE, &call, f->arena, &rows, &f->err), WEFT_OK, "remove");
+    return rows.count == 1 && weft_get_i64(&rows, 0, GRAPH_REMOVE_OUT_MORE) != 0;
+}
+
+static int64_t remove_members(struct fixture *f, const struct many *many, size_t members)
+{
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    weft_call_init(&call, f->arena, WEFT_STMT_MEMBERS_REMOVE, 0);
+    weft_set_id(&call, 0, MEMBERS_REMOVE_IN_FLOW, &many->answer.id);
+    weft_set_i64(&call, 0, MEMBERS_REMOVE_IN_CHUNK, (int64_t)members);
+    is_int(weft_tx_once(f->a, WEFT_TX_WRITE, &call, f->arena, &rows, &f->err), WEFT_OK, "remove");
+    return rows.count == 1 ? weft_get_i64(&rows, 0, MEMBERS_REMOVE_OUT_REMOVED) : -1;
+}
+
+/* One, 2,500 behind it and one behind those. */
+CASE(flow_removal_takes_edges_in_parts)
+{
+    enum { WIDE = 2 * CHUNK + CHUNK / 2, LAST = WIDE + 1, NODES, FEW = 250 };
+    struct many many;
+    many_new(f, &many, NODES);
+    for (size_t i = 1; i <= WIDE; i++)
+        many_after(&many, i, 0, 1);
+    many_after(&many, LAST, 1, WIDE);
+    many_submit(f, &many);
+    on_store(f, "UPDATE weft.flow SET state = -2", "UPDATE flow SET state = -2");
+    is_int(edges_left(f, &many), 2 * WIDE, "all edges are there");
+    ok(remove_edges(f, &many, FEW), "there are more");
+    is_int(edges_left(f, &many), 2 * WIDE - CHUNK, "a chunk of them goes at once");
+    is_int(remove_members(f, &many, FEW), 0, "no member goes before its edges");
+    ok(remove_edges(f, &many, FEW), "there are more");
+    ok(!remove_edges(f, &many, FEW), "the first members have none any more");
+    is_int(edges_left(f, &many), WIDE - FEW + 1, "those of the others stay");
+    is_int(remove_members(f, &many, FEW), FEW, "these members go");
+    struct weft_pass_report report = {.more = true};
+    uint64_t handled = 0;
+    for (int pass = 0; pass < NODES && report.more; pass++) {
+        report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
+        handled += report.handled;
+    }
+    is_int(handled, NODES - FEW + 1, "retention takes the rest, and the flow");
+    is_int(edges_left(f, &many), 0, "nothing is left");
+}
