@@ -31,7 +31,9 @@ CREATE INDEX flow_deleted ON weft.flow (id) WHERE deleted IS NOT NULL;
 CREATE INDEX flow_finished ON weft.flow (state, finished) WHERE finished IS NOT NULL;
 
 -- A member, under the id of its execution, and its join: how many upstreams there are, how many have
--- succeeded and failed (these follow from its edges), and whether it has fired.
+-- succeeded and failed (these follow from its edges), and whether it has fired. `bad`: it is a sink, a node
+-- that nothing comes after, and did not succeed; the cascade keeps it, so that nobody has to look at all
+-- nodes to tell how a flow ended.
 CREATE TABLE weft.node (
     id        uuid PRIMARY KEY,
     flow      uuid NOT NULL,
@@ -44,10 +46,12 @@ CREATE TABLE weft.node (
     failed    int NOT NULL,
     fired     smallint NOT NULL, -- 0: not yet, 1: satisfied, 2: impossible
     delay     bigint NOT NULL,   -- from the moment it fires
-    run_at    bigint NOT NULL    -- not before that; 0: at once
+    run_at    bigint NOT NULL,   -- not before that; 0: at once
+    bad       bool NOT NULL DEFAULT false
 );
 CREATE UNIQUE INDEX node_name ON weft.node (flow, name) WHERE name IS NOT NULL;
 CREATE INDEX node_flow ON weft.node (flow, id) WHERE k >= 0;
+CREATE INDEX node_bad ON weft.node (flow) WHERE bad;
 
 CREATE TABLE weft.edge (
     upstream   uuid NOT NULL,
@@ -58,7 +62,8 @@ CREATE UNIQUE INDEX edge_upstream ON weft.edge (upstream, downstream) WHERE upst
 CREATE INDEX edge_downstream ON weft.edge (downstream, upstream) WHERE downstream IS NOT NULL;
 
 -- The outbox. Numbered, not keyed by what ended: an end must never wait for the cascade that takes
--- away the hint of an earlier one. `cursor`: up to here its edges have been looked at.
+-- away the hint of an earlier one. `cursor`: up to here its edges, or the nodes of a flow, have been
+-- looked at.
 CREATE TABLE weft.completion (
     seq    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     flow   uuid NOT NULL,

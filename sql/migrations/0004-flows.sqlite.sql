@@ -37,10 +37,12 @@ CREATE TABLE node (
     failed    INTEGER NOT NULL,
     fired     INTEGER NOT NULL,
     delay     INTEGER NOT NULL,
-    run_at    INTEGER NOT NULL
+    run_at    INTEGER NOT NULL,
+    bad       INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX node_name ON node (flow, name);
 CREATE INDEX node_flow ON node (flow);
+CREATE INDEX node_bad ON node (flow) WHERE bad;
 
 CREATE TABLE edge (
     upstream   INTEGER NOT NULL,

@@ -76,7 +76,8 @@ UNION ALL
 -- name: check_flows ()
 -- returns: problem id
 -- Flows that somebody sees. An edge is what its upstream has come to, a node counts its edges, and a
--- join that has fired is what it says, unless a completion in the outbox still has to be looked at.
+-- join that has fired is what it says, unless a completion in the outbox still has to be looked at. Marked
+-- are the nodes that nothing comes after and that ended badly.
 (SELECT 'counters are not those of its edges', n.id FROM weft.node n
    JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
   CROSS JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE e.state = 1) AS succeeded,
@@ -114,7 +115,14 @@ UNION ALL
 UNION ALL
 (SELECT 'skipped by a join that did not', n.id FROM weft.node n
    JOIN weft.outcome o ON o.id BETWEEN n.id AND n.id AND o.state = @skipped
-  WHERE n.fired <> 2 AND o.replays < 30000 LIMIT 10);
+  WHERE n.fired <> 2 AND o.replays < 30000 LIMIT 10)
+UNION ALL
+(SELECT 'mark of a sink is not what it has come to', n.id FROM weft.node n
+   JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
+   LEFT JOIN weft.outcome o ON o.id BETWEEN n.id AND n.id
+  WHERE n.bad <> (o.id IS NOT NULL AND o.state <> @succeeded
+                  AND NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = n.id OFFSET 0))
+    AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = n.flow AND c.id = n.id) LIMIT 10);
 
 -- name: check_graphs ()
 -- returns: problem id

@@ -70,12 +70,12 @@ SELECT f.id, f.state, f.cancel, f.reason
   FROM weft.flow f WHERE f.id = ANY(:flow) AND f.state <> -1 ORDER BY f.id FOR UPDATE SKIP LOCKED;
 
 -- name: cascade_look (flow uuid[], chunk int)
--- returns: seq flow id upstream_state downstream edge_state policy k let_run total succeeded failed fired delay run_at
+-- returns: seq flow id upstream_state bad downstream edge_state policy k let_run total succeeded failed fired delay run_at
 -- What the completions of locked flows are about, as it is now: each completion with the state of
--- its execution and the edges that leave it, behind its cursor. A completion without edges comes
--- once, with nulls. Nested loops keep the order: flow, seq, downstream.
-SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), e.downstream, e.state, n.policy, n.k,
-       n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
+-- its execution, its mark as a bad sink and the edges that leave it, behind its cursor. A completion
+-- without edges comes once, with nulls. Nested loops keep the order: flow, seq, downstream.
+SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), s.bad, e.downstream, e.state, n.policy,
+       n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
   FROM (SELECT x.* FROM unnest(:flow) AS f(id)
          CROSS JOIN LATERAL (SELECT * FROM weft.completion p
                               WHERE (p.flow, p.seq) > (f.id, 0) AND p.flow <= f.id
@@ -83,6 +83,7 @@ SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), e.downstream, e.state, n
          LIMIT :chunk) c
   LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = c.id OFFSET 0) l ON true
   LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = c.id OFFSET 0) o ON true
+  LEFT JOIN LATERAL (SELECT bad FROM weft.node WHERE id = c.id OFFSET 0) s ON true
   LEFT JOIN LATERAL (SELECT x.downstream, x.state FROM weft.edge x
                       WHERE (x.upstream, x.downstream)
                             > (c.id, coalesce(c.cursor, '00000000-0000-0000-0000-000000000000'))
@@ -91,12 +92,14 @@ SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), e.downstream, e.state, n
   LEFT JOIN LATERAL (SELECT * FROM weft.node WHERE id = e.downstream OFFSET 0) n ON true
  LIMIT :chunk + 1;
 
--- name: flow_roots (flow uuid, chunk int)
--- returns: id delay run_at
--- The nodes that come after nothing and have not begun.
-SELECT n.id, n.delay, n.run_at FROM weft.node n
- WHERE (n.flow, n.id) > (:flow, '00000000-0000-0000-0000-000000000000') AND n.flow <= :flow
-   AND n.k >= 0 AND n.total = 0 AND n.fired = 0
+-- name: flow_roots (seq bigint, flow uuid, chunk int)
+-- returns: id root delay run_at
+-- Nodes behind the cursor of the completion of the flow itself, whatever they are: it is their number
+-- that is bounded. root: it comes after nothing and has not begun.
+SELECT n.id, n.total = 0 AND n.fired = 0, n.delay, n.run_at FROM weft.node n
+ WHERE (n.flow, n.id) > (:flow, coalesce((SELECT cursor FROM weft.completion WHERE seq = :seq),
+                                         '00000000-0000-0000-0000-000000000000'))
+   AND n.flow <= :flow AND n.k >= 0
  ORDER BY n.flow, n.id LIMIT :chunk;
 
 -- name: edge_put (upstream uuid[], downstream uuid[], state smallint[])
@@ -114,6 +117,12 @@ UPDATE weft.node n SET succeeded = i.succeeded, failed = i.failed, fired = i.fir
   FROM unnest(:id, :succeeded, :failed, :fired) AS i(id, succeeded, failed, fired)
  WHERE n.id BETWEEN i.id AND i.id;
 
+-- name: node_mark (id uuid[], bad bool[])
+-- Sinks that ended badly, and those that did and are not so any more.
+UPDATE weft.node n SET bad = i.bad
+  FROM unnest(:id, :bad) AS i(id, bad)
+ WHERE n.id BETWEEN i.id AND i.id;
+
 -- name: nodes_fire (id uuid[])
 -- A replay begins a node whatever its join says.
 UPDATE weft.node n SET fired = 1
@@ -127,8 +136,9 @@ SELECT i.flow, i.id, :at FROM unnest(:flow, :id) AS i(flow, id);
 -- name: completion_done (seq bigint[])
 DELETE FROM weft.completion c USING unnest(:seq) AS i(seq) WHERE c.seq BETWEEN i.seq AND i.seq;
 
--- name: completion_cursor (seq bigint, cursor uuid)
-UPDATE weft.completion SET cursor = :cursor WHERE seq = :seq;
+-- name: completion_cursor (seq bigint[], cursor uuid[])
+UPDATE weft.completion c SET cursor = i.cursor
+  FROM unnest(:seq, :cursor) AS i(seq, cursor) WHERE c.seq BETWEEN i.seq AND i.seq;
 
 -- name: completion_any (flow uuid[])
 -- returns: flow groups
@@ -156,15 +166,12 @@ UPDATE weft.cancel_group g SET waiting = false
 RETURNING g.id;
 
 -- name: flow_over (flow uuid[])
--- returns: id bad_sinks
--- Of locked flows: those that have no living member and no completion left, with the number of sinks
--- that did not succeed. OFFSET 0, here and below: each node is looked up, no table is joined whole.
-SELECT f.id,
-       (SELECT count(*) FROM weft.node n
-         WHERE n.flow = f.id AND n.k >= 0
-           AND NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = n.id OFFSET 0)
-           AND NOT EXISTS (SELECT 1 FROM weft.outcome o
-                            WHERE o.id = n.id AND o.state = @succeeded OFFSET 0))
+-- returns: id bad
+-- Of locked flows: those that have no living member and no completion left, with whether a sink of theirs
+-- did not succeed. Each question ends at the first row. The marks are right: a member that ended or lives
+-- again left a completion, each was looked at after that, and nothing has happened since. OFFSET 0, here
+-- and below: each row is looked up, no table is joined whole.
+SELECT f.id, EXISTS (SELECT 1 FROM weft.node n WHERE n.flow = f.id AND n.bad OFFSET 0)
   FROM unnest(:flow) AS f(id)
  WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id OFFSET 0)
    AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id OFFSET 0);

@@ -113,7 +113,14 @@ SELECT * FROM (SELECT 'began before its join fired', x.id
 UNION ALL
 SELECT * FROM (SELECT 'skipped by a join that did not', x.id
    FROM node n JOIN outcome o ON o.num = n.num AND o.state = @skipped JOIN execution x ON x.num = n.num
-  WHERE n.fired <> 2 AND o.replays < 30000 LIMIT 10);
+  WHERE n.fired <> 2 AND o.replays < 30000 LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'mark of a sink is not what it has come to', x.id
+   FROM node n JOIN execution x ON x.num = n.num JOIN flow f ON f.num = n.flow AND f.state >= 0
+   LEFT JOIN outcome o ON o.num = n.num
+  WHERE n.bad <> (o.num IS NOT NULL AND o.state <> @succeeded
+                  AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.upstream = n.num))
+    AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = n.flow AND c.num = n.num) LIMIT 10);
 
 -- name: check_graphs ()
 -- returns: problem id

@@ -44,24 +44,27 @@ UPDATE flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
 SELECT id, state, cancel, reason FROM flow WHERE id = :flow AND state <> -1;
 
 -- name: cascade_look (flow uuid[], chunk int)
--- returns: seq flow id upstream_state downstream edge_state policy k let_run total succeeded failed fired delay run_at
+-- returns: seq flow id upstream_state bad downstream edge_state policy k let_run total succeeded failed fired delay run_at
 -- The loops keep the order. To sort by it would read all edges of a completion for each chunk of them.
-SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.state, o.state), d.id,
-       e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
+SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.state, o.state), s.bad,
+       d.id, e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
   FROM (SELECT * FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow)
          ORDER BY seq LIMIT :chunk) c
   LEFT JOIN execution u ON u.num = c.num
   LEFT JOIN live l ON l.num = c.num
   LEFT JOIN outcome o ON o.num = c.num
+  LEFT JOIN node s ON s.num = c.num
   LEFT JOIN edge e ON e.upstream = c.num AND e.downstream > coalesce(c.cursor, -1)
   LEFT JOIN node n ON n.num = e.downstream
   LEFT JOIN execution d ON d.num = e.downstream
  LIMIT :chunk + 1;
 
--- name: flow_roots (flow uuid, chunk int)
--- returns: id delay run_at
-SELECT e.id, n.delay, n.run_at FROM node n JOIN execution e ON e.num = n.num
- WHERE n.flow = (SELECT num FROM flow WHERE id = :flow) AND n.total = 0 AND n.fired = 0
+-- name: flow_roots (seq bigint, flow uuid, chunk int)
+-- returns: id root delay run_at
+SELECT e.id, n.total = 0 AND n.fired = 0, n.delay, n.run_at
+  FROM node n CROSS JOIN execution e ON e.num = n.num
+ WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
+   AND n.num > coalesce((SELECT cursor FROM completion WHERE seq = :seq), -1)
  ORDER BY n.num LIMIT :chunk;
 
 -- name: edge_put (upstream uuid[], downstream uuid[], state smallint[])
@@ -72,6 +75,9 @@ UPDATE edge SET state = :state
 -- name: node_put (id uuid[], succeeded int[], failed int[], fired smallint[])
 UPDATE node SET succeeded = :succeeded, failed = :failed, fired = :fired
  WHERE num = (SELECT num FROM execution WHERE id = :id);
+
+-- name: node_mark (id uuid[], bad bool[])
+UPDATE node SET bad = :bad WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: nodes_fire (id uuid[])
 UPDATE node SET fired = 1
@@ -85,7 +91,7 @@ VALUES ((SELECT num FROM flow WHERE id = :flow),
 -- name: completion_done (seq bigint[])
 DELETE FROM completion WHERE seq = :seq;
 
--- name: completion_cursor (seq bigint, cursor uuid)
+-- name: completion_cursor (seq bigint[], cursor uuid[])
 UPDATE completion SET cursor = (SELECT num FROM execution WHERE id = :cursor) WHERE seq = :seq;
 
 -- name: completion_any (flow uuid[])
@@ -109,12 +115,8 @@ UPDATE cancel_group SET waiting = 0
 RETURNING (SELECT id FROM execution e WHERE e.num = cancel_group.num);
 
 -- name: flow_over (flow uuid[])
--- returns: id bad_sinks
-SELECT f.id,
-       (SELECT count(*) FROM node n
-         WHERE n.flow = f.num
-           AND NOT EXISTS (SELECT 1 FROM edge e WHERE e.upstream = n.num)
-           AND NOT EXISTS (SELECT 1 FROM outcome o WHERE o.num = n.num AND o.state = @succeeded))
+-- returns: id bad
+SELECT f.id, EXISTS (SELECT 1 FROM node n WHERE n.flow = f.num AND n.bad)
   FROM flow f
  WHERE f.id = :flow
    AND NOT EXISTS (SELECT 1 FROM live l WHERE l.flow = f.num)

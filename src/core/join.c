@@ -37,9 +37,9 @@ enum weft_edge_state weft_edge_of(enum weft_state upstream)
     return upstream == WEFT_STATE_SUCCEEDED ? WEFT_EDGE_SUCCEEDED : WEFT_EDGE_FAILED;
 }
 
-enum weft_flow_state weft_flow_judge(bool cancelled, uint64_t bad_sinks)
+enum weft_flow_state weft_flow_judge(bool cancelled, bool bad)
 {
     if (cancelled)
         return WEFT_FLOW_CANCELLED;
-    return bad_sinks > 0 ? WEFT_FLOW_FAILED : WEFT_FLOW_SUCCEEDED;
+    return bad ? WEFT_FLOW_FAILED : WEFT_FLOW_SUCCEEDED;
 }

@@ -38,7 +38,7 @@ enum weft_edge_state {
 /* What the state of its upstream makes of an edge. */
 enum weft_edge_state weft_edge_of(enum weft_state upstream);
 
-/* How a flow whose members have all ended came out; `bad_sinks` of its sinks did not succeed. */
-enum weft_flow_state weft_flow_judge(bool cancelled, uint64_t bad_sinks);
+/* How a flow whose members have all ended came out. bad: one of its sinks did not succeed. */
+enum weft_flow_state weft_flow_judge(bool cancelled, bool bad);
 
 #endif

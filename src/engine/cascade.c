@@ -13,8 +13,15 @@
  * cancelled, as it would have been if the drain had come to it first.
  *
  * A hop is one transaction over at most WEFT_FLOW_CHUNK edges, of any number of flows; a larger
- * fan-out takes several, and its completion remembers how far they came. A completion is deleted in
- * the transaction that resolved its last edge: a crash between any two hops loses nothing.
+ * fan-out takes several, and its completion remembers how far they came. So do the nodes of a flow
+ * that was written in parts, whose roots are let go a chunk of nodes at a time. A completion is
+ * deleted in the transaction that resolved its last edge: a crash between any two hops loses
+ * nothing.
+ *
+ * How a flow ended is told by its sinks, the nodes that nothing comes after. A hop that looks at a
+ * completion marks its node when it is a sink that did not succeed, and unmarks it when it is not
+ * so any more: it was replayed, or something was added behind it, and both leave a completion. So
+ * the end of a flow, of whatever size, is found by three looks at the first row of an index.
  *
  * Nothing is missed: whoever could not get the lock of a flow had committed its completion, or its
  * group of siblings, before it tried, and the holder looks for both again after its own commit.
@@ -46,6 +53,19 @@ struct edge_change {
     enum weft_edge_state state;
 };
 
+/* A node that becomes, or ceases to be, a sink that did not succeed. */
+struct mark_change {
+    struct weft_id id;
+    bool bad;
+};
+
+/* How far a hop came with a completion that is not used up. */
+struct cut {
+    int64_t seq;
+    struct weft_id cursor;
+};
+enum { CUTS = 2 }; /* one of edges and one of roots */
+
 struct hop {
     struct weft_tx *tx;
     struct weft_flows_held held;
@@ -56,11 +76,13 @@ struct hop {
     size_t joint_count, joint_room;
     struct edge_change *edge;
     size_t edge_count;
+    struct mark_change *mark;
+    size_t mark_count;
     int64_t *done; /* numbers of completions that are used up */
     struct weft_id *done_flow;
     size_t done_count;
-    int64_t cut; /* the completion that goes on behind `cursor`; 0: none */
-    struct weft_id cursor;
+    struct cut cut[CUTS]; /* completions that the next hop goes on with */
+    size_t cut_count;
     bool rooted; /* it lets roots begin: those of one flow are enough */
     struct weft_changes changes;
     struct weft_id *ended; /* flows */
@@ -191,9 +213,37 @@ static void look_at_edge(struct hop *hop, const struct weft_rows *rows, size_t r
     hop->edge[hop->edge_count++] = now;
 }
 
-/* The roots of a flow that was just made whole; false when there may be more of them. */
-static enum weft_rc look_at_roots(struct hop *hop, const struct weft_id *flow, bool *ret_all,
-                                  struct weft_err *err)
+/*
+ * Looks at the node of a completion, at its first row. Where no edge leaves it, the node is a sink;
+ * a completion that has a cursor never comes without one, because its hop saw that there was more.
+ */
+static void look_at_node(struct hop *hop, const struct weft_rows *rows, size_t row)
+{
+    enum weft_state state =
+        (enum weft_state)weft_get_i64(rows, row, CASCADE_LOOK_OUT_UPSTREAM_STATE);
+    bool sink = weft_get(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM)->null;
+    bool bad = sink && weft_edge_of(state) == WEFT_EDGE_FAILED;
+    if (bad != (weft_get_i64(rows, row, CASCADE_LOOK_OUT_BAD) != 0))
+        hop->mark[hop->mark_count++] =
+            (struct mark_change){.id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID), .bad = bad};
+}
+
+static int64_t seq_of(const struct weft_rows *rows, size_t row)
+{
+    return weft_get_i64(rows, row, CASCADE_LOOK_OUT_SEQ);
+}
+
+static void cut(struct hop *hop, int64_t seq, const struct weft_id *cursor)
+{
+    hop->cut[hop->cut_count++] = (struct cut){.seq = seq, .cursor = *cursor};
+}
+
+/*
+ * Lets the roots begin that are among the next nodes of a flow that was just made whole; false when
+ * there may be more nodes. Those that are added to the flow meanwhile have begun by themselves.
+ */
+static enum weft_rc look_at_roots(struct hop *hop, const struct weft_id *flow, int64_t seq,
+                                  bool *ret_all, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows;
@@ -202,6 +252,7 @@ static enum weft_rc look_at_roots(struct hop *hop, const struct weft_id *flow, b
         return WEFT_OK;
     hop->rooted = true;
     weft_call_init(&call, hop->tx->arena, WEFT_STMT_FLOW_ROOTS, 0);
+    weft_set_i64(&call, 0, FLOW_ROOTS_IN_SEQ, seq);
     weft_set_id(&call, 0, FLOW_ROOTS_IN_FLOW, flow);
     weft_set_i64(&call, 0, FLOW_ROOTS_IN_CHUNK, WEFT_FLOW_CHUNK);
     enum weft_rc rc = weft_tx_run(hop->tx, &call, 1, &rows, err);
@@ -214,17 +265,16 @@ static enum weft_rc look_at_roots(struct hop *hop, const struct weft_id *flow, b
     hop->joint = wider;
     for (size_t i = 0; i < rows.count; i++) {
         struct weft_id id = weft_get_id(&rows, i, FLOW_ROOTS_OUT_ID);
+        if (i + 1 == WEFT_FLOW_CHUNK)
+            cut(hop, seq, &id);
+        if (!weft_get_i64(&rows, i, FLOW_ROOTS_OUT_ROOT))
+            continue;
         struct joint *joint = joint_of(hop, &id, flow);
         joint->delay_us = weft_get_i64(&rows, i, FLOW_ROOTS_OUT_DELAY);
         joint->run_at_us = weft_get_i64(&rows, i, FLOW_ROOTS_OUT_RUN_AT);
     }
     *ret_all = rows.count < WEFT_FLOW_CHUNK;
     return WEFT_OK;
-}
-
-static int64_t seq_of(const struct weft_rows *rows, size_t row)
-{
-    return weft_get_i64(rows, row, CASCADE_LOOK_OUT_SEQ);
 }
 
 /*
@@ -241,23 +291,27 @@ static enum weft_rc collect(struct hop *hop, const struct weft_rows *rows, struc
         struct weft_id id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID);
         struct weft_id flow = weft_get_id(rows, row, CASCADE_LOOK_OUT_FLOW);
         bool last = row + 1 == rows->count || seq_of(rows, row + 1) != seq_of(rows, row);
+        bool first = row == 0 || seq_of(rows, row - 1) != seq_of(rows, row);
         bool all = last;
-        if (row == 0 || seq_of(rows, row - 1) != seq_of(rows, row)) {
+        if (first) {
             skip = weft_map_find(&met, &id, sizeof(id)) != NULL;
             weft_map_put(&met, &id, sizeof(id), hop);
         }
         if (skip)
             continue;
-        if (weft_id_cmp(&id, &flow) == 0)
-            rc = look_at_roots(hop, &flow, &all, err);
+        bool roots = weft_id_cmp(&id, &flow) == 0;
+        if (first && !roots)
+            look_at_node(hop, rows, row);
+        if (roots)
+            rc = look_at_roots(hop, &flow, seq_of(rows, row), &all, err);
         else if (!weft_get(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM)->null)
             look_at_edge(hop, rows, row);
         if (all) {
             hop->done_flow[hop->done_count] = flow;
             hop->done[hop->done_count++] = seq_of(rows, row);
         } else if (!last && row + 1 == WEFT_FLOW_CHUNK) {
-            hop->cut = seq_of(rows, row);
-            hop->cursor = weft_get_id(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM);
+            struct weft_id to = weft_get_id(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM);
+            cut(hop, seq_of(rows, row), &to);
         }
     }
     weft_map_done(&met);
@@ -314,6 +368,7 @@ static enum weft_rc look(struct hop *hop, const struct weft_id *flow, size_t cou
     hop->joint_room = rows.count + 1;
     hop->joint = weft_new_array(arena, struct joint *, hop->joint_room);
     hop->edge = weft_new_array(arena, struct edge_change, rows.count + 1);
+    hop->mark = weft_new_array(arena, struct mark_change, rows.count + 1);
     hop->done = weft_new_array(arena, int64_t, rows.count + 1);
     hop->done_flow = weft_new_array(arena, struct weft_id, rows.count + 1);
     return collect(hop, &rows, err);
@@ -448,6 +503,15 @@ static void put_graph(struct hop *hop, struct weft_call *edges, struct weft_call
     }
 }
 
+static void put_marks(struct hop *hop, struct weft_call *marks)
+{
+    weft_call_init(marks, hop->tx->arena, WEFT_STMT_NODE_MARK, hop->mark_count);
+    for (size_t i = 0; i < hop->mark_count; i++) {
+        weft_set_id(marks, i, NODE_MARK_IN_ID, &hop->mark[i].id);
+        weft_set_i64(marks, i, NODE_MARK_IN_BAD, hop->mark[i].bad);
+    }
+}
+
 /* Joins that fired and leave upstreams behind that nobody needs any more. */
 static void put_groups(struct hop *hop, struct weft_call *add, struct weft_call *wake)
 {
@@ -484,9 +548,11 @@ static void put_completions(struct hop *hop, struct weft_call *done, struct weft
             weft_set_i64(done, count++, COMPLETION_DONE_IN_SEQ, hop->done[i]);
     }
     done->rows = count;
-    weft_call_init(cursor, hop->tx->arena, WEFT_STMT_COMPLETION_CURSOR, 0);
-    weft_set_i64(cursor, 0, COMPLETION_CURSOR_IN_SEQ, hop->cut);
-    weft_set_id(cursor, 0, COMPLETION_CURSOR_IN_CURSOR, &hop->cursor);
+    weft_call_init(cursor, hop->tx->arena, WEFT_STMT_COMPLETION_CURSOR, hop->cut_count);
+    for (size_t i = 0; i < hop->cut_count; i++) {
+        weft_set_i64(cursor, i, COMPLETION_CURSOR_IN_SEQ, hop->cut[i].seq);
+        weft_set_id(cursor, i, COMPLETION_CURSOR_IN_CURSOR, &hop->cut[i].cursor);
+    }
 }
 
 /* Flows that had something used up, and in which nothing began, may be over. */
@@ -511,7 +577,7 @@ static enum weft_rc end_flows(struct hop *hop, const struct weft_rows *over, str
     for (size_t i = 0; i < over->count; i++) {
         hop->ended[i] = weft_get_id(over, i, FLOW_OVER_OUT_ID);
         const struct weft_flow_held *flow = weft_flows_find(&hop->held, &hop->ended[i]);
-        uint64_t bad = (uint64_t)weft_get_i64(over, i, FLOW_OVER_OUT_BAD_SINKS);
+        bool bad = weft_get_i64(over, i, FLOW_OVER_OUT_BAD);
         weft_set_id(&end, i, FLOW_END_IN_FLOW, &hop->ended[i]);
         weft_set_i64(&end, i, FLOW_END_IN_STATE, weft_flow_judge(flow->cancel != 0, bad));
     }
@@ -521,18 +587,28 @@ static enum weft_rc end_flows(struct hop *hop, const struct weft_rows *over, str
 /* All that a hop writes travels together, and COMMIT with it where nothing depends on an answer. */
 static enum weft_rc write_hop(struct hop *hop, struct weft_err *err)
 {
-    enum { EDGES, NODES, ADD, WAKE, DONE, CHANGES, OVER = CHANGES + WEFT_CHANGE_CALLS, CURSOR };
+    enum {
+        EDGES,
+        NODES,
+        MARKS,
+        ADD,
+        WAKE,
+        DONE,
+        CHANGES,
+        OVER = CHANGES + WEFT_CHANGE_CALLS,
+        CURSOR
+    };
     struct weft_call call[CURSOR + 1];
     struct weft_rows rows[CURSOR + 1];
-    size_t calls = hop->cut ? CURSOR + 1 : CURSOR;
     put_graph(hop, &call[EDGES], &call[NODES]);
+    put_marks(hop, &call[MARKS]);
     put_groups(hop, &call[ADD], &call[WAKE]);
     put_completions(hop, &call[DONE], &call[CURSOR]);
     weft_change_calls(hop->tx, &hop->changes, &call[CHANGES]);
     put_over(hop, &call[OVER]);
     if (call[OVER].rows == 0 && !weft_change_ends(&hop->changes))
-        return weft_tx_last(hop->tx, call, calls, rows, err);
-    enum weft_rc rc = weft_tx_run(hop->tx, call, calls, rows, err);
+        return weft_tx_last(hop->tx, call, WEFT_LEN(call), rows, err);
+    enum weft_rc rc = weft_tx_run(hop->tx, call, WEFT_LEN(call), rows, err);
     if (!rc)
         rc = weft_change_wrote(hop->tx, &hop->changes, &rows[CHANGES], err);
     return rc || rows[OVER].count == 0 ? rc : end_flows(hop, &rows[OVER], err);
@@ -553,7 +629,7 @@ static enum weft_rc hop_body(struct weft_tx *tx, void *context, struct weft_err 
     weft_map_done(&hop->joints);
     *hop = (struct hop){.tx = tx};
     enum weft_rc rc = look(hop, call->flow, call->count, err);
-    if (rc || (hop->done_count == 0 && !hop->cut && hop->joint_count == 0))
+    if (rc || (hop->done_count == 0 && hop->cut_count == 0 && hop->joint_count == 0))
         return rc;
     judge(hop);
     rc = fire_all(hop, err);

@@ -134,6 +134,7 @@ static const struct {
     {"flow_finished", false},
     {"node_name", false},
     {"node_flow", false},
+    {"node_bad", false},
     {"edge_downstream", false},
     {"completion_flow", false},
     {"cancel_group_flow", false},

@@ -15,6 +15,80 @@ static void on_store(struct fixture *f, const char *pg, const char *sqlite)
     run_sql(f, strcmp(f->store, "pg") == 0 ? pg : sqlite);
 }
 
+/* ---- The end of a flow ----------------------------------------------------------------------- */
+
+CASE(flow_end_is_told_by_sinks)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:a");
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    end_node(f, &flow, "b", false);
+    end_node(f, &flow, "c", true);
+    is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "a sink failed");
+    (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "b"));
+    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "it gets another chance");
+    end_node(f, &flow, "b", true);
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "and takes it");
+    (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
+    end_node(f, &flow, "c", false);
+    is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "another one loses its own");
+}
+
+CASE(flow_end_after_something_came_behind_a_sink)
+{
+    static const char *const after[] = {"a", "x"};
+    struct drawn flow;
+    struct weft_id added;
+    draw(&flow, "a; x");
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", false);
+    const struct weft_node node = {.name = "d",
+                                   .spec = {.kind = "d"},
+                                   .after = after,
+                                   .after_count = 2,
+                                   .join = WEFT_JOIN_ANY};
+    const struct weft_flow_growth growth = {
+        .ns = "default", .flow = flow.answer.id, .revision = 1, .nodes = &node, .node_count = 1};
+    struct weft_flow_submitted grown = {.node = &added};
+    is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_OK, "the flow grows");
+    end_node(f, &flow, "x", true);
+    struct weft_claimed lease = claim_node(f, "d");
+    (void)complete(f, f->a, &lease, "1");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "what failed is not a sink any more");
+}
+
+/* ---- Roots ----------------------------------------------------------------------------------- */
+
+/* As a flow that was written in parts and has just become whole: every second node is a root. */
+CASE(flow_roots_begin_in_parts)
+{
+    enum { MANY = 2 * CHUNK + CHUNK / 2 };
+    struct many many;
+    struct weft_cascaded done = {0};
+    many_new(f, &many, MANY);
+    for (size_t i = 1; i < MANY; i += 2)
+        many_after(&many, i, i - 1, 1);
+    many_submit(f, &many);
+    const char *blocked =
+        weft_arena_printf(f->arena, "live SET state = %d", (int)WEFT_STATE_BLOCKED);
+    on_store(f,
+             weft_arena_printf(f->arena,
+                               "UPDATE weft.%s; UPDATE weft.node SET fired = 0; "
+                               "INSERT INTO weft.completion (flow, id, at) "
+                               "SELECT id, id, 1 FROM weft.flow",
+                               blocked),
+             weft_arena_printf(f->arena,
+                               "UPDATE %s; UPDATE node SET fired = 0; "
+                               "INSERT INTO completion (flow, num, at) SELECT num, 0, 1 FROM flow",
+                               blocked));
+    is_int(weft_cascade(f->b, &many.answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
+    is_int(done.hops, 3, "a chunk of nodes for each hop, not of roots");
+    is_int(done.completions, 1, "the completion goes with the last of them");
+    is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "all roots may begin");
+    is_int(many_in(f, &many, WEFT_STATE_BLOCKED), MANY / 2, "the others wait");
+}
+
 /* ---- Removal --------------------------------------------------------------------------------- */
 
 /* Edges whose upstream is still there. */

@@ -21,6 +21,8 @@ static const struct damage {
      "UPDATE %snode SET policy = 0, k = 0 WHERE total = 2"},
     {"began before its join fired", "UPDATE %snode SET fired = 0 WHERE total = 1",
      "UPDATE %snode SET fired = 1 WHERE total = 1"},
+    {"mark of a sink is not what it has come to", "UPDATE %snode SET bad = true WHERE total = 2",
+     "UPDATE %snode SET bad = false WHERE total = 2"},
     {"number of nodes is wrong", "UPDATE %sflow SET nodes = 5", "UPDATE %sflow SET nodes = 4"},
     {"flow has ended and has living members", "UPDATE %sflow SET state = 1",
      "UPDATE %sflow SET state = 0"},

@@ -95,9 +95,9 @@ static void test_edges(void)
         else if (state != WEFT_STATE_SUCCEEDED)
             is_int(edge, WEFT_EDGE_FAILED, "%s: failed", weft_state_name((enum weft_state)state));
     }
-    is_int(weft_flow_judge(false, 0), WEFT_FLOW_SUCCEEDED, "every sink succeeded");
-    is_int(weft_flow_judge(false, 1), WEFT_FLOW_FAILED, "one did not");
-    is_int(weft_flow_judge(true, 0), WEFT_FLOW_CANCELLED, "cancelled before");
+    is_int(weft_flow_judge(false, false), WEFT_FLOW_SUCCEEDED, "every sink succeeded");
+    is_int(weft_flow_judge(false, true), WEFT_FLOW_FAILED, "one did not");
+    is_int(weft_flow_judge(true, false), WEFT_FLOW_CANCELLED, "cancelled before");
 }
 
 int main(void)

@@ -63,6 +63,7 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_FLOW_ROOTS,
     WEFT_STMT_EDGE_PUT,
     WEFT_STMT_NODE_PUT,
+    WEFT_STMT_NODE_MARK,
     WEFT_STMT_NODES_FIRE,
     WEFT_STMT_COMPLETION_DONE,
     WEFT_STMT_COMPLETION_CURSOR,
@@ -114,6 +115,8 @@ static const struct {
     {WEFT_STMT_FLOW_MEMBERS, "node_flow"},
     {WEFT_STMT_FLOW_ROOTS, "node_flow"},
     {WEFT_STMT_FLOW_LAST, "node_flow"},
+    {WEFT_STMT_FLOW_OVER, "node_bad"},
+    {WEFT_STMT_FLOW_OVER, "live_flow"},
     {WEFT_STMT_FLOW_LIVING, "live_flow"},
     {WEFT_STMT_NODES_NAMED, "node_name"},
     {WEFT_STMT_CASCADE_LOOK, "completion_flow"},
@@ -220,10 +223,10 @@ static bool sorts_table(const char *plan)
 /* A sort of what an index gives in order already would read the whole backlog for one claim. */
 static void check_order(struct fixture *f, sqlite3 *db, const char *where)
 {
-    static const enum weft_stmt ordered[] = {WEFT_STMT_CLAIM,        WEFT_STMT_QUEUE_HEADS,
-                                             WEFT_STMT_DUE_ATTEMPTS, WEFT_STMT_DUE_DEADLINES,
-                                             WEFT_STMT_PROMOTE_DUE,  WEFT_STMT_CASCADE_LOOK,
-                                             WEFT_STMT_FLOW_PAGE,    WEFT_STMT_FLOW_LAST};
+    static const enum weft_stmt ordered[] = {
+        WEFT_STMT_CLAIM,         WEFT_STMT_QUEUE_HEADS, WEFT_STMT_DUE_ATTEMPTS,
+        WEFT_STMT_DUE_DEADLINES, WEFT_STMT_PROMOTE_DUE, WEFT_STMT_CASCADE_LOOK,
+        WEFT_STMT_FLOW_PAGE,     WEFT_STMT_FLOW_LAST,   WEFT_STMT_FLOW_ROOTS};
     for (size_t i = 0; i < WEFT_LEN(ordered); i++) {
         const char *plan = plan_of(f, db, ordered[i]);
         if (!ok(!sorts_table(plan), "%s, %s: nothing is sorted", weft_stmts[ordered[i]].name,
@@ -262,7 +265,7 @@ static const char fill[] =
     "INSERT INTO key SELECT 1, key, id, X'' FROM execution;"
     "INSERT INTO flow SELECT num, id, 1 + num % 3, NULL, NULL, NULL, 0, 1, 50, 1, NULL, 0, NULL, "
     "       0, NULL FROM execution WHERE num <= 500;"
-    "INSERT INTO node SELECT num, 1 + num % 500, 'node' || num, 0, 0, 1, 1, 0, 0, 0, 0, 0 "
+    "INSERT INTO node SELECT num, 1 + num % 500, 'node' || num, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0 "
     "  FROM execution WHERE num % 2;"
     "INSERT INTO edge SELECT num, num + 500, 0 FROM node;"
     "INSERT INTO completion (flow, num, at) SELECT flow, num, num FROM node WHERE num < 5000;"
