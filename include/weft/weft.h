@@ -188,7 +188,7 @@ struct weft_flow_cancelling {
 
 struct weft_flow_cancelled {
     enum weft_flow_state state; /* of the flow, when the call returned */
-    uint64_t cancelled;         /* members that the call has cancelled */
+    uint64_t cancelled;         /* members that have been cancelled because of the call */
     bool done; /* all members that were to be cancelled are; otherwise it goes on by itself */
 };
 

@@ -21,7 +21,9 @@ CREATE TABLE weft.flow (
     cancel      smallint NOT NULL, -- 0: not cancelled, else how: as enum weft_flow_cancel
     reason      text,
     backlog     bool NOT NULL,     -- members are still to be cancelled
-    deleted     bigint
+    deleted     bigint,
+    cancelled   int NOT NULL DEFAULT 0, -- members that were cancelled because the flow was
+    drained     uuid               -- up to here its members have been looked at since
 );
 CREATE UNIQUE INDEX flow_key ON weft.flow (namespace, key) WHERE key IS NOT NULL;
 CREATE INDEX flow_list ON weft.flow (namespace, id) WHERE created >= 0;

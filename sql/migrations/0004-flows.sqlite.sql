@@ -16,7 +16,9 @@ CREATE TABLE flow (
     cancel      INTEGER NOT NULL,
     reason      TEXT,
     backlog     INTEGER NOT NULL,
-    deleted     INTEGER
+    deleted     INTEGER,
+    cancelled   INTEGER NOT NULL DEFAULT 0,
+    drained     INTEGER
 );
 CREATE UNIQUE INDEX flow_key ON flow (namespace, key) WHERE key IS NOT NULL;
 CREATE INDEX flow_list ON flow (namespace, id);

@@ -234,9 +234,10 @@ UPDATE weft.cancel_group g SET waiting = true
                    OFFSET 0);
 
 -- name: flow_hold (flow uuid[])
--- returns: id namespace state revision nodes cancel reason backlog deleted
+-- returns: id namespace state revision nodes cancel reason backlog deleted cancelled
 -- As flow_lock, but waits: for calls of people and programs.
-SELECT f.id, f.namespace, f.state, f.revision, f.nodes, f.cancel, f.reason, f.backlog, f.deleted
+SELECT f.id, f.namespace, f.state, f.revision, f.nodes, f.cancel, f.reason, f.backlog, f.deleted,
+       f.cancelled
   FROM weft.flow f WHERE f.id = ANY(:flow) ORDER BY f.id FOR UPDATE;
 
 -- name: flows_of (id uuid[])
@@ -252,18 +253,27 @@ UPDATE weft.flow f SET state = 0, finished = NULL
  WHERE f.id BETWEEN i.flow AND i.flow AND f.state > 0;
 
 -- name: flow_cancel (flow uuid, cancel smallint, reason text, backlog bool)
-UPDATE weft.flow SET cancel = :cancel, reason = :reason, backlog = :backlog WHERE id = :flow;
+UPDATE weft.flow SET cancel = :cancel, reason = :reason, backlog = :backlog, drained = NULL
+ WHERE id = :flow;
 
--- name: flow_living (flow uuid, running bool, batch int)
--- returns: id
--- Living members; those that are running only where that is asked for.
-SELECT l.id FROM weft.live l
- WHERE (l.flow, l.id) > (:flow, '00000000-0000-0000-0000-000000000000') AND l.flow <= :flow
-   AND (:running OR l.state + 0 <> @running)
+-- name: flow_living (flow uuid, batch int)
+-- returns: id running
+-- The next living members, whatever they do: it is their number that is bounded.
+SELECT l.id, l.state + 0 = @running FROM weft.live l
+ WHERE (l.flow, l.id) > (:flow, coalesce((SELECT drained FROM weft.flow WHERE id = :flow),
+                                         '00000000-0000-0000-0000-000000000000'))
+   AND l.flow <= :flow
  ORDER BY l.flow, l.id LIMIT :batch;
 
--- name: flow_drained (flow uuid)
-UPDATE weft.flow SET backlog = false WHERE id = :flow;
+-- name: flow_drained (flow uuid, cancelled int, more bool, to uuid)
+UPDATE weft.flow SET backlog = backlog AND :more, cancelled = cancelled + :cancelled, drained = :to
+ WHERE id = :flow;
+
+-- name: flow_count (flow uuid[], cancelled int[])
+-- Members that the cascade cancelled.
+UPDATE weft.flow f SET cancelled = f.cancelled + i.cancelled
+  FROM unnest(:flow, :cancelled) AS i(flow, cancelled)
+ WHERE f.id BETWEEN i.flow AND i.flow;
 
 -- name: flow_remove (flow uuid, now bigint)
 -- Nobody sees it any more; retention takes the rows away.

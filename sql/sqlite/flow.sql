@@ -159,8 +159,8 @@ UPDATE cancel_group SET waiting = 1
                                        WHERE o.upstream = e.upstream AND n.fired = 0));
 
 -- name: flow_hold (flow uuid[])
--- returns: id namespace state revision nodes cancel reason backlog deleted
-SELECT id, namespace, state, revision, nodes, cancel, reason, backlog, deleted
+-- returns: id namespace state revision nodes cancel reason backlog deleted cancelled
+SELECT id, namespace, state, revision, nodes, cancel, reason, backlog, deleted, cancelled
   FROM flow WHERE id = :flow;
 
 -- name: flows_of (id uuid[])
@@ -172,16 +172,23 @@ SELECT :id, f.id FROM node n CROSS JOIN flow f ON f.num = n.flow
 UPDATE flow SET state = 0, finished = NULL WHERE id = :flow AND state > 0;
 
 -- name: flow_cancel (flow uuid, cancel smallint, reason text, backlog bool)
-UPDATE flow SET cancel = :cancel, reason = :reason, backlog = :backlog WHERE id = :flow;
+UPDATE flow SET cancel = :cancel, reason = :reason, backlog = :backlog, drained = NULL
+ WHERE id = :flow;
 
--- name: flow_living (flow uuid, running bool, batch int)
--- returns: id
-SELECT e.id FROM live l CROSS JOIN execution e ON e.num = l.num
- WHERE l.flow = (SELECT num FROM flow WHERE id = :flow) AND (:running OR +l.state <> @running)
+-- name: flow_living (flow uuid, batch int)
+-- returns: id running
+SELECT e.id, +l.state = @running FROM live l CROSS JOIN execution e ON e.num = l.num
+ WHERE l.flow = (SELECT num FROM flow WHERE id = :flow)
+   AND l.num > coalesce((SELECT drained FROM flow WHERE id = :flow), -1)
  ORDER BY l.num LIMIT :batch;
 
--- name: flow_drained (flow uuid)
-UPDATE flow SET backlog = 0 WHERE id = :flow;
+-- name: flow_drained (flow uuid, cancelled int, more bool, to uuid)
+UPDATE flow SET backlog = backlog AND :more, cancelled = cancelled + :cancelled,
+                drained = (SELECT num FROM execution WHERE id = :to)
+ WHERE id = :flow;
+
+-- name: flow_count (flow uuid[], cancelled int[])
+UPDATE flow SET cancelled = cancelled + :cancelled WHERE id = :flow;
 
 -- name: flow_remove (flow uuid, now bigint)
 UPDATE flow SET deleted = :now WHERE id = :flow AND deleted IS NULL;

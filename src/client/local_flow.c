@@ -28,19 +28,6 @@ enum weft_rc weft_local_flow_grow(const struct weft_via *via, const struct weft_
 
 /* ---- Cancelling ------------------------------------------------------------------------------ */
 
-/* Cancels members as long as that gets on. */
-static enum weft_rc drain(const struct weft_via *via, const struct weft_id *flow,
-                          struct weft_flow_cancelled *answer, bool *ret_more, struct weft_err *err)
-{
-    uint64_t before;
-    enum weft_rc rc;
-    do {
-        before = answer->cancelled;
-        rc = weft_engine_flow_drain_now(via->weft->engine, flow, &answer->cancelled, ret_more, err);
-    } while (!rc && *ret_more && answer->cancelled > before);
-    return rc;
-}
-
 static enum weft_rc read_state(const struct weft_via *via, const struct weft_flow_cancelling *args,
                                enum weft_flow_state *ret_state, struct weft_err *err)
 {
@@ -60,17 +47,20 @@ enum weft_rc weft_local_flow_cancel(const struct weft_via *via,
 {
     struct weft_look look;
     weft_look_init(&look, via->weft, WEFT_CHANGE_ENDED, wait_ms);
-    enum weft_rc rc = weft_engine_flow_cancel(via->weft->engine, args, &ret_answer->state, err);
-    bool more = true, ends = args->how == WEFT_FLOW_CANCEL_ALL;
+    struct weft_engine *engine = via->weft->engine;
+    struct weft_flow_drain drain = {0};
+    enum weft_rc rc = weft_engine_flow_cancel_now(engine, args, &ret_answer->state, &drain, err);
+    bool ends = args->how == WEFT_FLOW_CANCEL_ALL;
     while (!rc && !ret_answer->done) {
-        if (more)
-            rc = drain(via, &args->flow, ret_answer, &more, err);
+        while (!rc && drain.more)
+            rc = weft_engine_flow_drain(engine, &drain, err);
+        ret_answer->cancelled = drain.brought;
         if (!rc && args->remove)
             ret_answer->state =
                 ret_answer->state == WEFT_FLOW_OPEN ? WEFT_FLOW_CANCELLED : ret_answer->state;
         else if (!rc)
             rc = read_state(via, args, &ret_answer->state, err);
-        ret_answer->done = ret_answer->state != WEFT_FLOW_OPEN || (!more && !ends);
+        ret_answer->done = ret_answer->state != WEFT_FLOW_OPEN || !ends;
         if (!rc && !ret_answer->done && !weft_look_again(&look, via))
             break;
     }

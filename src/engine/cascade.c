@@ -71,6 +71,7 @@ struct hop {
     struct weft_flows_held held;
     bool *again;            /* per flow: its completions stay for another hop */
     bool *alive;            /* per flow: something began, so it is not over */
+    int64_t *cancelled;     /* per flow: nodes that went because it is cancelled */
     struct weft_map joints; /* id -> joint */
     struct joint **joint;   /* in the order they were met */
     size_t joint_count, joint_room;
@@ -365,6 +366,7 @@ static enum weft_rc look(struct hop *hop, const struct weft_id *flow, size_t cou
         return rc;
     hop->again = weft_new_array(arena, bool, hop->held.count);
     hop->alive = weft_new_array(arena, bool, hop->held.count);
+    hop->cancelled = weft_new_array(arena, int64_t, hop->held.count);
     hop->joint_room = rows.count + 1;
     hop->joint = weft_new_array(arena, struct joint *, hop->joint_room);
     hop->edge = weft_new_array(arena, struct edge_change, rows.count + 1);
@@ -409,6 +411,7 @@ static void fire(struct hop *hop, const struct joint *joint, struct weft_change 
     if (joint->flow->cancel) {
         event.kind = WEFT_EVENT_CANCEL;
         change->reason = joint->flow->reason;
+        hop->cancelled[flow_at(hop, joint)]++; /* what is blocked can always be */
     } else if (joint->fired == WEFT_FIRED_SATISFIED) {
         event.due_us = joint->run_at_us > due_us ? joint->run_at_us : due_us;
         event.kind = event.due_us > hop->tx->now_us ? WEFT_EVENT_UNBLOCK_LATER : WEFT_EVENT_UNBLOCK;
@@ -555,6 +558,18 @@ static void put_completions(struct hop *hop, struct weft_call *done, struct weft
     }
 }
 
+static void put_cancelled(struct hop *hop, struct weft_call *count)
+{
+    size_t flows = 0;
+    weft_call_init(count, hop->tx->arena, WEFT_STMT_FLOW_COUNT, hop->held.count);
+    for (size_t i = 0; i < hop->held.count; i++)
+        if (hop->cancelled[i] > 0) {
+            weft_set_id(count, flows, FLOW_COUNT_IN_FLOW, &hop->held.item[i].id);
+            weft_set_i64(count, flows++, FLOW_COUNT_IN_CANCELLED, hop->cancelled[i]);
+        }
+    count->rows = flows;
+}
+
 /* Flows that had something used up, and in which nothing began, may be over. */
 static void put_over(struct hop *hop, struct weft_call *over)
 {
@@ -594,6 +609,7 @@ static enum weft_rc write_hop(struct hop *hop, struct weft_err *err)
         ADD,
         WAKE,
         DONE,
+        COUNT,
         CHANGES,
         OVER = CHANGES + WEFT_CHANGE_CALLS,
         CURSOR
@@ -605,6 +621,7 @@ static enum weft_rc write_hop(struct hop *hop, struct weft_err *err)
     put_groups(hop, &call[ADD], &call[WAKE]);
     put_completions(hop, &call[DONE], &call[CURSOR]);
     weft_change_calls(hop->tx, &hop->changes, &call[CHANGES]);
+    put_cancelled(hop, &call[COUNT]);
     put_over(hop, &call[OVER]);
     if (call[OVER].rows == 0 && !weft_change_ends(&hop->changes))
         return weft_tx_last(hop->tx, call, WEFT_LEN(call), rows, err);

@@ -50,6 +50,7 @@ struct weft_flow_row {
     enum weft_flow_cancel cancel;
     const char *reason;
     bool backlog, deleted;
+    uint64_t cancelled; /* members, because the flow was */
 };
 /*
  * Locks a flow, waiting for whoever has it. WEFT_NOT_FOUND when there is none of that id in the

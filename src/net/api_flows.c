@@ -277,6 +277,7 @@ struct cancelling {
     weft_usec until_us; /* boot time; 0: do not wait */
     bool marked;        /* the flow is cancelled; its members are being */
     bool drained;
+    struct weft_flow_drain drain;
     struct weft_flow_cancelled told;
 };
 
@@ -310,42 +311,41 @@ enum weft_rc weft_flow_delete_read(struct weft_ask *ask, struct weft_err *err)
 /* What the call could not finish: on an engine thread, a chunk at a time, so that others get on. */
 static void drain_later(struct weft_server *server, void *context)
 {
-    struct weft_id *flow = context;
+    struct weft_flow_drain *drain = context;
     struct weft_err err = {0};
-    uint64_t cancelled = 0;
-    bool more = false;
     /* A chunk that somebody else holds is his, or the cancel_backlog scanner's. */
-    if (!weft_engine_flow_drain(weft_server_engine(server), flow, &cancelled, &more, &err) &&
-        more && cancelled > 0)
-        weft_server_do(server, drain_later, flow);
+    if (!weft_engine_flow_drain(weft_server_engine(server), drain, &err) && drain->more &&
+        !drain->locked)
+        weft_server_do(server, drain_later, drain);
     else
-        free(flow);
+        free(drain);
 }
 
 static void leave_to_others(struct weft_ask *ask, const struct weft_id *flow)
 {
-    struct weft_id *kept = malloc(sizeof(*kept));
+    struct weft_flow_drain *kept = malloc(sizeof(*kept));
     if (!kept)
         weft_oom(sizeof(*kept));
-    *kept = *flow;
+    *kept = (struct weft_flow_drain){.flow = *flow};
     weft_server_do(ask->server, drain_later, kept);
 }
 
-/* Cancels members while the time lasts, one chunk in any case. */
+/* Cancels members while the time lasts, one chunk in any case, the first with the mark. */
 static enum weft_rc drain(struct weft_ask *ask, struct cancelling *cancel, struct weft_err *err)
 {
-    bool more = true;
-    uint64_t before;
+    struct weft_engine *engine = weft_server_engine(ask->server);
+    enum weft_rc rc;
     do {
-        before = cancel->told.cancelled;
-        enum weft_rc rc =
-            weft_engine_flow_drain_now(weft_server_engine(ask->server), &cancel->args.flow,
-                                       &cancel->told.cancelled, &more, err);
-        if (rc)
-            return rc;
-    } while (more && cancel->told.cancelled > before && weft_boot_us() < cancel->until_us);
-    cancel->drained = !more;
-    return WEFT_OK;
+        if (cancel->marked)
+            rc = weft_engine_flow_drain(engine, &cancel->drain, err);
+        else
+            rc = weft_engine_flow_cancel_now(engine, &cancel->args, &cancel->told.state,
+                                             &cancel->drain, err);
+        cancel->marked = true;
+    } while (!rc && cancel->drain.more && weft_boot_us() < cancel->until_us);
+    cancel->drained = !cancel->drain.more;
+    cancel->told.cancelled = cancel->drain.brought;
+    return rc;
 }
 
 /* Whether all that was to be done is done; the state of the flow is told either way. */
@@ -374,14 +374,12 @@ enum weft_rc weft_flow_cancel_run(struct weft_ask *ask, struct weft_err *err)
     struct cancelling *cancel = ask->state;
     bool done = false;
     enum weft_rc rc = WEFT_OK;
-    if (!cancel->marked)
-        rc = weft_engine_flow_cancel(weft_server_engine(ask->server), &cancel->args,
-                                     &cancel->told.state, err);
-    cancel->marked = true;
-    if (!rc && !cancel->drained)
+    if (!cancel->drained)
         rc = drain(ask, cancel, err);
     if (!rc)
         rc = look(ask, cancel, &done, err);
+    if (!rc && done && !cancel->drained) /* others did the rest: what they did counts too */
+        rc = drain(ask, cancel, err);
     if (rc)
         return rc;
     if (!done && cancel->until_us > 0 &&

@@ -154,3 +154,85 @@ CASE(flow_removal_takes_edges_in_parts)
     is_int(handled, NODES - FEW + 1, "retention takes the rest, and the flow");
     is_int(edges_left(f, &many), 0, "nothing is left");
 }
+
+/* ---- Cancel ---------------------------------------------------------------------------------- */
+
+static struct weft_flow_drain cancel_now(struct fixture *f, const struct weft_id *flow,
+                                         enum weft_flow_cancel how)
+{
+    const struct weft_flow_cancelling args = {
+        .ns = "default", .flow = *flow, .how = how, .reason = "enough"};
+    enum weft_flow_state state;
+    struct weft_flow_drain drain = {0};
+    is_int(weft_engine_flow_cancel_now(f->a, &args, &state, &drain, &f->err), WEFT_OK, "cancel it");
+    return drain;
+}
+
+CASE(flow_cancel_takes_its_members_along)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c");
+    submit_drawn(f, &flow);
+    (void)claim_node(f, "a");
+    struct weft_flow_drain drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_ALL);
+    is_int(drain.brought, 3, "three members");
+    ok(!drain.more, "that was all");
+    is_str(states(f, &flow), "ccc", "they are cancelled");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "and so is the flow");
+    (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
+    drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_PENDING);
+    is_int(drain.brought, 1, "a second one takes what was replayed");
+    is_str(states(f, &flow), "ccc", "as the first did");
+}
+
+/* Members that run are passed by once, by whoever comes. */
+CASE(flow_cancel_passes_by_what_runs)
+{
+    enum { RUN = 2 * CHUNK + 200, WAIT = 300 };
+    struct many many;
+    many_new(f, &many, RUN + WAIT);
+    many_submit(f, &many);
+    for (size_t left = RUN, max; left > 0; left -= max) {
+        max = left < CHUNK ? left : CHUNK;
+        const struct weft_claim args = {.worker = "w", .max = (uint32_t)max, .lease_ms = 60000};
+        is_int(claim_with(f, f->a, &args).count, max, "claim them");
+    }
+    struct weft_flow_drain drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_PENDING);
+    is_int(drain.brought, 0, "the first chunk runs");
+    ok(drain.more, "there is more");
+    is_int(weft_engine_flow_drain(f->b, &drain, &f->err), WEFT_OK, "go on");
+    is_int(drain.brought, 0, "so does the second");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
+    is_int(report.handled, WAIT + 1, "the scanner comes to those that wait, and to the end");
+    is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "and who waits");
+    is_int(drain.brought, WAIT, "is told of them");
+    is_int(many_in(f, &many, WEFT_STATE_RUNNING), RUN, "the others run on");
+    drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
+    is_int(drain.brought, CHUNK, "a stronger cancel begins with the first");
+    for (int i = 0; i < RUN && drain.more; i++)
+        is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
+    is_int(drain.brought, RUN, "and takes all of them");
+    is_int(many_in(f, &many, WEFT_STATE_CANCELLED), RUN + WAIT, "nothing is left");
+}
+
+/* A chunk of roots, and behind it one that runs and one that comes after that. */
+CASE(flow_cancel_counts_what_others_did)
+{
+    enum { RUNS = CHUNK, JOIN, ROOT, NODES };
+    struct many many;
+    many_new(f, &many, NODES);
+    many.node[RUNS].spec.kind = "runs";
+    many_after(&many, JOIN, RUNS, 1);
+    many_submit(f, &many);
+    struct weft_claimed lease = claim_node(f, "runs");
+    struct weft_flow_drain drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
+    is_int(drain.brought, CHUNK, "a chunk at once");
+    (void)complete(f, f->a, &lease, "1");
+    is_int(state_of(f, &many.answer.node[JOIN]), WEFT_STATE_CANCELLED, "one by the cascade");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
+    is_int(report.handled, 2, "one by the scanner, which comes to the end");
+    is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
+    ok(!drain.more, "nothing is left");
+    is_int(drain.cancelled, CHUNK, "a chunk was ours");
+    is_int(drain.brought, CHUNK + 2, "all of them were cancelled because of us");
+}

@@ -46,11 +46,10 @@ CASE(flow_cancel_all_of_many)
         many_after(&many, i, i < MANY / 2 ? 0 : i - 1, 1);
     many_submit(f, &many);
     cancel_flow(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
-    uint64_t cancelled = 0;
-    bool more = true;
-    for (int round = 0; round < MANY && more && !f->err.rc; round++)
-        is_int(weft_engine_flow_drain(f->a, &many.answer.id, &cancelled, &more, &f->err), WEFT_OK,
-               "drain it");
+    struct weft_flow_drain drain = {.flow = many.answer.id, .wait = true, .more = true};
+    for (int round = 0; round < MANY && drain.more && !f->err.rc; round++)
+        is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "drain it");
+    is_int(drain.brought, MANY, "they are counted, with those of the cascade");
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "all members are cancelled");
     is_int(many_in(f, &many, WEFT_STATE_SKIPPED), 0, "none is skipped");
 }

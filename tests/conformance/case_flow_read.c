@@ -143,14 +143,13 @@ CASE(flow_described_when_cancelled)
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = id, .how = WEFT_FLOW_CANCEL_ALL, .reason = "enough"};
     enum weft_flow_state state;
-    uint64_t cancelled = 0;
-    bool more = true;
+    struct weft_flow_drain drain = {.flow = id, .more = true};
     is_int(weft_engine_flow_cancel(f->a, &args, &state, &f->err), WEFT_OK, "cancel");
     struct weft_flow_page page = read_page(f, &id, 0, NULL);
     is_int(page.flow.cancel, WEFT_FLOW_CANCEL_ALL, "marked at once");
     is_str(page.flow.reason, "enough", "with the reason");
-    for (int i = 0; i < 10 && more; i++)
-        is_int(weft_engine_flow_drain(f->a, &id, &cancelled, &more, &f->err), WEFT_OK, "drain");
+    for (int i = 0; i < 10 && drain.more; i++)
+        is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "drain");
     page = read_page(f, &id, 1000, NULL);
     is_int(page.flow.state, WEFT_FLOW_CANCELLED, "then it is");
     is_int(page.flow.count[WEFT_STATE_CANCELLED], 4, "with all its members");

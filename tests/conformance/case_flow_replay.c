@@ -137,11 +137,9 @@ CASE(flow_replay_in_a_cancelled_flow)
     const struct weft_flow_cancelling all = {
         .ns = "default", .flow = flow.answer.id, .how = WEFT_FLOW_CANCEL_ALL, .reason = "enough"};
     enum weft_flow_state state;
-    uint64_t cancelled = 0;
-    bool more = false;
-    is_int(weft_engine_flow_cancel(f->a, &all, &state, &f->err), WEFT_OK, "cancel the flow");
-    is_int(weft_engine_flow_drain(f->a, &flow.answer.id, &cancelled, &more, &f->err), WEFT_OK,
-           "drain it");
+    struct weft_flow_drain drain;
+    is_int(weft_engine_flow_cancel_now(f->a, &all, &state, &drain, &f->err), WEFT_OK,
+           "cancel the flow");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "it is cancelled");
     replay(f, &flow, "a");
     is_str(states(f, &flow), "rc", "what is replayed runs");

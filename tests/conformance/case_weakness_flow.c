@@ -43,11 +43,9 @@ static void cancel_flow(struct fixture *f, const struct drawn *flow, enum weft_f
 
 static uint64_t drain(struct fixture *f, const struct drawn *flow)
 {
-    uint64_t cancelled = 0;
-    bool more = false;
-    is_int(weft_engine_flow_drain(f->b, &flow->answer.id, &cancelled, &more, &f->err), WEFT_OK,
-           "drain it");
-    return cancelled;
+    struct weft_flow_drain drain = {.flow = flow->answer.id};
+    is_int(weft_engine_flow_drain(f->b, &drain, &f->err), WEFT_OK, "drain it");
+    return drain.cancelled;
 }
 
 static enum weft_rc grow(struct fixture *f, const struct drawn *flow, int32_t revision,

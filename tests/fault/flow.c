@@ -113,10 +113,8 @@ static void cancel(struct play *play, struct weft_engine *engine)
         .ns = "default", .flow = play->flow, .how = WEFT_FLOW_CANCEL_PENDING, .reason = "enough"};
     enum weft_flow_state state;
     struct weft_err err;
-    uint64_t cancelled = 0;
-    bool more = true;
-    if (weft_engine_flow_cancel(engine, &args, &state, &err) == WEFT_OK)
-        (void)!weft_engine_flow_drain(engine, &play->flow, &cancelled, &more, &err);
+    struct weft_flow_drain drain;
+    (void)!weft_engine_flow_cancel_now(engine, &args, &state, &drain, &err);
 }
 
 /* Behind what has ended and what runs. A repeat is refused where the first was carried out. */
@@ -185,12 +183,11 @@ static void scan(const struct play *play, struct weft_engine *clean)
 {
     struct weft_err err = {0};
     struct weft_dispatched done = {0};
-    uint64_t cancelled = 0;
-    bool more = true;
+    struct weft_flow_drain drain = {.flow = play->flow};
     if (weft_engine_cascade(clean, &play->flow, 1, &err) ||
         weft_siblings_cancel(clean, &play->flow, 1, &done, &err) ||
         weft_engine_cascade(clean, &play->flow, 1, &err) ||
-        weft_engine_flow_drain(clean, &play->flow, &cancelled, &more, &err) ||
+        weft_engine_flow_drain(clean, &drain, &err) ||
         weft_engine_cascade(clean, &play->flow, 1, &err))
         bail_out("%s: the scanners fail: %s", play->of->name, err.text);
 }

@@ -351,9 +351,9 @@ void op_cancel_flow(struct world *w)
     note(w, "cancel flow %zu by %d: %s", (size_t)(flow - w->flow), args.how, weft_rc_wire(rc));
     must_be(w, rc, over ? WEFT_NOT_LIVE : WEFT_OK, "cancel of the flow", &err);
     bool stronger = flow->cancel == WEFT_FLOW_CANCEL_NONE || args.how < flow->cancel;
-    if (flow->state == WEFT_FLOW_OPEN && stronger) {
-        flow->cancel = args.how;
-        flow->backlog = args.how != WEFT_FLOW_CANCEL_ONLY;
+    if (flow->state == WEFT_FLOW_OPEN) {
+        flow->cancel = stronger ? args.how : flow->cancel;
+        flow->backlog = flow->cancel != WEFT_FLOW_CANCEL_ONLY;
     }
     after_step(w, flow);
 }
@@ -361,17 +361,16 @@ void op_cancel_flow(struct world *w)
 static void drain(struct world *w, struct flow *flow)
 {
     struct weft_err err = {0};
-    uint64_t cancelled = 0, want = 0;
-    bool more = false;
+    struct weft_flow_drain chunk = {.flow = flow->id};
+    uint64_t want = 0;
     bool broken = !w->eager && chance(w, 10);
     if (broken) {
         strike(w, 8);
-        (void)!weft_engine_flow_drain(any_engine(w), &flow->id, &cancelled, &more, &err);
+        (void)!weft_engine_flow_drain(any_engine(w), &chunk, &err);
         note(w, "a drain is broken off%s", struck(w) ? "" : " too late");
     }
-    must_be(w, weft_engine_flow_drain(any_engine(w), &flow->id, &cancelled, &more, &err), WEFT_OK,
-            "drain", &err);
-    note(w, "drain flow %zu: %llu", (size_t)(flow - w->flow), (unsigned long long)cancelled);
+    must_be(w, weft_engine_flow_drain(any_engine(w), &chunk, &err), WEFT_OK, "drain", &err);
+    note(w, "drain flow %zu: %llu", (size_t)(flow - w->flow), (unsigned long long)chunk.cancelled);
     bool drains = flow->state == WEFT_FLOW_OPEN && (flow->cancel == WEFT_FLOW_CANCEL_ALL ||
                                                     flow->cancel == WEFT_FLOW_CANCEL_PENDING);
     for (size_t i = 0; i < flow->count && drains; i++) {
@@ -383,8 +382,8 @@ static void drain(struct world *w, struct flow *flow)
         set_ended(flow, member, WEFT_STATE_CANCELLED, "flow");
         want++;
     }
-    if ((cancelled != want && !broken) || more)
-        wrong(w, "a drain cancels %llu, must be %llu", (unsigned long long)cancelled,
+    if ((chunk.cancelled != want && !broken) || chunk.more)
+        wrong(w, "a drain cancels %llu, must be %llu", (unsigned long long)chunk.cancelled,
               (unsigned long long)want);
     flow->backlog = false;
     after_step(w, flow);

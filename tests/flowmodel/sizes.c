@@ -333,13 +333,13 @@ static void make_dense(struct large *large, struct weft_engine *engine)
 static void large_cancel(struct large *large)
 {
     struct weft_err err = {0};
-    uint64_t cancelled = 0;
     enum weft_flow_state state;
-    bool more = true;
+    struct weft_flow_drain drain;
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = large->flow, .how = WEFT_FLOW_CANCEL_ALL};
-    is_int(weft_engine_flow_cancel(large->engine, &args, &state, &err), WEFT_OK, "cancel it");
-    while (more && !weft_engine_flow_drain(large->engine, &large->flow, &cancelled, &more, &err))
+    is_int(weft_engine_flow_cancel_now(large->engine, &args, &state, &drain, &err), WEFT_OK,
+           "cancel it");
+    while (drain.more && !weft_engine_flow_drain(large->engine, &drain, &err))
         continue;
     is_int(weft_engine_cascade(large->engine, &large->flow, 1, &err), WEFT_OK, "to the end");
     is_over(large, WEFT_FLOW_CANCELLED);

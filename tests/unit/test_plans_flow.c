@@ -35,7 +35,8 @@ static const struct rule rules[] = {
     {.stmt = WEFT_STMT_GROUPS_TAKE, .index = {"cancel_group_flow"}, .drives = true},
     {.stmt = WEFT_STMT_FLOW_OVER, .index = {"node_bad", "live_flow", "completion_flow"}},
     {.stmt = WEFT_STMT_FLOWS_OF, .index = {"node_pkey"}, .drives = true},
-    {.stmt = WEFT_STMT_FLOW_LIVING, .index = {"live_flow"}},
+    {.stmt = WEFT_STMT_FLOW_LIVING, .index = {"live_flow", "flow_pkey"}},
+    {.stmt = WEFT_STMT_FLOW_COUNT, .index = {"flow_pkey"}, .drives = true},
     {.stmt = WEFT_STMT_NODES_NAMED, .index = {"node_name", "outcome_pkey"}, .drives = true},
     {.stmt = WEFT_STMT_FLOW_LAST, .index = {"node_flow"}},
     {.stmt = WEFT_STMT_FLOW_READ, .index = {"flow_pkey"}},
@@ -86,7 +87,10 @@ static const struct {
     {WEFT_STMT_FLOW_ROOTS, "(0, '" F("0bb8") "', 1000)", 30},
     /* From node 90,000 on: as many as are asked for, whichever of them are roots. */
     {WEFT_STMT_FLOW_ROOTS, "(1, '" F("0000") "', 100)", 200},
-    {WEFT_STMT_FLOW_LIVING, "('" F("1100") "', true, 1000)", 30},
+    {WEFT_STMT_FLOW_LIVING, "('" F("1100") "', 1000)", 30},
+    /* Of 50,001 living members 10,000 lie behind the mark. */
+    {WEFT_STMT_FLOW_LIVING, "('" F("0000") "', 100)", 200},
+    {WEFT_STMT_FLOW_COUNT, "('{" F("1100") "}', '{1}')", 30},
     {WEFT_STMT_FLOW_OVER, "('{" F("0bb8") "}')", 20},
     {WEFT_STMT_FLOWS_OF, "('{" S("bb85") "}')", 10},
     {WEFT_STMT_NODES_NAMED, "('" F("0000") "', '{node77777,node99999}')", 30},
@@ -157,6 +161,7 @@ static const char fill_flows[] =
     "       ELSE 0 END, 1, 10, i, CASE WHEN i BETWEEN 1 AND 4000 THEN i END, 0, "
     "       i BETWEEN 4500 AND 4519, CASE WHEN i BETWEEN 2000 AND 2010 THEN i END "
     "  FROM generate_series(0, 5040) i;"
+    "UPDATE weft.flow SET drained = pg_temp.name('8000', 90000) WHERE id = pg_temp.name('a000', 0);"
     "INSERT INTO weft.node (id, flow, name, policy, k, let_run, total, succeeded, failed, fired, "
     "                       delay, run_at) "
     "SELECT pg_temp.name('8000', i), pg_temp.name('a000', 0), 'node' || i, 0, 0, true, "

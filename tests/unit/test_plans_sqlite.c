@@ -71,6 +71,7 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_FLOW_OVER,
     WEFT_STMT_FLOWS_OF,
     WEFT_STMT_FLOW_LIVING,
+    WEFT_STMT_FLOW_COUNT,
     WEFT_STMT_NODES_NAMED,
     WEFT_STMT_COMPLETION_DUE,
     WEFT_STMT_GROUPS_DUE,
@@ -223,10 +224,11 @@ static bool sorts_table(const char *plan)
 /* A sort of what an index gives in order already would read the whole backlog for one claim. */
 static void check_order(struct fixture *f, sqlite3 *db, const char *where)
 {
-    static const enum weft_stmt ordered[] = {
-        WEFT_STMT_CLAIM,         WEFT_STMT_QUEUE_HEADS, WEFT_STMT_DUE_ATTEMPTS,
-        WEFT_STMT_DUE_DEADLINES, WEFT_STMT_PROMOTE_DUE, WEFT_STMT_CASCADE_LOOK,
-        WEFT_STMT_FLOW_PAGE,     WEFT_STMT_FLOW_LAST,   WEFT_STMT_FLOW_ROOTS};
+    static const enum weft_stmt ordered[] = {WEFT_STMT_CLAIM,        WEFT_STMT_QUEUE_HEADS,
+                                             WEFT_STMT_DUE_ATTEMPTS, WEFT_STMT_DUE_DEADLINES,
+                                             WEFT_STMT_PROMOTE_DUE,  WEFT_STMT_CASCADE_LOOK,
+                                             WEFT_STMT_FLOW_PAGE,    WEFT_STMT_FLOW_LAST,
+                                             WEFT_STMT_FLOW_ROOTS,   WEFT_STMT_FLOW_LIVING};
     for (size_t i = 0; i < WEFT_LEN(ordered); i++) {
         const char *plan = plan_of(f, db, ordered[i]);
         if (!ok(!sorts_table(plan), "%s, %s: nothing is sorted", weft_stmts[ordered[i]].name,
@@ -264,7 +266,7 @@ static const char fill[] =
     "SELECT e.id, 1, 0, 1, 4, 1, 1, o.finished FROM outcome o JOIN execution e ON e.num = o.num;"
     "INSERT INTO key SELECT 1, key, id, X'' FROM execution;"
     "INSERT INTO flow SELECT num, id, 1 + num % 3, NULL, NULL, NULL, 0, 1, 50, 1, NULL, 0, NULL, "
-    "       0, NULL FROM execution WHERE num <= 500;"
+    "       0, NULL, 0, NULL FROM execution WHERE num <= 500;"
     "INSERT INTO node SELECT num, 1 + num % 500, 'node' || num, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0 "
     "  FROM execution WHERE num % 2;"
     "INSERT INTO edge SELECT num, num + 500, 0 FROM node;"

@@ -14,22 +14,17 @@ enum { PROCESSED, CANCELLED, REMOVED, SKIPPED_LOCKED, COUNTERS };
 static enum weft_rc drain(const struct weft_flow_scan *scan, const struct weft_id *flow,
                           uint64_t counter[COUNTERS], bool *ret_more, struct weft_err *err)
 {
-    bool more = true;
+    struct weft_flow_drain chunks = {.flow = *flow, .more = true};
     enum weft_rc rc = WEFT_OK;
-    while (more && !rc) {
-        uint64_t cancelled = 0;
-        rc = weft_engine_flow_drain(scan->engine, flow, &cancelled, &more, err);
-        counter[CANCELLED] += cancelled;
-        if (!rc && more && cancelled == 0) { /* another has it */
-            counter[SKIPPED_LOCKED]++;
-            return WEFT_OK;
-        }
-        if (!rc && more && weft_flow_scan_late(scan)) {
-            *ret_more = true;
-            return WEFT_OK;
-        }
+    bool late = false;
+    while (chunks.more && !chunks.locked && !rc && !late) {
+        rc = weft_engine_flow_drain(scan->engine, &chunks, err);
+        late = weft_flow_scan_late(scan);
     }
-    counter[PROCESSED] += !rc;
+    *ret_more |= chunks.more && !chunks.locked;
+    counter[CANCELLED] += chunks.cancelled;
+    counter[SKIPPED_LOCKED] += chunks.locked;
+    counter[PROCESSED] += !rc && !chunks.more;
     return rc;
 }
 
