@@ -65,16 +65,18 @@ CREATE INDEX edge_downstream ON weft.edge (downstream, upstream) WHERE downstrea
 
 -- The outbox. Numbered, not keyed by what ended: an end must never wait for the cascade that takes
 -- away the hint of an earlier one. `cursor`: up to here its edges, or the nodes of a flow, have been
--- looked at.
+-- looked at. `anew`: it is no end, so what it leads to may open joins again.
 CREATE TABLE weft.completion (
     seq    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     flow   uuid NOT NULL,
     id     uuid NOT NULL, -- what ended or began anew; the flow itself: its roots may begin
     at     bigint NOT NULL,
-    cursor uuid
+    cursor uuid,
+    anew   boolean NOT NULL DEFAULT false
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
         autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX completion_flow ON weft.completion (flow, seq) WHERE flow IS NOT NULL;
+CREATE INDEX completion_anew ON weft.completion (flow) WHERE anew;
 
 -- Joins that fired and want the rest of their upstreams cancelled.
 CREATE TABLE weft.cancel_group (

@@ -59,9 +59,11 @@ CREATE TABLE completion (
     flow   INTEGER NOT NULL,
     num    INTEGER NOT NULL, -- 0: the flow itself
     at     INTEGER NOT NULL,
-    cursor INTEGER
+    cursor INTEGER,
+    anew   INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX completion_flow ON completion (flow);
+CREATE INDEX completion_anew ON completion (flow) WHERE anew;
 
 CREATE TABLE cancel_group (
     num     INTEGER PRIMARY KEY,

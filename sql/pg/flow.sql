@@ -130,8 +130,9 @@ UPDATE weft.node n SET fired = 1
  WHERE n.id BETWEEN i.id AND i.id AND n.fired <> 1;
 
 -- name: completion_add (flow uuid[], id uuid[], at bigint)
-INSERT INTO weft.completion (flow, id, at)
-SELECT i.flow, i.id, :at FROM unnest(:flow, :id) AS i(flow, id);
+-- Of what has not just ended: that is live_end.
+INSERT INTO weft.completion (flow, id, at, anew)
+SELECT i.flow, i.id, :at, true FROM unnest(:flow, :id) AS i(flow, id);
 
 -- name: completion_done (seq bigint[])
 DELETE FROM weft.completion c USING unnest(:seq) AS i(seq) WHERE c.seq BETWEEN i.seq AND i.seq;
@@ -183,12 +184,14 @@ UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false
 
 -- name: groups_take (flow uuid[], chunk int)
 -- returns: id flow reason
--- The groups of locked flows that have something to do.
+-- The groups of locked flows that have something to do; none while a replay is being felt, because
+-- joins then still say what was before it.
 SELECT g.id, g.flow, g.reason FROM unnest(:flow) AS f(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.cancel_group x
                       WHERE (x.flow, x.id) > (f.id, '00000000-0000-0000-0000-000000000000')
                         AND x.flow <= f.id AND NOT x.waiting
                       ORDER BY x.flow, x.id LIMIT :chunk) g
+ WHERE NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id AND c.anew OFFSET 0)
  LIMIT :chunk;
 
 -- name: group_members (id uuid[], after uuid[], chunk int)

@@ -84,9 +84,9 @@ UPDATE node SET fired = 1
  WHERE num = (SELECT num FROM execution WHERE id = :id) AND fired <> 1;
 
 -- name: completion_add (flow uuid[], id uuid[], at bigint)
-INSERT INTO completion (flow, num, at)
+INSERT INTO completion (flow, num, at, anew)
 VALUES ((SELECT num FROM flow WHERE id = :flow),
-        coalesce((SELECT num FROM execution WHERE id = :id), 0), :at);
+        coalesce((SELECT num FROM execution WHERE id = :id), 0), :at, 1);
 
 -- name: completion_done (seq bigint[])
 DELETE FROM completion WHERE seq = :seq;
@@ -129,6 +129,7 @@ UPDATE flow SET state = :state, finished = :now, backlog = 0 WHERE id = :flow;
 -- returns: id flow reason
 SELECT e.id, :flow, g.reason FROM cancel_group g CROSS JOIN execution e ON e.num = g.num
  WHERE g.flow = (SELECT num FROM flow WHERE id = :flow) AND NOT g.waiting
+   AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = g.flow AND c.anew)
  ORDER BY g.num LIMIT :chunk;
 
 -- name: group_members (id uuid[], after uuid[], chunk int)

@@ -23,6 +23,9 @@
  * so any more: it was replayed, or something was added behind it, and both leave a completion. So
  * the end of a flow, of whatever size, is found by three looks at the first row of an index.
  *
+ * A replay, and what it brings back, is felt hop by hop; siblings are not cancelled meanwhile
+ * (sibling.c).
+ *
  * Nothing is missed: whoever could not get the lock of a flow had committed its completion, or its
  * group of siblings, before it tried, and the holder looks for both again after its own commit.
  */
@@ -320,10 +323,10 @@ static enum weft_rc hop_body(struct weft_tx *tx, void *context, struct weft_err 
  * not get their locks, count on it. Groups are dispatched at once; the ends of siblings cascade.
  */
 static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *cascade,
-                               struct weft_id *flow, struct weft_err *err)
+                               struct weft_id *flow, struct weft_dispatched *done,
+                               struct weft_err *err)
 {
     const struct weft_hop *hop = &cascade->hop;
-    struct weft_dispatched done = {0};
     struct weft_arena *arena = hop->tx->arena;
     struct weft_call call;
     struct weft_rows rows;
@@ -339,7 +342,7 @@ static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *
         flow[cascade->count++] = weft_get_id(&rows, i, COMPLETION_ANY_OUT_FLOW);
         groups |= weft_get_i64(&rows, i, COMPLETION_ANY_OUT_GROUPS) != 0;
     }
-    return rc || !groups ? rc : weft_siblings_cancel(engine, flow, cascade->count, &done, err);
+    return rc || !groups ? rc : weft_siblings_cancel(engine, flow, cascade->count, done, err);
 }
 
 enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow, size_t count,
@@ -364,7 +367,7 @@ enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow
             ret_cascaded->hops++;
             ret_cascaded->edges += call.hop.edge_count;
             ret_cascaded->completions += call.hop.done_count;
-            rc = look_again(engine, &call, todo, err);
+            rc = look_again(engine, &call, todo, &ret_cascaded->groups, err);
         }
         weft_arena_free(tx.arena);
     }

@@ -137,6 +137,7 @@ static const struct {
     {"node_bad", false},
     {"edge_downstream", false},
     {"completion_flow", false},
+    {"completion_anew", false},
     {"cancel_group_flow", false},
     {"cancel_group_due", false},
     {"flow_pkey", true},

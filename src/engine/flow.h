@@ -79,9 +79,17 @@ struct weft_member *weft_members_find(const struct weft_members *members, const 
 WEFT_MUST_CHECK enum weft_rc
 weft_members_replayed(struct weft_tx *tx, const struct weft_members *members, struct weft_err *err);
 
+/* What sibling cancel did. */
+struct weft_dispatched {
+    uint64_t dispatched; /* groups that are drained */
+    uint64_t cancelled;  /* executions */
+    uint64_t skipped_locked;
+};
+
 /* What a cascade did. */
 struct weft_cascaded {
     uint64_t hops, completions, edges;
+    struct weft_dispatched groups;
 };
 /*
  * Runs the cascade of flows until they have no completions left, or until somebody else, who has
@@ -91,13 +99,10 @@ WEFT_MUST_CHECK enum weft_rc weft_cascade(struct weft_engine *engine, const stru
                                           size_t count, struct weft_cascaded *ret_cascaded,
                                           struct weft_err *err);
 
-/* What sibling cancel did. */
-struct weft_dispatched {
-    uint64_t dispatched; /* groups that are drained */
-    uint64_t cancelled;  /* executions */
-    uint64_t skipped_locked;
-};
-/* Cancels what the groups of flows want cancelled. Adds to *ret_done. */
+/*
+ * Cancels what the groups of flows want cancelled. Groups of a flow in which a replay is being felt
+ * are left to its cascade. Adds to *ret_done.
+ */
 WEFT_MUST_CHECK enum weft_rc weft_siblings_cancel(struct weft_engine *engine,
                                                   const struct weft_id *flow, size_t count,
                                                   struct weft_dispatched *ret_done,

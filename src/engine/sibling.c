@@ -9,6 +9,11 @@
  * shows that all its upstreams have ended. When all that is left feeds an open join, the group
  * waits until a join of the flow fires.
  *
+ * A replay is felt hop by hop, and until the last of them joins say what was before it: one that is
+ * about to open again still asks for its siblings, which may be the very ones that were replayed.
+ * So nothing is cancelled in a flow that has completions of the living in its outbox. The cascade
+ * that takes the last of them dispatches the groups.
+ *
  * One transaction looks at a chunk of edges; the next goes on where it ended, so that a group is
  * walked once and not from its beginning each time. How far it came is known to this process alone:
  * after a crash the group is there, and whoever takes it up walks over what has ended.

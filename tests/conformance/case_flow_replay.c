@@ -186,3 +186,44 @@ CASE(flow_replay_of_many_at_once)
     is_str(states(f, &two), "rr", "two of the other");
     is_int(state_of(f, &plain), WEFT_STATE_READY, "and one of none");
 }
+
+/* a fails, so d cannot be had and wants b and c gone; c feeds e, so the group of d waits for it. */
+static void leave_group(struct fixture *f, struct drawn *flow, const char *text)
+{
+    draw(flow, text);
+    node_of(flow, "d")->on_satisfied = WEFT_ON_SATISFIED_CANCEL_REMAINING;
+    submit_drawn(f, flow);
+    end_node(f, flow, "a", false);
+    leave_completions(f->a);
+    leave_completions(f->b);
+}
+
+CASE(flow_replay_before_the_siblings_of_a_join_that_comes_back)
+{
+    struct drawn flow;
+    leave_group(f, &flow, "a; b; c; d:a,b,c; e:c");
+    is_str(states(f, &flow), "fcrkb", "d is skipped, b is cancelled, c feeds e");
+    replay(f, &flow, "a");
+    replay(f, &flow, "b");
+    forward_ms(f, 1000);
+    (void)run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
+    is_str(states(f, &flow), "rrrbb", "no group speaks for a join that is about to open");
+    end_node(f, &flow, "a", true);
+    end_node(f, &flow, "b", true);
+    end_node(f, &flow, "c", true);
+    is_str(states(f, &flow), "sssrr", "d may begin");
+}
+
+CASE(flow_replay_that_is_felt_in_two_hops)
+{
+    struct drawn flow;
+    leave_group(f, &flow, "a; b; c; x:a; d:b,c,x; e:c");
+    is_str(states(f, &flow), "fcrkkb", "d is skipped, b is cancelled, c feeds e");
+    replay(f, &flow, "a");
+    replay(f, &flow, "b");
+    cascade(f, f->b, &flow);
+    is_str(states(f, &flow), "rrrbbb", "b waits until d has heard that x is back");
+    end_node(f, &flow, "a", false);
+    is_str(states(f, &flow), "fcrkkb", "and goes when d is out of reach again");
+    is_str(describe(f, id_of(&flow, "b")).reason, "sibling_quorum_impossible", "with the reason");
+}

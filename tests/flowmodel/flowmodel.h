@@ -82,7 +82,7 @@ struct world {
     char log[LOG_LINES][LOG_WIDTH];
     size_t logged;
     bool failed;
-    uint64_t steps, strikes; /* of all seeds */
+    uint64_t seeds, steps, strikes; /* of all seeds */
 };
 
 /* draw.c: dice, graphs and the diary. */

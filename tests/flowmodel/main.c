@@ -44,6 +44,7 @@ static void random_step(struct world *w)
 static void run_seed(struct world *w, uint64_t seed)
 {
     w->random = w->seed = seed;
+    w->seeds++;
     w->now_us = START_US;
     w->logged = w->step = 0;
     w->failed = false;
@@ -107,7 +108,8 @@ int main(int argc, char **argv)
         run_lot(w, strtoull(argv[1], NULL, 10), argc > 2 ? strtoul(argv[2], NULL, 10) : 1);
     for (size_t at = 0; at < seeds && argc < 2 && !w->failed; at += LOT)
         run_lot(w, at < seeds / 2 ? 1 + at : (uint64_t)fresh * LOT + at, LOT);
-    printf("# %" PRIu64 " steps, %" PRIu64 " of them broken off\n", w->steps, w->strikes);
+    printf("# %" PRIu64 " seeds, %" PRIu64 " steps, %" PRIu64 " of them broken off\n", w->seeds,
+           w->steps, w->strikes);
     for (size_t i = 0; i < ENGINES; i++)
         weft_engine_close(w->engine[i]);
     if (!w->failed && (sizes || argc < 2))

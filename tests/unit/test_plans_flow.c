@@ -32,7 +32,9 @@ static const struct rule rules[] = {
     {.stmt = WEFT_STMT_COMPLETION_CURSOR, .index = {"completion_pkey"}, .drives = true},
     {.stmt = WEFT_STMT_COMPLETION_ANY, .index = {"completion_flow"}},
     {.stmt = WEFT_STMT_GROUPS_WAKE, .index = {"cancel_group_flow"}, .drives = true},
-    {.stmt = WEFT_STMT_GROUPS_TAKE, .index = {"cancel_group_flow"}, .drives = true},
+    {.stmt = WEFT_STMT_GROUPS_TAKE,
+     .index = {"cancel_group_flow", "completion_anew"},
+     .drives = true},
     {.stmt = WEFT_STMT_FLOW_OVER, .index = {"node_bad", "live_flow", "completion_flow"}},
     {.stmt = WEFT_STMT_FLOWS_OF, .index = {"node_pkey"}, .drives = true},
     {.stmt = WEFT_STMT_FLOW_LIVING, .index = {"live_flow", "flow_pkey"}},
@@ -198,6 +200,7 @@ static const char fill_rest[] =
     "INSERT INTO weft.completion (flow, id, at) "
     "SELECT pg_temp.name('a000', i), pg_temp.name('9000', 16 * i + j), i "
     "  FROM generate_series(0, 2) j, generate_series(4001, 5000) i;"
+    "UPDATE weft.completion SET anew = true WHERE at > 4500 AND at % 50 = 0;"
     "INSERT INTO weft.cancel_group (id, flow, reason, at, waiting) "
     "SELECT pg_temp.name('9000', 16 * i + 9), pg_temp.name('a000', i), 1, i, i % 2 = 1 "
     "  FROM generate_series(4001, 5000) i;";

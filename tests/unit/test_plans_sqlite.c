@@ -124,6 +124,7 @@ static const struct {
     {WEFT_STMT_CASCADE_LOOK, "e USING PRIMARY KEY (upstream=? AND downstream>?)"},
     {WEFT_STMT_COMPLETION_ANY, "completion_flow"},
     {WEFT_STMT_GROUPS_DUE, "cancel_group_due"},
+    {WEFT_STMT_GROUPS_TAKE, "completion_anew"},
     {WEFT_STMT_FLOWS_KEPT, "flow_finished"},
     {WEFT_STMT_FLOWS_BACKLOG, "flow_backlog"},
     {WEFT_STMT_FLOWS_UNFINISHED, "flow_hidden"},

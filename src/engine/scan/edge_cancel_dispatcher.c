@@ -16,7 +16,10 @@ static enum weft_rc dispatch(struct weft_engine *engine, const struct weft_id *f
 {
     struct weft_cascaded cascaded = {0};
     enum weft_rc rc = weft_siblings_cancel(engine, flow, count, done, err);
-    return rc ? rc : weft_cascade(engine, flow, count, &cascaded, err);
+    if (!rc) /* it dispatches what a replay that is being felt kept back */
+        rc = weft_cascade(engine, flow, count, &cascaded, err);
+    done->dispatched += cascaded.groups.dispatched;
+    return rc;
 }
 
 /* All at once; when that fails, one by one. */
