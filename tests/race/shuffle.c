@@ -128,10 +128,17 @@ static void submit_some(struct hand *hand)
     }
 }
 
+/* One that a busy machine gave no turn in its time goes on until it has claimed something. */
+static bool goes_on(const struct hand *hand)
+{
+    weft_usec extra_us = hand->effects ? 0 : (weft_usec)PATIENCE_MS / 2 * WEFT_MS;
+    return !hand->failed && weft_boot_us() < hand->pool->until_us + extra_us;
+}
+
 static void shuffle(void *context)
 {
     struct hand *hand = context;
-    while (weft_boot_us() < hand->pool->until_us && !hand->failed) {
+    while (goes_on(hand)) {
         size_t at[BATCH];
         draw(hand, at);
         switch (next_random(&hand->seed) % 8) {
