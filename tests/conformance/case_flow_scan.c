@@ -175,7 +175,7 @@ CASE(flow_scan_removes_half_a_flow)
     is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), due_us, "it has ten minutes");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(counted(&report, "removed"), 0, "not yet");
-    forward_ms(f, 600 * 1000);
+    forward_ms(f, (int64_t)600 * 1000);
     report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(counted(&report, "removed"), 1, "the flow goes");
     is_int(state_of(f, &plain), WEFT_STATE_READY, "what is not of it stays");
