@@ -115,13 +115,6 @@ static void test_steer(void)
         {.body = "{\"id\":\"" ID_TEXT "\",\"state\":\"ready\"}"},
         {.status = 404, .body = ERROR("not_found", "null")},
         {.body = "{\"matched\":5,\"changed\":4,\"more\":true}"},
-        {.body = "{}"},
-        {.body = "{\"released\":3}"},
-        {.body = "{\"name\":\"lease_expiry\",\"handled\":2,\"failed\":1,\"more\":true,"
-                 "\"counters\":{\"ended\":1,\"newer\":9,\"processed\":2,\"processed\":3},"
-                 "\"next_due_at\":\"2026-01-01T00:00:00.001Z\",\"duration_ms\":4}"},
-        {.body = "{\"more\":true}"},
-        {.status = 404, .body = ERROR("not_found", "\"known: a, b\"")},
     };
     begin(take, WEFT_LEN(take));
     struct weft_steered answer[3];
@@ -151,22 +144,37 @@ static void test_steer(void)
     asked_for(4, "POST", "/v1/executions/replay",
               "{\"filter\":{\"lane\":\"l\",\"state\":\"failed\",\"flow\":\"" ID2_TEXT
               "\"},\"max\":7}");
+    end();
+}
+
+static void test_lanes_workers_passes(void)
+{
+    const struct take take[] = {
+        {.body = "{}"},
+        {.body = "{\"released\":3}"},
+        {.body = "{\"name\":\"lease_expiry\",\"handled\":2,\"failed\":1,\"more\":true,"
+                 "\"counters\":{\"ended\":1,\"newer\":9,\"processed\":2,\"processed\":3},"
+                 "\"next_due_at\":\"2026-01-01T00:00:00.001Z\",\"duration_ms\":4}"},
+        {.body = "{\"more\":true}"},
+        {.status = 404, .body = ERROR("not_found", "\"known: a, b\"")},
+    };
+    begin(take, WEFT_LEN(take));
     const struct weft_weight weight = {"t", 2};
     const struct weft_lane lane = {
         .name = "a/b", .max_running = 5, .weights = &weight, .weight_count = 1};
     is_int(weft_lane_put(weft, &lane, &err), WEFT_OK, "a lane");
-    asked_for(5, "PUT", "/v1/lanes/a%2Fb", NULL);
-    ok(!strstr(stage.asked[5].body, "a/b") && strstr(stage.asked[5].body, "\"t\":2"),
-       "its settings: %s", stage.asked[5].body);
+    asked_for(0, "PUT", "/v1/lanes/a%2Fb", NULL);
+    ok(!strstr(stage.asked[0].body, "a/b") && strstr(stage.asked[0].body, "\"t\":2"),
+       "its settings: %s", stage.asked[0].body);
     uint64_t released = 0;
     ok(weft_goodbye(weft, "w:1", &released, &err) == WEFT_OK && released == 3, "a goodbye");
-    asked_for(6, "POST", "/v1/workers/w%3A1/goodbye", "");
+    asked_for(1, "POST", "/v1/workers/w%3A1/goodbye", "");
     struct weft_pass_report report;
     ok(weft_run_pass(weft, WEFT_SCANNER_LEASE_EXPIRY, 0, &report, &err) == WEFT_OK &&
            report.handled == 2 && report.failed == 1 && report.more &&
            report.next_due_us == 1767225600001000,
        "a pass");
-    asked_for(7, "POST", "/v1/scanners/lease_expiry/run", "");
+    asked_for(2, "POST", "/v1/scanners/lease_expiry/run", "");
     ok(report.counter_count == 2 && strcmp(report.counter[0].name, "processed") == 0 &&
            report.counter[0].value == 2 && strcmp(report.counter[1].name, "ended") == 0 &&
            report.counter[1].value == 1,
@@ -350,6 +358,7 @@ int main(void)
     test_claim();
     test_leases();
     test_steer();
+    test_lanes_workers_passes();
     test_replicas();
     test_describe();
     test_lists();
