@@ -138,7 +138,8 @@ struct bench_row {
 
 /* How long something took, over several runs. */
 struct bench_time {
-    const char *store; /* static, as the next */
+    const char *name; /* of the case; static, as the next two */
+    const char *store;
     const char *what;
     double p50_ms, p99_ms;
     uint64_t count;
@@ -151,6 +152,8 @@ struct bench_report *bench_report_new(void);
 void bench_report_free(struct bench_report *report);
 void bench_report_add(struct bench_report *report, const struct bench_row *row);    /* prints it */
 void bench_report_time(struct bench_report *report, const struct bench_time *time); /* prints it */
+struct weft_hist;
+void bench_time_of(const struct weft_hist *hist, struct bench_time *time); /* sets its figures */
 bool bench_report_is_empty(const struct bench_report *report);
 bool bench_report_json(const struct bench_report *report, const char *path);
 void bench_report_checks(const struct bench_report *report, bool whole_size);

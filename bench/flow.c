@@ -183,12 +183,9 @@ static bool run_race(struct stage *stage, size_t siblings, struct weft_hist *his
 static void tell(struct stage *stage, const char *what, const struct weft_hist *hist,
                  double must_ms)
 {
-    const struct bench_time time = {.store = stage->store,
-                                    .what = what,
-                                    .p50_ms = (double)weft_hist_at(hist, 0.5) / 1e3,
-                                    .p99_ms = (double)weft_hist_at(hist, 0.99) / 1e3,
-                                    .count = hist->count,
-                                    .must_ms = must_ms};
+    struct bench_time time = {
+        .name = "flow", .store = stage->store, .what = what, .must_ms = must_ms};
+    bench_time_of(hist, &time);
     bench_report_time(stage->bench->report, &time);
 }
 

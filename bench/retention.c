@@ -147,17 +147,26 @@ static bool load_ended(const char *url, size_t count)
     return bench_product_run(url, &load, NULL, &ignored);
 }
 
-static void tell(const char *store, const struct front *front)
+static void tell(struct bench *bench, const char *store, const struct front *front)
 {
-    bench_progress("%s", "");
-    (void)printf(
-        "retention on %s: longest transaction %.1f ms; a lifecycle at %d/s takes p50 %.2f, "
-        "p99 %.2f ms without it, p50 %.2f, p99 %.2f ms beside it\n",
-        store, (double)longest_us / 1e3, FRONT_PER_S,
-        (double)weft_hist_at(&front->quiet, 0.5) / 1e3,
-        (double)weft_hist_at(&front->quiet, 0.99) / 1e3,
-        (double)weft_hist_at(&front->removing, 0.5) / 1e3,
-        (double)weft_hist_at(&front->removing, 0.99) / 1e3);
+    struct bench_time quiet = {
+        .name = "retention", .store = store, .what = "a lifecycle without it"};
+    struct bench_time beside = {
+        .name = "retention", .store = store, .what = "a lifecycle beside it"};
+    double longest_ms = (double)longest_us / 1e3;
+    const struct bench_time longest = {.name = "retention",
+                                       .store = store,
+                                       .what = "the longest transaction",
+                                       .p50_ms = longest_ms,
+                                       .p99_ms = longest_ms,
+                                       .count = 1,
+                                       .must_ms = 1000};
+    bench_time_of(&front->quiet, &quiet);
+    bench_time_of(&front->removing, &beside);
+    beside.must_ms = 2 * quiet.p99_ms;
+    bench_report_time(bench->report, &quiet);
+    bench_report_time(bench->report, &beside);
+    bench_report_time(bench->report, &longest);
 }
 
 static bool retention(struct bench *bench, const char *store, const char *url,
@@ -206,7 +215,7 @@ static bool retention(struct bench *bench, const char *store, const char *url,
         .commits = meter ? (after.transactions - before.transactions) / count : NAN,
     };
     bench_report_add(bench->report, &row);
-    tell(store, &front);
+    tell(bench, store, &front);
     return true;
 }
 
