@@ -84,7 +84,8 @@ CREATE TABLE weft.cancel_group (
     flow    uuid NOT NULL,
     reason  smallint NOT NULL, -- as fired
     at      bigint NOT NULL,
-    waiting bool NOT NULL -- all it could cancel feeds a join that has not fired
+    waiting bool NOT NULL, -- all it could cancel feeds a join that has not fired
+    wakes   int NOT NULL DEFAULT 0 -- how often it was told to look again
 );
 CREATE INDEX cancel_group_flow ON weft.cancel_group (flow, id) WHERE flow IS NOT NULL;
 CREATE INDEX cancel_group_due ON weft.cancel_group (waiting, at) WHERE at >= 0;

@@ -70,7 +70,8 @@ CREATE TABLE cancel_group (
     flow    INTEGER NOT NULL,
     reason  INTEGER NOT NULL,
     at      INTEGER NOT NULL,
-    waiting INTEGER NOT NULL
+    waiting INTEGER NOT NULL,
+    wakes   INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX cancel_group_flow ON cancel_group (flow);
 CREATE INDEX cancel_group_due ON cancel_group (waiting, at);

@@ -154,17 +154,15 @@ SELECT x.id, x.groups
 -- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
 INSERT INTO weft.cancel_group (id, flow, reason, at, waiting)
 SELECT i.id, i.flow, i.reason, :at, false FROM unnest(:id, :flow, :reason) AS i(id, flow, reason)
-    ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, waiting = false;
+    ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, waiting = false, wakes = cancel_group.wakes + 1;
 
 -- name: groups_wake (flow uuid[])
--- returns: id
--- A join fired: what fed it may be cancelled by the groups that waited for it.
-UPDATE weft.cancel_group g SET waiting = false
+-- A join fired: what fed it may be cancelled by the groups that waited for it. Whoever walks along one
+-- that does not wait begins anew.
+UPDATE weft.cancel_group g SET waiting = false, wakes = g.wakes + 1
   FROM (SELECT x.id FROM unnest(:flow) AS i(flow)
-         CROSS JOIN LATERAL (SELECT id FROM weft.cancel_group
-                              WHERE flow = i.flow AND waiting OFFSET 0) x) w
- WHERE g.id BETWEEN w.id AND w.id
-RETURNING g.id;
+         CROSS JOIN LATERAL (SELECT id FROM weft.cancel_group WHERE flow = i.flow OFFSET 0) x) w
+ WHERE g.id BETWEEN w.id AND w.id;
 
 -- name: flow_over (flow uuid[])
 -- returns: id bad
@@ -183,10 +181,10 @@ UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false
  WHERE f.id BETWEEN i.flow AND i.flow;
 
 -- name: groups_take (flow uuid[], chunk int)
--- returns: id flow reason
+-- returns: id flow reason wakes
 -- The groups of locked flows that have something to do; none while a replay is being felt, because
 -- joins then still say what was before it.
-SELECT g.id, g.flow, g.reason FROM unnest(:flow) AS f(id)
+SELECT g.id, g.flow, g.reason, g.wakes FROM unnest(:flow) AS f(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.cancel_group x
                       WHERE (x.flow, x.id) > (f.id, '00000000-0000-0000-0000-000000000000')
                         AND x.flow <= f.id AND NOT x.waiting
@@ -195,15 +193,14 @@ SELECT g.id, g.flow, g.reason FROM unnest(:flow) AS f(id)
  LIMIT :chunk;
 
 -- name: group_members (id uuid[], after uuid[], chunk int)
--- returns: node id unwanted
+-- returns: node id alive wanted
 -- The upstreams of groups, each group behind its `after`, in the order of the list and of their ids;
--- with whether they are alive and no join waits for them any more.
+-- with whether they are alive, and whether a join waits for them still.
 SELECT g.id, e.upstream,
-       EXISTS (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0)
-       AND NOT EXISTS (SELECT 1 FROM weft.edge o
-                        CROSS JOIN LATERAL (SELECT fired FROM weft.node
-                                             WHERE id = o.downstream OFFSET 0) n
-                        WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0)
+       EXISTS (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0),
+       EXISTS (SELECT 1 FROM weft.edge o
+                CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
+                WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0)
   FROM unnest(:id, :after) AS g(id, after)
  CROSS JOIN LATERAL (SELECT x.upstream FROM weft.edge x
                       WHERE x.downstream = g.id AND x.upstream > g.after
@@ -211,30 +208,14 @@ SELECT g.id, e.upstream,
  LIMIT :chunk;
 
 -- name: groups_done (id uuid[])
--- returns: id
--- Removes the groups all of whose upstreams have ended.
-DELETE FROM weft.cancel_group g
- USING unnest(:id) AS i(id)
- WHERE g.id BETWEEN i.id AND i.id
-   AND NOT EXISTS (SELECT 1 FROM weft.edge e
-                    CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = e.upstream OFFSET 0) l
-                    WHERE e.downstream = g.id OFFSET 0)
-RETURNING g.id;
+-- Groups all of whose upstreams have ended.
+DELETE FROM weft.cancel_group g USING unnest(:id) AS i(id) WHERE g.id BETWEEN i.id AND i.id;
 
 -- name: groups_wait (id uuid[])
 -- Groups all of whose living upstreams feed a join that has not fired: the next one that fires wakes
--- them. Looked at anew, because joins may have fired since the first of the upstreams was.
+-- them.
 UPDATE weft.cancel_group g SET waiting = true
-  FROM unnest(:id) AS i(id)
- WHERE g.id BETWEEN i.id AND i.id
-   AND NOT EXISTS (SELECT 1 FROM weft.edge e
-                    CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = e.upstream OFFSET 0) l
-                    WHERE e.downstream = g.id
-                      AND NOT EXISTS (SELECT 1 FROM weft.edge o
-                                       CROSS JOIN LATERAL (SELECT fired FROM weft.node
-                                                            WHERE id = o.downstream OFFSET 0) n
-                                       WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0)
-                   OFFSET 0);
+  FROM unnest(:id) AS i(id) WHERE g.id BETWEEN i.id AND i.id;
 
 -- name: flow_hold (flow uuid[])
 -- returns: id namespace state revision nodes cancel reason backlog deleted cancelled

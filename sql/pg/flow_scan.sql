@@ -44,6 +44,17 @@ SELECT g.id, g.flow,
   LEFT JOIN LATERAL (SELECT id FROM weft.node WHERE id = g.id OFFSET 0) n ON true
  ORDER BY g.id;
 
+-- name: groups_drained (id uuid[])
+-- returns: id
+-- Removes, under the locks of their flows, the groups all of whose upstreams have ended.
+DELETE FROM weft.cancel_group g
+ USING unnest(:id) AS i(id)
+ WHERE g.id BETWEEN i.id AND i.id
+   AND NOT EXISTS (SELECT 1 FROM weft.edge e
+                    CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = e.upstream OFFSET 0) l
+                    WHERE e.downstream = g.id OFFSET 0)
+RETURNING g.id;
+
 -- name: groups_orphaned (after uuid, batch int)
 -- returns: removed
 -- Removes, of the same walk, the groups whose flow or node is gone: nobody else comes by, and neither

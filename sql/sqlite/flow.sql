@@ -106,13 +106,11 @@ SELECT x.id, x.groups
 INSERT INTO cancel_group (num, flow, reason, at, waiting)
 VALUES ((SELECT num FROM execution WHERE id = :id), (SELECT num FROM flow WHERE id = :flow), :reason,
         :at, 0)
-    ON CONFLICT (num) DO UPDATE SET reason = excluded.reason, waiting = 0;
+    ON CONFLICT (num) DO UPDATE SET reason = excluded.reason, waiting = 0, wakes = wakes + 1;
 
 -- name: groups_wake (flow uuid[])
--- returns: id
-UPDATE cancel_group SET waiting = 0
- WHERE flow = (SELECT num FROM flow WHERE id = :flow) AND waiting
-RETURNING (SELECT id FROM execution e WHERE e.num = cancel_group.num);
+UPDATE cancel_group SET waiting = 0, wakes = wakes + 1
+ WHERE flow = (SELECT num FROM flow WHERE id = :flow);
 
 -- name: flow_over (flow uuid[])
 -- returns: id bad
@@ -126,38 +124,28 @@ SELECT f.id, EXISTS (SELECT 1 FROM node n WHERE n.flow = f.num AND n.bad)
 UPDATE flow SET state = :state, finished = :now, backlog = 0 WHERE id = :flow;
 
 -- name: groups_take (flow uuid[], chunk int)
--- returns: id flow reason
-SELECT e.id, :flow, g.reason FROM cancel_group g CROSS JOIN execution e ON e.num = g.num
+-- returns: id flow reason wakes
+SELECT e.id, :flow, g.reason, g.wakes FROM cancel_group g CROSS JOIN execution e ON e.num = g.num
  WHERE g.flow = (SELECT num FROM flow WHERE id = :flow) AND NOT g.waiting
    AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = g.flow AND c.anew)
  ORDER BY g.num LIMIT :chunk;
 
 -- name: group_members (id uuid[], after uuid[], chunk int)
--- returns: node id unwanted
+-- returns: node id alive wanted
 SELECT :id, u.id,
-       EXISTS (SELECT 1 FROM live l WHERE l.num = e.upstream)
-       AND NOT EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
-                        WHERE o.upstream = e.upstream AND n.fired = 0)
+       EXISTS (SELECT 1 FROM live l WHERE l.num = e.upstream),
+       EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
+                WHERE o.upstream = e.upstream AND n.fired = 0)
   FROM edge e CROSS JOIN execution u ON u.num = e.upstream
  WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
    AND e.upstream > coalesce((SELECT num FROM execution WHERE id = :after), 0)
  ORDER BY e.upstream LIMIT :chunk;
 
 -- name: groups_done (id uuid[])
--- returns: id
-DELETE FROM cancel_group
- WHERE num = (SELECT num FROM execution WHERE id = :id)
-   AND NOT EXISTS (SELECT 1 FROM edge e CROSS JOIN live l ON l.num = e.upstream
-                    WHERE e.downstream = cancel_group.num)
-RETURNING :id;
+DELETE FROM cancel_group WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: groups_wait (id uuid[])
-UPDATE cancel_group SET waiting = 1
- WHERE num = (SELECT num FROM execution WHERE id = :id)
-   AND NOT EXISTS (SELECT 1 FROM edge e CROSS JOIN live l ON l.num = e.upstream
-                    WHERE e.downstream = cancel_group.num
-                      AND NOT EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
-                                       WHERE o.upstream = e.upstream AND n.fired = 0));
+UPDATE cancel_group SET waiting = 1 WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: flow_hold (flow uuid[])
 -- returns: id namespace state revision nodes cancel reason backlog deleted cancelled

@@ -38,6 +38,14 @@ SELECT e.id, f.id,
   LEFT JOIN node n ON n.num = g.num
  ORDER BY g.num;
 
+-- name: groups_drained (id uuid[])
+-- returns: id
+DELETE FROM cancel_group
+ WHERE num = (SELECT num FROM execution WHERE id = :id)
+   AND NOT EXISTS (SELECT 1 FROM edge e CROSS JOIN live l ON l.num = e.upstream
+                    WHERE e.downstream = cancel_group.num)
+RETURNING :id;
+
 -- name: groups_orphaned (after uuid, batch int)
 -- returns: removed
 DELETE FROM cancel_group

@@ -5,9 +5,9 @@
  *
  * The cascade leaves a group per such join. Here, under the lock of the flow, every upstream that
  * is still alive and that feeds no join which may yet fire is cancelled, like any execution: a
- * running one loses its lease, and its end leaves a completion. The group goes when one statement
- * shows that all its upstreams have ended. When all that is left feeds an open join, the group
- * waits until a join of the flow fires.
+ * running one loses its lease, and its end leaves a completion. The group goes when all its
+ * upstreams have ended. When all that is left feeds an open join, the group waits until a join of
+ * the flow fires.
  *
  * A replay is felt hop by hop, and until the last of them joins say what was before it: one that is
  * about to open again still asks for its siblings, which may be the very ones that were replayed.
@@ -15,8 +15,12 @@
  * that takes the last of them dispatches the groups.
  *
  * One transaction looks at a chunk of edges; the next goes on where it ended, so that a group is
- * walked once and not from its beginning each time. How far it came is known to this process alone:
- * after a crash the group is there, and whoever takes it up walks over what has ended.
+ * walked once and not from its beginning each time. What an earlier transaction has seen holds as
+ * long as no join of the flow fires and nothing is replayed; both count the wakes of its groups,
+ * under the lock of the flow, and a walk that finds them counted on begins anew. How far it came is
+ * known to this process alone: after a crash the group is there, and whoever takes it up walks over
+ * what has ended. So may two at once. A sibling that is spared and ends by itself meanwhile leaves
+ * a group that waits for nothing: edge_cancel_reconciler takes it away.
  */
 
 #include "engine/flow.h"
@@ -30,11 +34,14 @@ enum { GROUPS_AT_ONCE = 250 };
 struct group {
     struct weft_id id;
     const char *reason;
+    int64_t wakes;
+    bool spares; /* an upstream lives on, because a join waits for it */
 };
 
 /* A group that was walked in part, up to the upstream `after`. */
 struct walk {
-    struct weft_id group, after;
+    struct group group;
+    struct weft_id after;
 };
 
 struct dispatch {
@@ -70,6 +77,7 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
             .reason = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_REASON) == WEFT_FIRED_IMPOSSIBLE
                           ? "sibling_quorum_impossible"
                           : "sibling_quorum_satisfied",
+            .wakes = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_WAKES),
         };
     return WEFT_OK;
 }
@@ -94,10 +102,13 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     weft_call_init(&call, tx->arena, WEFT_STMT_GROUP_MEMBERS, dispatch->groups);
     weft_set_i64(&call, 0, GROUP_MEMBERS_IN_CHUNK, WEFT_FLOW_CHUNK);
     for (size_t i = 0; i < dispatch->groups; i++) {
-        const struct weft_id *id = &dispatch->group[i].id;
-        bool goes_on = weft_id_cmp(&dispatch->from.group, id) == 0;
-        weft_set_id(&call, i, GROUP_MEMBERS_IN_ID, id);
-        weft_set_id(&call, i, GROUP_MEMBERS_IN_AFTER, goes_on ? &dispatch->from.after : &first);
+        struct group *group = &dispatch->group[i];
+        const struct walk *from = &dispatch->from;
+        bool goes_on =
+            weft_id_cmp(&from->group.id, &group->id) == 0 && from->group.wakes == group->wakes;
+        group->spares = goes_on && from->group.spares;
+        weft_set_id(&call, i, GROUP_MEMBERS_IN_ID, &group->id);
+        weft_set_id(&call, i, GROUP_MEMBERS_IN_AFTER, goes_on ? &from->after : &first);
     }
     enum weft_rc rc = weft_tx_run(tx, &call, 1, ret_rows, err);
     if (rc)
@@ -108,10 +119,10 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     size_t last = WEFT_FLOW_CHUNK - 1;
     ret_rows->count = WEFT_FLOW_CHUNK; /* SQLite counts for each group by itself */
     dispatch->more = true;
-    dispatch->to = (struct walk){.group = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_NODE),
-                                 .after = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_ID)};
+    struct weft_id cut = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_NODE);
+    dispatch->to.after = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_ID);
     dispatch->walked = 0;
-    while (weft_id_cmp(&dispatch->group[dispatch->walked].id, &dispatch->to.group) != 0)
+    while (weft_id_cmp(&dispatch->group[dispatch->walked].id, &cut) != 0)
         dispatch->walked++;
     return WEFT_OK;
 }
@@ -132,10 +143,15 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
         struct weft_id node = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_NODE);
         while (weft_id_cmp(&group->id, &node) != 0)
             group++;
-        if (weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_UNWANTED))
+        bool alive = weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_ALIVE);
+        bool wanted = weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_WANTED);
+        group->spares |= alive && wanted;
+        if (alive && !wanted)
             sibling[count++] =
                 (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID), .group = group};
     }
+    if (dispatch->walked < dispatch->groups)
+        dispatch->to.group = dispatch->group[dispatch->walked];
     if (count > 1)
         qsort(sibling, count, sizeof(*sibling), by_id);
     for (size_t i = 0; i < count; i++)
@@ -174,20 +190,22 @@ static enum weft_rc cancel_siblings(struct weft_tx *tx, struct dispatch *dispatc
 static enum weft_rc settle_groups(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct weft_err *err)
 {
-    struct weft_call call[2];
-    struct weft_rows rows[2];
-    if (dispatch->walked == 0)
-        return WEFT_OK;
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_GROUPS_DONE, dispatch->walked);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_GROUPS_WAIT, dispatch->walked);
+    struct weft_call done, wait;
+    size_t gone = 0, kept = 0;
+    weft_call_init(&done, tx->arena, WEFT_STMT_GROUPS_DONE, dispatch->walked);
+    weft_call_init(&wait, tx->arena, WEFT_STMT_GROUPS_WAIT, dispatch->walked);
     for (size_t i = 0; i < dispatch->walked; i++) {
-        weft_set_id(&call[0], i, GROUPS_DONE_IN_ID, &dispatch->group[i].id);
-        weft_set_id(&call[1], i, GROUPS_WAIT_IN_ID, &dispatch->group[i].id);
+        const struct group *group = &dispatch->group[i];
+        if (group->spares)
+            weft_set_id(&wait, kept++, GROUPS_WAIT_IN_ID, &group->id);
+        else
+            weft_set_id(&done, gone++, GROUPS_DONE_IN_ID, &group->id);
     }
-    enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
-    if (!rc)
-        dispatch->done.dispatched = rows[0].count;
-    return rc;
+    done.rows = gone;
+    wait.rows = kept;
+    const struct weft_call call[] = {done, wait};
+    dispatch->done.dispatched = gone;
+    return dispatch->walked > 0 ? weft_tx_run(tx, call, 2, NULL, err) : WEFT_OK;
 }
 
 static enum weft_rc dispatch_body(struct weft_tx *tx, void *context, struct weft_err *err)

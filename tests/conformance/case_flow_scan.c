@@ -130,7 +130,7 @@ CASE(flow_scan_reconciles_groups)
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND, "it is told");
     sql(f,
         "INSERT INTO weft.cancel_group VALUES (gen_random_uuid(), gen_random_uuid(), 1, 0, false)",
-        "INSERT INTO cancel_group VALUES (999999, 999999, 1, 0, 0)");
+        "INSERT INTO cancel_group VALUES (999999, 999999, 1, 0, 0, 0)");
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
     is_int(counted(&report, "orphaned"), 1, "the dispatcher meets a group of nobody");
 

@@ -272,7 +272,7 @@ static const char fill[] =
     "  FROM execution WHERE num % 2;"
     "INSERT INTO edge SELECT num, num + 500, 0 FROM node;"
     "INSERT INTO completion (flow, num, at) SELECT flow, num, num FROM node WHERE num < 5000;"
-    "INSERT INTO cancel_group SELECT num, flow, 1, num, num % 4 = 1 FROM node WHERE num < 2000;"
+    "INSERT INTO cancel_group SELECT num, flow, 1, num, num % 4 = 1, 0 FROM node WHERE num < 2000;"
     "UPDATE flow SET state = 1, finished = num WHERE num < 400;"
     "COMMIT;";
 

@@ -40,14 +40,14 @@ static enum weft_rc remove_drained(struct weft_tx *tx, struct reconcile *reconci
     enum weft_rc rc = weft_flows_lock(tx, flow, flows, &reconcile->held, err);
     if (rc)
         return rc;
-    weft_call_init(&call, tx->arena, WEFT_STMT_GROUPS_DONE, rows->count);
+    weft_call_init(&call, tx->arena, WEFT_STMT_GROUPS_DRAINED, rows->count);
     for (size_t i = 0; i < rows->count; i++) {
         if (weft_get_i64(rows, i, GROUPS_LOOK_OUT_WHAT) != GROUP_DRAINED)
             continue;
         struct weft_id of = weft_get_id(rows, i, GROUPS_LOOK_OUT_FLOW);
         struct weft_id id = weft_get_id(rows, i, GROUPS_LOOK_OUT_ID);
         if (weft_flows_find(&reconcile->held, &of))
-            weft_set_id(&call, count++, GROUPS_DONE_IN_ID,
+            weft_set_id(&call, count++, GROUPS_DRAINED_IN_ID,
                         weft_arena_dup(tx->arena, &id, sizeof(id)));
     }
     call.rows = count;
