@@ -4,23 +4,6 @@
 
 #include "flows.h"
 
-void draw(struct drawn *flow, const char *text)
-{
-    *flow = (struct drawn){0};
-    (void)snprintf(flow->text, sizeof(flow->text), "%s", text);
-    char *rest = flow->text, *part;
-    while ((part = strsep(&rest, ";")) != NULL) {
-        struct weft_node *node = &flow->node[flow->count];
-        char *after = part + strspn(part, " "), *name;
-        node->name = strsep(&after, ":");
-        node->spec.kind = node->name;
-        node->after = flow->after[flow->count];
-        while (after && (name = strsep(&after, ",")) != NULL)
-            flow->after[flow->count][node->after_count++] = name;
-        flow->count++;
-    }
-}
-
 struct weft_node *node_of(struct drawn *flow, const char *name)
 {
     for (size_t i = 0; i < flow->count; i++)

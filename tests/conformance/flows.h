@@ -5,21 +5,10 @@
 /* Small flows, drawn as text, and large ones. */
 
 #include "conformance.h"
+#include "drawn.h"
+
 #include "engine/flow.h"
 
-enum { NODES_MAX = 16 };
-
-/* A flow drawn as text, "a; b:a; c:a,b", with what became of it. */
-struct drawn {
-    char text[512];
-    struct weft_node node[NODES_MAX];
-    const char *after[NODES_MAX][NODES_MAX];
-    size_t count;
-    struct weft_id id[NODES_MAX];
-    struct weft_flow_submitted answer;
-};
-
-void draw(struct drawn *flow, const char *text);
 struct weft_node *node_of(struct drawn *flow, const char *name);
 /* The id of a node; the flow was submitted. */
 const struct weft_id *id_of(const struct drawn *flow, const char *name);

@@ -2,22 +2,6 @@
 
 #include "flows.h"
 
-void draw(struct drawn *flow, const char *text)
-{
-    *flow = (struct drawn){0};
-    (void)snprintf(flow->text, sizeof(flow->text), "%s", text);
-    char *rest = flow->text, *part;
-    while ((part = strsep(&rest, ";")) != NULL) {
-        struct weft_node *node = &flow->node[flow->count];
-        char *after = part + strspn(part, " "), *name;
-        node->name = node->spec.kind = strsep(&after, ":");
-        node->after = flow->after[flow->count];
-        while (after && (name = strsep(&after, ",")) != NULL)
-            flow->after[flow->count][node->after_count++] = name;
-        flow->count++;
-    }
-}
-
 void submit(struct race *race, struct drawn *flow)
 {
     struct weft_err err = {0};

@@ -4,23 +4,11 @@
 
 /* What races of flows have in common: small flows drawn as text, and two that meet at one. */
 
+#include "drawn.h"
 #include "race.h"
 
 #include "engine/flow.h"
 
-enum { NODES_MAX = 8 };
-
-/* A flow drawn as text, "a; b:a; c:a,b". */
-struct drawn {
-    char text[128];
-    struct weft_node node[NODES_MAX];
-    const char *after[NODES_MAX][NODES_MAX];
-    size_t count;
-    struct weft_id id[NODES_MAX];
-    struct weft_flow_submitted answer;
-};
-
-void draw(struct drawn *flow, const char *text);
 void submit(struct race *race, struct drawn *flow);
 struct weft_claimed take(struct race *race, const char *name);
 void is_in(struct race *race, const struct drawn *flow, const char *name, enum weft_state state);
