@@ -100,6 +100,9 @@ struct weft_ready {
     int32_t *noted; /* owned; noted while a refresh was under way, which may have missed them */
     size_t noted_count, noted_capacity;
     unsigned refreshing;    /* how many threads are at it */
+    uint64_t refreshes;     /* begun so far: the number of the youngest */
+    uint64_t queues_of;     /* the refresh that brought the queues, */
+    uint64_t lanes_of;      /* and the lanes: an older one that ends later changes nothing */
     uint64_t notes;         /* how often a queue was noted: what was seen empty before is not now */
     weft_usec refreshed_us; /* CLOCK_BOOTTIME; 0: never */
     size_t cursor;          /* where the next claim starts looking */
@@ -417,15 +420,19 @@ void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t notes
 uint64_t weft_ready_notes(struct weft_engine *engine);
 /* Reads the list and the lane settings anew. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err);
-/* A refresh by other means: what is noted between the two is not lost. */
+/*
+ * A refresh by other means. What is noted between the two is not lost, and what a refresh has read
+ * that began later, which is newer, stays.
+ */
 struct weft_ready_list {
     int32_t *queue; /* loaded */
     size_t count;
     const struct weft_lane_setting *lane; /* copied */
     size_t lane_count;
 };
-void weft_ready_begin(struct weft_engine *engine);
-void weft_ready_end(struct weft_engine *engine, const struct weft_ready_list *list); /* or NULL */
+uint64_t weft_ready_begin(struct weft_engine *engine); /* its number */
+void weft_ready_end(struct weft_engine *engine, uint64_t refresh,
+                    const struct weft_ready_list *list); /* NULL: nothing was read */
 /* Reads the lane settings alone. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine,
                                                       struct weft_err *err);

@@ -110,7 +110,7 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     struct weft_poll poll = {0};
     struct weft_ready_list list = {0};
     weft_call_init(&call, arena, WEFT_STMT_POLL, 0);
-    weft_ready_begin(engine);
+    uint64_t refresh = weft_ready_begin(engine);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (!rc) {
         read_rows(&rows, arena, &poll, &list);
@@ -119,7 +119,7 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
         if (!rc)
             leave_out_paused(engine, &list, &poll);
     }
-    weft_ready_end(engine, rc ? NULL : &list);
+    weft_ready_end(engine, refresh, rc ? NULL : &list);
     if (rc)
         return rc;
     if (poll.inbox)

@@ -153,15 +153,69 @@ static struct weft_lane_setting *read_lanes(const struct weft_rows *rows, struct
     return lane;
 }
 
-/* Takes the copy over. Under ready.lock. */
-static void put_lanes(struct weft_ready *ready, struct weft_lane_setting *copy, size_t count)
+/*
+ * Takes the copy over, unless a refresh that began later was faster: what it read is newer, and
+ * whoever put a setting and read it back must not see the old one return. Under ready.lock.
+ */
+static void put_lanes(struct weft_ready *ready, uint64_t refresh, struct weft_lane_setting *copy,
+                      size_t count)
 {
+    struct weft_ready unused = {.lane = copy, .lane_count = count};
+    if (refresh < ready->lanes_of) {
+        free_lanes(&unused);
+        return;
+    }
     free_lanes(ready);
     ready->lane = copy;
     ready->lane_count = count;
+    ready->lanes_of = refresh;
 }
 
-enum { QUEUES, LANES, CALLS };
+/* Takes over the queues, with those that were noted meanwhile. Under ready.lock. */
+static void put_queues(struct weft_ready *ready, uint64_t refresh,
+                       const struct weft_ready_list *list)
+{
+    if (refresh < ready->queues_of)
+        return;
+    ready->queues_of = refresh;
+    if (list->count > ready->capacity) {
+        ready->queue = realloc(ready->queue, list->count * sizeof(*ready->queue));
+        if (!ready->queue)
+            weft_oom(list->count * sizeof(*ready->queue));
+        ready->capacity = list->count;
+    }
+    if (list->count > 0)
+        memcpy(ready->queue, list->queue, list->count * sizeof(*ready->queue));
+    ready->count = list->count;
+    for (size_t i = 0; i < ready->noted_count; i++)
+        append(&ready->queue, &ready->count, &ready->capacity, ready->noted[i]);
+    ready->refreshed_us = weft_boot_us();
+}
+
+uint64_t weft_ready_begin(struct weft_engine *engine)
+{
+    struct weft_ready *ready = &engine->ready;
+    pthread_mutex_lock(&ready->lock);
+    if (ready->refreshing++ == 0)
+        ready->noted_count = 0;
+    uint64_t refresh = ++ready->refreshes;
+    pthread_mutex_unlock(&ready->lock);
+    return refresh;
+}
+
+void weft_ready_end(struct weft_engine *engine, uint64_t refresh,
+                    const struct weft_ready_list *list)
+{
+    struct weft_ready *ready = &engine->ready;
+    struct weft_lane_setting *lane = list ? copy_lanes(list->lane, list->lane_count) : NULL;
+    pthread_mutex_lock(&ready->lock);
+    ready->refreshing--;
+    if (list) {
+        put_lanes(ready, refresh, lane, list->lane_count);
+        put_queues(ready, refresh, list);
+    }
+    pthread_mutex_unlock(&ready->lock);
+}
 
 enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine, struct weft_err *err)
 {
@@ -170,16 +224,21 @@ enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine, struct weft_er
     struct weft_call call;
     struct weft_rows rows;
     weft_call_init(&call, arena, WEFT_STMT_LANE_SETTINGS, 0);
+    pthread_mutex_lock(&ready->lock);
+    uint64_t refresh = ++ready->refreshes;
+    pthread_mutex_unlock(&ready->lock);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (!rc) {
         struct weft_lane_setting *lane = copy_lanes(read_lanes(&rows, arena), rows.count);
         pthread_mutex_lock(&ready->lock);
-        put_lanes(ready, lane, rows.count);
+        put_lanes(ready, refresh, lane, rows.count);
         pthread_mutex_unlock(&ready->lock);
     }
     weft_arena_free(arena);
     return rc;
 }
+
+enum { QUEUES, LANES, CALLS };
 
 static enum weft_rc read_both(struct weft_tx *tx, void *context, struct weft_err *err)
 {
@@ -189,46 +248,12 @@ static enum weft_rc read_both(struct weft_tx *tx, void *context, struct weft_err
     return weft_tx_run(tx, call, CALLS, context, err);
 }
 
-void weft_ready_begin(struct weft_engine *engine)
-{
-    struct weft_ready *ready = &engine->ready;
-    pthread_mutex_lock(&ready->lock);
-    if (ready->refreshing++ == 0)
-        ready->noted_count = 0;
-    pthread_mutex_unlock(&ready->lock);
-}
-
-void weft_ready_end(struct weft_engine *engine, const struct weft_ready_list *list)
-{
-    struct weft_ready *ready = &engine->ready;
-    struct weft_lane_setting *lane = list ? copy_lanes(list->lane, list->lane_count) : NULL;
-    pthread_mutex_lock(&ready->lock);
-    ready->refreshing--;
-    if (list) {
-        put_lanes(ready, lane, list->lane_count);
-        ready->count = 0;
-        if (list->count > ready->capacity) {
-            ready->queue = realloc(ready->queue, list->count * sizeof(*ready->queue));
-            if (!ready->queue)
-                weft_oom(list->count * sizeof(*ready->queue));
-            ready->capacity = list->count;
-        }
-        if (list->count > 0)
-            memcpy(ready->queue, list->queue, list->count * sizeof(*ready->queue));
-        ready->count = list->count;
-        for (size_t i = 0; i < ready->noted_count; i++)
-            append(&ready->queue, &ready->count, &ready->capacity, ready->noted[i]);
-        ready->refreshed_us = weft_boot_us();
-    }
-    pthread_mutex_unlock(&ready->lock);
-}
-
 enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err)
 {
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     struct weft_rows rows[CALLS];
     struct weft_ready_list list = {0};
-    weft_ready_begin(engine);
+    uint64_t refresh = weft_ready_begin(engine);
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_READ, read_both, rows, err);
     if (!rc) {
         list.queue = weft_new_array(tx.arena, int32_t, rows[QUEUES].count + 1);
@@ -239,7 +264,7 @@ enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err
         const struct weft_id_list queues = {.id = list.queue, .count = list.count};
         rc = weft_load_queues(engine, &queues, err);
     }
-    weft_ready_end(engine, rc ? NULL : &list);
+    weft_ready_end(engine, refresh, rc ? NULL : &list);
     weft_arena_free(tx.arena);
     return rc;
 }

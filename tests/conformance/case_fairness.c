@@ -4,6 +4,9 @@
 
 #include "conformance.h"
 
+#include "engine/engine.h"
+#include "store/fault/fault.h"
+
 static void submit_for(struct fixture *f, const char *tenant, size_t count)
 {
     (void)submit_copies(f, &(struct weft_spec){.kind = "job", .tenant = tenant}, count);
@@ -241,4 +244,50 @@ CASE(fairness_both_come_back)
     submit_for(f, "steady", 50);
     submit_for(f, "moody", 50);
     ok(between(turns_of(f, "moody", 20, 1), 9, 11), "both start anew");
+}
+
+/* ---- Weights while the settings are read ----------------------------------------------------- */
+
+struct meanwhile {
+    struct fixture *f;
+    struct weft_engine *engine;
+    enum weft_stmt stmt;
+};
+
+/* Puts weights when a statement has read the settings, and its answer is not taken in yet. */
+static void put_meanwhile(void *context, enum weft_fault_point point, enum weft_stmt stmt)
+{
+    static const struct weft_weight weight[] = {{"large", 3}};
+    struct meanwhile *meanwhile = context;
+    if (point != WEFT_FAULT_AFTER_RUN || stmt != meanwhile->stmt)
+        return;
+    meanwhile->stmt = WEFT_STMT_COUNT;
+    put_lane(meanwhile->f, meanwhile->engine,
+             &(struct weft_lane){.name = "default", .weights = weight, .weight_count = 1});
+}
+
+CASE(fairness_weights_hold_when_an_older_look_ends_later)
+{
+    static const enum weft_stmt stmt[] = {WEFT_STMT_POLL, WEFT_STMT_LANE_SETTINGS};
+    struct meanwhile meanwhile = {.f = f, .stmt = WEFT_STMT_COUNT};
+    struct weft_fault fault = {.hook = put_meanwhile, .context = &meanwhile};
+    is_int(weft_driver_for(f->url, &fault.inner, &f->err), WEFT_OK, "a driver");
+    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
+    is_int(weft_engine_open(&config, &meanwhile.engine, &f->err), WEFT_OK, "open");
+    weft_clock_set(weft_engine_clock(meanwhile.engine), f->now_us);
+    submit_for(f, "large", 80);
+    submit_for(f, "small", 80);
+    for (size_t i = 0; i < WEFT_LEN(stmt); i++) {
+        struct weft_poll poll = {0};
+        put_lane(f, meanwhile.engine, &(struct weft_lane){.name = "default"});
+        meanwhile.stmt = stmt[i];
+        is_int(stmt[i] == WEFT_STMT_POLL
+                   ? weft_engine_poll(meanwhile.engine, f->arena, &poll, &f->err)
+                   : weft_ready_refresh(meanwhile.engine, &f->err),
+               WEFT_OK, "look");
+        is_int(meanwhile.stmt, WEFT_STMT_COUNT, "weights were put meanwhile");
+        struct weft_claim_result got = claim(f, meanwhile.engine, 40);
+        ok(between(count_tenant(&got, "large"), 29, 31), "and hold for the next claim");
+    }
+    weft_engine_close(meanwhile.engine);
 }
