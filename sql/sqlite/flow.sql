@@ -43,6 +43,9 @@ UPDATE flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
 -- returns: id state cancel reason
 SELECT id, state, cancel, reason FROM flow WHERE id = :flow AND state <> -1;
 
+-- Limits here are those of one flow or group; the calls have the one of all (`most`), and no row
+-- behind it is read.
+
 -- name: cascade_look (flow uuid[], chunk int)
 -- returns: seq flow id upstream_state bad downstream edge_state policy k let_run total succeeded failed fired delay run_at
 -- The loops keep the order. To sort by it would read all edges of a completion for each chunk of them.

@@ -63,14 +63,15 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
     struct weft_rows rows;
     weft_call_init(&call, tx->arena, WEFT_STMT_GROUPS_TAKE, dispatch->held.count);
     weft_set_i64(&call, 0, GROUPS_TAKE_IN_CHUNK, GROUPS_AT_ONCE);
+    call.most = GROUPS_AT_ONCE;
     for (size_t i = 0; i < dispatch->held.count; i++)
         weft_set_id(&call, i, GROUPS_TAKE_IN_FLOW, &dispatch->held.item[i].id);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
     dispatch->group = weft_new_array(tx->arena, struct group, rows.count + 1);
-    dispatch->groups = rows.count < GROUPS_AT_ONCE ? rows.count : GROUPS_AT_ONCE;
-    dispatch->more = rows.count >= GROUPS_AT_ONCE;
+    dispatch->groups = rows.count;
+    dispatch->more = rows.count == GROUPS_AT_ONCE;
     for (size_t i = 0; i < dispatch->groups; i++)
         dispatch->group[i] = (struct group){
             .id = weft_get_id(&rows, i, GROUPS_TAKE_OUT_ID),
@@ -101,6 +102,7 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     struct weft_call call;
     weft_call_init(&call, tx->arena, WEFT_STMT_GROUP_MEMBERS, dispatch->groups);
     weft_set_i64(&call, 0, GROUP_MEMBERS_IN_CHUNK, WEFT_FLOW_CHUNK);
+    call.most = WEFT_FLOW_CHUNK;
     for (size_t i = 0; i < dispatch->groups; i++) {
         struct group *group = &dispatch->group[i];
         const struct walk *from = &dispatch->from;
@@ -117,7 +119,6 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     if (ret_rows->count < WEFT_FLOW_CHUNK)
         return WEFT_OK;
     size_t last = WEFT_FLOW_CHUNK - 1;
-    ret_rows->count = WEFT_FLOW_CHUNK; /* SQLite counts for each group by itself */
     dispatch->more = true;
     struct weft_id cut = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_NODE);
     dispatch->to.after = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_ID);

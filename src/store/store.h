@@ -67,6 +67,9 @@ struct weft_call {
     size_t rows;
     size_t width;
     struct weft_cell *cell; /* max(rows, 1) * width, all NULL at first */
+    size_t most;            /* results, over all rows; 0: whatever there is. SQLite, which runs a
+                               statement once per row, stops there; for PostgreSQL the statement
+                               itself says so */
 };
 
 struct weft_rows {

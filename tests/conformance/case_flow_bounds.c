@@ -7,6 +7,8 @@
 
 #include "flows.h"
 
+#include "store/fault/fault.h"
+
 enum { CHUNK = WEFT_FLOW_CHUNK };
 
 /* Runs SQL of this store. */
@@ -87,6 +89,83 @@ CASE(flow_roots_begin_in_parts)
     is_int(done.completions, 1, "the completion goes with the last of them");
     is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "all roots may begin");
     is_int(many_in(f, &many, WEFT_STATE_BLOCKED), MANY / 2, "the others wait");
+}
+
+/* ---- Edges ----------------------------------------------------------------------------------- */
+
+/* The largest statement that went to the store: by the rows it took there or brought back. */
+struct widest {
+    enum weft_stmt stmt;
+    size_t rows;
+};
+
+static void keep_widest(void *context, const struct weft_call *call, const struct weft_rows *rows)
+{
+    struct widest *widest = context;
+    size_t more = call->rows > rows->count ? call->rows : rows->count;
+    if (more > widest->rows)
+        *widest = (struct widest){.stmt = call->stmt, .rows = more};
+}
+
+static void ends_first(struct fixture *f, const char *kind)
+{
+    struct weft_claimed lease = claim_node(f, kind);
+    (void)complete(f, f->a, &lease, "1");
+}
+
+/* Two flows, larger than a chunk only together, of one, many behind it, and one behind any. */
+CASE(flow_hops_over_several_flows_share_a_chunk)
+{
+    enum { FLOWS = 2, WIDE = CHUNK - CHUNK / 4, JOIN = WIDE + 1, NODES };
+    struct many many[FLOWS];
+    struct weft_id id[FLOWS];
+    struct weft_cascaded done = {0};
+    struct widest widest = {0};
+    struct weft_fault fault = {.watch = keep_widest, .context = &widest};
+    struct weft_engine *watched = NULL;
+    is_int(weft_driver_for(f->url, &fault.inner, &f->err), WEFT_OK, "a driver");
+    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
+    is_int(weft_engine_open(&config, &watched, &f->err), WEFT_OK, "open");
+    weft_clock_set(weft_engine_clock(watched), f->now_us);
+    leave_completions(f->a);
+    for (size_t i = 0; i < FLOWS; i++) {
+        many_new(f, &many[i], NODES);
+        many[i].node[0].spec.kind = "head";
+        for (size_t k = 1; k <= WIDE; k++)
+            many_after(&many[i], k, 0, 1);
+        many_after(&many[i], JOIN, 1, WIDE);
+        many[i].node[JOIN].join = WEFT_JOIN_ANY;
+        many[i].node[JOIN].spec.kind = "join";
+        many_submit(f, &many[i]);
+        id[i] = many[i].answer.id;
+        ends_first(f, "head");
+    }
+    widest = (struct widest){0};
+    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK, "both begin");
+    is_int(done.hops, 2, "in two hops");
+    is_int(done.edges, FLOWS * WIDE, "over all edges");
+    ok(widest.rows == CHUNK + 1, "a chunk and a look ahead: %zu by %s", widest.rows,
+       weft_stmts[widest.stmt].name);
+
+    for (size_t i = 0; i < FLOWS; i++)
+        is_int(many_in(f, &many[i], WEFT_STATE_READY), WIDE, "all of them may begin");
+    for (size_t i = 0; i < FLOWS; i++) {
+        const struct weft_claim args = {.worker = "w", .max = CHUNK, .lease_ms = 60000};
+        (void)claim_with(f, f->a, &args);
+    }
+    for (size_t i = 0; i < FLOWS; i++) {
+        struct weft_claimed lease = {.id = many[i].answer.node[WIDE / 2], .epoch = 1};
+        (void)complete(f, f->a, &lease, "1");
+    }
+    done = (struct weft_cascaded){0};
+    widest = (struct widest){0};
+    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK, "one of each is enough");
+    is_int(done.groups.cancelled, FLOWS * (WIDE - 1), "the others are cancelled");
+    ok(widest.rows > CHUNK / 2 && widest.rows <= CHUNK + 1, "in chunks: %zu by %s", widest.rows,
+       weft_stmts[widest.stmt].name);
+    for (size_t i = 0; i < FLOWS; i++)
+        is_int(many_in(f, &many[i], WEFT_STATE_CANCELLED), WIDE - 1, "all of them");
+    weft_engine_close(watched);
 }
 
 /* ---- Removal --------------------------------------------------------------------------------- */

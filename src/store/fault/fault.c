@@ -64,6 +64,12 @@ static void hook(enum weft_fault_point point, enum weft_stmt stmt)
         plan->hook(plan->context, point, stmt);
 }
 
+static void watch(const struct weft_call *call, size_t count, const struct weft_rows *rows)
+{
+    for (size_t i = 0; i < count && plan->watch; i++)
+        plan->watch(plan->context, &call[i], &rows[i]);
+}
+
 /* The head of the wrapper shows what the head of the inner connection shows. */
 static enum weft_rc mirror(struct faulty *faulty, enum weft_rc rc)
 {
@@ -213,6 +219,8 @@ static enum weft_rc fault_run(struct weft_conn *conn, const struct weft_call *ca
         if (!rc)
             hook(WEFT_FAULT_AFTER_RUN, call[at].stmt);
     }
+    if (!rc)
+        watch(call, count, rows);
     if (!rc && ret_rows && count > 0)
         memcpy(ret_rows, rows, count * sizeof(*rows));
     return rc;
@@ -230,7 +238,7 @@ static enum weft_rc fault_last(struct weft_conn *conn, const struct weft_call *c
     struct faulty *faulty = faulty_of(conn);
     struct weft_conn *inner = faulty->inner;
     uint64_t left = __atomic_load_n(&plan->strike_at, __ATOMIC_RELAXED);
-    if (plan->hook || (left > 0 && left <= count))
+    if (plan->hook || plan->watch || (left > 0 && left <= count))
         return fault_run(conn, call, count, arena, ret_rows, err);
     enum weft_rc rc = check_open(faulty, err);
     if (rc)

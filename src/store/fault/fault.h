@@ -5,7 +5,8 @@
 /*
  * A driver around a driver that misbehaves on demand. Every begin, run (one per call inside it),
  * commit and time of every connection opened through it is counted; at the Nth the plan strikes.
- * Hooks let a test act at a named place: "before statement X runs", which forces interleavings.
+ * Hooks let a test act at a named place: "before statement X runs", which forces interleavings. And
+ * a test may watch what goes to the store and what comes back.
  */
 
 #include "store/store.h"
@@ -35,6 +36,8 @@ struct weft_fault {
     bool struck;
     /* Called at each point; stmt is WEFT_STMT_COUNT for commits. May be NULL. */
     void (*hook)(void *context, enum weft_fault_point point, enum weft_stmt stmt);
+    /* Called with each call that was carried out, and what came of it. May be NULL. */
+    void (*watch)(void *context, const struct weft_call *call, const struct weft_rows *rows);
     void *context;
 };
 

@@ -33,6 +33,7 @@ struct reader {
     size_t width;
     size_t count;
     size_t capacity; /* in rows */
+    size_t most;     /* 0: no limit */
 };
 
 static enum weft_rc add_bind(const struct weft_stmt_info *info, struct weft_lite_part *part,
@@ -242,21 +243,45 @@ static enum weft_rc read_row(struct reader *reader, const struct weft_lite_part 
     return WEFT_OK;
 }
 
+/* As many as the call asked for: nothing behind them is looked at. */
+static bool is_full(const struct reader *reader)
+{
+    return reader->most > 0 && reader->count == reader->most;
+}
+
 static enum weft_rc run_part(struct weft_lite *lite, const struct weft_lite_part *part,
                              const char *name, struct reader *reader, struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
-    int code;
-    while ((code = sqlite3_step(part->stmt)) == SQLITE_ROW) {
+    int code = SQLITE_ROW;
+    while (!is_full(reader) && (code = sqlite3_step(part->stmt)) == SQLITE_ROW) {
         if (reader->width == 0)
             continue;
         rc = read_row(reader, part, name, err);
         if (rc)
             break;
     }
-    if (!rc && code != SQLITE_DONE)
+    if (!rc && code != SQLITE_DONE && !is_full(reader))
         rc = weft_lite_fail(lite, code, err, name);
     sqlite3_reset(part->stmt);
+    return rc;
+}
+
+/* All parts of a statement, with the arguments of one row. */
+static enum weft_rc run_row(struct weft_lite *lite, const struct weft_call *call, size_t row,
+                            struct reader *reader, struct weft_err *err)
+{
+    const struct weft_lite_stmt *stmt = &lite->stmt[call->stmt];
+    const char *name = weft_stmts[call->stmt].name;
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < stmt->count && !rc; i++) {
+        const struct weft_lite_part *part = &stmt->part[i];
+        if (part->writes && lite->tx == WEFT_LITE_TX_READ)
+            return weft_fail(err, WEFT_INTERNAL, "statement %s writes in a read transaction", name);
+        rc = bind_row(lite, part, call, &call->cell[row * call->width], err);
+        if (!rc)
+            rc = run_part(lite, part, name, reader, err);
+    }
     return rc;
 }
 
@@ -265,31 +290,18 @@ enum weft_rc weft_lite_run_one(struct weft_lite *lite, const struct weft_call *c
                                struct weft_err *err)
 {
     const struct weft_stmt_info *info = &weft_stmts[call->stmt];
-    struct reader reader = {.arena = arena, .width = info->result_count};
+    struct reader reader = {.arena = arena, .width = info->result_count, .most = call->most};
     assert(call->width == info->param_count);
 
     enum weft_rc rc = weft_lite_prepare_one(lite, call->stmt, err);
-    if (rc)
-        return rc;
-    const struct weft_lite_stmt *stmt = &lite->stmt[call->stmt];
     size_t rows = weft_call_runs(call);
-    if (stmt->input_param && rows > 1)
+    if (!rc && lite->stmt[call->stmt].input_param && rows > 1)
         rows = 1;
     lite->input = call;
-    for (size_t row = 0; row < rows; row++) {
-        for (size_t i = 0; i < stmt->count; i++) {
-            const struct weft_lite_part *part = &stmt->part[i];
-            if (part->writes && lite->tx == WEFT_LITE_TX_READ)
-                return weft_fail(err, WEFT_INTERNAL, "statement %s writes in a read transaction",
-                                 info->name);
-            rc = bind_row(lite, part, call, &call->cell[row * call->width], err);
-            if (!rc)
-                rc = run_part(lite, part, info->name, &reader, err);
-            if (rc)
-                return rc;
-        }
-    }
-    *ret_rows =
-        (struct weft_rows){.count = reader.count, .width = reader.width, .cell = reader.cell};
-    return WEFT_OK;
+    for (size_t row = 0; row < rows && !is_full(&reader) && !rc; row++)
+        rc = run_row(lite, call, row, &reader, err);
+    if (!rc)
+        *ret_rows =
+            (struct weft_rows){.count = reader.count, .width = reader.width, .cell = reader.cell};
+    return rc;
 }
