@@ -89,7 +89,7 @@ exits 2 'a goodbye to nobody' "$weft" workers --goodbye
 exits 0 'token create' "$weft" token create --name billing --scopes submit,read --expires +90d
 has "$out" '^weft_[0-9]+_[A-Za-z0-9_-]{43}$' 'prints the token, alone'
 has "$err" 'shown this once' 'and a note on stderr'
-secret=${out##*_}
+secret=${out#weft_*_} # which may have a _ of its own
 exits 0 'token create --json' "$weft" token create --name ops --scopes admin --namespace prod --json
 json "$out" 'v["token"].startswith("weft_") and v["namespace"] == "prod"' 'has it too'
 second=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["id"])' "$out")
