@@ -35,8 +35,10 @@ struct weft_pool {
     pthread_cond_t freed;
     struct weft_slot *slot;
     size_t count;
-    size_t writers; /* the first so many slots may write; readers prefer the others */
-    uint64_t waits; /* how often somebody had to wait for a slot */
+    size_t writers;        /* the first so many slots may write; readers prefer the others */
+    uint64_t waits;        /* how often somebody had to wait for a slot */
+    weft_usec answered_us; /* boot time; the last transaction that the store carried out */
+    weft_usec gap_us;      /* the longest time between two of them; see weft_engine_gap() */
 };
 
 /* ---- Interned rows, cached ------------------------------------------------------------------- */

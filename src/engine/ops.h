@@ -462,6 +462,11 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_tally(struct weft_engine *engine, struc
  * one opens it.
  */
 void weft_engine_slim(struct weft_engine *engine, weft_usec large_us, weft_usec unused_us);
+/*
+ * The longest time without a transaction that the store carried out, since this was last asked: it
+ * was away, or this process stood still. One that is slow among others that are not makes no gap.
+ */
+weft_usec weft_engine_gap(struct weft_engine *engine);
 
 /* What `weft doctor` looks at. */
 enum weft_finding_level { WEFT_FINDING_OK, WEFT_FINDING_WARN, WEFT_FINDING_BAD };

@@ -62,6 +62,7 @@ void weft_pool_init(struct weft_engine *engine, uint32_t connections)
     pthread_cond_init(&pool->freed, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&pool->lock, NULL);
+    pool->answered_us = weft_boot_us();
 }
 
 void weft_pool_done(struct weft_engine *engine)
@@ -117,17 +118,35 @@ static struct weft_slot *acquire(struct weft_engine *engine, enum weft_tx_mode m
     return slot;
 }
 
-static void release(struct weft_engine *engine, struct weft_slot *slot)
+/* answered: the store did what it was asked. */
+static void release(struct weft_engine *engine, struct weft_slot *slot, bool answered)
 {
+    struct weft_pool *pool = &engine->pool;
     if (slot->conn && slot->conn->broken) {
         weft_conn_close(slot->conn);
         slot->conn = NULL;
     }
-    pthread_mutex_lock(&engine->pool.lock);
+    pthread_mutex_lock(&pool->lock);
     slot->busy = false;
     slot->used_us = weft_boot_us();
-    pthread_cond_broadcast(&engine->pool.freed);
-    pthread_mutex_unlock(&engine->pool.lock);
+    if (answered) {
+        weft_usec gap_us = slot->used_us - pool->answered_us;
+        pool->gap_us = gap_us > pool->gap_us ? gap_us : pool->gap_us;
+        pool->answered_us = slot->used_us;
+    }
+    pthread_cond_broadcast(&pool->freed);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+weft_usec weft_engine_gap(struct weft_engine *engine)
+{
+    struct weft_pool *pool = &engine->pool;
+    pthread_mutex_lock(&pool->lock);
+    weft_usec gap_us = weft_boot_us() - pool->answered_us;
+    gap_us = gap_us > pool->gap_us ? gap_us : pool->gap_us;
+    pool->gap_us = 0;
+    pthread_mutex_unlock(&pool->lock);
+    return gap_us;
 }
 
 /* Takes a connection that need not stay open; NULL when there is none. */
@@ -155,7 +174,7 @@ void weft_engine_slim(struct weft_engine *engine, weft_usec large_us, weft_usec 
     while ((slot = take_spare(&engine->pool, large_us, unused_us)) != NULL) {
         weft_conn_close(slot->conn);
         slot->conn = NULL;
-        release(engine, slot);
+        release(engine, slot, false);
     }
 }
 
@@ -258,7 +277,7 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
 
 out:
     tx->conn = NULL;
-    release(engine, slot);
+    release(engine, slot, !rc);
     return rc;
 }
 
@@ -288,7 +307,7 @@ static enum weft_settled ask_fate(const struct weft_tx *tx)
             if (!rc)
                 rc = engine->driver->settle(slot->conn, tx->lost_xid, weft_boot_us() - tx->began_us,
                                             &fate, &err);
-            release(engine, slot);
+            release(engine, slot, !rc);
             if (!rc && fate != WEFT_SETTLED_RUNNING)
                 return fate;
         }

@@ -9,9 +9,10 @@
  * so an idle server asks one question a second. A due time made by this process is known at once
  * and brings the next poll forward.
  *
- * The poll also shows whether this replica is up. When no poll has succeeded for longer than one
- * takes to come round, it was not, whatever the reason: the store was away, or this process stood
- * still. Then the grace begins (presence.c).
+ * The poll also shows whether this replica is up. When nothing at all was carried out by the store
+ * for longer than a poll takes to come round, it was not, whatever the reason: the store was away,
+ * or this process stood still. Then the grace begins (presence.c). A poll that is only slow, while
+ * requests are answered, begins none: under a load that never ends no lease would ever run out.
  */
 
 #include "net/inside.h"
@@ -40,7 +41,6 @@ struct weft_upkeep {
     bool stopping;
 
     /* The thread's, in boot time. */
-    weft_usec answer_us; /* the last poll that succeeded; at first the start */
     bool failing;        /* the store does not answer */
     weft_usec chores_us; /* when the chores were last done */
     size_t idle;         /* memory that nobody uses; weft_heap_trim() */
@@ -81,8 +81,7 @@ static void note_failure(struct weft_upkeep *upkeep, const struct weft_err *err)
 
 static void note_answer(struct weft_upkeep *upkeep)
 {
-    weft_usec now_us = weft_boot_us(), gap_us = now_us - upkeep->answer_us;
-    upkeep->answer_us = now_us;
+    weft_usec gap_us = weft_engine_gap(upkeep->server->engine);
     if (upkeep->failing)
         weft_info("the store answers again", F_I64("after_ms", gap_us / WEFT_MS));
     else if (gap_us > GAP_US)
@@ -164,7 +163,6 @@ struct weft_upkeep *weft_upkeep_new(struct weft_server *server)
     if (!upkeep)
         weft_oom(sizeof(*upkeep));
     upkeep->server = server;
-    upkeep->answer_us = weft_boot_us();
     upkeep->tokens = -1;
     pthread_mutex_init(&upkeep->lock, NULL);
     pthread_cond_init(&upkeep->news, NULL);
@@ -174,7 +172,7 @@ struct weft_upkeep *weft_upkeep_new(struct weft_server *server)
 void weft_upkeep_start(struct weft_upkeep *upkeep)
 {
     upkeep->started = true;
-    upkeep->answer_us = weft_boot_us();
+    (void)weft_engine_gap(upkeep->server->engine); /* what was before is not its own */
     weft_thread_start(&upkeep->thread, "weft-upkeep", run_thread, upkeep);
 }
 

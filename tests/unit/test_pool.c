@@ -59,11 +59,61 @@ static void test_unused(struct fixture *f)
     weft_engine_close(engine);
 }
 
+/* Lets so much time pass, as far as the pool can tell. */
+static void pass(struct weft_engine *engine, weft_usec us)
+{
+    engine->pool.answered_us -= us;
+}
+
+static enum weft_rc be_slow(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct fixture *f = context;
+    size_t none = 0;
+    struct weft_tx inner = {.engine = tx->engine, .arena = f->arena};
+    pass(tx->engine, WEFT_SECOND);
+    enum weft_rc rc = weft_tx_do(&inner, WEFT_TX_READ, enter, &none, err);
+    pass(tx->engine, WEFT_SECOND);
+    return rc;
+}
+
+static enum weft_rc refuse(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    (void)tx;
+    (void)context;
+    return weft_fail(err, WEFT_UNAVAILABLE, "gone");
+}
+
+static void test_gap(struct fixture *f)
+{
+    const char *name = f->driver->name;
+    const struct weft_engine_config config = {.url = f->url, .connections = CONNECTIONS};
+    struct weft_engine *engine = NULL;
+    if (!ok(weft_engine_open(&config, &engine, &f->err) == WEFT_OK, "%s: an engine", name))
+        return;
+    struct weft_tx tx = {.engine = engine, .arena = f->arena};
+    ok(use(f, engine, 1) == WEFT_OK, "%s: the store answers", name);
+    (void)weft_engine_gap(engine);
+    pass(engine, 3600 * WEFT_SECOND);
+    ok(use(f, engine, 2) == WEFT_OK, "%s: and again after an hour", name);
+    ok(weft_engine_gap(engine) >= 3600 * WEFT_SECOND, "%s: the gap is seen, though more came",
+       name);
+    ok(weft_engine_gap(engine) < 1800 * WEFT_SECOND, "%s: once", name);
+    ok(weft_tx_do(&tx, WEFT_TX_WRITE, be_slow, f, &f->err) == WEFT_OK, "%s: a slow one", name);
+    weft_usec gap_us = weft_engine_gap(engine);
+    ok(gap_us >= WEFT_SECOND && gap_us < 1800 * WEFT_SECOND, "%s: no more than between others",
+       name);
+    pass(engine, 3600 * WEFT_SECOND);
+    ok(weft_tx_do(&tx, WEFT_TX_READ, refuse, NULL, &f->err) != WEFT_OK, "%s: one fails", name);
+    ok(weft_engine_gap(engine) >= 3600 * WEFT_SECOND, "%s: which ends no gap", name);
+    weft_engine_close(engine);
+}
+
 int main(void)
 {
     struct fixture f;
     fixture_init(&f, &weft_driver_sqlite);
     test_unused(&f);
+    test_gap(&f);
     fixture_done(&f);
     if (!fixture_has_pg()) {
         tap_skip("WEFT_TEST_PG is not set");
@@ -71,6 +121,7 @@ int main(void)
     }
     fixture_init(&f, &weft_driver_pg);
     test_unused(&f);
+    test_gap(&f);
     fixture_done(&f);
     return tap_done();
 }
