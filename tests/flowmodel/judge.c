@@ -195,9 +195,10 @@ static bool allow_siblings(struct flow *flow, const enum weft_state *got, const 
                     (fired->before[i] == OPEN_JOIN || (member->after & stirred)));
         stirred |= (uint32_t)(flow->stirred && (member->replayed || (member->after & stirred)))
                    << i;
-        /* It was back for a moment, and its flow is cancelled. */
-        bool with_flow = flow->cancel && member->state == WEFT_STATE_SKIPPED &&
-                         (member->after & stirred) && got[i] == WEFT_STATE_CANCELLED;
+        /* It was back, or its join was decided, for a moment, and its flow is cancelled. */
+        bool back = member->state == WEFT_STATE_SKIPPED && (member->after & stirred);
+        bool decided = member->state == WEFT_STATE_BLOCKED && fired->ever[i] != OPEN_JOIN;
+        bool with_flow = flow->cancel && (back || decided) && got[i] == WEFT_STATE_CANCELLED;
         const struct member *asks =
             may && got[i] == WEFT_STATE_CANCELLED ? unwanted(flow, i, fired->ever) : NULL;
         if (!asks && !with_flow)

@@ -89,6 +89,8 @@ static void compare_flow(struct world *w, const struct flow *flow)
 /* "sibling": for one reason or the other. */
 static bool is_reason(const char *got, const char *want)
 {
+    if (!want)
+        return false;
     bool sibling = strncmp(got, "sibling_quorum_", 15) == 0;
     if (strcmp(want, "sibling") == 0)
         return sibling;
