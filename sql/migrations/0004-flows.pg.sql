@@ -78,13 +78,13 @@ CREATE TABLE weft.completion (
 CREATE INDEX completion_flow ON weft.completion (flow, seq) WHERE flow IS NOT NULL;
 CREATE INDEX completion_anew ON weft.completion (flow) WHERE anew;
 
--- Joins that fired and want the rest of their upstreams cancelled.
+-- Joins that fired and whose other upstreams are to be looked at: nobody may need them any more.
 CREATE TABLE weft.cancel_group (
     id      uuid PRIMARY KEY, -- of the node that fired
     flow    uuid NOT NULL,
-    reason  smallint NOT NULL, -- as fired
+    reason  smallint NOT NULL, -- as fired; 0: it wants none cancelled, but others may
     at      bigint NOT NULL,
-    waiting bool NOT NULL, -- all it could cancel feeds a join that has not fired
+    waiting bool NOT NULL, -- all it could cancel feeds joins that have not fired, and will look
     wakes   int NOT NULL DEFAULT 0 -- how often it was told to look again
 );
 CREATE INDEX cancel_group_flow ON weft.cancel_group (flow, id) WHERE flow IS NOT NULL;

@@ -152,13 +152,16 @@ SELECT x.id, x.groups
  WHERE x.completions OR x.groups;
 
 -- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
+-- One without a reason wants nothing cancelled: it is added where others do, who may have waited for it.
 INSERT INTO weft.cancel_group (id, flow, reason, at, waiting)
 SELECT i.id, i.flow, i.reason, :at, false FROM unnest(:id, :flow, :reason) AS i(id, flow, reason)
+ WHERE i.reason > 0
+    OR EXISTS (SELECT 1 FROM weft.cancel_group g WHERE g.flow = i.flow AND g.reason > 0 OFFSET 0)
     ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, waiting = false, wakes = cancel_group.wakes + 1;
 
 -- name: groups_wake (flow uuid[])
--- A join fired: what fed it may be cancelled by the groups that waited for it. Whoever walks along one
--- that does not wait begins anew.
+-- Something was replayed: all groups look at all their upstreams again. Whoever walks along one begins
+-- anew.
 UPDATE weft.cancel_group g SET waiting = false, wakes = g.wakes + 1
   FROM (SELECT x.id FROM unnest(:flow) AS i(flow)
          CROSS JOIN LATERAL (SELECT id FROM weft.cancel_group WHERE flow = i.flow OFFSET 0) x) w
@@ -192,16 +195,22 @@ SELECT g.id, g.flow, g.reason, g.wakes FROM unnest(:flow) AS f(id)
  WHERE NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id AND c.anew OFFSET 0)
  LIMIT :chunk;
 
--- name: group_members (id uuid[], after uuid[], chunk int)
--- returns: node id alive wanted
--- The upstreams of groups, each group behind its `after`, in the order of the list and of their ids;
--- with whether they are alive, and whether a join waits for them still.
+-- name: group_members (id uuid[], reason smallint[], after uuid[], chunk int)
+-- returns: node id fate
+-- The upstreams of groups, each group behind its `after`, in the order of the list and of their ids.
+-- fate NULL: it has ended; 0: it is spared, a join waits for it still; else the reason for which it is to
+-- be cancelled: that of the group, or of another that spared it; 3: nobody asks for it.
 SELECT g.id, e.upstream,
-       EXISTS (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0),
-       EXISTS (SELECT 1 FROM weft.edge o
-                CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
-                WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0)
-  FROM unnest(:id, :after) AS g(id, after)
+       CASE WHEN NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0) THEN NULL
+            WHEN EXISTS (SELECT 1 FROM weft.edge o
+                          CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
+                          WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0) THEN 0
+            WHEN g.reason > 0 THEN g.reason
+            ELSE coalesce((SELECT c.reason FROM weft.edge o
+                            CROSS JOIN LATERAL (SELECT reason FROM weft.cancel_group
+                                                 WHERE id = o.downstream AND reason > 0 OFFSET 0) c
+                            WHERE o.upstream = e.upstream LIMIT 1), 3) END
+  FROM unnest(:id, :reason, :after) AS g(id, reason, after)
  CROSS JOIN LATERAL (SELECT x.upstream FROM weft.edge x
                       WHERE x.downstream = g.id AND x.upstream > g.after
                       ORDER BY x.upstream LIMIT :chunk) e

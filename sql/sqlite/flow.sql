@@ -107,8 +107,10 @@ SELECT x.id, x.groups
 
 -- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
 INSERT INTO cancel_group (num, flow, reason, at, waiting)
-VALUES ((SELECT num FROM execution WHERE id = :id), (SELECT num FROM flow WHERE id = :flow), :reason,
-        :at, 0)
+SELECT (SELECT num FROM execution WHERE id = :id), f.num, :reason, :at, 0
+  FROM flow f
+ WHERE f.id = :flow
+   AND (:reason > 0 OR EXISTS (SELECT 1 FROM cancel_group g WHERE g.flow = f.num AND g.reason > 0))
     ON CONFLICT (num) DO UPDATE SET reason = excluded.reason, waiting = 0, wakes = wakes + 1;
 
 -- name: groups_wake (flow uuid[])
@@ -133,12 +135,15 @@ SELECT e.id, :flow, g.reason, g.wakes FROM cancel_group g CROSS JOIN execution e
    AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = g.flow AND c.anew)
  ORDER BY g.num LIMIT :chunk;
 
--- name: group_members (id uuid[], after uuid[], chunk int)
--- returns: node id alive wanted
+-- name: group_members (id uuid[], reason smallint[], after uuid[], chunk int)
+-- returns: node id fate
 SELECT :id, u.id,
-       EXISTS (SELECT 1 FROM live l WHERE l.num = e.upstream),
-       EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
-                WHERE o.upstream = e.upstream AND n.fired = 0)
+       CASE WHEN NOT EXISTS (SELECT 1 FROM live l WHERE l.num = e.upstream) THEN NULL
+            WHEN EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
+                          WHERE o.upstream = e.upstream AND n.fired = 0) THEN 0
+            WHEN :reason > 0 THEN :reason
+            ELSE coalesce((SELECT c.reason FROM edge o CROSS JOIN cancel_group c ON c.num = o.downstream
+                            WHERE o.upstream = e.upstream AND c.reason > 0 LIMIT 1), 3) END
   FROM edge e CROSS JOIN execution u ON u.num = e.upstream
  WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
    AND e.upstream > coalesce((SELECT num FROM execution WHERE id = :after), 0)

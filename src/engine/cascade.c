@@ -177,30 +177,21 @@ static void put_marks(struct weft_hop *hop, struct weft_call *marks)
     }
 }
 
-/* Joins that fired and leave upstreams behind that nobody needs any more. */
-static void put_groups(struct weft_hop *hop, struct weft_call *add, struct weft_call *wake)
+/* Joins that fired and leave upstreams behind: nobody may need these any more (sibling.c). */
+static void put_groups(struct weft_hop *hop, struct weft_call *add)
 {
-    struct weft_arena *arena = hop->tx->arena;
-    size_t groups = 0, flows = 0;
-    weft_call_init(add, arena, WEFT_STMT_GROUP_ADD, hop->joint_count);
-    weft_call_init(wake, arena, WEFT_STMT_GROUPS_WAKE, hop->held.count);
+    size_t groups = 0;
+    weft_call_init(add, hop->tx->arena, WEFT_STMT_GROUP_ADD, hop->joint_count);
     weft_set_i64(add, 0, GROUP_ADD_IN_AT, hop->tx->now_us);
-    bool *woken = weft_new_array(arena, bool, hop->held.count + 1);
     for (size_t i = 0; i < hop->joint_count; i++) {
         const struct weft_hop_join *joint = hop->joint[i];
-        if (!joint->fires || joint->join.total == 0)
-            continue;
-        if (!woken[flow_at(hop, joint)])
-            weft_set_id(wake, flows++, GROUPS_WAKE_IN_FLOW, &joint->flow->id);
-        woken[flow_at(hop, joint)] = true;
-        if (joint->let_run || joint->join.succeeded + joint->join.failed == joint->join.total)
+        if (!joint->fires || joint->join.succeeded + joint->join.failed == joint->join.total)
             continue;
         weft_set_id(add, groups, GROUP_ADD_IN_ID, &joint->id);
         weft_set_id(add, groups, GROUP_ADD_IN_FLOW, &joint->flow->id);
-        weft_set_i64(add, groups++, GROUP_ADD_IN_REASON, joint->fired);
+        weft_set_i64(add, groups++, GROUP_ADD_IN_REASON, joint->let_run ? 0 : (int)joint->fired);
     }
     add->rows = groups;
-    wake->rows = flows;
 }
 
 static void put_completions(struct weft_hop *hop, struct weft_call *done, struct weft_call *cursor)
@@ -269,7 +260,6 @@ static enum weft_rc write_hop(struct weft_hop *hop, struct weft_err *err)
         EDGES,
         NODES,
         MARKS,
-        WAKE,
         ADD,
         DONE,
         COUNT,
@@ -281,7 +271,7 @@ static enum weft_rc write_hop(struct weft_hop *hop, struct weft_err *err)
     struct weft_rows rows[CURSOR + 1];
     put_graph(hop, &call[EDGES], &call[NODES]);
     put_marks(hop, &call[MARKS]);
-    put_groups(hop, &call[ADD], &call[WAKE]);
+    put_groups(hop, &call[ADD]);
     put_completions(hop, &call[DONE], &call[CURSOR]);
     weft_change_calls(hop->tx, &hop->changes, &call[CHANGES]);
     put_cancelled(hop, &call[COUNT]);

@@ -6,8 +6,11 @@
  * The cascade leaves a group per such join. Here, under the lock of the flow, every upstream that
  * is still alive and that feeds no join which may yet fire is cancelled, like any execution: a
  * running one loses its lease, and its end leaves a completion. The group goes when all its
- * upstreams have ended. When all that is left feeds an open join, the group waits until a join of
- * the flow fires.
+ * upstreams have ended. When all that is left feeds open joins, the group waits, and does nothing
+ * more: each of those joins leaves a group of its own when it fires, and the last one to do so
+ * finds that nobody needs the sibling. A join that lets its upstreams run leaves one as well, if
+ * others of the flow have groups. It cancels what those have spared, and goes when it was walked.
+ * So each edge is walked once for the join that it leads to, however many joins share upstreams.
  *
  * A replay is felt hop by hop, and until the last of them joins say what was before it: one that is
  * about to open again still asks for its siblings, which may be the very ones that were replayed.
@@ -16,11 +19,11 @@
  *
  * One transaction looks at a chunk of edges; the next goes on where it ended, so that a group is
  * walked once and not from its beginning each time. What an earlier transaction has seen holds as
- * long as no join of the flow fires and nothing is replayed; both count the wakes of its groups,
- * under the lock of the flow, and a walk that finds them counted on begins anew. How far it came is
- * known to this process alone: after a crash the group is there, and whoever takes it up walks over
- * what has ended. So may two at once. A sibling that is spared and ends by itself meanwhile leaves
- * a group that waits for nothing: edge_cancel_reconciler takes it away.
+ * long as nothing is replayed: that counts the wakes of all groups, under the lock of the flow, and
+ * a walk that finds them counted on begins anew. How far it came is known to this process alone:
+ * after a crash the group is there, and whoever takes it up walks over what has ended. So may two
+ * at once. When the siblings that a group spared have ended, by themselves or for another group, it
+ * waits for nothing: edge_cancel_reconciler takes it away.
  */
 
 #include "engine/flow.h"
@@ -31,9 +34,12 @@
 
 enum { GROUPS_AT_ONCE = 250 };
 
+/* What becomes of an upstream: see group_members. Else it is cancelled for a reason, as fired. */
+enum { FATE_SPARED = 0, FATE_UNASKED = 3 };
+
 struct group {
     struct weft_id id;
-    const char *reason;
+    int64_t reason; /* 0: it wants nothing cancelled */
     int64_t wakes;
     bool spares; /* an upstream lives on, because a join waits for it */
 };
@@ -75,18 +81,16 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
     for (size_t i = 0; i < dispatch->groups; i++)
         dispatch->group[i] = (struct group){
             .id = weft_get_id(&rows, i, GROUPS_TAKE_OUT_ID),
-            .reason = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_REASON) == WEFT_FIRED_IMPOSSIBLE
-                          ? "sibling_quorum_impossible"
-                          : "sibling_quorum_satisfied",
+            .reason = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_REASON),
             .wakes = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_WAKES),
         };
     return WEFT_OK;
 }
 
-/* An upstream to cancel, and for which group. */
+/* An upstream to cancel, and why. */
 struct sibling {
     struct weft_id id;
-    struct group *group;
+    int64_t reason;
 };
 
 static int by_id(const void *left, const void *right)
@@ -110,6 +114,7 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
             weft_id_cmp(&from->group.id, &group->id) == 0 && from->group.wakes == group->wakes;
         group->spares = goes_on && from->group.spares;
         weft_set_id(&call, i, GROUP_MEMBERS_IN_ID, &group->id);
+        weft_set_i64(&call, i, GROUP_MEMBERS_IN_REASON, group->reason);
         weft_set_id(&call, i, GROUP_MEMBERS_IN_AFTER, goes_on ? &from->after : &first);
     }
     enum weft_rc rc = weft_tx_run(tx, &call, 1, ret_rows, err);
@@ -128,7 +133,7 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     return WEFT_OK;
 }
 
-/* The siblings to cancel, sorted; each once, for the first group that wants it. */
+/* The siblings to cancel, sorted; each once, for one of the reasons. */
 static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct sibling **ret_sibling, size_t *ret_count,
                                   struct weft_err *err)
@@ -144,12 +149,13 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
         struct weft_id node = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_NODE);
         while (weft_id_cmp(&group->id, &node) != 0)
             group++;
-        bool alive = weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_ALIVE);
-        bool wanted = weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_WANTED);
-        group->spares |= alive && wanted;
-        if (alive && !wanted)
+        int64_t fate = weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_FATE);
+        if (weft_get(&rows, i, GROUP_MEMBERS_OUT_FATE)->null)
+            continue;
+        group->spares |= fate == FATE_SPARED;
+        if (fate != FATE_SPARED && fate != FATE_UNASKED)
             sibling[count++] =
-                (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID), .group = group};
+                (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID), .reason = fate};
     }
     if (dispatch->walked < dispatch->groups)
         dispatch->to.group = dispatch->group[dispatch->walked];
@@ -180,14 +186,15 @@ static enum weft_rc cancel_siblings(struct weft_tx *tx, struct dispatch *dispatc
         const struct sibling key = {.id = change->before.id};
         struct sibling *found = bsearch(&key, sibling, count, sizeof(key), by_id);
         change->by = "flow";
-        change->reason = found->group->reason;
+        change->reason = found->reason == WEFT_FIRED_IMPOSSIBLE ? "sibling_quorum_impossible"
+                                                                : "sibling_quorum_satisfied";
         if (weft_change_step(change, &(struct weft_event){.kind = WEFT_EVENT_CANCEL}))
             dispatch->done.cancelled++;
     }
     return rc ? rc : weft_change_write(tx, &dispatch->changes, err);
 }
 
-/* Of the groups that were walked to their end, those that are drained go and the others wait. */
+/* Groups that were walked to their end: those that ask for somebody who is spared wait. */
 static enum weft_rc settle_groups(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct weft_err *err)
 {
@@ -197,15 +204,16 @@ static enum weft_rc settle_groups(struct weft_tx *tx, struct dispatch *dispatch,
     weft_call_init(&wait, tx->arena, WEFT_STMT_GROUPS_WAIT, dispatch->walked);
     for (size_t i = 0; i < dispatch->walked; i++) {
         const struct group *group = &dispatch->group[i];
-        if (group->spares)
+        if (group->spares && group->reason) {
             weft_set_id(&wait, kept++, GROUPS_WAIT_IN_ID, &group->id);
-        else
+        } else {
             weft_set_id(&done, gone++, GROUPS_DONE_IN_ID, &group->id);
+            dispatch->done.dispatched += group->reason != 0;
+        }
     }
     done.rows = gone;
     wait.rows = kept;
     const struct weft_call call[] = {done, wait};
-    dispatch->done.dispatched = gone;
     return dispatch->walked > 0 ? weft_tx_run(tx, call, 2, NULL, err) : WEFT_OK;
 }
 

@@ -168,6 +168,44 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
     weft_engine_close(watched);
 }
 
+/* ---- Siblings -------------------------------------------------------------------------------- */
+
+static void count_looks(void *context, const struct weft_call *call, const struct weft_rows *rows)
+{
+    size_t *looks = context;
+    *looks += call->stmt == WEFT_STMT_GROUP_MEMBERS ? rows->count : 0;
+}
+
+/* Every join comes after every sibling; the first wants one of them, the next two, and so on. */
+CASE(flow_siblings_are_walked_once_per_join)
+{
+    enum { SIDE = 24, NODES = 2 * SIDE };
+    struct many many;
+    size_t looks = 0;
+    struct weft_fault fault = {.watch = count_looks, .context = &looks};
+    struct weft_engine *watched = NULL;
+    is_int(weft_driver_for(f->url, &fault.inner, &f->err), WEFT_OK, "a driver");
+    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
+    is_int(weft_engine_open(&config, &watched, &f->err), WEFT_OK, "open");
+    weft_clock_set(weft_engine_clock(watched), f->now_us);
+    many_new(f, &many, NODES);
+    for (size_t i = 0; i < SIDE; i++) {
+        struct weft_node *join = &many.node[SIDE + i];
+        many_after(&many, SIDE + i, 0, SIDE);
+        join->join = WEFT_JOIN_QUORUM;
+        join->k = (uint32_t)i + 1;
+        join->spec.kind = "join";
+    }
+    many_submit(f, &many);
+    for (size_t i = 0; i < SIDE; i++) {
+        struct weft_claimed lease = claim_node(f, "sibling");
+        is_int(complete(f, watched, &lease, "1").err.rc, WEFT_OK, "one more");
+        is_int(many_in(f, &many, WEFT_STATE_BLOCKED), SIDE - i - 1, "one more join fires");
+    }
+    is_int(looks, SIDE * (SIDE - 1), "all upstreams, once for each join but the last");
+    weft_engine_close(watched);
+}
+
 /* ---- Removal --------------------------------------------------------------------------------- */
 
 /* Edges whose upstream is still there. */

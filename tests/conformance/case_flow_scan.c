@@ -118,6 +118,38 @@ CASE(flow_scan_dispatches_groups)
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "for nobody");
 }
 
+/* d wants a or c, and the rest cancelled; e wants b, c or u, and lets the rest run. */
+CASE(flow_scan_finds_what_was_spared_for_a_join_that_lets_run)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; u; d:a,c; e:b,c,u");
+    node_of(&flow, "d")->join = node_of(&flow, "e")->join = WEFT_JOIN_ANY;
+    node_of(&flow, "e")->on_satisfied = WEFT_ON_SATISFIED_LET_RUN;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "srrrrb", "c feeds e");
+    end_node(f, &flow, "b", true);
+    is_str(states(f, &flow), "sscrrr", "nobody needs c any more; nobody asked for u");
+    is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "d did for c");
+    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
+    is_int(counted(&report, "completed_drain"), 1, "the group of d waits for nothing");
+    is_int(counted(&report, "no_op"), 0, "and there is no other");
+}
+
+/* Without a group in the flow a join that lets its upstreams run leaves none. */
+CASE(flow_scan_finds_no_group_where_all_run)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c:a,b");
+    node_of(&flow, "c")->join = WEFT_JOIN_ANY;
+    node_of(&flow, "c")->on_satisfied = WEFT_ON_SATISFIED_LET_RUN;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "srr", "b runs on");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "no group is to be walked");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "none waits");
+}
+
 CASE(flow_scan_reconciles_groups)
 {
     struct drawn flow;

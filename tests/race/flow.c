@@ -270,14 +270,6 @@ RACE(flow_group_is_left_to_whoever_has_the_lock)
     (void)take(race, "d");
 }
 
-static void do_reconcile(void *context)
-{
-    struct doer *doer = context;
-    struct weft_pass_report report;
-    doer->rc = weft_engine_pass(doer->engine, WEFT_SCANNER_EDGE_CANCEL_RECONCILER, NULL, &report,
-                                &doer->err);
-}
-
 /* c ended while its group waited for e, so the group is the reconciler's. */
 RACE(flow_member_ends_while_a_group_is_reconciled)
 {

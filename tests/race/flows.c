@@ -57,6 +57,14 @@ void do_complete(void *context)
         doer->rc = answer.err.rc;
 }
 
+void do_reconcile(void *context)
+{
+    struct doer *doer = context;
+    struct weft_pass_report report;
+    doer->rc = weft_engine_pass(doer->engine, WEFT_SCANNER_EDGE_CANCEL_RECONCILER, NULL, &report,
+                                &doer->err);
+}
+
 void do_cascade(void *context)
 {
     struct doer *doer = context;

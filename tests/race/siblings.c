@@ -3,8 +3,8 @@
 /*
  * Siblings of a join that are too many for one transaction. One replica is stopped on its walk
  * along them, when it has spared a sibling for the sake of another join; then that join fires, and
- * whoever let it fire stands still as well, before it could dispatch anything. What the first has
- * seen does not hold any more.
+ * whoever let it fire stands still as well, before it could dispatch anything. The first goes on
+ * behind the sibling, and must not leave it alone.
  */
 
 #include "flows.h"
@@ -85,6 +85,9 @@ RACE(flow_join_fires_during_a_walk_along_siblings)
     is_int(state_at(race->b, &wide->id[0]), WEFT_STATE_CANCELLED, "and the first, after all");
     go_on(&fires, &other);
     nothing_left(race);
+    struct doer reconcile = {.engine = race->b};
+    do_reconcile(&reconcile);
+    is_int(reconcile.rc, WEFT_OK, "the reconciler comes by");
     is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.cancel_group"), 0,
            "no group waits for anything");
     free(wide);
