@@ -372,13 +372,7 @@ CASE(claim_bytes_over_transactions)
 
     struct breaker breaker = {.fault = {.kind = WEFT_FAULT_FULL, .hook = break_claim}};
     breaker.fault.context = &breaker;
-    ok(weft_driver_for(f->url, &breaker.fault.inner, &f->err) == WEFT_OK, "the driver");
-    struct weft_engine *engine = NULL;
-    const struct weft_engine_config config = {.url = f->url,
-                                              .driver = weft_fault_install(&breaker.fault)};
-    if (!ok(weft_engine_open(&config, &engine, &f->err) == WEFT_OK, "an engine that fails"))
-        return;
-    weft_clock_set(weft_engine_clock(engine), f->now_us);
+    struct weft_engine *engine = open_faulty(f, &breaker.fault);
     breaker.nth = 3; /* the third round, which is the second of the second transaction */
     got = claim_several(f, engine, args, CLAIMS);
     is_int(got.count, 1, "what the first transaction got is given");

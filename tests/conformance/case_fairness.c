@@ -5,7 +5,6 @@
 #include "conformance.h"
 
 #include "engine/engine.h"
-#include "store/fault/fault.h"
 
 static void submit_for(struct fixture *f, const char *tenant, size_t count)
 {
@@ -271,10 +270,7 @@ CASE(fairness_weights_hold_when_an_older_look_ends_later)
     static const enum weft_stmt stmt[] = {WEFT_STMT_POLL, WEFT_STMT_LANE_SETTINGS};
     struct meanwhile meanwhile = {.f = f, .stmt = WEFT_STMT_COUNT};
     struct weft_fault fault = {.hook = put_meanwhile, .context = &meanwhile};
-    is_int(weft_driver_for(f->url, &fault.inner, &f->err), WEFT_OK, "a driver");
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
-    is_int(weft_engine_open(&config, &meanwhile.engine, &f->err), WEFT_OK, "open");
-    weft_clock_set(weft_engine_clock(meanwhile.engine), f->now_us);
+    meanwhile.engine = open_faulty(f, &fault);
     submit_for(f, "large", 80);
     submit_for(f, "small", 80);
     for (size_t i = 0; i < WEFT_LEN(stmt); i++) {

@@ -7,8 +7,6 @@
 
 #include "flows.h"
 
-#include "store/fault/fault.h"
-
 enum { CHUNK = WEFT_FLOW_CHUNK };
 
 /* Runs SQL of this store. */
@@ -122,11 +120,7 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
     struct weft_cascaded done = {0};
     struct widest widest = {0};
     struct weft_fault fault = {.watch = keep_widest, .context = &widest};
-    struct weft_engine *watched = NULL;
-    is_int(weft_driver_for(f->url, &fault.inner, &f->err), WEFT_OK, "a driver");
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
-    is_int(weft_engine_open(&config, &watched, &f->err), WEFT_OK, "open");
-    weft_clock_set(weft_engine_clock(watched), f->now_us);
+    struct weft_engine *watched = open_faulty(f, &fault);
     leave_completions(f->a);
     for (size_t i = 0; i < FLOWS; i++) {
         many_new(f, &many[i], NODES);
@@ -183,11 +177,7 @@ CASE(flow_siblings_are_walked_once_per_join)
     struct many many;
     size_t looks = 0;
     struct weft_fault fault = {.watch = count_looks, .context = &looks};
-    struct weft_engine *watched = NULL;
-    is_int(weft_driver_for(f->url, &fault.inner, &f->err), WEFT_OK, "a driver");
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
-    is_int(weft_engine_open(&config, &watched, &f->err), WEFT_OK, "open");
-    weft_clock_set(weft_engine_clock(watched), f->now_us);
+    struct weft_engine *watched = open_faulty(f, &fault);
     many_new(f, &many, NODES);
     for (size_t i = 0; i < SIDE; i++) {
         struct weft_node *join = &many.node[SIDE + i];

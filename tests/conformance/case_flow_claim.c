@@ -214,13 +214,9 @@ CASE(flow_claim_costs)
     int reads = 0;
     static const struct weft_id none;
     struct weft_fault fault = {.hook = count_reads, .context = &reads};
-    if (weft_driver_for(f->url, &fault.inner, &f->err))
-        return;
-    struct weft_engine *engine = NULL;
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 20);
     (void)submit_fan(f, 3, &(struct weft_node){0});
-    is_int(weft_engine_open(&config, &engine, &f->err), WEFT_OK, "open");
+    struct weft_engine *engine = open_faulty(f, &fault);
     const char *const kinds[] = {"job"};
     const struct weft_claim jobs = {.worker = "w", .kinds = kinds, .kind_count = 1, .max = 10};
     is_int(claim_with(f, engine, &jobs).count, 10, "claim others");
@@ -257,17 +253,11 @@ CASE(flow_claim_without_its_results)
 {
     struct breaker breaker = {.fault = {.kind = WEFT_FAULT_FULL, .hook = break_reads}};
     breaker.fault.context = &breaker;
-    if (weft_driver_for(f->url, &breaker.fault.inner, &f->err))
-        return;
-    struct weft_engine *engine = NULL;
-    const struct weft_engine_config config = {.url = f->url,
-                                              .driver = weft_fault_install(&breaker.fault)};
     (void)submit_fan(f, 1, &(struct weft_node){0});
     struct weft_claimed a = take_kind(f, "a");
     complete_bytes(f, &a, "1", 1, NULL);
     (void)submit_job(f);
-    is_int(weft_engine_open(&config, &engine, &f->err), WEFT_OK, "open");
-    weft_clock_set(weft_engine_clock(engine), f->now_us);
+    struct weft_engine *engine = open_faulty(f, &breaker.fault);
     breaker.armed = true;
     struct weft_claim_result got = claim(f, engine, 10);
     is_int(got.count, 1, "only the other one is given");

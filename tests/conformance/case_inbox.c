@@ -364,12 +364,8 @@ CASE(inbox_two_at_once)
     size_t expected = 0;
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct intruder intruder = {.f = f, .point = row[i].point};
-        struct weft_fault fault = {.inner = &weft_driver_pg, .hook = intrude, .context = &intruder};
-        const struct weft_engine_config config = {.url = f->url,
-                                                  .driver = weft_fault_install(&fault)};
-        struct weft_engine *engine = NULL;
-        is_int(weft_engine_open(&config, &engine, &f->err), WEFT_OK, "a third process");
-        weft_clock_set(weft_engine_clock(engine), f->now_us);
+        struct weft_fault fault = {.hook = intrude, .context = &intruder};
+        struct weft_engine *engine = open_faulty(f, &fault); /* a third process */
         is_int(application(f,
                            "SELECT weft.weft_submit('job', key => CASE WHEN i % 4 = 0 THEN 'k' || "
                            "clock_timestamp() || i END, lane => CASE WHEN i % 5 = 0 THEN 'a b' "

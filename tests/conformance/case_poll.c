@@ -96,13 +96,9 @@ CASE(poll_costs_one_statement)
 {
     struct costs costs = {0};
     struct weft_fault fault = {.hook = count_costs, .context = &costs};
-    if (weft_driver_for(f->url, &fault.inner, &f->err))
-        return;
-    struct weft_engine *engine = NULL;
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
     put_lane(f, f->a, &(struct weft_lane){.name = "default", .max_running = 7});
     (void)submit_job(f);
-    is_int(weft_engine_open(&config, &engine, &f->err), WEFT_OK, "open");
+    struct weft_engine *engine = open_faulty(f, &fault);
     (void)poll_now(f, engine); /* learns the names */
     costs = (struct costs){0};
     uint64_t calls = fault.calls;
@@ -121,12 +117,7 @@ CASE(poll_refreshes_the_list)
 {
     struct costs costs = {0};
     struct weft_fault fault = {.hook = count_costs, .context = &costs};
-    if (weft_driver_for(f->url, &fault.inner, &f->err))
-        return;
-    struct weft_engine *engine = NULL;
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
-    is_int(weft_engine_open(&config, &engine, &f->err), WEFT_OK, "open");
-    weft_clock_set(weft_engine_clock(engine), f->now_us);
+    struct weft_engine *engine = open_faulty(f, &fault);
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 5);
     is_int(claim_with(f, engine, &(struct weft_claim){.worker = "w"}).count, 1, "a first claim");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "other"});

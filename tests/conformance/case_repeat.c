@@ -314,12 +314,7 @@ CASE(repeat_large_results_in_one_call)
     enum { COUNT = 20 };
     int ends = 0;
     struct weft_fault fault = {.hook = count_ends, .context = &ends};
-    ok(weft_driver_for(f->url, &fault.inner, &f->err) == WEFT_OK, "the driver");
-    struct weft_engine *engine = NULL;
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
-    if (!ok(weft_engine_open(&config, &engine, &f->err) == WEFT_OK, "an engine that is watched"))
-        return;
-    weft_clock_set(weft_engine_clock(engine), f->now_us);
+    struct weft_engine *engine = open_faulty(f, &fault);
     char *result = weft_arena_alloc(f->arena, WEFT_PAYLOAD_MAX, 1);
     struct weft_complete item[COUNT];
     struct weft_lease_answer answer[COUNT];

@@ -171,14 +171,8 @@ CASE(scan_leaves_what_ended)
 /* The store fails at each call of a pass in turn: all or nothing, and the next pass does it. */
 CASE(scan_after_a_failure)
 {
-    struct weft_fault fault = {.inner = strcmp(f->store, "pg") == 0 ? &weft_driver_pg
-                                                                    : &weft_driver_sqlite};
-    struct weft_engine *engine = NULL;
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
-    if (weft_engine_open(&config, &engine, &f->err)) {
-        ok(false, "open: %s", f->err.text);
-        return;
-    }
+    struct weft_fault fault = {0};
+    struct weft_engine *engine = open_faulty(f, &fault);
     for (size_t i = 0; i < WEFT_LEN(kinds); i++) {
         const char *name = weft_scanner_name(kinds[i].scanner);
         uint64_t at = 0;

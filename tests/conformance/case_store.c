@@ -340,18 +340,6 @@ CASE(store_not_migrated)
         remove_file(f, beside(f, "_empty"));
 }
 
-static struct weft_engine *open_faulty(struct fixture *f, struct weft_fault *fault)
-{
-    struct weft_engine *engine = NULL;
-    enum weft_rc rc = weft_driver_for(f->url, &fault->inner, &f->err);
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(fault)};
-    if (!rc)
-        rc = weft_engine_open(&config, &engine, &f->err);
-    is_int(rc, WEFT_OK, "a process whose disk will be full");
-    weft_clock_set(weft_engine_clock(engine), f->now_us);
-    return engine;
-}
-
 /* The disk is full at the Nth call of an operation, for every N until it gets through. */
 CASE(store_full_submit)
 {

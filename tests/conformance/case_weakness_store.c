@@ -30,12 +30,7 @@ CASE(weakness_c13_a_fence_is_not_contention)
     struct weft_claimed stale = bring(f, WEFT_STATE_CANCELLED, NULL), good = start(f, NULL);
     struct tally tally = {0};
     struct weft_fault fault = {.hook = count_runs, .context = &tally};
-    ok(weft_driver_for(f->url, &fault.inner, &f->err) == WEFT_OK, "the driver");
-    struct weft_engine *engine = NULL;
-    const struct weft_engine_config config = {.url = f->url, .driver = weft_fault_install(&fault)};
-    if (!ok(weft_engine_open(&config, &engine, &f->err) == WEFT_OK, "an engine that is watched"))
-        return;
-    weft_clock_set(weft_engine_clock(engine), f->now_us);
+    struct weft_engine *engine = open_faulty(f, &fault);
 
     struct weft_lease_answer answer = complete(f, engine, &stale, "1");
     ok(answer.err.rc == WEFT_FENCED && !weft_rc_retryable(answer.err.rc),

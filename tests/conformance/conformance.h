@@ -51,6 +51,8 @@ void case_register(struct test_case *test);
 void forward_ms(struct fixture *f, int64_t ms);
 /* Another engine on the same store with the same clock; the caller closes it. */
 struct weft_engine *open_engine(struct fixture *f);
+/* The same over the fault driver, whose plan outlives the engine. */
+struct weft_engine *open_faulty(struct fixture *f, struct weft_fault *fault);
 /* Runs SQL on the store, outside the engine. pg only: weft. is replaced by the schema of the case.
  */
 void run_sql(struct fixture *f, const char *sql);

@@ -19,17 +19,28 @@ void case_register(struct test_case *test)
     *at = test;
 }
 
-struct weft_engine *open_engine(struct fixture *f)
+static struct weft_engine *open_over(struct fixture *f, const struct weft_driver *driver)
 {
     struct weft_engine *engine = NULL;
     struct weft_err err;
-    const struct weft_engine_config config = {.url = f->url};
+    const struct weft_engine_config config = {.url = f->url, .driver = driver};
     if (weft_engine_open(&config, &engine, &err)) {
         printf("Bail out! cannot open %s: %s\n", f->url, err.text);
         exit(1);
     }
     weft_clock_set(weft_engine_clock(engine), f->now_us);
     return engine;
+}
+
+struct weft_engine *open_engine(struct fixture *f)
+{
+    return open_over(f, NULL);
+}
+
+struct weft_engine *open_faulty(struct fixture *f, struct weft_fault *fault)
+{
+    fault->inner = strcmp(f->store, "pg") == 0 ? &weft_driver_pg : &weft_driver_sqlite;
+    return open_over(f, weft_fault_install(fault));
 }
 
 static void set_up(struct fixture *f, const char *store, int number)
