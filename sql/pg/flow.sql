@@ -184,10 +184,10 @@ UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false
  WHERE f.id BETWEEN i.flow AND i.flow;
 
 -- name: groups_take (flow uuid[], chunk int)
--- returns: id flow reason wakes
+-- returns: id flow reason at wakes
 -- The groups of locked flows that have something to do; none while a replay is being felt, because
 -- joins then still say what was before it.
-SELECT g.id, g.flow, g.reason, g.wakes FROM unnest(:flow) AS f(id)
+SELECT g.id, g.flow, g.reason, g.at, g.wakes FROM unnest(:flow) AS f(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.cancel_group x
                       WHERE (x.flow, x.id) > (f.id, '00000000-0000-0000-0000-000000000000')
                         AND x.flow <= f.id AND NOT x.waiting
@@ -221,8 +221,7 @@ SELECT g.id, e.upstream,
 DELETE FROM weft.cancel_group g USING unnest(:id) AS i(id) WHERE g.id BETWEEN i.id AND i.id;
 
 -- name: groups_wait (id uuid[])
--- Groups all of whose living upstreams feed a join that has not fired: the next one that fires wakes
--- them.
+-- Groups all of whose living upstreams feed joins that have not fired: those look when they do.
 UPDATE weft.cancel_group g SET waiting = true
   FROM unnest(:id) AS i(id) WHERE g.id BETWEEN i.id AND i.id;
 

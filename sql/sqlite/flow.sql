@@ -129,8 +129,8 @@ SELECT f.id, EXISTS (SELECT 1 FROM node n WHERE n.flow = f.num AND n.bad)
 UPDATE flow SET state = :state, finished = :now, backlog = 0 WHERE id = :flow;
 
 -- name: groups_take (flow uuid[], chunk int)
--- returns: id flow reason wakes
-SELECT e.id, :flow, g.reason, g.wakes FROM cancel_group g CROSS JOIN execution e ON e.num = g.num
+-- returns: id flow reason at wakes
+SELECT e.id, :flow, g.reason, g.at, g.wakes FROM cancel_group g CROSS JOIN execution e ON e.num = g.num
  WHERE g.flow = (SELECT num FROM flow WHERE id = :flow) AND NOT g.waiting
    AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = g.flow AND c.anew)
  ORDER BY g.num LIMIT :chunk;

@@ -177,21 +177,29 @@ static void put_marks(struct weft_hop *hop, struct weft_call *marks)
     }
 }
 
-/* Joins that fired and leave upstreams behind: nobody may need these any more (sibling.c). */
-static void put_groups(struct weft_hop *hop, struct weft_call *add)
+/*
+ * Joins that fired and leave upstreams behind, which nobody may need any more, get a group
+ * (sibling.c). That of a join whose last upstream has ended now is over.
+ */
+static void put_groups(struct weft_hop *hop, struct weft_call *add, struct weft_call *done)
 {
-    size_t groups = 0;
+    size_t added = 0, over = 0;
     weft_call_init(add, hop->tx->arena, WEFT_STMT_GROUP_ADD, hop->joint_count);
+    weft_call_init(done, hop->tx->arena, WEFT_STMT_GROUPS_DONE, hop->joint_count);
     weft_set_i64(add, 0, GROUP_ADD_IN_AT, hop->tx->now_us);
     for (size_t i = 0; i < hop->joint_count; i++) {
         const struct weft_hop_join *joint = hop->joint[i];
-        if (!joint->fires || joint->join.succeeded + joint->join.failed == joint->join.total)
+        bool ended = joint->join.succeeded + joint->join.failed == joint->join.total;
+        if (ended && joint->fired != WEFT_FIRED_NOT && !joint->let_run)
+            weft_set_id(done, over++, GROUPS_DONE_IN_ID, &joint->id);
+        if (ended || !joint->fires)
             continue;
-        weft_set_id(add, groups, GROUP_ADD_IN_ID, &joint->id);
-        weft_set_id(add, groups, GROUP_ADD_IN_FLOW, &joint->flow->id);
-        weft_set_i64(add, groups++, GROUP_ADD_IN_REASON, joint->let_run ? 0 : (int)joint->fired);
+        weft_set_id(add, added, GROUP_ADD_IN_ID, &joint->id);
+        weft_set_id(add, added, GROUP_ADD_IN_FLOW, &joint->flow->id);
+        weft_set_i64(add, added++, GROUP_ADD_IN_REASON, joint->let_run ? 0 : (int)joint->fired);
     }
-    add->rows = groups;
+    add->rows = added;
+    done->rows = over;
 }
 
 static void put_completions(struct weft_hop *hop, struct weft_call *done, struct weft_call *cursor)
@@ -261,6 +269,7 @@ static enum weft_rc write_hop(struct weft_hop *hop, struct weft_err *err)
         NODES,
         MARKS,
         ADD,
+        DRAINED,
         DONE,
         COUNT,
         CHANGES,
@@ -271,7 +280,7 @@ static enum weft_rc write_hop(struct weft_hop *hop, struct weft_err *err)
     struct weft_rows rows[CURSOR + 1];
     put_graph(hop, &call[EDGES], &call[NODES]);
     put_marks(hop, &call[MARKS]);
-    put_groups(hop, &call[ADD]);
+    put_groups(hop, &call[ADD], &call[DRAINED]);
     put_completions(hop, &call[DONE], &call[CURSOR]);
     weft_change_calls(hop->tx, &hop->changes, &call[CHANGES]);
     put_cancelled(hop, &call[COUNT]);

@@ -5,12 +5,13 @@
  *
  * The cascade leaves a group per such join. Here, under the lock of the flow, every upstream that
  * is still alive and that feeds no join which may yet fire is cancelled, like any execution: a
- * running one loses its lease, and its end leaves a completion. The group goes when all its
- * upstreams have ended. When all that is left feeds open joins, the group waits, and does nothing
- * more: each of those joins leaves a group of its own when it fires, and the last one to do so
- * finds that nobody needs the sibling. A join that lets its upstreams run leaves one as well, if
- * others of the flow have groups. It cancels what those have spared, and goes when it was walked.
- * So each edge is walked once for the join that it leads to, however many joins share upstreams.
+ * running one loses its lease, and its end leaves a completion. Those that feed open joins are
+ * spared. Then the group has been walked and waits, and does nothing more: each of those joins
+ * leaves a group of its own when it fires, and the last one to do so finds that nobody needs the
+ * sibling. A join that lets its upstreams run leaves one as well, if others of the flow have
+ * groups: it cancels what those have spared, and goes when it was walked. So each edge is walked
+ * once for the join that it leads to, however many joins share upstreams. A group goes when its
+ * last upstream has ended: the walk finds that, or the hop that resolves the last edge.
  *
  * A replay is felt hop by hop, and until the last of them joins say what was before it: one that is
  * about to open again still asks for its siblings, which may be the very ones that were replayed.
@@ -22,8 +23,7 @@
  * long as nothing is replayed: that counts the wakes of all groups, under the lock of the flow, and
  * a walk that finds them counted on begins anew. How far it came is known to this process alone:
  * after a crash the group is there, and whoever takes it up walks over what has ended. So may two
- * at once. When the siblings that a group spared have ended, by themselves or for another group, it
- * waits for nothing: edge_cancel_reconciler takes it away.
+ * at once.
  */
 
 #include "engine/flow.h"
@@ -40,6 +40,7 @@ enum { FATE_SPARED = 0, FATE_UNASKED = 3 };
 struct group {
     struct weft_id id;
     int64_t reason; /* 0: it wants nothing cancelled */
+    weft_usec at_us;
     int64_t wakes;
     bool spares; /* an upstream lives on, because a join waits for it */
 };
@@ -82,6 +83,7 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
         dispatch->group[i] = (struct group){
             .id = weft_get_id(&rows, i, GROUPS_TAKE_OUT_ID),
             .reason = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_REASON),
+            .at_us = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_AT),
             .wakes = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_WAKES),
         };
     return WEFT_OK;
@@ -98,6 +100,13 @@ static int by_id(const void *left, const void *right)
     return weft_id_cmp(&((const struct sibling *)left)->id, &((const struct sibling *)right)->id);
 }
 
+/* Not one that came again when its join was decided anew, nor one that was told to begin anew. */
+static bool is_same(const struct group *before, const struct group *now)
+{
+    return weft_id_cmp(&before->id, &now->id) == 0 && before->at_us == now->at_us &&
+           before->wakes == now->wakes;
+}
+
 /* Reads at most a chunk of upstreams, and notes how far that came. */
 static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct weft_rows *ret_rows,
                          struct weft_err *err)
@@ -110,8 +119,7 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     for (size_t i = 0; i < dispatch->groups; i++) {
         struct group *group = &dispatch->group[i];
         const struct walk *from = &dispatch->from;
-        bool goes_on =
-            weft_id_cmp(&from->group.id, &group->id) == 0 && from->group.wakes == group->wakes;
+        bool goes_on = is_same(&from->group, group);
         group->spares = goes_on && from->group.spares;
         weft_set_id(&call, i, GROUP_MEMBERS_IN_ID, &group->id);
         weft_set_i64(&call, i, GROUP_MEMBERS_IN_REASON, group->reason);

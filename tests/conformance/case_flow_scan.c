@@ -131,9 +131,23 @@ CASE(flow_scan_finds_what_was_spared_for_a_join_that_lets_run)
     end_node(f, &flow, "b", true);
     is_str(states(f, &flow), "sscrrr", "nobody needs c any more; nobody asked for u");
     is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "d did for c");
-    struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
-    is_int(counted(&report, "completed_drain"), 1, "the group of d waits for nothing");
-    is_int(counted(&report, "no_op"), 0, "and there is no other");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "no group is to be walked");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "none waits");
+}
+
+/* The only sibling is spared, and ends by itself. */
+CASE(flow_scan_finds_no_group_of_the_ended)
+{
+    struct drawn flow;
+    draw(&flow, "a; c; d:a,c; e:c");
+    node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND, "d waits for c");
+    end_node(f, &flow, "c", true);
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "and is told of its end");
+    (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
+    is_str(states(f, &flow), "srrr", "nobody asks for what is replayed after that");
 }
 
 /* Without a group in the flow a join that lets its upstreams run leaves none. */
@@ -158,7 +172,8 @@ CASE(flow_scan_reconciles_groups)
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
     is_int(counted(&report, "no_op"), 1, "c is alive: the group stays");
     is_int(report.handled, 0, "nothing is removed");
-    end_node(f, &flow, "c", true);
+    struct weft_claimed lease = claim_node(f, "c");
+    (void)complete(f, f->a, &lease, "1"); /* who dies before the cascade */
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND, "it is told");
     sql(f,
         "INSERT INTO weft.cancel_group VALUES (gen_random_uuid(), gen_random_uuid(), 1, 0, false)",

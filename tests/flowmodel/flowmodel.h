@@ -65,7 +65,6 @@ struct flow {
     enum weft_flow_state state;
     bool dirty;   /* something ended and no cascade has run dry since */
     bool stirred; /* a member was replayed, the same: what is felt first is not determined */
-    bool woken;   /* a join fired, or a member was replayed: all wishes are looked at */
 };
 
 struct world {

@@ -104,7 +104,6 @@ static bool judge_joins(const struct world *w, struct flow *flow, bool back)
         member->wants = member->cancels && !all_ended(flow, member);
         member->wish = now;
         member->maybe = false;
-        flow->woken = true;
         changed = true;
         if (member->state == WEFT_STATE_BLOCKED)
             decide(w, flow, member);
@@ -245,12 +244,12 @@ static void find_fired(const struct world *w, const struct flow *flow, const enu
 }
 
 /*
- * A wish whose upstreams have all ended is gone, if anybody looked at it. Where a replay was under
- * way, what had ended when a join fired, and lives again, is not determined.
+ * A wish whose upstreams have all ended is gone. Where a replay was under way, what had ended when
+ * a join fired, and lives again, is not determined.
  */
 static void end_wishes(struct flow *flow, const int *before)
 {
-    for (size_t i = 0; i < flow->count && flow->woken; i++) {
+    for (size_t i = 0; i < flow->count; i++) {
         struct member *member = &flow->member[i];
         bool fired =
             member->cancels && (member->fired == IMPOSSIBLE ||
@@ -260,7 +259,7 @@ static void end_wishes(struct flow *flow, const int *before)
         else if (all_ended(flow, member))
             member->wants = member->maybe = false;
     }
-    flow->woken = flow->stirred = false;
+    flow->stirred = false;
 }
 
 void settle(const struct world *w, struct flow *flow, const enum weft_state *got)

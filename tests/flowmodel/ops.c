@@ -231,7 +231,7 @@ void op_replay(struct world *w)
         member->reason = NULL;
         member->replayed = true;
         flow->state = WEFT_FLOW_OPEN;
-        flow->dirty = flow->stirred = flow->woken = true;
+        flow->dirty = flow->stirred = true;
     }
     after_step(w, flow);
 }

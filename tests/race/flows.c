@@ -57,12 +57,15 @@ void do_complete(void *context)
         doer->rc = answer.err.rc;
 }
 
-void do_reconcile(void *context)
+void do_fail(void *context)
 {
     struct doer *doer = context;
-    struct weft_pass_report report;
-    doer->rc = weft_engine_pass(doer->engine, WEFT_SCANNER_EDGE_CANCEL_RECONCILER, NULL, &report,
-                                &doer->err);
+    struct weft_lease_answer answer = {0};
+    const struct weft_failure item = {
+        .id = doer->lease.id, .epoch = doer->lease.epoch, .permanent = true};
+    doer->rc = weft_engine_fail(doer->engine, &item, 1, &answer, &doer->err);
+    if (!doer->rc)
+        doer->rc = answer.err.rc;
 }
 
 void do_cascade(void *context)

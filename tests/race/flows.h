@@ -28,8 +28,8 @@ struct doer {
 };
 
 void do_complete(void *context);
+void do_fail(void *context);
 void do_cascade(void *context);
-void do_reconcile(void *context);
 void do_grow(void *context);
 void do_cancel(void *context);
 /* For weft_engine_on_flows(): leaves cascades to others. */

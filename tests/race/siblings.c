@@ -4,7 +4,8 @@
  * Siblings of a join that are too many for one transaction. One replica is stopped on its walk
  * along them, when it has spared a sibling for the sake of another join; then that join fires, and
  * whoever let it fire stands still as well, before it could dispatch anything. The first goes on
- * behind the sibling, and must not leave it alone.
+ * behind the sibling, and must not leave it alone. And a join that is decided twice during one
+ * walk.
  */
 
 #include "flows.h"
@@ -28,9 +29,9 @@ struct wide {
     struct weft_flow_submitted answer;
 };
 
-/* `join` wants one of all siblings and the winner, `second` one of the first sibling and the other.
+/* `join` wants k of all siblings and the winner, `second` one of the first sibling and the other.
  */
-static struct wide *submit_wide(struct race *race)
+static struct wide *submit_wide(struct race *race, uint32_t k)
 {
     struct wide *wide = calloc(1, sizeof(*wide));
     struct weft_err err = {0};
@@ -56,7 +57,9 @@ static struct wide *submit_wide(struct race *race)
     wide->node[JOIN].after_count = SIBLINGS + 1;
     wide->node[SECOND].after = wide->both;
     wide->node[SECOND].after_count = 2;
-    wide->node[JOIN].join = wide->node[SECOND].join = WEFT_JOIN_ANY;
+    wide->node[JOIN].join = WEFT_JOIN_QUORUM;
+    wide->node[JOIN].k = k;
+    wide->node[SECOND].join = WEFT_JOIN_ANY;
     wide->node[SECOND].on_satisfied = WEFT_ON_SATISFIED_LET_RUN;
     const struct weft_flow_spec spec = {.nodes = wide->node, .node_count = NODES};
     wide->answer.node = wide->id;
@@ -70,7 +73,7 @@ RACE(flow_join_fires_during_a_walk_along_siblings)
 {
     if (!only_on_pg())
         return;
-    struct wide *wide = submit_wide(race);
+    struct wide *wide = submit_wide(race, 1);
     struct stopped walks, fires;
     struct doer win = {.engine = race->a, .lease = take(race, "winner")};
     struct doer other = {.engine = race->b, .lease = take(race, "other")};
@@ -85,10 +88,67 @@ RACE(flow_join_fires_during_a_walk_along_siblings)
     is_int(state_at(race->b, &wide->id[0]), WEFT_STATE_CANCELLED, "and the first, after all");
     go_on(&fires, &other);
     nothing_left(race);
-    struct doer reconcile = {.engine = race->b};
-    do_reconcile(&reconcile);
-    is_int(reconcile.rc, WEFT_OK, "the reconciler comes by");
     is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.cancel_group"), 0,
            "no group waits for anything");
+    free(wide);
+}
+
+static size_t living(struct race *race)
+{
+    return (size_t)raw_int(&race->place, race->raw,
+                           "SELECT count(*) FROM weft.node n JOIN weft.live l ON l.id = n.id "
+                           "WHERE n.name LIKE 's%%' AND n.name <> 'second'");
+}
+
+/* Replays the siblings and the winner; the cascade runs in this thread. */
+static void replay_all(struct race *race, const struct wide *wide)
+{
+    enum { HALF = (SIBLINGS + 1) / 2 };
+    struct weft_steer item[HALF + 1];
+    struct weft_steered answer[HALF + 1];
+    struct weft_err err = {0};
+    for (size_t at = 0, count; at <= WINNER; at += count) {
+        count = WINNER + 1 - at < HALF ? WINNER + 1 - at : HALF;
+        for (size_t i = 0; i < count; i++)
+            item[i] = (struct weft_steer){.id = wide->id[at + i]};
+        const struct weft_steering steering = {
+            .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = count};
+        is_int(weft_engine_steer(race->b, &steering, answer, &err), WEFT_OK, "replay");
+        is_int(answer[0].err.rc, WEFT_OK, "the first");
+        is_int(answer[count - 1].err.rc, WEFT_OK, "and the last of them");
+    }
+}
+
+/*
+ * One replica stands still on its walk; another ends the walk and the group with it. Then all is
+ * replayed, and the join is decided again: its group is a new one, though it looks like the first.
+ */
+RACE(flow_group_comes_again_during_a_walk_along_siblings)
+{
+    if (!only_on_pg())
+        return;
+    struct wide *wide = submit_wide(race, SIBLINGS + 1);
+    struct stopped walks, fires;
+    struct weft_cascaded done = {0};
+    struct weft_err err = {0};
+    struct doer other = {.engine = race->b, .lease = take(race, "other")};
+    do_complete(&other);
+    struct doer lose = {.engine = race->a, .lease = take(race, "winner")};
+    stop_at(&walks, WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_GROUP_MEMBERS, do_fail, &lose);
+    is_int(living(race), SIBLINGS - WEFT_FLOW_CHUNK, "a chunk is cancelled");
+    is_int(weft_cascade(race->b, &wide->answer.id, 1, &done, &err), WEFT_OK, "another comes by");
+    is_int(living(race), 0, "and cancels the rest");
+    is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.cancel_group"), 0,
+           "the group is gone");
+    replay_all(race, wide);
+    is_int(living(race), SIBLINGS, "all are back");
+    is_int(state_at(race->b, &wide->id[JOIN]), WEFT_STATE_BLOCKED, "and the join is open");
+    race_forward(race, 1);
+    struct doer again = {.engine = race->b, .lease = take(race, "winner")};
+    stop_at(&fires, WEFT_FAULT_AFTER_COMMIT, WEFT_STMT_GROUP_ADD, do_fail, &again);
+    go_on(&walks, &lose);
+    is_int(living(race), 0, "who goes on begins with the first");
+    go_on(&fires, &again);
+    nothing_left(race);
     free(wide);
 }

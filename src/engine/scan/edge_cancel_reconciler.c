@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Groups of sibling cancel that lie about. A group goes when its last sibling has been cancelled; a
- * sibling that ended by itself while the group waited for another join leaves it behind, and so
- * does whatever removed a flow half. A pass walks along the groups from where the last one ended.
+ * Groups of sibling cancel that lie about: whatever removed a flow half, or ended siblings past the
+ * cascade, leaves them behind. A pass walks along the groups from where the last one ended.
  */
 
 #include "engine/scan/flows.h"
