@@ -38,6 +38,7 @@ struct bench_options {
     size_t wide;     /* nodes in the middle of the flow case */
     size_t siblings; /* of its race */
     uint32_t races;
+    size_t stairs;   /* siblings, and joins that share them */
     const char *ddl; /* or NULL */
     bool quick;
 };

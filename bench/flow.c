@@ -6,6 +6,8 @@
  *     fan    one node, 10,000 that come after it, and one that comes after all of these
  *     race   1,001 nodes that run, and one that comes after any of them: the first to succeed has
  *            the 1,000 others cancelled
+ *     stairs 200 nodes that run, and 200 that come after all of them: the first of these wants one
+ *            of them to succeed and the others cancelled, the second wants two, and so on
  *
  * An engine without a server runs the cascade within the call that completes, so a time is that of
  * the call: the commit of the completion is in it, and all that it sets off. What was promised is
@@ -178,6 +180,32 @@ static bool run_race(struct stage *stage, size_t siblings, struct weft_hist *his
     return true;
 }
 
+static bool run_stairs(struct stage *stage, size_t side, struct weft_hist *hist)
+{
+    struct weft_node *node = weft_new_array(stage->memory, struct weft_node, 2 * side);
+    const char **name = weft_new_array(stage->memory, const char *, 2 * side);
+    for (size_t i = 0; i < 2 * side; i++) {
+        name[i] = weft_arena_printf(stage->memory, "m%zu", i);
+        node[i] = make_node(stage, name[i], (unsigned)i);
+        if (i < side)
+            continue;
+        node[i].after = name;
+        node[i].after_count = side;
+        node[i].join = WEFT_JOIN_QUORUM;
+        node[i].k = (uint32_t)(i - side + 1);
+    }
+    const struct weft_flow_spec spec = {.name = "bench", .nodes = node, .node_count = 2 * side};
+    weft_usec took_us;
+    if (!submit(stage, &spec, &took_us) || !claim(stage, side))
+        return false;
+    for (size_t i = 0; i < side; i++) {
+        if (!complete(stage, i, 1, &took_us))
+            return false;
+        weft_hist_add(hist, took_us);
+    }
+    return claim(stage, side) && complete(stage, 0, side, &took_us);
+}
+
 /* ---- The case -------------------------------------------------------------------------------- */
 
 static void tell(struct stage *stage, const char *what, const struct weft_hist *hist,
@@ -225,6 +253,23 @@ static bool run_races(struct stage *stage)
     return true;
 }
 
+static bool run_all_stairs(struct stage *stage)
+{
+    const struct bench_options *options = &stage->bench->options;
+    struct weft_hist hist = {.count = 0};
+    for (uint32_t i = 0; i < options->repeats; i++) {
+        bench_progress("flow: %zu before %zu on %s, run %u", options->stairs, options->stairs,
+                       stage->store, i + 1);
+        stage->memory = weft_arena_new();
+        bool done = run_stairs(stage, options->stairs, &hist);
+        weft_arena_free(stage->memory);
+        if (!done)
+            return false;
+    }
+    tell(stage, "stairs: one of 200 completed, which 200 joins share", &hist, 0);
+    return true;
+}
+
 static bool flow(struct bench *bench, const char *store, const char *url)
 {
     struct stage stage = {.bench = bench, .store = store};
@@ -233,7 +278,7 @@ static bool flow(struct bench *bench, const char *store, const char *url)
     enum weft_rc rc = weft_engine_open(&config, &stage.engine, &err);
     if (rc)
         return bench_product_fail(rc, &err, "open");
-    bool done = run_fans(&stage) && run_races(&stage);
+    bool done = run_fans(&stage) && run_races(&stage) && run_all_stairs(&stage);
     weft_engine_close(stage.engine);
     return done;
 }

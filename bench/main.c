@@ -125,6 +125,7 @@ static bool read_option(int option, const char *text, struct bench_options *opti
         options->wide = 1000;
         options->siblings = 100;
         options->races = 2;
+        options->stairs = 20;
         return true;
     default:
         (void)fputs("bench: try --help\n", stderr);
@@ -208,7 +209,8 @@ int main(int argc, char **argv)
                                       .ended = 1000000,
                                       .wide = 10000,
                                       .siblings = 1000,
-                                      .races = 100}};
+                                      .races = 100,
+                                      .stairs = 200}};
     int option;
     /* There are no threads yet. NOLINTNEXTLINE(concurrency-mt-unsafe) */
     while ((option = getopt_long(argc, argv, "", options_known, NULL)) != -1) {
