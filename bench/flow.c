@@ -266,7 +266,7 @@ static bool run_all_stairs(struct stage *stage)
         if (!done)
             return false;
     }
-    tell(stage, "stairs: one of 200 completed, which 200 joins share", &hist, 0);
+    tell(stage, "stairs: one of 200 before 200 completed", &hist, 0);
     return true;
 }
 

@@ -199,12 +199,14 @@ SELECT g.id, g.flow, g.reason, g.at, g.wakes FROM unnest(:flow) AS f(id)
 -- returns: node id fate
 -- The upstreams of groups, each group behind its `after`, in the order of the list and of their ids.
 -- fate NULL: it has ended; 0: it is spared, a join waits for it still; else the reason for which it is to
--- be cancelled: that of the group, or of another that spared it; 3: nobody asks for it.
+-- be cancelled: that of the group, or of another that spared it; 3: nobody asks for it. Joins that were
+-- added last are looked at first: as a rule they fire last.
 SELECT g.id, e.upstream,
        CASE WHEN NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0) THEN NULL
-            WHEN EXISTS (SELECT 1 FROM weft.edge o
-                          CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
-                          WHERE o.upstream = e.upstream AND n.fired = 0 OFFSET 0) THEN 0
+            WHEN (SELECT n.fired FROM weft.edge o
+                   CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
+                   WHERE o.upstream = e.upstream AND n.fired = 0
+                   ORDER BY o.upstream DESC, o.downstream DESC LIMIT 1) = 0 THEN 0
             WHEN g.reason > 0 THEN g.reason
             ELSE coalesce((SELECT c.reason FROM weft.edge o
                             CROSS JOIN LATERAL (SELECT reason FROM weft.cancel_group

@@ -139,8 +139,9 @@ SELECT e.id, :flow, g.reason, g.at, g.wakes FROM cancel_group g CROSS JOIN execu
 -- returns: node id fate
 SELECT :id, u.id,
        CASE WHEN NOT EXISTS (SELECT 1 FROM live l WHERE l.num = e.upstream) THEN NULL
-            WHEN EXISTS (SELECT 1 FROM edge o CROSS JOIN node n ON n.num = o.downstream
-                          WHERE o.upstream = e.upstream AND n.fired = 0) THEN 0
+            WHEN (SELECT n.fired FROM edge o CROSS JOIN node n ON n.num = o.downstream
+                   WHERE o.upstream = e.upstream AND n.fired = 0
+                   ORDER BY o.downstream DESC LIMIT 1) = 0 THEN 0
             WHEN :reason > 0 THEN :reason
             ELSE coalesce((SELECT c.reason FROM edge o CROSS JOIN cancel_group c ON c.num = o.downstream
                             WHERE o.upstream = e.upstream AND c.reason > 0 LIMIT 1), 3) END
