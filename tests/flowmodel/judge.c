@@ -208,6 +208,20 @@ static bool allow_siblings(struct flow *flow, const enum weft_state *got, const 
     return false;
 }
 
+/*
+ * Members of a cancelled flow that were skipped and are so still, where the model has them back and
+ * cancelled: an upstream was decided for a moment, and so they never came back.
+ */
+static void allow_skipped(struct flow *flow, const enum weft_state *got, const struct flow *before)
+{
+    for (size_t i = 0; i < flow->count && flow->stirred && flow->cancel; i++) {
+        struct member *member = &flow->member[i];
+        if (before->member[i].state == WEFT_STATE_SKIPPED && got[i] == WEFT_STATE_SKIPPED &&
+            member->state == WEFT_STATE_CANCELLED && member->fired == IMPOSSIBLE)
+            *member = before->member[i];
+    }
+}
+
 static void end_flow(struct flow *flow)
 {
     bool good = true;
@@ -266,6 +280,7 @@ void settle(const struct world *w, struct flow *flow, const enum weft_state *got
 {
     struct fired fired = {{0}, {0}, {0}};
     bool dirty = flow->dirty;
+    const struct flow before = *flow;
     find_fired(w, flow, got, &fired);
     for (size_t i = 0; i < flow->count; i++)
         flow->member[i].unsure |= fired.ever[i] == IMPOSSIBLE && fired.before[i] != IMPOSSIBLE;
@@ -274,6 +289,7 @@ void settle(const struct world *w, struct flow *flow, const enum weft_state *got
             continue;
     } while (allow_siblings(flow, got, &fired));
     allow_reasons(flow, &fired);
+    allow_skipped(flow, got, &before);
     if (dirty && flow->state == WEFT_FLOW_OPEN)
         end_flow(flow);
     end_wishes(flow, fired.before);
