@@ -236,7 +236,7 @@ CASE(store_file_forbidden)
     }
     remove_file(f, path);
     const char *folder = beside(f, "-closed");
-    is_int(mkdir(folder, 0500), 0, "a folder that nobody may write to");
+    is_int(mkdir(folder, 0555), 0, "a folder that may be read but not written");
     is_int(open_as_nobody(url_of(f, weft_arena_printf(f->arena, "%s/x.db", folder))),
            WEFT_FORBIDDEN, "a new file there: forbidden");
     (void)rmdir(folder);

@@ -78,18 +78,81 @@ static void test_not_ours(void)
     fixture_done(&f);
 }
 
-static void test_permission(struct fixture *f)
+/* A folder that belongs to a user without privileges, and a store in it. */
+struct owned {
+    struct fixture f;
+    char folder[280];
+    bool root; /* the program runs as root: the user is made up, and becoming it takes a call */
+};
+
+static void become_user(const struct owned *o)
 {
-    bool root = geteuid() == 0;
-    struct weft_conn *conn = fixture_open(f);
+    if (o->root)
+        ok(seteuid(65534) == 0, "as a user without privileges");
+}
+
+static void become_root(const struct owned *o)
+{
+    if (o->root)
+        ok(seteuid(0) == 0, "as root again");
+}
+
+static void owned_init(struct owned *o)
+{
+    *o = (struct owned){.root = geteuid() == 0};
+    fixture_init(&o->f, &weft_driver_sqlite);
+    (void)snprintf(o->folder, sizeof(o->folder), "%s.owned", o->f.file);
+    ok(mkdir(o->folder, 0755) == 0 && (!o->root || chown(o->folder, 65534, 65534) == 0),
+       "a folder of the user's own");
+    (void)snprintf(o->f.file, sizeof(o->f.file), "%.240s/weft.db", o->folder);
+    (void)snprintf(o->f.url, sizeof(o->f.url), "sqlite:%s", o->f.file);
+    become_user(o);
+    ok(access(o->folder, F_OK) == 0, "which the user can reach");
+}
+
+static void owned_done(struct owned *o)
+{
+    become_root(o);
+    fixture_done(&o->f);
+    ok(rmdir(o->folder) == 0, "nothing else is in the folder");
+}
+
+static bool is_there(const struct owned *o, const char *suffix)
+{
+    return access(weft_arena_printf(o->f.arena, "%s%s", o->f.file, suffix), F_OK) == 0;
+}
+
+static void expect_forbidden(struct owned *o, const char *url, const char *text, const char *name)
+{
+    ok(try_open(&o->f, url) == WEFT_FORBIDDEN && strstr(o->f.err.text, text), "%s: %s", name,
+       o->f.err.text);
+    ok(o->f.err.hint && strstr(o->f.err.hint, "create files beside it"), "%s: with a hint", name);
+}
+
+static void test_permission(void)
+{
+    struct owned o;
+    owned_init(&o);
+    struct weft_conn *conn = fixture_open_new(&o.f);
     weft_conn_close(conn);
-    ok(chmod(f->file, 0444) == 0, "a file that is not to be written");
-    if (root)
-        ok(seteuid(65534) == 0, "as somebody else");
-    ok(try_open(f, f->url) == WEFT_FORBIDDEN, "no permission: %s", f->err.text);
-    if (root)
-        ok(seteuid(0) == 0, "as before");
-    ok(chmod(f->file, 0644) == 0, "as before");
+    ok(chmod(o.f.file, 0) == 0, "a file that may not be read");
+    expect_forbidden(&o, o.f.url, "", "an unreadable file");
+    ok(chmod(o.f.file, 0444) == 0, "a file that may not be written");
+    expect_forbidden(&o, o.f.url, "weft.db cannot be written", "a read-only file");
+    ok(!is_there(&o, "-wal") && !is_there(&o, "-shm"), "no log is left beside a read-only file");
+    ok(chmod(o.f.file, 0644) == 0, "a file that may be written again");
+    conn = fixture_open(&o.f);
+    ok(o.f.driver->begin(conn, WEFT_TX_WRITE, &o.f.err) == WEFT_OK &&
+           add(&o.f, conn, 1) == WEFT_OK && o.f.driver->commit(conn, &o.f.err) == WEFT_OK,
+       "takes writes again: %s", o.f.err.text);
+    weft_conn_close(conn);
+
+    ok(chmod(o.folder, 0555) == 0, "a folder in which nothing can be created");
+    expect_forbidden(&o, o.f.url, "no file can be created in", "an old file there");
+    expect_forbidden(&o, weft_arena_printf(o.f.arena, "sqlite:%s/new.db", o.folder),
+                     "no file can be created in", "a new file there");
+    ok(chmod(o.folder, 0755) == 0, "a folder as any other");
+    owned_done(&o);
 }
 
 static void test_busy(struct fixture *f, struct weft_conn *conn)
@@ -146,7 +209,7 @@ int main(void)
     struct fixture f;
     fixture_init(&f, &weft_driver_sqlite);
     test_paths(&f);
-    test_permission(&f);
+    test_permission();
     struct weft_conn *conn = fixture_open_new(&f);
     test_busy(&f, conn);
     test_full(&f, conn);

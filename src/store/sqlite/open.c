@@ -14,9 +14,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     APPLICATION_ID = 0x77656674, /* "weft" */
@@ -87,14 +89,32 @@ static enum weft_rc read_url(const char *url, struct weft_arena *arena,
     return WEFT_OK;
 }
 
-/* SQLite says "unable to open database file" for everything: look for the reason. */
-static enum weft_rc explain_open(struct weft_lite *lite, const struct weft_lite_options *options,
-                                 int code, struct weft_err *err)
+static enum weft_rc forbidden(struct weft_err *err, const char *text)
 {
-    const char *path = options->path;
+    enum weft_rc rc = weft_fail(err, WEFT_FORBIDDEN, "%s", text);
+    if (err)
+        err->hint = "the process must be able to write the file and create files beside it";
+    return rc;
+}
+
+/* Whether this process, by its effective ids, may not do to the path what `mode` asks. */
+static bool is_denied(const char *path, int mode)
+{
+    return faccessat(AT_FDCWD, path, mode, AT_EACCESS) != 0 &&
+           (errno == EACCES || errno == EPERM || errno == EROFS);
+}
+
+/*
+ * SQLite says "unable to open database file" for everything: look for the reason. Its errno does
+ * not tell a lack of permission either: a file that it could not create it tries to open for
+ * reading next, and that failure, "no such file", is the one it keeps.
+ */
+static enum weft_rc explain_open(struct weft_lite *lite, const char *path, int code,
+                                 struct weft_err *err)
+{
     struct stat info;
     assert(path);
-    if ((code & 0xff) != SQLITE_CANTOPEN)
+    if ((code & 0xff) != SQLITE_CANTOPEN && (code & 0xff) != SQLITE_READONLY)
         return weft_lite_fail(lite, code, err, path);
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s is a directory, not a file",
@@ -108,6 +128,12 @@ static enum weft_rc explain_open(struct weft_lite *lite, const struct weft_lite_
             err->hint = "create the folder first";
         return rc;
     }
+    if (is_denied(folder, W_OK | X_OK))
+        return forbidden(err,
+                         weft_arena_printf(lite->arena, "no file can be created in %s", folder));
+    if (is_denied(path, R_OK | W_OK))
+        return forbidden(err,
+                         weft_arena_printf(lite->arena, "%s cannot be read and written", path));
     return weft_lite_fail(lite, code, err, path);
 }
 
@@ -136,7 +162,7 @@ static enum weft_rc check_ours(struct weft_lite *lite, const char *path, struct 
     if (code == SQLITE_OK)
         code = weft_lite_ask(lite->db, "COMMIT", NULL);
     if (code != SQLITE_OK)
-        return weft_lite_fail(lite, code, err, path);
+        return explain_open(lite, path, code, err);
     if (id == APPLICATION_ID || (id == 0 && objects == 0))
         return WEFT_OK;
     enum weft_rc rc = weft_fail(err, WEFT_SCHEMA, "%s is not a weft database", path);
@@ -173,7 +199,7 @@ static enum weft_rc set_up(struct weft_lite *lite, const struct weft_lite_option
     for (size_t i = 0; code == SQLITE_OK && i < WEFT_LEN(setting); i++)
         code = weft_lite_ask(lite->db, setting[i], NULL);
     if (code != SQLITE_OK)
-        return weft_lite_fail(lite, code, err, options->path);
+        return explain_open(lite, options->path, code, err);
     (void)sqlite3_wal_hook(lite->db, weft_lite_on_wal, lite);
     return WEFT_OK;
 }
@@ -223,18 +249,20 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
         weft_oom(sizeof(*lite));
     (void)sqlite3_extended_result_codes(lite->db, 1);
     if (code != SQLITE_OK)
-        return explain_open(lite, options, code, err);
+        return explain_open(lite, options->path, code, err);
     (void)sqlite3_busy_handler(lite->db, weft_lite_on_busy, lite);
+    /*
+     * Before the first statement: reading a database whose log is on creates a log and an index of
+     * it with the permissions of the file, and a connection that cannot write leaves them behind.
+     * They would still be read-only when the file is not any more.
+     */
+    if (sqlite3_db_readonly(lite->db, "main") == 1)
+        return forbidden(err,
+                         weft_arena_printf(lite->arena, "%s cannot be written", options->path));
 
     enum weft_rc rc = check_ours(lite, options->path, err);
     if (rc)
         return rc;
-    if (sqlite3_db_readonly(lite->db, "main") == 1) {
-        rc = weft_fail(err, WEFT_FORBIDDEN, "%s cannot be written", options->path);
-        if (err)
-            err->hint = "the process must be able to write the file and create files beside it";
-        return rc;
-    }
     code = weft_lite_add_input(lite);
     if (code == SQLITE_OK)
         code = weft_lite_add_functions(lite->db);
