@@ -31,13 +31,29 @@ static void block_signals(sigset_t *ret_set)
     (void)signal(SIGPIPE, SIG_IGN); /* a client that went away is an error of a write */
 }
 
+/* The word as a shell reads it back: in single quotes when it has special characters. */
+static const char *shell_word(struct weft_arena *arena, const char *word)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
+    if (*word && word[strspn(word, plain)] == '\0')
+        return word;
+    const char *quoted = "'";
+    for (size_t part = strcspn(word, "'"); word[part]; part = strcspn(word, "'")) {
+        quoted = weft_arena_printf(arena, "%s%.*s'\\''", quoted, (int)part, word);
+        word += part + 1;
+    }
+    return weft_arena_printf(arena, "%s%s'", quoted, word);
+}
+
 static void say_hello(const struct weft_cli *cli, const char *url,
                       const struct weft_serve_settings *settings)
 {
     static const char usual[] = "http://127.0.0.1:7717";
-    const char *weft = cli->program;
-    const char *server =
-        strcmp(url, usual) == 0 ? "" : weft_arena_printf(cli->arena, " --server %s", url);
+    const char *weft = shell_word(cli->arena, cli->program);
+    const char *server = strcmp(url, usual) == 0 ? ""
+                                                 : weft_arena_printf(cli->arena, " --server %s",
+                                                                     shell_word(cli->arena, url));
     printf(
         "weft %s listens at %s, its store is %s\n\n"
         "Try in another terminal:\n"

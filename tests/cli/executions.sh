@@ -165,10 +165,10 @@ is "$out" '2500 replayed' 'all of them'
 exits 2 'an empty filter' "$weft" cancel --yes
 exits 2 'both ids and a filter' "$weft" cancel "$first" --lane mail
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    printf 'n\n' | script -qec "$weft cancel --lane copies" typed >/dev/null || true
+    printf 'n\n' | script -qec "$(printf %q "$weft") cancel --lane copies" typed >/dev/null || true
     has "$(cat typed)" 'cancel 2500 executions\? \[y/N\]' 'on a terminal it asks'
     has "$(cat typed)" 'nothing was done' 'and takes no for an answer'
-    printf 'y\n' | script -qec "$weft cancel --lane copies" typed >/dev/null
+    printf 'y\n' | script -qec "$(printf %q "$weft") cancel --lane copies" typed >/dev/null
     has "$(cat typed)" '2500 cancelled' 'and yes'
 fi
 

@@ -6,8 +6,12 @@
 
 source "$(dirname "$0")/common.bash"
 
+# From a folder whose name a shell would take apart: what the server prints is to be pasted.
+mkdir "it's a folder"
+ln -s "$weft" "it's a folder/weft"
+weft="$scratch/it's a folder/weft"
 serve_hello
-is "$(sed -n 's/^  .*weft \([a-z]*\) .*/\1/p' hello.txt | xargs)" 'submit ls work' 'what to try'
+is "$(sed -n "s/^  .*weft' \([a-z]*\) .*/\1/p" hello.txt | xargs)" 'submit ls work' 'what to try'
 
 # The commands it names, as they stand there.
 line=$(grep ' submit ' hello.txt)

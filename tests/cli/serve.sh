@@ -40,7 +40,7 @@ if [[ -z $url ]]; then
 fi
 ok 'it starts from nothing'
 has "$(cat hello.txt)" 'its store is sqlite:weft.db' 'with a file beside it'
-is "$(grep -c '^  .*weft [a-z]' hello.txt)" 3 'and says three things to try'
+is "$(grep -c "^  .*weft'\? [a-z]" hello.txt)" 3 'and says three things to try'
 if [[ -s weft.db ]]; then ok 'the file is there'; else bad 'the file is there'; fi
 
 export WEFT_SERVER=$url
