@@ -44,8 +44,10 @@ if ! DESTDIR=$scratch/tree meson install -C "$WEFT_BUILD" --no-rebuild >"$scratc
     cat "$scratch/log" >&2
     exit 1
 fi
-pc=$(dirname "$(find "$scratch/tree" -name weft.pc)")
-export PKG_CONFIG_PATH=$pc PKG_CONFIG_SYSROOT_DIR=$scratch/tree
+# Found where pkg-config looks by itself, in the tree instead of in /.
+PKG_CONFIG_PATH=$(pkg-config --variable=pc_path pkg-config | tr ':' '\n' |
+    sed "s|^|$scratch/tree|" | paste -s -d ':')
+export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=$scratch/tree
 read -ra flags <<<"$(pkg-config --cflags --libs weft)"
 # The compiler and the sanitizers of a build must be those of the program that uses it.
 read -ra compile <<<"$(python3 - "$WEFT_BUILD/compile_commands.json" <<'END'
@@ -53,11 +55,18 @@ import json, shlex, sys
 for unit in json.load(open(sys.argv[1], encoding="utf-8")):
     if unit["file"].endswith("examples/hello.c"):
         words = shlex.split(unit["command"])
+        if words[0].endswith("ccache"):
+            words = words[1:]
         print(words[0], *(word for word in words if word.startswith("-fsanitize")))
 END
 )"
 "${compile[@]}" -std=c17 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -o "$scratch/hello" \
     "$root/examples/hello.c" "${flags[@]}"
-lib=$(dirname "$(find "$scratch/tree" -name 'libweft.so')")
+# And where ld.so looks: without the tree in front.
+lib=$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --variable=libdir weft)
+if ! cat /etc/ld.so.conf /etc/ld.so.conf.d/* 2>/dev/null | grep -qxF "$lib"; then
+    echo "library: ld.so does not look into $lib" >&2
+    exit 1
+fi
 cd "$scratch"
-LD_LIBRARY_PATH=$lib ./hello | grep -q 'job 3 says: Hello, Edsger!'
+LD_LIBRARY_PATH=$scratch/tree$lib ./hello | grep -q 'job 3 says: Hello, Edsger!'
