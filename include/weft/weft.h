@@ -62,12 +62,12 @@ enum weft_backoff {
 };
 
 struct weft_policy {
-    int32_t max_attempts;        /* 0: 5 */
+    int32_t max_attempts;        /* 0: 25 */
     enum weft_backoff backoff;   /* how the wait before a retry grows */
     int64_t initial_ms;          /* 0: 1,000; -1: retry at once */
     double factor;               /* 0: 2 */
-    int64_t max_ms;              /* 0: 60,000, or initial_ms where that is more */
-    bool no_jitter;              /* full jitter is the default */
+    int64_t max_ms;              /* the longest wait; 0: 3,600,000, or initial_ms if more */
+    bool no_jitter;              /* false: each wait is random, 80 % to 120 %, up to max_ms */
     int64_t attempt_timeout_ms;  /* 0: none */
     int64_t lease_ms;            /* 0: 30,000; when the claim names none */
     int32_t max_lost;            /* leases that may be lost before it is given up; 0: 10 */

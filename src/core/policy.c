@@ -14,11 +14,11 @@
 #include <string.h>
 
 enum {
-    DEFAULT_ATTEMPTS = 5,
+    DEFAULT_ATTEMPTS = 25, /* with the waits below: tried for about 13 hours */
     DEFAULT_LOST = 10,
     DEFAULT_LEASE_MS = 30000,
     DEFAULT_INITIAL_MS = 1000,
-    DEFAULT_MAX_MS = 60000,
+    DEFAULT_MAX_MS = 3600000,
     FAILED_KEPT = 4, /* times as long */
     TEXT_MAX = 2400, /* fits an index entry */
 };

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define JITTER 0.2 /* how far a random wait may be from the computed one, as a share of it */
+
 weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t random)
 {
     double wait = (double)rules->initial_us;
@@ -14,8 +16,17 @@ weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t
             wait *= rules->factor;
     if (wait > (double)rules->max_us)
         wait = (double)rules->max_us;
-    if (rules->jitter)
-        wait *= (double)(random >> 11) / (double)(1ull << 53); /* 53 bits: a double holds them */
+    if (rules->jitter) {
+        double least = wait * (1 - JITTER), most = wait * (1 + JITTER);
+        /*
+         * Drawn from what is left of the range below the ceiling, not cut afterwards: cutting would
+         * give half of all executions at the ceiling the same wait.
+         */
+        if (most > (double)rules->max_us)
+            most = (double)rules->max_us;
+        double share = (double)(random >> 11) / (double)(1ull << 53); /* 53 bits fit a double */
+        wait = least + (most - least) * share;
+    }
     return (weft_usec)wait;
 }
 

@@ -23,8 +23,10 @@ struct weft_fault_report {
 struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct weft_live *live,
                                     const struct weft_fault_report *report);
 
-/* The wait before attempt `n + 1` when `n` attempts have failed; full jitter is uniform in [0,
- * wait]. */
+/*
+ * The wait before attempt `n + 1` when `n` attempts have failed. With jitter it is drawn uniformly
+ * between 80 % and 120 % of that, and max_us is not exceeded either way.
+ */
 weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t random);
 
 /*

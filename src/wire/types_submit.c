@@ -21,14 +21,15 @@ static const struct weft_wire_field backoff[] = {
     {NAMED("factor", DOUBLE), AT(factor), .min = 1, .max = 1000,
      .about = "What each wait is multiplied by. Default: 2"},
     {NAMED("max_ms", I64), AT(max_ms), .min = 1, .max = WEFT_DELAY_MAX_MS,
-     .about = "The longest wait. Default: 60000, or initial_ms where that is more"},
+     .about = "The longest wait. Default: 3600000, or initial_ms where that is more"},
     {NAMED("jitter", UNLESS), AT(no_jitter),
-     .about = "Wait a random time up to the computed one. Default: true"},
+     .about = "Wait a random time between 80 % and 120 % of the computed one, never more than "
+              "max_ms. Default: true"},
 };
 
 const struct weft_wire_field weft_wire_policy[] = {
     {NAMED("max_attempts", I32), AT(max_attempts), .min = 1, .max = WEFT_ATTEMPTS_MAX,
-     .about = "Attempts before it has failed. Default: 5"},
+     .about = "Attempts before it has failed. Default: 25"},
     {NAMED("backoff", OBJECT), .inner = backoff, .inners = WEFT_LEN(backoff),
      .about = "The waits between attempts"},
     {NAMED("attempt_timeout_ms", I64), AT(attempt_timeout_ms), .max = WEFT_DELAY_MAX_MS,

@@ -82,7 +82,8 @@ CASE(weakness_c03_every_reader_sees_one_state)
 /* C4: failures were retried instantly and for ever or never, whatever the policy said. */
 CASE(weakness_c04_failures_follow_the_policy)
 {
-    struct weft_claimed lease = start_policy(f, &(struct weft_policy){.no_jitter = true});
+    struct weft_claimed lease =
+        start_policy(f, &(struct weft_policy){.max_attempts = 5, .no_jitter = true});
     int tries = 1;
     while (fail(f, f->a, &lease, "transient").state == WEFT_STATE_DELAYED && tries < 20) {
         is_int(claim_lane(f, f->b, lease.lane).count, 0, "attempt %d: no instant retry", tries);

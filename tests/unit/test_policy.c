@@ -20,10 +20,10 @@ static void test_defaults(void)
     struct weft_rules rules;
     struct weft_err err;
     ok(weft_policy_resolve(NULL, arena, &rules, &err) == WEFT_OK, "no policy is a policy");
-    is_int(rules.max_attempts, 5, "five attempts");
+    is_int(rules.max_attempts, 25, "25 attempts");
     is_int(rules.backoff, WEFT_BACKOFF_EXPONENTIAL, "exponential");
     is_int(rules.initial_us, WEFT_SECOND, "from a second");
-    is_int(rules.max_us, 60 * WEFT_SECOND, "to a minute");
+    is_int(rules.max_us, 3600 * WEFT_SECOND, "to an hour");
     ok(rules.factor == 2, "doubling");
     ok(rules.jitter, "with jitter");
     is_int(rules.attempt_timeout_us, 0, "no timeout");
@@ -187,6 +187,8 @@ static void test_old_text(void)
            weft_policy_resolve(&policy, arena, &rules, &err) == WEFT_OK,
        "an old text is read");
     is_int(rules.retention_us, WEEK_US, "it states a week");
+    is_int(rules.max_attempts, 5, "it keeps the attempts that were the default then");
+    is_int(rules.max_us, 60 * WEFT_SECOND, "and the longest wait");
     is_str(weft_policy_text(&rules, arena), text, "and is canonical");
     ok(!strstr(text_of(&(struct weft_policy){0}), "retention"), "what is not stated is not there");
 }

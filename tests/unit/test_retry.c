@@ -63,20 +63,27 @@ static void test_jitter(void)
     struct weft_rules rules = plain_rules();
     rules.jitter = true;
     weft_usec whole = 4 * WEFT_SECOND;
-    is_int(weft_retry_backoff(&rules, 3, 0), 0, "the lowest draw waits nothing");
+    weft_usec least = 3200 * WEFT_MS, longest = 4800 * WEFT_MS;
+    is_int(weft_retry_backoff(&rules, 3, 0), least, "the lowest draw waits four fifths of it");
     weft_usec most = weft_retry_backoff(&rules, 3, UINT64_MAX);
-    ok(most <= whole && most >= whole - 1, "the highest draw waits all of it");
-    is_int(weft_retry_backoff(&rules, 3, (uint64_t)1 << 63), whole / 2, "the middle waits half");
+    ok(most <= longest && most >= longest - 1, "the highest draw waits a fifth more");
+    is_int(weft_retry_backoff(&rules, 3, (uint64_t)1 << 63), whole, "the middle waits all of it");
     int outside = 0, shrinks = 0;
     weft_usec last = 0;
     for (uint64_t i = 0; i < 4096; i++) {
         weft_usec wait = weft_retry_backoff(&rules, 3, i << 52);
-        outside += wait < 0 || wait > whole;
+        outside += wait < least || wait > longest;
         shrinks += wait < last;
         last = wait;
     }
     is_int(outside, 0, "no draw leaves the bounds");
     is_int(shrinks, 0, "and a higher one never waits less");
+    is_int(weft_retry_backoff(&rules, 20, 0), 48 * WEFT_SECOND,
+           "at the ceiling: from four fifths of it");
+    most = weft_retry_backoff(&rules, 20, UINT64_MAX);
+    ok(most <= rules.max_us && most >= rules.max_us - 1, "but never more than the ceiling");
+    is_int(weft_retry_backoff(&rules, 20, (uint64_t)1 << 63), 54 * WEFT_SECOND,
+           "and spread evenly below it");
     rules.jitter = false;
     is_int(weft_retry_backoff(&rules, 3, UINT64_MAX), whole, "without jitter the draw is nothing");
 }
@@ -162,10 +169,11 @@ static void test_at_once(void)
     rules.initial_us = 0;
     is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW,
            "a policy without a wait retries at once");
-    rules.initial_us = WEFT_SECOND;
     rules.jitter = true;
-    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW,
-           "and so does jitter that drew nothing");
+    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW, "with jitter too");
+    rules.initial_us = WEFT_SECOND;
+    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY,
+           "jitter never makes a retry immediate");
     rules.max_attempts = 1;
     is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_FAIL,
            "one attempt is one attempt");
