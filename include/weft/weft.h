@@ -36,6 +36,7 @@ struct weft_options {
     bool no_migrate;   /* refuse a store that is not up to date instead of migrating it */
     const char *token; /* http(s): what the server asks for; NULL: none */
     const char *ca_file; /* https: PEM file of the authorities to trust; NULL: the system's */
+    bool must_exist;     /* a store that is not there is WEFT_NOT_FOUND instead of being created */
 };
 
 /*

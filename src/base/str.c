@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 
+#include "base/arena.h"
 #include "base/limits.h"
 
 #include <string.h>
@@ -143,4 +144,21 @@ int weft_hex_digit(char c)
     if (c >= 'A' && c <= 'F')
         return c - 'A' + 10;
     return -1;
+}
+
+const char *weft_url_masked(const char *url, struct weft_arena *arena)
+{
+    const char *host = strstr(url, "://");
+    size_t authority = host ? strcspn(host + 3, "/?#") : 0;
+    const char *at = host ? memrchr(host + 3, '@', authority) : NULL;
+    const char *colon = at ? memchr(host + 3, ':', (size_t)(at - host - 3)) : NULL;
+    if (colon)
+        url = weft_arena_printf(arena, "%.*s:***%s", (int)(colon - url), url, at);
+    const char *secret = strstr(url, "password=");
+    if (secret) {
+        secret += strlen("password=");
+        url = weft_arena_printf(arena, "%.*s***%s", (int)(secret - url), url,
+                                secret + strcspn(secret, "& "));
+    }
+    return url;
 }

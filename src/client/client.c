@@ -177,8 +177,10 @@ enum weft_rc weft_open(const char *url, const struct weft_options *options, stru
     struct weft_err story = {0};
     static const struct weft_options none = {0};
     const struct weft_options *chosen = options ? options : &none;
-    const struct weft_engine_config config = {
-        .url = url, .connections = chosen->connections, .no_migrate = chosen->no_migrate};
+    const struct weft_engine_config config = {.url = url,
+                                              .connections = chosen->connections,
+                                              .no_migrate = chosen->no_migrate,
+                                              .must_exist = chosen->must_exist};
     enum { CONNECTIONS_MAX = 1000 };
     if (!url || !ret_weft)
         return weft_missing(url ? "ret_weft" : "url", err);

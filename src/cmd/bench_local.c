@@ -169,7 +169,8 @@ enum weft_rc weft_bench_local(const struct weft_bench_plan *plan, double *ret_pe
                               struct weft_err *err)
 {
     struct crew crew = {.plan = plan};
-    const struct weft_options options = {.ns = plan->ns, .connections = plan->embedded_connections};
+    const struct weft_options options = {
+        .ns = plan->ns, .connections = plan->embedded_connections, .must_exist = true};
     enum weft_rc rc = weft_open(plan->store, &options, &crew.weft, err);
     if (rc)
         return rc;

@@ -7,6 +7,7 @@
 #include "cmd/json.h"
 
 #include "base/arena.h"
+#include "base/str.h"
 
 static void put_json(const struct weft_setting_value *value, struct weft_arena *arena)
 {

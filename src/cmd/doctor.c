@@ -15,7 +15,6 @@
 #include "fetch/fetch.h"
 
 #include <string.h>
-#include <unistd.h>
 
 enum { FINDINGS_MAX = 64, CALL_MS = 10000, BODY_MAX = 1 << 20, SAID_MAX = 160 };
 
@@ -50,33 +49,14 @@ static void add_failure(struct checklist *list, const char *what, const struct w
                                      .advice = err->hint ? err->hint : advice});
 }
 
-/* Opening a file that does not exist would make it. */
-static bool file_exists(struct checklist *list, const char *url)
-{
-    static const char scheme[] = "sqlite:";
-    if (strncmp(url, scheme, sizeof(scheme) - 1) != 0)
-        return true;
-    const char *path = url + sizeof(scheme) - 1;
-    path = weft_arena_printf(list->arena, "%.*s", (int)strcspn(path, "?"), path);
-    if (access(path, F_OK) == 0)
-        return true;
-    add(list, &(struct weft_finding){
-                  .level = WEFT_FINDING_BAD,
-                  .what = "store",
-                  .detail = weft_arena_printf(list->arena, "there is no file %s", path),
-                  .advice = "`weft serve` and `weft migrate` make one"});
-    return false;
-}
-
 static void examine_store(struct checklist *list, const char *url)
 {
-    /* Whoever looks for what is wrong does not change anything. */
-    const struct weft_engine_config config = {.url = url, .connections = 2, .no_migrate = true};
+    /* An examination changes nothing: it neither creates a store nor migrates one. */
+    const struct weft_engine_config config = {
+        .url = url, .connections = 2, .no_migrate = true, .must_exist = true};
     struct weft_engine *engine = NULL;
     struct weft_findings found = {0};
     struct weft_err err = {0};
-    if (!file_exists(list, url))
-        return;
     enum weft_rc rc = weft_engine_open(&config, &engine, &err);
     if (rc == WEFT_SCHEMA)
         err.hint = "`weft migrate` brings it up to date, unless it is newer than this binary";

@@ -39,6 +39,21 @@ static enum weft_exit check_target(const struct weft_cli *cli)
     return WEFT_EXIT_OK;
 }
 
+/*
+ * Only commands that bring work or serve it create a store (`weft serve` and `weft migrate` open
+ * theirs themselves). All others are about what is there: for them a store that does not exist is
+ * a mistyped path.
+ */
+static bool may_create_store(const struct weft_cli *cli)
+{
+    const char *command = cli->command->name;
+    const char *const *arg;
+    if (strcmp(command, "submit") == 0 || strcmp(command, "work") == 0)
+        return true;
+    return strcmp(command, "flow") == 0 && weft_cli_args(cli, &arg) > 0 &&
+           strcmp(arg[0], "run") == 0;
+}
+
 bool weft_cli_open(struct weft_cli *cli, struct weft **ret_weft, enum weft_exit *ret_exit)
 {
     struct weft_err err = {0};
@@ -46,7 +61,8 @@ bool weft_cli_open(struct weft_cli *cli, struct weft **ret_weft, enum weft_exit 
     const char *token = weft_cli_get(cli, "token"), *ca_file = weft_cli_get(cli, "ca-file");
     const struct weft_options options = {.ns = weft_cli_namespace(cli),
                                          .token = token ? token : weft_env("WEFT_TOKEN"),
-                                         .ca_file = ca_file ? ca_file : weft_env("WEFT_CA_FILE")};
+                                         .ca_file = ca_file ? ca_file : weft_env("WEFT_CA_FILE"),
+                                         .must_exist = !may_create_store(cli)};
     if (code == WEFT_EXIT_OK && weft_open(weft_cli_target(cli), &options, ret_weft, &err))
         code = weft_cli_fail(&err);
     *ret_exit = code;

@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <pthread.h>

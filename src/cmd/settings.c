@@ -316,22 +316,3 @@ const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *a
         weft_new_array(arena, struct weft_setting_value, weft_setting_count);
     return weft_settings_read(cli, arena, value, &settings) ? settings.server.store : NULL;
 }
-
-/* ---- Secrets --------------------------------------------------------------------------------- */
-
-const char *weft_url_masked(const char *url, struct weft_arena *arena)
-{
-    const char *host = strstr(url, "://");
-    size_t authority = host ? strcspn(host + 3, "/?#") : 0;
-    const char *at = host ? memrchr(host + 3, '@', authority) : NULL;
-    const char *colon = at ? memchr(host + 3, ':', (size_t)(at - host - 3)) : NULL;
-    if (colon)
-        url = weft_arena_printf(arena, "%.*s:***%s", (int)(colon - url), url, at);
-    const char *secret = strstr(url, "password=");
-    if (secret) {
-        secret += strlen("password=");
-        url = weft_arena_printf(arena, "%.*s***%s", (int)(secret - url), url,
-                                secret + strcspn(secret, "& "));
-    }
-    return url;
-}

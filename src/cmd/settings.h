@@ -70,7 +70,4 @@ WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_
  */
 const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena);
 
-/* A URL as it may be shown: passwords in it are replaced. */
-const char *weft_url_masked(const char *url, struct weft_arena *arena);
-
 #endif

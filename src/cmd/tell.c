@@ -23,7 +23,7 @@ const struct weft_exit_word weft_exit_words[] = {
      "It was refused or went wrong, wholly or for some of the items; with --wait: "
      "the execution did not succeed."},
     {WEFT_EXIT_USAGE, "The command line, a setting or a value is wrong. Nothing was done."},
-    {WEFT_EXIT_NOT_FOUND, "There is no such execution, lane, worker or token."},
+    {WEFT_EXIT_NOT_FOUND, "There is no such execution, lane, worker, token or store."},
     {WEFT_EXIT_UNAVAILABLE,
      "The server or the store cannot be reached, is too busy, or a wait was "
      "over before the end came. Trying again later may help."},

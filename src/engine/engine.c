@@ -4,27 +4,46 @@
 
 #include "engine/engine.h"
 
+#include "base/str.h"
 #include "store/migrate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Brings the schema up to date on a connection of its own, before anything is prepared. */
+static enum weft_rc no_store(const char *url, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    enum weft_rc rc = weft_fail_field(err, WEFT_NOT_FOUND, "url", "there is no store at %s",
+                                      weft_url_masked(url, arena));
+    if (err)
+        err->hint =
+            "check the path or URL; `weft serve`, `submit`, `work` and `migrate` create a store";
+    weft_arena_free(arena);
+    return rc;
+}
+
+/*
+ * Brings the schema up to date on a connection of its own, before anything is prepared. Where the
+ * store must exist, a file is looked for before it is opened: opening would create it.
+ */
 static enum weft_rc bring_schema(const struct weft_engine_config *config,
                                  const struct weft_driver *driver, struct weft_err *err)
 {
     struct weft_conn *conn;
+    if (config->must_exist && driver->absent && driver->absent(config->url))
+        return no_store(config->url, err);
     enum weft_rc rc = driver->open(config->url, &conn, err);
     if (rc)
         return rc;
     struct weft_arena *arena = weft_arena_new();
     const struct weft_migration_set known = {.migration = weft_migrations,
                                              .count = weft_migration_count,
-                                             .check_only = config->no_migrate};
+                                             .check_only = config->no_migrate,
+                                             .must_exist = config->must_exist};
     rc = weft_migrate(conn, &known, arena, err);
     weft_arena_free(arena);
     weft_conn_close(conn);
-    return rc;
+    return rc == WEFT_NOT_FOUND ? no_store(config->url, err) : rc;
 }
 
 /* One empty transaction: opens a connection, prepares every statement, measures the clock. */

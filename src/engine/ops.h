@@ -20,6 +20,7 @@ struct weft_engine_config {
     const struct weft_driver *driver; /* NULL: the one for the URL */
     uint32_t connections;             /* 0: 4 */
     bool no_migrate;
+    bool must_exist; /* WEFT_NOT_FOUND instead of creating a store that is not there */
 };
 
 /* Where the ids of an array of items are. */

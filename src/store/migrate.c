@@ -262,7 +262,9 @@ enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_se
             rc = check_state(&job, &state, &story);
         if (!rc && state.ours && state.applied.count >= set->count)
             return WEFT_OK;
-        if (!rc && set->check_only)
+        if (!rc && set->must_exist && !state.ours && state.others == 0)
+            rc = weft_fail(&story, WEFT_NOT_FOUND, "the database holds no store");
+        else if (!rc && set->check_only)
             rc = refuse_behind(&job, &state, &story);
         else if (!rc)
             rc = state.ours ? apply_next(&job, &story) : bootstrap(&job, &state, &story);

@@ -33,6 +33,7 @@ struct weft_migration_set {
     const struct weft_migration *migration;
     size_t count;
     bool check_only; /* apply nothing: a store that is not up to date is WEFT_SCHEMA */
+    bool must_exist; /* a database without anything of weft's is WEFT_NOT_FOUND */
 };
 
 /*

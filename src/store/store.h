@@ -129,6 +129,12 @@ struct weft_driver {
     const char *name;
     /* url includes its scheme. The caller owns *ret_conn and ends it with close(). */
     enum weft_rc (*open)(const char *url, struct weft_conn **ret_conn, struct weft_err *err);
+    /*
+     * Nothing is there yet, and open() would create it: a file that does not exist or is empty.
+     * False also when that cannot be told, because open() explains why. NULL: open() creates
+     * nothing.
+     */
+    bool (*absent)(const char *url);
     void (*close)(struct weft_conn *conn);
     enum weft_rc (*begin)(struct weft_conn *conn, enum weft_tx_mode mode, struct weft_err *err);
     /* Runs `count` calls in order, in one round trip where the database allows it. */

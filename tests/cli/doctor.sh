@@ -6,13 +6,14 @@
 source "$(dirname "$0")/common.bash"
 
 exits 1 'a file that is not there' "$weft" doctor --store "$store"
-has "$out" '^bad +store +there is no file' 'is bad'
-has "$out" '-> .weft serve. and .weft migrate. make one' 'and it says what to do'
+has "$out" '^bad +store +there is no store at sqlite:' 'is bad'
+has "$out" '-> check the path or URL; .weft serve.' 'and it says what to do'
 if [[ -e $scratch/weft.db ]]; then bad 'nothing is made'; else ok 'nothing is made'; fi
 
 : >"$scratch/weft.db"
-exits 1 'a file without a schema' "$weft" doctor --store "$store"
-has "$out" '-> .weft migrate. brings it up to date' 'wants a migration'
+exits 1 'an empty file' "$weft" doctor --store "$store"
+has "$out" '^bad +store +there is no store at sqlite:' 'is no store either'
+if [[ -s $scratch/weft.db ]]; then bad 'and stays empty'; else ok 'and stays empty'; fi
 
 exits 0 'migrated' "$weft" migrate --store "$store"
 exits 0 'a store that is well' "$weft" doctor --store "$store"

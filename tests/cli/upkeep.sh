@@ -29,6 +29,23 @@ rm weft.conf
 exits 0 'the store of the environment' env WEFT_STORE="$store" "$weft" migrate --check
 exits 2 'it needs a store' "$weft" migrate --server http://127.0.0.1:1
 
+# ---- a store that is not there ----
+
+# Only commands that bring or serve work create a store; for all others it is a mistyped path.
+nobody=01932c07-5f3e-7a10-8c51-0123456789ab
+typo=${store/weft.db/typo.db}
+if [[ $typo == "$store" ]]; then typo=${store}_typo; fi
+for command in ls counts lanes 'lanes mail --pause' workers replicas scanners "show $nobody" \
+    "cancel $nobody" "replay $nobody" 'flow ls' "flow show $nobody"; do
+    # shellcheck disable=SC2086
+    exits 3 "$command without a store" "$weft" $command --store "$typo"
+    has "$err" '^weft: there is no store at (sqlite|postgres)[^ ]*typo' 'names the place'
+    has "$err" '^hint: check the path or URL; .weft serve., .submit.' 'and says what creates one'
+done
+is "$(find . -name '*typo*')" '' 'no file is left behind'
+exits 0 'submit creates a store' "$weft" submit -k a '{}' --store "$typo"
+exits 0 'ls then finds it' "$weft" ls --store "$typo"
+
 export WEFT_STORE=$store
 
 # ---- lanes, counts ----

@@ -340,6 +340,39 @@ CASE(store_not_migrated)
         remove_file(f, beside(f, "_empty"));
 }
 
+/* A store that must exist is never created, and an empty file is none. */
+CASE(store_must_exist)
+{
+    bool file = strcmp(f->store, "sqlite") == 0;
+    const char *url = weft_arena_printf(f->arena, "%s_absent", f->url);
+    const char *path = file ? beside(f, "_absent") : NULL;
+    const struct weft_engine_config config = {.url = url, .must_exist = true};
+    struct weft_err err = {0};
+    is_int(try_open(&config, &err), WEFT_NOT_FOUND, "a store that is not there is not found");
+    ok(strncmp(err.text, "there is no store at ", 21) == 0, "the message: %s", err.text);
+    ok(err.hint && strstr(err.hint, "check the path"), "the hint says what to do");
+    is_int(try_open(&config, &err), WEFT_NOT_FOUND, "the first refusal created nothing");
+    if (file) {
+        ok(access(path, F_OK) != 0, "there is no file");
+        FILE *empty = fopen(path, "w");
+        ok(empty && fclose(empty) == 0, "an empty file");
+        is_int(try_open(&config, &err), WEFT_NOT_FOUND, "an empty file is no store");
+        struct stat info;
+        ok(stat(path, &info) == 0 && info.st_size == 0, "and it stays empty");
+        const struct weft_engine_config nowhere = {.url = "sqlite:/nowhere/at/all.db",
+                                                   .must_exist = true};
+        is_int(try_open(&nowhere, &err), WEFT_NOT_FOUND, "a folder that is not there");
+        ok(strncmp(err.text, "there is no store at ", 21) == 0, "has the same message");
+    }
+    is_int(try_open(&(struct weft_engine_config){.url = url}, &err), WEFT_OK, "created");
+    is_int(try_open(&config, &err), WEFT_OK, "then it is found");
+    if (file)
+        remove_file(f, path);
+    else
+        run_sql(f, weft_arena_printf(f->arena, "DROP SCHEMA %s_absent CASCADE",
+                                     strstr(f->url, "weft_schema=") + strlen("weft_schema=")));
+}
+
 /* The disk is full at the Nth call of an operation, for every N until it gets through. */
 CASE(store_full_submit)
 {

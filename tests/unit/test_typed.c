@@ -3,6 +3,7 @@
 /* What people type and what they read: numbers, durations, sizes, moments, "3 s ago". */
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "cmd/line.h"
 #include "cmd/settings.h"
 #include "tap.h"

@@ -342,6 +342,7 @@ const struct weft_driver *weft_fault_install(struct weft_fault *fault)
     /* It passes for the driver it wraps: the name picks the text of migrations. */
     fault_driver.name = fault->inner->name;
     fault_driver.writers_max = fault->inner->writers_max;
+    fault_driver.absent = fault->inner->absent;
     plan = fault;
     return &fault_driver;
 }

@@ -272,6 +272,22 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
     return rc ? rc : prepare_commands(lite, err);
 }
 
+bool weft_lite_absent(const char *url)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_lite_options options = {0};
+    struct stat info;
+    bool absent = false;
+    if (read_url(url, arena, &options, NULL) == WEFT_OK) {
+        if (stat(options.path, &info) == 0)
+            absent = S_ISREG(info.st_mode) && info.st_size == 0;
+        else
+            absent = errno == ENOENT || errno == ENOTDIR;
+    }
+    weft_arena_free(arena);
+    return absent;
+}
+
 enum weft_rc weft_lite_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
 {
     struct weft_lite_options options = {0};

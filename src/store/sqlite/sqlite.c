@@ -153,6 +153,7 @@ static enum weft_rc lite_settle(struct weft_conn *conn, uint64_t xid, weft_usec 
 const struct weft_driver weft_driver_sqlite = {
     .name = "sqlite",
     .open = weft_lite_open,
+    .absent = weft_lite_absent,
     .close = weft_lite_close,
     .begin = lite_begin,
     .run = lite_run,

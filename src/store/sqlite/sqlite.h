@@ -88,6 +88,7 @@ enum weft_rc weft_lite_fail(struct weft_lite *lite, int code, struct weft_err *e
                             const char *what);
 
 enum weft_rc weft_lite_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err);
+bool weft_lite_absent(const char *url);
 void weft_lite_close(struct weft_conn *conn);
 /* The functions that statements call, on a connection. */
 int weft_lite_add_functions(sqlite3 *db);
