@@ -638,9 +638,17 @@ struct weft_lane {
  */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_lane_put(struct weft *weft, const struct weft_lane *lane, struct weft_err *err);
+/*
+ * Removes the settings of a lane; the defaults hold for its work, also for how long outcomes are
+ * kept. WEFT_NOT_FOUND: it has no settings.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_lane_remove(struct weft *weft, const char *lane,
+                                                          struct weft_err *err);
 
 struct weft_lanes {
-    const struct weft_lane *item; /* by name: every lane that was ever named, set or not */
+    /* By name: the lanes in use, those that have settings, executions that are not over, or
+     * executions that ended in the last hour. */
+    const struct weft_lane *item;
     size_t count;
     struct weft_arena *arena; /* owned */
 };

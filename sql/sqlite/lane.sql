@@ -6,10 +6,20 @@ SELECT id, namespace, paused, max_running, weights FROM lane ORDER BY id;
 
 -- name: lane_list (namespace int)
 -- returns: lane paused max_running retention_us weights
+WITH used AS MATERIALIZED (SELECT DISTINCT lane FROM live)
 SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), coalesce(l.retention_us, 0),
        l.weights
   FROM name n LEFT JOIN lane l ON l.id = n.id
- WHERE n.sort = 2 AND n.namespace = :namespace;
+ WHERE n.sort = 2 AND n.namespace = :namespace
+   AND (l.id IS NOT NULL OR n.id IN (SELECT lane FROM used));
+
+-- name: lane_get (lane int)
+-- returns: paused max_running retention_us weights
+SELECT paused, max_running, retention_us, weights FROM lane WHERE id = :lane;
+
+-- name: lane_remove (lane int)
+-- returns: paused max_running retention_us weights
+DELETE FROM lane WHERE id = :lane RETURNING paused, max_running, retention_us, weights;
 
 -- name: lane_put (lane int, namespace int, paused bool, max_running int, retention_us bigint, weights text)
 INSERT INTO lane (id, namespace, paused, max_running, retention_us, weights)

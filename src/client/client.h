@@ -107,6 +107,7 @@ struct weft_backend {
                            struct weft_counts *ret_counts, struct weft_err *err);
     enum weft_rc (*lane_put)(const struct weft_via *via, const struct weft_lane *lane,
                              struct weft_err *err);
+    enum weft_rc (*lane_remove)(const struct weft_via *via, const char *lane, struct weft_err *err);
     enum weft_rc (*lanes)(const struct weft_via *via, struct weft_arena *arena,
                           struct weft_lanes *ret_lanes, struct weft_err *err);
     enum weft_rc (*workers)(const struct weft_via *via, struct weft_arena *arena,

@@ -182,6 +182,18 @@ static enum weft_rc lane_put(const struct weft_via *via, const struct weft_lane 
     return rc;
 }
 
+static enum weft_rc lane_remove(const struct weft_via *via, const char *lane, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_lane before;
+    enum weft_rc rc =
+        weft_engine_lane_remove(via->weft->engine, via->weft->ns, lane, arena, &before, err);
+    weft_arena_free(arena);
+    if (!rc)
+        weft_wake_workers(via->weft, true, WEFT_NEVER); /* it may have been paused, or full */
+    return rc;
+}
+
 static enum weft_rc lanes(const struct weft_via *via, struct weft_arena *arena,
                           struct weft_lanes *ret_lanes, struct weft_err *err)
 {
@@ -263,6 +275,7 @@ const struct weft_backend weft_backend_local = {
     .bytes = bytes,
     .counts = counts,
     .lane_put = lane_put,
+    .lane_remove = lane_remove,
     .lanes = lanes,
     .workers = workers,
     .goodbye = goodbye,

@@ -196,6 +196,18 @@ enum weft_rc weft_lane_put(struct weft *weft, const struct weft_lane *lane, stru
     return weft_told(rc, &story, err);
 }
 
+enum weft_rc weft_lane_remove(struct weft *weft, const char *lane, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, weft, 1, weft};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc)
+        rc = weft_name_check(lane, "lane", &story);
+    if (!rc)
+        rc = weft->backend->lane_remove(&(struct weft_via){.weft = weft}, lane, &story);
+    return weft_told(rc, &story, err);
+}
+
 enum weft_rc weft_lanes(struct weft *weft, struct weft_lanes *ret_lanes, struct weft_err *err)
 {
     struct weft_err story = {0};

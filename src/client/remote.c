@@ -373,6 +373,7 @@ const struct weft_backend weft_backend_remote = {
     .bytes = weft_remote_bytes,
     .counts = weft_remote_counts,
     .lane_put = weft_remote_lane_put,
+    .lane_remove = weft_remote_lane_remove,
     .lanes = weft_remote_lanes,
     .workers = weft_remote_workers,
     .goodbye = weft_remote_goodbye,

@@ -154,6 +154,8 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_steer_all(const struct weft_via *via,
 WEFT_MUST_CHECK enum weft_rc weft_remote_lane_put(const struct weft_via *via,
                                                   const struct weft_lane *lane,
                                                   struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_remote_lane_remove(const struct weft_via *via, const char *lane,
+                                                     struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_remote_goodbye(const struct weft_via *via, const char *worker,
                                                  uint64_t *ret_released, struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_remote_run_pass(const struct weft_via *via,

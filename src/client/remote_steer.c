@@ -260,6 +260,26 @@ enum weft_rc weft_remote_lane_put(const struct weft_via *via, const struct weft_
     return rc;
 }
 
+/*
+ * Sent again when its answer was lost: then the second one finds nothing, and that is not told
+ * apart from a lane that had no settings.
+ */
+enum weft_rc weft_remote_lane_remove(const struct weft_via *via, const char *lane,
+                                     struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_buf path;
+    weft_buf_init(&path, SIZE_MAX);
+    weft_buf_add_text(&path, "/lanes/");
+    weft_remote_encode(&path, lane);
+    const struct weft_request request = {.method = "DELETE", .path = path.data};
+    struct weft_response response;
+    enum weft_rc rc = weft_remote_send(via, &request, arena, &response, err);
+    weft_buf_done(&path);
+    weft_arena_free(arena);
+    return rc;
+}
+
 /* A member that is a number of things; 0 when it is not there. */
 static uint64_t number_in(const struct weft_json *object, const char *name)
 {

@@ -3,9 +3,10 @@
 /*
  * weft lanes: what is set for lanes and what is in them; and setting it.
  *
- * A lane exists as soon as something was submitted to it or set for it, so the list joins the
- * settings with the counts. Settings are replaced as a whole: what the command line does not name
- * is read first and put back.
+ * A lane is in use while it has settings, executions that are not over, or executions that ended
+ * in the last hour; the list joins settings and counts. Settings are replaced as a whole: what the
+ * command line does not name is read first and put back. A lane that is not in use is taken for a
+ * mistyped name, unless --create says otherwise.
  */
 
 #include "cmd/json.h"
@@ -13,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/base.h"
+#include "base/err.h"
 #include "base/limits.h"
 
 #include <inttypes.h>
@@ -112,6 +114,29 @@ static void put_table(const struct weft_cli *cli, const struct rows *rows)
     weft_table_print(table);
 }
 
+/* Says that there is no such lane, and which there are. */
+static enum weft_exit no_such_lane(const struct weft_cli *cli, const char *name, const char *advice,
+                                   const struct weft_lanes *lanes)
+{
+    enum { SHOWN_MAX = 10 };
+    struct weft_err err = {0};
+    const char **word = weft_new_array(cli->arena, const char *, lanes->count + 1);
+    const char *text = lanes->count > 0 ? "lanes in use: " : "no lane is in use";
+    for (size_t i = 0; i < lanes->count; i++) {
+        word[i] = lanes->item[i].name;
+        if (i < SHOWN_MAX)
+            text = weft_arena_printf(cli->arena, "%s%s%s", text, i ? ", " : "", word[i]);
+    }
+    if (lanes->count > SHOWN_MAX)
+        text = weft_arena_printf(cli->arena, "%s and %zu more", text, lanes->count - SHOWN_MAX);
+    const char *near = weft_nearest(name, word);
+    if (near)
+        text = weft_arena_printf(cli->arena, "did you mean '%s'? %s", near, text);
+    (void)weft_fail_field(&err, WEFT_NOT_FOUND, "lane", "no such lane: %s", name);
+    err.hint = weft_arena_printf(cli->arena, "%s%s", advice, text);
+    return weft_cli_fail(&err);
+}
+
 static enum weft_exit put_lanes(const struct weft_cli *cli, const char *name,
                                 const struct weft_lanes *lanes, const struct weft_counts *counts)
 {
@@ -119,10 +144,8 @@ static enum weft_exit put_lanes(const struct weft_cli *cli, const char *name,
     if (name) {
         const struct row key = {.lane = {.name = name}};
         struct row *found = bsearch(&key, rows.item, rows.count, sizeof(key), by_name);
-        if (!found) {
-            (void)fprintf(stderr, "weft: there is no lane '%s'\n", name);
-            return WEFT_EXIT_NOT_FOUND;
-        }
+        if (!found)
+            return no_such_lane(cli, name, "", lanes);
         rows = (struct rows){.item = found, .count = 1};
     }
     if (!weft_cli_json(cli)) {
@@ -157,14 +180,15 @@ static enum weft_exit show(const struct weft_cli *cli, struct weft *weft, const 
 
 /* ---- Setting --------------------------------------------------------------------------------- */
 
-static const char *const changes[] = {"pause", "resume", "max-running", "retention", "weight"};
-
-static bool changes_something(const struct weft_cli *cli)
+/* The first option that sets something, NULL: there is none. */
+static const char *first_change(const struct weft_cli *cli)
 {
+    static const char *const changes[] = {"pause",     "resume", "max-running",
+                                          "retention", "weight", "create"};
     for (size_t i = 0; i < WEFT_LEN(changes); i++)
         if (weft_cli_has(cli, changes[i]))
-            return true;
-    return false;
+            return changes[i];
+    return NULL;
 }
 
 /* tenant=N into the list; 0 takes the tenant off it. */
@@ -217,12 +241,16 @@ static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const c
     struct weft_lanes lanes = {0};
     struct weft_lane lane = {.name = name};
     enum weft_exit code = WEFT_EXIT_OK;
+    bool in_use = false;
     if (weft_lanes(weft, &lanes, &err))
         return weft_cli_fail(&err);
-    for (size_t i = 0; i < lanes.count; i++)
-        if (strcmp(lanes.item[i].name, name) == 0)
-            lane = lanes.item[i];
-    if (!amend(cli, &lane))
+    for (size_t i = 0; i < lanes.count && !in_use; i++) {
+        in_use = strcmp(lanes.item[i].name, name) == 0;
+        lane = in_use ? lanes.item[i] : lane;
+    }
+    if (!in_use && !weft_cli_has(cli, "create"))
+        code = no_such_lane(cli, name, "use --create to set it up before its first work; ", &lanes);
+    else if (!amend(cli, &lane))
         code = WEFT_EXIT_USAGE;
     else if (weft_lane_put(weft, &lane, &err))
         code = weft_cli_fail(&err);
@@ -230,20 +258,46 @@ static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const c
     return code == WEFT_EXIT_OK ? show(cli, weft, name) : code;
 }
 
+static enum weft_exit take_off(const struct weft_cli *cli, struct weft *weft, const char *name)
+{
+    struct weft_err err = {0};
+    if (weft_lane_remove(weft, name, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli)) {
+        struct weft_json_out out;
+        weft_json_out_begin(&out);
+        weft_json_begin_object(&out.json);
+        weft_json_key(&out.json, "lane");
+        weft_json_put_text(&out.json, name);
+        weft_json_key(&out.json, "removed");
+        weft_json_put_bool(&out.json, true);
+        weft_json_end_object(&out.json);
+        weft_json_out_end(&out);
+    } else {
+        printf("the settings of lane %s are removed; it is listed while work uses it\n", name);
+    }
+    return WEFT_EXIT_OK;
+}
+
 static enum weft_exit run_lanes(struct weft_cli *cli)
 {
     const char *const *arg;
     const char *name = weft_cli_args(cli, &arg) > 0 ? arg[0] : NULL;
-    bool change = changes_something(cli);
+    const char *change = first_change(cli);
+    bool removal = weft_cli_has(cli, "remove");
     struct weft *weft;
     enum weft_exit code;
-    if (change && !name)
+    if (removal && change)
+        return weft_cli_usage(cli, "--remove and --%s exclude each other", change);
+    if ((removal || change) && !name)
         return weft_cli_usage(cli, "name the lane that is to be changed");
     if (weft_cli_has(cli, "pause") && weft_cli_has(cli, "resume"))
         return weft_cli_usage(cli, "--pause and --resume exclude each other");
     if (!weft_cli_open(cli, &weft, &code))
         return code;
-    code = change ? set(cli, weft, name) : show(cli, weft, name);
+    code = removal  ? take_off(cli, weft, name)
+           : change ? set(cli, weft, name)
+                    : show(cli, weft, name);
     weft_close(weft);
     return code;
 }
@@ -258,9 +312,15 @@ const struct weft_command weft_command_lanes = {
         "limit holds over all workers together. Tenants of a lane take turns by their "
         "weights; one without a weight has 1. Outcomes are kept for the time of --retention, "
         "unless their policy says otherwise; failed and expired ones four times as long. What an "
-        "option does not name stays as it is.",
+        "option does not name stays as it is.\n\n"
+        "A lane is in use while it has settings, executions that are not over, or executions "
+        "that ended in the last hour. Settings for any other lane are refused, because its name "
+        "may be mistyped; with --create they are made before its first work. With --remove the "
+        "settings go and the defaults hold again, also for how long its outcomes are kept; a "
+        "lane that work uses stays in the list.",
     .example =
-        "weft lanes\nweft lanes mail --pause\nweft lanes gpu --max-running 4 --weight acme=3",
+        "weft lanes\nweft lanes mail --pause\nweft lanes gpu --max-running 4 --weight acme=3\n"
+        "weft lanes nightly --pause --create\nweft lanes nightly --remove",
     .option =
         (const struct weft_option[]){
             {.name = "pause", .about = "claim nothing from it"},
@@ -272,6 +332,8 @@ const struct weft_command weft_command_lanes = {
             {.name = "weight",
              .value = "TENANT=N",
              .about = "give a tenant N turns; 0 forgets it; may be repeated"},
+            {.name = "create", .about = "set up a lane that nothing uses yet"},
+            {.name = "remove", .about = "remove its settings"},
             {.name = NULL},
         },
     .run = run_lanes,

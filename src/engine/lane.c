@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,39 +126,148 @@ static void read_weights(const char *text, struct weft_arena *arena, struct weft
     lane->weight_count = count;
 }
 
+/* The statements that give settings have them in this order, in some after the lane's id. */
+enum { PAUSED, MAX_RUNNING, RETENTION_US, WEIGHTS };
+static_assert((int)LANE_GET_OUT_WEIGHTS == (int)WEIGHTS &&
+                  (int)LANE_REMOVE_OUT_WEIGHTS == (int)WEIGHTS &&
+                  (int)LANE_LIST_OUT_WEIGHTS == LANE_LIST_OUT_PAUSED + (int)WEIGHTS,
+              "one reader for all");
+
+static void read_settings(const struct weft_rows *rows, size_t row, size_t first,
+                          struct weft_arena *arena, struct weft_lane *ret_lane)
+{
+    ret_lane->paused = weft_get_i64(rows, row, first + PAUSED);
+    ret_lane->max_running = (int32_t)weft_get_i64(rows, row, first + MAX_RUNNING);
+    ret_lane->retention_ms = weft_get_i64(rows, row, first + RETENTION_US) / WEFT_MS;
+    read_weights(weft_get_text(rows, row, first + WEIGHTS), arena, ret_lane);
+}
+
+/* Lanes that had executions which ended in the last hour, where they are not in the list yet. */
+static size_t add_ended(const struct weft_lane_hours *hours, struct weft_id_list *lanes)
+{
+    size_t listed = lanes->count;
+    for (size_t i = 0; i < hours->count; i++) {
+        size_t k = 0;
+        while (k < listed && lanes->id[k] != hours->item[i].lane)
+            k++;
+        if (k == listed)
+            lanes->id[lanes->count++] = hours->item[i].lane;
+    }
+    return lanes->count;
+}
+
 enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns, struct weft_arena *arena,
                                struct weft_lanes *ret_lanes, struct weft_err *err)
 {
-    enum weft_rc rc = weft_name_check(ns, "namespace", err);
-    if (rc)
-        return rc;
-    struct weft_name_want space = {.sort = WEFT_NAME_NAMESPACE, .text = ns};
-    rc = weft_intern_names(engine, false, &space, 1, err);
-    if (rc)
-        return rc;
+    int32_t space;
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_LANE_LIST, 0);
-    weft_set_i64(&call, 0, LANE_LIST_IN_NAMESPACE, space.id);
-    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    struct weft_lane_hours hours;
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
     if (rc)
         return rc;
-    struct weft_id_list names = {.id = weft_new_array(arena, int32_t, rows.count + 1),
-                                 .count = rows.count};
-    struct weft_lane *lane = weft_new_array(arena, struct weft_lane, rows.count + 1);
-    for (size_t i = 0; i < rows.count; i++) {
-        lane[i].paused = weft_get_i64(&rows, i, LANE_LIST_OUT_PAUSED);
-        lane[i].max_running = (int32_t)weft_get_i64(&rows, i, LANE_LIST_OUT_MAX_RUNNING);
-        lane[i].retention_ms = weft_get_i64(&rows, i, LANE_LIST_OUT_RETENTION_US) / WEFT_MS;
-        read_weights(weft_get_text(&rows, i, LANE_LIST_OUT_WEIGHTS), arena, &lane[i]);
-        names.id[i] = (int32_t)weft_get_i64(&rows, i, LANE_LIST_OUT_LANE);
+    weft_call_init(&call, arena, WEFT_STMT_LANE_LIST, 0);
+    weft_set_i64(&call, 0, LANE_LIST_IN_NAMESPACE, space);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc)
+        rc = weft_tally_hours(engine, space, arena, &hours, err);
+    if (rc)
+        return rc;
+    size_t most = rows.count + hours.count + 1;
+    struct weft_id_list names = {.id = weft_new_array(arena, int32_t, most)};
+    struct weft_lane *lane = weft_new_array(arena, struct weft_lane, most);
+    for (; names.count < rows.count; names.count++) {
+        read_settings(&rows, names.count, LANE_LIST_OUT_PAUSED, arena, &lane[names.count]);
+        names.id[names.count] = (int32_t)weft_get_i64(&rows, names.count, LANE_LIST_OUT_LANE);
     }
+    size_t count = add_ended(&hours, &names);
     rc = weft_load_names(engine, &names, err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < names.count; i++)
+    for (size_t i = 0; i < count; i++)
         lane[i].name = weft_find_name(engine, names.id[i]);
-    qsort(lane, names.count, sizeof(*lane), by_name);
-    *ret_lanes = (struct weft_lanes){.item = lane, .count = names.count};
+    qsort(lane, count, sizeof(*lane), by_name);
+    *ret_lanes = (struct weft_lanes){.item = lane, .count = count};
     return WEFT_OK;
+}
+
+static enum weft_rc no_lane(const char *lane, struct weft_err *err)
+{
+    enum weft_rc rc = weft_fail_field(err, WEFT_NOT_FOUND, "lane", "there is no lane '%s'", lane);
+    if (err)
+        err->hint =
+            "a lane is there while it has settings, work that is not over, or work that "
+            "ended in the last hour";
+    return rc;
+}
+
+/* The id of a lane, 0 when nothing was ever called so. */
+static enum weft_rc find_lane(struct weft_engine *engine, const char *ns, const char *lane,
+                              int32_t *ret_id, struct weft_err *err)
+{
+    int32_t space = 0;
+    *ret_id = 0;
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
+    if (!rc)
+        rc = weft_name_check(lane, "lane", err);
+    if (rc || space == 0)
+        return rc;
+    struct weft_name_want name = {.sort = WEFT_NAME_LANE, .ns = space, .text = lane};
+    rc = weft_intern_names(engine, false, &name, 1, err);
+    *ret_id = name.id;
+    return rc;
+}
+
+enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns, const char *name,
+                              struct weft_arena *arena, struct weft_lane *ret_lane,
+                              struct weft_err *err)
+{
+    int32_t id;
+    struct weft_call call;
+    struct weft_rows rows;
+    struct weft_lanes lanes;
+    enum weft_rc rc = find_lane(engine, ns, name, &id, err);
+    if (!rc && id == 0)
+        rc = no_lane(name, err);
+    if (rc)
+        return rc;
+    weft_call_init(&call, arena, WEFT_STMT_LANE_GET, 0);
+    weft_set_i64(&call, 0, LANE_GET_IN_LANE, id);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    *ret_lane = (struct weft_lane){.name = name};
+    if (rows.count > 0) {
+        read_settings(&rows, 0, LANE_GET_OUT_PAUSED, arena, ret_lane);
+        return WEFT_OK;
+    }
+    rc = weft_engine_lanes(engine, ns, arena, &lanes, err); /* is it in use without settings? */
+    if (!rc && !bsearch(ret_lane, lanes.item, lanes.count, sizeof(*lanes.item), by_name))
+        rc = no_lane(name, err);
+    return rc;
+}
+
+enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns, const char *name,
+                                     struct weft_arena *arena, struct weft_lane *ret_lane,
+                                     struct weft_err *err)
+{
+    int32_t id;
+    struct weft_call call;
+    struct weft_rows rows = {0};
+    enum weft_rc rc = find_lane(engine, ns, name, &id, err);
+    if (!rc && id != 0) {
+        weft_call_init(&call, arena, WEFT_STMT_LANE_REMOVE, 0);
+        weft_set_i64(&call, 0, LANE_REMOVE_IN_LANE, id);
+        rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, &rows, err);
+    }
+    if (!rc && rows.count == 0)
+        rc = weft_fail_field(err, WEFT_NOT_FOUND, "lane", "lane '%s' has no settings", name);
+    if (rc)
+        return rc;
+    *ret_lane = (struct weft_lane){.name = name};
+    read_settings(&rows, 0, LANE_REMOVE_OUT_PAUSED, arena, ret_lane);
+    rc = weft_ready_refresh(engine, err);
+    if (!rc)
+        weft_news_lane(engine, id); /* it may have been paused or full */
+    return rc;
 }

@@ -259,9 +259,22 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_counts(struct weft_engine *engine, cons
 WEFT_MUST_CHECK enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
                                                   const struct weft_lane *lane,
                                                   struct weft_err *err);
+/*
+ * The lanes in use: they have settings, executions that are not over, or executions that ended in
+ * the last hour (as counts has them).
+ */
 WEFT_MUST_CHECK enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns,
                                                struct weft_arena *arena,
                                                struct weft_lanes *ret_lanes, struct weft_err *err);
+/* WEFT_NOT_FOUND: it is not in use. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns,
+                                              const char *name, struct weft_arena *arena,
+                                              struct weft_lane *ret_lane, struct weft_err *err);
+/* Removes its settings and tells what they were. WEFT_NOT_FOUND: it has none. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns,
+                                                     const char *name, struct weft_arena *arena,
+                                                     struct weft_lane *ret_lane,
+                                                     struct weft_err *err);
 
 /* What every scanner is; one table in engine/scan/pass.c. */
 struct weft_scanner_info {

@@ -130,6 +130,7 @@ enum weft_rc weft_lane_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_lane_run(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_lane_put_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_lane_put_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_lane_remove_run(struct weft_ask *ask, struct weft_err *err);
 
 enum weft_rc weft_counts_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_counts_run(struct weft_ask *ask, struct weft_err *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Lanes: every valid name is a lane; one without settings has the defaults. */
+/* Lanes: their settings, and which lanes are in use. */
 
 #include "net/api.h"
 
@@ -20,15 +20,11 @@ enum weft_rc weft_lanes_read(struct weft_ask *ask, struct weft_err *err)
     return weft_api_paging(ask, &paging, err);
 }
 
-static enum weft_rc load(struct weft_ask *ask, struct weft_lanes *ret_lanes, struct weft_err *err)
-{
-    return weft_engine_lanes(weft_server_engine(ask->server), ask->ns, ask->arena, ret_lanes, err);
-}
-
 enum weft_rc weft_lanes_run(struct weft_ask *ask, struct weft_err *err)
 {
     struct weft_lanes lanes;
-    enum weft_rc rc = load(ask, &lanes, err);
+    enum weft_rc rc =
+        weft_engine_lanes(weft_server_engine(ask->server), ask->ns, ask->arena, &lanes, err);
     if (rc)
         return rc;
     const struct weft_api_list list = {
@@ -50,16 +46,22 @@ enum weft_rc weft_lane_read(struct weft_ask *ask, struct weft_err *err)
 
 enum weft_rc weft_lane_run(struct weft_ask *ask, struct weft_err *err)
 {
-    struct weft_lane lane = {.name = weft_ask_path(ask, "lane")};
-    struct weft_lanes lanes;
-    enum weft_rc rc = load(ask, &lanes, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < lanes.count; i++)
-        if (strcmp(lanes.item[i].name, lane.name) == 0)
-            lane = lanes.item[i];
-    reply(ask, &lane);
-    return WEFT_OK;
+    struct weft_lane lane;
+    enum weft_rc rc = weft_engine_lane(weft_server_engine(ask->server), ask->ns,
+                                       weft_ask_path(ask, "lane"), ask->arena, &lane, err);
+    if (!rc)
+        reply(ask, &lane);
+    return rc;
+}
+
+enum weft_rc weft_lane_remove_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_lane lane;
+    enum weft_rc rc = weft_engine_lane_remove(weft_server_engine(ask->server), ask->ns,
+                                              weft_ask_path(ask, "lane"), ask->arena, &lane, err);
+    if (!rc)
+        reply(ask, &lane);
+    return rc;
 }
 
 enum weft_rc weft_lane_put_read(struct weft_ask *ask, struct weft_err *err)

@@ -312,7 +312,8 @@ const struct weft_route weft_routes[] = {
         .read = weft_lanes_read,
         .run = weft_lanes_run,
         .name = "listLanes",
-        .summary = "The lanes that have settings, by name",
+        .summary = "The lanes in use, by name: those that have settings, executions that are not "
+                   "over, or executions that ended in the last hour",
         .query = {PARAM_LIMIT, PARAM_AFTER},
         .gives = &weft_wire_lane,
         .shape = WEFT_SHAPE_PAGE,
@@ -324,7 +325,7 @@ const struct weft_route weft_routes[] = {
         .read = weft_lane_read,
         .run = weft_lane_run,
         .name = "getLane",
-        .summary = "The settings of a lane; the defaults when it has none",
+        .summary = "The settings of a lane; 404 when it is not in use",
         .gives = &weft_wire_lane,
     },
     {
@@ -337,6 +338,17 @@ const struct weft_route weft_routes[] = {
         .name = "putLane",
         .summary = "Replace all settings of a lane; holds for claims that begin after the answer",
         .body = LANE_BODY,
+        .gives = &weft_wire_lane,
+    },
+    {
+        .method = "DELETE",
+        .path = "/v1/lanes/{lane}",
+        .scope = WEFT_SCOPE_ADMIN,
+        .read = weft_lane_read,
+        .run = weft_lane_remove_run,
+        .name = "removeLane",
+        .summary = "Remove the settings of a lane, and tell what they were; 404 when it has none. "
+                   "Its work stays and the defaults hold for it",
         .gives = &weft_wire_lane,
     },
     {

@@ -35,8 +35,8 @@ exits 2 'it needs a store' "$weft" migrate --server http://127.0.0.1:1
 nobody=01932c07-5f3e-7a10-8c51-0123456789ab
 typo=${store/weft.db/typo.db}
 if [[ $typo == "$store" ]]; then typo=${store}_typo; fi
-for command in ls counts lanes 'lanes mail --pause' workers replicas scanners "show $nobody" \
-    "cancel $nobody" "replay $nobody" 'flow ls' "flow show $nobody"; do
+for command in ls counts lanes 'lanes mail --pause' 'lanes mail --remove' workers replicas \
+    scanners "show $nobody" "cancel $nobody" "replay $nobody" 'flow ls' "flow show $nobody"; do
     # shellcheck disable=SC2086
     exits 3 "$command without a store" "$weft" $command --store "$typo"
     has "$err" '^weft: there is no store at (sqlite|postgres)[^ ]*typo' 'names the place'
@@ -71,9 +71,38 @@ json "$out" 'v["retention_ms"] == 3 * 86400000' 'leaves it'
 exits 0 'no retention' "$weft" lanes mail --retention 0 --json
 json "$out" 'v["retention_ms"] == 0' 'is the default again'
 exits 2 'a retention that is none' "$weft" lanes mail --retention 11000d
-exits 0 'a lane that is new' "$weft" lanes fresh --max-running 1 --json
+
+# a lane that nothing uses may be a mistyped name
+for change in --pause --resume '--max-running 1' '--retention 3d' '--weight acme=3'; do
+    # shellcheck disable=SC2086
+    exits 3 "$change of a lane that nothing uses" "$weft" lanes fresh $change
+done
+has "$err" '^weft: no such lane: fresh$' 'says that there is none'
+has "$err" '^hint: use --create to set it up before its first work; lanes in use: images, mail$' \
+    'names --create and the lanes in use'
+exits 3 'a mistyped name' "$weft" lanes maill --pause
+has "$err" "did you mean 'mail'\\? lanes in use: images, mail" 'gets the nearest one'
+exits 3 'looking at a mistyped name' "$weft" lanes maill
+has "$err" "^hint: did you mean 'mail'\\?" 'gets the nearest one too'
+exits 0 'the lanes' "$weft" lanes --json
+json "$out" '[i["lane"] for i in v["items"]] == ["images", "mail"]' 'none was created'
+exits 0 'a lane before its first work' "$weft" lanes fresh --max-running 1 --create --json
+json "$out" 'v["max_running"] == 1' 'is created'
+exits 0 'once it is there' "$weft" lanes fresh --pause --json
+json "$out" 'v["paused"] and v["max_running"] == 1' 'it needs no --create'
 exits 0 'all of them' "$weft" lanes --json
 json "$out" '[i["lane"] for i in v["items"]] == ["fresh", "images", "mail"]' 'by name'
+exits 2 'removing and setting' "$weft" lanes fresh --remove --pause
+exits 2 'removing no lane' "$weft" lanes --remove
+exits 0 'remove' "$weft" lanes fresh --remove
+has "$out" '^the settings of lane fresh are removed' 'says so'
+exits 3 'remove again' "$weft" lanes fresh --remove
+has "$err" "^weft: lane 'fresh' has no settings" 'there is nothing to remove'
+exits 0 'remove for programs' "$weft" lanes mail --remove --json
+json "$out" 'v == {"lane": "mail", "removed": True}' 'says so too'
+exits 0 'the lanes after that' "$weft" lanes
+lacks "$out" '^fresh' 'a lane that nothing uses is gone'
+has "$out" '^mail +open +- +- +3 +0' 'one with work stays, with the defaults'
 exits 2 'a change without a name' "$weft" lanes --pause
 exits 2 'both ways' "$weft" lanes mail --pause --resume
 exits 2 'a weight that is none' "$weft" lanes mail --weight acme

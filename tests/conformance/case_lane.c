@@ -247,14 +247,32 @@ CASE(lane_limit_is_counted_by_namespace)
     is_int(claim(f, f->a, 5).count, 1, "here it has");
 }
 
+static struct weft_lanes lanes_of(struct fixture *f, struct weft_engine *engine, const char *ns)
+{
+    struct weft_lanes lanes = {0};
+    is_int(weft_engine_lanes(engine, ns, f->arena, &lanes, &f->err), WEFT_OK, "the lanes of %s",
+           ns);
+    return lanes;
+}
+
+static enum weft_rc remove_lane(struct fixture *f, const char *name, struct weft_lane *ret_lane)
+{
+    return weft_engine_lane_remove(f->b, "default", name, f->arena, ret_lane, &f->err);
+}
+
+static enum weft_rc get_lane(struct fixture *f, const char *name)
+{
+    struct weft_lane lane;
+    return weft_engine_lane(f->b, "default", name, f->arena, &lane, &f->err);
+}
+
 /* A lane is listed from its first execution on, whether anything was set for it or not. */
 CASE(lane_list_names_all)
 {
-    struct weft_lanes lanes;
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "plain"});
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "else", .ns = "other"});
     limit(f, f->a, 2);
-    ok(weft_engine_lanes(f->b, "default", f->arena, &lanes, &f->err) == WEFT_OK, "the lanes");
+    struct weft_lanes lanes = lanes_of(f, f->b, "default");
     is_int(lanes.count, 2, "those of the namespace");
     ok(lanes.count == 2 && strcmp(lanes.item[0].name, "default") == 0 &&
            lanes.item[0].max_running == 2,
@@ -262,6 +280,75 @@ CASE(lane_list_names_all)
     ok(lanes.count == 2 && strcmp(lanes.item[1].name, "plain") == 0 && !lanes.item[1].paused &&
            lanes.item[1].max_running == 0,
        "one without any");
+}
+
+/* Which lanes are in use: by settings, by work in any living state, by what ended in an hour. */
+CASE(lane_in_use)
+{
+    is_int(get_lane(f, "nope"), WEFT_NOT_FOUND, "a lane that nothing was ever called is not found");
+    ok(f->err.hint != NULL, "with a hint");
+    is_int(get_lane(f, "two words"), WEFT_INVALID_VALUE, "what can be no lane is invalid");
+    (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "later", .delay_ms = 1000});
+    is_int(get_lane(f, "later"), WEFT_OK, "delayed work uses its lane");
+    struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "typo"});
+    is_int(get_lane(f, "typo"), WEFT_OK, "ready work uses its lane");
+    (void)steer(f, WEFT_STEER_CANCEL, &(struct weft_steer){.id = id});
+    is_int(get_lane(f, "typo"), WEFT_NOT_FOUND, "a cancelled execution uses none");
+    is_int(lanes_of(f, f->a, "default").count, 1, "nor is the lane listed");
+
+    (void)submit_job(f);
+    struct weft_claimed lease = claim_one(f, f->a);
+    is_int(get_lane(f, "default"), WEFT_OK, "running work uses its lane");
+    (void)complete(f, f->a, &lease, NULL);
+    struct weft_lane lane;
+    is_int(weft_engine_lane(f->a, "default", "default", f->arena, &lane, &f->err), WEFT_OK,
+           "what ended a moment ago still uses its lane");
+    forward_ms(f, 2LL * 3600 * 1000);
+    is_int(weft_engine_lane(f->a, "default", "default", f->arena, &lane, &f->err), WEFT_NOT_FOUND,
+           "what ended hours ago does not");
+}
+
+CASE(lane_remove)
+{
+    static const struct weft_weight weight[] = {{"acme", 3}};
+    const struct weft_lane set = {.name = "default",
+                                  .paused = true,
+                                  .max_running = 4,
+                                  .retention_ms = 5000,
+                                  .weights = weight,
+                                  .weight_count = 1};
+    struct weft_lane was = {0};
+    is_int(remove_lane(f, "default", &was), WEFT_NOT_FOUND, "a lane that was never named");
+    put_lane(f, f->a, &set);
+    (void)submit_job(f);
+    is_int(claim(f, f->a, 1).count, 0, "it is paused");
+    is_int(remove_lane(f, "default", &was), WEFT_OK, "its settings are removed");
+    ok(was.paused && was.max_running == 4 && was.retention_ms == 5000 && was.weight_count == 1 &&
+           was.weights[0].weight == 3 && strcmp(was.name, "default") == 0,
+       "the answer tells what they were");
+    is_int(remove_lane(f, "default", &was), WEFT_NOT_FOUND, "a second time there are none");
+    struct weft_lanes lanes = lanes_of(f, f->a, "default");
+    ok(lanes.count == 1 && !lanes.item[0].paused && lanes.item[0].max_running == 0 &&
+           lanes.item[0].retention_ms == 0 && lanes.item[0].weight_count == 0,
+       "its work keeps it listed, with the defaults");
+    is_int(claim(f, f->b, 1).count, 1, "it can be claimed from");
+    put_lane(f, f->a, &(struct weft_lane){.name = "idle"});
+    is_int(get_lane(f, "idle"), WEFT_OK, "a lane with settings and no work");
+    is_int(remove_lane(f, "idle", &was), WEFT_OK, "is removed");
+    is_int(get_lane(f, "idle"), WEFT_NOT_FOUND, "and then not there");
+}
+
+/* A replica that still believes in the limit of a lane whose settings are gone. */
+CASE(lane_remove_is_seen_by_others)
+{
+    struct weft_lane was;
+    limit(f, f->a, 1);
+    (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 3);
+    is_int(claim(f, f->a, 3).count, 1, "the limit holds");
+    is_int(remove_lane(f, "default", &was), WEFT_OK, "another process removes it");
+    struct weft_poll poll = {0};
+    is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "the poll tells of it");
+    is_int(claim(f, f->a, 3).count, 2, "after which all can be claimed");
 }
 
 /* Somebody is just claiming from the lane: this one serves others and says so. */

@@ -99,6 +99,8 @@ static void test_null(struct weft *weft)
         weft_counts(NULL, NULL, NULL, &err),
         weft_lane_put(weft, NULL, &err),
         weft_lanes(weft, NULL, &err),
+        weft_lane_remove(weft, NULL, &err),
+        weft_lane_remove(NULL, "l", &err),
         weft_workers(weft, NULL, &err),
         weft_workers(NULL, NULL, &err),
         weft_goodbye(weft, NULL, NULL, &err),
@@ -289,6 +291,9 @@ static void test_steering(struct weft *weft)
         found |= strcmp(lanes.item[i].name, "steer") == 0 && lanes.item[i].paused;
     ok(found, "and it is among them");
     weft_lanes_free(&lanes);
+    is_int(weft_lane_remove(weft, "steer", &err), WEFT_OK, "its settings are removed");
+    is_int(weft_lane_remove(weft, "steer", &err), WEFT_NOT_FOUND, "once");
+    is_str(err.field, "lane", "the field is named");
     struct weft_counts counts = {0};
     is_int(weft_counts(weft, NULL, &counts, &err), WEFT_OK, "counts are read");
     weft_counts_free(&counts);

@@ -157,6 +157,7 @@ static void test_lanes_workers_passes(void)
                  "\"next_due_at\":\"2026-01-01T00:00:00.001Z\",\"duration_ms\":4}"},
         {.body = "{\"more\":true}"},
         {.status = 404, .body = ERROR("not_found", "\"known: a, b\"")},
+        {.body = "{\"lane\":\"a/b\"}"},
     };
     begin(take, WEFT_LEN(take));
     const struct weft_weight weight = {"t", 2};
@@ -185,6 +186,8 @@ static void test_lanes_workers_passes(void)
            "a scanner that the server does not have");
     is_int(weft_run_pass(weft, WEFT_SCANNER_COUNT, 0, &report, &err), WEFT_INVALID_VALUE,
            "or nobody");
+    is_int(weft_lane_remove(weft, "a/b", &err), WEFT_OK, "a lane's settings are removed");
+    asked_for(5, "DELETE", "/v1/lanes/a%2Fb", "");
     end();
 }
 
