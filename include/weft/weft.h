@@ -599,7 +599,7 @@ struct weft_lane_count {
     const char *lane;
     uint64_t count[WEFT_STATE_COUNT]; /* of the living states */
     uint64_t succeeded_1h;            /* ended so within the last hour, to the minute */
-    uint64_t failed_1h;               /* failed and expired */
+    uint64_t failed_1h;               /* failed or expired, and not replayed since */
 };
 
 struct weft_counts {

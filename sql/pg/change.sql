@@ -64,10 +64,11 @@ SELECT * FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :answer, :wo
                      :ended_at, :run_at, :by, :reason, :error_class, :error_message);
 
 -- name: outcome_lock (id uuid[])
--- returns: id queue epoch attempt forgiven lost replays priority state ended
+-- returns: id queue epoch attempt forgiven lost replays priority state ended finished
 -- For replay, which is the only thing that ever removes an outcome but retention. In the order of
 -- the sorted list, as live_lock.
-SELECT o.id, o.queue, o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.priority, o.state, o.ended
+SELECT o.id, o.queue, o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.priority, o.state,
+       o.ended, o.finished
   FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.outcome x WHERE x.id = i.id FOR UPDATE) o;
 

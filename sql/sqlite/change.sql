@@ -39,8 +39,8 @@ VALUES (:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claime
         :by, :reason, :error_class, :error_message);
 
 -- name: outcome_lock (id uuid[])
--- returns: id queue epoch attempt forgiven lost replays priority state ended
-SELECT :id, queue, epoch, attempt, forgiven, lost, replays, priority, state, ended
+-- returns: id queue epoch attempt forgiven lost replays priority state ended finished
+SELECT :id, queue, epoch, attempt, forgiven, lost, replays, priority, state, ended, finished
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])

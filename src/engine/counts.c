@@ -80,11 +80,13 @@ enum weft_rc weft_engine_counts(struct weft_engine *engine, const char *ns, cons
     }
     for (size_t i = 0; i < hours->count; i++) {
         const char *name = weft_find_name(engine, hours->item[i].lane);
-        if (lane && strcmp(lane, name) != 0)
+        if ((lane && strcmp(lane, name) != 0) ||
+            (hours->item[i].succeeded == 0 && hours->item[i].failed <= 0))
             continue;
         struct weft_lane_count *ended = count_of(item, &count, name);
-        ended->succeeded_1h = hours->item[i].succeeded;
-        ended->failed_1h = hours->item[i].failed;
+        ended->succeeded_1h = (uint64_t)hours->item[i].succeeded;
+        if (hours->item[i].failed > 0)
+            ended->failed_1h = (uint64_t)hours->item[i].failed;
     }
     qsort(item, count, sizeof(*item), by_lane_name);
     *ret_counts = (struct weft_counts){.item = item, .count = count, .as_of_us = now_us};

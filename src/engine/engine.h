@@ -120,7 +120,7 @@ struct weft_tally_entry {
     int32_t queue; /* one of the lane */
     int32_t lane;  /* 0: this process never met the queue, so it does not know */
     int64_t minute;
-    uint64_t succeeded, failed;
+    int64_t succeeded, failed; /* failed: below 0 where more were replayed than failed here */
 };
 
 /* What was counted and is not in the store yet. */
@@ -448,6 +448,8 @@ void weft_tally_init(struct weft_tally *tally);
 void weft_tally_done(struct weft_tally *tally);
 /* Counts what the news say has ended. */
 void weft_tally_count(struct weft_engine *engine, const struct weft_tidings *news);
+/* An execution of the queue that had failed at finished_us was replayed: it is not counted. */
+void weft_tally_replayed(struct weft_engine *engine, int32_t queue, weft_usec finished_us);
 
 /* Writes what is left when the engine is closed: one try, which never waits for a connection. */
 void weft_tally_flush(struct weft_engine *engine);
@@ -455,7 +457,7 @@ void weft_tally_flush(struct weft_engine *engine);
 /* How a lane did in the last hour. */
 struct weft_lane_hour {
     int32_t lane;
-    uint64_t succeeded, failed;
+    int64_t succeeded, failed; /* failed may be below 0: see tally.c */
 };
 struct weft_lane_hours {
     struct weft_lane_hour *item; /* in the arena */

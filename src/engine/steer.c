@@ -26,6 +26,7 @@ struct steer_call {
     struct weft_chunk chunk;
     struct weft_changes changes;
     struct weft_id_list woken; /* queues that got work by replay */
+    weft_usec *failed_us;      /* of each of them: when it had failed; 0: it had not */
     struct weft_members members;
 };
 
@@ -214,6 +215,7 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
     struct weft_call back;
     weft_call_init(&back, tx->arena, WEFT_STMT_OUTCOME_BACK, rows.count);
     call->woken = (struct weft_id_list){.id = weft_new_array(tx->arena, int32_t, rows.count + 1)};
+    call->failed_us = weft_new_array(tx->arena, weft_usec, rows.count + 1);
     /* Calls borrow what they are given until they run, so the steps must live as long. */
     struct weft_step *steps = weft_new_array(tx->arena, struct weft_step, rows.count + 1);
     size_t count = 0;
@@ -231,6 +233,9 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
         if (done[k] || !weft_state_step(&before, &event, &steps[row]))
             continue;
         weft_outcome_back(&back, count++, &steps[row].after);
+        if (before.state == WEFT_STATE_FAILED || before.state == WEFT_STATE_EXPIRED)
+            call->failed_us[call->woken.count] =
+                weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_FINISHED);
         call->woken.id[call->woken.count++] = before.queue;
         call->answer[i] = (struct weft_steered){.state = steps[row].after.state, .changed = true};
         done[k] = true;
@@ -290,8 +295,11 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
         &tx, WEFT_TX_WRITE, call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call, err);
     struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
     weft_change_news(&news, &call->changes);
-    for (size_t i = 0; i < call->woken.count; i++)
+    for (size_t i = 0; i < call->woken.count && !rc; i++) {
         weft_news_of(&news, call->woken.id[i])->ready++;
+        if (call->failed_us[i])
+            weft_tally_replayed(engine, call->woken.id[i], call->failed_us[i]);
+    }
     for (size_t i = 0; i < call->members.count; i++)
         if (call->members.item[i].replayed)
             weft_news_flow(&news, &call->members.item[i].flow);

@@ -5,6 +5,10 @@
  * memory, a server writes what was counted about once a second, and rows are kept for two hours:
  * `counts` shows the last one. A process that dies takes what it had not written with it; these are
  * figures for people, not part of any guarantee.
+ *
+ * A replay takes the failure out of the minute in which it was counted. The process that replays is
+ * often not the one that counted, so an entry and a row may be below zero until the other process
+ * has written; only the sum over the hour is cut at zero, when it is read.
  */
 
 #include "engine/engine.h"
@@ -91,6 +95,21 @@ void weft_tally_count(struct weft_engine *engine, const struct weft_tidings *new
     }
 }
 
+void weft_tally_replayed(struct weft_engine *engine, int32_t queue, weft_usec finished_us)
+{
+    const struct weft_queue *known = weft_find_queue(engine, queue);
+    const struct weft_tally_entry less = {.queue = queue,
+                                          .lane = known ? known->lane : 0,
+                                          .minute = minute_of(finished_us),
+                                          .failed = -1};
+    /* A row of an hour ago is shown no more, and may have been purged. */
+    if (less.minute <= minute_of(weft_clock_now(engine->clock)) - HOUR)
+        return;
+    pthread_mutex_lock(&engine->tally.lock);
+    add(&engine->tally, &less);
+    pthread_mutex_unlock(&engine->tally.lock);
+}
+
 /* ---- By lane --------------------------------------------------------------------------------- */
 
 /* What was counted, in the arena; `take` empties it. The queues are loaded. */
@@ -148,8 +167,8 @@ enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct wef
     for (size_t i = 0; i < rows.count; i++) {
         struct weft_lane_hour *hour =
             hour_of(&hours, (int32_t)weft_get_i64(&rows, i, TALLY_READ_OUT_LANE));
-        hour->succeeded += (uint64_t)weft_get_i64(&rows, i, TALLY_READ_OUT_SUCCEEDED);
-        hour->failed += (uint64_t)weft_get_i64(&rows, i, TALLY_READ_OUT_FAILED);
+        hour->succeeded += weft_get_i64(&rows, i, TALLY_READ_OUT_SUCCEEDED);
+        hour->failed += weft_get_i64(&rows, i, TALLY_READ_OUT_FAILED);
     }
     for (size_t i = 0; i < copy.count; i++) {
         const struct weft_queue *queue = weft_find_queue(engine, copy.entry[i].queue);
@@ -186,8 +205,8 @@ static void fill_call(struct weft_engine *engine, const struct weft_tally *copy,
         rows += at == rows;
         weft_set_i64(call, at, TALLY_ADD_IN_LANE, lane);
         weft_set_i64(call, at, TALLY_ADD_IN_MINUTE, entry->minute);
-        weft_set_i64(call, at, TALLY_ADD_IN_SUCCEEDED, succeeded + (int64_t)entry->succeeded);
-        weft_set_i64(call, at, TALLY_ADD_IN_FAILED, failed + (int64_t)entry->failed);
+        weft_set_i64(call, at, TALLY_ADD_IN_SUCCEEDED, succeeded + entry->succeeded);
+        weft_set_i64(call, at, TALLY_ADD_IN_FAILED, failed + entry->failed);
     }
     call->rows = rows;
 }

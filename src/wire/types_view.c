@@ -136,7 +136,8 @@ static const struct weft_wire_field lane_count[] = {
     {NAMED("suspended", U64), IN_STATE(SUSPENDED), .about = "Waiting for a signal"},
     {NAMED("held", U64), IN_STATE(HELD), .about = "Kept back"},
     {NAMED("succeeded_1h", U64), AT(succeeded_1h), .about = "Succeeded within the last hour"},
-    {NAMED("failed_1h", U64), AT(failed_1h), .about = "Failed or expired within the last hour"},
+    {NAMED("failed_1h", U64), AT(failed_1h),
+     .about = "Failed or expired within the last hour, and not replayed since"},
 };
 const struct weft_wire_type weft_wire_lane_count = {
     .name = "LaneCount",

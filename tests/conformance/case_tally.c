@@ -71,6 +71,53 @@ CASE(tally_counts_every_end)
     ok(count_lane(f, f->a, "default").failed_1h == 4, "a poison pill");
 }
 
+static void fail_for_good(struct fixture *f, const struct weft_claimed *lease)
+{
+    (void)fail_as(f, f->a, lease, &(struct weft_failure){.permanent = true});
+}
+
+/* What was replayed has not failed: whether the failure was written, and by another process. */
+CASE(tally_without_replayed_failures)
+{
+    (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 5);
+    struct weft_claim_result got = claim(f, f->a, 5);
+    fail_for_good(f, &got.item[0]);
+    fail_for_good(f, &got.item[1]);
+    (void)steer_id(f, WEFT_STEER_REPLAY, &got.item[0].id);
+    expect_hour(f, f->a, 0, 1, "replayed before the failure was written");
+    flush(f, f->a);
+    expect_hour(f, f->b, 0, 1, "the row has the difference");
+    (void)steer_id(f, WEFT_STEER_REPLAY, &got.item[1].id);
+    flush(f, f->a);
+    expect_hour(f, f->b, 0, 0, "replayed after the failure was written");
+
+    fail_for_good(f, &got.item[2]);
+    const struct weft_steer item = {.id = got.item[2].id};
+    const struct weft_steering replay = {
+        .kind = WEFT_STEER_REPLAY, .ns = "default", .item = &item, .count = 1};
+    struct weft_steered answer = {0};
+    is_int(weft_engine_steer(f->b, &replay, &answer, &f->err), WEFT_OK, "another process replays");
+    flush(f, f->b);
+    expect_hour(f, f->b, 0, 0, "a row below zero is shown as zero");
+    flush(f, f->a);
+    expect_hour(f, f->b, 0, 0, "and is zero once the failure is written");
+    fail_for_good(f, &got.item[3]);
+    flush(f, f->a);
+    expect_hour(f, f->b, 0, 1, "so that the next failure is counted");
+
+    (void)complete(f, f->a, &got.item[4], NULL);
+    (void)steer_id(f, WEFT_STEER_REPLAY, &got.item[4].id);
+    expect_hour(f, f->a, 1, 1, "a success that is replayed has been one");
+    forward_ms(f, 10LL * MINUTE_MS);
+    (void)submit_ok(f, &(struct weft_spec){.kind = "late", .priority = 9});
+    got = claim(f, f->a, 1);
+    fail_for_good(f, &got.item[0]);
+    forward_ms(f, 55LL * MINUTE_MS);
+    expect_hour(f, f->a, 0, 1, "of an hour later");
+    (void)steer_id(f, WEFT_STEER_REPLAY, &got.item[0].id);
+    expect_hour(f, f->a, 0, 0, "the replay is taken from the minute of the failure");
+}
+
 CASE(tally_of_the_inbox)
 {
     if (strcmp(f->store, "pg") != 0)
