@@ -605,8 +605,10 @@ struct weft_lane_count {
 struct weft_counts {
     const struct weft_lane_count *item; /* by lane name */
     size_t count;
-    weft_usec as_of_us;
+    weft_usec as_of_us;       /* when they were counted, by the clock of the store */
     struct weft_arena *arena; /* owned */
+    int64_t age_ms; /* how old they were when they were given: 0 without a server, which counts at
+                       most once a second; -1: the server does not tell */
 };
 /* lane NULL: all lanes of the namespace. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_counts(struct weft *weft, const char *lane,

@@ -200,16 +200,20 @@ enum weft_rc weft_remote_counts(const struct weft_via *via, const char *lane,
     const struct weft_request request = {.method = "GET", .path = url.data};
     struct weft_remote_list listing = {.type = &weft_wire_lane_count,
                                        .item_size = sizeof(struct weft_lane_count)};
-    struct weft_json object, as_of;
+    struct weft_json object, as_of, age;
     weft_usec as_of_us = 0;
+    int64_t age_ms;
     enum weft_rc rc = weft_remote_page(via, &request, arena, &listing, &object, err);
     if (!rc && (!weft_wire_member(&object, "as_of", &as_of) || as_of.kind != WEFT_JSON_STRING ||
                 !weft_moment_parse(as_of.text + 1, as_of.size - 2, &as_of_us)))
         rc = weft_remote_garbled(&request, err);
     weft_buf_done(&url);
+    if (rc || !weft_wire_member(&object, "age_ms", &age) || !weft_json_i64(&age, &age_ms) ||
+        age_ms < 0)
+        age_ms = -1; /* an older server */
     if (!rc)
         *ret_counts = (struct weft_counts){
-            .item = listing.item, .count = listing.count, .as_of_us = as_of_us};
+            .item = listing.item, .count = listing.count, .as_of_us = as_of_us, .age_ms = age_ms};
     return rc;
 }
 

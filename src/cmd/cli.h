@@ -110,7 +110,9 @@ void weft_table_ago(struct weft_table *table, weft_usec moment_us);     /* "3 s 
 /* Prints the rows so far and forgets them; titles are printed once, widths can only grow. */
 void weft_table_flush(struct weft_table *table);
 void weft_table_print(struct weft_table *table); /* what is left, and frees it */
-void weft_table_free(struct weft_table *table);  /* without printing */
+/* A line below a table of counts that tells how old they are. */
+void weft_cli_put_age(const struct weft_counts *counts);
+void weft_table_free(struct weft_table *table); /* without printing */
 
 enum { WEFT_AGO_TEXT = 24 };
 void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT]);

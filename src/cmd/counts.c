@@ -47,6 +47,7 @@ static void put_table(const struct weft_cli *cli, const struct weft_counts *coun
     if (counts->count > 1)
         put_row(table, &all);
     weft_table_print(table);
+    weft_cli_put_age(counts);
 }
 
 static void put_json(const struct weft_counts *counts)
@@ -56,6 +57,10 @@ static void put_json(const struct weft_counts *counts)
     weft_json_begin_object(&out.json);
     weft_json_key(&out.json, "as_of");
     weft_wire_put_moment(&out.json, counts->as_of_us);
+    if (counts->age_ms >= 0) {
+        weft_json_key(&out.json, "age_ms");
+        weft_json_put_i64(&out.json, counts->age_ms);
+    }
     weft_json_key(&out.json, "items");
     weft_json_begin_array(&out.json);
     for (size_t i = 0; i < counts->count; i++)
@@ -96,7 +101,8 @@ const struct weft_command weft_command_counts = {
     .summary = "count what is in each lane",
     .about =
         "Living executions by state, and those that ended within the last hour. Failed and "
-        "expired ones count as failed.",
+        "expired ones count as failed, unless they were replayed since. A server counts at most "
+        "once a second: the last line tells how old the numbers are.",
     .example = "weft counts\nweft counts --lane mail --watch=5s",
     .option =
         (const struct weft_option[]){

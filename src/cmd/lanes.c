@@ -150,6 +150,7 @@ static enum weft_exit put_lanes(const struct weft_cli *cli, const char *name,
     }
     if (!weft_cli_json(cli)) {
         put_table(cli, &rows);
+        weft_cli_put_age(counts);
         return WEFT_EXIT_OK;
     }
     if (name) {

@@ -405,6 +405,17 @@ void weft_table_print(struct weft_table *table)
     weft_table_free(table);
 }
 
+void weft_cli_put_age(const struct weft_counts *counts)
+{
+    enum { NOW_MS = 50 };
+    if (counts->count == 0 || counts->age_ms < 0)
+        return;
+    if (counts->age_ms < NOW_MS)
+        printf("as of now\n");
+    else
+        printf("as of %.1f s ago\n", (double)counts->age_ms / 1000);
+}
+
 void weft_table_free(struct weft_table *table)
 {
     struct weft_arena *arena = table->arena; /* the table itself lies in it */

@@ -73,6 +73,7 @@ void weft_counts_cache_free(struct weft_counts_cache *cache)
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
+/* The answer without its age, which is put before it when it is given: see give_json(). */
 static void write_json(const struct weft_counts *counts, struct weft_buf *text)
 {
     struct weft_json_writer out;
@@ -86,6 +87,16 @@ static void write_json(const struct weft_counts *counts, struct weft_buf *text)
         weft_wire_write(&weft_wire_lane_count, &counts->item[i], &out);
     weft_json_end_array(&out);
     weft_json_end_object(&out);
+}
+
+static void give_json(const struct entry *entry, struct weft_buf *out)
+{
+    const struct weft_buf *text = &entry->json;
+    if (text->size == 0)
+        return; /* it could not be counted */
+    weft_buf_printf(out, "{\"age_ms\":%" PRId64 ",",
+                    (weft_boot_us() - entry->computed_us) / WEFT_MS);
+    weft_buf_add(out, text->data + 1, text->size - 1); /* but for the brace */
 }
 
 static void write_metric(const char *ns, const struct weft_lane_count *lane, enum weft_state state,
@@ -199,8 +210,10 @@ enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cache, struct weft_
         pthread_mutex_lock(&cache->lock);
         settle(cache, entry, &computed);
     }
-    const struct weft_buf *text = of->text == WEFT_COUNTS_JSON ? &entry->json : &entry->metrics;
-    weft_buf_add(out, text->data, text->size);
+    if (of->text == WEFT_COUNTS_JSON)
+        give_json(entry, out);
+    else
+        weft_buf_add(out, entry->metrics.data, entry->metrics.size);
     rc = entry->err.rc;
     if (rc && err)
         *err = entry->err;

@@ -76,8 +76,10 @@
     "\"additionalProperties\":false}"
 #define COUNTS_ANSWER                                                                              \
     "{\"type\":\"object\",\"properties\":{\"as_of\":{\"type\":\"string\",\"format\":"              \
-    "\"date-time\"},\"items\":{\"type\":\"array\",\"items\":" REF("LaneCount") "}},"               \
-    "\"required\":[\"as_of\",\"items\"]}"
+    "\"date-time\",\"description\":\"When they were counted\"},\"age_ms\":{\"type\":"              \
+    "\"integer\",\"minimum\":0,\"description\":\"How old they are: a server counts at most "       \
+    "once a second\"},\"items\":{\"type\":\"array\",\"items\":" REF("LaneCount") "}},"             \
+    "\"required\":[\"as_of\",\"age_ms\",\"items\"]}"
 #define RELEASED_ANSWER                                                                            \
     "{\"type\":\"object\",\"properties\":{\"released\":{\"type\":\"integer\",\"minimum\":0}},"     \
     "\"required\":[\"released\"]}"

@@ -111,8 +111,11 @@ exits 2 'a limit that is none' "$weft" lanes mail --max-running -1
 exits 0 'counts' "$weft" counts
 has "$out" '^mail +3 +0 +0' 'of each lane'
 has "$out" '^\(all\) +3 +0 +1' 'and together'
+is "$(tail -n 1 <<<"$out")" 'as of now' 'counts of a store are of now'
+exits 0 'lanes' "$weft" lanes
+is "$(tail -n 1 <<<"$out")" 'as of now' 'what lanes shows of it too'
 exits 0 'counts --json' "$weft" counts --json --lane mail
-json "$out" 'v["as_of"] and [i["ready"] for i in v["items"]] == [3]' 'of one lane'
+json "$out" 'v["as_of"] and v["age_ms"] == 0 and [i["ready"] for i in v["items"]] == [3]' 'of one lane'
 : >watched # so that it is there when it is looked at
 timeout 60 "$weft" counts --json --watch=100ms >>watched 2>/dev/null &
 watcher=$!

@@ -158,7 +158,7 @@ static void test_counts(struct api_fixture *f)
     member(f, "as_of", after);
     /* A second may have passed on a slow machine: then they were computed anew. */
     ok(strcmp(before, after) != 0 || has(f, "\"ready\":1"), "the same count has the same moment");
-    ok(*before && *after, "and a moment they have");
+    ok(*before && *after && has(f, "\"age_ms\":"), "and a moment they have, and an age");
     is_int(ask_for(f, "GET", "/v1/counts", NULL), 200, "all lanes");
     ok(has(f, "\"lane\":\"counted\",\"ready\":2"), "are another question");
     is_int(ask_for(f, "GET", "/v1/counts?lane=%20", NULL), 400, "a bad lane");

@@ -283,7 +283,8 @@ static void test_lists(void)
                  "\"next\":\"2 \"}"},
         {.body = "{\"items\":[{\"epoch\":2,\"attempt\":1,\"worker\":\"w\",\"ended\":\"failed\","
                  "\"error\":{\"class\":\"c\",\"message\":\"m\"}}],\"next\":null}"},
-        {.body = "{\"as_of\":\"2026-01-01T00:00:00.001Z\",\"items\":[{\"lane\":\"l\",\"ready\":3,"
+        {.body = "{\"age_ms\":250,\"as_of\":\"2026-01-01T00:00:00.001Z\",\"items\":[{\"lane\":"
+                 "\"l\",\"ready\":3,"
                  "\"running\":2,\"succeeded_1h\":9}]}"},
         {.body = "{\"items\":[{\"lane\":\"l\",\"paused\":true,\"max_running\":4,\"weights\":"
                  "{\"t\":2}}],\"next\":null}"},
@@ -321,6 +322,7 @@ static void test_lists(void)
     ok(counts.count == 1 && counts.item[0].count[WEFT_STATE_READY] == 3 &&
            counts.item[0].succeeded_1h == 9 && counts.as_of_us == 1767225600001000,
        "with their moment");
+    is_int(counts.age_ms, 250, "and their age");
     asked_for(3, "GET", "/v1/counts?lane=l", NULL);
     weft_counts_free(&counts);
     struct weft_lanes lanes = {0};
