@@ -66,7 +66,9 @@ static void test_not_ours(void)
     write_file(&f,
                "This is not a database, but it is long enough to have the header of one, "
                "which is a hundred bytes, and then some.\n");
-    ok(try_open(&f, f.url) == WEFT_CORRUPT, "a file of text: %s", f.err.text);
+    ok(try_open(&f, f.url) == WEFT_CORRUPT && strstr(f.err.text, "not a database"),
+       "a file of text: %s", f.err.text);
+    ok(f.err.hint && strstr(f.err.hint, "name another file"), "and what to do: %s", f.err.hint);
     fixture_done(&f);
 
     fixture_init(&f, &weft_driver_sqlite);
@@ -76,6 +78,36 @@ static void test_not_ours(void)
     ok(try_open(&f, f.url) == WEFT_SCHEMA && strstr(f.err.text, "is not a weft database"),
        "somebody's database: %s", f.err.text);
     fixture_done(&f);
+}
+
+static int mode_of(const struct fixture *f, const char *suffix)
+{
+    struct stat info;
+    const char *path = weft_arena_printf(f->arena, "%s%s", f->file, suffix);
+    return stat(path, &info) == 0 ? (int)(info.st_mode & 0777) : -1;
+}
+
+/* A new database is its owner's alone, whatever the umask; an existing one keeps its mode. */
+static void test_mode(void)
+{
+    static const int mode[] = {0600, 0640};
+    static const char *const suffix[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < WEFT_LEN(mode); i++) {
+        struct fixture f;
+        fixture_init(&f, &weft_driver_sqlite);
+        if (i > 0) {
+            write_file(&f, "");
+            ok(chmod(f.file, (mode_t)mode[i]) == 0, "of mode %o", mode[i]);
+        }
+        mode_t before = umask(0);
+        struct weft_conn *conn = fixture_open_new(&f);
+        (void)umask(before);
+        for (size_t k = 0; k < WEFT_LEN(suffix); k++)
+            ok(mode_of(&f, suffix[k]) == mode[i], "the mode of weft.db%s is %o, wanted %o",
+               suffix[k], mode_of(&f, suffix[k]), mode[i]);
+        weft_conn_close(conn);
+        fixture_done(&f);
+    }
 }
 
 /* A folder that belongs to a user without privileges, and a store in it. */
@@ -216,6 +248,7 @@ int main(void)
     weft_conn_close(conn);
     fixture_done(&f);
     test_not_ours();
+    test_mode();
     test_no_schema();
     return tap_done();
 }

@@ -240,10 +240,24 @@ int weft_lite_add_functions(sqlite3 *db)
                                    partition_of, NULL, NULL);
 }
 
+/*
+ * Payloads may hold secrets, so a new database is readable by its owner alone, whatever the umask;
+ * the files that SQLite puts beside it get the same mode. An existing file keeps its mode.
+ *
+ * mknod() and not open(): closing a file drops all POSIX locks that this process has on it, also
+ * those of a connection that another thread has opened meanwhile. If the file cannot be created,
+ * SQLite fails next, and the reason is looked for then.
+ */
+static void create_file(const char *path)
+{
+    (void)mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0);
+}
+
 static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_options *options,
                               struct weft_err *err)
 {
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    create_file(options->path);
     int code = sqlite3_open_v2(options->path, &lite->db, flags, NULL);
     if (!lite->db)
         weft_oom(sizeof(*lite));
