@@ -28,15 +28,47 @@ const char *weft_cli_namespace(const struct weft_cli *cli)
     return ns ? ns : weft_env("WEFT_NAMESPACE");
 }
 
+static bool is_server(const char *url)
+{
+    return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+}
+
+static bool is_store(const char *url)
+{
+    return strncmp(url, "sqlite:", 7) == 0 || strncmp(url, "postgres", 8) == 0;
+}
+
+/* The URLs are not repeated: they may hold passwords. */
+static enum weft_exit check_server(const struct weft_cli *cli, const char *from, const char *url)
+{
+    if (!url || is_server(url))
+        return WEFT_EXIT_OK;
+    if (is_store(url))
+        return weft_cli_usage(cli, "%s names a store, and a server is asked for: use %s", from,
+                              *from == '-' ? "--store" : "WEFT_STORE");
+    return weft_cli_usage(cli, "%s must begin with http:// or https://, as in " LOCAL_SERVER, from);
+}
+
+static enum weft_exit check_store(const struct weft_cli *cli, const char *from, const char *url)
+{
+    if (!url || !is_server(url))
+        return WEFT_EXIT_OK;
+    return weft_cli_usage(cli, "%s names a server, and a store is asked for: use %s", from,
+                          *from == '-' ? "--server" : "WEFT_SERVER");
+}
+
 static enum weft_exit check_target(const struct weft_cli *cli)
 {
     const char *server = weft_cli_get(cli, "server"), *store = weft_cli_get(cli, "store");
     if (server && store)
         return weft_cli_usage(cli, "--server and --store exclude each other");
-    if (server && strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0)
-        return weft_cli_usage(cli, "--server is '%s': it must begin with http:// or https://",
-                              server);
-    return WEFT_EXIT_OK;
+    if (server)
+        return check_server(cli, "--server", server);
+    if (store)
+        return check_store(cli, "--store", store);
+    server = weft_env("WEFT_SERVER");
+    return server ? check_server(cli, "WEFT_SERVER", server)
+                  : check_store(cli, "WEFT_STORE", weft_env("WEFT_STORE"));
 }
 
 /*

@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <strings.h>
 
 void weft_call_init(struct weft_call *call, struct weft_arena *arena, enum weft_stmt stmt,
                     size_t rows)
@@ -94,6 +95,64 @@ const char *weft_get_text(const struct weft_rows *rows, size_t row, size_t colum
     return weft_get(rows, row, column)->data;
 }
 
+/* How many of the first letters of a URL are its scheme, "mysql" of mysql://...; 0: it has none. */
+static size_t scheme_size(const char *url)
+{
+    size_t size = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+    return size > 0 && url[size] == ':' ? size : 0;
+}
+
+static bool has_scheme(const char *url, const char *scheme)
+{
+    size_t size = scheme_size(url);
+    return size > 0 && size == strlen(scheme) && strncasecmp(url, scheme, size) == 0;
+}
+
+/* Says what to write instead. A URL is not repeated: it may hold a password. A mere path does not.
+ */
+static enum weft_rc unknown_url(const char *url, struct weft_err *err)
+{
+    enum { SHOWN = 200 };
+    static const char stores[] = "a store is sqlite:PATH or postgres://USER@HOST:PORT/DATABASE";
+    static const struct {
+        const char *scheme, *text, *hint;
+    } known[] = {
+        {"http", "http:// is the URL of a server, and a store is asked for",
+         "name a server with --server or WEFT_SERVER"},
+        {"https", "https:// is the URL of a server, and a store is asked for",
+         "name a server with --server or WEFT_SERVER"},
+        {"sqlite3", "the scheme of a SQLite file is sqlite:", "write sqlite:weft.db"},
+        {"file", "the scheme of a SQLite file is sqlite:", "write sqlite:weft.db"},
+        {"sqlite", "the scheme sqlite: is written in small letters", "write sqlite:weft.db"},
+        {"postgres", "the URL of a PostgreSQL store begins with postgres://",
+         "write postgres://USER@HOST:PORT/DATABASE"},
+        {"postgresql", "the URL of a PostgreSQL store begins with postgresql://",
+         "write postgresql://USER@HOST:PORT/DATABASE"},
+    };
+    const char *hint = stores;
+    enum weft_rc rc = WEFT_OK;
+    size_t size = scheme_size(url);
+    for (size_t i = 0; i < WEFT_LEN(known) && !rc; i++)
+        if (has_scheme(url, known[i].scheme)) {
+            rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", known[i].text);
+            hint = known[i].hint;
+        }
+    if (!rc && size > 0 && strncmp(url + size, "://", 3) == 0)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "there is no store for %.*s:// URLs",
+                             (int)size, url);
+    else if (!rc && *url && !strpbrk(url, ":@"))
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
+                             "the store URL has no scheme: for the file %.*s write sqlite:%.*s",
+                             SHOWN, url, SHOWN, url);
+    else if (!rc)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
+                             "the store URL must be sqlite:PATH, postgres://... "
+                             "or postgresql://...");
+    if (err)
+        err->hint = hint;
+    return rc;
+}
+
 enum weft_rc weft_driver_for(const char *url, const struct weft_driver **ret_driver,
                              struct weft_err *err)
 {
@@ -111,11 +170,5 @@ enum weft_rc weft_driver_for(const char *url, const struct weft_driver **ret_dri
             return WEFT_OK;
         }
     }
-    /* The URL itself is not repeated: what follows a mistyped scheme may hold a password. */
-    enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
-                                      "the store URL must be sqlite:PATH, postgres://... "
-                                      "or postgresql://...");
-    if (err)
-        err->hint = "for a file beside the program write sqlite:weft.db";
-    return rc;
+    return unknown_url(url, err);
 }

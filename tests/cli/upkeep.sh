@@ -46,6 +46,32 @@ is "$(find . -name '*typo*')" '' 'no file is left behind'
 exits 0 'submit creates a store' "$weft" submit -k a '{}' --store "$typo"
 exits 0 'ls then finds it' "$weft" ls --store "$typo"
 
+# ---- URLs of the wrong kind ----
+
+exits 2 'a path without a scheme' "$weft" counts --store weft.db
+has "$err" 'for the file weft.db write sqlite:weft.db' 'is told how to write it'
+exits 2 'a scheme without a store' "$weft" counts --store mysql://u:secret@h/d
+has "$err" '^hint: a store is sqlite:PATH or postgres://' 'is told what there is'
+lacks "$err" 'secret' 'without the password'
+exits 2 'sqlite: with a host' "$weft" counts --store sqlite://weft.db
+has "$err" '^hint: write sqlite:weft.db' 'is told how to write it'
+exits 2 'a server where a store is wanted' "$weft" counts --store http://127.0.0.1:1
+has "$err" 'use --server$' 'is told the option'
+exits 2 'the same in the environment' env WEFT_STORE=http://127.0.0.1:1 "$weft" counts
+has "$err" 'use WEFT_SERVER$' 'is told the variable'
+exits 2 'the same for migrate' "$weft" migrate --store http://127.0.0.1:1
+has "$err" '^hint: name a server with --server' 'is told the option'
+exits 2 'a store where a server is wanted' "$weft" counts --server sqlite:wrong.db
+has "$err" 'use --store$' 'is told the option'
+exits 2 'the same in the environment' env WEFT_SERVER=sqlite:wrong.db "$weft" counts
+has "$err" 'use WEFT_STORE$' 'is told the variable'
+exits 2 'a server without a scheme' "$weft" counts --server 127.0.0.1:1
+has "$err" 'must begin with http:// or https://' 'is told how to write it'
+if [[ -e wrong.db ]]; then bad 'none of them creates a file'; else ok 'none of them creates a file'; fi
+exits 1 'a file that is no database' "$weft" counts --store sqlite:text.db
+has "$err" 'text.db: file is not a database' 'is told'
+has "$err" '^hint: name another file' 'what to do'
+
 export WEFT_STORE=$store
 
 # ---- lanes, counts ----

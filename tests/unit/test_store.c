@@ -260,11 +260,30 @@ static void test_urls(void)
        "postgres://");
     ok(weft_driver_for("postgresql://h", &driver, &err) == WEFT_OK && driver == &weft_driver_pg,
        "postgresql://");
-    ok(weft_driver_for("mysql://u:secret@h", &driver, &err) == WEFT_INVALID_VALUE, "mysql://");
-    is_str(err.field, "url", "the field to blame");
-    ok(strstr(err.text, "sqlite:") && strstr(err.text, "postgres://") &&
-           !strstr(err.text, "secret"),
-       "the story names the schemes and no password");
+    static const struct {
+        const char *url, *text, *hint;
+    } row[] = {
+        {"mysql://u:secret@h", "no store for mysql:// URLs", "postgres://USER@HOST"},
+        {"weft.db", "for the file weft.db write sqlite:weft.db", "sqlite:PATH"},
+        {"/var/lib/weft.db", "write sqlite:/var/lib/weft.db", "sqlite:PATH"},
+        {"http://h:7717", "URL of a server", "--server"},
+        {"https://u:secret@h", "URL of a server", "--server"},
+        {"sqlite3:weft.db", "is sqlite:", "write sqlite:weft.db"},
+        {"file:weft.db", "is sqlite:", "write sqlite:weft.db"},
+        {"SQLite:weft.db", "small letters", "write sqlite:weft.db"},
+        {"postgres:secret@h", "begins with postgres://", "write postgres://USER@HOST"},
+        {"weft:secret@h/d", "must be sqlite:PATH", "postgres://USER@HOST"},
+        {"", "must be sqlite:PATH", "postgres://USER@HOST"},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        err = (struct weft_err){0};
+        is_int(weft_driver_for(row[i].url, &driver, &err), WEFT_INVALID_VALUE, "'%s' is refused",
+               row[i].url);
+        is_str(err.field, "url", "'%s': the field to blame", row[i].url);
+        ok(strstr(err.text, row[i].text) && err.hint && strstr(err.hint, row[i].hint),
+           "'%s': says what to write: %s; %s", row[i].url, err.text, err.hint ? err.hint : "");
+        ok(!strstr(err.text, "secret"), "'%s': repeats no password", row[i].url);
+    }
 }
 
 int main(void)

@@ -19,6 +19,8 @@ struct verdict {
 static const char hint_full[] = "free space on the disk that holds the database";
 static const char hint_busy[] = "another process holds the write lock of this file";
 static const char hint_damaged[] = "restore the file from a backup";
+static const char hint_stranger[] =
+    "name another file, or restore this one from a backup if it was weft's; nothing was changed";
 static const char hint_permission[] =
     "the process must be able to write the file and create files beside it";
 
@@ -82,8 +84,9 @@ static struct verdict judge(int code, int error, const char *text)
     case SQLITE_FULL:
         return (struct verdict){WEFT_STORAGE_FULL, WEFT_CAUSE_NONE, hint_full};
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
         return (struct verdict){WEFT_CORRUPT, WEFT_CAUSE_NONE, hint_damaged};
+    case SQLITE_NOTADB:
+        return (struct verdict){WEFT_CORRUPT, WEFT_CAUSE_NONE, hint_stranger};
     case SQLITE_IOERR:
         if (is_full(error))
             return (struct verdict){WEFT_STORAGE_FULL, WEFT_CAUSE_NONE, hint_full};
