@@ -139,9 +139,17 @@ static enum weft_rc rc_of_status(int status)
         int status;
         enum weft_rc rc;
     } row[] = {
-        {400, WEFT_INVALID_VALUE}, {401, WEFT_UNAUTHORIZED}, {403, WEFT_FORBIDDEN},
-        {404, WEFT_NOT_FOUND},     {409, WEFT_CONFLICT},     {413, WEFT_TOO_LARGE},
-        {429, WEFT_RATE_LIMITED},  {500, WEFT_INTERNAL},     {507, WEFT_STORAGE_FULL},
+        {400, WEFT_INVALID_VALUE},
+        {401, WEFT_UNAUTHORIZED},
+        {403, WEFT_FORBIDDEN},
+        {404, WEFT_NOT_FOUND},
+        {409, WEFT_CONFLICT},
+        {413, WEFT_TOO_LARGE},
+        {429, WEFT_RATE_LIMITED},
+        {500, WEFT_INTERNAL},
+        {507, WEFT_STORAGE_FULL},
+        {405, WEFT_METHOD_NOT_ALLOWED},
+        {415, WEFT_UNSUPPORTED_MEDIA_TYPE},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++)
         if (row[i].status == status)

@@ -58,6 +58,8 @@ enum weft_exit weft_exit_of(enum weft_rc rc)
     case WEFT_UNKNOWN_FIELD:
     case WEFT_INVALID_VALUE:
     case WEFT_TOO_LARGE:
+    case WEFT_METHOD_NOT_ALLOWED:
+    case WEFT_UNSUPPORTED_MEDIA_TYPE:
         return WEFT_EXIT_USAGE;
     case WEFT_NOT_FOUND:
         return WEFT_EXIT_NOT_FOUND;

@@ -44,8 +44,8 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
     enum weft_rc rc;
     if (link->match.miss == WEFT_ROUTE_METHOD) {
         link->allow = link->match.allow;
-        rc = weft_fail(err, WEFT_NOT_FOUND, "%s is not known here; %s is", link->method,
-                       link->match.allow);
+        rc = weft_fail(err, WEFT_METHOD_NOT_ALLOWED, "this path has no %.16s, only %s",
+                       link->method, link->match.allow);
     } else {
         rc = weft_fail(err, WEFT_NOT_FOUND, "there is nothing at this path");
     }

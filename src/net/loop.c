@@ -121,8 +121,6 @@ static bool begin(struct weft_link *link, const char *method)
         return true;
     }
     weft_reply_error(ask, &err);
-    if (link->allow)
-        ask->reply.status = 405;
     link->discard = true;
     link->close |= size > DISCARD_MAX || link->doubtful;
     return size <= DISCARD_MAX && !link->doubtful;
