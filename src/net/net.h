@@ -61,7 +61,7 @@ enum weft_shape {
     WEFT_SHAPE_ONE,   /* what `gives` says */
     WEFT_SHAPE_ITEMS, /* {"items":[...]} of it */
     WEFT_SHAPE_PAGE,  /* {"items":[...],"next"} of it */
-    WEFT_SHAPE_BULK,  /* {"items":[...]}, each an id with what `gives` says or with an error */
+    WEFT_SHAPE_BULK,  /* an id with what `gives` says; or {"items":[...]}, each that or an error */
     WEFT_SHAPE_BYTES, /* any bytes, with their content type */
     WEFT_SHAPE_TEXT,  /* lines of text */
     WEFT_SHAPE_OTHER, /* what `answer` says */
@@ -80,15 +80,23 @@ struct weft_route {
     enum weft_rc (*run)(struct weft_ask *ask, struct weft_err *err);
     /* Grouped: writes the answer from ask->items, on an engine thread. */
     void (*write)(struct weft_ask *ask);
-    const char *name; /* for the OpenAPI document, as what follows */
-    const char *summary;
+    const char *name;    /* for the OpenAPI document, as what follows */
+    const char *summary; /* one line */
+    const char *about;   /* what to know before using it, in Markdown */
+    /*
+     * Which errors it can answer with, as bits (RC() of routes.h). Those that follow from the rest
+     * of the row, as 401 from a scope, are added by the document.
+     */
+    uint32_t fails;
     struct weft_param query[WEFT_PARAMS_MAX];
     const struct weft_wire_type *takes; /* the body, or each item of a bulk body; NULL: none */
     const struct weft_wire_type *gives; /* the answer, or each item of it */
     const char *body;                   /* JSON Schema text where `takes` cannot say it */
     const char *answer;                 /* the same for `gives` */
     enum weft_shape shape;              /* of the answer */
-    bool bulk;                          /* the body is {"items":[...]} of `takes` */
+    bool bulk;                          /* the body is one `takes`, or {"items":[...]} of them */
+    bool may_be_empty;                  /* a body is taken, and none counts as {} */
+    bool takes_lines;                   /* the body may also be items as lines, NDJSON */
     bool creates;                       /* 201 as well as 200 */
     bool accepts;                       /* 202 as well as 200 */
     bool lines;                         /* the items also as lines, application/x-ndjson */

@@ -5,6 +5,7 @@
  * errors: it cannot say something else than the server does.
  */
 
+#include "net/openapi.h"
 #include "net/api.h"
 
 #include "net/route.h"
@@ -14,41 +15,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Every message the server takes or gives, whether a route names it or a schema refers to it. */
-static const struct weft_wire_type *const MESSAGES[] = {
-    &weft_wire_spec,           &weft_wire_submitted,  &weft_wire_execution,
-    &weft_wire_attempt,        &weft_wire_cancel,     &weft_wire_priority,
-    &weft_wire_deadline,       &weft_wire_filter,     &weft_wire_sweep,
-    &weft_wire_claim,          &weft_wire_claimed,    &weft_wire_renew,
-    &weft_wire_renewed,        &weft_wire_complete,   &weft_wire_failure,
-    &weft_wire_delay,          &weft_wire_release,    &weft_wire_finished,
-    &weft_wire_worker,         &weft_wire_lane,       &weft_wire_lane_count,
-    &weft_wire_replica,        &weft_wire_scanner,    &weft_wire_pass,
-    &weft_wire_node,           &weft_wire_flow_spec,  &weft_wire_flow_submitted,
-    &weft_wire_flow_growth,    &weft_wire_flow_grown, &weft_wire_flow_cancel,
-    &weft_wire_flow_cancelled, &weft_wire_flow_node,  &weft_wire_flow,
-    &weft_wire_flow_page,      &weft_wire_upstream,
-};
-
-static void put_pair(struct weft_json_writer *out, const char *key, const char *text)
+void weft_openapi_pair(struct weft_json_writer *out, const char *key, const char *text)
 {
     weft_json_key(out, key);
     weft_json_put_text(out, text);
 }
 
-static void put_raw(struct weft_json_writer *out, const char *key, const char *json)
+void weft_openapi_raw(struct weft_json_writer *out, const char *key, const char *json)
 {
     weft_json_key(out, key);
     weft_json_put_raw(out, json, strlen(json));
 }
 
-/* {"$ref":"#/components/FOLDER/NAME"} as the next value. */
-static void put_ref(struct weft_json_writer *out, const char *folder, const char *name)
+void weft_openapi_ref(struct weft_json_writer *out, const char *folder, const char *name)
 {
     char path[128];
     (void)snprintf(path, sizeof(path), "#/components/%s/%s", folder, name);
     weft_json_begin_object(out);
-    put_pair(out, "$ref", path);
+    weft_openapi_pair(out, "$ref", path);
     weft_json_end_object(out);
 }
 
@@ -58,30 +42,37 @@ static void put_parameter(struct weft_json_writer *out, const char *in,
                           const struct weft_param *param)
 {
     weft_json_begin_object(out);
-    put_pair(out, "name", param->name);
-    put_pair(out, "in", in);
-    put_pair(out, "description", param->about);
+    weft_openapi_pair(out, "name", param->name);
+    weft_openapi_pair(out, "in", in);
+    weft_openapi_pair(out, "description", param->about);
     weft_json_key(out, "required");
     weft_json_put_bool(out, strcmp(in, "path") == 0);
-    put_raw(out, "schema", param->schema);
+    weft_openapi_raw(out, "schema", param->schema);
     weft_json_end_object(out);
 }
 
+/* The {names} that paths have, for readers. */
+static const struct weft_param PATH_PARAMS[] = {
+#define ID_SCHEMA   "{\"type\":\"string\",\"format\":\"uuid\"}"
+#define NAME_SCHEMA "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.:/-]{1,128}$\"}"
+    {"id", ID_SCHEMA, "The id of the execution, or of the flow under /v1/flows"},
+    {"lane", NAME_SCHEMA, "The name of the lane; a slash in it is written %2F"},
+    {"worker", NAME_SCHEMA, "The name of the worker; a slash in it is written %2F"},
+    {"name", NAME_SCHEMA, "The name of the scanner"},
+};
+
 static void put_path_parameters(struct weft_json_writer *out, const char *path)
 {
-    static const char id_schema[] = "{\"type\":\"string\",\"format\":\"uuid\"}";
-    static const char name_schema[] =
-        "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.:/-]{1,128}$\"}";
     for (const char *at = strchr(path, '{'); at; at = strchr(at + 1, '{')) {
         char name[32];
         size_t size = strcspn(at + 1, "}");
         assert(size < sizeof(name));
         memcpy(name, at + 1, size);
         name[size] = '\0';
-        bool is_id = strcmp(name, "id") == 0;
-        const struct weft_param param = {name, is_id ? id_schema : name_schema,
-                                         is_id ? "The id of the execution"
-                                               : "A name; slashes in it are written %2F"};
+        struct weft_param param = {name, NAME_SCHEMA, "A name; a slash in it is written %2F"};
+        for (size_t i = 0; i < WEFT_LEN(PATH_PARAMS); i++)
+            if (strcmp(PATH_PARAMS[i].name, name) == 0)
+                param = PATH_PARAMS[i];
         put_parameter(out, "path", &param);
     }
 }
@@ -94,8 +85,8 @@ static void put_parameters(struct weft_json_writer *out, const struct weft_route
     for (size_t i = 0; i < WEFT_PARAMS_MAX && route->query[i].name; i++)
         put_parameter(out, "query", &route->query[i]);
     if (route->scope != WEFT_SCOPE_NONE)
-        put_ref(out, "parameters", "Namespace");
-    put_ref(out, "parameters", "RequestId");
+        weft_openapi_ref(out, "parameters", "Namespace");
+    weft_openapi_ref(out, "parameters", "RequestId");
     weft_json_end_array(out);
 }
 
@@ -121,13 +112,13 @@ static void end_content(struct weft_json_writer *out)
 static void begin_items(struct weft_json_writer *out)
 {
     weft_json_begin_object(out);
-    put_pair(out, "type", "object");
-    put_raw(out, "required", "[\"items\"]");
+    weft_openapi_pair(out, "type", "object");
+    weft_openapi_raw(out, "required", "[\"items\"]");
     weft_json_key(out, "properties");
     weft_json_begin_object(out);
     weft_json_key(out, "items");
     weft_json_begin_object(out);
-    put_pair(out, "type", "array");
+    weft_openapi_pair(out, "type", "array");
     weft_json_key(out, "items");
 }
 
@@ -136,9 +127,10 @@ static void end_items(struct weft_json_writer *out, bool next)
 {
     weft_json_end_object(out);
     if (next)
-        put_raw(out, "next",
-                "{\"type\":[\"string\",\"null\"],\"description\":\"Give it as after for the next "
-                "page; null at the end\"}");
+        weft_openapi_raw(
+            out, "next",
+            "{\"type\":[\"string\",\"null\"],\"description\":\"Give it as after for the next "
+            "page; null at the end\"}");
     weft_json_end_object(out);
     weft_json_end_object(out);
 }
@@ -149,15 +141,17 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
         return;
     weft_json_key(out, "requestBody");
     weft_json_begin_object(out);
+    weft_json_key(out, "required");
+    weft_json_put_bool(out, !route->may_be_empty);
     begin_content(out, "application/json");
     if (route->body) {
         weft_json_put_raw(out, route->body, strlen(route->body));
     } else if (route->bulk) {
         begin_items(out);
-        put_ref(out, "schemas", weft_wire_name(route->takes));
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
         end_items(out, false);
     } else {
-        put_ref(out, "schemas", weft_wire_name(route->takes));
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
     }
     end_content(out);
     weft_json_end_object(out);
@@ -172,27 +166,27 @@ static void put_bulk_item(struct weft_json_writer *out, const struct weft_route 
     weft_json_begin_object(out);
     weft_json_key(out, "allOf");
     weft_json_begin_array(out);
-    put_ref(out, "schemas", "ItemId");
-    put_ref(out, "schemas", weft_wire_name(route->gives));
+    weft_openapi_ref(out, "schemas", "ItemId");
+    weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
     weft_json_end_array(out);
     weft_json_end_object(out);
-    put_ref(out, "schemas", "ItemError");
+    weft_openapi_ref(out, "schemas", "ItemError");
     weft_json_end_array(out);
     weft_json_end_object(out);
 }
 
-static void put_answer(struct weft_json_writer *out, const struct weft_route *route)
+static void put_answer(struct weft_json_writer *out, const struct weft_route *route, int status)
 {
     switch (route->shape) {
     case WEFT_SHAPE_ONE:
         begin_content(out, "application/json");
-        put_ref(out, "schemas", weft_wire_name(route->gives));
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
         break;
     case WEFT_SHAPE_ITEMS:
     case WEFT_SHAPE_PAGE:
         begin_content(out, "application/json");
         begin_items(out);
-        put_ref(out, "schemas", weft_wire_name(route->gives));
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
         end_items(out, route->shape == WEFT_SHAPE_PAGE);
         break;
     case WEFT_SHAPE_BULK:
@@ -216,19 +210,22 @@ static void put_answer(struct weft_json_writer *out, const struct weft_route *ro
         break;
     }
     weft_json_end_object(out);
-    if (route->lines)
-        put_raw(out, "application/x-ndjson",
-                "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
+    if (route->lines && status == 200)
+        weft_openapi_raw(
+            out, "application/x-ndjson",
+            "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
     weft_json_end_object(out);
 }
 
-static void put_response(struct weft_json_writer *out, const char *status, const char *about,
+static void put_response(struct weft_json_writer *out, int status, const char *about,
                          const struct weft_route *route)
 {
-    weft_json_key(out, status);
+    char number[8];
+    (void)snprintf(number, sizeof(number), "%d", status);
+    weft_json_key(out, number);
     weft_json_begin_object(out);
-    put_pair(out, "description", about);
-    put_answer(out, route);
+    weft_openapi_pair(out, "description", about);
+    put_answer(out, route, status);
     weft_json_end_object(out);
 }
 
@@ -236,13 +233,14 @@ static void put_responses(struct weft_json_writer *out, const struct weft_route 
 {
     weft_json_key(out, "responses");
     weft_json_begin_object(out);
-    put_response(out, "200", "Done", route);
+    put_response(out, 200, "Done", route);
     if (route->creates)
-        put_response(out, "201", "Made", route);
+        put_response(out, 201, "Made", route);
     if (route->accepts)
-        put_response(out, "202", "Begun; it goes on", route);
+        put_response(out, 202, "Begun; it goes on", route);
+    weft_openapi_errors(weft_openapi_fails(route), out);
     weft_json_key(out, "default");
-    put_ref(out, "responses", "Error");
+    weft_openapi_ref(out, "responses", "Error");
     weft_json_end_object(out);
 }
 
@@ -265,20 +263,15 @@ static const char *scope_word(enum weft_scope scope)
     return NULL;
 }
 
-/* The word behind /v1/, or what all others belong to. */
-static void put_tags(struct weft_json_writer *out, const char *path)
+/* What is to be known, and which token it takes. */
+static void put_description(struct weft_json_writer *out, const struct weft_route *route)
 {
-    char tag[32] = "server";
-    if (strncmp(path, "/v1/", 4) == 0) {
-        size_t size = strcspn(path + 4, "/");
-        assert(size < sizeof(tag));
-        memcpy(tag, path + 4, size);
-        tag[size] = '\0';
-    }
-    weft_json_key(out, "tags");
-    weft_json_begin_array(out);
-    weft_json_put_text(out, tag);
-    weft_json_end_array(out);
+    char text[2048];
+    const char *about = route->about ? route->about : "";
+    if (route->scope)
+        (void)snprintf(text, sizeof(text), "%s\n\nNeeds the scope `%s` where tokens are on.", about,
+                       scope_word(route->scope));
+    weft_openapi_pair(out, "description", route->scope ? text : about);
 }
 
 static void put_operation(struct weft_json_writer *out, const struct weft_route *route)
@@ -288,13 +281,19 @@ static void put_operation(struct weft_json_writer *out, const struct weft_route 
         method[i] = (char)(route->method[i] | 0x20); /* lower case */
     weft_json_key(out, method);
     weft_json_begin_object(out);
-    put_pair(out, "operationId", route->name);
-    put_pair(out, "summary", route->summary);
-    put_tags(out, route->path);
+    weft_openapi_pair(out, "operationId", route->name);
+    weft_openapi_pair(out, "summary", route->summary);
+    put_description(out, route);
+    const struct weft_openapi_tag *tag = weft_openapi_tag_of(route);
+    weft_json_key(out, "tags");
+    weft_json_begin_array(out);
+    if (tag)
+        weft_json_put_text(out, tag->name);
+    weft_json_end_array(out);
     /* Tokens are off where only this machine can connect, so they are always optional here. */
-    put_raw(out, "security", route->scope ? "[{},{\"bearer\":[]}]" : "[]");
+    weft_openapi_raw(out, "security", route->scope ? "[{},{\"bearer\":[]}]" : "[]");
     if (route->scope)
-        put_pair(out, "x-weft-scope", scope_word(route->scope));
+        weft_openapi_pair(out, "x-weft-scope", scope_word(route->scope));
     put_parameters(out, route);
     put_body(out, route);
     put_responses(out, route);
@@ -326,96 +325,24 @@ static void put_paths(struct weft_json_writer *out, const struct weft_route_tabl
     weft_json_end_object(out);
 }
 
-/* ---- Components ------------------------------------------------------------------------------ */
-
-static void put_error_schemas(struct weft_json_writer *out)
-{
-    weft_json_key(out, "Error");
-    weft_json_begin_object(out);
-    put_pair(out, "type", "object");
-    put_raw(out, "required", "[\"code\",\"message\"]");
-    weft_json_key(out, "properties");
-    weft_json_begin_object(out);
-    weft_json_key(out, "code");
-    weft_json_begin_object(out);
-    put_pair(out, "type", "string");
-    weft_json_key(out, "enum");
-    weft_json_begin_array(out);
-    for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++)
-        weft_json_put_text(out, weft_rc_wire((enum weft_rc)rc));
-    weft_json_end_array(out);
-    weft_json_end_object(out);
-    put_raw(out, "message", "{\"type\":\"string\"}");
-    put_raw(out, "hint", "{\"type\":[\"string\",\"null\"],\"description\":\"What to do\"}");
-    put_raw(out, "field", "{\"type\":[\"string\",\"null\"],\"description\":\"What is to blame\"}");
-    weft_json_key(out, "reason");
-    weft_json_begin_object(out);
-    put_pair(out, "type", "string");
-    put_pair(out, "description", "Why the lease is gone, when the code is fenced");
-    weft_json_key(out, "enum");
-    weft_json_begin_array(out);
-    for (int fence = WEFT_FENCE_NONE + 1; fence <= WEFT_FENCE_UNKNOWN; fence++)
-        weft_json_put_text(out, weft_fence_name((enum weft_fence)fence));
-    weft_json_end_array(out);
-    weft_json_end_object(out);
-    weft_json_end_object(out);
-    weft_json_end_object(out);
-    put_raw(out, "ErrorAnswer",
-            "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":{\"$ref\":"
-            "\"#/components/schemas/Error\"}}}");
-    put_raw(out, "ItemId",
-            "{\"type\":\"object\",\"required\":[\"id\"],\"properties\":{\"id\":{\"type\":"
-            "\"string\",\"format\":\"uuid\"}}}");
-    put_raw(out, "ItemError",
-            "{\"type\":\"object\",\"required\":[\"id\",\"error\"],\"properties\":{\"id\":{"
-            "\"type\":[\"string\",\"null\"]},\"error\":{\"$ref\":"
-            "\"#/components/schemas/Error\"}}}");
-}
-
-/* The status of each code, for people: it is the same wherever the code comes up. */
-static void put_error_response(struct weft_json_writer *out)
+static void put_info(struct weft_json_writer *out)
 {
     static const char about[] =
-        "An error. The code decides about the status:"
-#define X(name, number, wire, http, retry, text) " " wire " " #http ","
-#include "weft/errors.def"
-#undef X
-        " and 405 for a method the path does not have.";
-    weft_json_key(out, "responses");
+        "Work that must not be lost: submit executions, claim them with workers, and steer "
+        "them.\n\n"
+        "Bodies and answers are JSON in UTF-8; fields that are not known are refused. Every error "
+        "is "
+        "`{\"error\":{\"code\",\"message\",\"hint\",\"field\"}}`, and `code` decides about the "
+        "status. A method that a path does not have is 405 `method_not_allowed`. 429, 503 and 507 "
+        "carry Retry-After: the same request may be sent again.";
+    weft_json_key(out, "info");
     weft_json_begin_object(out);
-    weft_json_key(out, "Error");
-    weft_json_begin_object(out);
-    put_pair(out, "description", about);
-    put_raw(out, "headers",
-            "{\"Retry-After\":{\"description\":\"Seconds after which to try again, with 429 and "
-            "503\",\"schema\":{\"type\":\"integer\"}}}");
-    begin_content(out, "application/json");
-    put_ref(out, "schemas", "ErrorAnswer");
-    end_content(out);
-    weft_json_end_object(out);
-    weft_json_end_object(out);
-}
-
-static void put_components(struct weft_json_writer *out)
-{
-    weft_json_key(out, "components");
-    weft_json_begin_object(out);
-    weft_json_key(out, "schemas");
-    weft_json_begin_object(out);
-    for (size_t i = 0; i < WEFT_LEN(MESSAGES); i++) {
-        weft_json_key(out, weft_wire_name(MESSAGES[i]));
-        weft_wire_schema(MESSAGES[i], out);
-    }
-    put_error_schemas(out);
-    weft_json_end_object(out);
-    put_error_response(out);
-    put_raw(out, "parameters",
-            "{\"Namespace\":{\"name\":\"X-Weft-Namespace\",\"in\":\"header\",\"required\":false,"
-            "\"description\":\"The namespace, unless the token fixes it\",\"schema\":{\"type\":"
-            "\"string\",\"default\":\"default\"}},\"RequestId\":{\"name\":\"X-Request-Id\","
-            "\"in\":\"header\",\"required\":false,\"description\":\"Comes back in the answer and "
-            "stands in the log; made up when absent\",\"schema\":{\"type\":\"string\"}}}");
-    put_raw(out, "securitySchemes", "{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"}}");
+    weft_openapi_pair(out, "title", "weft");
+    weft_openapi_pair(out, "version", WEFT_VERSION);
+    weft_openapi_pair(out, "summary", "A durable execution engine");
+    weft_openapi_pair(out, "description", about);
+    weft_openapi_raw(out, "contact", "{\"name\":\"The authors of weft\"}");
+    weft_openapi_raw(out, "license", "{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}");
     weft_json_end_object(out);
 }
 
@@ -424,16 +351,12 @@ void weft_openapi_write(const struct weft_route_table *routes, struct weft_buf *
     struct weft_json_writer writer;
     weft_json_writer_init(&writer, out);
     weft_json_begin_object(&writer);
-    put_pair(&writer, "openapi", "3.1.0");
-    weft_json_key(&writer, "info");
-    weft_json_begin_object(&writer);
-    put_pair(&writer, "title", "weft");
-    put_pair(&writer, "version", WEFT_VERSION);
-    put_pair(&writer, "summary", "A durable execution engine");
-    put_raw(&writer, "license", "{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}");
-    weft_json_end_object(&writer);
-    put_raw(&writer, "servers", "[{\"url\":\"/\"}]");
+    weft_openapi_pair(&writer, "openapi", "3.1.0");
+    put_info(&writer);
+    weft_openapi_raw(&writer, "servers",
+                     "[{\"url\":\"/\",\"description\":\"The server that gave this document\"}]");
+    weft_openapi_tags(routes, &writer);
     put_paths(&writer, routes);
-    put_components(&writer);
+    weft_openapi_components(routes, &writer);
     weft_json_end_object(&writer);
 }

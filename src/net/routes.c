@@ -24,9 +24,20 @@ const struct weft_route weft_routes[] = {
         .write = weft_submit_write,
         .name = "submit",
         .summary = "Hand over work: one execution, or many at once",
+        .about =
+            "One spec is answered with 201, or with 200 and `duplicate` when the key was used "
+            "before; the same key with another payload is 409 `conflict`. `{\"items\":[...]}` "
+            "takes up to 1,000 specs and is always answered with 200: each item has a result or "
+            "an error, in the order given. With `Content-Type: application/x-ndjson` (or "
+            "`application/ndjson`, `application/jsonl`) the body holds one spec on each line; "
+            "blank lines are skipped, and a line that is refused does not touch the others. "
+            "Many items come back as lines when `Accept` names `application/x-ndjson`.",
+        .fails = RC(CONFLICT),
         .body = SUBMIT_BODY,
         .answer = SUBMIT_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
+        .lines = true,
+        .takes_lines = true,
         .creates = true,
     },
     {
@@ -38,6 +49,10 @@ const struct weft_route weft_routes[] = {
         .name = "listExecutions",
         .summary = "List executions, newest first; with Accept: application/x-ndjson all of them, "
                    "one a line",
+        .about =
+            "A page of the namespace's executions that fit all parameters given. With `Accept: "
+            "application/x-ndjson` the answer is no page: all executions are sent, one on each "
+            "line, for as long as it takes.",
         .query =
             {
                 {"lane", NAME_SCHEMA, "Only of this lane"},
@@ -65,6 +80,9 @@ const struct weft_route weft_routes[] = {
         .run = weft_steer_many_run,
         .name = "cancelExecutions",
         .summary = "Cancel many executions, by id or by filter",
+        .about = "By `ids` (at most 1,000): answered item by item. By `filter`: at most `max` "
+                 "executions are cancelled in one call, and `more` tells whether some are left. An "
+                 "empty filter is refused.",
         .body = CANCEL_MANY_BODY,
         .answer = STEER_MANY_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
@@ -78,6 +96,9 @@ const struct weft_route weft_routes[] = {
         .run = weft_steer_many_run,
         .name = "replayExecutions",
         .summary = "Replay many executions, by id or by filter",
+        .about = "By `ids` (at most 1,000): answered item by item. By `filter`: at most `max` "
+                 "executions are replayed in one call, and `more` tells whether some are left. An "
+                 "empty filter is refused.",
         .body = REPLAY_MANY_BODY,
         .answer = STEER_MANY_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
@@ -90,6 +111,9 @@ const struct weft_route weft_routes[] = {
         .run = weft_execution_run,
         .name = "getExecution",
         .summary = "An execution, at once or when it is over",
+        .about = "With `wait_ms` the answer comes when the execution has ended or the time has "
+                 "passed, whichever is first: look at `state`.",
+        .fails = RC(NOT_FOUND),
         .query = {PARAM_WAIT},
         .gives = &weft_wire_execution,
     },
@@ -102,6 +126,10 @@ const struct weft_route weft_routes[] = {
         .run = weft_bytes_run,
         .name = "getResult",
         .summary = "The result as the worker gave it; 404 before success. Scope work will do",
+        .about = "The bytes with the content type the worker gave. 404 until the execution has "
+                 "succeeded, and when it succeeded without a result. A token with the scope `work` "
+                 "may read it too.",
+        .fails = RC(NOT_FOUND),
         .shape = WEFT_SHAPE_BYTES,
     },
     {
@@ -112,6 +140,10 @@ const struct weft_route weft_routes[] = {
         .run = weft_bytes_run,
         .name = "getPayload",
         .summary = "The payload as it was submitted",
+        .about =
+            "The bytes with the content type they were submitted with; JSON comes back byte for "
+            "byte.",
+        .fails = RC(NOT_FOUND),
         .shape = WEFT_SHAPE_BYTES,
     },
     {
@@ -122,6 +154,9 @@ const struct weft_route weft_routes[] = {
         .run = weft_attempts_run,
         .name = "listAttempts",
         .summary = "How its leases ended, oldest first",
+        .about = "One item for each lease that has ended: which worker had it, from when to when, "
+                 "and how it ended.",
+        .fails = RC(NOT_FOUND),
         .query = {PARAM_LIMIT, PARAM_AFTER},
         .gives = &weft_wire_attempt,
         .shape = WEFT_SHAPE_PAGE,
@@ -136,6 +171,11 @@ const struct weft_route weft_routes[] = {
         .write = weft_steer_write,
         .name = "cancelExecution",
         .summary = "End an execution that is not over",
+        .about = "Cancelling a cancelled execution again changes nothing and is answered with 200. "
+                 "One that ended in another way is 409 `not_live`. A running one loses its lease: "
+                 "its worker is told `fenced` with the reason `cancelled`.",
+        .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
+        .may_be_empty = true,
         .takes = &weft_wire_cancel,
         .gives = &weft_wire_execution,
     },
@@ -149,6 +189,12 @@ const struct weft_route weft_routes[] = {
         .write = weft_steer_write,
         .name = "replayExecution",
         .summary = "Begin an execution that is over again",
+        .about =
+            "The execution is ready again; a member of a flow may be blocked instead. One that "
+            "has not ended is 409 `not_live`; a member of a flow whose upstreams do not allow "
+            "it is 409 `conflict`.",
+        .fails = RC(NOT_FOUND) | RC(NOT_LIVE) | RC(CONFLICT),
+        .may_be_empty = true,
         .body = NOTHING_BODY,
         .gives = &weft_wire_execution,
     },
@@ -162,6 +208,10 @@ const struct weft_route weft_routes[] = {
         .write = weft_steer_write,
         .name = "setPriority",
         .summary = "Give it another priority",
+        .about =
+            "Higher priorities are claimed first within a lane. An execution that has ended is "
+            "409 `not_live`.",
+        .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
         .takes = &weft_wire_priority,
         .gives = &weft_wire_execution,
     },
@@ -175,6 +225,10 @@ const struct weft_route weft_routes[] = {
         .write = weft_steer_write,
         .name = "setDeadline",
         .summary = "Give it another deadline, or none",
+        .about =
+            "An execution that has not ended by its deadline becomes `expired`. `null` removes "
+            "the deadline. An execution that has ended is 409 `not_live`.",
+        .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
         .takes = &weft_wire_deadline,
         .gives = &weft_wire_execution,
     },
@@ -188,6 +242,11 @@ const struct weft_route weft_routes[] = {
         .write = weft_steer_write,
         .name = "revokeLease",
         .summary = "Take its lease away; it is ready again and keeps its attempt",
+        .about =
+            "For a worker that is stuck: what it says about this lease later is `fenced`, with "
+            "the reason `revoked`. Without a lease: 409 `not_live`.",
+        .fails = RC(NOT_FOUND) | RC(NOT_LIVE),
+        .may_be_empty = true,
         .takes = &weft_wire_cancel,
         .gives = &weft_wire_execution,
     },
@@ -201,6 +260,11 @@ const struct weft_route weft_routes[] = {
         .read = weft_claims_read,
         .name = "claim",
         .summary = "Take work, waiting for it if asked to",
+        .about =
+            "Answers with up to `max` executions and their leases, at once when there are some. "
+            "Otherwise it waits up to `wait_ms` for the first one; no items after the wait is a "
+            "usual answer, not an error. Each lease must be renewed, or ended by one of the "
+            "calls under `/v1/leases`, before `lease_expires_at`.",
         .takes = &weft_wire_claim,
         .gives = &weft_wire_claimed,
         .shape = WEFT_SHAPE_ITEMS,
@@ -215,6 +279,12 @@ const struct weft_route weft_routes[] = {
         .write = weft_renew_write,
         .name = "renewLeases",
         .summary = "The heartbeat: keep leases, report progress, learn which are gone",
+        .about =
+            "Call it well before `lease_expires_at`, for example after a third of the lease. A "
+            "lease that is gone is answered with `fenced` and the reason: stop working on it. "
+            "The body is one item, answered as one object or with the error and its status; or "
+            "`{\"items\":[...]}` with up to 1,000, answered with 200 item by item.",
+        .fails = LEASE_FAILS,
         .takes = &weft_wire_renew,
         .gives = &weft_wire_renewed,
         .shape = WEFT_SHAPE_BULK,
@@ -230,6 +300,12 @@ const struct weft_route weft_routes[] = {
         .write = weft_complete_write,
         .name = "completeLeases",
         .summary = "Work is done: its results",
+        .about =
+            "Stores the result and ends the execution as `succeeded`. The same call again gets "
+            "the same answer. The body is one item, answered as one object or with the error "
+            "and its status; or `{\"items\":[...]}` with up to 1,000, answered with 200 item by "
+            "item.",
+        .fails = LEASE_FAILS,
         .takes = &weft_wire_complete,
         .gives = &weft_wire_finished,
         .shape = WEFT_SHAPE_BULK,
@@ -245,6 +321,14 @@ const struct weft_route weft_routes[] = {
         .write = weft_fail_write,
         .name = "failLeases",
         .summary = "Work failed: the policy says what comes next",
+        .about =
+            "Ends the attempt. The state in the answer says what the policy decided: `delayed` "
+            "or `ready` for another attempt, or `failed`. `retryable: false` and a class in the "
+            "policy's `no_retry` make the failure final; `retry_after_ms` beats the backoff. "
+            "The same call again gets the same answer. The body is one item, answered as one "
+            "object or with the error and its status; or `{\"items\":[...]}` with up to 1,000, "
+            "answered with 200 item by item.",
+        .fails = LEASE_FAILS,
         .takes = &weft_wire_failure,
         .gives = &weft_wire_finished,
         .shape = WEFT_SHAPE_BULK,
@@ -260,6 +344,11 @@ const struct weft_route weft_routes[] = {
         .write = weft_put_back_write,
         .name = "delayLeases",
         .summary = "Not now: come back later, spending no attempt",
+        .about =
+            "Puts the execution back with a delay; it does not count as an attempt. The body is "
+            "one item, answered as one object or with the error and its status; or "
+            "`{\"items\":[...]}` with up to 1,000, answered with 200 item by item.",
+        .fails = LEASE_FAILS,
         .takes = &weft_wire_delay,
         .gives = &weft_wire_finished,
         .shape = WEFT_SHAPE_BULK,
@@ -275,6 +364,12 @@ const struct weft_route weft_routes[] = {
         .write = weft_put_back_write,
         .name = "releaseLeases",
         .summary = "Not me: give it to another worker, spending no attempt",
+        .about =
+            "Puts the execution back for another worker, after `delay_ms` (a second when "
+            "absent); it does not count as an attempt. The body is one item, answered as one "
+            "object or with the error and its status; or `{\"items\":[...]}` with up to 1,000, "
+            "answered with 200 item by item.",
+        .fails = LEASE_FAILS,
         .takes = &weft_wire_release,
         .gives = &weft_wire_finished,
         .shape = WEFT_SHAPE_BULK,
@@ -288,6 +383,9 @@ const struct weft_route weft_routes[] = {
         .run = weft_workers_run,
         .name = "listWorkers",
         .summary = "The workers that were heard of, by name",
+        .about =
+            "Workers appear with their first claim, with their lanes, capabilities, leases and "
+            "when they were last seen.",
         .query = {PARAM_LIMIT, PARAM_AFTER},
         .gives = &weft_wire_worker,
         .shape = WEFT_SHAPE_PAGE,
@@ -301,6 +399,10 @@ const struct weft_route weft_routes[] = {
         .run = weft_goodbye_run,
         .name = "goodbye",
         .summary = "A worker leaves: its leases are released at once",
+        .about =
+            "For a worker that stops: what it holds is ready for others at once instead of when "
+            "its leases run out. A worker that holds nothing is answered with 0.",
+        .may_be_empty = true,
         .body = NOTHING_BODY,
         .answer = RELEASED_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
@@ -314,6 +416,8 @@ const struct weft_route weft_routes[] = {
         .name = "listLanes",
         .summary = "The lanes in use, by name: those that have settings, executions that are not "
                    "over, or executions that ended in the last hour",
+        .about = "A lane needs no settings to be used. A lane without settings leaves the list an "
+                 "hour after its last execution has ended.",
         .query = {PARAM_LIMIT, PARAM_AFTER},
         .gives = &weft_wire_lane,
         .shape = WEFT_SHAPE_PAGE,
@@ -326,6 +430,9 @@ const struct weft_route weft_routes[] = {
         .run = weft_lane_run,
         .name = "getLane",
         .summary = "The settings of a lane; 404 when it is not in use",
+        .about = "Whether it is paused, how many executions may run at once, and how tenants share "
+                 "it. A lane that holds work and has no settings is shown with the defaults.",
+        .fails = RC(NOT_FOUND),
         .gives = &weft_wire_lane,
     },
     {
@@ -337,6 +444,9 @@ const struct weft_route weft_routes[] = {
         .run = weft_lane_put_run,
         .name = "putLane",
         .summary = "Replace all settings of a lane; holds for claims that begin after the answer",
+        .about =
+            "Fields that are absent go back to their defaults. What a GET gave may be sent back "
+            "as it is.",
         .body = LANE_BODY,
         .gives = &weft_wire_lane,
     },
@@ -347,8 +457,9 @@ const struct weft_route weft_routes[] = {
         .read = weft_lane_read,
         .run = weft_lane_remove_run,
         .name = "removeLane",
-        .summary = "Remove the settings of a lane, and tell what they were; 404 when it has none. "
-                   "Its work stays and the defaults hold for it",
+        .summary = "Remove the settings of a lane, and tell what they were; 404 when it has none",
+        .about = "Work in the lane stays, and the defaults hold for it.",
+        .fails = RC(NOT_FOUND),
         .gives = &weft_wire_lane,
     },
     {
@@ -359,6 +470,8 @@ const struct weft_route weft_routes[] = {
         .run = weft_replicas_run,
         .name = "listReplicas",
         .summary = "The servers that share the store, the newest first",
+        .about = "Servers that share the store, alive or lately dead. Not for tokens of one "
+                 "namespace.",
         .query = {PARAM_LIMIT, PARAM_AFTER},
         .gives = &weft_wire_replica,
         .shape = WEFT_SHAPE_PAGE,
@@ -371,6 +484,8 @@ const struct weft_route weft_routes[] = {
         .run = weft_scanners_run,
         .name = "listScanners",
         .summary = "The scanners of each living replica, how they are set and what they did",
+        .about = "How each scanner is set on each living replica, when it last ran, how long that "
+                 "took, what it counted, and its last error. Not for tokens of one namespace.",
         .query = {PARAM_LIMIT, PARAM_AFTER},
         .gives = &weft_wire_scanner,
         .shape = WEFT_SHAPE_PAGE,
@@ -385,6 +500,10 @@ const struct weft_route weft_routes[] = {
         .name = "runScanner",
         .summary =
             "One pass of a scanner now, on the server that is asked, whether it is on or off",
+        .about = "Runs one pass and answers with its report. Useful after an incident, and for a "
+                 "scanner that is switched off.",
+        .fails = RC(NOT_FOUND),
+        .may_be_empty = true,
         .body = NOTHING_BODY,
         .gives = &weft_wire_pass,
     },
@@ -396,6 +515,8 @@ const struct weft_route weft_routes[] = {
         .run = weft_counts_run,
         .name = "getCounts",
         .summary = "Executions by lane and state, computed at most once a second",
+        .about = "`as_of` says when they were computed. `succeeded_1h` and `failed_1h` count the "
+                 "last hour.",
         .query = {{"lane", NAME_SCHEMA, "Only of this lane"}},
         .answer = COUNTS_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
@@ -407,6 +528,7 @@ const struct weft_route weft_routes[] = {
         .read = weft_health_read,
         .name = "health",
         .summary = "200 while the process runs",
+        .about = "For a liveness probe: it does not look at the store. Needs no token.",
         .answer = STATUS_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
     },
@@ -419,6 +541,8 @@ const struct weft_route weft_routes[] = {
         .name = "readiness",
         .summary = "200 when the store can be reached and its schema is right, else 503; warns of "
                    "scanners that no living replica runs",
+        .about = "For a readiness probe: while the store cannot be reached the answer is 503, with "
+                 "the reason. Needs no token.",
         .answer = READY_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
     },
@@ -430,6 +554,9 @@ const struct weft_route weft_routes[] = {
         .run = weft_metrics_run,
         .name = "metrics",
         .summary = "What the server counts, in the text format of Prometheus",
+        .about =
+            "One scrape has the counters of this server and the executions by lane and state of "
+            "the namespace.",
         .shape = WEFT_SHAPE_TEXT,
     },
     {
@@ -439,6 +566,7 @@ const struct weft_route weft_routes[] = {
         .read = weft_openapi_read,
         .name = "openapi",
         .summary = "This document",
+        .about = "Written from the server's own table of routes and messages. Needs no token.",
         .answer = "{\"type\":\"object\"}",
         .shape = WEFT_SHAPE_OTHER,
     },

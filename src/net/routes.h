@@ -15,6 +15,11 @@
 #define BODY_TINY KIB(64)
 #define BODY_FLOW MIB(64)
 
+/* An error as a bit of weft_route.fails. */
+#define RC(name) (UINT32_C(1) << WEFT_##name)
+_Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_t");
+#define LEASE_FAILS (RC(NOT_FOUND) | RC(FENCED))
+
 /* ---- Parameters and schemas that are not messages -------------------------------------------- */
 
 #define NAME_SCHEMA "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.:/-]{1,128}$\"}"

@@ -72,7 +72,7 @@ class Caller:
         text = json.dumps(body) if body is not None and not isinstance(body, bytes) else body
         answer = self.client.send(method, path, [("X-Weft-Namespace", self.namespace), *headers],
                                   text)
-        self.bench.document.see(method, path, text, answer)
+        self.bench.document.see(method, path, text, answer, headers)
         if status and answer.status != status:
             raise Mismatch(f"{method} {path}: status {answer.status}, not {status}\n{answer}")
         return answer

@@ -218,7 +218,7 @@ class Document:
 
     def response(self, operation, status):
         responses = operation.content["responses"]
-        found = responses.get(str(status), responses.get("default"))
+        found = responses.get(str(status))  # `default` is for others: every own answer is named
         if found and "$ref" in found:
             found = self.schemas.resolve(found["$ref"])
         return found
@@ -236,7 +236,7 @@ class Document:
             return []
         return self.schemas.check(entry["schema"], json.loads(answer.body), "answer")
 
-    def check_request(self, operation, body, answer):
+    def check_request(self, operation, body, answer, headers):
         """A request that was accepted must fit what the document says about requests."""
         if answer.status >= 300:
             return []
@@ -246,17 +246,23 @@ class Document:
         if not body:
             return ["no body was taken and the document requires one"] \
                 if declared.get("required") else []
+        given = {name.lower(): value for name, value in headers}
+        if "content-encoding" in given:
+            return []  # what is inside is looked at where it is sent plainly
+        kind = given.get("content-type", "").split(";")[0].strip()
+        if kind in declared["content"] and kind != "application/json":
+            return []  # no JSON as a whole
         schema = declared["content"]["application/json"]["schema"]
         return self.schemas.check(schema, json.loads(body), "request")
 
-    def see(self, method, path, body, answer):
+    def see(self, method, path, body, answer, headers=()):
         """Notes an exchange and what is wrong with it."""
         operation = self.find(method, path)
         if not operation or answer.status in (404, 405) and not answer.body:
             return
         wrong = [] if method == "HEAD" else self.check_answer(operation, answer)
         if not self.holds_errors(answer):
-            wrong += self.check_request(operation, body, answer)
+            wrong += self.check_request(operation, body, answer, headers)
         with self.lock:
             operation.seen[answer.status] = operation.seen.get(answer.status, 0) + 1
             operation.wrong += [f"{method} {path} -> {answer.status}: {line}" for line in wrong]

@@ -62,6 +62,7 @@ import time
 import traceback
 
 import checks
+import checks_bodies
 import selfcheck
 from casefile import Block, Broken, Token, fill, read_cases
 from openapi import Document
@@ -185,7 +186,7 @@ class Run:
         path = fill(step.path, self.values, now)
         body = fill(step.body, self.values, now) if isinstance(step.body, str) else step.body
         answer = client.send(step.method, path, headers, body, on_sent)
-        self.bench.document.see(step.method, path, body, answer)
+        self.bench.document.see(step.method, path, body, answer, headers)
         return answer
 
     def judge(self, step, answer):
@@ -248,7 +249,7 @@ def run_all(bench, cases, only, jobs):
         title = f"{case.file}: {case.title}"
         if only in title:
             work.append((title, Run(bench, case, number).go))
-    for check in checks.ALL:
+    for check in checks.ALL + checks_bodies.ALL:
         if only in check.__doc__:
             work.append((check.__doc__, lambda check=check: check(bench)))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

@@ -4,6 +4,8 @@
 
 #include "api_fixture.h"
 
+#include "net/openapi.h"
+
 #include "wire/wire.h"
 
 /* The value at "a/b/c" below a value; names with slashes are given one by one. */
@@ -29,6 +31,38 @@ static void lower(const char *method, char ret_word[16])
     ret_word[i] = '\0';
 }
 
+/* What a new route is most easily added without: both are rows of a table. */
+static void check_words(const struct weft_route *route)
+{
+    ok(route->about && strlen(route->about) > 20,
+       "%s has a description (.about in its row of routes.c)", route->name);
+    ok(weft_openapi_tag_of(route) != NULL,
+       "%s has a tag (a row of TAGS in openapi_parts.c for the word behind /v1/)", route->name);
+}
+
+static bool answers_with(const struct weft_json *operation, const char *status)
+{
+    const char *path[] = {"responses", status, "$ref"};
+    struct weft_json value;
+    return at(operation, path, 3, &value);
+}
+
+static void check_errors(const struct weft_json *operation, const struct weft_route *route)
+{
+    const char *done[] = {"responses", "200", "content"};
+    struct weft_json value;
+    ok(at(operation, done, 3, &value) && answers_with(operation, "default"), "%s: its answers",
+       route->name);
+    ok(answers_with(operation, "400"), "%s can be 400", route->name);
+    ok(answers_with(operation, "401") == (route->scope != WEFT_SCOPE_NONE) &&
+           answers_with(operation, "403") == (route->scope != WEFT_SCOPE_NONE),
+       "%s: 401 and 403 where a token is asked for", route->name);
+    ok(answers_with(operation, "415") == (route->body_max > 0), "%s: 415 where a body is taken",
+       route->name);
+    ok(strstr(route->path, "{id}") == NULL || answers_with(operation, "404"),
+       "%s: 404 for an id that is not there (.fails in its row)", route->name);
+}
+
 static void check_route(const struct weft_json *document, const struct weft_route *route)
 {
     char method[16];
@@ -43,12 +77,15 @@ static void check_route(const struct weft_json *document, const struct weft_rout
        "%s: its name", route->name);
     ok(weft_wire_member(&operation, "summary", &value) && value.size > 10, "%s: what it does",
        route->name);
-    const char *ok_answer[] = {"responses", "200", "content"};
-    const char *error_answer[] = {"responses", "default", "$ref"};
-    ok(at(&operation, ok_answer, 3, &value) && at(&operation, error_answer, 3, &value),
-       "%s: its answers", route->name);
+    check_words(route);
+    check_errors(&operation, route);
     ok(weft_wire_member(&operation, "requestBody", &value) == (route->body_max > 0),
        "%s: a body where one is taken", route->name);
+    const char *required[] = {"requestBody", "required"};
+    ok(route->body_max == 0 ||
+           (at(&operation, required, 2, &value) && value.kind == WEFT_JSON_BOOL &&
+            weft_json_bool(&value) == !route->may_be_empty),
+       "%s: whether the body is required", route->name);
     ok(weft_wire_member(&operation, "x-weft-scope", &value) == (route->scope != WEFT_SCOPE_NONE),
        "%s: the scope it needs", route->name);
     size_t wanted = 0, params = 0;
