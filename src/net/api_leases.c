@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* POST /v1/leases/...: what a worker says about what it holds. Each item is answered on its own. */
+/*
+ * POST /v1/leases/...: what a worker says about what it holds, as one item or as {"items"}. Each
+ * item is answered on its own.
+ */
 
 #include "net/api.h"
 
@@ -14,12 +17,13 @@
 
 enum weft_rc weft_renew_read(struct weft_ask *ask, struct weft_err *err)
 {
-    return weft_ask_items(ask, &weft_wire_renew, sizeof(struct weft_renew), err);
+    return weft_ask_one_or_items(ask, &weft_wire_renew, sizeof(struct weft_renew), err);
 }
 
 enum weft_rc weft_complete_read(struct weft_ask *ask, struct weft_err *err)
 {
-    enum weft_rc rc = weft_ask_items(ask, &weft_wire_complete, sizeof(struct weft_complete), err);
+    enum weft_rc rc =
+        weft_ask_one_or_items(ask, &weft_wire_complete, sizeof(struct weft_complete), err);
     const struct weft_complete *item = ask->items.item;
     ask->items.bytes = 0;
     for (size_t i = 0; i < ask->items.count && !rc; i++)
@@ -30,17 +34,17 @@ enum weft_rc weft_complete_read(struct weft_ask *ask, struct weft_err *err)
 
 enum weft_rc weft_fail_read(struct weft_ask *ask, struct weft_err *err)
 {
-    return weft_ask_items(ask, &weft_wire_failure, sizeof(struct weft_failure), err);
+    return weft_ask_one_or_items(ask, &weft_wire_failure, sizeof(struct weft_failure), err);
 }
 
 enum weft_rc weft_delay_read(struct weft_ask *ask, struct weft_err *err)
 {
-    return weft_ask_items(ask, &weft_wire_delay, sizeof(struct weft_put_back), err);
+    return weft_ask_one_or_items(ask, &weft_wire_delay, sizeof(struct weft_put_back), err);
 }
 
 enum weft_rc weft_release_read(struct weft_ask *ask, struct weft_err *err)
 {
-    return weft_ask_items(ask, &weft_wire_release, sizeof(struct weft_put_back), err);
+    return weft_ask_one_or_items(ask, &weft_wire_release, sizeof(struct weft_put_back), err);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -62,11 +66,34 @@ static void put_id(const struct weft_id *id, struct weft_json_writer *out)
         weft_wire_put_id(out, id);
 }
 
+/* One item is answered by itself: its error is the error of the request, with its status. */
+static void write_one(struct weft_ask *ask, const struct weft_wire_type *type, size_t item_size)
+{
+    const struct weft_items *items = &ask->items;
+    const struct weft_lease_answer *answer = items->answer;
+    struct weft_json_writer out;
+    if (items->err[0].rc) {
+        weft_reply_error(ask, &items->err[0]);
+    } else if (answer->err.rc) {
+        weft_reply_fence(ask, &answer->err, answer->fence);
+    } else {
+        weft_reply_json(ask, 200, &out);
+        weft_json_begin_object(&out);
+        put_id(id_of(items, item_size, 0), &out);
+        weft_wire_write_members(type, answer, &out);
+        weft_json_end_object(&out);
+    }
+}
+
 static void write_items(struct weft_ask *ask, const struct weft_wire_type *type, size_t item_size)
 {
     const struct weft_items *items = &ask->items;
     const struct weft_lease_answer *answer = items->answer;
     struct weft_json_writer out;
+    if (!items->bulk) {
+        write_one(ask, type, item_size);
+        return;
+    }
     weft_reply_json(ask, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");

@@ -9,53 +9,15 @@
 
 #include <string.h>
 
-/*
- * True when the body looks like {"items": it tells the two forms apart without walking a large body
- * twice. A spelling that this misses, as with escapes, is found after the check.
- */
-static bool looks_bulk(const struct weft_buf *body)
+enum weft_rc weft_submit_read(struct weft_ask *ask, struct weft_err *err)
 {
-    static const char space[] = " \t\r\n", word[] = "\"items\"";
-    if (!body->data)
-        return false;
-    const char *at = body->data + strspn(body->data, space);
-    if (*at != '{')
-        return false;
-    at++;
-    at += strspn(at, space);
-    return strncmp(at, word, sizeof(word) - 1) == 0;
-}
-
-static enum weft_rc read_many(struct weft_ask *ask, struct weft_err *err)
-{
-    enum weft_rc rc = weft_ask_items(ask, &weft_wire_spec, sizeof(struct weft_spec), err);
+    enum weft_rc rc = weft_ask_one_or_items(ask, &weft_wire_spec, sizeof(struct weft_spec), err);
     const struct weft_spec *spec = ask->items.item;
     ask->items.bytes = 0;
     for (size_t i = 0; i < ask->items.count && !rc; i++)
         if (!ask->items.err[i].rc)
             ask->items.bytes += spec[i].payload_size;
     return rc;
-}
-
-enum weft_rc weft_submit_read(struct weft_ask *ask, struct weft_err *err)
-{
-    struct weft_json object, items;
-    if (looks_bulk(&ask->body))
-        return read_many(ask, err);
-    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
-    if (rc)
-        return rc;
-    if (weft_wire_member(&object, "items", &items))
-        return read_many(ask, err);
-    struct weft_spec *spec = weft_new(ask->arena, struct weft_spec);
-    rc = weft_wire_read(&weft_wire_spec, &object, ask->arena, spec, err);
-    if (rc)
-        return rc;
-    ask->items = (struct weft_items){.item = spec,
-                                     .err = weft_new(ask->arena, struct weft_err),
-                                     .count = 1,
-                                     .bytes = spec->payload_size};
-    return WEFT_OK;
 }
 
 static void write_one(struct weft_ask *ask, const struct weft_submitted *answer)

@@ -143,6 +143,39 @@ enum weft_rc weft_ask_items(struct weft_ask *ask, const struct weft_wire_type *t
     return WEFT_OK;
 }
 
+/*
+ * True when the body looks like {"items": it tells the two forms apart without walking a large body
+ * twice. A spelling that this misses, as with escapes, is found after the check.
+ */
+static bool looks_bulk(const struct weft_buf *body)
+{
+    static const char space[] = " \t\r\n", word[] = "\"items\"";
+    if (!body->data)
+        return false;
+    const char *at = body->data + strspn(body->data, space);
+    if (*at != '{')
+        return false;
+    at++;
+    at += strspn(at, space);
+    return strncmp(at, word, sizeof(word) - 1) == 0;
+}
+
+enum weft_rc weft_ask_one_or_items(struct weft_ask *ask, const struct weft_wire_type *type,
+                                   size_t item_size, struct weft_err *err)
+{
+    struct weft_json object, items;
+    if (looks_bulk(&ask->body))
+        return weft_ask_items(ask, type, item_size, err);
+    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    if (rc)
+        return rc;
+    if (weft_wire_member(&object, "items", &items))
+        return weft_ask_items(ask, type, item_size, err);
+    weft_ask_items_room(ask, item_size, 1);
+    ask->items.bytes = object.size;
+    return weft_wire_read(type, &object, ask->arena, ask->items.item, err);
+}
+
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 static void begin_reply(struct weft_ask *ask, int status, const char *type)
@@ -163,11 +196,16 @@ void weft_reply_json(struct weft_ask *ask, int status, struct weft_json_writer *
 
 void weft_reply_error(struct weft_ask *ask, const struct weft_err *err)
 {
+    weft_reply_fence(ask, err, WEFT_FENCE_NONE);
+}
+
+void weft_reply_fence(struct weft_ask *ask, const struct weft_err *err, enum weft_fence fence)
+{
     struct weft_json_writer out;
     weft_reply_json(ask, weft_rc_http(err->rc), &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "error");
-    weft_wire_write_error(err, WEFT_FENCE_NONE, &out);
+    weft_wire_write_error(err, fence, &out);
     weft_json_end_object(&out);
     ask->reply.stream = NULL;
     if (weft_rc_retryable(err->rc))

@@ -186,6 +186,14 @@ struct weft_wire_type;
 WEFT_MUST_CHECK enum weft_rc weft_ask_items(struct weft_ask *ask, const struct weft_wire_type *type,
                                             size_t item_size, struct weft_err *err);
 
+/*
+ * The same, or a body that is one item: then items.bulk is false, and an item that is refused is
+ * the failure of the request.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_ask_one_or_items(struct weft_ask *ask,
+                                                   const struct weft_wire_type *type,
+                                                   size_t item_size, struct weft_err *err);
+
 /* Makes room for items that are read in another way. */
 void weft_ask_items_room(struct weft_ask *ask, size_t item_size, size_t count);
 
@@ -193,6 +201,8 @@ void weft_ask_items_room(struct weft_ask *ask, size_t item_size, size_t count);
 void weft_reply_json(struct weft_ask *ask, int status, struct weft_json_writer *ret_out);
 /* Answers with an error: its status, its code, Retry-After where it is worth it. */
 void weft_reply_error(struct weft_ask *ask, const struct weft_err *err);
+/* The same, with the reason why a lease is gone. */
+void weft_reply_fence(struct weft_ask *ask, const struct weft_err *err, enum weft_fence fence);
 /* Bytes as they are. */
 void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const char *type);
 

@@ -135,6 +135,20 @@ static void end_items(struct weft_json_writer *out, bool next)
     weft_json_end_object(out);
 }
 
+/* {"oneOf":[ and what the caller writes next, closed by end_one_of(). */
+static void begin_one_of(struct weft_json_writer *out)
+{
+    weft_json_begin_object(out);
+    weft_json_key(out, "oneOf");
+    weft_json_begin_array(out);
+}
+
+static void end_one_of(struct weft_json_writer *out)
+{
+    weft_json_end_array(out);
+    weft_json_end_object(out);
+}
+
 static void put_body(struct weft_json_writer *out, const struct weft_route *route)
 {
     if (!route->takes && !route->body)
@@ -147,9 +161,12 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
     if (route->body) {
         weft_json_put_raw(out, route->body, strlen(route->body));
     } else if (route->bulk) {
+        begin_one_of(out);
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
         begin_items(out);
         weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
         end_items(out, false);
+        end_one_of(out);
     } else {
         weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
     }
@@ -157,12 +174,9 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
     weft_json_end_object(out);
 }
 
-/* An item of a bulk answer: its id, with what was asked for or with an error. */
-static void put_bulk_item(struct weft_json_writer *out, const struct weft_route *route)
+/* What an item of a bulk call became: its id, with what was asked for. */
+static void put_bulk_result(struct weft_json_writer *out, const struct weft_route *route)
 {
-    weft_json_begin_object(out);
-    weft_json_key(out, "oneOf");
-    weft_json_begin_array(out);
     weft_json_begin_object(out);
     weft_json_key(out, "allOf");
     weft_json_begin_array(out);
@@ -170,9 +184,20 @@ static void put_bulk_item(struct weft_json_writer *out, const struct weft_route 
     weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
     weft_json_end_array(out);
     weft_json_end_object(out);
+}
+
+/* The answer to one item, or to {"items"}: there each is a result or an error. */
+static void put_bulk_answer(struct weft_json_writer *out, const struct weft_route *route)
+{
+    begin_one_of(out);
+    put_bulk_result(out, route);
+    begin_items(out);
+    begin_one_of(out);
+    put_bulk_result(out, route);
     weft_openapi_ref(out, "schemas", "ItemError");
-    weft_json_end_array(out);
-    weft_json_end_object(out);
+    end_one_of(out);
+    end_items(out, false);
+    end_one_of(out);
 }
 
 static void put_answer(struct weft_json_writer *out, const struct weft_route *route, int status)
@@ -191,9 +216,7 @@ static void put_answer(struct weft_json_writer *out, const struct weft_route *ro
         break;
     case WEFT_SHAPE_BULK:
         begin_content(out, "application/json");
-        begin_items(out);
-        put_bulk_item(out, route);
-        end_items(out, false);
+        put_bulk_answer(out, route);
         break;
     case WEFT_SHAPE_BYTES:
         begin_content(out, "*/*");
