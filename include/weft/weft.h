@@ -851,7 +851,7 @@ WEFT_EXPORT const struct weft_claimed *weft_job_claimed(const struct weft_job *j
 WEFT_EXPORT bool weft_job_stopping(const struct weft_job *job);
 /* Why the lease is gone, WEFT_FENCE_NONE while it is held. */
 WEFT_EXPORT enum weft_fence weft_job_fence(const struct weft_job *job);
-/* Sent with the next heartbeat. The note is copied. */
+/* Sent at once, or within a second of the last report of this worker. The note is copied. */
 WEFT_EXPORT void weft_job_progress(struct weft_job *job, int32_t percent, const char *note);
 /* Copied. */
 WEFT_EXPORT void weft_job_result(struct weft_job *job, const void *result, size_t size,

@@ -22,6 +22,7 @@
 #define RATE_MIN_US  (10 * WEFT_MS)
 #define LEASE_MIN_US (150 * WEFT_MS) /* what is left of a late one: beats keep a distance */
 
+#define REPORT_US WEFT_SECOND /* between two reports of progress */
 #define WAITED_US WEFT_SECOND /* a claim that took less has not waited for work */
 
 enum { BEATS_PER_LEASE = 3, CLAIM_WAIT_MS = 20000, REFUSED_MS = 1000 };
@@ -363,8 +364,11 @@ static void add_lease(struct beat *beat, struct weft_job *job, struct weft_arena
     beat->job[beat->count++] = job;
 }
 
-/* All that is held and not yet known to be lost; the shortest lease tells when the next one is. */
-static weft_usec list_leases(struct weft_worker *worker, struct weft_arena *arena,
+/*
+ * All that is held and not yet known to be lost, or of these only the leases with progress to
+ * report; the shortest lease tells when the next heartbeat is.
+ */
+static weft_usec list_leases(struct weft_worker *worker, bool reports, struct weft_arena *arena,
                              struct beat *beat)
 {
     size_t held = 0;
@@ -382,7 +386,8 @@ static weft_usec list_leases(struct weft_worker *worker, struct weft_arena *aren
     for (struct weft_grant *grant = worker->grant; grant; grant = grant->next)
         for (size_t i = 0; i < grant->count; i++) {
             struct weft_job *job = &grant->job[i];
-            if (job->stage != WEFT_STAGE_GONE && job->fence == WEFT_FENCE_NONE && !job->abandoned)
+            if (job->stage != WEFT_STAGE_GONE && job->fence == WEFT_FENCE_NONE && !job->abandoned &&
+                (!reports || job->progress != job->progress_sent))
                 add_lease(beat, job, arena);
         }
     pthread_mutex_unlock(&worker->lock);
@@ -417,23 +422,42 @@ static const struct weft_err *read_answers(struct weft_worker *worker, const str
     return again;
 }
 
+/* Renews what was listed and takes the answers in. */
+static void send_beat(struct weft_worker *worker, const struct beat *beat, struct weft_next *next)
+{
+    struct weft_err err = {0};
+    if (beat->count == 0)
+        return;
+    enum weft_rc rc =
+        worker->weft->backend->renew(&worker->via, beat->item, beat->count, beat->answer, &err);
+    if (!weft_keeper_told(worker, next, rc, &err))
+        return;
+    const struct weft_err *again = read_answers(worker, beat);
+    if (again)
+        (void)weft_keeper_told(worker, next, again->rc, again);
+}
+
 void weft_hold_renew(struct weft_worker *worker)
 {
     struct weft_arena *arena = weft_arena_new();
-    struct weft_err err = {0};
     struct beat beat;
     weft_usec began_us = weft_mono_us();
-    weft_usec shortest_us = list_leases(worker, arena, &beat);
+    weft_usec shortest_us = list_leases(worker, false, arena, &beat);
     worker->beat.at_us =
         shortest_us == WEFT_NEVER ? WEFT_NEVER : began_us + shortest_us / BEATS_PER_LEASE;
-    if (beat.count > 0) {
-        enum weft_rc rc =
-            worker->weft->backend->renew(&worker->via, beat.item, beat.count, beat.answer, &err);
-        if (weft_keeper_told(worker, &worker->beat, rc, &err)) {
-            const struct weft_err *again = read_answers(worker, &beat);
-            if (again)
-                (void)weft_keeper_told(worker, &worker->beat, again->rc, again);
-        }
-    }
+    send_beat(worker, &beat, &worker->beat);
+    weft_arena_free(arena);
+}
+
+void weft_hold_report(struct weft_worker *worker)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct beat beat;
+    worker->report.at_us = weft_mono_us() + REPORT_US;
+    (void)list_leases(worker, true, arena, &beat);
+    if (beat.count == 0)
+        worker->report.failures = 0; /* their executions are over */
+    send_beat(worker, &beat, &worker->report);
+    worker->to_report = worker->report.failures > 0;
     weft_arena_free(arena);
 }

@@ -100,6 +100,10 @@ void weft_job_progress(struct weft_job *job, int32_t percent, const char *note)
     job->note = copy;
     job->percent = percent > 100 ? 100 : percent;
     job->progress++;
+    if (!job->worker->progressed) {
+        job->worker->progressed = job->worker->poked = true;
+        pthread_cond_signal(&job->worker->news);
+    }
     pthread_mutex_unlock(&job->worker->lock);
     free(before);
 }

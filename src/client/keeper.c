@@ -164,7 +164,8 @@ static void look_around(struct weft_worker *worker)
     bool claim_now = worker->claim_now || finished > 0;
     weft_usec delayed_us = worker->delayed_us;
     weft_job_list_move(&worker->unsent, &worker->finished);
-    worker->claim_now = false;
+    worker->to_report |= worker->progressed;
+    worker->claim_now = worker->progressed = false;
     worker->delayed_us = WEFT_NEVER;
     worker->poked = false;
     pthread_mutex_unlock(&worker->lock);
@@ -192,6 +193,8 @@ static void rest(struct weft_worker *worker)
         until_us = earlier(until_us, worker->send.at_us);
     if (worker->grant)
         until_us = earlier(until_us, worker->beat.at_us);
+    if (worker->to_report)
+        until_us = earlier(until_us, worker->report.at_us);
     if (weft_hold_room(worker) > 0)
         until_us = earlier(until_us, worker->claim.at_us);
     pthread_mutex_lock(&worker->lock);
@@ -269,6 +272,8 @@ static bool turn(struct weft_worker *worker)
     }
     if (worker->grant && worker->beat.at_us <= weft_mono_us())
         weft_hold_renew(worker);
+    if (worker->to_report && worker->report.at_us <= weft_mono_us())
+        weft_hold_report(worker);
     if (is_stopping(worker))
         return false;
     run_passes(worker);

@@ -144,6 +144,7 @@ struct weft_worker {
     bool started, stopping, ended;
     bool poked;           /* the keeper should look around */
     bool claim_now;       /* somebody said that there is work */
+    bool progressed;      /* a handler has reported progress */
     weft_usec delayed_us; /* the store's time; the earliest delayed execution heard of */
     weft_usec stop_us;    /* monotonic; when the grace ends */
     size_t stragglers;
@@ -160,7 +161,8 @@ struct weft_worker {
     /* The keeper's. */
     struct weft_grant *grant;
     struct weft_job_list unsent;
-    struct weft_next claim, send, beat;
+    struct weft_next claim, send, beat, report;
+    bool to_report;                            /* there is progress that the store may not have */
     struct weft_pace pass[WEFT_SCANNER_COUNT]; /* monotonic */
     weft_usec claim_began_us;                  /* when the claimer was asked last; monotonic */
     weft_usec outage_us;  /* since when the store has not answered; 0: it answers */
@@ -208,6 +210,8 @@ void weft_hold_told(struct weft_worker *worker);
 void *weft_claimer_main(void *context); /* the worker */
 /* Renews every lease in one call; progress rides along. */
 void weft_hold_renew(struct weft_worker *worker);
+/* The same for leases whose handlers have reported progress since; at most once a second. */
+void weft_hold_report(struct weft_worker *worker);
 /* Turns queued jobs that arrived before this moment into words of release. */
 void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us);
 /* The job holds nothing any more; frees its grant with the last of its jobs. */
