@@ -176,7 +176,10 @@ static const char *class_of(const struct weft_child_end *end, struct weft_arena 
 static const char *message_of(const struct weft_child_end *end, struct weft_arena *arena)
 {
     if (end->too_large)
-        return weft_arena_printf(arena, "the command wrote more than %d bytes to its output",
+        return weft_arena_printf(arena,
+                                 "the command wrote more than %d bytes to its output, which is the "
+                                 "most that a result may have: put large results into a file or a "
+                                 "store of objects and print where they are",
                                  WEFT_PAYLOAD_MAX);
     if (end->tail[0])
         return end->tail;
@@ -197,11 +200,12 @@ static struct outcome judge(struct task *task, const struct weft_child_end *end,
         give_result(job, &end->output);
         return (struct outcome){WEFT_DONE, "done", "32", NULL, NULL, 0};
     }
-    if (end->stopped) { /* not its fault: it costs no attempt and is ready again at once */
+    if (end->stopped &&
+        !end->too_large) { /* not its fault: it costs no attempt and is ready again at once */
         weft_job_delay(job, 0);
         return (struct outcome){WEFT_NOT_NOW, "back", "33", NULL, NULL, 0};
     }
-    if (end->exit_code == WEFT_WORK_EXIT_LATER) {
+    if (end->exit_code == WEFT_WORK_EXIT_LATER && !end->too_large) {
         weft_job_delay(job, task->work->later_ms);
         return (struct outcome){
             WEFT_NOT_NOW, "later", "33", NULL, end->tail[0] ? end->tail : NULL, 0};
@@ -211,7 +215,8 @@ static struct outcome judge(struct task *task, const struct weft_child_end *end,
                           .color = "31",
                           .error_class = class_of(end, arena),
                           .message = message_of(end, arena)};
-    if (end->exit_code == WEFT_WORK_EXIT_GIVE_UP) {
+    /* Another attempt would write as much. */
+    if (end->exit_code == WEFT_WORK_EXIT_GIVE_UP || end->too_large) {
         out.verdict = WEFT_GIVE_UP;
         out.word = "quit";
     }

@@ -93,9 +93,10 @@ exits 0 'exit code 75' "$weft" work --kind later --drain --retry-later-after 10m
 is "$(grep -c "^later $id" <<<"$out")" 2 'comes back later'
 is "$("$weft" show "$id" --result)" 1 'without spending an attempt'
 
-id=$(submit -k large --max-attempts 1 1)
+id=$(submit -k large --max-attempts 2 1)
 exits 0 'too much output' "$weft" work --kind large --drain -- head -c 2000000 /dev/zero
-has "$out" 'output_too_large: the command wrote more than 1048576 bytes' 'is a failure'
+has "$out" "^quit  $id .*output_too_large: the command wrote more than 1048576 bytes" 'is the end'
+is "$(state "$id")" failed 'for good'
 
 for i in 1 2 3; do submit -k some "$i" >/dev/null; done
 exits 0 'no more than asked for' "$weft" work --kind some --max 2 -- cat

@@ -90,7 +90,8 @@ static const struct {
     {"exit 65", WEFT_STATE_FAILED, NULL, NULL, "exit_65", NULL},
     {"kill -KILL $$", WEFT_STATE_FAILED, NULL, NULL, "signal_KILL", NULL},
     {"head -c 2000000 /dev/zero", WEFT_STATE_FAILED, NULL, NULL, "output_too_large",
-     "the command wrote more than 1048576 bytes to its output"},
+     "the command wrote more than 1048576 bytes to its output, which is the most that a result may "
+     "have: put large results into a file or a store of objects and print where they are"},
     {"exit 75", WEFT_STATE_DELAYED, NULL, NULL, NULL, NULL},
 };
 
@@ -130,11 +131,16 @@ static void test_ends(struct world *w)
     weft_worker_free(worker);
 }
 
-/* Exit code 65 ends it although attempts are left, 75 spends none. */
+/* Exit code 65 and too much output end it although attempts are left, 75 spends none. */
 static void test_attempts(struct world *w)
 {
     struct weft_work work;
     work_init(&work);
+    static const char flood[] = "head -c 2000000 /dev/zero; exit 75";
+    struct weft_id large = submit(w, &(struct weft_spec){.kind = "sh",
+                                                         .payload = flood,
+                                                         .payload_size = sizeof(flood) - 1,
+                                                         .content_type = "text/plain"});
     struct weft_id hopeless = submit(w, &(struct weft_spec){.kind = "sh",
                                                             .payload = "exit 65",
                                                             .payload_size = 7,
@@ -149,10 +155,13 @@ static void test_attempts(struct world *w)
     const char *again = "[ $WEFT_EPOCH -eq 4 ] && echo $WEFT_ATTEMPT || exit 75";
     struct weft_id later = submit_script(w, again);
     struct weft_worker *worker = begin(w, &work, 0);
-    ok(wait_ended(&work, 1 + 3 + 4), "all attempts are made");
+    ok(wait_ended(&work, 1 + 1 + 3 + 4), "all attempts are made");
     is_int(weft_worker_stop(worker), 0, "the worker stops");
     is_int(describe(w, &hopeless).state, WEFT_STATE_FAILED, "65 is the end");
     is_int(describe(w, &hopeless).attempt, 1, "of the first attempt");
+    is_int(describe(w, &large).state, WEFT_STATE_FAILED, "too much output is the end");
+    is_str(describe(w, &large).error_class, "output_too_large", "with its class");
+    is_int(describe(w, &large).attempt, 1, "of the first attempt");
     is_int(describe(w, &fails).state, WEFT_STATE_SUCCEEDED, "failures are tried again");
     is_int(describe(w, &fails).attempt, 3, "as often as it takes");
     is_int(describe(w, &later).state, WEFT_STATE_SUCCEEDED, "75 comes back");
