@@ -306,13 +306,13 @@ static enum weft_rc run_command(struct task *task, struct weft_arena *arena,
 {
     const struct weft_work *work = task->work;
     const struct weft_claimed *claimed = weft_job_claimed(task->job);
-    const char *upstream;
+    struct weft_upstream_dir upstream;
     enum weft_rc rc = weft_upstream_put(work->weft, claimed, arena, &upstream, err);
     if (rc)
         return rc;
     const struct weft_child child = {.path = work->path,
                                      .argv = work->argv,
-                                     .envp = weft_work_environment(claimed, upstream, arena),
+                                     .envp = weft_work_environment(claimed, upstream.path, arena),
                                      .input = claimed->payload,
                                      .input_size = claimed->payload_size,
                                      .output_max = WEFT_PAYLOAD_MAX,
@@ -321,7 +321,7 @@ static enum weft_rc run_command(struct task *task, struct weft_arena *arena,
                                      .line = pass_line,
                                      .context = task};
     rc = weft_child_run(&child, ret_end, err);
-    weft_upstream_remove(upstream);
+    weft_upstream_remove(&upstream);
     return rc;
 }
 

@@ -4,13 +4,18 @@
 
 #include "base/err.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define PREFIX "weft-upstream-"
 
 enum {
     FILE_MODE = 0600,
@@ -92,34 +97,73 @@ static enum weft_rc write_upstream(struct weft *weft, const struct weft_upstream
     return rc;
 }
 
+/* ---- The directory --------------------------------------------------------------------------- */
+
+static const char *parent_folder(void)
+{
+    const char *parent = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): nobody sets any */
+    return parent && *parent ? parent : "/tmp";
+}
+
+/* Where flock() does not work, it works for no cleaner either. */
+static bool lock_taken(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+/*
+ * A new directory and its lock. A cleaner may have come between the two: it has the lock, or has
+ * removed the directory with it. Then another one is made.
+ */
+static enum weft_rc make_dir(struct weft_arena *arena, struct weft_upstream_dir *ret_dir,
+                             struct weft_err *err)
+{
+    enum { TRIES = 100 };
+    const char *pattern = weft_arena_printf(arena, "%s/" PREFIX "XXXXXX", parent_folder());
+    for (int i = 0; i < TRIES; i++) {
+        struct stat info;
+        char *path = weft_arena_strdup(arena, pattern); /* the letters are filled in */
+        if (!mkdtemp(path))
+            return cannot_write(path, err);
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && errno != ENOENT) {
+            enum weft_rc rc = cannot_write(path, err);
+            (void)rmdir(path);
+            return rc;
+        }
+        if (fd >= 0 && lock_taken(fd) && fstat(fd, &info) == 0 && info.st_nlink > 0) {
+            *ret_dir = (struct weft_upstream_dir){.path = path, .fd = fd};
+            return WEFT_OK;
+        }
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    errno = EBUSY;
+    return cannot_write(pattern, err);
+}
+
 enum weft_rc weft_upstream_put(struct weft *weft, const struct weft_claimed *claimed,
-                               struct weft_arena *arena, const char **ret_path,
+                               struct weft_arena *arena, struct weft_upstream_dir *ret_dir,
                                struct weft_err *err)
 {
-    *ret_path = NULL;
-    if (claimed->upstream_count == 0)
-        return WEFT_OK;
-    const char *parent = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): nobody sets any */
-    const char *pattern =
-        weft_arena_printf(arena, "%s/weft-upstream-XXXXXX", parent && *parent ? parent : "/tmp");
-    char *path = weft_arena_strdup(arena, pattern); /* the letters are filled in */
-    if (!mkdtemp(path))
-        return cannot_write(path, err);
-    enum weft_rc rc = WEFT_OK;
+    struct weft_upstream_dir dir = {.fd = -1};
+    enum weft_rc rc = claimed->upstream_count > 0 ? make_dir(arena, &dir, err) : WEFT_OK;
     for (size_t i = 0; i < claimed->upstream_count && !rc; i++) {
         const struct weft_upstream *upstream = &claimed->upstream[i];
         if (upstream->state == WEFT_STATE_SUCCEEDED)
-            rc = write_upstream(
-                weft, upstream,
-                weft_arena_printf(arena, "%s/%s", path, weft_upstream_file(upstream->node, arena)),
-                err);
+            rc = write_upstream(weft, upstream,
+                                weft_arena_printf(arena, "%s/%s", dir.path,
+                                                  weft_upstream_file(upstream->node, arena)),
+                                err);
     }
     if (rc)
-        weft_upstream_remove(path);
+        weft_upstream_remove(&dir);
     else
-        *ret_path = path;
+        *ret_dir = dir;
     return rc;
 }
+
+/* ---- Removing -------------------------------------------------------------------------------- */
 
 /* What cannot be removed stays: the command may have made it so. */
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
@@ -131,9 +175,45 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return 0;
 }
 
-void weft_upstream_remove(const char *path)
+/* All that is in it, by the descriptor: whatever stands at the path now is not touched. */
+static void empty_dir(int fd)
 {
-    if (path)
-        /* NOLINTNEXTLINE(concurrency-mt-unsafe): only with FTW_CHDIR */
-        (void)nftw(path, remove_one, OPEN_MAX_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/.", fd);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): only with FTW_CHDIR */
+    (void)nftw(path, remove_one, OPEN_MAX_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+void weft_upstream_remove(const struct weft_upstream_dir *dir)
+{
+    if (!dir->path)
+        return;
+    empty_dir(dir->fd);
+    (void)rmdir(dir->path);
+    (void)close(dir->fd);
+}
+
+static void clean_one(int parent, const char *name)
+{
+    struct stat info;
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &info) == 0 && info.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        empty_dir(fd);
+        (void)unlinkat(parent, name, AT_REMOVEDIR);
+    }
+    (void)close(fd);
+}
+
+void weft_upstream_clean(void)
+{
+    DIR *folder = opendir(parent_folder());
+    if (!folder)
+        return;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this one */
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (strncmp(entry->d_name, PREFIX, sizeof(PREFIX) - 1) == 0)
+            clean_one(dirfd(folder), entry->d_name);
+    (void)closedir(folder);
 }

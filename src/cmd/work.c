@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "cmd/child.h"
 #include "cmd/line.h"
+#include "cmd/upstream.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -238,6 +239,7 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
     mind_signals(watch->work, &before);
     if (!weft_cli_open(cli, &watch->weft, &code))
         return code;
+    weft_upstream_clean();
     watch->work->weft = watch->weft;
     enum weft_rc rc = start_worker(watch, options, &err);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -332,7 +334,8 @@ const struct weft_command weft_command_work = {
         "that comes after others WEFT_UPSTREAM is a directory with a file for each of them that "
         "succeeded: it is called like the node, with %2F for a slash and %2E for a dot at the "
         "beginning, and holds the result, with a newline behind it if it is JSON. It is removed "
-        "when the command has ended.\n\n"
+        "when the command has ended, and what a killed worker left is removed when the next one "
+        "starts.\n\n"
         "The lease is renewed while the command runs. When the execution is cancelled, timed out "
         "or "
         "lost, the command's process group gets SIGTERM, and SIGKILL after --kill-after. Whatever "

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Directories with the results of upstreams: made, removed, and cleaned up after a killed process.
+ */
+
+#include "cmd/upstream.h"
+#include "tap.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[256];
+
+static const char *in_folder(const char *name)
+{
+    static char path[4][512];
+    static int next;
+    char *text = path[next++ % 4];
+    (void)snprintf(text, sizeof(path[0]), "%s/%s", folder, name);
+    return text;
+}
+
+static bool exists(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
+static void make_file(const char *name)
+{
+    int fd = open(in_folder(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ok(fd >= 0 && close(fd) == 0, "a file %s", name);
+}
+
+static void make_folder(const char *name)
+{
+    ok(mkdir(in_folder(name), 0700) == 0, "a folder %s", name);
+}
+
+static void test_put(void)
+{
+    static const struct weft_upstream upstream[] = {
+        {.node = "a", .state = WEFT_STATE_SUCCEEDED, .result = "12", .result_size = 2},
+        {.node = "b", .state = WEFT_STATE_FAILED},
+    };
+    const struct weft_claimed claimed = {.upstream = upstream, .upstream_count = 2};
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_upstream_dir dir;
+    struct weft_err err = {0};
+    char path[600], text[16] = "";
+    if (!ok(weft_upstream_put(NULL, &claimed, arena, &dir, &err) == WEFT_OK, "a directory %s",
+            err.text))
+        goto out;
+    (void)snprintf(path, sizeof(path), "%s/a", dir.path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ok(fd >= 0 && read(fd, text, sizeof(text) - 1) == 3 && close(fd) == 0, "holds the result");
+    is_str(text, "12\n", "with a newline");
+    (void)snprintf(path, sizeof(path), "%s/b", dir.path);
+    ok(!exists(path), "and nothing of what failed");
+    struct stat info;
+    ok(stat(dir.path, &info) == 0 && (info.st_mode & 0777) == 0700, "for its owner alone");
+    weft_upstream_clean();
+    ok(exists(dir.path), "another worker that starts leaves it");
+    (void)snprintf(path, sizeof(path), "%s/more", dir.path);
+    ok(mkdir(path, 0700) == 0, "the command made a folder in it");
+    weft_upstream_remove(&dir);
+    ok(!exists(dir.path), "it is removed with all that is in it");
+    const struct weft_claimed none = {0};
+    ok(weft_upstream_put(NULL, &none, arena, &dir, &err) == WEFT_OK && !dir.path,
+       "an execution that comes after nothing has none");
+    weft_upstream_remove(&dir);
+out:
+    weft_arena_free(arena);
+}
+
+static void test_clean(void)
+{
+    make_folder("weft-upstream-killed");
+    make_file("weft-upstream-killed/a");
+    make_folder("weft-upstream-killed/deep");
+    make_file("weft-upstream-killed/deep/b");
+    make_folder("weft-upstream-living");
+    make_file("weft-upstream-living/a");
+    make_folder("precious");
+    make_file("precious/a");
+    make_file("weft-upstream-file");
+    ok(symlink(in_folder("precious"), in_folder("weft-upstream-link")) == 0, "a link");
+    ok(symlink(in_folder("precious"), in_folder("weft-upstream-killed/link")) == 0, "another");
+    int fd = open(in_folder("weft-upstream-living"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ok(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0, "a process that lives");
+    bool root = geteuid() == 0;
+    if (root) {
+        make_folder("weft-upstream-theirs");
+        ok(chown(in_folder("weft-upstream-theirs"), 65534, 65534) == 0, "of another user");
+    }
+    weft_upstream_clean();
+    ok(!exists(in_folder("weft-upstream-killed")), "what a killed process left is removed");
+    ok(exists(in_folder("weft-upstream-living/a")), "what a living one uses stays");
+    ok(exists(in_folder("weft-upstream-link")), "a link is not followed");
+    ok(exists(in_folder("precious/a")), "so that what it points to stays");
+    ok(exists(in_folder("weft-upstream-file")), "a file is none of ours");
+    if (root)
+        ok(exists(in_folder("weft-upstream-theirs")), "nor is the folder of another user");
+    (void)close(fd);
+    weft_upstream_clean();
+    ok(!exists(in_folder("weft-upstream-living")), "once it has ended it is removed");
+}
+
+int main(void)
+{
+    const char *parent = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): one thread */
+    (void)snprintf(folder, sizeof(folder), "%s/weft-test-XXXXXX", parent ? parent : "/tmp");
+    if (!ok(mkdtemp(folder) && setenv("TMPDIR", folder, 1) == 0, "a folder for them"))
+        return tap_done();
+    test_put();
+    test_clean();
+    static const char *const left[] = {"precious/a",         "precious",
+                                       "weft-upstream-link", "weft-upstream-theirs",
+                                       "weft-upstream-file", ""};
+    for (size_t i = 0; i < WEFT_LEN(left); i++)
+        (void)remove(in_folder(left[i]));
+    ok(!exists(folder), "nothing else is left");
+    return tap_done();
+}
