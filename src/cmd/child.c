@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A poll loop over three pipes and a pidfd. Nobody waits for anybody: our ends of the pipes do not
+ * A poll loop over the pipes and a pidfd. Nobody waits for anybody: our ends of the pipes do not
  * block, so a command that fills stdout before it reads stdin is served, and the end of the command
  * is heard from the pidfd and not from its pipes, which a grandchild may hold open for ever.
  *
- * posix_spawn() and not fork(): other threads hold locks, and only a few calls are safe between
- * fork() and exec(). The leader of the group is reaped last, so that the number of the group stays
- * ours as long as signals are sent to it.
+ * The leader of the group is reaped last, so that the number of the group stays ours as long as
+ * signals are sent to it.
  */
 
 #include "cmd/child.h"
@@ -16,10 +15,8 @@
 #include "base/str.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -34,8 +31,11 @@ enum {
     LINE_MAX_SIZE = 4096,
 };
 
-struct pipes {
-    int in[2], out[2], err[2];
+/* Lines that are read in pieces. What is too long for the room is handed on, or skipped. */
+struct lines {
+    char text[LINE_MAX_SIZE];
+    size_t size;
+    bool skip; /* the rest of a line that was handed on already */
 };
 
 struct run {
@@ -43,11 +43,10 @@ struct run {
     struct weft_child_end *end;
     pid_t pid;
     int pidfd;
-    int in, out, err; /* our ends; -1: closed */
+    int in, out, err, progress; /* our ends; -1: closed */
     size_t written;
     char *chunk; /* owned; READ_SIZE bytes */
-    char line[LINE_MAX_SIZE];
-    size_t line_size;
+    struct lines line, progress_line;
     char tail[2 * WEFT_CHILD_TAIL]; /* the last half of it counts when it is full */
     size_t tail_size;
     weft_usec kill_us; /* when SIGKILL is due; WEFT_NEVER: nobody told it to stop */
@@ -96,64 +95,13 @@ enum weft_rc weft_child_find(const char *name, struct weft_arena *arena, const c
     return weft_fail(err, WEFT_NOT_FOUND, "there is no command '%s' in $PATH", name);
 }
 
-/* ---- Starting -------------------------------------------------------------------------------- */
-
-static void close_pipes(struct pipes *pipes)
-{
-    for (size_t i = 0; i < 2; i++) {
-        close_fd(&pipes->in[i]);
-        close_fd(&pipes->out[i]);
-        close_fd(&pipes->err[i]);
-    }
-}
-
-static bool open_pipes(struct pipes *pipes)
-{
-    *pipes = (struct pipes){{-1, -1}, {-1, -1}, {-1, -1}};
-    return pipe2(pipes->in, O_CLOEXEC) == 0 && pipe2(pipes->out, O_CLOEXEC) == 0 &&
-           pipe2(pipes->err, O_CLOEXEC) == 0 && fcntl(pipes->in[1], F_SETFL, O_NONBLOCK) == 0 &&
-           fcntl(pipes->out[0], F_SETFL, O_NONBLOCK) == 0 &&
-           fcntl(pipes->err[0], F_SETFL, O_NONBLOCK) == 0;
-}
-
-/* An errno, 0 when it runs. */
-static int spawn(const struct weft_child *child, const struct pipes *pipes, pid_t *ret_pid)
-{
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attr;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attr);
-    sigset_t none, plain;
-    sigemptyset(&none);
-    sigemptyset(&plain);
-    static const int reset[] = {SIGPIPE, SIGINT, SIGTERM, SIGCHLD};
-    for (size_t i = 0; i < WEFT_LEN(reset); i++)
-        sigaddset(&plain, reset[i]);
-    posix_spawnattr_setsigmask(&attr, &none);
-    posix_spawnattr_setsigdefault(&attr, &plain);
-    posix_spawnattr_setpgroup(&attr, 0);
-    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
-                                        POSIX_SPAWN_SETSIGDEF);
-    int failed = posix_spawn_file_actions_adddup2(&actions, pipes->in[0], STDIN_FILENO);
-    if (!failed)
-        failed = posix_spawn_file_actions_adddup2(&actions, pipes->out[1], STDOUT_FILENO);
-    if (!failed)
-        failed = posix_spawn_file_actions_adddup2(&actions, pipes->err[1], STDERR_FILENO);
-    if (!failed)
-        failed = posix_spawn(ret_pid, child->path, &actions, &attr, (char *const *)child->argv,
-                             (char *const *)child->envp);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&actions);
-    return failed;
-}
-
 /* ---- stderr ---------------------------------------------------------------------------------- */
 
 static void flush_line(struct run *run)
 {
     if (run->child->line)
-        run->child->line(run->child->context, run->line, run->line_size);
-    run->line_size = 0;
+        run->child->line(run->child->context, run->line.text, run->line.size);
+    run->line.size = 0;
 }
 
 static void take_lines(struct run *run, const char *text, size_t size)
@@ -163,8 +111,8 @@ static void take_lines(struct run *run, const char *text, size_t size)
             flush_line(run);
             continue;
         }
-        run->line[run->line_size++] = text[i];
-        if (run->line_size == sizeof(run->line))
+        run->line.text[run->line.size++] = text[i];
+        if (run->line.size == sizeof(run->line.text))
             flush_line(run);
     }
 }
@@ -206,6 +154,26 @@ static void give_tail(struct run *run)
             run->end->tail[i] = '?'; /* it is to be read as a C string */
 }
 
+/* ---- Progress -------------------------------------------------------------------------------- */
+
+/* A line that is too long is cut: the number is at its beginning. */
+static void take_progress(struct run *run, const char *text, size_t size)
+{
+    struct lines *line = &run->progress_line;
+    for (size_t i = 0; i < size; i++) {
+        bool ends = text[i] == '\n';
+        if (!ends && !line->skip)
+            line->text[line->size++] = text[i];
+        if ((ends && !line->skip) || line->size == sizeof(line->text)) {
+            run->child->progress(run->child->context, line->text, line->size);
+            line->size = 0;
+            line->skip = true;
+        }
+        if (ends)
+            line->skip = false;
+    }
+}
+
 /* ---- The pipes ------------------------------------------------------------------------------- */
 
 static void feed(struct run *run)
@@ -233,9 +201,11 @@ static bool read_some(struct run *run, int *fd)
     if (fd == &run->err) {
         take_lines(run, run->chunk, (size_t)got);
         remember(run, run->chunk, (size_t)got);
-        return true;
+    } else if (fd == &run->progress) {
+        take_progress(run, run->chunk, (size_t)got);
+    } else {
+        weft_buf_add(&run->end->output, run->chunk, (size_t)got);
     }
-    weft_buf_add(&run->end->output, run->chunk, (size_t)got);
     return true;
 }
 
@@ -281,10 +251,9 @@ static void serve(struct run *run)
 {
     for (;;) {
         struct pollfd fd[] = {
-            {.fd = run->pidfd, .events = POLLIN},
-            {.fd = run->in, .events = POLLOUT},
-            {.fd = run->out, .events = POLLIN},
-            {.fd = run->err, .events = POLLIN},
+            {.fd = run->pidfd, .events = POLLIN},    {.fd = run->in, .events = POLLOUT},
+            {.fd = run->out, .events = POLLIN},      {.fd = run->err, .events = POLLIN},
+            {.fd = run->progress, .events = POLLIN},
         };
         if (poll(fd, WEFT_LEN(fd), TICK_MS) < 0 && errno != EINTR)
             return;
@@ -294,6 +263,8 @@ static void serve(struct run *run)
             (void)read_some(run, &run->out);
         if (fd[3].revents)
             (void)read_some(run, &run->err);
+        if (fd[4].revents)
+            (void)read_some(run, &run->progress);
         if (fd[0].revents)
             return;
         mind_wishes(run);
@@ -306,11 +277,12 @@ static void reap(struct run *run)
     drain(run, &run->out);
     drain(run, &run->err);
     run->end->too_large |= run->end->output.full;
-    if (run->line_size > 0)
+    if (run->line.size > 0)
         flush_line(run);
     give_tail(run);
     int status = 0;
     pid_t got;
+    weft_guard_remove(run->child->guard, run->pid); /* while the number is still this group's */
     do
         got = waitpid(run->pid, &status, 0);
     while (got < 0 && errno == EINTR);
@@ -321,21 +293,26 @@ static void reap(struct run *run)
 enum weft_rc weft_child_run(const struct weft_child *child, struct weft_child_end *ret_end,
                             struct weft_err *err)
 {
-    enum weft_rc rc = WEFT_OK;
-    struct pipes pipes;
-    struct run run = {.child = child, .end = ret_end, .pid = -1, .pidfd = -1};
-    int failed = open_pipes(&pipes) ? spawn(child, &pipes, &run.pid) : errno;
-    if (failed) {
-        rc = weft_fail(err, WEFT_UNAVAILABLE, "cannot start '%s': %s", child->path,
-                       strerrordesc_np(failed));
-        goto out;
-    }
+    const struct weft_spawn spawn = {.path = child->path,
+                                     .argv = child->argv,
+                                     .envp = child->envp,
+                                     .progress = child->progress != NULL,
+                                     .guard = child->guard};
+    struct weft_spawned spawned;
+    int failed = weft_spawn(&spawn, &spawned);
+    if (failed)
+        return weft_fail(err, WEFT_UNAVAILABLE, "cannot start '%s': %s", child->path,
+                         strerrordesc_np(failed));
     *ret_end = (struct weft_child_end){.exit_code = -1};
     weft_buf_init(&ret_end->output, child->output_max);
-    run.in = pipes.in[1], run.out = pipes.out[0], run.err = pipes.err[0];
-    pipes.in[1] = pipes.out[0] = pipes.err[0] = -1;
-    close_pipes(&pipes); /* the command's ends: else no end of file would ever come */
-    run.kill_us = WEFT_NEVER;
+    struct run run = {.child = child,
+                      .end = ret_end,
+                      .pid = spawned.pid,
+                      .in = spawned.in,
+                      .out = spawned.out,
+                      .err = spawned.err,
+                      .progress = spawned.progress,
+                      .kill_us = WEFT_NEVER};
     run.chunk = malloc(READ_SIZE);
     if (!run.chunk)
         weft_oom(READ_SIZE);
@@ -347,10 +324,9 @@ enum weft_rc weft_child_run(const struct weft_child *child, struct weft_child_en
     close_fd(&run.in);
     close_fd(&run.out);
     close_fd(&run.err);
+    close_fd(&run.progress);
     close_fd(&run.pidfd);
-out:
-    close_pipes(&pipes);
-    return rc;
+    return WEFT_OK;
 }
 
 void weft_child_end_done(struct weft_child_end *end)

@@ -8,13 +8,14 @@
  * The command runs in a process group of its own, with the signals as a shell would give them. It
  * may read its input or not, write as much as it likes and ignore SIGTERM: the call always ends.
  * Whatever of its group still runs when the command itself has ended is killed, so that nothing
- * works on after its execution is settled. Safe to call from many threads at once; SIGPIPE must be
- * ignored and SIGCHLD must not be.
+ * works on after its execution is settled. With a guard that holds as well when this process is
+ * killed. Safe to call from many threads at once; SIGPIPE must be ignored and SIGCHLD must not be.
  */
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "cmd/spawn.h"
 
 enum { WEFT_CHILD_TAIL = 4096 }; /* bytes of stderr that are remembered, the last ones */
 
@@ -35,7 +36,11 @@ struct weft_child {
     enum weft_child_wish (*wish)(void *context); /* asked some 20 times a second; or NULL */
     /* A line of stderr without its end, or a part of a very long one; or NULL. */
     void (*line)(void *context, const char *text, size_t size);
+    /* A line that the command wrote to WEFT_PROGRESS_FD, without its end, the first part of a very
+     * long one; NULL: it has no such descriptor. */
+    void (*progress)(void *context, const char *text, size_t size);
     void *context;
+    const struct weft_guard *guard; /* or NULL */
 };
 
 struct weft_child_end {

@@ -27,6 +27,8 @@ struct task {
     struct weft_work *work;
     struct weft_job *job;
     char id[WEFT_ID_TEXT];
+    struct weft_work_progress progress; /* the last line of it */
+    bool progressed;                    /* it is not reported yet */
 };
 
 /* What became of it, for the status line. */
@@ -43,7 +45,7 @@ struct outcome {
 static const char *const own_names[] = {
     "WEFT_ID",   "WEFT_EPOCH",  "WEFT_ATTEMPT",     "WEFT_LANE",
     "WEFT_KIND", "WEFT_TENANT", "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE",
-    "WEFT_FLOW", "WEFT_NODE",   "WEFT_UPSTREAM",
+    "WEFT_FLOW", "WEFT_NODE",   "WEFT_UPSTREAM",    "WEFT_PROGRESS_FD",
 };
 
 /* True for what an outer `weft work` set, which is not this execution's. */
@@ -89,6 +91,7 @@ const char *const *weft_work_environment(const struct weft_claimed *claimed, con
     env[count++] = weft_arena_printf(arena, "WEFT_ATTEMPT=%d", claimed->attempt);
     env[count++] = weft_arena_printf(arena, "WEFT_LANE=%s", claimed->lane);
     env[count++] = weft_arena_printf(arena, "WEFT_KIND=%s", claimed->kind);
+    env[count++] = weft_arena_printf(arena, "WEFT_PROGRESS_FD=%d", WEFT_PROGRESS_FD);
     if (claimed->tenant)
         env[count++] = weft_arena_printf(arena, "WEFT_TENANT=%s", claimed->tenant);
     if (claimed->deadline_us) {
@@ -147,10 +150,61 @@ static void pass_line(void *context, const char *text, size_t size)
     pthread_mutex_unlock(&task->work->lock);
 }
 
+bool weft_work_progress_read(const char *text, size_t size, struct weft_work_progress *ret_progress)
+{
+    size_t at = 0, digits = 0;
+    int32_t percent = 0;
+    while (size > 0 && strchr(" \t\r", text[size - 1]))
+        size--;
+    while (at < size && (text[at] == ' ' || text[at] == '\t'))
+        at++;
+    for (; at < size && text[at] >= '0' && text[at] <= '9' && digits < 4; at++, digits++)
+        percent = 10 * percent + (text[at] - '0');
+    if (digits > 0 && at < size && text[at] == '.') /* a fraction is cut */
+        for (at++; at < size && text[at] >= '0' && text[at] <= '9';)
+            at++;
+    if (digits > 0 && at < size && text[at] == '%')
+        at++;
+    if (digits == 0 || percent > 100 || (at < size && text[at] != ' ' && text[at] != '\t'))
+        return false;
+    while (at < size && (text[at] == ' ' || text[at] == '\t'))
+        at++;
+    ret_progress->percent = percent;
+    size_t left = size - at, most = sizeof(ret_progress->note) - 1;
+    if (left > most)
+        left = weft_utf8_cut(text + at, left, most);
+    memcpy(ret_progress->note, text + at, left);
+    ret_progress->note[left] = '\0';
+    return true;
+}
+
+/* Only the last line counts: it is reported when the wishes are asked for, some times a second. */
+static void take_progress(void *context, const char *text, size_t size)
+{
+    struct task *task = context;
+    if (weft_work_progress_read(text, size, &task->progress)) {
+        task->progressed = true;
+    } else if (size > 0 && !atomic_exchange(&task->work->warned, true)) {
+        static const char warning[] =
+            "weft: a line of progress was ignored, it must be PERCENT [NOTE]; "
+            "further ones are without a word";
+        pass_line(context, warning, sizeof(warning) - 1);
+    }
+}
+
+static void report(struct task *task)
+{
+    if (task->progressed)
+        weft_job_progress(task->job, task->progress.percent,
+                          task->progress.note[0] ? task->progress.note : NULL);
+    task->progressed = false;
+}
+
 static enum weft_child_wish wish(void *context)
 {
     struct task *task = context;
     struct weft_work *work = task->work;
+    report(task);
     int stop = atomic_load(&work->stop);
     if (stop >= WEFT_WORK_QUITS)
         return WEFT_CHILD_KILL;
@@ -319,7 +373,9 @@ static enum weft_rc run_command(struct task *task, struct weft_arena *arena,
                                      .kill_after_ms = work->kill_after_ms,
                                      .wish = wish,
                                      .line = pass_line,
-                                     .context = task};
+                                     .progress = take_progress,
+                                     .context = task,
+                                     .guard = work->guard};
     rc = weft_child_run(&child, ret_end, err);
     weft_upstream_remove(&upstream);
     return rc;

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "cmd/child.h"
 #include "cmd/line.h"
 #include "cmd/upstream.h"
@@ -252,6 +253,24 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
     return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
 }
 
+/* The guard is started before anything that starts threads. */
+static enum weft_exit work_guarded(struct weft_cli *cli, struct watch *watch,
+                                   const struct weft_worker_options *options)
+{
+    struct weft_guard guard;
+    struct weft_err err = {0};
+    int failed = weft_guard_start(&guard);
+    if (failed) {
+        (void)weft_fail(&err, WEFT_UNAVAILABLE, "cannot start a process: %s",
+                        strerrordesc_np(failed));
+        return weft_cli_fail(&err);
+    }
+    watch->work->guard = &guard;
+    enum weft_exit code = work_on(cli, watch, options);
+    weft_guard_stop(&guard);
+    return code;
+}
+
 static enum weft_exit run_work(struct weft_cli *cli)
 {
     static const char *const only_default[] = {"default"};
@@ -289,7 +308,7 @@ static enum weft_exit run_work(struct weft_cli *cli)
     if (weft_child_find(args[0], arena, &work.path, &err))
         code = weft_cli_fail(&err);
     else
-        code = work_on(cli, &watch, &options);
+        code = work_guarded(cli, &watch, &options);
     weft_arena_free(arena);
     return code;
 }
@@ -326,11 +345,16 @@ const struct weft_command weft_command_work = {
         "--retry-later-after without having spent an attempt. 65 (EX_DATAERR) fails it for good. "
         "Any other code N fails it with the class exit_N, and a signal with signal_NAME; its "
         "policy "
-        "decides whether it is tried again.\n\n"
+        "decides whether it is tried again. More output than 1 MiB fails it for good with the "
+        "class output_too_large.\n\n"
         "The environment has WEFT_ID, WEFT_EPOCH, WEFT_ATTEMPT, WEFT_LANE, WEFT_KIND, where they "
         "exist WEFT_TENANT, WEFT_DEADLINE_AT, WEFT_CONTENT_TYPE, WEFT_FLOW and WEFT_NODE, and "
         "WEFT_TAG_KEY for each tag, "
-        "its key in capitals with underscores for what is no letter or digit. For a node of a flow "
+        "its key in capitals with underscores for what is no letter or digit. WEFT_PROGRESS_FD is "
+        "the number of a file descriptor, 3, for progress: a line written to it, PERCENT or "
+        "PERCENT NOTE, is what `weft show` tells of the execution from then on. Lines are "
+        "reported at once, at most one a second; of more the last one counts.\n\n"
+        "For a node of a flow "
         "that comes after others WEFT_UPSTREAM is a directory with a file for each of them that "
         "succeeded: it is called like the node, with %2F for a slash and %2E for a dot at the "
         "beginning, and holds the result, with a newline behind it if it is JSON. It is removed "
@@ -339,7 +363,8 @@ const struct weft_command weft_command_work = {
         "The lease is renewed while the command runs. When the execution is cancelled, timed out "
         "or "
         "lost, the command's process group gets SIGTERM, and SIGKILL after --kill-after. Whatever "
-        "the command leaves running when it ends is killed.\n\n"
+        "the command leaves running when it ends is killed, and the command with all of its process "
+        "group if `weft work` itself is killed.\n\n"
         "SIGINT or SIGTERM: nothing more is claimed and commands may end by themselves for "
         "--grace, "
         "then they get SIGTERM; what was stopped so is ready again at once. A second signal "
@@ -349,7 +374,8 @@ const struct weft_command weft_command_work = {
         "good), later, back (stopped with us), or lost (the lease was gone).",
     .example =
         "weft work --lane images --concurrency 4 -- convert - -resize 200x200 png:-\n"
-        "weft work --drain -- sh -c 'wc -c'",
+        "weft work --drain -- sh -c 'wc -c'\n"
+        "weft work -- sh -c 'first; echo \"50 half way\" >&$WEFT_PROGRESS_FD; second'",
     .option = options_table,
     .run = run_work,
 };

@@ -8,7 +8,9 @@
  */
 
 #include "base/base.h"
+#include "base/limits.h"
 #include "cmd/cli.h"
+#include "cmd/guard.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,11 +37,13 @@ struct weft_work {
     int64_t later_ms; /* how long "not now" is */
     uint64_t max;     /* executions to run; 0: no limit */
     bool json, color;
+    const struct weft_guard *guard; /* kills the commands if this process is killed; or NULL */
 
     /* Shared with the handlers. */
     atomic_ullong begun, ended;
     atomic_int stop;         /* enum weft_work_stop */
     _Atomic int64_t term_us; /* when the grace is over, CLOCK_BOOTTIME; WEFT_NEVER */
+    atomic_bool warned;      /* of progress that cannot be read */
     pthread_mutex_t lock;    /* of stdout and stderr, so that lines stay whole */
 };
 
@@ -51,6 +55,14 @@ enum weft_verdict weft_work_task(struct weft_job *job, void *context);
 struct weft_arena;
 const char *const *weft_work_environment(const struct weft_claimed *claimed, const char *upstream,
                                          struct weft_arena *arena);
+/* A line that a command wrote to WEFT_PROGRESS_FD: "PERCENT [NOTE]", 0 to 100, perhaps with a
+ * fraction, which is cut, and a percent sign. False: it is no such line. */
+struct weft_work_progress {
+    int32_t percent;
+    char note[WEFT_REASON_MAX + 1];
+};
+WEFT_MUST_CHECK bool weft_work_progress_read(const char *text, size_t size,
+                                             struct weft_work_progress *ret_progress);
 /* What the output of a command is: "application/json", "text/plain; charset=utf-8", ... */
 const char *weft_work_content_type(const char *data, size_t size);
 

@@ -134,4 +134,43 @@ kill -TERM "$worker"
 ends 0 'a third signal kills the command'
 is "$(state "$id")" ready 'and the execution is ready again'
 
+# ---- Progress ----
+
+id=$(submit -k slow 1)
+progress='echo nonsense >&3; echo "40 half way" >&$WEFT_PROGRESS_FD; exec tail -f /dev/null'
+in_background --kind slow --lease 1h --grace 0s --kill-after 0s -- sh -c "$progress"
+half_way() { "$weft" show "$id" | grep -q '40 *%.*half way'; }
+if until_true half_way; then ok 'progress is shown'; else bad 'progress' "$("$weft" show "$id")"; fi
+is "$(grep -c 'a line of progress was ignored' work.err)" 1 'a bad line is warned of'
+kill -TERM "$worker"
+ends 0 'and the worker stops'
+
+# ---- A worker that is killed ----
+
+cat >killed.json <<'END'
+{"nodes": [{"name": "a", "kind": "first", "lane": "killed"},
+           {"name": "b", "kind": "second", "lane": "killed", "after": ["a"]}]}
+END
+export TMPDIR=$scratch
+"$weft" flow run killed.json >/dev/null
+run "$weft" work -l killed --kind first --drain -- echo 1
+in_background -l killed --kind second --lease 1s -- \
+    sh -c 'sleep 1000 & echo $$ $! "$WEFT_UPSTREAM" >pids; wait'
+until_true test -s pids || bad 'it runs' "$(cat work.err)"
+read -r command child folder <pids
+kill -KILL "$worker"
+wait "$worker" 2>/dev/null || true
+server_pid=
+gone() { [[ ! -e /proc/$1 || $(cut -d' ' -f3 "/proc/$1/stat") == Z ]]; }
+if until_true gone "$command"; then ok 'the command dies with the worker'; else bad 'the command'; fi
+if until_true gone "$child"; then ok 'its children too'; else bad 'its children' "$child"; fi
+if [[ -e $folder/a ]]; then ok 'its results of upstreams are left'; else bad 'left' "$folder"; fi
+mkdir "$scratch/weft-upstream-used"
+exec 9<"$scratch/weft-upstream-used"
+flock 9
+exits 0 'the next worker' "$weft" work -l killed --drain -- cat
+if [[ -e $folder ]]; then bad 'removes them' "$(ls "$scratch")"; else ok 'removes them'; fi
+if [[ -e $scratch/weft-upstream-used ]]; then ok 'but not what is in use'; else bad 'what is in use'; fi
+exec 9<&-
+
 plan

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PATIENCE_US = 10000000 };
@@ -21,6 +22,8 @@ struct ear {
     const char *stop_at; /* the line after which it should stop; NULL: never */
     enum weft_child_wish how;
     enum weft_child_wish wish;
+    size_t reports;
+    char report[64];
 };
 
 static void hear(void *context, const char *text, size_t size)
@@ -188,6 +191,41 @@ static void test_stderr_utf8(void)
     weft_child_end_done(&end);
 }
 
+/* ---- Progress -------------------------------------------------------------------------------- */
+
+static void hear_progress(void *context, const char *text, size_t size)
+{
+    struct ear *ear = context;
+    ear->reports++;
+    (void)snprintf(ear->report, sizeof(ear->report), "%.*s", (int)size, text);
+}
+
+static void test_progress(void)
+{
+    static const struct {
+        const char *name, *script;
+        size_t reports;
+        const char *last; /* NULL: any */
+    } row[] = {
+        {"a line", "echo '40 half way' >&3", 1, "40 half way"},
+        {"lines in pieces", "printf '1\n2' >&3; printf '5\n' >&3; printf 7 >&3", 2, "25"},
+        {"none", "exec 3>&-; echo done", 0, ""},
+        {"megabytes", "yes 50 | head -c 3000000 >&3", 1000000, "50"},
+        {"a line of a megabyte", "head -c 1000000 /dev/zero | tr '\\0' 5 >&3; echo >&3; echo 6 >&3",
+         2, "6"},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        struct ear ear = {0};
+        struct weft_child_end end = {0};
+        if (run(row[i].script, (struct weft_child){.progress = hear_progress}, &ear, &end)) {
+            is_int(end.exit_code, 0, "%s: the command is not held up", row[i].name);
+            is_int(ear.reports, row[i].reports, "%s: lines", row[i].name);
+            is_str(ear.report, row[i].last, "%s: the last one", row[i].name);
+        }
+        weft_child_end_done(&end);
+    }
+}
+
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
 static void test_stop(void)
@@ -273,6 +311,87 @@ static void test_grandchild(void)
     weft_child_end_done(&end);
 }
 
+/* ---- When this process is killed ------------------------------------------------------------- */
+
+/* Hands the numbers of the command and of its child on to the process that waits for them. */
+static void pass_pids(void *context, const char *text, size_t size)
+{
+    char line[64];
+    int length = snprintf(line, sizeof(line), "%.*s\n", (int)size, text);
+    if (write(*(int *)context, line, (size_t)length) != length)
+        _exit(2);
+}
+
+/* A process that runs a command with a child and is killed itself. Not tail, which ends by itself
+ * when its output is closed. */
+static _Noreturn void run_to_death(bool guarded, int fd)
+{
+    static const char *const argv[] = {"sh", "-c", "sleep 1000 & echo $$ $! >&2; wait", NULL};
+    struct weft_guard guard;
+    struct weft_child child = {.path = "/bin/sh",
+                               .argv = argv,
+                               .envp = environment,
+                               .output_max = 1,
+                               .line = pass_pids,
+                               .context = &fd};
+    struct weft_child_end end;
+    struct weft_err err;
+    if (guarded && weft_guard_start(&guard) == 0)
+        child.guard = &guard;
+    if (weft_child_run(&child, &end, &err) == WEFT_OK)
+        weft_child_end_done(&end);
+    _exit(1);
+}
+
+static void test_death(void)
+{
+    for (int guarded = 0; guarded < 2; guarded++) {
+        int ends[2];
+        char text[64] = "";
+        char *rest = text;
+        if (!ok(weft_pipe(ends), "a pipe"))
+            return;
+        (void)fflush(stdout);
+        pid_t pid = fork();
+        if (pid == 0)
+            run_to_death(guarded, ends[1]);
+        (void)close(ends[1]);
+        ok(read(ends[0], text, sizeof(text) - 1) > 0, "the command runs");
+        pid_t command = (pid_t)strtol(text, &rest, 10);
+        pid_t child = (pid_t)strtol(rest, NULL, 10);
+        ok(command > 0 && child > 0 && !is_gone(command) && !is_gone(child), "with a child");
+        (void)kill(pid, SIGKILL);
+        (void)waitpid(pid, NULL, 0);
+        ok(wait_gone(command), "%s: the command dies with the process that ran it",
+           guarded ? "with a guard" : "without a guard");
+        if (guarded)
+            ok(wait_gone(child), "with a guard: its children die too");
+        (void)kill(-command, SIGKILL);
+        (void)close(ends[0]);
+    }
+}
+
+/* A guard that is ended has killed nobody who was reported to be gone. */
+static void test_guard(void)
+{
+    struct weft_guard guard;
+    struct ear ear = {0};
+    struct weft_child_end end = {0};
+    if (!ok(weft_guard_start(&guard) == 0, "a guard"))
+        return;
+    if (run("echo fine", (struct weft_child){.guard = &guard}, &ear, &end))
+        is_int(end.exit_code, 0, "a command with a guard ends by itself");
+    weft_child_end_done(&end);
+    (void)kill(guard.pid, SIGTERM);
+    ok(!is_gone(guard.pid), "signals that end a worker do not end the guard");
+    (void)kill(guard.pid, SIGKILL);
+    ok(wait_gone(guard.pid), "a guard that is killed");
+    if (run("echo fine", (struct weft_child){.guard = &guard}, &ear, &end))
+        is_int(end.exit_code, 0, "is done without");
+    weft_child_end_done(&end);
+    weft_guard_stop(&guard);
+}
+
 /* ---- Starting -------------------------------------------------------------------------------- */
 
 static void test_find(void)
@@ -319,6 +438,9 @@ int main(void)
     test_stderr_utf8();
     test_stop();
     test_grandchild();
+    test_progress();
+    test_death();
+    test_guard();
     test_find();
     test_files();
     return tap_done();

@@ -173,6 +173,68 @@ static void test_attempts(struct world *w)
     weft_worker_free(worker);
 }
 
+/* ---- Progress -------------------------------------------------------------------------------- */
+
+static void test_progress_lines(void)
+{
+    static const struct {
+        const char *line;
+        int32_t percent; /* -1: refused */
+        const char *note;
+    } line[] = {
+        {"0", 0, ""},
+        {"100", 100, ""},
+        {"40 half way", 40, "half way"},
+        {"  7\tseven \t\r", 7, "seven"},
+        {"12.9% of it", 12, "of it"},
+        {"99%", 99, ""},
+        {"5.", 5, ""},
+        {"101", -1, ""},
+        {"10000000000000000000", -1, ""},
+        {"-1", -1, ""},
+        {"half", -1, ""},
+        {"50x", -1, ""},
+        {"50%%", -1, ""},
+        {".5", -1, ""},
+        {"%", -1, ""},
+        {"", -1, ""},
+    };
+    for (size_t i = 0; i < WEFT_LEN(line); i++) {
+        struct weft_work_progress got = {.percent = -1};
+        bool read = weft_work_progress_read(line[i].line, strlen(line[i].line), &got);
+        ok(read == (line[i].percent >= 0) && got.percent == line[i].percent &&
+               strcmp(got.note, line[i].note) == 0,
+           "'%s' is %d '%s'", line[i].line, got.percent, got.note);
+    }
+    static char text[2000] = "8 "; /* zero bytes behind */
+    memset(text + 2, 'x', sizeof(text) - 2);
+    struct weft_work_progress got;
+    ok(weft_work_progress_read(text, sizeof(text), &got) && strlen(got.note) == WEFT_REASON_MAX,
+       "a note that is too long is cut");
+}
+
+/* Heartbeats of this lease are twenty minutes apart: what arrives did not wait for one. */
+static void test_progress(struct world *w)
+{
+    struct weft_work work;
+    work_init(&work);
+    static const char script[] =
+        "echo nonsense >&3; echo \"40 half way\" >&$WEFT_PROGRESS_FD;"
+        "exec tail -f /dev/null";
+    struct weft_id id = submit_script(w, script);
+    struct weft_worker *worker = begin(w, &work, 3600000);
+    weft_usec until_us = weft_boot_us() + PATIENCE_MS * WEFT_MS;
+    while (describe(w, &id).percent != 40 && weft_boot_us() < until_us)
+        (void)poll(NULL, 0, 5);
+    is_int(describe(w, &id).percent, 40, "the percentage is there while the command runs");
+    is_str(describe(w, &id).note, "half way", "with its note");
+    is_int(describe(w, &id).state, WEFT_STATE_RUNNING, "which goes on");
+    ok(atomic_load(&work.warned), "a line that is no progress was warned of");
+    atomic_store(&work.stop, WEFT_WORK_QUITS);
+    is_int(weft_worker_stop(worker), 0, "the worker stops");
+    weft_worker_free(worker);
+}
+
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
 static const char stubborn[] = "trap '' TERM; exec tail -f /dev/null";
@@ -260,8 +322,9 @@ static void test_vanished(struct world *w)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    static void (*const test[])(struct world *) = {test_ends, test_attempts, test_cancel,
-                                                   test_stop, test_max,      test_vanished};
+    static void (*const test[])(struct world *) = {
+        test_ends, test_attempts, test_progress, test_cancel, test_stop, test_max, test_vanished};
+    test_progress_lines();
     for (size_t i = 0; i < WEFT_LEN(test); i++) {
         struct world w;
         world_init(&w, "sqlite");
