@@ -24,6 +24,7 @@ enum weft_exit {
     WEFT_EXIT_UNAVAILABLE = 4, /* the server or the store cannot be reached */
     WEFT_EXIT_DENIED = 5,      /* unauthorized or forbidden */
     WEFT_EXIT_CONFLICT = 6,    /* conflict, fenced, not_live */
+    WEFT_EXIT_LEFT = 7,        /* work --drain: something is left that it cannot serve */
     WEFT_EXIT_INTERRUPTED = 130,
 };
 enum weft_exit weft_exit_of(enum weft_rc rc);

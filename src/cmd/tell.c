@@ -31,6 +31,8 @@ const struct weft_exit_word weft_exit_words[] = {
     {WEFT_EXIT_CONFLICT,
      "It conflicts with what is there: another payload under the same key, a "
      "lease that is gone, a state that does not allow it."},
+    {WEFT_EXIT_LEFT,
+     "`weft work --drain` has ended, and executions are left that this worker cannot serve."},
     {WEFT_EXIT_INTERRUPTED, "Interrupted by SIGINT or SIGTERM before it was done."},
     {.about = NULL},
 };

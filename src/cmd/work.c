@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "cmd/child.h"
+#include "cmd/drain.h"
 #include "cmd/line.h"
 #include "cmd/upstream.h"
 
@@ -23,10 +24,9 @@
 
 enum {
     TICK_MS = 50,
-    IDLE_TICKS = 4,    /* between two looks at what is left */
-    COMPLAIN_S = 10,   /* between two complaints about the store */
-    SETTLE_MS = 5000,  /* what the last words may take after the commands have ended */
-    CASCADE_MS = 1500, /* what comes after an ended one is ready by then, whoever sees to it */
+    COMPLAIN_TICKS = 4, /* between two looks whether the store failed */
+    COMPLAIN_S = 10,    /* between two complaints about the store */
+    SETTLE_MS = 5000,   /* what the last words may take after the commands have ended */
     CONCURRENCY_MAX = 1000,
 };
 
@@ -74,119 +74,28 @@ static void mind_signals(struct weft_work *work, sigset_t *ret_before)
     pthread_sigmask(SIG_BLOCK, &block, ret_before);
 }
 
-/* ---- Is anything left? ----------------------------------------------------------------------- */
+/* ---- The main thread ------------------------------------------------------------------------- */
 
 struct watch {
     struct weft_work *work;
     struct weft *weft;
     struct weft_worker *worker;
-    const char *const *lane, *const *kind;
-    size_t lanes, kinds;
-    bool drain;
-    weft_usec drained_us; /* since when; 0: it is not */
-    uint64_t errors;      /* of the store, told so far */
+    const char *const *kind;
+    size_t kinds;
+    bool drains;
+    struct weft_drain drain;
+    uint64_t errors; /* of the store, told so far */
     weft_usec complained_us;
 };
 
-static enum weft_rc find_one(struct watch *watch, const struct weft_filter *filter, bool *ret_found,
-                             struct weft_err *err)
+/* A line on stderr between those of the commands; the context is the struct weft_work. */
+static void say(void *context, const char *text)
 {
-    struct weft_page page = {0};
-    char after[512] = "";
-    bool found = false, more = true;
-    enum weft_rc rc = WEFT_OK;
-    while (!rc && more && !found) {
-        rc = weft_list(watch->weft, filter, 1, *after ? after : NULL, &page, err);
-        if (rc)
-            break;
-        found = page.count > 0;
-        more = page.next && strlen(page.next) < sizeof(after);
-        if (more)
-            (void)snprintf(after, sizeof(after), "%s", page.next);
-        weft_page_free(&page);
-    }
-    if (!rc)
-        *ret_found = found;
-    return rc;
+    struct weft_work *work = context;
+    pthread_mutex_lock(&work->lock);
+    (void)fprintf(stderr, "%s\n", text);
+    pthread_mutex_unlock(&work->lock);
 }
-
-static enum weft_rc find_in_lane(struct watch *watch, const char *lane, enum weft_state state,
-                                 bool *ret_found, struct weft_err *err)
-{
-    enum weft_rc rc = WEFT_OK;
-    *ret_found = false;
-    for (size_t i = 0; i < (watch->kinds ? watch->kinds : 1) && !rc && !*ret_found; i++) {
-        const struct weft_filter filter = {
-            .lane = lane, .kind = watch->kinds ? watch->kind[i] : NULL, .state = state};
-        rc = find_one(watch, &filter, ret_found, err);
-    }
-    return rc;
-}
-
-static uint64_t held(const struct weft_worker_stats *stats)
-{
-    return stats->claimed - stats->completed - stats->failed - stats->put_back - stats->fenced;
-}
-
-/*
- * In this order, because an execution that goes on from running to delayed to ready meanwhile is
- * then seen in one of them.
- */
-static enum weft_rc find_any(struct watch *watch, bool *ret_found, struct weft_err *err)
-{
-    static const enum weft_state state[] = {WEFT_STATE_RUNNING, WEFT_STATE_DELAYED,
-                                            WEFT_STATE_READY};
-    enum weft_rc rc = WEFT_OK;
-    *ret_found = false;
-    for (size_t i = 0; i < watch->lanes; i++)
-        for (size_t k = 0; k < WEFT_LEN(state) && !rc && !*ret_found; k++)
-            rc = find_in_lane(watch, watch->lane[i], state[k], ret_found, err);
-    return rc;
-}
-
-/*
- * Looks twice. What is claimed while we look goes from ready to running behind our back, and it may
- * be our own worker's although that has not heard of it yet; the second look sees it running, or
- * the worker has counted it by then.
- */
-static bool is_drained(struct watch *watch)
-{
-    struct weft_worker_stats before, after;
-    struct weft_err err;
-    bool found = false;
-    weft_worker_stats(watch->worker, &before);
-    if (held(&before) > 0)
-        return false;
-    for (int look = 0; look < 2; look++)
-        if (find_any(watch, &found, &err) || found)
-            return false;
-    weft_worker_stats(watch->worker, &after);
-    return after.claimed == before.claimed;
-}
-
-/*
- * Members of flows that wait for others: what they wait for may have ended just now, and then they
- * are ready soon. Looked for first, so that one that becomes ready meanwhile is seen either way. If
- * they still wait after a while, then for something that we do not do.
- */
-static bool is_done(struct watch *watch)
-{
-    struct weft_err err;
-    bool waiting = false;
-    for (size_t i = 0; i < watch->lanes && !waiting; i++)
-        if (find_in_lane(watch, watch->lane[i], WEFT_STATE_BLOCKED, &waiting, &err))
-            waiting = true;
-    if (!is_drained(watch)) {
-        watch->drained_us = 0;
-        return false;
-    }
-    weft_usec now_us = weft_boot_us();
-    if (watch->drained_us == 0)
-        watch->drained_us = now_us;
-    return !waiting || now_us - watch->drained_us >= CASCADE_MS * WEFT_MS;
-}
-
-/* ---- The main thread ------------------------------------------------------------------------- */
 
 static void complain(struct watch *watch)
 {
@@ -203,17 +112,18 @@ static void complain(struct watch *watch)
     pthread_mutex_unlock(&watch->work->lock);
 }
 
-static void mind(struct watch *watch)
+/* Until it should end; err tells what went wrong for good, if something did. */
+static void mind(struct watch *watch, struct weft_err *err)
 {
     struct weft_work *work = watch->work;
     for (unsigned tick = 0; atomic_load(&work->stop) == WEFT_WORK_GOES_ON; tick++) {
         if (work->max && atomic_load(&work->ended) >= work->max)
             return;
-        if (tick % IDLE_TICKS == 0) {
+        if (tick % COMPLAIN_TICKS == 0)
             complain(watch);
-            if (watch->drain && is_done(watch))
-                return;
-        }
+        if (watch->drains && weft_drain_over(&watch->drain, err))
+            return;
+        *err = (struct weft_err){0};  /* what went wrong for now is told by complain() */
         (void)poll(NULL, 0, TICK_MS); /* a signal ends it early */
     }
 }
@@ -241,16 +151,19 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
     if (!weft_cli_open(cli, &watch->weft, &code))
         return code;
     weft_upstream_clean();
-    watch->work->weft = watch->weft;
+    watch->work->weft = watch->drain.weft = watch->weft;
     enum weft_rc rc = start_worker(watch, options, &err);
+    watch->drain.worker = watch->worker;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!rc) {
-        mind(watch);
+        mind(watch, &err);
+        rc = err.rc;
         (void)weft_worker_stop(watch->worker);
     }
     weft_worker_free(watch->worker);
     weft_close(watch->weft);
-    return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
+    code = weft_drain_end(&watch->drain);
+    return rc ? weft_cli_fail(&err) : code;
 }
 
 /* The guard is started before anything that starts threads. */
@@ -275,17 +188,23 @@ static enum weft_exit run_work(struct weft_cli *cli)
 {
     static const char *const only_default[] = {"default"};
     struct weft_work work = {.term_us = WEFT_NEVER, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct watch watch = {.work = &work, .drain = weft_cli_has(cli, "drain")};
+    struct watch watch = {.work = &work, .drains = weft_cli_has(cli, "drain")};
     struct weft_worker_options options = {.name = weft_cli_get(cli, "name")};
-    watch.lanes = weft_cli_all(cli, "lane", &watch.lane);
+    options.lane_count = weft_cli_all(cli, "lane", &options.lanes);
     watch.kinds = weft_cli_all(cli, "kind", &watch.kind);
-    if (watch.lanes == 0) {
-        watch.lane = only_default;
-        watch.lanes = 1;
+    if (options.lane_count == 0) {
+        options.lanes = only_default;
+        options.lane_count = 1;
     }
-    options.lanes = watch.lane;
-    options.lane_count = watch.lanes;
     options.capability_count = weft_cli_all(cli, "capability", &options.capabilities);
+    watch.drain = (struct weft_drain){.lane = options.lanes,
+                                      .lanes = options.lane_count,
+                                      .kind = watch.kind,
+                                      .kinds = watch.kinds,
+                                      .capability = options.capabilities,
+                                      .capabilities = options.capability_count,
+                                      .say = say,
+                                      .context = &work};
     options.threads = (uint32_t)weft_cli_i64(cli, "concurrency", 1, CONCURRENCY_MAX, 1);
     options.lease_ms = weft_cli_ms(cli, "lease", 1000, 86400000, 0);
     work.kill_after_ms = weft_cli_ms(cli, "kill-after", 0, 3600000, 10000);
@@ -322,7 +241,7 @@ static const struct weft_option options_table[] = {
     {"kill-after", 0, "TIME", "from SIGTERM to SIGKILL of a command (10s)", NULL},
     {"grace", 0, "TIME", "how long commands may go on after a signal to weft work (10s)", NULL},
     {"retry-later-after", 0, "TIME", "how long \"later\" is, for exit code 75 (5s)", NULL},
-    {"drain", 0, NULL, "end when nothing is ready, delayed or running any more", NULL},
+    {"drain", 0, NULL, "end when nothing is left that this worker can serve", NULL},
     {"max", 0, "N", "end after that many executions", NULL},
     {"name", 0, "NAME", "the name of this worker (HOST-PID-RANDOM)", NULL},
     {.name = NULL},
@@ -370,6 +289,11 @@ const struct weft_command weft_command_work = {
         "then they get SIGTERM; what was stopped so is ready again at once. A second signal "
         "shortens "
         "the grace, a third kills the commands.\n\n"
+        "With --drain it ends when nothing is ready, delayed or running any more in its lanes and "
+        "of its kinds, elsewhere either, with exit code 0. Executions that it cannot serve are not "
+        "waited for: in a paused lane, in need of a capability that it does not have, or behind "
+        "nodes of flows that it does not run. If only such are left, it says so and ends with 7. "
+        "Over a server that asks for tokens it needs one with the scope read, too.\n\n"
         "A line on standard output tells how each command ended: done, fail, quit (failed for "
         "good), later, back (stopped with us), or lost (the lease was gone).",
     .example =

@@ -134,6 +134,56 @@ kill -TERM "$worker"
 ends 0 'a third signal kills the command'
 is "$(state "$id")" ready 'and the execution is ready again'
 
+# ---- Draining what cannot be served here ----
+
+gpu=$(submit -k draw --capability gpu 1)
+exits 7 'a capability that is missing' "$weft" work --kind draw --drain -- cat
+is "$err" 'weft: 1 execution is left that this worker cannot serve: 1 needs the capability gpu' \
+    'is told'
+submit -k draw --capability gpu --capability arm 1 >/dev/null
+submit -k draw --capability gpu --delay 1h 1 >/dev/null
+plain=$(submit -k draw 1)
+exits 7 'some that can be served' "$weft" work --kind draw --drain -- cat
+has "$err" 'weft: 3 executions .* serve: 2 need the capability gpu, 1 needs the capabilities arm, gpu$' \
+    'leave the others, also delayed ones'
+is "$(state "$plain")" succeeded 'when they are done'
+exits 0 'with one of the capabilities' "$weft" work --kind draw --max 1 --capability gpu -- cat
+is "$(state "$gpu")" succeeded 'the one that asks for no more is served'
+
+submit -k post -l mail --count 2 1 >/dev/null
+submit -k post -l mail --delay 1h 1 >/dev/null
+submit -k post -l open 1 >/dev/null
+"$weft" lanes mail --pause >/dev/null
+exits 7 'a paused lane' "$weft" work -l mail -l open --drain -- cat
+has "$err" '3 executions .* serve: 3 in the paused lane mail \(weft lanes mail --resume\)$' 'is told'
+is "$(grep -c '^done' <<<"$out")" 1 'the other lane is served'
+
+cat >apart.json <<'END'
+{"nodes": [{"name": "first", "kind": "here", "lane": "apart"},
+           {"name": "last", "kind": "here", "lane": "apart", "after": ["middle"]},
+           {"name": "middle", "kind": "there", "lane": "apart", "after": ["first"]}]}
+END
+"$weft" flow run apart.json >/dev/null
+exits 7 'a flow that goes on elsewhere' "$weft" work -l apart --kind here --drain -- cat
+has "$err" '1 execution is left .* serve: 1 waits for nodes of flows that it does not run$' 'is told'
+exits 0 'where all of it is served' "$weft" work -l apart --drain -- cat
+is "$(grep -c '^done' <<<"$out")" 2 'it comes to its end'
+
+# Another worker runs it and puts it back: until then there may be something to do.
+id=$(submit -k shared 1)
+in_background --kind shared --grace 0s --kill-after 0s -- sh -c "echo up >&2; exec tail -f /dev/null"
+if until_true grep -q up work.err; then ok 'elsewhere it runs'; else bad 'elsewhere it runs'; fi
+"$weft" work --kind shared --drain -- cat >drain.out 2>drain.err &
+drainer=$!
+until_true grep -q 'waiting for .*, which worker .* runs' drain.err || true
+has "$(cat drain.err)" "^weft: waiting for $id, which worker .* runs$" '--drain waits for it and says so'
+kill -TERM "$worker"
+ends 0 'the other one is stopped'
+status=0
+wait "$drainer" || status=$?
+is "$status" 0 'it is drained here'
+has "$(cat drain.out)" "^done +$id" 'because it came back'
+
 # ---- Progress ----
 
 id=$(submit -k slow 1)
@@ -172,5 +222,21 @@ exits 0 'the next worker' "$weft" work -l killed --drain -- cat
 if [[ -e $folder ]]; then bad 'removes them' "$(ls "$scratch")"; else ok 'removes them'; fi
 if [[ -e $scratch/weft-upstream-used ]]; then ok 'but not what is in use'; else bad 'what is in use'; fi
 exec 9<&-
+
+# ---- The same through a server ----
+
+unset WEFT_STORE
+serve_hello
+export WEFT_SERVER=$url
+submit -k post -l shut 1 >/dev/null
+submit -k draw -l shut --capability gpu 1 >/dev/null
+"$weft" lanes shut --pause >/dev/null
+exits 7 'through a server: a paused lane' "$weft" work -l shut --drain -- cat
+has "$err" '2 executions .* serve: 2 in the paused lane shut ' 'is told'
+"$weft" lanes shut --resume >/dev/null
+exits 7 'through a server: a missing capability' "$weft" work -l shut --drain -- cat
+has "$err" '1 execution is left .* serve: 1 needs the capability gpu$' 'is told'
+is "$(grep -c '^done' <<<"$out")" 1 'after the other was done'
+exits 0 'through a server: all is done' "$weft" work -l shut --capability gpu --drain -- cat
 
 plan
