@@ -498,6 +498,17 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_steer_all(struct weft *weft,
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+/* Why an execution that failed got no further attempt. */
+enum weft_not_retried {
+    WEFT_NOT_RETRIED_NONE,      /* it has not failed */
+    WEFT_NOT_RETRIED_ATTEMPTS,  /* max_attempts of its policy are used up */
+    WEFT_NOT_RETRIED_CLASS,     /* its error class is in no_retry of its policy */
+    WEFT_NOT_RETRIED_PERMANENT, /* its worker said so: permanent, or retryable false over HTTP */
+    WEFT_NOT_RETRIED_LOST,      /* more than max_lost of its leases ran out */
+    WEFT_NOT_RETRIED_INVALID,   /* submitted by SQL with values that are not valid */
+    WEFT_NOT_RETRIED_COUNT
+};
+
 struct weft_execution {
     struct weft_id id;
     const char *ns;
@@ -530,6 +541,15 @@ struct weft_execution {
     weft_usec lease_expires_us;
     struct weft_id flow; /* all zeros: none */
     const char *node;
+    /*
+     * Attempts since the last replay that failed, timed out, succeeded or run now, and how many
+     * more may begin; 0 when it is over. A lost, released or revoked lease uses none up.
+     */
+    int32_t attempts_used;
+    int32_t attempts_left;
+    weft_usec next_attempt_us;         /* when it is tried again; 0: it waits for no such moment */
+    enum weft_not_retried not_retried; /* of a failed one */
+    const struct weft_policy *policy;  /* every default filled in; NULL: not known */
 };
 
 struct weft_page {

@@ -5,16 +5,17 @@
 -- given to nobody, so what is asked for by id alone (attempts, results, payloads) need not look.
 
 -- name: describe (id uuid[])
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
        s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
-       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node
+       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node, s.policy,
+       s.forgiven
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s
  WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0);
 
 -- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, after uuid, scan int, limit int)
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node last scanned
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned
 -- source: 0 execution, 1 live, 2 outcome; of a flow: 3 its members, 4 the living ones, 5 its members,
 -- of which those that ended fit. There is one row without an id when nothing fits. See flow.sql for
 -- why rows are compared.
@@ -50,7 +51,8 @@ WITH page AS MATERIALIZED (
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
        s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
        s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
-       s.flow, s.node, (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page)
+       s.flow, s.node, s.policy, s.forgiven,
+       (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
  ORDER BY s.id DESC;
 

@@ -1,15 +1,16 @@
 -- The twins of sql/pg/read.sql.
 
 -- name: describe (id uuid[])
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
        s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
-       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node
+       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node, s.policy,
+       s.forgiven
   FROM snapshot s
  WHERE s.id = :id AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0);
 
 -- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, after uuid, scan int, limit int)
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node last scanned
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned
 -- source: see the twin. There is one row without an id when nothing fits. `place` is what the walk goes
 -- by: ids for the first, numbers for the others, which know no ids; an id of :after that is not there
 -- stands for the next one after it.
@@ -54,7 +55,8 @@ WITH start(num) AS MATERIALIZED (
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
        s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
        s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
-       s.flow, s.node, (SELECT e.id FROM page JOIN execution e ON e.num = page.num ORDER BY page.place LIMIT 1),
+       s.flow, s.node, s.policy, s.forgiven,
+       (SELECT e.id FROM page JOIN execution e ON e.num = page.num ORDER BY page.place LIMIT 1),
        (SELECT count(*) FROM page)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
  ORDER BY s.place DESC;

@@ -83,9 +83,100 @@ static void put_facts(const struct weft_cli *cli, const struct weft_execution *i
         put_text("capability", item->capabilities[i]);
 }
 
+/* ---- Retries --------------------------------------------------------------------------------- */
+
+/* Why a failed one gets no further attempt; NULL for any other. */
+static const char *why_not_retried(const struct weft_execution *item, struct weft_arena *arena)
+{
+    switch (item->not_retried) {
+    case WEFT_NOT_RETRIED_CLASS:
+        return weft_arena_printf(arena, "class %s is in no_retry",
+                                 item->error_class ? item->error_class : "error");
+    case WEFT_NOT_RETRIED_PERMANENT:
+        return "its worker said that the error is permanent";
+    case WEFT_NOT_RETRIED_LOST:
+        return weft_arena_printf(arena, "its lease was lost more than %d times (max_lost)",
+                                 item->policy->max_lost);
+    case WEFT_NOT_RETRIED_INVALID:
+        return "it was submitted with values that are not valid";
+    case WEFT_NOT_RETRIED_ATTEMPTS:
+    case WEFT_NOT_RETRIED_NONE:
+    case WEFT_NOT_RETRIED_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+/* "3 of 25, next try in 4 s (at ...)", "25 of 25 used", "1 of 25 used, not retried: ..." */
+static void put_attempt(const struct weft_execution *item, struct weft_arena *arena)
+{
+    bool living = weft_state_living(item->state);
+    int32_t most = item->policy->max_attempts, used = item->attempts_used;
+    bool next = living && item->state != WEFT_STATE_RUNNING;
+    /* A cancel, a deadline and a lost lease leave an attempt number behind that was not used. */
+    bool unused = next || item->state == WEFT_STATE_CANCELLED ||
+                  item->state == WEFT_STATE_EXPIRED || item->state == WEFT_STATE_SKIPPED ||
+                  item->not_retried == WEFT_NOT_RETRIED_LOST ||
+                  item->not_retried == WEFT_NOT_RETRIED_INVALID;
+    const char *why = why_not_retried(item, arena), *when = "", *in_all = "";
+    if (item->next_attempt_us) {
+        char ago[WEFT_AGO_TEXT], moment[WEFT_MOMENT_TEXT];
+        weft_ago(item->next_attempt_us, weft_wall_us(), ago);
+        weft_moment_print(item->next_attempt_us, moment);
+        when = weft_arena_printf(arena, ", next try %s (at %s)", ago, moment);
+    }
+    if (item->attempt > used + unused)
+        in_all =
+            weft_arena_printf(arena, ", number %d with those before its replay", item->attempt);
+    put_field("attempt", "%d of %d%s%s%s%s%s", used + next, most, living ? "" : " used", when,
+              in_all, why ? ", not retried: " : "", why ? why : "");
+}
+
+/* A span from a policy: "1 h" where weft_span() says "60 m". */
+static void whole_span(int64_t span_ms, char ret_text[WEFT_AGO_TEXT])
+{
+    if (span_ms > 0 && span_ms % 3600000 == 0)
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " h", span_ms / 3600000);
+    else
+        weft_span(span_ms * WEFT_MS, ret_text);
+}
+
+/* "exponential from 1 s, factor 2, at most 1 h, +-20 %" */
+static void put_policy(const struct weft_policy *policy)
+{
+    char first[WEFT_AGO_TEXT], longest[WEFT_AGO_TEXT];
+    const char *spread = policy->no_jitter ? "" : ", +-20 %";
+    whole_span(policy->initial_ms > 0 ? policy->initial_ms : 0, first);
+    whole_span(policy->max_ms, longest);
+    if (policy->max_attempts == 1)
+        put_field("retries", "none");
+    else if (policy->initial_ms <= 0)
+        put_field("retries", "at once");
+    else if (policy->backoff == WEFT_BACKOFF_FIXED)
+        put_field("retries", "every %s%s", policy->initial_ms < policy->max_ms ? first : longest,
+                  spread);
+    else
+        put_field("retries", "exponential from %s, factor %g, at most %s%s", first, policy->factor,
+                  longest, spread);
+    for (size_t i = 0; i < policy->no_retry_count; i++)
+        put_text("no retry", policy->no_retry[i]);
+}
+
+static void put_retries(const struct weft_execution *item)
+{
+    if (!item->policy) { /* a server that does not tell it yet */
+        put_field("attempt", "%d", item->attempt);
+        return;
+    }
+    struct weft_arena *arena = weft_arena_new();
+    put_attempt(item, arena);
+    put_policy(item->policy);
+    weft_arena_free(arena);
+}
+
 static void put_progress(const struct weft_execution *item)
 {
-    put_field("attempt", "%d", item->attempt);
+    put_retries(item);
     if (item->lost > 0)
         put_field("lost leases", "%d", item->lost);
     put_text("worker", item->worker);

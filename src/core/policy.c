@@ -116,6 +116,24 @@ enum weft_rc weft_policy_resolve(const struct weft_policy *policy, struct weft_a
     return rc;
 }
 
+struct weft_policy weft_policy_of(const struct weft_rules *rules)
+{
+    return (struct weft_policy){
+        .max_attempts = rules->max_attempts,
+        .backoff = rules->backoff,
+        .initial_ms = rules->initial_us ? rules->initial_us / WEFT_MS : -1,
+        .factor = rules->factor,
+        .max_ms = rules->max_us / WEFT_MS,
+        .no_jitter = !rules->jitter,
+        .attempt_timeout_ms = rules->attempt_timeout_us / WEFT_MS,
+        .lease_ms = rules->lease_us / WEFT_MS,
+        .max_lost = rules->max_lost,
+        .retention_ms = rules->retention_us / WEFT_MS,
+        .no_retry = rules->no_retry,
+        .no_retry_count = rules->no_retry_count,
+    };
+}
+
 weft_usec weft_policy_keeps(const struct weft_rules *rules, weft_usec lane_us,
                             enum weft_state state)
 {
@@ -280,7 +298,7 @@ static enum weft_rc take_no_retry(const struct weft_json *value, struct weft_are
 }
 
 static enum weft_rc take_member(const struct weft_json_iter *member, struct weft_arena *arena,
-                                struct weft_policy *policy, struct weft_err *err)
+                                bool lenient, struct weft_policy *policy, struct weft_err *err)
 {
     enum weft_rc rc = take_number(policy_number, WEFT_LEN(policy_number), member, policy, err);
     if (rc != WEFT_NOT_FOUND)
@@ -300,13 +318,17 @@ static enum weft_rc take_member(const struct weft_json_iter *member, struct weft
     struct weft_json_iter inner;
     weft_json_iter_init(&inner, &member->value);
     rc = WEFT_OK;
-    while (!rc && weft_json_next(&inner))
+    while (!rc && weft_json_next(&inner)) {
         rc = take_backoff(&inner, policy, err);
+        if (rc == WEFT_UNKNOWN_FIELD && lenient)
+            rc = WEFT_OK;
+    }
     return rc;
 }
 
-enum weft_rc weft_policy_parse(const struct weft_json *value, struct weft_arena *arena,
-                               struct weft_policy *ret_policy, struct weft_err *err)
+/* lenient: unknown fields are passed over. */
+static enum weft_rc parse(const struct weft_json *value, struct weft_arena *arena, bool lenient,
+                          struct weft_policy *ret_policy, struct weft_err *err)
 {
     if (value->kind != WEFT_JSON_OBJECT)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "policy", "policy must be an object");
@@ -314,10 +336,22 @@ enum weft_rc weft_policy_parse(const struct weft_json *value, struct weft_arena 
     struct weft_json_iter member;
     weft_json_iter_init(&member, value);
     while (weft_json_next(&member)) {
-        enum weft_rc rc = take_member(&member, arena, &policy, err);
-        if (rc)
+        enum weft_rc rc = take_member(&member, arena, lenient, &policy, err);
+        if (rc && !(rc == WEFT_UNKNOWN_FIELD && lenient))
             return rc;
     }
     *ret_policy = policy;
     return WEFT_OK;
+}
+
+enum weft_rc weft_policy_parse(const struct weft_json *value, struct weft_arena *arena,
+                               struct weft_policy *ret_policy, struct weft_err *err)
+{
+    return parse(value, arena, false, ret_policy, err);
+}
+
+enum weft_rc weft_policy_parse_answer(const struct weft_json *value, struct weft_arena *arena,
+                                      struct weft_policy *ret_policy, struct weft_err *err)
+{
+    return parse(value, arena, true, ret_policy, err);
 }

@@ -40,6 +40,13 @@ WEFT_MUST_CHECK enum weft_rc weft_policy_parse(const struct weft_json *value,
                                                struct weft_arena *arena,
                                                struct weft_policy *ret_policy,
                                                struct weft_err *err);
+/* The same from an answer of a server: fields that this version does not know are passed over. */
+WEFT_MUST_CHECK enum weft_rc weft_policy_parse_answer(const struct weft_json *value,
+                                                      struct weft_arena *arena,
+                                                      struct weft_policy *ret_policy,
+                                                      struct weft_err *err);
+/* Resolved rules as readers are told them; resolving it gives the same rules. Borrows no_retry. */
+struct weft_policy weft_policy_of(const struct weft_rules *rules);
 /*
  * How long an outcome is kept: the policy's word, else its lane's (0: none), else 7 days; failed
  * and expired ones, which people still have to look at, four times as long.

@@ -29,6 +29,31 @@ struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct
  */
 weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t random);
 
+/* What a reader is told about the retries of an execution. */
+struct weft_retry_view {
+    int32_t used;      /* attempts since the last replay that ended by themselves, or run now */
+    int32_t left;      /* attempts that may still begin; 0 when it is over */
+    weft_usec next_us; /* when a waiting retry is due; 0: none is waiting */
+    enum weft_not_retried not_retried;
+};
+
+/* The columns of a row of `live` or `outcome` that the view depends on. */
+struct weft_retry_facts {
+    enum weft_state state;
+    enum weft_ended ended; /* of an outcome */
+    int32_t attempt, forgiven;
+    weft_usec due_us;        /* delayed: when it becomes ready */
+    const char *error_class; /* of an outcome; or NULL */
+};
+
+/*
+ * An attempt is used once its worker has it, and stays so when it fails, times out or succeeds. A
+ * lease that is lost, revoked or given back, and one that a cancel or a deadline cut off, gives its
+ * attempt back: the next lease has the same attempt number. What a replay forgave does not count.
+ */
+struct weft_retry_view weft_retry_look(const struct weft_rules *rules,
+                                       const struct weft_retry_facts *facts);
+
 /*
  * True when the attempt had its time. A lease that ran out and an attempt that took too long may be
  * due at once: then it is a timeout, whichever pass comes first, because the worker had its chance.

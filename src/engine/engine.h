@@ -65,6 +65,7 @@ struct weft_queue {
 struct weft_policy_entry {
     int32_t id;
     struct weft_rules rules;
+    struct weft_policy shown; /* the same as readers are told it */
 };
 
 /* Everything here was committed before it was cached, and is never changed or freed. */
@@ -303,6 +304,7 @@ WEFT_MUST_CHECK enum weft_rc weft_load_policies(struct weft_engine *engine,
 WEFT_MUST_CHECK enum weft_rc weft_load_names(struct weft_engine *engine,
                                              const struct weft_id_list *list, struct weft_err *err);
 const struct weft_queue *weft_find_queue(struct weft_engine *engine, int32_t id);
+const struct weft_policy_entry *weft_find_policy(struct weft_engine *engine, int32_t id);
 const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id);
 const char *weft_find_name(struct weft_engine *engine, int32_t id); /* NULL for 0 */
 /* The id of a namespace; 0 when there is none of that name. */

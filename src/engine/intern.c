@@ -341,6 +341,8 @@ static enum weft_rc cache_policies(struct weft_names *names, const struct weft_r
             rc = weft_policy_parse(&value, names->arena, &policy, err);
         if (!rc)
             rc = weft_policy_resolve(&policy, names->arena, &entry->rules, err);
+        if (!rc)
+            entry->shown = weft_policy_of(&entry->rules);
         if (rc) {
             rc = weft_fail(err, WEFT_CORRUPT, "policy %d in the store cannot be read", id);
             break;
@@ -516,9 +518,14 @@ const struct weft_queue *weft_find_queue(struct weft_engine *engine, int32_t id)
     return find_id(&engine->names, &engine->names.queue_id, id);
 }
 
+const struct weft_policy_entry *weft_find_policy(struct weft_engine *engine, int32_t id)
+{
+    return find_id(&engine->names, &engine->names.policy_id, id);
+}
+
 const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id)
 {
-    const struct weft_policy_entry *entry = find_id(&engine->names, &engine->names.policy_id, id);
+    const struct weft_policy_entry *entry = weft_find_policy(engine, id);
     return entry ? &entry->rules : NULL;
 }
 

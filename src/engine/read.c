@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 
 #include "base/id.h"
+#include "core/retry.h"
 #include "core/route.h"
 
 #include <stdlib.h>
@@ -59,25 +60,46 @@ static struct weft_execution read_execution(struct weft_engine *engine,
         .flow = weft_get_id(rows, i, DESCRIBE_OUT_FLOW),
         .node = weft_get_text(rows, i, DESCRIBE_OUT_NODE),
     };
+    const struct weft_policy_entry *policy =
+        weft_find_policy(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_POLICY));
+    const struct weft_retry_view retry = weft_retry_look(
+        &policy->rules, &(struct weft_retry_facts){
+                            .state = state,
+                            .ended = (enum weft_ended)weft_get_i64(rows, i, DESCRIBE_OUT_ENDED),
+                            .attempt = out.attempt,
+                            .forgiven = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_FORGIVEN),
+                            .due_us = due_us,
+                            .error_class = out.error_class,
+                        });
+    out.attempts_used = retry.used;
+    out.attempts_left = retry.left;
+    out.next_attempt_us = retry.next_us;
+    out.not_retried = retry.not_retried;
+    out.policy = &policy->shown;
     out.tags = weft_tags_parse(weft_get_text(rows, i, DESCRIBE_OUT_TAGS), arena, &out.tag_count);
     out.capabilities = weft_route_split(queue->route_text, arena, &out.capability_count);
     return out;
 }
 
-/* Makes the queues and workers of the rows known, so that read_execution() cannot miss. */
+/* Makes the queues, workers and policies of the rows known, so that read_execution() cannot miss.
+ */
 static enum weft_rc know_names(struct weft_engine *engine, const struct weft_rows *rows,
                                struct weft_arena *arena, struct weft_err *err)
 {
     struct weft_id_list queue = {.id = weft_new_array(arena, int32_t, rows->count + 1)};
     struct weft_id_list worker = {.id = weft_new_array(arena, int32_t, rows->count + 1)};
+    struct weft_id_list policy = {.id = weft_new_array(arena, int32_t, rows->count + 1)};
     for (size_t i = 0; i < rows->count; i++) {
         if (weft_get(rows, i, DESCRIBE_OUT_ID)->null)
             continue;
         queue.id[queue.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_QUEUE);
         worker.id[worker.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_WORKER);
+        policy.id[policy.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_POLICY);
     }
     enum weft_rc rc = weft_load_queues(engine, &queue, err);
-    return rc ? rc : weft_load_names(engine, &worker, err);
+    if (!rc)
+        rc = weft_load_names(engine, &worker, err);
+    return rc ? rc : weft_load_policies(engine, &policy, err);
 }
 
 static enum weft_rc describe_chunk(struct weft_engine *engine, const struct weft_call *call,

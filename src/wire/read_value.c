@@ -452,6 +452,10 @@ static enum weft_rc read_policy(const struct weft_wire_reader *reader,
                                 const struct weft_wire_field *field, const struct weft_json *value)
 {
     enum weft_rc rc = WEFT_OK;
+    struct weft_policy *policy = weft_new(reader->arena, struct weft_policy);
+    *(const struct weft_policy **)place(reader, field->at) = policy;
+    if (reader->lenient)
+        return weft_policy_parse_answer(value, reader->arena, policy, reader->err);
     if (value->kind == WEFT_JSON_OBJECT)
         rc = check_names(reader, field->name, weft_wire_policy, weft_wire_policy_count, value);
     for (size_t i = 0; !rc && i < weft_wire_policy_count; i++) {
@@ -465,8 +469,6 @@ static enum weft_rc read_policy(const struct weft_wire_reader *reader,
     }
     if (rc)
         return rc;
-    struct weft_policy *policy = weft_new(reader->arena, struct weft_policy);
-    *(const struct weft_policy **)place(reader, field->at) = policy;
     return weft_policy_parse(value, reader->arena, policy, reader->err);
 }
 

@@ -40,7 +40,8 @@ const struct weft_wire_field weft_wire_policy[] = {
      .about = "Error classes after which it is not tried again"},
     {NAMED("max_lost", I32), AT(max_lost), .min = 1, .max = WEFT_ATTEMPTS_MAX,
      .about = "Leases that may be lost before it is given up. Default: 10"},
-    {NAMED("retention_ms", I64), AT(retention_ms), .min = 1, .max = WEFT_DELAY_MAX_MS,
+    {NAMED("retention_ms", I64), AT(retention_ms), .flags = WEFT_WIRE_OR_NULL, .min = 1,
+     .max = WEFT_DELAY_MAX_MS,
      .about =
          "How long its outcome is kept; four times as long when it failed or expired. Default: "
          "as the lane says, else 604800000"},

@@ -26,6 +26,14 @@ static const struct weft_wire_field execution_progress[] = {
 };
 static const struct weft_wire_field execution_error[] = {ERROR_ROWS(struct weft_execution)};
 
+static const char *const not_retried[WEFT_NOT_RETRIED_COUNT] = {
+    [WEFT_NOT_RETRIED_ATTEMPTS] = "attempts_used_up",
+    [WEFT_NOT_RETRIED_CLASS] = "class_in_no_retry",
+    [WEFT_NOT_RETRIED_PERMANENT] = "permanent",
+    [WEFT_NOT_RETRIED_LOST] = "leases_lost",
+    [WEFT_NOT_RETRIED_INVALID] = "invalid",
+};
+
 static const struct weft_wire_field execution[] = {
     {NAMED("id", ID), AT(id), .flags = WEFT_WIRE_REQUIRED, .about = "The execution"},
     {NAMED("namespace", TEXT), AT(ns), .flags = WEFT_WIRE_REQUIRED,
@@ -61,6 +69,18 @@ static const struct weft_wire_field execution[] = {
     {NAMED("flow_id", ID), AT(flow), .flags = WEFT_WIRE_OR_NULL,
      .about = "The flow it is a node of"},
     {NAMED("node", TEXT), AT(node), .about = "Its name in that flow"},
+    {NAMED("attempts_used", I32), AT(attempts_used), .max = INT32_MAX,
+     .about = "Attempts since the last replay that failed, timed out, succeeded or run now; a lost "
+              "lease uses none up"},
+    {NAMED("attempts_left", I32), AT(attempts_left), .max = INT32_MAX,
+     .about = "Attempts that may still begin; 0 when it is over"},
+    {NAMED("next_attempt_at", MOMENT), AT(next_attempt_us),
+     .about = "When it is tried again; null when no retry waits for its time"},
+    {NAMED("not_retried_because", WORD), AT(not_retried), .word = not_retried,
+     .inners = WEFT_LEN(not_retried),
+     .about = "Why a failed one gets no further attempt; permanent: its worker said retryable "
+              "false"},
+    {NAMED("policy", POLICY), AT(policy), .about = "Its policy, with the defaults filled in"},
 };
 const struct weft_wire_type weft_wire_execution = {
     .name = "Execution",

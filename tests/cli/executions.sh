@@ -32,6 +32,12 @@ exits 0 'show' "$weft" show "$full"
 has "$out" '^payload +some text \(9 bytes, text/plain' 'a payload that is no JSON is text'
 has "$out" '^tag +a=b=c$' 'shows tags'
 has "$out" '^runs at +20.*Z \(in 59 m\)$' 'and moments as people say them'
+has "$out" '^attempt +1 of 2$' 'the attempt that is next, and how many there may be'
+has "$out" '^retries +every 2 s$' 'how retries wait'
+has "$out" '^no retry +bad_input$' 'and which errors are final'
+exits 0 'show with the default policy' "$weft" show "$first"
+has "$out" '^attempt +1 of 25$' 'there may be 25 attempts'
+has "$out" '^retries +exponential from 1 s, factor 2, at most 1 h, \+-20 %$' 'with growing waits'
 
 exits 0 'the same key again' "$weft" submit -k resize -l images --key img-1 'some text'
 is "$out" "$full" 'gives the first one'

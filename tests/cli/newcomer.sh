@@ -49,7 +49,7 @@ exits 0 'a command that fails at first' "$weft" work --drain -- sh -c \
     'test "$WEFT_ATTEMPT" -ge 3 || { printf "disk \033[31mfull\033[0m\n" >&2; exit 9; }; echo fine'
 exits 0 'show' "$weft" show "$id"
 has "$out" '^state +succeeded' 'it succeeded'
-has "$out" '^attempt +3$' 'at the third attempt'
+has "$out" '^attempt +3 of 3 used$' 'at the third attempt'
 is "$(grep -c '^ *[12]  failed .*exit_9: disk .*full' <<<"$out")" 2 'and its history tells'
 lacks "$out" $'\033' 'whatever the command printed'
 exits 0 'show --json' "$weft" show "$id" --json

@@ -81,11 +81,14 @@ exits 0 'failures' "$weft" work --kind bad --drain -- sh -c 'echo "it broke" >&2
 is "$(grep -c "^fail  $id bad [0-9.]* s exit_3: it broke$" <<<"$out")" 2 'are tried again'
 has "$err" "^${id: -8}: it broke$" 'stderr is passed on with the end of the id'
 is "$(state "$id")" failed 'and end with the attempts'
+has "$("$weft" show "$id")" '^attempt +2 of 2 used$' 'of which none is left'
 
 id=$(submit -k bad 1)
 exits 0 'exit code 65' "$weft" work --kind bad --drain -- sh -c 'exit 65'
 has "$out" "^quit  $id" 'is the end at once'
 is "$(state "$id")" failed 'for good'
+has "$("$weft" show "$id")" '^attempt +1 of 25 used, not retried: its worker said' \
+    'and shows why'
 
 id=$(submit -k later --max-attempts 1 1)
 exits 0 'exit code 75' "$weft" work --kind later --drain --retry-later-after 10ms -- \
@@ -97,6 +100,11 @@ id=$(submit -k large --max-attempts 2 1)
 exits 0 'too much output' "$weft" work --kind large --drain -- head -c 2000000 /dev/zero
 has "$out" "^quit  $id .*output_too_large: the command wrote more than 1048576 bytes" 'is the end'
 is "$(state "$id")" failed 'for good'
+
+id=$(submit -k waits --retry-delay 1h 1)
+exits 0 'a failure with a long wait' "$weft" work --kind waits --max 1 -- false
+has "$("$weft" show "$id")" '^attempt +2 of 25, next try in [4-9][0-9] m \(at 20.*Z\)$' \
+    'tells when it is tried again'
 
 for i in 1 2 3; do submit -k some "$i" >/dev/null; done
 exits 0 'no more than asked for' "$weft" work --kind some --max 2 -- cat

@@ -223,6 +223,115 @@ CASE(retry_exhausted_tells_the_last_error)
     is_int(claim_lane(f, f->a, lease.lane).count, 0, "it is over");
 }
 
+/* What a reader is told about attempts, at one point of a life. */
+static void expect_retries(struct fixture *f, const struct weft_id *id, int32_t used, int32_t left,
+                           enum weft_not_retried why)
+{
+    struct weft_execution item = describe(f, id);
+    is_int(item.attempts_used, used, "%s: attempts used", weft_state_name(item.state));
+    is_int(item.attempts_left, left, "%s: attempts left", weft_state_name(item.state));
+    is_int(item.not_retried, why, "%s: why not retried", weft_state_name(item.state));
+    is_int(item.next_attempt_us, item.state == WEFT_STATE_DELAYED && used > 0 ? item.run_at_us : 0,
+           "%s: the next attempt", weft_state_name(item.state));
+    ok(item.policy && item.policy->max_attempts == 3 && item.policy->max_ms == 3600000 &&
+           item.policy->initial_ms == 1000 && item.policy->no_retry_count == 1 &&
+           strcmp(item.policy->no_retry[0], "bad_input") == 0,
+       "%s: the policy, with its defaults", weft_state_name(item.state));
+}
+
+CASE(retry_is_told_to_readers)
+{
+    static const char *const no_retry[] = {"bad_input"};
+    static const struct weft_policy policy = {
+        .max_attempts = 3, .max_lost = 1, .no_retry = no_retry, .no_retry_count = 1};
+    const char *lane;
+    struct weft_id id =
+        submit_apart(f, &(struct weft_spec){.kind = "job", .policy = &policy}, &lane);
+    expect_retries(f, &id, 0, 3, WEFT_NOT_RETRIED_NONE);
+    for (int life = 0; life < 2; life++) {
+        struct weft_claimed lease = take(f, f->a, lane);
+        expect_retries(f, &id, 1, 2, WEFT_NOT_RETRIED_NONE);
+        forward_ms(f, 30000);
+        is_int(run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY).handled, 1, "the lease is lost");
+        expect_retries(f, &id, 0, 3, WEFT_NOT_RETRIED_NONE);
+        for (int32_t i = 1; i <= 2; i++) {
+            lease = take(f, f->a, lane);
+            is_int(fail(f, f->a, &lease, "flaky").state, WEFT_STATE_DELAYED, "failed, %d", i);
+            expect_retries(f, &id, i, 3 - i, WEFT_NOT_RETRIED_NONE);
+            forward_ms(f, 5000);
+            (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
+            expect_retries(f, &id, i, 3 - i, WEFT_NOT_RETRIED_NONE);
+        }
+        lease = take(f, f->a, lane);
+        expect_retries(f, &id, 3, 0, WEFT_NOT_RETRIED_NONE);
+        (void)fail(f, f->a, &lease, life ? "bad_input" : "flaky");
+        expect_retries(f, &id, 3, 0, life ? WEFT_NOT_RETRIED_CLASS : WEFT_NOT_RETRIED_ATTEMPTS);
+        (void)steer_id(f, WEFT_STEER_REPLAY, &id);
+        expect_retries(f, &id, 0, 3, WEFT_NOT_RETRIED_NONE);
+    }
+    struct weft_claimed lease = take(f, f->a, lane);
+    (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
+    expect_retries(f, &id, 1, 0, WEFT_NOT_RETRIED_PERMANENT);
+    (void)steer_id(f, WEFT_STEER_REPLAY, &id);
+    for (int loss = 0; loss < 2; loss++) {
+        (void)take(f, f->b, lane);
+        forward_ms(f, 30000);
+        (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
+    }
+    expect_retries(f, &id, 0, 0, WEFT_NOT_RETRIED_LOST);
+    struct weft_read_page page =
+        list_page(f, &(struct weft_listing){.filter = {.state = WEFT_STATE_FAILED}, .limit = 5});
+    ok(page.count == 1 && page.item[0].attempts_left == 0 && page.item[0].policy &&
+           page.item[0].policy->max_lost == 1 && page.item[0].not_retried == WEFT_NOT_RETRIED_LOST,
+       "a list tells the same");
+}
+
+/*
+ * All that handlers call is away for a minute. With the default policy every execution is tried
+ * until the outage is over, at most eight times: a seventh attempt begins at the earliest after
+ * 0.8 * 63 s, an eighth after 0.8 * 127 s.
+ */
+CASE(retry_default_survives_an_outage_of_a_minute)
+{
+    enum { COUNT = 1000, STEP_MS = 1000, OUTAGE_MS = 60000, LIMIT_MS = 200000 };
+    struct weft_id *id = submit_copies(f, &(struct weft_spec){.kind = "job"}, COUNT);
+    struct weft_lease_answer *answer = weft_new_array(f->arena, struct weft_lease_answer, COUNT);
+    struct weft_failure *failure = weft_new_array(f->arena, struct weft_failure, COUNT);
+    struct weft_complete *done = weft_new_array(f->arena, struct weft_complete, COUNT);
+    size_t succeeded = 0, failures = 0, refused = 0;
+    for (int64_t at_ms = 0; at_ms < LIMIT_MS && succeeded < COUNT; at_ms += STEP_MS) {
+        while (run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).more)
+            ;
+        struct weft_claim_result lease = claim(f, f->a, COUNT);
+        for (size_t i = 0; i < lease.count; i++) {
+            failure[i] = (struct weft_failure){.id = lease.item[i].id,
+                                               .epoch = lease.item[i].epoch,
+                                               .error_class = "connection_refused"};
+            done[i] = (struct weft_complete){.id = lease.item[i].id, .epoch = lease.item[i].epoch};
+        }
+        bool away = at_ms < OUTAGE_MS;
+        if (lease.count > 0)
+            refused += away ? weft_engine_fail(f->a, failure, lease.count, answer, &f->err) != 0
+                            : weft_engine_complete(f->a, done, lease.count, answer, &f->err) != 0;
+        for (size_t i = 0; i < lease.count; i++)
+            refused += answer[i].err.rc != WEFT_OK;
+        failures += away ? lease.count : 0;
+        succeeded += away ? 0 : lease.count;
+        forward_ms(f, STEP_MS);
+    }
+    is_int(refused, 0, "every answer of a worker is taken");
+    is_int(succeeded, COUNT, "all of them succeed after the outage");
+    ok(failures >= 6 * COUNT && failures <= 7 * COUNT, "each fails six or seven times (%zu in all)",
+       failures);
+    size_t wrong = 0;
+    for (size_t i = 0; i < COUNT; i += 97) {
+        struct weft_execution item = describe(f, &id[i]);
+        wrong += item.state != WEFT_STATE_SUCCEEDED || item.attempts_used < 7 ||
+                 item.attempts_used > 8 || item.attempts_left != 0;
+    }
+    is_int(wrong, 0, "readers see seven or eight attempts used");
+}
+
 CASE(retry_error_texts)
 {
     char text[WEFT_MESSAGE_MAX + 3];

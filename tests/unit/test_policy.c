@@ -151,10 +151,10 @@ static void test_text(void)
     policy.no_retry = twice;
     policy.no_retry_count = 4;
     is_str(text_of(&policy), text, "nor does saying one twice");
-    struct weft_policy spelled = {.max_attempts = 5,
+    struct weft_policy spelled = {.max_attempts = 25,
                                   .initial_ms = 1000,
                                   .factor = 2,
-                                  .max_ms = 60000,
+                                  .max_ms = 3600000,
                                   .lease_ms = 30000,
                                   .max_lost = 10};
     is_str(text_of(&spelled), text_of(&(struct weft_policy){0}), "defaults may be spelled out");
@@ -168,6 +168,32 @@ static void test_text(void)
     check_round_trip(text_of(&(struct weft_policy){
         .backoff = WEFT_BACKOFF_FIXED, .factor = 1.1, .attempt_timeout_ms = 1, .max_attempts = 1}));
     check_round_trip(text_of(&spelled));
+}
+
+/* A policy as readers are told it means the same when it is given again. */
+static void test_shown(void)
+{
+    static const char *const final[] = {"a", "b"};
+    static const struct weft_policy given[] = {
+        {0},
+        {.initial_ms = -1, .no_jitter = true, .max_attempts = 1},
+        {.backoff = WEFT_BACKOFF_FIXED,
+         .initial_ms = 7,
+         .factor = 1.5,
+         .max_ms = 9,
+         .attempt_timeout_ms = 11,
+         .lease_ms = 2000,
+         .max_lost = 3,
+         .retention_ms = 13,
+         .no_retry = final,
+         .no_retry_count = 2},
+    };
+    for (size_t i = 0; i < WEFT_LEN(given); i++) {
+        struct weft_rules rules;
+        ok(weft_policy_resolve(&given[i], arena, &rules, NULL) == WEFT_OK, "policy %zu", i);
+        struct weft_policy shown = weft_policy_of(&rules);
+        is_str(text_of(&shown), weft_policy_text(&rules, arena), "policy %zu is shown whole", i);
+    }
 }
 
 /* Texts from before lanes had a say state the week: it counts as said, and they stay readable. */
@@ -401,6 +427,7 @@ int main(void)
     test_no_retry();
     test_text();
     test_old_text();
+    test_shown();
     test_keeps();
     test_largest();
     test_parse();

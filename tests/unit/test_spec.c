@@ -123,7 +123,7 @@ static void test_resolved(void)
     ok(!out.tags && !out.key && !out.payload && !out.content_type, "nothing else");
     is_int(out.state, WEFT_STATE_READY, "ready");
     is_int(out.due_us, 0, "at once");
-    is_int(out.rules.max_attempts, 5, "under the default policy");
+    is_int(out.rules.max_attempts, 25, "under the default policy");
 
     static const struct {
         const char *name;

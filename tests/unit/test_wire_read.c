@@ -388,6 +388,13 @@ static void test_lenient(void)
     ok(weft_wire_read_answer(&weft_wire_execution, &value, arena, &execution, &err) == WEFT_OK &&
            execution.percent == 1,
        "inside objects as well %s", err.text);
+    value = json_of("{" EXECUTION
+                    ",\"policy\":{\"max_attempts\":7,\"new\":{\"a\":1},"
+                    "\"backoff\":{\"curve\":\"steep\",\"initial_ms\":0}}}");
+    ok(weft_wire_read_answer(&weft_wire_execution, &value, arena, &execution, &err) == WEFT_OK &&
+           execution.policy && execution.policy->max_attempts == 7 &&
+           execution.policy->initial_ms == -1,
+       "and in policies %s", err.text);
     value = json_of("{\"id\":7}");
     ok(weft_wire_read_answer(&weft_wire_execution, &value, arena, &execution, &err) == INVALID,
        "but not something else");

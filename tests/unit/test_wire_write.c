@@ -39,14 +39,21 @@ static const struct trip trip[] = {
      "\"finished_at\":\"2026-01-01T00:00:00.003Z\",\"run_at\":\"2026-01-01T00:00:00.004Z\","
      "\"deadline_at\":\"2026-01-01T00:00:00.005Z\","
      "\"lease_expires_at\":\"2026-01-01T00:00:00.006Z\",\"reason\":\"r\","
-     "\"error\":{\"class\":\"c\",\"message\":\"m\"},\"flow_id\":null,\"node\":null}"},
+     "\"error\":{\"class\":\"c\",\"message\":\"m\"},\"flow_id\":null,\"node\":null,"
+     "\"attempts_used\":2,\"attempts_left\":23,"
+     "\"next_attempt_at\":\"2026-01-01T00:00:00.007Z\","
+     "\"not_retried_because\":\"class_in_no_retry\","
+     "\"policy\":{\"max_attempts\":25,\"backoff\":{\"kind\":\"exponential\",\"initial_ms\":0,"
+     "\"factor\":2,\"max_ms\":9,\"jitter\":true},\"attempt_timeout_ms\":0,"
+     "\"lease_ms\":2000,\"no_retry\":[],\"max_lost\":2,\"retention_ms\":null}}"},
     {"bare execution", &weft_wire_execution,
      "{\"id\":" ID ",\"namespace\":\"n\",\"lane\":\"l\",\"kind\":\"k\",\"state\":\"ready\","
      "\"priority\":0,\"tenant\":null,\"key\":null,\"tags\":{},\"capabilities\":[],"
      "\"attempt\":0,\"epoch\":0,\"lost\":0,\"worker\":null,\"progress\":null,"
      "\"created_at\":null,\"started_at\":null,\"finished_at\":null,\"run_at\":null,"
      "\"deadline_at\":null,\"lease_expires_at\":null,\"reason\":null,\"error\":null,"
-     "\"flow_id\":null,\"node\":null}"},
+     "\"flow_id\":null,\"node\":null,\"attempts_used\":0,\"attempts_left\":0,"
+     "\"next_attempt_at\":null,\"not_retried_because\":null,\"policy\":null}"},
     {"least claim", &weft_wire_claim, "{\"worker\":\"w\"}"},
     {"claim", &weft_wire_claim,
      "{\"worker\":\"w\",\"lanes\":[\"a\",\"b\"],\"kinds\":[\"k\"],\"capabilities\":[\"c\"],"
