@@ -16,19 +16,22 @@ FUZZ_OPTIONS_MESON = -Dfuzz=true -Dexamples=false -Db_sanitize=address,undefined
 	-Dc_args='-fno-sanitize-recover=all -fsanitize=fuzzer-no-link'
 FUZZ_SECONDS = 60
 
-.PHONY: all help run example test soak fuzz asan check bench bench-http format install clean
+.PHONY: all configured help run example test fresh soak fuzz asan check bench bench-http format install clean
 
-all:
+all: configured
+	@ninja -C $(BUILD)
+
+configured:
 	@tools/setup build
 	@tools/configure $(BUILD)
-	@ninja -C $(BUILD)
 
 help:
 	@echo 'make          build the library, the examples and the tests in $(BUILD)/'
 	@echo 'make run      build and run a server; it says what to try next'
 	@echo 'make example  build and run the first example of the library'
 	@echo 'make test     build with gcc, and with clang and sanitizers; run all tests in both'
-	@echo 'make soak     the same, with the long tests long'
+	@echo 'make fresh    whether all that works on a machine with nothing but make and git (ARGS: stages)'
+	@echo 'make soak     the tests, with the long tests long'
 	@echo 'make fuzz     look for inputs that break the parsers, FUZZ_SECONDS=60 each (ARGS: which)'
 	@echo 'make check    formatting, clang-tidy, cppcheck, layers, house rules'
 	@echo 'make bench    run the benchmarks against a durable PostgreSQL (ARGS=... are passed on)'
@@ -37,10 +40,12 @@ help:
 	@echo 'make install  install command, manual, library and header (DESTDIR is honoured)'
 	@echo 'make clean    remove the build folders'
 
-run: all
+run: configured
+	@ninja -C $(BUILD) weft
 	@exec $(BUILD)/weft serve --store sqlite:$(BUILD)/weft.db --hello $(ARGS)
 
-example: all
+example: configured
+	@ninja -C $(BUILD) examples/hello
 	@cd $(BUILD) && examples/hello
 
 asan:
@@ -50,6 +55,10 @@ asan:
 
 test: all asan
 	@tools/run_tests $(BUILD) $(ASAN)
+
+fresh:
+	@tools/setup fresh
+	@ONLY='$(ONLY)' tools/fresh $(ARGS)
 
 soak: all asan
 	@WEFT_SOAK=1 tools/run_tests $(BUILD) $(ASAN)
