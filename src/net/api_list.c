@@ -19,20 +19,11 @@ enum {
     STREAM_EMPTY_PAGES = 100, /* that may follow each other before a sign of life is sent */
 };
 
-#define LINES_TYPE "application/x-ndjson"
-
 struct list_state {
     struct weft_listing listing;
     bool lines;
     char after[WEFT_ID_TEXT]; /* of a stream: where the next page begins */
 };
-
-/* True when the client asks for lines. A type among others in the header counts. */
-static bool wants_lines(const struct weft_ask *ask)
-{
-    const char *accept = weft_ask_header(ask, "Accept");
-    return accept && strstr(accept, LINES_TYPE);
-}
 
 static enum weft_rc read_tag(struct weft_ask *ask, struct weft_filter *filter, struct weft_err *err)
 {
@@ -85,7 +76,7 @@ enum weft_rc weft_executions_read(struct weft_ask *ask, struct weft_err *err)
     enum weft_rc rc = read_filter(ask, &list->listing.filter, err);
     if (!rc)
         rc = weft_api_paging(ask, &paging, err);
-    list->lines = wants_lines(ask);
+    list->lines = weft_ask_wants_lines(ask);
     if (!rc && list->lines && weft_ask_query(ask, "limit"))
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "limit",
                              "lines are sent to the end: they have no limit");
@@ -176,7 +167,7 @@ enum weft_rc weft_executions_run(struct weft_ask *ask, struct weft_err *err)
     /* The first page is read before anything is sent, so that a bad cursor is still an error. */
     list->listing.limit = STREAM_PAGE;
     bool last = false;
-    weft_reply_bytes(ask, "", 0, LINES_TYPE);
+    weft_reply_bytes(ask, "", 0, WEFT_LINES_TYPE);
     enum weft_rc rc = more_lines(ask, &ask->reply.body, &last, err);
     if (rc)
         ask->reply.status = 0; /* nothing was sent yet: the failure is the answer */

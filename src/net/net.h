@@ -115,9 +115,10 @@ struct weft_items {
     void *item;           /* structs of weft.h, as the group says */
     void *answer;         /* set by the group */
     struct weft_err *err; /* one for each item */
+    uint32_t *line;       /* the lines on which they stood (NDJSON); or NULL */
     size_t count;
     size_t bytes; /* of payloads and results, to bound a transaction */
-    bool bulk;    /* the body was {"items":[...]}; otherwise count is 1 */
+    bool bulk;    /* the body was {"items":[...]} or lines; otherwise count is 1 */
     bool alone;   /* too large to be folded with others: run() takes it */
 };
 
@@ -196,6 +197,20 @@ WEFT_MUST_CHECK enum weft_rc weft_ask_one_or_items(struct weft_ask *ask,
 
 /* Makes room for items that are read in another way. */
 void weft_ask_items_room(struct weft_ask *ask, size_t item_size, size_t count);
+
+/* ---- Lines (lines.c) ------------------------------------------------------------------------- */
+
+#define WEFT_LINES_TYPE "application/x-ndjson"
+extern const char *const weft_lines_types[]; /* that and its other names; NULL at the end */
+/* True for a content type of JSON objects as lines; NULL is none. */
+bool weft_lines_type(const char *type);
+/* True when the client asks for lines. A type among others in the header counts. */
+bool weft_ask_wants_lines(const struct weft_ask *ask);
+/* Reads a body of lines, each an item of `type` (at most WEFT_BATCH_MAX), into ask->items. */
+WEFT_MUST_CHECK enum weft_rc weft_ask_lines(struct weft_ask *ask, const struct weft_wire_type *type,
+                                            size_t item_size, struct weft_err *err);
+
+/* ---- Answers --------------------------------------------------------------------------------- */
 
 /* Begins a JSON answer with this status; the writer writes into the reply. */
 void weft_reply_json(struct weft_ask *ask, int status, struct weft_json_writer *ret_out);

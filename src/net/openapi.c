@@ -92,7 +92,7 @@ static void put_parameters(struct weft_json_writer *out, const struct weft_route
 
 /* ---- Bodies ---------------------------------------------------------------------------------- */
 
-/* "content":{"TYPE":{"schema": and what the caller writes next, closed by end_content(). */
+/* "content":{"TYPE":{"schema": and what the caller writes next, which ends two objects. */
 static void begin_content(struct weft_json_writer *out, const char *type)
 {
     weft_json_key(out, "content");
@@ -100,12 +100,6 @@ static void begin_content(struct weft_json_writer *out, const char *type)
     weft_json_key(out, type);
     weft_json_begin_object(out);
     weft_json_key(out, "schema");
-}
-
-static void end_content(struct weft_json_writer *out)
-{
-    weft_json_end_object(out);
-    weft_json_end_object(out);
 }
 
 /* An object with `items` as the next value; the caller writes the schema of an item in between. */
@@ -170,7 +164,12 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
     } else {
         weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
     }
-    end_content(out);
+    weft_json_end_object(out);
+    for (const char *const *type = weft_lines_types; *type && route->takes_lines; type++)
+        weft_openapi_raw(out, *type,
+                         "{\"schema\":{\"type\":\"string\",\"description\":\"One item on each "
+                         "line\"}}");
+    weft_json_end_object(out);
     weft_json_end_object(out);
 }
 
@@ -235,7 +234,7 @@ static void put_answer(struct weft_json_writer *out, const struct weft_route *ro
     weft_json_end_object(out);
     if (route->lines && status == 200)
         weft_openapi_raw(
-            out, "application/x-ndjson",
+            out, WEFT_LINES_TYPE,
             "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
     weft_json_end_object(out);
 }

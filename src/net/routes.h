@@ -49,10 +49,14 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
     "{\"oneOf\":[" REF("Spec") ",{\"type\":\"object\",\"properties\":{\"items\":{\"type\":"        \
     "\"array\",\"maxItems\":1000,\"items\":" REF("Spec") "}},\"required\":[\"items\"],"            \
     "\"additionalProperties\":false}]}"
+#define SUBMIT_ERROR                                                                               \
+    "{\"type\":\"object\",\"properties\":{\"error\":" REF("Error") ",\"line\":{\"type\":"        \
+    "\"integer\",\"minimum\":1,\"description\":\"The line of the item, when the body was lines\""  \
+    "}},\"required\":[\"error\"]}"
 #define SUBMIT_ANSWER                                                                              \
     "{\"oneOf\":[" REF("Submitted") ",{\"type\":\"object\",\"properties\":{\"items\":{\"type\":"   \
-    "\"array\",\"items\":{\"oneOf\":[" REF("Submitted") "," REF("ErrorAnswer") "]}}},"             \
-    "\"required\":[\"items\"]}]}"
+    "\"array\",\"items\":{\"oneOf\":[" REF("Submitted") "," SUBMIT_ERROR "]}}},\"required\":["     \
+    "\"items\"]}]}"
 
 #define IDS_SCHEMA                                                                                 \
     "\"ids\":{\"type\":\"array\",\"maxItems\":1000,\"items\":{\"type\":\"string\",\"format\":"     \
