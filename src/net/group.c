@@ -293,7 +293,9 @@ static void run_alone(struct weft_server *server, struct weft_ask *ask)
     enum weft_rc rc = WEFT_OK;
     if (ask->unread) {
         ask->unread = false;
-        rc = ask->route->read(ask, &err);
+        rc = weft_body_decode(ask, &err);
+        if (!rc)
+            rc = ask->route->read(ask, &err);
         if (!rc && !ask->reply.status && ask->route->group != WEFT_GROUP_NONE &&
             !ask->items.alone) {
             weft_groups_put_again(server->groups, ask);

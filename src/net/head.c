@@ -113,5 +113,7 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
     rc = weft_auth_check(server->auth, &given, ask, err);
     if (!rc)
         rc = weft_query_parse(weft_query_of(link->target), ask->arena, &link->query, err);
-    return rc ? rc : weft_query_check(&link->query, ask->route, err);
+    if (!rc)
+        rc = weft_query_check(&link->query, ask->route, err);
+    return rc ? rc : weft_body_check(link, err);
 }

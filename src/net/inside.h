@@ -89,8 +89,19 @@ void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t 
 /* True when the client has closed its side: nobody would read the answer. */
 bool weft_loop_gone(const struct weft_ask *ask);
 int weft_loop_fd(const struct weft_ask *ask);
+/*
+ * Bytes of bodies that are kept in memory, from any thread. False, and nothing is counted, when
+ * there is no room for so many more.
+ */
+WEFT_MUST_CHECK bool weft_loop_take_room(struct weft_loop *loop, size_t size);
+void weft_loop_give_room(struct weft_loop *loop, size_t size);
 /* Ends connections that take longer than they may; called about once a second. */
 void weft_loop_sweep(struct weft_loop *loop);
+
+/* ---- body.c ---------------------------------------------------------------------------------- */
+
+/* Unpacks the body of an ask, if it is encoded. On an engine thread. */
+WEFT_MUST_CHECK enum weft_rc weft_body_decode(struct weft_ask *ask, struct weft_err *err);
 
 /* ---- group.c: engine threads ----------------------------------------------------------------- */
 

@@ -49,9 +49,12 @@ struct weft_link {
     struct weft_peer *peer;
     struct weft_route_match match;
     struct weft_query query;
-    const char *target;  /* as it came; in the arena of the ask */
-    const char *method;  /* likewise */
-    const char *allow;   /* 405: what would do; or NULL */
+    const char *target; /* as it came; in the arena of the ask */
+    const char *method; /* likewise */
+    const char *allow;  /* 405: what would do; or NULL */
+    /* 415: the types or the encodings that would do; or NULL. Static. */
+    const char *accept, *accept_encoding;
+    size_t received;     /* bytes of the body, as they came */
     weft_usec began_us;  /* boot time */
     size_t sent;         /* of the body of a stream's part */
     uint64_t sent_total; /* in all parts */
@@ -84,5 +87,10 @@ void weft_turns_hand_over(struct weft_turns *turns, struct weft_ask *ask);
 void weft_head_request_id(struct weft_link *link);
 /* Finds the route, the namespace and the parameters. A failure is the answer. */
 WEFT_MUST_CHECK enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err);
+
+/* ---- The body of a request (body.c) ---------------------------------------------------------- */
+
+/* Looks at its type and its encoding, before it is read. WEFT_UNSUPPORTED_MEDIA_TYPE. */
+WEFT_MUST_CHECK enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err);
 
 #endif

@@ -128,12 +128,22 @@ static bool begin(struct weft_link *link, const char *method)
 
 /* ---- The body -------------------------------------------------------------------------------- */
 
-/* Counts bytes of bodies that came or went; says how many there are now. */
-static uint64_t count_bodies(struct weft_loop *loop, size_t came, size_t went)
+static void show_bodies(struct weft_loop *loop, uint64_t bytes)
 {
-    uint64_t now = atomic_fetch_add(&loop->bodies, came - went) + came - went;
-    weft_metric_set(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_BODY_BYTES, 0, now);
-    return now;
+    weft_metric_set(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_BODY_BYTES, 0, bytes);
+}
+
+bool weft_loop_take_room(struct weft_loop *loop, size_t size)
+{
+    uint64_t now = atomic_fetch_add(&loop->bodies, size) + size;
+    bool room = now <= loop->server->config.body_bytes;
+    show_bodies(loop, room ? now : atomic_fetch_sub(&loop->bodies, size) - size);
+    return room;
+}
+
+void weft_loop_give_room(struct weft_loop *loop, size_t size)
+{
+    show_bodies(loop, atomic_fetch_sub(&loop->bodies, size) - size);
 }
 
 static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err *err)
@@ -142,7 +152,7 @@ static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err
     weft_reply_error(&link->ask, err);
     link->discard = true;
     link->close = true;
-    (void)count_bodies(link->ask.server->loop, 0, link->ask.body.size);
+    weft_loop_give_room(link->ask.server->loop, link->ask.body.size);
     weft_buf_done(&link->ask.body);
 }
 
@@ -164,14 +174,14 @@ static bool take_piece(struct weft_link *link, const char *data, size_t size)
         refuse_body(link, too_large(link, &err), &err);
         return true;
     }
-    if (count_bodies(loop, size, 0) > ask->server->config.body_bytes) {
-        (void)count_bodies(loop, 0, size);
+    if (!weft_loop_take_room(loop, size)) {
         enum weft_rc rc = weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
         err.hint = "too many large requests at once: try again later";
         refuse_body(link, rc, &err);
         return true;
     }
     weft_buf_add(&ask->body, data, size);
+    link->received += size;
     return true;
 }
 
@@ -225,6 +235,10 @@ static void add_headers(struct weft_link *link, struct MHD_Response *response)
         (void)MHD_add_response_header(response, "Location", reply->location);
     if (link->allow)
         (void)MHD_add_response_header(response, "Allow", link->allow);
+    if (link->accept)
+        (void)MHD_add_response_header(response, "Accept", link->accept);
+    if (link->accept_encoding)
+        (void)MHD_add_response_header(response, "Accept-Encoding", link->accept_encoding);
     if (reply->status == 401)
         (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (link->close || link->ask.server->stopping)
@@ -285,7 +299,7 @@ static void dispatch(struct weft_link *link)
     struct weft_server *server = ask->server;
     struct weft_err err = {0};
     weft_peer_stage(&server->loop->peers, link->peer, WEFT_PEER_WORKING);
-    if (ask->body.size > READ_INLINE) {
+    if (ask->body.size > READ_INLINE || (ask->coding && ask->body.size > 0)) {
         ask->unread = true;
     } else {
         enum weft_rc rc = ask->route->read ? ask->route->read(ask, &err) : WEFT_OK;
@@ -331,7 +345,7 @@ static void log_access(const struct weft_link *link, bool delivered)
     char shown[200];
     (void)snprintf(shown, sizeof(shown), "%.*s", (int)(path < 199 ? path : 199), link->target);
     weft_info("request", F_STR("method", link->method), F_STR("path", shown),
-              F_I64("status", ask->reply.status), F_U64("in", ask->body.size),
+              F_I64("status", ask->reply.status), F_U64("in", link->received),
               F_U64("out", link->sent_total), F_I64("us", weft_boot_us() - link->began_us),
               F_STR("ns", ask->ns), F_STR("id", link->request_id), F_BOOL("delivered", delivered));
 }
@@ -355,9 +369,9 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
         struct weft_metrics *metrics = weft_server_metrics(loop->server);
         weft_metric_request(metrics, ask->route, ask->reply.status,
                             weft_boot_us() - link->began_us);
-        weft_metric_add(metrics, WEFT_METRIC_HTTP_RECEIVED, 0, ask->body.size);
+        weft_metric_add(metrics, WEFT_METRIC_HTTP_RECEIVED, 0, link->received);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_SENT, 0, link->sent_total);
-        (void)count_bodies(loop, 0, ask->body.size);
+        weft_loop_give_room(loop, ask->body.size);
         atomic_fetch_sub(&loop->in_flight, 1);
     }
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);

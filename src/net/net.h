@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "core/token.h"
 #include "engine/ops.h"
+#include "net/decode.h"
 #include "net/server.h"
 
 #include <pthread.h>
@@ -150,8 +151,9 @@ struct weft_ask {
     bool ns_fixed;            /* the token says so: leases of others are out of reach */
     uint32_t scopes;          /* what the token allows */
     struct weft_buf body;
+    enum weft_coding coding; /* in which the body still is */
     struct weft_items items; /* grouped requests */
-    bool unread;             /* the body is large: an engine thread calls read */
+    bool unread;             /* the body is large or encoded: an engine thread reads it */
     void *state;             /* of the route, from read to run */
     struct weft_reply reply;
     struct weft_ask *next;      /* in the queue it waits in */

@@ -356,7 +356,8 @@ static void put_info(struct weft_json_writer *out)
         "is "
         "`{\"error\":{\"code\",\"message\",\"hint\",\"field\"}}`, and `code` decides about the "
         "status. A method that a path does not have is 405 `method_not_allowed`. 429, 503 and 507 "
-        "carry Retry-After: the same request may be sent again.";
+        "carry Retry-After: the same request may be sent again. Bodies may come with "
+        "`Content-Encoding: gzip` or `zstd`; their limits hold for what they unpack to.";
     weft_json_key(out, "info");
     weft_json_begin_object(out);
     weft_openapi_pair(out, "title", "weft");

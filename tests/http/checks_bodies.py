@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What request bodies may look like: none, compressed, lines."""
+import gzip
 import json
+import re
+import struct
 
-from checks import Caller, same
+from checks import Caller, same, server_of_its_own
 
 
 def empty_bodies(bench):
@@ -76,4 +79,98 @@ def lines_limits(bench):
     same([item.get("state") for item in items], ["ready"] * 12, "12 lines of 900 kB")
 
 
-ALL = [empty_bodies, lines_of_specs, lines_as_answer, lines_limits]
+def zstd(data, repeat=1):
+    """A frame of raw blocks; with repeat, of blocks that are one byte so many times."""
+    if repeat > 1:
+        blocks = [(1, 1 << 17, data)] * (repeat >> 17)
+    else:
+        blocks = [(0, len(data[at:at + 65536]), data[at:at + 65536])
+                  for at in range(0, len(data), 65536)] or [(0, 0, b"")]
+    frame = struct.pack("<IBB", 0xFD2FB528, 0, 0x38)  # no size, a window of 128 KiB
+    for number, (kind, size, content) in enumerate(blocks):
+        last = number == len(blocks) - 1
+        frame += (last | kind << 1 | size << 3).to_bytes(3, "little") + content
+    return frame
+
+
+PACKERS = {"gzip": gzip.compress, "zstd": zstd}
+
+
+def packed_bodies(bench):
+    """encodings: gzip and zstd bodies are taken as if they had come plainly"""
+    caller = Caller(bench, "packed-bodies")
+    for name, pack in PACKERS.items():
+        coding = ("Content-Encoding", name)
+        spec = {"kind": name, "key": name, "payload": {"a": [1, 2, 3]}}
+        made = caller.send("POST", "/v1/executions", pack(json.dumps(spec).encode()), 201, [coding])
+        caller.post("/v1/executions", spec)  # the same key and payload: the same execution
+        same(caller.send("GET", f"/v1/executions/{made.json()['id']}/payload").body,
+             b'{"a": [1, 2, 3]}', "the payload")
+        lines = b'{"kind": "a"}\nno\n{"kind": "b"}\n'
+        items = caller.send("POST", "/v1/executions", pack(lines), 200, [LINES, coding]).json()
+        same(["error" in item for item in items["items"]], [False, True, False], "lines")
+        claimed = caller.send("POST", "/v1/claims", pack(b'{"worker": "w"}'), 200, [coding]).json()
+        lease = {"id": claimed["items"][0]["id"], "epoch": claimed["items"][0]["epoch"]}
+        done = caller.send("POST", "/v1/leases/complete", pack(json.dumps(lease).encode()), 200,
+                           [coding]).json()
+        same(done["state"], "succeeded", "the lease")
+        large = {"items": [{"kind": "k", "payload": "x" * 900000}] * 12}
+        items = caller.send("POST", "/v1/executions", pack(json.dumps(large).encode()), 200,
+                            [coding]).json()["items"]
+        same([item.get("state") for item in items], ["ready"] * 12, "10 MB unpacked")
+        caller.send("PUT", "/v1/lanes/l", pack(b'{"paused": true}'), 200, [coding])
+        caller.send("POST", f"/v1/executions/{lease['id']}/cancel", None, 409, [coding])
+    for plain in ("identity", ""):
+        caller.send("POST", "/v1/executions", b'{"kind": "k"}', 201, [("Content-Encoding", plain)])
+
+
+def packed_wrongly(bench):
+    """encodings: what cannot be unpacked is 400, what is not known 415"""
+    caller = Caller(bench, "packed-wrongly")
+    spec = b'{"kind": "k"}'
+    for name, pack in PACKERS.items():
+        whole = pack(spec)
+        for wrong in (whole[:-1], whole[:5], whole + b"x", spec, b"\x00" * 100):
+            answer = caller.send("POST", "/v1/executions", wrong, 400, [("Content-Encoding", name)])
+            error = answer.json()["error"]
+            same((error["code"], error["field"]), ("invalid_value", "Content-Encoding"), name)
+            assert error["hint"], "no hint"
+        refused = caller.send("POST", "/v1/executions", pack(b"no"), 400,
+                              [("Content-Encoding", name)]).json()
+        same(refused["error"]["code"], "invalid_json", "what is inside")
+    for names in (["br"], ["deflate"], ["gzip, zstd"], ["gzip", "gzip"], ["identity", "br"]):
+        answer = caller.send("POST", "/v1/executions", spec, 415,
+                             [("Content-Encoding", name) for name in names])
+        same(answer.json()["error"]["code"], "unsupported_media_type", f"the code of {names}")
+        same(answer.header("Accept-Encoding"), "gzip, zstd", f"what {names} is told")
+        assert answer.json()["error"]["hint"], "no hint"
+    answer = caller.send("POST", "/v1/claims", b'{"worker": "w"}\n', 415, [LINES])
+    same(answer.json()["error"]["field"], "Content-Type", "lines where none are taken")
+    same((answer.header("Accept"), answer.header("Accept-Encoding")), ("application/json", None),
+         "what such a client is told")
+    same(caller.send("GET", "/v1/executions").json()["items"], [], "what was stored")
+
+
+def bombs(bench):
+    """encodings: a body that unpacks to more than its limit is 413, and takes no more memory"""
+    many = 1 << 30
+    small = {"gzip": gzip.compress(b" " * (64 << 20)), "zstd": zstd(b" ", many)}
+    with server_of_its_own(bench, "bombs", ["--body-bytes", "40MiB"]) as server:
+        caller = Caller(bench, "bombs", server)
+        for name, bomb in small.items():
+            for path in ("/v1/executions", "/v1/claims", "/v1/leases/complete"):
+                answer = caller.send("POST", path, bomb, 413, [("Content-Encoding", name)])
+                same(answer.json()["error"]["code"], "too_large", f"the code of {name}")
+        # the memory of all bodies has a limit too: what a flow may have is more than that
+        for name, bomb in small.items():
+            answer = caller.send("POST", "/v1/flows", bomb, 429, [("Content-Encoding", name)])
+            same(answer.json()["error"]["code"], "busy", f"the code of {name}")
+            assert int(answer.header("Retry-After")) >= 1, "no Retry-After"
+        text = caller.send("GET", "/metrics").body.decode()
+        same(re.search(r"^weft_http_body_bytes (\d+)", text, re.M).group(1), "0", "bytes kept")
+        peak = re.search(r"VmHWM:\s+(\d+) kB", open(f"/proc/{server.process.pid}/status",
+                                                   encoding="ascii").read())
+        assert int(peak.group(1)) < (1000 << 10), f"{peak.group(1)} kB at most"
+
+
+ALL = [packed_bodies, packed_wrongly, bombs, empty_bodies, lines_of_specs, lines_as_answer, lines_limits]
