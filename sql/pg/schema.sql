@@ -64,6 +64,11 @@ SELECT version, oldest_binary FROM weft.schema WHERE one = 1
 INSERT INTO weft.schema (one, version, oldest_binary) VALUES (1, :version, :oldest_binary)
 ON CONFLICT (one) DO UPDATE SET version = excluded.version, oldest_binary = excluded.oldest_binary
 
+-- name: grant_submit (role text)
+-- only: pg, because SQLite has no roles
+-- The role may submit by SQL from now on, and nothing else of weft's.
+SELECT FROM weft.grant_submit(:role)
+
 -- name: echo (flag bool, small smallint, num int, big bigint, id uuid, word text, bytes bytea)
 -- returns: flag small num big id word bytes
 -- Sends a value of every type there and back: the self-test of a driver and of what lies between

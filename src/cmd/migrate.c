@@ -40,6 +40,39 @@ static bool is_missing_file(const char *url, struct weft_arena *arena)
     return access(path, F_OK) != 0 && errno == ENOENT;
 }
 
+/* Lets a role submit by SQL. */
+static enum weft_rc grant_submit(struct weft_conn *conn, const char *role, struct weft_arena *arena,
+                                 struct weft_err *err)
+{
+    const struct weft_driver *driver = conn->driver;
+    struct weft_call call;
+    struct weft_rows rows;
+    if (driver != &weft_driver_pg)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "grant-submit",
+                               "--grant-submit is for PostgreSQL: SQLite has no roles");
+    weft_call_init(&call, arena, WEFT_STMT_GRANT_SUBMIT, 0);
+    weft_set_text(&call, 0, GRANT_SUBMIT_IN_ROLE, role);
+    enum weft_rc rc = driver->begin(conn, WEFT_TX_WRITE, err);
+    if (rc)
+        return rc;
+    rc = driver->run(conn, &call, 1, arena, &rows, err);
+    if (!rc)
+        return driver->commit(conn, err);
+    driver->rollback(conn);
+    if (strcmp(err->sqlstate, "42704") == 0) {
+        (void)weft_fail(err, WEFT_NOT_FOUND, "the database has no role \"%.100s\"", role);
+        err->hint = "create it first: CREATE ROLE name LOGIN";
+        return WEFT_NOT_FOUND;
+    }
+    return rc;
+}
+
+static void put_granted(const struct weft_cli *cli, const char *role)
+{
+    if (role && !weft_cli_json(cli))
+        printf("role %s may submit by SQL\n", role);
+}
+
 static enum weft_exit migrate(const struct weft_cli *cli, const char *url, struct weft_arena *arena)
 {
     struct weft_err err = {0};
@@ -49,6 +82,7 @@ static enum weft_exit migrate(const struct weft_cli *cli, const char *url, struc
     const struct weft_migration_set set = {.migration = weft_migrations,
                                            .count = weft_migration_count,
                                            .check_only = weft_cli_has(cli, "check")};
+    const char *role = weft_cli_get(cli, "grant-submit");
     enum weft_rc rc = weft_driver_for(url, &driver, &err);
     if (!rc && set.check_only && is_missing_file(url, arena))
         rc = weft_fail(&err, WEFT_SCHEMA, "%s does not exist yet", url);
@@ -60,17 +94,24 @@ static enum weft_exit migrate(const struct weft_cli *cli, const char *url, struc
         rc = weft_migrate(conn, &set, arena, &err);
     if (!rc)
         rc = weft_migrations_applied(conn, arena, &after, &err);
+    if (!rc && role)
+        rc = grant_submit(conn, role, arena, &err);
     if (rc == WEFT_SCHEMA && set.check_only && before < weft_migration_count)
         err.hint = "`weft migrate` without --check applies what is missing";
     enum weft_exit code = rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
     if (!rc)
         put_done(cli, before, after);
+    if (!rc)
+        put_granted(cli, role);
     weft_conn_close(conn);
     return code;
 }
 
 static enum weft_exit run_migrate(struct weft_cli *cli)
 {
+    if (weft_cli_has(cli, "check") && weft_cli_has(cli, "grant-submit"))
+        return weft_cli_usage(cli,
+                              "--check changes nothing, --grant-submit does: give one of them");
     struct weft_arena *arena = weft_arena_new();
     const char *url = weft_settings_store(cli, arena);
     enum weft_exit code = url ? migrate(cli, url, arena) : WEFT_EXIT_USAGE;
@@ -88,12 +129,20 @@ const struct weft_command weft_command_migrate = {
         "open here. `weft serve` migrates by itself unless it is told not to; this is for "
         "those who want it to be a step of its own. Each migration is one transaction; any "
         "number of processes may try at once. With --check nothing is changed, and the exit "
-        "code is 1 when something is missing.",
-    .example = "weft migrate --store postgres://weft@db/weft\nweft migrate --check",
+        "code is 1 when something is missing.\n\n"
+        "With --grant-submit the role of an application, which must exist, may call "
+        "weft.weft_submit() in its own transactions from then on, in every namespace. It gets no "
+        "right on any table of weft.",
+    .example =
+        "weft migrate --store postgres://weft@db/weft\nweft migrate --check\n"
+        "weft migrate --store postgres://weft@db/weft --grant-submit shop",
     .option =
         (const struct weft_option[]){
             {.name = "store", .value = "URL", .about = "the store: sqlite:PATH or postgres://..."},
             {.name = "check", .about = "change nothing, tell whether something is missing"},
+            {.name = "grant-submit",
+             .value = "ROLE",
+             .about = "PostgreSQL: let this role submit by SQL, and nothing else"},
             {.name = NULL},
         },
     .run = run_migrate,

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SOON_US WEFT_MS /* after a due time, so that it has passed for the store as well */
+#define LINGER_FIRST_US (4 * WEFT_MS)
+#define SOON_US         WEFT_MS /* after a due time, so that it has passed for the store as well */
 
 enum { PARTITION_LAST = 255 };
 
@@ -107,6 +108,23 @@ void weft_board_told(struct weft_board *board, const weft_usec due_us[WEFT_SCANN
             if (weft_pace_looked(&board->pace[i], boot_of(due_us[i], now), period_us, now->boot_us))
                 board->deeds[i].success_us = now->store_us;
         }
+}
+
+void weft_board_heard(struct weft_board *board, enum weft_scanner scanner,
+                      const struct weft_now *now)
+{
+    board->heard_us[scanner] = now->boot_us;
+    weft_pace_expect(&board->pace[scanner], now->boot_us);
+}
+
+/* Each look after a notice waits about as long as the notice is old: four or five in all. */
+static void linger(struct weft_board *board, enum weft_scanner scanner, const struct weft_now *now)
+{
+    weft_usec age_us = now->boot_us - board->heard_us[scanner];
+    if (board->heard_us[scanner] == 0 || age_us > WEFT_BOARD_LINGER_US)
+        return;
+    weft_usec wait_us = age_us > LINGER_FIRST_US ? age_us : LINGER_FIRST_US;
+    weft_pace_expect(&board->pace[scanner], now->boot_us + wait_us);
 }
 
 /* Which ones find no room now. */
@@ -209,6 +227,7 @@ void weft_board_end(struct weft_board *board, const struct weft_pass_end *end,
                                       .more = end->report->more,
                                       .due_us = boot_of(end->report->next_due_us, now)};
     weft_pace_end(pace, &run, now->boot_us);
+    linger(board, end->scanner, now);
 }
 
 /* ---- What it shows --------------------------------------------------------------------------- */

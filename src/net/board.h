@@ -36,7 +36,8 @@ struct weft_board {
     struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
     struct weft_pace pace[WEFT_SCANNER_COUNT]; /* boot time */
     struct weft_deeds deeds[WEFT_SCANNER_COUNT];
-    unsigned room, running, heavy; /* passes: at most, now, of those without due times */
+    unsigned room, running, heavy;          /* passes: at most, now, of those without due times */
+    weft_usec heard_us[WEFT_SCANNER_COUNT]; /* boot time of the last notice for it; 0: none */
 };
 
 void weft_board_init(struct weft_board *board, const struct weft_scanner_setting *setting,
@@ -49,6 +50,15 @@ void weft_board_hold(struct weft_board *board, weft_usec until_us);
 /* The slow poll found these due times; it looks every period_us. */
 void weft_board_told(struct weft_board *board, const weft_usec due_us[WEFT_SCANNER_COUNT],
                      weft_usec period_us, const struct weft_now *now);
+
+/*
+ * A notice says that this scanner has work now. It runs at once, and a few times more within the
+ * next WEFT_BOARD_LINGER_US: of several transactions that commit at the same time only one sends a
+ * notice, and the others may become visible a little later.
+ */
+#define WEFT_BOARD_LINGER_US (40 * WEFT_MS)
+void weft_board_heard(struct weft_board *board, enum weft_scanner scanner,
+                      const struct weft_now *now);
 
 /* When to ask again which one is to run, if nothing happens before. */
 weft_usec weft_board_next(const struct weft_board *board);

@@ -220,6 +220,8 @@ void weft_supervisor_use(struct weft_supervisor *supervisor, weft_pass_fn *pass,
 /* The slow poll found these due times. */
 void weft_supervisor_told(struct weft_supervisor *supervisor,
                           const weft_usec due_us[WEFT_SCANNER_COUNT]);
+/* A notice says that this scanner has work now: see weft_board_heard(). */
+void weft_supervisor_heard(struct weft_supervisor *supervisor, enum weft_scanner scanner);
 /* No lease is taken away before this moment of the store's clock, nor is its loss counted. */
 void weft_supervisor_hold(struct weft_supervisor *supervisor, weft_usec until_us);
 /* Other settings hold at once. */

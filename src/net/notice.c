@@ -6,7 +6,8 @@
  * after the one before, and up to 20 ms while each tells of many commits. So a notice costs the
  * writers nothing, and a busy replica sends few. They may be lost: the slow poll finds everything.
  *
- * The text is "QUEUE:COUNT QUEUE:COUNT ..."; "*" means more than fits: look at everything.
+ * The text is "QUEUE:COUNT QUEUE:COUNT ..."; "*" means more than fits: look at everything. "inbox"
+ * is sent by the commit of an application that submitted by SQL: the intake runs at once.
  */
 
 #include "net/inside.h"
@@ -149,6 +150,10 @@ static void hear(struct weft_notices *notices, const char *text)
     size_t count = 0;
     if (*text == '*') {
         weft_upkeep_expect(server->upkeep, 0);
+        return;
+    }
+    if (strcmp(text, "inbox") == 0) {
+        weft_supervisor_heard(server->supervisor, WEFT_SCANNER_INTAKE);
         return;
     }
     while (count < PENDING_MAX && *text) {

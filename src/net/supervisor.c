@@ -239,6 +239,15 @@ void weft_supervisor_told(struct weft_supervisor *supervisor,
     pthread_mutex_unlock(&supervisor->lock);
 }
 
+void weft_supervisor_heard(struct weft_supervisor *supervisor, enum weft_scanner scanner)
+{
+    pthread_mutex_lock(&supervisor->lock);
+    const struct weft_now now = now_of(supervisor);
+    weft_board_heard(&supervisor->board, scanner, &now);
+    pthread_cond_broadcast(&supervisor->news);
+    pthread_mutex_unlock(&supervisor->lock);
+}
+
 void weft_supervisor_hold(struct weft_supervisor *supervisor, weft_usec until_us)
 {
     pthread_mutex_lock(&supervisor->lock);

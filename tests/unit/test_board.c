@@ -321,9 +321,45 @@ static void test_grace(void)
     }
 }
 
+static void heard_at(struct weft_board *board, weft_usec since_us)
+{
+    const struct weft_now now = at(since_us);
+    weft_board_heard(board, WEFT_SCANNER_INTAKE, &now);
+}
+
+/* A notice that the inbox holds something: the intake looks at once and a few times more. */
+static void test_heard(void)
+{
+    struct weft_board board = new_board(2);
+    run_all_at(&board, 0);
+    weft_usec clock = 10 * WEFT_MS;
+    is_int(begin(&board, clock), NOBODY, "before a notice the intake does not run");
+    heard_at(&board, clock);
+    is_int(weft_board_next(&board), BOOT + clock, "after a notice it is due at once");
+    weft_usec last = 0;
+    int looks = 0;
+    for (; clock < 500 * WEFT_MS; clock += WEFT_MS)
+        if (begin(&board, clock) == WEFT_SCANNER_INTAKE) {
+            end_well(&board, WEFT_SCANNER_INTAKE, &nothing, clock);
+            last = clock;
+            looks++;
+        }
+    ok(looks >= 4 && looks <= 6, "it looks 4 to 6 times when it finds nothing: %d", looks);
+    ok(last >= 30 * WEFT_MS && last <= 100 * WEFT_MS, "the last time 20 to 90 ms after: %d ms",
+       (int)(last / WEFT_MS) - 10);
+
+    heard_at(&board, clock);
+    is_int(begin(&board, clock), WEFT_SCANNER_INTAKE, "a second notice starts a pass");
+    heard_at(&board, clock + WEFT_MS);
+    end_well(&board, WEFT_SCANNER_INTAKE, &nothing, clock + 2 * WEFT_MS);
+    is_int(begin(&board, clock + 2 * WEFT_MS), WEFT_SCANNER_INTAKE,
+           "a notice during a pass that found nothing makes it run again");
+}
+
 int main(void)
 {
     test_start();
+    test_heard();
     test_heavy();
     test_due();
     test_hold();
