@@ -6,20 +6,29 @@
  * The main thread does nothing but wait for signals, which every thread has blocked. The first
  * SIGTERM or SIGINT begins an orderly stop; from then on they have their usual effect, so a second
  * one ends the process at once.
+ *
+ * The store is opened by a thread of its own, because libpq may try for many seconds to reach a
+ * host that does not answer, and a signal must end the process all the same.
  */
 
 #include "cmd/line.h"
 #include "cmd/settings.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 static void block_signals(sigset_t *ret_set)
@@ -105,16 +114,145 @@ static void wait_for_the_end(const struct weft_cli *cli, struct weft_server *ser
     }
 }
 
+/* ---- Opening the store ----------------------------------------------------------------------- */
+
+#define PAUSE_FIRST_US (100 * WEFT_MS)
+#define PAUSE_LAST_US  WEFT_SECOND
+#define LAST_TRY_US    (500 * WEFT_MS) /* what a try under way gets when a signal comes */
+
+/* One try to open the store. */
+struct attempt {
+    struct weft_server *server;
+    pthread_t thread;
+    int done; /* an eventfd */
+    enum weft_rc rc;
+    struct weft_err err;
+};
+
+static void *run_attempt(void *context)
+{
+    struct attempt *attempt = context;
+    attempt->rc = weft_server_open(attempt->server, &attempt->err);
+    uint64_t one = 1;
+    ssize_t written = write(attempt->done, &one, sizeof(one));
+    (void)written; /* an eventfd takes it */
+    return NULL;
+}
+
+enum event { EVENT_NONE, EVENT_DONE, EVENT_STOP };
+
+/* Waits for the end of the attempt (its eventfd; -1: none), for a signal, or for the time. */
+static enum event wait_for(int done, int signals, weft_usec until_us)
+{
+    for (;;) {
+        struct pollfd fd[2] = {{.fd = done, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+        weft_usec left_us = until_us - weft_boot_us();
+        int wait_ms = until_us == WEFT_NEVER ? -1 : left_us > 0 ? (int)(left_us / WEFT_MS) + 1 : 0;
+        int ready = poll(fd, 2, wait_ms);
+        if (fd[0].revents)
+            return EVENT_DONE;
+        struct signalfd_siginfo info;
+        if (fd[1].revents && read(signals, &info, sizeof(info)) == sizeof(info) &&
+            info.ssi_signo != SIGHUP) /* the settings were read just now */
+            return EVENT_STOP;
+        if (ready == 0)
+            return EVENT_NONE;
+    }
+}
+
+/*
+ * A signal came while the store was being opened. A try that is nearly done may end; one that hangs
+ * cannot be stopped, and nothing was promised to anybody yet: the process ends without it.
+ */
+static void give_up(struct attempt *attempt)
+{
+    weft_info("stopped while waiting for the store");
+    if (wait_for(attempt->done, -1, weft_boot_us() + LAST_TRY_US) != EVENT_DONE) {
+        (void)fflush(NULL);
+        _exit(WEFT_EXIT_OK);
+    }
+    (void)pthread_join(attempt->thread, NULL);
+}
+
+/* True when the store may come up by itself; a wrong password or schema does not change so. */
+static bool is_away(const struct weft_err *err)
+{
+    return err->rc == WEFT_UNAVAILABLE && err->cause == WEFT_CAUSE_LOST;
+}
+
+/* Tries until the store is open, for as long as it may be away. */
+static enum event open_store(const struct weft_serve_settings *settings, struct attempt *attempt,
+                             int signals)
+{
+    weft_usec began_us = weft_boot_us(), pause_us = PAUSE_FIRST_US;
+    weft_usec until_us = began_us + settings->store_wait_s * WEFT_SECOND;
+    bool told = false;
+    for (;;) {
+        attempt->err = (struct weft_err){0};
+        if (weft_thread_quiet(&attempt->thread, "weft-open", run_attempt, attempt))
+            weft_oom(sizeof(attempt->thread));
+        if (wait_for(attempt->done, signals, WEFT_NEVER) == EVENT_STOP) {
+            give_up(attempt);
+            return EVENT_STOP;
+        }
+        uint64_t ignored;
+        ssize_t got = read(attempt->done, &ignored, sizeof(ignored));
+        (void)got;
+        (void)pthread_join(attempt->thread, NULL);
+        if (told && !attempt->rc)
+            weft_info("the store is there",
+                      F_I64("after_ms", (weft_boot_us() - began_us) / WEFT_MS));
+        if (!attempt->rc || !is_away(&attempt->err) || weft_boot_us() >= until_us)
+            return EVENT_DONE;
+        if (!told)
+            weft_warn("waiting for the store", F_STR("error", attempt->err.text),
+                      F_I64("at_most_s", settings->store_wait_s),
+                      F_STR("url", weft_server_url(attempt->server)));
+        told = true;
+        weft_usec next_us = weft_boot_us() + pause_us;
+        if (wait_for(-1, signals, next_us < until_us ? next_us : until_us) == EVENT_STOP) {
+            weft_info("stopped while waiting for the store");
+            return EVENT_STOP;
+        }
+        pause_us = pause_us * 2 < PAUSE_LAST_US ? pause_us * 2 : PAUSE_LAST_US;
+    }
+}
+
+/* Listens, and opens the store. NULL: *ret_exit says how the process ends. */
+static struct weft_server *start(const struct weft_serve_settings *settings, const sigset_t *set,
+                                 enum weft_exit *ret_exit)
+{
+    struct attempt attempt = {.done = eventfd(0, EFD_CLOEXEC)};
+    int signals = signalfd(-1, set, SFD_CLOEXEC);
+    enum event event = EVENT_DONE;
+    *ret_exit = WEFT_EXIT_OK;
+    if (attempt.done < 0 || signals < 0)
+        attempt.rc =
+            weft_fail(&attempt.err, WEFT_INTERNAL, "cannot make an eventfd (errno %d)", errno);
+    if (!attempt.rc)
+        attempt.rc = weft_server_listen(&settings->server, &attempt.server, &attempt.err);
+    if (!attempt.rc)
+        event = open_store(settings, &attempt, signals);
+    (void)close(attempt.done);
+    (void)close(signals);
+    if (event == EVENT_DONE && !attempt.rc)
+        return attempt.server;
+    weft_server_free(attempt.server);
+    if (event == EVENT_DONE)
+        *ret_exit = weft_cli_fail(&attempt.err);
+    return NULL;
+}
+
 static enum weft_exit serve(const struct weft_cli *cli, const struct weft_serve_settings *settings)
 {
-    struct weft_err err = {0};
-    struct weft_server *server;
+    enum weft_exit code;
     sigset_t set;
     block_signals(&set);
     weft_heap_limit(); /* before there are threads */
     start_log(settings);
-    if (weft_server_start(&settings->server, &server, &err))
-        return weft_cli_fail(&err);
+    struct weft_server *server = start(settings, &set, &code);
+    if (!server)
+        return code;
     weft_info("serving", F_STR("version", weft_version()), F_STR("url", weft_server_url(server)),
               F_STR("store", weft_url_masked(settings->server.store, cli->arena)));
     if (isatty(STDOUT_FILENO) || weft_cli_has(cli, "hello"))
@@ -149,6 +287,9 @@ const struct weft_command weft_command_serve = {
         "Without settings it serves the file weft.db in the current folder at "
         "http://127.0.0.1:7717. Any number of servers may share one PostgreSQL. Tokens are "
         "required as soon as it listens on anything but loopback; see weft-token(1).\n\n"
+        "A PostgreSQL that cannot be reached, or is starting up, is waited for, at most for "
+        "--store-wait; meanwhile /healthz answers 200 and everything else 503. A wrong password, "
+        "database or schema ends the server at once.\n\n"
         "Scanners put right what time or a crash left behind. Every server runs all of them; "
         "--scanners names those that run here, and with none it only serves the API. --scan says "
         "how: rules with spaces between them, NAME:key=value,key=value, where NAME may be * and a "

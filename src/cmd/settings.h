@@ -47,6 +47,7 @@ struct weft_serve_settings {
     struct weft_scanner_setting scanner[WEFT_SCANNER_COUNT]; /* what they say; server has it too */
     const char *log_level;
     const char *log_format;
+    uint32_t store_wait_s; /* how long to wait at the start for a store that is away */
 };
 
 /* Where one value came from. */

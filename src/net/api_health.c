@@ -59,10 +59,21 @@ static void reply_ready(struct weft_ask *ask)
     weft_json_end_object(&out);
 }
 
+static void reply_not_ready(struct weft_ask *ask, const struct weft_err *why)
+{
+    reply_status(ask, 503, "unavailable", why);
+    ask->reply.retry_after_s = 1;
+}
+
+/* Before the store is open the loop answers by itself: there is no engine thread to ask. */
 enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err)
 {
-    (void)ask;
     (void)err;
+    if (!weft_server_is_open(ask->server)) {
+        struct weft_err why = {0};
+        (void)weft_fail(&why, WEFT_UNAVAILABLE, "the server waits for its store");
+        reply_not_ready(ask, &why);
+    }
     return WEFT_OK;
 }
 
@@ -81,8 +92,7 @@ enum weft_rc weft_readiness_run(struct weft_ask *ask, struct weft_err *err)
     if (rc) {
         struct weft_err why = {0};
         (void)weft_fail(&why, rc, "%s", weft_rc_text(rc));
-        reply_status(ask, 503, "unavailable", &why);
-        ask->reply.retry_after_s = 1;
+        reply_not_ready(ask, &why);
     } else {
         reply_ready(ask);
     }

@@ -91,6 +91,23 @@ static enum weft_rc check_framing(struct weft_link *link, struct weft_err *err)
                                  : "the length of the body is given more than once");
 }
 
+/*
+ * The store is not open yet, so there is nothing to check a token with, and no engine. The routes
+ * about the process itself need neither: they are answered by the loop. A request that is turned
+ * away has no route, so nothing that is done for its route at its end touches missing parts.
+ */
+static enum weft_rc check_waiting(struct weft_link *link, struct weft_err *err)
+{
+    struct weft_ask *ask = &link->ask;
+    enum weft_rc rc = find_route(link, err);
+    if (rc || ask->route->while_waiting)
+        return rc;
+    ask->route = NULL;
+    rc = weft_fail(err, WEFT_UNAVAILABLE, "the server waits for its store");
+    err->hint = "try again later; the server's log says what it waits for";
+    return rc;
+}
+
 enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
 {
     struct weft_ask *ask = &link->ask;
@@ -100,6 +117,8 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
         return weft_fail(err, WEFT_UNAVAILABLE, "the server is stopping");
     }
     enum weft_rc rc = check_framing(link, err);
+    if (!rc && !server->open)
+        return check_waiting(link, err);
     if (!rc)
         rc = find_route(link, err);
     if (rc)

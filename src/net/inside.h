@@ -58,6 +58,7 @@ struct weft_server {
     struct weft_auth *auth;
     struct weft_roster *roster;
     struct weft_api *api;
+    _Atomic bool open;     /* the store is there and all parts are; until then see head.c */
     _Atomic bool stopping; /* new requests are refused */
 };
 

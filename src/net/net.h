@@ -72,8 +72,9 @@ struct weft_route {
     const char *method;
     const char *path; /* "/v1/executions/{id}/cancel"; a {name} takes one segment */
     enum weft_scope scope;
-    bool or_work;    /* the scope of workers is enough as well */
-    size_t body_max; /* 0: no body is read */
+    bool or_work;       /* the scope of workers is enough as well */
+    bool while_waiting; /* also before the store is open: `read` answers then, without an engine */
+    size_t body_max;    /* 0: no body is read */
     enum weft_group group;
     /* On the loop thread (large bodies: on an engine thread). A failure is the answer. */
     enum weft_rc (*read)(struct weft_ask *ask, struct weft_err *err);
@@ -254,6 +255,7 @@ const char *weft_supervisor_uncovered(struct weft_server *server, struct weft_ar
 /* ---- The server as handlers see it ----------------------------------------------------------- */
 
 struct weft_engine *weft_server_engine(struct weft_server *server);
+bool weft_server_is_open(const struct weft_server *server); /* its store, and with it the engine */
 /* What the API areas keep for a server: made by weft_api_new(), see api.h. */
 struct weft_api;
 struct weft_api *weft_server_api(struct weft_server *server);

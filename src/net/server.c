@@ -2,9 +2,9 @@
 
 /*
  * Putting the parts of the server together and taking them apart again. The order of starting: the
- * socket (cheap to refuse), the store, the parts that others call, then the loop, so that the first
- * request finds everything in place, and last what works by itself. Stopping goes the other way
- * round.
+ * socket (cheap to refuse) and the loop, which answers /healthz and turns everything else away; the
+ * store, the parts that others call, then `open` is set, so that the first request that is let in
+ * finds everything in place; and last what works by itself. Stopping goes the other way round.
  */
 
 #include "net/api.h"
@@ -76,7 +76,8 @@ static void on_flows_ended(void *context, const struct weft_id *flow, size_t cou
     weft_wait_ended(context, flow, count);
 }
 
-static enum weft_rc start_parts(struct weft_server *server, struct weft_err *err)
+/* The store, and who may talk to us; neither is kept after a failure. */
+static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
 {
     const struct weft_server_config *config = &server->config;
     const struct weft_engine_config engine = {.url = config->store,
@@ -88,10 +89,23 @@ static enum weft_rc start_parts(struct weft_server *server, struct weft_err *err
     bool tokens = config->tokens || !server->listener.loopback;
     server->auth = weft_auth_new(tokens);
     rc = weft_auth_load(server->auth, server->engine, err);
-    if (rc)
+    if (rc) {
+        weft_auth_free(server->auth);
+        weft_engine_close(server->engine);
+        server->auth = NULL;
+        server->engine = NULL;
         return rc;
+    }
     if (tokens && weft_auth_count(server->auth) == 0)
         weft_warn("tokens are required and there are none: make one with `weft token create`");
+    return WEFT_OK;
+}
+
+enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
+{
+    enum weft_rc rc = open_store(server, err);
+    if (rc)
+        return rc;
     server->roster = weft_roster_new();
     server->waits = weft_waits_new(server);
     server->supervisor = weft_supervisor_new(server);
@@ -103,17 +117,15 @@ static enum weft_rc start_parts(struct weft_server *server, struct weft_err *err
     weft_engine_on_news(server->engine, on_news, server);
     weft_engine_on_flows(server->engine, weft_cascades_tell, server->cascades);
     weft_engine_on_flows_ended(server->engine, on_flows_ended, server);
-    rc = weft_loop_start(server, err);
-    if (rc)
-        return rc;
+    atomic_store(&server->open, true);
     weft_waits_start(server->waits); /* whoever waits already is seen to now */
     weft_supervisor_start(server->supervisor);
     weft_upkeep_start(server->upkeep); /* tells others where this one listens */
     return WEFT_OK;
 }
 
-enum weft_rc weft_server_start(const struct weft_server_config *config,
-                               struct weft_server **ret_server, struct weft_err *err)
+enum weft_rc weft_server_listen(const struct weft_server_config *config,
+                                struct weft_server **ret_server, struct weft_err *err)
 {
     struct weft_server *server = calloc(1, sizeof(*server));
     if (!server)
@@ -129,7 +141,23 @@ enum weft_rc weft_server_start(const struct weft_server_config *config,
     if (!rc)
         rc = weft_listen(server->config.listen, &server->listener, err);
     if (!rc)
-        rc = start_parts(server, err);
+        rc = weft_loop_start(server, err);
+    if (rc) {
+        weft_server_free(server);
+        return rc;
+    }
+    *ret_server = server;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_server_start(const struct weft_server_config *config,
+                               struct weft_server **ret_server, struct weft_err *err)
+{
+    struct weft_server *server;
+    enum weft_rc rc = weft_server_listen(config, &server, err);
+    if (rc)
+        return rc;
+    rc = weft_server_open(server, err);
     if (rc) {
         weft_server_free(server);
         return rc;
@@ -141,6 +169,11 @@ enum weft_rc weft_server_start(const struct weft_server_config *config,
 const char *weft_server_url(const struct weft_server *server)
 {
     return weft_loop_url(server->loop);
+}
+
+bool weft_server_is_open(const struct weft_server *server)
+{
+    return server->open;
 }
 
 struct weft_engine *weft_server_engine(struct weft_server *server)
@@ -164,6 +197,8 @@ bool weft_server_stop(struct weft_server *server)
         return true;
     server->stopping = true;
     weft_loop_quiesce(server->loop);
+    if (!server->open)
+        return true; /* every request was answered by the loop itself */
     weft_supervisor_quiesce(server->supervisor);
     weft_waits_stop(server->waits);
     weft_usec until_us = weft_boot_us() + server->config.grace_s * WEFT_SECOND;

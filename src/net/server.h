@@ -38,7 +38,19 @@ struct weft_server_config {
     const struct weft_scanner_setting *scanners; /* WEFT_SCANNER_COUNT of them; NULL: defaults */
 };
 
-/* Opens the store, migrates it, and serves. On success the caller ends it with _free(). */
+/*
+ * Listens, and answers: /healthz with 200, everything else with 503 until weft_server_open() has
+ * opened the store. On success the caller ends it with _free(), which may not run beside _open().
+ */
+WEFT_MUST_CHECK enum weft_rc weft_server_listen(const struct weft_server_config *config,
+                                                struct weft_server **ret_server,
+                                                struct weft_err *err);
+/*
+ * Opens the store, migrates it, and serves from then on. After a failure it may be called again.
+ * WEFT_UNAVAILABLE with WEFT_CAUSE_LOST: the store cannot be reached, which may change by itself.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err);
+/* Both, one try. On success the caller ends it with _free(). */
 WEFT_MUST_CHECK enum weft_rc weft_server_start(const struct weft_server_config *config,
                                                struct weft_server **ret_server,
                                                struct weft_err *err);

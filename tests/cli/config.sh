@@ -59,9 +59,9 @@ exits 0 'every flag of the table' "$weft" config --json --store sqlite:x --liste
     --listen-url postgres://a/b --tls-cert c --tls-key k --tokens --no-migrate --threads 1 \
     --connections 2 --queue-max 3 --body-bytes 2M --idle-timeout 1m --receive-timeout 2 \
     --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \
-    --log-level debug --log-format json
+    --log-level debug --log-format json --store-wait 5s
 json "$out" 'all(item["from"] == "flag" for item in v["items"])' 'is taken'
-json "$out" 'len(v["items"]) == 20' 'and there are no others'
+json "$out" 'len(v["items"]) == 21' 'and there are no others'
 
 wrong() {
     local name=$1 want=$2

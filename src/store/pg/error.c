@@ -154,7 +154,10 @@ enum weft_rc weft_pg_fail_open(struct weft_pg *pg, const char *text, struct weft
     char what[96];
     char state[6] = "";
     (void)snprintf(what, sizeof(what), "cannot open database \"%s\"", name ? name : "?");
-    if (!find_state(PQerrorMessage(pg->pq), state)) {
+    /* libpq itself notices that it has no password to send; the server would refuse it. */
+    if (PQconnectionNeedsPassword(pg->pq))
+        memcpy(state, "28P01", sizeof(state));
+    else if (!find_state(PQerrorMessage(pg->pq), state)) {
         enum weft_rc rc = weft_pg_lost(pg, what, text, err);
         if (err)
             err->hint = "check that the server runs and that the URL names its host and port";
