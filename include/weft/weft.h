@@ -436,6 +436,40 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_release(struct weft *weft, const struct weft_put_back *item, size_t count,
              struct weft_lease_answer *ret_answer, struct weft_err *err);
 
+/*
+ * A lease that somebody else ended before its time: by cancel, deadline, attempt timeout or revoke.
+ * Until its holder lets go of it, by any of complete, fail, delay and release (which all answer
+ * WEFT_FENCED), or until the lease would have run out, it keeps its place in a lane with a limit.
+ */
+struct weft_ended_lease {
+    struct weft_id id;
+    int32_t epoch;
+    enum weft_fence reason; /* CANCELLED, EXPIRED, TIMED_OUT or REVOKED */
+};
+
+struct weft_watch {
+    const char *ns;     /* NULL: the namespace of the handle */
+    const char *worker; /* required; the name under which leases were claimed */
+    int64_t wait_ms;    /* how long to wait for the first one, up to 60,000; 0: do not wait */
+};
+
+struct weft_watched {
+    const struct weft_ended_lease *item;
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
+
+/*
+ * The leases of a worker that others ended, as soon as there is one or wait_ms have passed. Each is
+ * told once: what is lost on the way is told by the next renewal, which is the truth. The worker
+ * helper below does this by itself. Ends with weft_watched_free(), which accepts an empty one.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_watch(struct weft *weft,
+                                                    const struct weft_watch *watch,
+                                                    struct weft_watched *ret_watched,
+                                                    struct weft_err *err);
+WEFT_EXPORT void weft_watched_free(struct weft_watched *watched);
+
 /* ---- Steering -------------------------------------------------------------------------------- */
 
 struct weft_steer {
@@ -620,6 +654,7 @@ struct weft_lane_count {
     uint64_t count[WEFT_STATE_COUNT]; /* of the living states */
     uint64_t succeeded_1h;            /* ended so within the last hour, to the minute */
     uint64_t failed_1h;               /* failed or expired, and not replayed since */
+    uint64_t draining; /* leases that others ended and whose workers have not let go yet */
 };
 
 struct weft_counts {

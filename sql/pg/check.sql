@@ -71,7 +71,18 @@ UNION ALL
   GROUP BY a.id, a.epoch HAVING count(*) > 1 LIMIT 10)
 UNION ALL
 (SELECT 'two ends of one lease', o.id FROM weft.outcome o
-   JOIN weft.attempt a ON a.id BETWEEN o.id AND o.id AND a.epoch = o.epoch AND a.held AND o.held LIMIT 10);
+   JOIN weft.attempt a ON a.id BETWEEN o.id AND o.id AND a.epoch = o.epoch AND a.held AND o.held LIMIT 10)
+UNION ALL
+(SELECT 'running under a lease that is draining', d.id FROM weft.draining d
+   JOIN weft.live l ON l.id BETWEEN d.id AND d.id
+  WHERE l.state = @running AND l.epoch = d.epoch LIMIT 10)
+UNION ALL
+(SELECT 'draining without the end of its lease', d.id FROM weft.draining d
+   JOIN weft.execution e ON e.id BETWEEN d.id AND d.id
+   LEFT JOIN weft.outcome o ON o.id BETWEEN d.id AND d.id AND o.epoch = d.epoch AND o.held
+  WHERE o.id IS NULL
+    AND NOT EXISTS (SELECT 1 FROM weft.attempt a
+                     WHERE a.id BETWEEN d.id AND d.id AND a.epoch = d.epoch AND a.held) LIMIT 10);
 
 -- name: check_flows ()
 -- returns: problem id

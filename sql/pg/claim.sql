@@ -29,11 +29,15 @@ SELECT w.queue, h.priority, h.ord
 SELECT s.id, s.paused, s.max_running FROM weft.lane s
  WHERE s.id = ANY(:lane) ORDER BY s.id FOR UPDATE SKIP LOCKED;
 
--- name: lane_running (lane int[])
+-- name: lane_running (now bigint, lane int[])
 -- returns: lane running
--- Counts the leases of locked lanes. A statement of its own: within the one that locks, the
--- snapshot would be from before the lock.
+-- Counts the leases of locked lanes, and those that others ended while the worker may still be at it.
+-- A statement of its own: within the one that locks, the snapshot would be from before the lock. One
+-- statement for both tables: see draining.sql. now is never ahead of the store's clock, so that no
+-- draining row is left out before its time. `until + 0` keeps the planner to the index by lane, whose
+-- rows past their time are few.
 SELECT w.lane, (SELECT count(*) FROM weft.live l WHERE l.lane = w.lane AND l.state = @running)
+               + (SELECT count(*) FROM weft.draining d WHERE d.lane = w.lane AND d.until + 0 > :now)
   FROM unnest(:lane) AS w(lane);
 
 -- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])

@@ -43,6 +43,7 @@ WITH sample AS MATERIALIZED (
      LIMIT :batch
 ), facts AS MATERIALIZED (
     SELECT s.id, l.epoch AS living, l.state, o.epoch AS over, o.held, p.epoch AS told, a.epoch AS ended,
+           EXISTS (SELECT 1 FROM weft.draining d WHERE d.id = s.id AND d.epoch = l.epoch OFFSET 0) AS drains,
            o.held AND EXISTS (SELECT 1 FROM weft.attempt x
                                WHERE x.id = s.id AND x.epoch = o.epoch AND x.held OFFSET 0) AS twice
       FROM sample s
@@ -69,7 +70,7 @@ SELECT 'progress of an epoch that was never given', f.id, NULL, NULL, NULL, NULL
  WHERE f.told > coalesce(f.living, f.over)
 UNION ALL
 SELECT 'running under an epoch that has ended', f.id, NULL, NULL, NULL, NULL FROM facts f
- WHERE f.state = @running AND f.ended = f.living
+ WHERE f.state = @running AND (f.ended = f.living OR f.drains)
 UNION ALL
 SELECT 'two ends of one lease', f.id, NULL, NULL, NULL, NULL FROM facts f WHERE f.twice
 UNION ALL

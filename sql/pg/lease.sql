@@ -22,12 +22,14 @@ SELECT i.id, i.epoch, i.percent, i.note, :now
                                    note = excluded.note, at = excluded.at;
 
 -- name: lease_facts (id uuid[], epoch int[])
--- returns: id epoch state now_epoch ended answer run_at
--- What the store knows of a lease that was not found: how it ended and what was answered.
+-- returns: id epoch state now_epoch ended answer run_at draining
+-- What the store knows of a lease that was not found: how it ended, what was answered, and whether
+-- its holder has yet to let go.
 SELECT i.id, i.epoch, coalesce(l.state, o.state), coalesce(l.epoch, o.epoch),
        CASE WHEN o.held AND o.epoch = i.epoch THEN o.ended ELSE a.ended END,
        CASE WHEN o.held AND o.epoch = i.epoch THEN o.state ELSE a.answer END,
-       a.run_at
+       a.run_at,
+       EXISTS (SELECT 1 FROM weft.draining d WHERE d.id = i.id AND d.epoch = i.epoch OFFSET 0)
   FROM unnest(:id, :epoch) AS i(id, epoch)
   LEFT JOIN LATERAL (SELECT * FROM weft.live WHERE id = i.id OFFSET 0) l ON true
   LEFT JOIN LATERAL (SELECT * FROM weft.outcome WHERE id = i.id OFFSET 0) o ON true

@@ -70,6 +70,7 @@ SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed,
 
 -- name: next_lease (now bigint, batch int, ns int, first int, last int)
 -- returns: left due
+-- due is also when the first draining row goes, which may be overdue: somebody else has it.
 WITH RECURSIVE lanes AS (
     (SELECT lane FROM weft.live WHERE state = @running ORDER BY lane LIMIT 1)
     UNION ALL
@@ -90,18 +91,27 @@ SELECT (SELECT count(*)
                                              OR weft.partition(d.id) BETWEEN :first AND :last)
                                       ORDER BY d.due LIMIT :batch) l
                  LIMIT :batch) s),
-       (SELECT min(coalesce((SELECT w.due
-                               FROM (SELECT d.id, d.due FROM weft.live d
-                                      WHERE d.lane = mine.lane AND d.state = @running
-                                        AND d.due > :now
-                                      ORDER BY d.due LIMIT 1000) w
-                              WHERE (:last - :first = 255
-                                     OR weft.partition(w.id) BETWEEN :first AND :last)
-                              ORDER BY w.due LIMIT 1),
-                            (SELECT d.due FROM weft.live d
-                              WHERE d.lane = mine.lane AND d.state = @running AND d.due > :now
-                              ORDER BY d.due LIMIT 1 OFFSET 999)))
-          FROM mine);
+       least((SELECT min(coalesce((SELECT w.due
+                                     FROM (SELECT d.id, d.due FROM weft.live d
+                                            WHERE d.lane = mine.lane AND d.state = @running
+                                              AND d.due > :now
+                                            ORDER BY d.due LIMIT 1000) w
+                                    WHERE (:last - :first = 255
+                                           OR weft.partition(w.id) BETWEEN :first AND :last)
+                                    ORDER BY w.due LIMIT 1),
+                                  (SELECT d.due FROM weft.live d
+                                    WHERE d.lane = mine.lane AND d.state = @running AND d.due > :now
+                                    ORDER BY d.due LIMIT 1 OFFSET 999)))
+                FROM mine),
+             coalesce((SELECT w.until
+                         FROM (SELECT d.id, d.queue, d.until FROM weft.draining d
+                                ORDER BY d.until LIMIT 1000) w
+                        WHERE (:ns = 0
+                               OR (SELECT q.namespace FROM weft.queue q WHERE q.id = w.queue) = :ns)
+                          AND (:last - :first = 255
+                               OR weft.partition(w.id) BETWEEN :first AND :last)
+                        ORDER BY w.until LIMIT 1),
+                      (SELECT d.until FROM weft.draining d ORDER BY d.until LIMIT 1 OFFSET 999)));
 
 -- name: due_attempts (now bigint, batch int, ns int, first int, last int)
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen

@@ -78,10 +78,15 @@ SELECT q.namespace, o.state, o.content_type, o.result
 SELECT q.namespace, e.content_type, e.payload
   FROM weft.execution e JOIN weft.queue q ON q.id = e.queue WHERE e.id = :id;
 
--- name: counts (namespace int)
+-- name: counts (now bigint, namespace int)
 -- returns: lane state number
--- Reads all of `live`, which is as large as the work in hand.
+-- Reads all of `live`, which is as large as the work in hand. State 0: draining, as lane_running counts.
 SELECT l.lane, l.state, count(*)
   FROM weft.live l JOIN weft.queue q ON q.id = l.queue
  WHERE q.namespace = :namespace
- GROUP BY l.lane, l.state;
+ GROUP BY l.lane, l.state
+UNION ALL
+SELECT d.lane, 0::smallint, count(*)
+  FROM weft.draining d JOIN weft.queue q ON q.id = d.queue
+ WHERE q.namespace = :namespace AND d.until > :now
+ GROUP BY d.lane;

@@ -75,7 +75,17 @@ SELECT * FROM (SELECT 'two ends of one lease', a.id FROM attempt a WHERE a.held
 UNION ALL
 SELECT * FROM (SELECT 'two ends of one lease', a.id
    FROM attempt a CROSS JOIN execution e ON e.id = a.id CROSS JOIN outcome o ON o.num = e.num
-  WHERE a.epoch = o.epoch AND a.held AND o.held LIMIT 10);
+  WHERE a.epoch = o.epoch AND a.held AND o.held LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'running under a lease that is draining', d.id FROM draining d JOIN l ON l.id = d.id
+  WHERE l.state = @running AND l.epoch = d.epoch LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'draining without the end of its lease', d.id
+   FROM draining d JOIN execution e ON e.id = d.id
+   LEFT JOIN outcome o ON o.num = e.num AND o.epoch = d.epoch AND o.held
+  WHERE o.num IS NULL
+    AND NOT EXISTS (SELECT 1 FROM attempt a
+                     WHERE a.id = d.id AND a.epoch = d.epoch AND a.held) LIMIT 10);
 
 -- name: check_flows ()
 -- returns: problem id

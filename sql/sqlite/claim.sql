@@ -19,9 +19,10 @@ SELECT queue, priority, ord FROM live
 -- returns: lane paused max_running
 SELECT id, paused, max_running FROM lane WHERE id = :lane;
 
--- name: lane_running (lane int[])
+-- name: lane_running (now bigint, lane int[])
 -- returns: lane running
-SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running);
+SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running)
+              + (SELECT count(*) FROM draining WHERE lane = :lane AND until > :now);
 
 -- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
 -- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow

@@ -40,6 +40,7 @@ WITH sample AS MATERIALIZED (
 ), facts AS MATERIALIZED (
     SELECT s.id, l.epoch AS living, l.state, o.epoch AS over, p.epoch AS told,
            (SELECT max(a.epoch) FROM attempt a WHERE a.id = s.id) AS ended,
+           EXISTS (SELECT 1 FROM draining d WHERE d.id = s.id AND d.epoch = l.epoch) AS drains,
            o.held AND EXISTS (SELECT 1 FROM attempt x
                                WHERE x.id = s.id AND x.epoch = o.epoch AND x.held) AS twice
       FROM sample s
@@ -67,7 +68,7 @@ SELECT 'progress of an epoch that was never given', f.id, NULL, NULL, NULL, NULL
  WHERE f.told > coalesce(f.living, f.over)
 UNION ALL
 SELECT 'running under an epoch that has ended', f.id, NULL, NULL, NULL, NULL FROM facts f
- WHERE f.state = @running AND f.ended = f.living
+ WHERE f.state = @running AND (f.ended = f.living OR f.drains)
 UNION ALL
 SELECT 'two ends of one lease', f.id, NULL, NULL, NULL, NULL FROM facts f
  WHERE f.twice

@@ -14,11 +14,12 @@ INSERT INTO progress (id, epoch, percent, note, at) VALUES (:id, :epoch, :percen
                                    note = excluded.note, at = excluded.at;
 
 -- name: lease_facts (id uuid[], epoch int[])
--- returns: id epoch state now_epoch ended answer run_at
+-- returns: id epoch state now_epoch ended answer run_at draining
 SELECT i.id, i.epoch, coalesce(l.state, o.state), coalesce(l.epoch, o.epoch),
        CASE WHEN o.held AND o.epoch = i.epoch THEN o.ended ELSE a.ended END,
        CASE WHEN o.held AND o.epoch = i.epoch THEN o.state ELSE a.answer END,
-       a.run_at
+       a.run_at,
+       EXISTS (SELECT 1 FROM draining d WHERE d.id = i.id AND d.epoch = i.epoch)
   FROM (SELECT :id AS id, :epoch AS epoch) i
   LEFT JOIN execution e ON e.id = i.id
   LEFT JOIN live l ON l.num = e.num

@@ -34,21 +34,33 @@ SELECT (SELECT count(*)
                         OR weft_partition((SELECT e.id FROM execution e WHERE e.num = l.num))
                            BETWEEN :first AND :last)
                  LIMIT :batch)),
-       (SELECT min(coalesce((SELECT w.due
-                               FROM (SELECT l.num, l.due FROM live l
-                                      WHERE l.lane = lanes.lane AND l.state = @running
-                                        AND l.due > :now
-                                      ORDER BY l.due LIMIT 1000) w
-                              WHERE :last - :first = 255
-                                 OR weft_partition((SELECT e.id FROM execution e WHERE e.num = w.num))
-                                    BETWEEN :first AND :last
+       (SELECT min(due) FROM (
+            SELECT min(coalesce((SELECT w.due
+                                   FROM (SELECT l.num, l.due FROM live l
+                                          WHERE l.lane = lanes.lane AND l.state = @running
+                                            AND l.due > :now
+                                          ORDER BY l.due LIMIT 1000) w
+                                  WHERE :last - :first = 255
+                                     OR weft_partition((SELECT e.id FROM execution e
+                                                         WHERE e.num = w.num))
+                                        BETWEEN :first AND :last
+                                  LIMIT 1),
+                                (SELECT l.due FROM live l
+                                  WHERE l.lane = lanes.lane AND l.state = @running AND l.due > :now
+                                  ORDER BY l.due LIMIT 1 OFFSET 999))) AS due
+              FROM lanes
+             WHERE lanes.lane IS NOT NULL
+               AND (:ns = 0 OR (SELECT n.namespace FROM name n WHERE n.id = lanes.lane) = :ns)
+            UNION ALL
+            SELECT coalesce((SELECT w.until
+                               FROM (SELECT d.id, d.queue, d.until FROM draining d
+                                      ORDER BY d.until LIMIT 1000) w
+                              WHERE (:ns = 0
+                                     OR (SELECT q.namespace FROM queue q WHERE q.id = w.queue) = :ns)
+                                AND (:last - :first = 255
+                                     OR weft_partition(w.id) BETWEEN :first AND :last)
                               LIMIT 1),
-                            (SELECT l.due FROM live l
-                              WHERE l.lane = lanes.lane AND l.state = @running AND l.due > :now
-                              ORDER BY l.due LIMIT 1 OFFSET 999)))
-          FROM lanes
-         WHERE lanes.lane IS NOT NULL
-           AND (:ns = 0 OR (SELECT n.namespace FROM name n WHERE n.id = lanes.lane) = :ns));
+                            (SELECT d.until FROM draining d ORDER BY d.until LIMIT 1 OFFSET 999))));
 
 -- name: due_attempts (now bigint, batch int, ns int, first int, last int)
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen

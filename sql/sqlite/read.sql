@@ -83,9 +83,14 @@ SELECT q.namespace, o.state, o.content_type, o.result
 SELECT q.namespace, e.content_type, e.payload
   FROM execution e JOIN queue q ON q.id = e.queue WHERE e.id = :id;
 
--- name: counts (namespace int)
+-- name: counts (now bigint, namespace int)
 -- returns: lane state number
 SELECT l.lane, l.state, count(*)
   FROM live l JOIN queue q ON q.id = l.queue
  WHERE q.namespace = :namespace
- GROUP BY l.lane, l.state;
+ GROUP BY l.lane, l.state
+UNION ALL
+SELECT d.lane, 0, count(*)
+  FROM draining d JOIN queue q ON q.id = d.queue
+ WHERE q.namespace = :namespace AND d.until > :now
+ GROUP BY d.lane;

@@ -12,12 +12,20 @@ WITH RECURSIVE hop(queue) AS (
     UNION ALL
     SELECT (SELECT min(n.lane) FROM live n WHERE n.state = @running AND n.lane > lanes.lane)
       FROM lanes WHERE lanes.lane IS NOT NULL
+), untold(worker) AS (
+    SELECT min(worker) FROM draining WHERE NOT told
+    UNION ALL
+    SELECT (SELECT min(d.worker) FROM draining d WHERE NOT d.told AND d.worker > untold.worker)
+      FROM untold WHERE untold.worker IS NOT NULL
 )
 SELECT 0, queue, NULL, NULL, NULL, NULL FROM hop WHERE queue IS NOT NULL
 UNION ALL
 SELECT 1,
-       (SELECT min((SELECT min(l.due) FROM live l WHERE l.lane = lanes.lane AND l.state = @running))
-          FROM lanes WHERE lane IS NOT NULL),
+       (SELECT min(due) FROM (
+            SELECT min((SELECT min(l.due) FROM live l WHERE l.lane = lanes.lane AND l.state = @running)) AS due
+              FROM lanes WHERE lane IS NOT NULL
+            UNION ALL
+            SELECT min(until) FROM draining)),
        (SELECT min(attempt_deadline) FROM live WHERE attempt_deadline IS NOT NULL),
        (SELECT min(deadline) FROM live WHERE deadline IS NOT NULL),
        (SELECT min(due) FROM live WHERE state = @delayed),
@@ -32,7 +40,10 @@ SELECT 4, (SELECT at FROM completion ORDER BY seq LIMIT 1),
        (SELECT min(at) FROM cancel_group WHERE waiting = 1), NULL, NULL
 UNION ALL
 SELECT 5, EXISTS (SELECT 1 FROM flow WHERE backlog),
-       (SELECT created FROM flow WHERE state < 0 ORDER BY num LIMIT 1), NULL, NULL, NULL;
+       (SELECT created FROM flow WHERE state < 0 ORDER BY num LIMIT 1), NULL, NULL, NULL
+UNION ALL
+SELECT 6, worker, NULL, NULL, NULL, NULL
+  FROM (SELECT worker FROM untold WHERE worker IS NOT NULL LIMIT 1000);
 
 -- name: execution_queues (id uuid[])
 -- returns: id queue

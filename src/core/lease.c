@@ -44,6 +44,36 @@ struct weft_fate weft_lease_fate(const struct weft_lease_facts *facts, int32_t e
         .rc = WEFT_FENCED, .fence = fence_of(facts, epoch), .state = facts->state};
 }
 
+bool weft_lease_drains(enum weft_ended ended, weft_usec due_us, weft_usec now_us)
+{
+    return weft_drain_fence(ended) != WEFT_FENCE_NONE && due_us > now_us;
+}
+
+enum weft_fence weft_drain_fence(enum weft_ended ended)
+{
+    switch (ended) {
+    case WEFT_ENDED_CANCELLED:
+        return WEFT_FENCE_CANCELLED;
+    case WEFT_ENDED_EXPIRED:
+        return WEFT_FENCE_EXPIRED;
+    case WEFT_ENDED_TIMED_OUT:
+        return WEFT_FENCE_TIMED_OUT;
+    case WEFT_ENDED_REVOKED:
+        return WEFT_FENCE_REVOKED;
+    case WEFT_ENDED_COMPLETED: /* the holder ended these four itself */
+    case WEFT_ENDED_FAILED:
+    case WEFT_ENDED_RELEASED:
+    case WEFT_ENDED_DELAYED:
+    case WEFT_ENDED_LOST: /* it has run out */
+    case WEFT_ENDED_NONE: /* no lease was held */
+    case WEFT_ENDED_REFUSED:
+    case WEFT_ENDED_SKIPPED:
+    case WEFT_ENDED_COUNT:
+        break;
+    }
+    return WEFT_FENCE_NONE;
+}
+
 const char *weft_fence_name(enum weft_fence fence)
 {
     static const char *const name[] = {

@@ -5,13 +5,15 @@
  *
  * Rows are locked in the order of their ids (or by a pass, with SKIP LOCKED). The caller decides
  * about each with the pure functions of core, and the result is written in one round trip: rows
- * that live on are updated, rows that ended move to `outcome`, and every lease that ended without
- * ending its execution leaves an `attempt`.
+ * that live on are updated, rows that ended move to `outcome`, every lease that ended without
+ * ending its execution leaves an `attempt`, and every lease that was taken from a worker before its
+ * time leaves a `draining` row (core/lease.h).
  */
 
 #include "engine/engine.h"
 
 #include "base/id.h"
+#include "core/lease.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -188,7 +190,19 @@ static void put_attempt(struct weft_call *call, size_t row, const struct weft_ch
     weft_set_text(call, row, ATTEMPT_ADD_IN_ERROR_MESSAGE, change->error_message);
 }
 
-/* Which of the three statements a change needs. */
+static void put_draining(struct weft_call *call, size_t row, const struct weft_change *change)
+{
+    const struct weft_live *before = &change->before;
+    weft_set_id(call, row, DRAINING_ADD_IN_ID, &before->id);
+    weft_set_i64(call, row, DRAINING_ADD_IN_EPOCH, before->epoch);
+    weft_set_i64(call, row, DRAINING_ADD_IN_QUEUE, before->queue);
+    weft_set_i64(call, row, DRAINING_ADD_IN_LANE, before->lane);
+    weft_set_i64(call, row, DRAINING_ADD_IN_WORKER, before->worker);
+    weft_set_i64(call, row, DRAINING_ADD_IN_UNTIL, before->due_us);
+    weft_set_i64(call, row, DRAINING_ADD_IN_ENDED, change->step.ended);
+}
+
+/* Which of the four statements a change needs. */
 static bool lives_on(const struct weft_change *change)
 {
     return change->apply && weft_state_living(change->step.after.state);
@@ -202,6 +216,11 @@ static bool ends(const struct weft_change *change)
 static bool leaves_attempt(const struct weft_change *change)
 {
     return lives_on(change) && change->step.ended != WEFT_ENDED_NONE;
+}
+
+static bool drains(const struct weft_change *change)
+{
+    return change->apply && change->drains;
 }
 
 static size_t count_if(const struct weft_changes *changes,
@@ -223,17 +242,23 @@ static void note_flows(struct weft_tx *tx, struct weft_changes *changes,
             changes->flow[changes->flows++] = weft_get_id(rows, i, LIVE_END_OUT_FLOW);
 }
 
-enum { PUT, END, ATTEMPT };
+enum { PUT, END, ATTEMPT, DRAINING };
 
 void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
                        struct weft_call ret_call[WEFT_CHANGE_CALLS])
 {
     struct weft_call *call = ret_call;
+    for (size_t i = 0; i < changes->count; i++) {
+        struct weft_change *change = &changes->change[i];
+        change->drains = weft_lease_drains(change->step.ended, change->before.due_us, tx->now_us);
+    }
     weft_call_init(&call[PUT], tx->arena, WEFT_STMT_LIVE_PUT, count_if(changes, lives_on));
     weft_call_init(&call[END], tx->arena, WEFT_STMT_LIVE_END, count_if(changes, ends));
     weft_call_init(&call[ATTEMPT], tx->arena, WEFT_STMT_ATTEMPT_ADD,
                    count_if(changes, leaves_attempt));
+    weft_call_init(&call[DRAINING], tx->arena, WEFT_STMT_DRAINING_ADD, count_if(changes, drains));
     weft_set_i64(&call[END], 0, LIVE_END_IN_NOW, tx->now_us);
+    weft_set_i64(&call[DRAINING], 0, DRAINING_ADD_IN_NOW, tx->now_us);
 
     size_t row[WEFT_CHANGE_CALLS] = {0};
     for (size_t i = 0; i < changes->count; i++) {
@@ -244,6 +269,8 @@ void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
             put_end(&call[END], row[END]++, change);
         if (leaves_attempt(change))
             put_attempt(&call[ATTEMPT], row[ATTEMPT]++, change, tx->now_us);
+        if (drains(change))
+            put_draining(&call[DRAINING], row[DRAINING]++, change);
     }
 }
 
@@ -282,7 +309,9 @@ void weft_change_news(struct weft_tidings *news, const struct weft_changes *chan
         const struct weft_live *before = &change->before, *after = &change->step.after;
         if (!change->apply)
             continue;
-        if (before->state == WEFT_STATE_RUNNING && after->state != WEFT_STATE_RUNNING)
+        if (change->drains) /* the slot is not free yet */
+            weft_news_worker(news, before->worker);
+        else if (before->state == WEFT_STATE_RUNNING && after->state != WEFT_STATE_RUNNING)
             weft_news_of(news, before->queue)->freed++;
         if (ends(change)) {
             weft_news_ended(news, before->queue, after->state);

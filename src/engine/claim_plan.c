@@ -176,7 +176,7 @@ void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_request
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-/* How many more a lane may have running: its limit less its leases. */
+/* How many more a lane may have running: its limit less its leases, draining ones included. */
 static uint32_t room_in(const struct weft_rows *running, int32_t lane, int64_t most)
 {
     if (most == 0)
@@ -205,6 +205,7 @@ enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all
         return rc;
     all->contended = locked.count < all->limits;
     weft_call_init(&count, tx->arena, WEFT_STMT_LANE_RUNNING, locked.count);
+    weft_set_i64(&count, 0, LANE_RUNNING_IN_NOW, tx->now_us);
     for (size_t i = 0; i < locked.count; i++)
         weft_set_i64(&count, i, LANE_RUNNING_IN_LANE, weft_get_i64(&locked, i, LANE_LOCK_OUT_LANE));
     rc = weft_tx_run(tx, &count, 1, &running, err);

@@ -36,6 +36,7 @@ static enum weft_rc read_counts(struct weft_engine *engine, int32_t ns, struct w
 {
     struct weft_call call;
     weft_call_init(&call, arena, WEFT_STMT_COUNTS, 0);
+    weft_set_i64(&call, 0, COUNTS_IN_NOW, weft_clock_now(engine->clock));
     weft_set_i64(&call, 0, COUNTS_IN_NAMESPACE, ns);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &ret_counted->rows, err);
     if (!rc)
@@ -74,9 +75,12 @@ enum weft_rc weft_engine_counts(struct weft_engine *engine, const char *ns, cons
     size_t count = 0;
     for (size_t i = 0; i < rows->count; i++) {
         const char *name = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, COUNTS_OUT_LANE));
-        if (!lane || strcmp(lane, name) == 0)
-            count_of(item, &count, name)->count[weft_get_i64(rows, i, COUNTS_OUT_STATE)] =
-                (uint64_t)weft_get_i64(rows, i, COUNTS_OUT_NUMBER);
+        if (lane && strcmp(lane, name) != 0)
+            continue;
+        struct weft_lane_count *living = count_of(item, &count, name);
+        int64_t state = weft_get_i64(rows, i, COUNTS_OUT_STATE);
+        *(state == WEFT_STATE_NONE ? &living->draining : &living->count[state]) =
+            (uint64_t)weft_get_i64(rows, i, COUNTS_OUT_NUMBER);
     }
     for (size_t i = 0; i < hours->count; i++) {
         const char *name = weft_find_name(engine, hours->item[i].lane);

@@ -148,6 +148,8 @@ struct weft_engine {
     struct weft_id reconciled; /* how far edge_cancel_reconciler came; sample_lock */
     weft_news_fn *on_news;     /* NULL: nobody listens */
     void *news_context;
+    weft_leases_fn *on_leases; /* NULL: nobody listens */
+    void *leases_context;
     weft_flows_fn *on_flows; /* NULL: the cascade runs in the thread that committed */
     void *flows_context;
     weft_flows_fn *on_flows_ended; /* NULL: nobody listens */
@@ -317,7 +319,8 @@ WEFT_MUST_CHECK enum weft_rc weft_find_namespace(struct weft_engine *engine, con
 struct weft_change {
     struct weft_live before;
     struct weft_step step;
-    bool apply; /* false: leave the row alone */
+    bool apply;  /* false: leave the row alone */
+    bool drains; /* its lease does, if it is applied; set by weft_change_calls() */
     const char *by;
     const char *reason;
     const char *error_class;
@@ -350,7 +353,7 @@ bool weft_change_step(struct weft_change *change, const struct weft_event *event
 WEFT_MUST_CHECK enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
                                                struct weft_err *err);
 /* The same for calls that travel with others: makes them, and looks at what they gave. */
-enum { WEFT_CHANGE_CALLS = 3 };
+enum { WEFT_CHANGE_CALLS = 4 };
 void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
                        struct weft_call ret_call[WEFT_CHANGE_CALLS]);
 WEFT_MUST_CHECK enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_changes *changes,
@@ -383,6 +386,8 @@ struct weft_tidings {
     weft_usec due_us;     /* the earliest new one */
     struct weft_id *flow; /* flows that have completions, some perhaps twice */
     size_t flows, flow_room;
+    int32_t *worker; /* workers that have to be told of leases, each once */
+    size_t workers, worker_room;
 };
 
 struct weft_tidings weft_news_new(struct weft_arena *arena, weft_usec now_us);
@@ -392,6 +397,8 @@ struct weft_queue_news *weft_news_of(struct weft_tidings *news, int32_t queue);
 void weft_news_due(struct weft_tidings *news, weft_usec due_us);
 /* A flow has a completion. */
 void weft_news_flow(struct weft_tidings *news, const struct weft_id *flow);
+/* A lease of this worker is draining from now on. */
+void weft_news_worker(struct weft_tidings *news, int32_t worker);
 /* An execution of a queue is over. */
 void weft_news_ended(struct weft_tidings *news, int32_t queue, enum weft_state state);
 /* Puts queues with ready work on the list and tells the listener. No transaction is open. */

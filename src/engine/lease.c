@@ -32,6 +32,7 @@ struct lease_call {
     struct weft_rows completed;  /* the same, of completions */
     bool doubted;                /* an earlier try may have been committed: see weft_tx */
     bool *found;                 /* which of the chunk held their leases; of the last try too */
+    bool stays;                  /* a renewal: who is told that the lease is gone has not let go */
 };
 
 /* ---- Answers to those who do not hold their lease ----------------------------------------------
@@ -65,6 +66,36 @@ static int32_t epoch_of(const struct lease_call *call, size_t k)
 }
 
 /*
+ * The items whose leases others ended, and whose draining rows are there (drains[k]), let go of
+ * them: their handlers are done with. What frees a slot is news. Done before they are answered, so
+ * that a worker which does not hear the answer, and says its word again, is sure to let go.
+ */
+static enum weft_rc let_go(struct weft_engine *engine, const struct lease_call *call,
+                           const bool *drains, struct weft_arena *arena, struct weft_err *err)
+{
+    struct weft_call drop;
+    struct weft_rows rows;
+    weft_call_init(&drop, arena, WEFT_STMT_DRAINING_DROP, call->chunk.count);
+    size_t count = 0;
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (drains[k]) {
+            weft_set_id(&drop, count, DRAINING_DROP_IN_ID, id_of(call, k));
+            weft_set_i64(&drop, count++, DRAINING_DROP_IN_EPOCH, epoch_of(call, k));
+        }
+    drop.rows = count;
+    if (count == 0)
+        return WEFT_OK;
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &drop, arena, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_tidings news = weft_news_new(arena, weft_clock_now(engine->clock));
+    for (size_t i = 0; i < rows.count; i++)
+        weft_news_of(&news, (int32_t)weft_get_i64(&rows, i, DRAINING_DROP_OUT_QUEUE))->freed++;
+    weft_news_tell(engine, &news);
+    return WEFT_OK;
+}
+
+/*
  * Looks up the items that did not hold their leases, and answers them. This is a transaction of its
  * own, behind the one that did not find them, so that it can be left out of the common case. What
  * it reads is as good as it would have been in there: nobody held a lock on rows that were not
@@ -91,9 +122,12 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct lease_call *c
         return rc;
     struct weft_lease_facts *facts =
         weft_new_array(arena, struct weft_lease_facts, call->chunk.count + 1);
+    bool *drains = weft_new_array(arena, bool, call->chunk.count + 1);
     for (size_t row = 0; row < rows.count; row++) {
         struct weft_id id = weft_get_id(&rows, row, LEASE_FACTS_OUT_ID);
-        facts[weft_chunk_find(&call->chunk, &call->ids, &id)] = (struct weft_lease_facts){
+        size_t k = weft_chunk_find(&call->chunk, &call->ids, &id);
+        drains[k] = !call->stays && weft_get_i64(&rows, row, LEASE_FACTS_OUT_DRAINING);
+        facts[k] = (struct weft_lease_facts){
             .state = (enum weft_state)weft_get_i64(&rows, row, LEASE_FACTS_OUT_STATE),
             .epoch = (int32_t)weft_get_i64(&rows, row, LEASE_FACTS_OUT_NOW_EPOCH),
             .ended = (enum weft_ended)weft_get_i64(&rows, row, LEASE_FACTS_OUT_ENDED),
@@ -101,6 +135,9 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct lease_call *c
             .run_at_us = weft_get_i64(&rows, row, LEASE_FACTS_OUT_RUN_AT),
         };
     }
+    rc = let_go(engine, call, drains, arena, err);
+    if (rc)
+        return rc;
     for (size_t k = 0; k < call->chunk.count; k++)
         if (!call->found[k])
             answer_fate(&call->answer[call->chunk.item[k]], &facts[k], epoch_of(call, k),
@@ -324,7 +361,8 @@ enum weft_rc weft_engine_renew(struct weft_engine *engine, const struct weft_ren
                               .epoch = renew_epoch,
                               .check = renew_check,
                               .body = renew_body,
-                              .answer = ret_answer};
+                              .answer = ret_answer,
+                              .stays = true};
     return run_call(engine, &call, count, err);
 }
 

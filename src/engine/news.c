@@ -2,7 +2,7 @@
 
 /*
  * What this process did that others wait for: work became ready, a slot was freed in a lane with a
- * limit, a lane was opened, something new becomes due.
+ * limit, a lane was opened, something new becomes due, a worker lost a lease before its time.
  *
  * An operation gathers its news per queue when its transaction has committed and tells it once:
  * first the list of claimable queues (ready.c), then the listener, with no lock held. A freed slot
@@ -74,6 +74,23 @@ void weft_news_flow(struct weft_tidings *news, const struct weft_id *flow)
         news->flow_room = room;
     }
     news->flow[news->flows++] = *flow;
+}
+
+void weft_news_worker(struct weft_tidings *news, int32_t worker)
+{
+    /* From the end: neighbours mostly share a worker. */
+    for (size_t i = news->workers; i > 0; i--)
+        if (news->worker[i - 1] == worker)
+            return;
+    if (news->workers == news->worker_room) {
+        size_t room = news->worker_room ? 2 * news->worker_room : FIRST_ITEMS;
+        int32_t *wider = weft_new_array(news->arena, int32_t, room);
+        if (news->workers > 0)
+            memcpy(wider, news->worker, news->workers * sizeof(*wider));
+        news->worker = wider;
+        news->worker_room = room;
+    }
+    news->worker[news->workers++] = worker;
 }
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
@@ -196,6 +213,8 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
     weft_tally_count(engine, news);
     if (engine->on_news)
         tell_listener(engine, news, woken, count);
+    if (news->workers > 0 && engine->on_leases)
+        engine->on_leases(engine->leases_context, news->worker, news->workers);
     if (news->flows > 0)
         tell_flows(engine, news);
 }
@@ -222,6 +241,12 @@ void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *con
 {
     engine->on_news = fn;
     engine->news_context = context;
+}
+
+void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context)
+{
+    engine->on_leases = fn;
+    engine->leases_context = context;
 }
 
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context)

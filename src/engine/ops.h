@@ -191,6 +191,19 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_put_back(struct weft_engine *engine,
                                                   struct weft_lease_answer *ret_answer,
                                                   struct weft_err *err);
 
+/* What stands for a worker's name in news and in the poll; it is given one if it has none. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_worker_number(struct weft_engine *engine,
+                                                       const struct weft_watch *watch,
+                                                       int32_t *ret_worker, struct weft_err *err);
+/*
+ * The leases of a worker that others ended and that it was not told of yet, up to WEFT_BATCH_MAX;
+ * from here on it is taken to know. Never waits: watch->wait_ms is the caller's. `ns` of the watch
+ * is required. The answer is in the arena (ret_watched->arena stays NULL).
+ */
+WEFT_MUST_CHECK enum weft_rc
+weft_engine_watch(struct weft_engine *engine, const struct weft_watch *watch,
+                  struct weft_arena *arena, struct weft_watched *ret_watched, struct weft_err *err);
+
 /* A call of weft_steer(), with the namespace of items that name none. */
 struct weft_steering {
     enum weft_steer_kind kind;
@@ -330,6 +343,12 @@ typedef void weft_news_fn(void *context, const struct weft_news *news);
 /* To be set before the first operation; NULL: nobody listens. */
 void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context);
 /*
+ * Workers (by the number of weft_engine_worker_number()) that have to be told of leases which this
+ * process ended, told like news; NULL: nobody listens. Each number once.
+ */
+typedef void weft_leases_fn(void *context, const int32_t *worker, size_t count);
+void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context);
+/*
  * Flows that have completions, told like news: the listener sees to it that weft_engine_cascade()
  * runs soon, in a thread that nobody waits for. Without a listener the thread that committed runs
  * it. A call that is lost is made up for by the dependency scanner.
@@ -365,6 +384,8 @@ struct weft_poll {
     bool inbox;                           /* the inbox holds something */
     weft_usec due_us[WEFT_SCANNER_COUNT]; /* when each pass has something to do; WEFT_NEVER */
     int64_t tokens;                       /* changes whenever a token is added or revoked */
+    int32_t *worker;                      /* workers that have to be told of leases; in the arena */
+    size_t workers;
 };
 WEFT_MUST_CHECK enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *arena,
                                               struct weft_poll *ret_poll, struct weft_err *err);

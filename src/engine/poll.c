@@ -7,14 +7,15 @@
 
 #include "engine/scan/flows.h"
 
-/* What a row of the poll is about; see the function in sql/migrations/0004-flows.pg.sql. */
+/* What a row of the poll is about; see the functions in sql/migrations, the last one first. */
 enum {
     POLL_QUEUE = 0,
     POLL_DUE = 1,
     POLL_STATE = 2,
     POLL_LANE = 3,
     POLL_HINTS = 4,
-    POLL_FLOWS = 5
+    POLL_FLOWS = 5,
+    POLL_UNTOLD = 6
 };
 
 /* Ids only grow, so these three together name a set of tokens: any change changes the number. */
@@ -55,6 +56,7 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
     struct weft_lane_setting *lane =
         weft_new_array(arena, struct weft_lane_setting, rows->count + 1);
     poll->queue = weft_new_array(arena, struct weft_woken, rows->count + 1);
+    poll->worker = weft_new_array(arena, int32_t, rows->count + 1);
     list->queue = weft_new_array(arena, int32_t, rows->count + 1);
     list->lane = lane;
     for (size_t i = 0; i < rows->count; i++) {
@@ -66,6 +68,8 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
             weft_pass_due(rows, i, POLL_OUT_A, poll->due_us);
         } else if (what == POLL_HINTS || what == POLL_FLOWS) {
             read_flows(rows, i, poll->due_us);
+        } else if (what == POLL_UNTOLD) {
+            poll->worker[poll->workers++] = (int32_t)a;
         } else if (what == POLL_STATE) {
             poll->inbox = a != 0;
             poll->tokens = mix_tokens(rows, i);

@@ -180,12 +180,17 @@ enum weft_rc weft_engine_workers(struct weft_engine *engine, const char *ns,
 struct goodbye {
     int32_t worker;
     struct weft_changes changes; /* of the last try */
+    struct weft_rows let_go;     /* the same: queues of the draining leases */
 };
 
-/* Releases up to WEFT_BATCH_MAX leases; the row of the worker goes when there were none. */
+/*
+ * Releases up to WEFT_BATCH_MAX leases; when there were none, the row of the worker goes, and it
+ * lets go of the leases that others ended.
+ */
 static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct goodbye *goodbye = context;
+    goodbye->let_go = (struct weft_rows){0};
     struct weft_call call;
     struct weft_rows rows;
     weft_call_init(&call, tx->arena, WEFT_STMT_WORKER_LEASES, 0);
@@ -200,9 +205,16 @@ static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_
         (void)weft_change_step(&goodbye->changes.change[i], &event);
     if (rows.count > 0)
         return weft_change_write(tx, &goodbye->changes, err);
-    weft_call_init(&call, tx->arena, WEFT_STMT_WORKER_GONE, 0);
-    weft_set_i64(&call, 0, WORKER_GONE_IN_NAME, goodbye->worker);
-    return weft_tx_run(tx, &call, 1, &rows, err);
+    struct weft_call end[2];
+    struct weft_rows gone[2];
+    weft_call_init(&end[0], tx->arena, WEFT_STMT_WORKER_LEASES_DROP, 0);
+    weft_set_i64(&end[0], 0, WORKER_LEASES_DROP_IN_WORKER, goodbye->worker);
+    weft_call_init(&end[1], tx->arena, WEFT_STMT_WORKER_GONE, 0);
+    weft_set_i64(&end[1], 0, WORKER_GONE_IN_NAME, goodbye->worker);
+    rc = weft_tx_run(tx, end, 2, gone, err);
+    if (!rc)
+        goodbye->let_go = gone[0];
+    return rc;
 }
 
 enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns, const char *worker,
@@ -224,9 +236,13 @@ enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns, con
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, goodbye_body, &goodbye, err);
         more = !rc && goodbye.changes.count > 0;
-        if (more) {
+        if (!rc) {
             struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
             weft_change_news(&news, &goodbye.changes);
+            for (size_t i = 0; i < goodbye.let_go.count; i++)
+                weft_news_of(
+                    &news, (int32_t)weft_get_i64(&goodbye.let_go, i, WORKER_LEASES_DROP_OUT_QUEUE))
+                    ->freed++;
             weft_news_tell(engine, &news);
             released += goodbye.changes.count;
         }

@@ -124,6 +124,14 @@ CASE(lane_limit_over_processes)
 
 enum freed_by { COMPLETE, FAIL, CANCEL, DELAY, RELEASE, REVOKE, EXPIRY, FREED_BY_COUNT };
 
+/* Ends a lease from outside, and its worker lets go; case_draining.c is about that. */
+static void take_away(struct fixture *f, enum weft_steer_kind kind,
+                      const struct weft_claimed *lease)
+{
+    (void)steer(f, kind, &(struct weft_steer){.id = lease->id});
+    (void)put_back(f, WEFT_PUT_BACK_RELEASE, lease, 0);
+}
+
 static void free_slot(struct fixture *f, enum freed_by how, const struct weft_claimed *lease)
 {
     if (how == COMPLETE)
@@ -131,13 +139,13 @@ static void free_slot(struct fixture *f, enum freed_by how, const struct weft_cl
     else if (how == FAIL)
         (void)fail(f, f->b, lease, "net");
     else if (how == CANCEL)
-        (void)steer(f, WEFT_STEER_CANCEL, &(struct weft_steer){.id = lease->id});
+        take_away(f, WEFT_STEER_CANCEL, lease);
     else if (how == DELAY)
         (void)put_back(f, WEFT_PUT_BACK_DELAY, lease, 60000);
     else if (how == RELEASE)
         (void)put_back(f, WEFT_PUT_BACK_RELEASE, lease, 0);
     else if (how == REVOKE)
-        (void)steer(f, WEFT_STEER_REVOKE, &(struct weft_steer){.id = lease->id});
+        take_away(f, WEFT_STEER_REVOKE, lease);
     else
         (void)run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
 }

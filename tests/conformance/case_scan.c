@@ -58,9 +58,15 @@ static void set_now(struct fixture *f, weft_usec now_us)
     weft_clock_set(weft_engine_clock(f->b), now_us);
 }
 
-/* Takes away what is left in a lane, so that the next round begins with an empty one. */
+/*
+ * Takes away what is left in a lane, so that the next round begins with an empty one. Its worker
+ * lets go of what others ended.
+ */
 static void sweep_lane(struct fixture *f, const char *lane)
 {
+    uint64_t released;
+    if (weft_engine_goodbye(f->a, "default", "worker-a", &released, &f->err))
+        ok(false, "goodbye: %s", f->err.text);
     const struct weft_steer_all args = {.kind = WEFT_STEER_CANCEL,
                                         .filter = {.ns = "default", .lane = lane}};
     struct weft_sweep sweep;

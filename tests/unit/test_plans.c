@@ -29,15 +29,20 @@ static const struct rule rules[] = {
     {.stmt = WEFT_STMT_DUE_ATTEMPTS, .index = {"live_attempt_deadline", "queue_pkey"}},
     {.stmt = WEFT_STMT_DUE_DEADLINES, .index = {"live_deadline", "queue_pkey"}},
     {.stmt = WEFT_STMT_PROMOTE_DUE, .index = {"live_timer", "live_pkey", "queue_pkey"}},
-    {.stmt = WEFT_STMT_NEXT_LEASE, .index = {"live_lease", "name_pkey"}},
+    {.stmt = WEFT_STMT_NEXT_LEASE, .index = {"live_lease", "name_pkey", "draining_until"}},
     {.stmt = WEFT_STMT_NEXT_ATTEMPT, .index = {"live_attempt_deadline", "queue_pkey"}},
     {.stmt = WEFT_STMT_NEXT_DEADLINE, .index = {"live_deadline", "queue_pkey"}},
     {.stmt = WEFT_STMT_NEXT_DELAYED, .index = {"live_timer", "queue_pkey"}},
     {.stmt = WEFT_STMT_QUEUES_READY, .index = {"live_ready"}},
     {.stmt = WEFT_STMT_QUEUE_HEADS, .index = {"live_ready"}, .drives = true},
-    {.stmt = WEFT_STMT_LANE_RUNNING, .index = {"live_lease"}},
+    {.stmt = WEFT_STMT_LANE_RUNNING, .index = {"live_lease", "draining_lane"}},
+    {.stmt = WEFT_STMT_DRAINING_ADD},
+    {.stmt = WEFT_STMT_DRAINING_DROP, .index = {"draining_pkey"}, .drives = true},
+    {.stmt = WEFT_STMT_DRAINING_EXPIRE, .index = {"draining_until", "draining_pkey", "queue_pkey"}},
+    {.stmt = WEFT_STMT_WATCH_LOOK, .index = {"draining_untold"}},
+    {.stmt = WEFT_STMT_WATCH_TAKE, .index = {"draining_untold", "draining_pkey"}},
     {.stmt = WEFT_STMT_LEASE_FACTS,
-     .index = {"live_pkey", "outcome_pkey", "attempt_pkey"},
+     .index = {"live_pkey", "outcome_pkey", "attempt_pkey", "draining_pkey"},
      .drives = true},
     {.stmt = WEFT_STMT_DESCRIBE,
      .index = {"live_pkey", "outcome_pkey", "execution_pkey"},
@@ -103,7 +108,8 @@ static const char no_autovacuum[] =
     "ALTER TABLE weft.key SET (autovacuum_enabled = false);"
     "ALTER TABLE weft.flow SET (autovacuum_enabled = false);"
     "ALTER TABLE weft.node SET (autovacuum_enabled = false);"
-    "ALTER TABLE weft.edge SET (autovacuum_enabled = false);";
+    "ALTER TABLE weft.edge SET (autovacuum_enabled = false);"
+    "ALTER TABLE weft.draining SET (autovacuum_enabled = false);";
 
 static const char fill_names[] =
     "INSERT INTO weft.policy (id, text, lease_us, timeout_us) OVERRIDING SYSTEM VALUE "
@@ -154,6 +160,13 @@ static const char fill_flows[] =
     "INSERT INTO weft.edge (upstream, downstream, state) "
     "SELECT id, ('00000000-0000-7000-9000-' || lpad(to_hex(ord + 500), 12, '0'))::uuid, 1 "
     "  FROM weft.outcome;";
+
+/* 20,000 leases that others ended, of 4 lanes and 100 workers, half of which were told. */
+static const char fill_draining[] =
+    "INSERT INTO weft.draining (id, epoch, queue, lane, worker, until, ended, ended_at, told) "
+    "SELECT ('00000000-0000-7000-9000-' || lpad(to_hex(i), 12, '0'))::uuid, 1, 1 + i % 20, "
+    "       1 + (1 + i % 20) % 4, 1 + i % 100, i, 8, i, i % 2 = 0 "
+    "  FROM generate_series(1, 20000) i;";
 
 static bool fill_backlog(struct plans *p, int from, int upto)
 {
@@ -254,7 +267,8 @@ static void test_large(struct plans *p)
     if (!run_here(p, fill_names) || !fill_backlog(p, 1, 10000))
         return;
     long small = claim_buffers(p, 1, "10,000 rows");
-    if (!fill_backlog(p, 10001, 100000) || !run_here(p, fill_ended) || !run_here(p, fill_flows))
+    if (!fill_backlog(p, 10001, 100000) || !run_here(p, fill_ended) || !run_here(p, fill_flows) ||
+        !run_here(p, fill_draining))
         return;
     check_all(p, "large, no statistics");
     check_poll(p, "100,000 rows");
@@ -263,7 +277,7 @@ static void test_large(struct plans *p)
     long large = claim_buffers(p, 2, "100,000 rows");
     (void)run_here(p,
                    "ANALYZE weft.live, weft.execution, weft.outcome, weft.attempt, weft.key, "
-                   "weft.queue, weft.policy, weft.flow, weft.node, weft.edge");
+                   "weft.queue, weft.policy, weft.flow, weft.node, weft.edge, weft.draining");
     check_all(p, "large, with statistics");
     check_poll(p, "100,000 rows with statistics");
     check_sample(p, "300,000 rows with statistics");
@@ -281,7 +295,8 @@ static void test_empty_then_full(struct plans *p)
     check_all(p, "empty");
     (void)run_here(p,
                    "ANALYZE weft.live, weft.execution, weft.outcome, weft.attempt, weft.key, "
-                   "weft.flow, weft.node, weft.edge, weft.completion, weft.cancel_group");
+                   "weft.flow, weft.node, weft.edge, weft.completion, weft.cancel_group, "
+                   "weft.draining");
     check_all(p, "empty, with statistics");
 }
 

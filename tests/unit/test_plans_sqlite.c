@@ -87,6 +87,11 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_FLOWS_REMOVING,
     WEFT_STMT_GROUPS_TAKE,
     WEFT_STMT_GROUPS_WAKE,
+    WEFT_STMT_DRAINING_ADD,
+    WEFT_STMT_DRAINING_DROP,
+    WEFT_STMT_DRAINING_EXPIRE,
+    WEFT_STMT_WATCH_LOOK,
+    WEFT_STMT_WATCH_TAKE,
 };
 
 /* The indexes that must be seen somewhere in the plan. */
@@ -98,6 +103,11 @@ static const struct {
     {WEFT_STMT_QUEUE_HEADS, "live_ready"},
     {WEFT_STMT_QUEUES_READY, "live_ready"},
     {WEFT_STMT_LANE_RUNNING, "live_lease"},
+    {WEFT_STMT_LANE_RUNNING, "draining_lane"},
+    {WEFT_STMT_NEXT_LEASE, "draining_until"},
+    {WEFT_STMT_DRAINING_EXPIRE, "draining_until"},
+    {WEFT_STMT_WATCH_LOOK, "draining_untold"},
+    {WEFT_STMT_WATCH_TAKE, "draining_untold"},
     {WEFT_STMT_DUE_LEASES, "live_lease"},
     {WEFT_STMT_DUE_ATTEMPTS, "live_attempt_deadline"},
     {WEFT_STMT_DUE_DEADLINES, "live_deadline"},
@@ -149,6 +159,9 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
         strcmp(name, "f USING INDEX flow_hidden") == 0 ||
         strcmp(name, "f USING INDEX flow_deleted") == 0)
         return true; /* a handful of flows, on their way in or out */
+    if (stmt == WEFT_STMT_NEXT_LEASE && strncmp(name, "d USING", 7) == 0 &&
+        strstr(name, "INDEX draining_until"))
+        return true; /* the earliest thousand, for a replica with a filter */
     if (stmt == WEFT_STMT_COMPLETION_DUE && strcmp(name, "completion") == 0)
         return true; /* the oldest, as many as the call says */
     static const char *const walked[] = {"w", "f", "s", "sample", "place"};

@@ -4,6 +4,7 @@
  * Leases that ran out: the worker died, nothing was decided. The execution is ready again under the
  * same attempt number; only the count of lost leases grows, and past its cap the execution is a
  * poison pill and fails with lost_too_often. What ran out while nobody could renew is not counted.
+ * The same pass removes what is left of leases that others ended, when their time has run out too.
  */
 
 #include "core/retry.h"
@@ -20,9 +21,25 @@ static void lose(struct weft_scan *scan, struct weft_change *change)
     }
 }
 
+/* The slots of leases that others ended, and that would have run out by now, are free. */
+static void free_slots(struct weft_scan *scan)
+{
+    const struct weft_rows *rows = &scan->beside_rows;
+    scan->freed =
+        (struct weft_id_list){.id = weft_new_array(scan->tx->arena, int32_t, rows->count + 1)};
+    for (size_t i = 0; i < rows->count; i++)
+        scan->freed.id[scan->freed.count++] =
+            (int32_t)weft_get_i64(rows, i, DRAINING_EXPIRE_OUT_QUEUE);
+    scan->report.more |= rows->count == scan->config->batch;
+}
+
 enum weft_rc weft_scan_lease_expiry(struct weft_scan *scan, struct weft_err *err)
 {
+    struct weft_call expire;
+    weft_scan_call(scan, WEFT_STMT_DRAINING_EXPIRE, &expire);
+    scan->beside = &expire;
     enum weft_rc rc = weft_scan_take(scan, WEFT_STMT_DUE_LEASES, err);
+    scan->beside = NULL;
     if (!rc)
         rc = weft_change_rules(scan->tx, &scan->changes, err);
     for (size_t i = 0; i < scan->changes.count && !rc; i++) {
@@ -32,5 +49,9 @@ enum weft_rc weft_scan_lease_expiry(struct weft_scan *scan, struct weft_err *err
         else
             lose(scan, change);
     }
-    return rc ? rc : weft_scan_write(scan, err);
+    if (!rc)
+        rc = weft_scan_write(scan, err);
+    if (!rc)
+        free_slots(scan);
+    return rc;
 }

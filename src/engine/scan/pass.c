@@ -25,6 +25,7 @@ enum { ROWS_PROCESSED, ROWS_ENDED, ROWS_SKIPPED_LOCKED, ROWS_RECHECKED_ALIVE };
 
 static_assert((int)DUE_LEASES_IN_LAST == (int)NEXT_LEASE_IN_LAST &&
                   (int)DUE_LEASES_IN_LAST == (int)PROMOTE_DUE_IN_LAST &&
+                  (int)DUE_LEASES_IN_LAST == (int)DRAINING_EXPIRE_IN_LAST &&
                   (int)DUE_LEASES_OUT_SEEN == (int)DUE_ATTEMPTS_OUT_SEEN &&
                   (int)DUE_LEASES_OUT_SEEN == (int)DUE_DEADLINES_OUT_SEEN,
               "the statements of pass.sql are called alike");
@@ -219,9 +220,14 @@ void weft_scan_call(const struct weft_scan *scan, enum weft_stmt stmt, struct we
 enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t seen,
                            struct weft_rows *ret_rows, struct weft_err *err)
 {
-    struct weft_call call;
-    weft_scan_call(scan, stmt, &call);
-    enum weft_rc rc = weft_tx_run(scan->tx, &call, 1, ret_rows, err);
+    struct weft_call call[2];
+    struct weft_rows rows[2] = {0};
+    weft_scan_call(scan, stmt, &call[0]);
+    if (scan->beside)
+        call[1] = *scan->beside;
+    enum weft_rc rc = weft_tx_run(scan->tx, call, scan->beside ? 2 : 1, rows, err);
+    *ret_rows = rows[0];
+    scan->beside_rows = rows[1];
     if (rc || ret_rows->count == 0)
         return rc;
     bool counted = !weft_get(ret_rows, 0, seen)->null;
@@ -362,6 +368,8 @@ enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scan
         weft_change_news(&news, &call.scan.changes);
         for (size_t i = 0; i < call.scan.promoted.count; i++)
             weft_news_of(&news, call.scan.promoted.id[i])->ready++;
+        for (size_t i = 0; i < call.scan.freed.count; i++)
+            weft_news_of(&news, call.scan.freed.id[i])->freed++;
         weft_news_tell(engine, &news);
         *ret_report = call.scan.report;
     }

@@ -19,9 +19,12 @@ struct weft_scan {
     const struct weft_pass_config *config; /* resolved: batch is set, all partitions are 0 to 255 */
     int32_t ns;                            /* of the config; 0: all */
     struct weft_pass_report report;
-    uint64_t missed;              /* rows that were due in the snapshot, but not taken */
-    struct weft_changes changes;  /* for the news after the commit */
-    struct weft_id_list promoted; /* the queue of each that became ready in another way */
+    uint64_t missed;                /* rows that were due in the snapshot, but not taken */
+    struct weft_changes changes;    /* for the news after the commit */
+    struct weft_id_list promoted;   /* the queue of each that became ready in another way */
+    struct weft_id_list freed;      /* the queue of each slot that became free in another way */
+    const struct weft_call *beside; /* travels with the statement that takes due rows; or NULL */
+    struct weft_rows beside_rows;   /* what it gave */
 };
 
 typedef enum weft_rc weft_scan_fn(struct weft_scan *scan, struct weft_err *err);

@@ -1,0 +1,34 @@
+-- The twins of sql/pg/draining.sql. The write lock of the file stands for every lock there.
+
+-- name: draining_add (now bigint, id uuid[], epoch int[], queue int[], lane int[], worker int[], until bigint[], ended smallint[])
+INSERT INTO draining (id, epoch, queue, lane, worker, until, ended, ended_at)
+VALUES (:id, :epoch, :queue, :lane, :worker, :until, :ended, :now);
+
+-- name: draining_drop (id uuid[], epoch int[])
+-- returns: queue
+DELETE FROM draining WHERE id = :id AND epoch = :epoch RETURNING queue;
+
+-- name: worker_leases_drop (worker int)
+-- returns: queue
+DELETE FROM draining WHERE worker = :worker RETURNING queue;
+
+-- name: draining_expire (now bigint, batch int, ns int, first int, last int)
+-- returns: queue
+DELETE FROM draining
+ WHERE (id, epoch) IN (SELECT d.id, d.epoch FROM draining d
+                        WHERE d.until <= :now
+                          AND (:ns = 0 OR (SELECT q.namespace FROM queue q WHERE q.id = d.queue) = :ns)
+                          AND (:last - :first = 255 OR weft_partition(d.id) BETWEEN :first AND :last)
+                        ORDER BY d.until LIMIT :batch)
+RETURNING queue;
+
+-- name: watch_look (worker int)
+-- returns: found
+SELECT 1 FROM draining WHERE worker = :worker AND NOT told LIMIT 1;
+
+-- name: watch_take (worker int, batch int)
+-- returns: id epoch ended
+UPDATE draining SET told = 1
+ WHERE (id, epoch) IN (SELECT d.id, d.epoch FROM draining d
+                        WHERE d.worker = :worker AND NOT d.told LIMIT :batch)
+RETURNING id, epoch, ended;
