@@ -32,9 +32,10 @@ struct look {
     bool *paused; /* by lane */
     struct reason reason[REASONS];
     size_t reasons;
-    uint64_t blocked;
-    bool servable; /* one was found that this worker could serve, and the look ended there */
-    bool waits;    /* that one is delayed or runs elsewhere, as `what` says */
+    uint64_t blocked; /* 0 or 1 while it only matters whether there are any */
+    bool counting;    /* all blocked ones */
+    bool servable;    /* one was found that this worker could serve, and the look ended there */
+    bool waits;       /* that one is delayed or runs elsewhere, as `what` says */
     const char *what;
 };
 
@@ -119,13 +120,13 @@ static void note_servable(struct look *look, const struct weft_execution *item)
 static bool take_page(struct look *look, size_t lane, enum weft_state state,
                       const struct weft_page *page)
 {
-    for (size_t i = 0; i < page->count && !look->servable; i++) {
-        const struct weft_execution *item = &page->item[i];
-        if (state == WEFT_STATE_BLOCKED)
-            look->blocked++;
-        else if (!is_beyond(look, lane, item))
-            note_servable(look, item);
+    if (state == WEFT_STATE_BLOCKED) {
+        look->blocked += page->count;
+        return page->next && (look->counting || look->blocked == 0);
     }
+    for (size_t i = 0; i < page->count && !look->servable; i++)
+        if (!is_beyond(look, lane, &page->item[i]))
+            note_servable(look, &page->item[i]);
     return page->next && !look->servable;
 }
 
@@ -134,9 +135,10 @@ static enum weft_rc read_pages(struct look *look, size_t lane, const struct weft
 {
     char after[512] = "";
     enum weft_rc rc = WEFT_OK;
+    uint32_t limit = filter->state == WEFT_STATE_BLOCKED && !look->counting ? 1 : PAGE;
     for (bool more = true; more && !rc;) {
         struct weft_page page = {0};
-        rc = weft_list(look->drain->weft, filter, PAGE, *after ? after : NULL, &page, err);
+        rc = weft_list(look->drain->weft, filter, limit, *after ? after : NULL, &page, err);
         if (rc)
             break;
         more = take_page(look, lane, filter->state, &page) && strlen(page.next) < sizeof(after);
@@ -158,6 +160,17 @@ static enum weft_rc read_state(struct look *look, size_t lane, enum weft_state s
                                            .state = state};
         rc = read_pages(look, lane, &filter, err);
     }
+    return rc;
+}
+
+/* Only now, because a flow may have very many of them. */
+static enum weft_rc count_blocked(struct look *look, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    look->counting = true;
+    look->blocked = 0;
+    for (size_t i = 0; i < look->drain->lanes && !rc; i++)
+        rc = read_state(look, i, WEFT_STATE_BLOCKED, err);
     return rc;
 }
 
@@ -266,6 +279,27 @@ static bool is_final(const struct weft_err *err)
     return err->rc == WEFT_UNAUTHORIZED || err->rc == WEFT_FORBIDDEN;
 }
 
+/* When to look again: the longer it took, the later. */
+static void pace(struct weft_drain *drain, weft_usec began_us)
+{
+    weft_usec now_us = weft_boot_us(), rest_us = LOOK_SHARE * (now_us - began_us);
+    if (rest_us < LOOK_MS * WEFT_MS)
+        rest_us = LOOK_MS * WEFT_MS;
+    if (rest_us > LOOK_MAX_MS * WEFT_MS)
+        rest_us = LOOK_MAX_MS * WEFT_MS;
+    drain->look_us = now_us + rest_us;
+}
+
+/*
+ * What a blocked node waits for may have ended just now; if it still waits after a while, then for
+ * something that this worker does not do.
+ */
+static bool blocked_long(struct weft_drain *drain, struct look *look, struct weft_err *err)
+{
+    return weft_boot_us() - drain->drained_us >= CASCADE_MS * WEFT_MS &&
+           count_blocked(look, err) == WEFT_OK && look->blocked > 0;
+}
+
 bool weft_drain_over(struct weft_drain *drain, struct weft_err *err)
 {
     weft_usec began_us = weft_boot_us();
@@ -274,25 +308,18 @@ bool weft_drain_over(struct weft_drain *drain, struct weft_err *err)
     struct look look = {.arena = weft_arena_new()};
     *err = (struct weft_err){0};
     bool drained = is_drained(drain, &look, err);
-    weft_usec now_us = weft_boot_us();
-    weft_usec rest_us = LOOK_SHARE * (now_us - began_us);
-    if (rest_us < LOOK_MS * WEFT_MS)
-        rest_us = LOOK_MS * WEFT_MS;
-    drain->look_us = now_us + (rest_us < LOOK_MAX_MS * WEFT_MS ? rest_us : LOOK_MAX_MS * WEFT_MS);
     if (!drained)
         drain->drained_us = 0;
     else if (drain->drained_us == 0)
-        drain->drained_us = now_us;
-    /* What a blocked node waits for may have ended just now; if it still waits after a while, then
-     * for something that this worker does not do. */
-    bool over =
-        drained && (look.blocked == 0 || now_us - drain->drained_us >= CASCADE_MS * WEFT_MS);
+        drain->drained_us = began_us;
+    bool over = drained && (look.blocked == 0 || blocked_long(drain, &look, err));
     if (over)
         drain->left = describe(&look);
     if (over && drain->left)
         drain->arena = look.arena;
     else
         weft_arena_free(look.arena);
+    pace(drain, began_us);
     return over || is_final(err);
 }
 
