@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/str.h"
+#include "net/origin.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -125,6 +126,7 @@ static bool apply(const struct weft_setting *setting, const struct weft_setting_
     int64_t number;
     switch (setting->kind) {
     case WEFT_SETTING_TEXT:
+    case WEFT_SETTING_LIST:
         *(const char **)place = value->text[0] ? value->text : NULL;
         return true;
     case WEFT_SETTING_WORD:
@@ -261,6 +263,10 @@ static void read_flag(const struct weft_cli *cli, const struct weft_setting *set
         !weft_cli_has(cli, setting->flag))
         return;
     const char *text = weft_cli_get(cli, setting->flag);
+    const char *const *all;
+    size_t count = setting->kind == WEFT_SETTING_LIST ? weft_cli_all(cli, setting->flag, &all) : 0;
+    for (size_t i = 0; i < count; i++)
+        text = i == 0 ? all[0] : weft_arena_printf(cli->arena, "%s,%s", text, all[i]);
     *value = (struct weft_setting_value){.text = text ? text : "yes", .from = "flag"};
 }
 
@@ -303,6 +309,11 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
         (void)fprintf(stderr, "weft: tls_cert and tls_key belong together: give both\n");
         return false;
     }
+    struct weft_origins origins;
+    struct weft_err err = {0};
+    size_t list = find_setting("cors_origin");
+    if (weft_origins_parse(ret_settings->server.cors_origin, arena, &origins, &err))
+        return complain(err.text, &weft_settings[list], &ret_value[list]);
     return read_scanners(ret_value, ret_settings);
 }
 

@@ -14,6 +14,7 @@ struct weft_arena;
 
 enum weft_setting_kind {
     WEFT_SETTING_TEXT,
+    WEFT_SETTING_LIST,    /* the same; a flag that is repeated adds to it */
     WEFT_SETTING_WORD,    /* one of `complete` */
     WEFT_SETTING_NUMBER,  /* uint32_t */
     WEFT_SETTING_SECONDS, /* uint32_t, typed as a duration */

@@ -5,7 +5,8 @@
  * the slow poll notices within a second that one was added or revoked and has them read anew.
  *
  * Without tokens (on loopback only) a page in somebody's browser could still reach the server, so
- * a request that says which site it comes from is refused unless that is this machine too.
+ * a request that says which site it comes from is refused unless that is this machine too, or
+ * listed (origin.c).
  */
 
 #include "net/inside.h"
@@ -111,18 +112,6 @@ static enum weft_rc use_token(struct weft_auth *auth, const struct weft_credenti
     return rc;
 }
 
-static bool is_local_origin(const char *origin)
-{
-    static const char *const local[] = {"http://127.0.0.1",  "http://localhost",  "http://[::1]",
-                                        "https://127.0.0.1", "https://localhost", "https://[::1]"};
-    for (size_t i = 0; i < WEFT_LEN(local); i++) {
-        size_t size = strlen(local[i]);
-        if (strncmp(origin, local[i], size) == 0 && (origin[size] == '\0' || origin[size] == ':'))
-            return true;
-    }
-    return false;
-}
-
 /* The namespace that was asked for, unless the token has one. */
 static enum weft_rc use_namespace(const struct weft_credentials *given, struct weft_ask *ask,
                                   struct weft_err *err)
@@ -150,9 +139,8 @@ enum weft_rc weft_auth_check(struct weft_auth *auth, const struct weft_credentia
     } else if (auth->required) {
         rc = weft_fail(err, WEFT_UNAUTHORIZED, "this server wants a token");
         err->hint = "send the header Authorization: Bearer TOKEN; `weft token create` makes one";
-    } else if (given->origin && !is_local_origin(given->origin)) {
-        rc = weft_fail(err, WEFT_FORBIDDEN, "requests of other sites' pages are refused");
-        err->hint = "start the server with --tokens to let other sites in";
+    } else if (given->origin && !given->listed && !weft_origin_is_local(given->origin)) {
+        rc = weft_origin_refuse(given->origin, err);
     }
     if (!rc)
         rc = use_namespace(given, ask, err);

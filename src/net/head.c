@@ -42,6 +42,13 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
     if (link->match.miss == WEFT_ROUTE_BAD)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
     enum weft_rc rc;
+    if (link->match.miss == WEFT_ROUTE_METHOD && weft_origin_preflight(link)) {
+        if (!link->cors)
+            return weft_origin_refuse(link->origin, err);
+        link->preflight = true;
+        ask->reply.status = 204;
+        return WEFT_OK;
+    }
     if (link->match.miss == WEFT_ROUTE_METHOD) {
         link->allow = link->match.allow;
         rc = weft_fail(err, WEFT_METHOD_NOT_ALLOWED, "this path has no %.16s, only %s",
@@ -100,7 +107,7 @@ static enum weft_rc check_waiting(struct weft_link *link, struct weft_err *err)
 {
     struct weft_ask *ask = &link->ask;
     enum weft_rc rc = find_route(link, err);
-    if (rc || ask->route->while_waiting)
+    if (rc || link->preflight || ask->route->while_waiting)
         return rc;
     ask->route = NULL;
     rc = weft_fail(err, WEFT_UNAVAILABLE, "the server waits for its store");
@@ -112,6 +119,7 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
 {
     struct weft_ask *ask = &link->ask;
     struct weft_server *server = ask->server;
+    weft_origin_look(link); /* first: a page may read every answer, errors too */
     if (server->stopping) {
         link->close = true;
         return weft_fail(err, WEFT_UNAVAILABLE, "the server is stopping");
@@ -121,12 +129,13 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
         return check_waiting(link, err);
     if (!rc)
         rc = find_route(link, err);
-    if (rc)
+    if (rc || link->preflight)
         return rc;
     const struct weft_credentials given = {
         .authorization = weft_ask_header(&link->ask, "Authorization"),
         .ns = weft_ask_header(&link->ask, "X-Weft-Namespace"),
-        .origin = weft_ask_header(&link->ask, "Origin"),
+        .origin = link->origin,
+        .listed = link->cors,
         .now_us = weft_clock_now(weft_engine_clock(server->engine)),
     };
     rc = weft_auth_check(server->auth, &given, ask, err);

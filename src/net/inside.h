@@ -13,6 +13,7 @@
  */
 
 #include "net/metrics.h"
+#include "net/origin.h"
 
 #include <stdatomic.h>
 
@@ -58,8 +59,9 @@ struct weft_server {
     struct weft_auth *auth;
     struct weft_roster *roster;
     struct weft_api *api;
-    _Atomic bool open;     /* the store is there and all parts are; until then see head.c */
-    _Atomic bool stopping; /* new requests are refused */
+    struct weft_origins origins; /* whose pages are let in; in the arena */
+    _Atomic bool open;           /* the store is there and all parts are; until then see head.c */
+    _Atomic bool stopping;       /* new requests are refused */
 };
 
 /* Starts a thread with all signals blocked; there is nothing to do without it, so it must work. */
@@ -271,12 +273,18 @@ struct weft_credentials {
     const char *authorization;
     const char *ns;
     const char *origin;
+    bool listed;      /* the origin is one of --cors-origin */
     weft_usec now_us; /* the store's */
 };
 /* Sets ns, ns_fixed and scopes of the ask, or says why it may not go on. */
 WEFT_MUST_CHECK enum weft_rc weft_auth_check(struct weft_auth *auth,
                                              const struct weft_credentials *given,
                                              struct weft_ask *ask, struct weft_err *err);
+
+/* ---- origin.c; see origin.h and link.h too --------------------------------------------------- */
+
+/* WEFT_FORBIDDEN, with what to do about it. */
+enum weft_rc weft_origin_refuse(const char *origin, struct weft_err *err);
 
 /* ---- roster.c: workers heard of -------------------------------------------------------------- */
 

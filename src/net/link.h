@@ -54,6 +54,9 @@ struct weft_link {
     const char *allow;  /* 405: what would do; or NULL */
     /* 415: the types or the encodings that would do; or NULL. Static. */
     const char *accept, *accept_encoding;
+    const char *origin;  /* the site of the page that asks, if a browser says so; or NULL */
+    bool cors;           /* that site is listed: the browser is told so */
+    bool preflight;      /* a browser asks whether it may ask */
     size_t received;     /* bytes of the body, as they came */
     weft_usec began_us;  /* boot time */
     size_t sent;         /* of the body of a stream's part */
@@ -85,8 +88,17 @@ void weft_turns_hand_over(struct weft_turns *turns, struct weft_ask *ask);
 
 /* The id that came with it, when it is fit to be shown, or a new one. */
 void weft_head_request_id(struct weft_link *link);
-/* Finds the route, the namespace and the parameters. A failure is the answer. */
+/* Finds the route, the namespace and the parameters. A failure is the answer; so is a preflight. */
 WEFT_MUST_CHECK enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err);
+
+/* ---- Pages in browsers (origin.c) ------------------------------------------------------------ */
+
+/* Sets origin and cors. */
+void weft_origin_look(struct weft_link *link);
+/* True when a browser asks what a page may send (the preflight of CORS). */
+bool weft_origin_preflight(struct weft_link *link);
+/* Adds what the browser must know. */
+void weft_origin_headers(const struct weft_link *link, struct MHD_Response *response);
 
 /* ---- The body of a request (body.c) ---------------------------------------------------------- */
 

@@ -112,15 +112,16 @@ static bool begin(struct weft_link *link, const char *method)
     weft_head_request_id(link);
     enum weft_rc rc = weft_head_check(link, &err);
     size_t size = announced_size(link);
-    if (!rc && size > ask->route->body_max && size > 0)
+    if (!rc && ask->route && size > ask->route->body_max && size > 0)
         rc = ask->route->body_max ? too_large(link, &err)
                                   : weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
-    if (!rc) {
+    if (!rc && ask->route) {
         if (ask->route->body_max)
             weft_buf_init(&ask->body, ask->route->body_max);
         return true;
     }
-    weft_reply_error(ask, &err);
+    if (rc)
+        weft_reply_error(ask, &err);
     link->discard = true;
     link->close |= size > DISCARD_MAX || link->doubtful;
     return size <= DISCARD_MAX && !link->doubtful;
@@ -218,8 +219,10 @@ static ssize_t read_stream(void *context, uint64_t position, char *to, size_t ma
 static void add_headers(struct weft_link *link, struct MHD_Response *response)
 {
     const struct weft_reply *reply = &link->ask.reply;
-    (void)MHD_add_response_header(response, "Content-Type",
-                                  reply->type ? reply->type : "application/json");
+    if (!link->preflight) /* which has no body */
+        (void)MHD_add_response_header(response, "Content-Type",
+                                      reply->type ? reply->type : "application/json");
+    weft_origin_headers(link, response);
     (void)MHD_add_response_header(response, "X-Request-Id", link->request_id);
     if (reply->type) {
         /* Bytes that somebody submitted: a browser must not take them for a page of this site. */

@@ -45,6 +45,7 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     config->listen_url = copy(arena, given->listen_url);
     config->tls_cert = copy(arena, given->tls_cert);
     config->tls_key = copy(arena, given->tls_key);
+    config->cors_origin = copy(arena, given->cors_origin);
     config->threads = given->threads ? given->threads : THREADS;
     config->connections = given->connections ? given->connections : CONNECTIONS;
     config->queue_max = given->queue_max ? given->queue_max : QUEUE_MAX;
@@ -76,6 +77,22 @@ static void on_flows_ended(void *context, const struct weft_id *flow, size_t cou
     weft_wait_ended(context, flow, count);
 }
 
+/* Required everywhere but on loopback, and there when that was asked for. */
+static bool wants_tokens(const struct weft_server *server)
+{
+    return server->config.tokens || !server->listener.loopback;
+}
+
+static enum weft_rc check_origins(const struct weft_server *server, struct weft_err *err)
+{
+    if (!server->origins.any || wants_tokens(server))
+        return WEFT_OK;
+    enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "cors_origin",
+                                      "without tokens '*' would let every page of the web in");
+    err->hint = "require tokens with --tokens, or list the origins that may call";
+    return rc;
+}
+
 /* The store, and who may talk to us; neither is kept after a failure. */
 static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
 {
@@ -86,7 +103,7 @@ static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
     enum weft_rc rc = weft_engine_open(&engine, &server->engine, err);
     if (rc)
         return rc;
-    bool tokens = config->tokens || !server->listener.loopback;
+    bool tokens = wants_tokens(server);
     server->auth = weft_auth_new(tokens);
     rc = weft_auth_load(server->auth, server->engine, err);
     if (rc) {
@@ -139,7 +156,11 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "tls_key",
                              "a certificate and its key must be given together");
     if (!rc)
+        rc = weft_origins_parse(server->config.cors_origin, server->arena, &server->origins, err);
+    if (!rc)
         rc = weft_listen(server->config.listen, &server->listener, err);
+    if (!rc)
+        rc = check_origins(server, err);
     if (!rc)
         rc = weft_loop_start(server, err);
     if (rc) {

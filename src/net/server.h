@@ -36,6 +36,7 @@ struct weft_server_config {
     uint32_t grace_s;     /* how long a stop waits for what is in flight; 0: 10 */
     bool access_log;      /* a line per request */
     const struct weft_scanner_setting *scanners; /* WEFT_SCANNER_COUNT of them; NULL: defaults */
+    const char *cors_origin; /* sites whose pages may call, with commas; "*": all; NULL: none */
 };
 
 /*

@@ -63,6 +63,7 @@ import traceback
 
 import checks
 import checks_bodies
+import checks_cors
 import selfcheck
 from casefile import Block, Broken, Token, fill, read_cases
 from openapi import Document
@@ -249,7 +250,7 @@ def run_all(bench, cases, only, jobs):
         title = f"{case.file}: {case.title}"
         if only in title:
             work.append((title, Run(bench, case, number).go))
-    for check in checks.ALL + checks_bodies.ALL:
+    for check in checks.ALL + checks_bodies.ALL + checks_cors.ALL:
         if only in check.__doc__:
             work.append((check.__doc__, lambda check=check: check(bench)))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages in browsers: which may call the server, and what their browsers are told."""
+from checks import Caller, same, server_of_its_own
+
+APP, OTHER = "https://app.example", "http://dev.example:8080"
+ALLOWED, VARY = "Access-Control-Allow-Origin", "Vary"
+EXPOSED = "Access-Control-Expose-Headers"
+
+
+def ask(caller, method, path, origin, status, headers=(), body=None):
+    """Sends what a browser would; the answer."""
+    return caller.send(method, path, body, status, [("Origin", origin), *headers])
+
+
+def preflight(caller, path, origin, status):
+    return ask(caller, "OPTIONS", path, origin, status,
+               [("Access-Control-Request-Method", "POST"),
+                ("Access-Control-Request-Headers", "content-type,authorization")])
+
+
+def listed_origins(bench):
+    """cors: pages of listed origins may call and read, also errors"""
+    with server_of_its_own(bench, "cors", ["--cors-origin", f"{APP},{OTHER}"]) as server:
+        caller = Caller(bench, "cors", server)
+        for origin in (APP, OTHER):
+            for method, path, status, body in (
+                    ("POST", "/v1/executions", 201, {"kind": "k"}),
+                    ("POST", "/v1/executions", 400, {"kind": ""}),
+                    ("GET", "/v1/executions", 200, None), ("GET", "/v1/nowhere", 404, None),
+                    ("DELETE", "/v1/executions", 405, None), ("GET", "/healthz", 200, None)):
+                answer = ask(caller, method, path, origin, status, body=body)
+                same((answer.header(ALLOWED), answer.header(VARY)), (origin, "Origin"),
+                     f"{method} {path}: what the browser is told")
+                for name in ("X-Request-Id", "Retry-After", "Location"):
+                    assert name in answer.header(EXPOSED).split(", "), f"{name} is not exposed"
+                same(answer.header("Access-Control-Allow-Credentials"), None, "credentials")
+        lines = ask(caller, "GET", "/v1/executions", APP, 200, [("Accept", "application/x-ndjson")])
+        same((lines.header(ALLOWED), len(lines.body.splitlines())), (APP, 2), "a stream")
+        plain = caller.send("GET", "/v1/executions")
+        same((plain.header(ALLOWED), plain.header(VARY)), (None, "Origin"), "who is in no browser")
+
+
+def other_origins(bench):
+    """cors: origins are compared exactly; pages of others are refused with what to do"""
+    with server_of_its_own(bench, "other", ["--cors-origin", APP]) as server:
+        caller = Caller(bench, "other-origins", server)
+        for origin in ("https://evil.example", "http://app.example", APP + ":8443", APP + ".evil",
+                       "https://app.exampl", "https://APP.example", APP + "/", "null"):
+            answer = ask(caller, "POST", "/v1/executions", origin, 403, body={"kind": "k"})
+            error = answer.json()["error"]
+            same(error["code"], "forbidden", f"the code of {origin}")
+            assert "--cors-origin" in error["hint"], error
+            same(answer.header(ALLOWED), None, f"what the browser of {origin} is told")
+            same(preflight(caller, "/v1/executions", origin, 403).header(ALLOWED), None, origin)
+        # pages of this machine are let in as before, but nothing promises that they can read
+        local = ask(caller, "POST", "/v1/executions", "http://localhost:3000", 201,
+                    body={"kind": "k"})
+        same(local.header(ALLOWED), None, "what a page of this machine is told")
+        same(len(caller.send("GET", "/v1/executions").json()["items"]), 1, "what was stored")
+
+
+def preflights(bench):
+    """cors: a browser is told what its page may send"""
+    with server_of_its_own(bench, "preflight", ["--cors-origin", APP, "--tokens"]) as server:
+        caller = Caller(bench, "preflights", server)
+        for path, methods in (("/v1/executions", {"POST", "GET", "HEAD"}),
+                              ("/v1/lanes/l", {"GET", "HEAD", "PUT"}), ("/v1/claims", {"POST"})):
+            answer = preflight(caller, path, APP, 204)  # without a token
+            same((answer.header(ALLOWED), answer.body, answer.header("Content-Type")),
+                 (APP, b"", None), f"the answer about {path}")
+            told = set(answer.header("Access-Control-Allow-Methods").split(", "))
+            assert methods <= told, f"{path}: {told}"
+            headers = {name.lower()
+                       for name in answer.header("Access-Control-Allow-Headers").split(", ")}
+            assert {"authorization", "content-type", "content-encoding", "x-weft-namespace",
+                    "x-request-id"} <= headers, headers
+            assert int(answer.header("Access-Control-Max-Age")) > 0
+        same(preflight(caller, "/v1/nowhere", APP, 404).header(ALLOWED), APP, "a path that is not")
+        ask(caller, "OPTIONS", "/v1/executions", APP, 405)  # it does not say which method
+        answer = ask(caller, "GET", "/v1/executions", APP, 401)
+        same(answer.header(ALLOWED), APP, "a page without a token can read why it is refused")
+
+
+def any_origin(bench):
+    """cors: with tokens every origin may be let in"""
+    with server_of_its_own(bench, "any", ["--cors-origin", "*", "--tokens"]) as server:
+        caller = Caller(bench, "any-origin", server)
+        answer = ask(caller, "GET", "/v1/executions", "https://who.knows", 401)
+        same((answer.header(ALLOWED), answer.header(VARY)), ("*", None), "what is told")
+        same(preflight(caller, "/v1/claims", "null", 204).header(ALLOWED), "*", "a preflight")
+
+
+ALL = [listed_origins, other_origins, preflights, any_origin]
