@@ -6,6 +6,7 @@ Once with LISTEN past the pooler (--listen-url), once without: then notices are 
 other replica is seen by the slow poll. Nothing but the time to wake may differ.
 """
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -102,11 +103,16 @@ def lifecycles(tap, servers, name):
 
 
 def through(tap, cluster, pooler, direct):
+    """With LISTEN past the pooler the URL says weft_prepare=off, without it weft finds out itself."""
     name = "LISTEN past the pooler" if direct else "no way past the pooler"
     schema = "direct" if direct else "pooled"
     options = ["--listen-url", cluster.url + f"&weft_schema={schema}"] if direct else []
-    where = Where(pooler.url(schema, "&weft_prepare=off"))
+    where = Where(pooler.url(schema, "&weft_prepare=off" if direct else ""))
     servers = [serve(where, *options, tap=tap) for _ in range(2)]
+    if not direct and not keeps_statements(pooler):
+        for server in servers:
+            told = [line for line in server.lines if "keeps no prepared statements" in line]
+            tap.equal(len(told), 1, f"{name}: one line of the log says so")
     lifecycles(tap, servers, name)
     times = wake_times(*servers, 10 if direct else 3)
     tap.note(f"{name}: woken after " + " ".join(f"{t * 1000:.1f}" for t in times) + " ms")
@@ -130,17 +136,31 @@ def nothing_sticks(tap, pooler):
     tap.equal(said, [["on"]] * POOL, "commits wait for the disk on every connection of the pool")
 
 
-def without_the_setting(tap, pooler):
-    """Prepared statements do not survive such a pooler: who forgets that is told what to do.
+def keeps_statements(pooler):
+    """PgBouncer keeps track of prepared statements from 1.21 on."""
+    number = re.search(r"(\d+)\.(\d+)", pooler.version)
+    return (int(number[1]), int(number[2])) >= (1, 21)
 
-    Poolers that keep track of them (PgBouncer 1.21 and later) need no setting.
-    """
+
+def left_behind(pooler):
+    """Prepared statements of weft's on the connections of the pool, each asked at the same time."""
+    steps = ("BEGIN", "SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'weft%'",
+             "SELECT pg_sleep(0.3)", "COMMIT")
+    asked = [subprocess.Popen(["psql", "-qAtX", pooler.url("x").split("&weft_")[0],
+                               *(word for step in steps for word in ("-c", step))],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+             for _ in range(POOL)]
+    return [process.communicate(timeout=30)[0].split() for process in asked]
+
+
+def forced(tap, pooler):
+    """Prepared statements through a pooler that loses them, because the URL says so."""
     try:
-        server = serve(Where(pooler.url("forgotten")))
+        server = serve(Where(pooler.url("forced", "&weft_prepare=on")), "--store-wait", "0")
         lifecycles(tap, [server], "prepared statements through the pooler")
         server.stop()
     except RuntimeError as error:
-        tap.ok("weft_prepare=off" in str(error), "a missing weft_prepare=off is named", error)
+        tap.ok("remove weft_prepare=on" in str(error), "a wrong weft_prepare=on is named", error)
 
 
 def main():
@@ -152,7 +172,10 @@ def main():
         through(tap, cluster, pooler, True)
         through(tap, cluster, pooler, False)
         nothing_sticks(tap, pooler)
-        without_the_setting(tap, pooler)
+        if not keeps_statements(pooler):
+            left = left_behind(pooler)
+            tap.equal(left, [["0"]] * POOL, "no prepared statement is left on the connections")
+        forced(tap, pooler)
     finally:
         pooler.stop()
         cluster.remove()

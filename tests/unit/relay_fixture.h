@@ -25,6 +25,8 @@ enum relay_mode {
     RELAY_CUT_ALL,    /* nothing of an answer passes */
     RELAY_CUT_PINS,   /* of an answer only the beginning passes: BEGIN and the number */
     RELAY_CUT_COMMIT, /* all passes but the answer to COMMIT */
+    RELAY_POOLER,     /* another process number is told to the client, as a pooler does */
+    RELAY_RENAMES,    /* the same, and the probe's statement gets another name */
 };
 
 enum { RELAY_PAIRS_MAX = 32, RELAY_PORT = 5432 };
@@ -66,6 +68,24 @@ static inline const char *relay_find(const char *data, size_t size, const char *
     return memmem(data, size, what, what_size);
 }
 
+/* Changes the number of the server process in the message that brings it ('K', of 12 bytes). */
+static inline void relay_disguise(char *data, size_t size)
+{
+    static const char key[] = {'K', 0, 0, 0, 12};
+    char *found = memmem(data, size, key, sizeof(key));
+    if (found && found + 9 <= data + size)
+        found[6] ^= 0x55;
+}
+
+/* Gives the statement weft_NUMBER_probe another name of the same length, wherever it is used. */
+static inline void relay_rename(char *data, size_t size)
+{
+    static const char tail[] = "_probe"; /* with the NUL: the name, and not a pattern */
+    for (char *at = data; (at = memmem(at, size - (size_t)(at - data), tail, sizeof(tail)));
+         at += sizeof(tail))
+        memcpy(at, "_other", sizeof(tail));
+}
+
 /* Passes an answer on, or a part of it. False: the connection is to be cut. */
 static inline bool relay_answer(struct relay *relay, int client, const char *data, size_t size)
 {
@@ -100,6 +120,11 @@ static inline bool relay_move(struct relay *relay, const int pair[2], int side)
     ssize_t size = read(pair[side], data, sizeof(data));
     if (size <= 0)
         return false;
+    int mode = __atomic_load_n(&relay->mode, __ATOMIC_SEQ_CST);
+    if (side == 1 && (mode == RELAY_POOLER || mode == RELAY_RENAMES))
+        relay_disguise(data, (size_t)size);
+    if (side == 0 && mode == RELAY_RENAMES)
+        relay_rename(data, (size_t)size);
     if (side == 1)
         return relay_answer(relay, pair[0], data, (size_t)size);
     relay_send(pair[1], data, (size_t)size);

@@ -152,6 +152,38 @@ static void test_one_exchange(struct world *w, const char *extra)
     weft_conn_close(conn);
 }
 
+/* Prepared statements are used where they survive: without a pooler, or with one that renames. */
+static void test_names(struct world *w)
+{
+    static const struct {
+        enum relay_mode mode;
+        const char *extra, *name;
+        bool named;
+    } row[] = {
+        {RELAY_PASS, "", "no pooler", true},
+        {RELAY_POOLER, "", "a pooler that keeps no track of them", false},
+        {RELAY_POOLER, "&weft_prepare=auto", "the same, by weft_prepare=auto", false},
+        {RELAY_POOLER, "&weft_prepare=on", "the same with weft_prepare=on", true},
+        {RELAY_RENAMES, "", "a pooler that renames them", true},
+        {RELAY_PASS, "&weft_prepare=off", "no pooler, with weft_prepare=off", false},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        relay_set(&w->relay, row[i].mode);
+        struct weft_conn *conn = open_relayed(w, row[i].extra);
+        is_int(weft_pg_of(conn)->named, row[i].named, "%s: prepared statements", row[i].name);
+        ok(fixture_script(&w->f, conn,
+                          "DO $$ BEGIN IF EXISTS (SELECT FROM pg_prepared_statements WHERE name "
+                          "LIKE '%probe%') THEN RAISE EXCEPTION 'left'; END IF; END $$") == WEFT_OK,
+           "%s: no probe is left in the session: %s", row[i].name, w->f.err.text);
+        struct attempt attempt = attempt_new(w, conn);
+        (void)attempt_run(&attempt);
+        ok(!attempt.last && !attempt.commit && is_there(w, attempt.number), "%s: it is of use: %s",
+           row[i].name, attempt.err.text);
+        weft_conn_close(conn);
+    }
+    relay_set(&w->relay, RELAY_PASS);
+}
+
 static void test_nothing_to_run(struct world *w)
 {
     const struct weft_driver *d = w->f.driver;
@@ -476,6 +508,7 @@ int main(void)
     ok(weft_migrate(w.aside, &none, w.f.arena, &w.f.err) == WEFT_OK, "a store");
     test_one_exchange(&w, "");
     test_one_exchange(&w, "&weft_prepare=off");
+    test_names(&w);
     test_nothing_to_run(&w);
     test_cuts(&w);
     test_failed_statement(&w);

@@ -10,7 +10,9 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/log.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,10 +50,11 @@ static enum weft_rc read_option(struct weft_pg *pg, char *option, struct weft_er
         return WEFT_OK;
     }
     if (value && strcmp(option, "weft_prepare") == 0) {
-        pg->named = strcmp(value, "on") == 0;
-        if (pg->named || strcmp(value, "off") == 0)
+        pg->named = strcmp(value, "off") != 0;
+        pg->decided = strcmp(value, "auto") != 0;
+        if (!pg->named || !pg->decided || strcmp(value, "on") == 0)
             return WEFT_OK;
-        return bad_url(err, "weft_prepare must be on or off", NULL);
+        return bad_url(err, "weft_prepare must be on, off or auto", NULL);
     }
     return bad_url(err,
                    "of the parameters that begin with weft_ there are weft_schema and "
@@ -157,6 +160,67 @@ static enum weft_rc set_up(struct weft_pg *pg, struct weft_err *err)
     return WEFT_OK;
 }
 
+/* ---- Poolers --------------------------------------------------------------------------------- */
+
+/* The server process behind the connection; a pooler made up the number that libpq was told. */
+static enum weft_rc find_pooler(struct weft_pg *pg, bool *ret_pooler, struct weft_err *err)
+{
+    struct weft_pg_step step = {.stmt = WEFT_PG_BACKEND, .unnamed = true};
+    enum weft_rc rc = weft_pg_exchange(pg, &step, 1, err);
+    if (!rc)
+        *ret_pooler = weft_pg_get_i64(step.result, 0, 0) != PQbackendPID(pg->pq);
+    weft_pg_clear(&step, 1);
+    return rc;
+}
+
+/*
+ * Whether prepared statements survive the pooler. One that gives a session to another client after
+ * each transaction must keep track of them; it then renames them, so that the statements of two
+ * clients do not meet (PgBouncer from 1.21 on, with max_prepared_statements). Where the server
+ * knows a statement by the name it was sent under, nobody keeps track: the next transaction may
+ * find no statement of that name, or that of another client. All four steps are in one implicit
+ * transaction, so they reach one session, and nothing stays there.
+ */
+static enum weft_rc try_names(struct weft_pg *pg, bool *ret_kept, struct weft_err *err)
+{
+    struct weft_pg_step step[] = {
+        {.stmt = WEFT_PG_FORGET, .unnamed = true}, /* what an attempt that was cut off left */
+        {.stmt = WEFT_PG_PROBE, .prepares = true},
+        {.stmt = WEFT_PG_PROBE},
+        {.stmt = WEFT_PG_FORGET, .unnamed = true},
+    };
+    struct weft_err story = {0};
+    enum weft_rc rc = weft_pg_exchange(pg, step, WEFT_LEN(step), &story);
+    bool kept = !rc && weft_pg_get_i64(step[2].result, 0, 0) == 0;
+    weft_pg_clear(step, WEFT_LEN(step));
+    pg->prepared[WEFT_PG_PROBE] = false;
+    if (rc && pg->in_step && PQstatus(pg->pq) == CONNECTION_OK) {
+        pg->conn.broken = false; /* the pooler refuses names, and is of use without them */
+        rc = WEFT_OK;
+    }
+    if (rc && err)
+        *err = story;
+    if (!rc)
+        *ret_kept = kept;
+    return rc;
+}
+
+/* Does without prepared statements where they would be lost. */
+static enum weft_rc choose_names(struct weft_pg *pg, struct weft_err *err)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    bool pooler = false;
+    if (pg->decided)
+        return WEFT_OK;
+    enum weft_rc rc = find_pooler(pg, &pooler, err);
+    if (!rc && pooler)
+        rc = try_names(pg, &pg->named, err);
+    if (!rc && !pg->named && !atomic_flag_test_and_set(&told))
+        weft_info(
+            "the pooler before the database keeps no prepared statements: doing without them");
+    return rc;
+}
+
 enum weft_rc weft_pg_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
 {
     const char *clean = NULL;
@@ -173,6 +237,8 @@ enum weft_rc weft_pg_open(const char *url, struct weft_conn **ret_conn, struct w
         rc = connect_to(pg, clean, err);
     if (!rc)
         rc = set_up(pg, err);
+    if (!rc)
+        rc = choose_names(pg, err);
     if (rc) {
         weft_pg_close(&pg->conn);
         return rc;

@@ -18,7 +18,8 @@ struct verdict {
 };
 
 static const char hint_pooler[] =
-    "a connection pooler loses prepared statements: add weft_prepare=off to the URL";
+    "a connection pooler loses prepared statements: remove weft_prepare=on from the URL, or say "
+    "off";
 static const char hint_migrate[] = "run `weft migrate`, or use the binary that fits the schema";
 static const char hint_primary[] = "connect to the primary, not to a standby";
 static const char hint_grant[] = "check the role, its password and its grants on the schema";

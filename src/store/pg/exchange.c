@@ -42,7 +42,7 @@ static int send_execute(struct weft_pg *pg, const struct weft_pg_step *step,
                         const struct weft_pg_params *params)
 {
     char name[80];
-    if (!pg->named)
+    if (!pg->named || step->unnamed)
         return PQsendQueryParams(pg->pq, pg->text[step->stmt], params->count, params->type,
                                  params->value, params->size, params->format, BINARY);
     (void)snprintf(name, sizeof(name), "weft_%zu_%s", step->stmt, weft_pg_stmt_name(step->stmt));

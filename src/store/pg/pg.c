@@ -12,7 +12,7 @@
  * COMMIT can ask another one what became of it. COMMIT may travel with the last statements: then
  * one round trip is all that a transaction of one statement costs. A bare one sends nothing but its
  * one statement, which the Sync behind it ends. Nothing is kept in the session but prepared
- * statements, and those can be switched off, so any pooler may stand in between.
+ * statements, and behind a pooler that would lose them there are none (connect.c).
  */
 
 #include "store/pg/pg.h"
@@ -371,7 +371,7 @@ static enum weft_rc pg_prepare(struct weft_conn *conn, struct weft_err *err)
     struct weft_pg *pg = weft_pg_of(conn);
     struct weft_pg_step step[WEFT_PG_STMT_COUNT];
     size_t count = 0;
-    for (size_t i = 0; i < WEFT_PG_STMT_COUNT; i++) {
+    for (size_t i = 0; i < WEFT_PG_BACKEND; i++) {
         if (pg->text[i] && !pg->prepared[i])
             step[count++] = (struct weft_pg_step){.stmt = i, .prepares = true};
     }

@@ -25,6 +25,9 @@ enum weft_pg_own {
     WEFT_PG_ROLLBACK,
     WEFT_PG_TIME,
     WEFT_PG_SETTLE,
+    WEFT_PG_BACKEND, /* from here on: used while a connection is opened, never prepared ahead */
+    WEFT_PG_PROBE,
+    WEFT_PG_FORGET,
     WEFT_PG_STMT_COUNT
 };
 
@@ -43,7 +46,8 @@ struct weft_pg {
     const char *schema;                   /* in the arena */
     const char *text[WEFT_PG_STMT_COUNT]; /* in the arena or static, with the schema put in */
     bool prepared[WEFT_PG_STMT_COUNT];
-    bool named; /* false: a pooler would lose prepared statements, so there are none */
+    bool named;   /* false: a pooler would lose prepared statements, so there are none */
+    bool decided; /* the URL says whether to; otherwise the connection is tried (connect.c) */
     enum weft_pg_tx tx;
     enum weft_tx_mode mode;
     char *scratch; /* owned; encoded parameters of the call that is being sent */
@@ -60,6 +64,7 @@ struct weft_pg {
 struct weft_pg_step {
     size_t stmt;
     bool prepares;
+    bool unnamed;                 /* is sent without a name, whatever the connection does */
     const struct weft_call *call; /* the arguments; NULL for the driver's own statements */
     const char *text;             /* the one argument of WEFT_PG_SETTLE: "xid age" */
     bool leaves;                  /* its answer leaves the server before the next step is begun */

@@ -62,6 +62,16 @@ static const struct {
          "SELECT CASE WHEN status <> 'committed' OR stats_reset < clock_timestamp()"
          " - split_part($1, ' ', 2)::bigint * interval '1 microsecond' THEN status END"
          " FROM pg_xact_status(split_part($1::text, ' ', 1)::xid8) AS x(status), pg_stat_bgwriter"},
+    [WEFT_PG_BACKEND - WEFT_STMT_COUNT] = {"open", "SELECT pg_backend_pid()"},
+    /* Sent under a name like weft_123_probe: is it known to the server by that name? */
+    [WEFT_PG_PROBE - WEFT_STMT_COUNT] = {"probe",
+                                         "SELECT count(*) FROM pg_prepared_statements"
+                                         " WHERE name LIKE 'weft\\_%\\_probe'"},
+    [WEFT_PG_FORGET - WEFT_STMT_COUNT] =
+        {"open",
+         "DO $$ DECLARE known text; BEGIN"
+         " FOR known IN SELECT name FROM pg_prepared_statements WHERE name LIKE 'weft\\_%\\_probe'"
+         " LOOP EXECUTE format('DEALLOCATE %I', known); END LOOP; END $$"},
 };
 
 const char *weft_pg_stmt_name(size_t stmt)
