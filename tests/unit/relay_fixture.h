@@ -27,6 +27,7 @@ enum relay_mode {
     RELAY_CUT_COMMIT, /* all passes but the answer to COMMIT */
     RELAY_POOLER,     /* another process number is told to the client, as a pooler does */
     RELAY_RENAMES,    /* the same, and the probe's statement gets another name */
+    RELAY_OLD,        /* the server says that it is PostgreSQL 12 */
 };
 
 enum { RELAY_PAIRS_MAX = 32, RELAY_PORT = 5432 };
@@ -77,6 +78,15 @@ static inline void relay_disguise(char *data, size_t size)
         found[6] ^= 0x55;
 }
 
+/* Makes the version that the server tells at the start 12. */
+static inline void relay_age(char *data, size_t size)
+{
+    static const char name[] = "server_version";
+    char *found = memmem(data, size, name, sizeof(name));
+    if (found && found + sizeof(name) + 2 <= data + size)
+        memcpy(found + sizeof(name), "12", 2);
+}
+
 /* Gives the statement weft_NUMBER_probe another name of the same length, wherever it is used. */
 static inline void relay_rename(char *data, size_t size)
 {
@@ -123,6 +133,8 @@ static inline bool relay_move(struct relay *relay, const int pair[2], int side)
     int mode = __atomic_load_n(&relay->mode, __ATOMIC_SEQ_CST);
     if (side == 1 && (mode == RELAY_POOLER || mode == RELAY_RENAMES))
         relay_disguise(data, (size_t)size);
+    if (side == 1 && mode == RELAY_OLD)
+        relay_age(data, (size_t)size);
     if (side == 0 && mode == RELAY_RENAMES)
         relay_rename(data, (size_t)size);
     if (side == 1)

@@ -184,6 +184,17 @@ static void test_names(struct world *w)
     relay_set(&w->relay, RELAY_PASS);
 }
 
+static void test_old_server(struct world *w)
+{
+    struct weft_conn *conn = NULL;
+    relay_set(&w->relay, RELAY_OLD);
+    is_int(w->f.driver->open(w->url, &conn, &w->f.err), WEFT_SCHEMA, "PostgreSQL 12 is refused");
+    is_str(w->f.err.text, "the server is PostgreSQL 12", "the message names its version");
+    is_str(w->f.err.hint, "PostgreSQL 13 or newer is needed",
+           "the hint names the oldest that fits");
+    relay_set(&w->relay, RELAY_PASS);
+}
+
 static void test_nothing_to_run(struct world *w)
 {
     const struct weft_driver *d = w->f.driver;
@@ -509,6 +520,7 @@ int main(void)
     test_one_exchange(&w, "");
     test_one_exchange(&w, "&weft_prepare=off");
     test_names(&w);
+    test_old_server(&w);
     test_nothing_to_run(&w);
     test_cuts(&w);
     test_failed_statement(&w);
