@@ -118,15 +118,17 @@ static void wait_for_the_end(const struct weft_cli *cli, struct weft_server *ser
 
 #define PAUSE_FIRST_US (100 * WEFT_MS)
 #define PAUSE_LAST_US  WEFT_SECOND
-#define LAST_TRY_US    (500 * WEFT_MS) /* what a try under way gets when a signal comes */
+#define SLOW_US        (2 * WEFT_SECOND) /* a try that takes longer is told of */
+#define LAST_TRY_US    (500 * WEFT_MS)   /* what a try under way gets when a signal comes */
 
-/* One try to open the store. */
+/* Opening the store: the try that is under way. */
 struct attempt {
     struct weft_server *server;
     pthread_t thread;
     int done; /* an eventfd */
     enum weft_rc rc;
     struct weft_err err;
+    bool told; /* the log says that the server waits */
 };
 
 static void *run_attempt(void *context)
@@ -180,35 +182,59 @@ static bool is_away(const struct weft_err *err)
     return err->rc == WEFT_UNAVAILABLE && err->cause == WEFT_CAUSE_LOST;
 }
 
+/* Says once that the server waits, and for what. */
+static void tell_waiting(const struct weft_serve_settings *settings, struct attempt *attempt,
+                         const char *why)
+{
+    if (!attempt->told)
+        weft_warn("waiting for the store", F_STR("error", why),
+                  F_I64("at_most_s", settings->store_wait_s),
+                  F_STR("url", weft_server_url(attempt->server)));
+    attempt->told = true;
+}
+
+/* One try, on a thread of its own. EVENT_DONE: attempt->rc tells how it went. */
+static enum event try_once(const struct weft_serve_settings *settings, struct attempt *attempt,
+                           int signals)
+{
+    attempt->err = (struct weft_err){0};
+    int failed = weft_thread_quiet(&attempt->thread, "weft-open", run_attempt, attempt);
+    if (failed) {
+        attempt->rc =
+            weft_fail(&attempt->err, WEFT_INTERNAL, "cannot start a thread (errno %d)", failed);
+        return EVENT_DONE;
+    }
+    enum event event = wait_for(attempt->done, signals, weft_boot_us() + SLOW_US);
+    if (event == EVENT_NONE) {
+        tell_waiting(settings, attempt, "it does not answer yet, or is being migrated");
+        event = wait_for(attempt->done, signals, WEFT_NEVER);
+    }
+    if (event == EVENT_STOP) {
+        give_up(attempt);
+        return event;
+    }
+    uint64_t ignored;
+    ssize_t got = read(attempt->done, &ignored, sizeof(ignored));
+    (void)got; /* it was readable */
+    (void)pthread_join(attempt->thread, NULL);
+    return event;
+}
+
 /* Tries until the store is open, for as long as it may be away. */
 static enum event open_store(const struct weft_serve_settings *settings, struct attempt *attempt,
                              int signals)
 {
     weft_usec began_us = weft_boot_us(), pause_us = PAUSE_FIRST_US;
     weft_usec until_us = began_us + settings->store_wait_s * WEFT_SECOND;
-    bool told = false;
     for (;;) {
-        attempt->err = (struct weft_err){0};
-        if (weft_thread_quiet(&attempt->thread, "weft-open", run_attempt, attempt))
-            weft_oom(sizeof(attempt->thread));
-        if (wait_for(attempt->done, signals, WEFT_NEVER) == EVENT_STOP) {
-            give_up(attempt);
+        if (try_once(settings, attempt, signals) == EVENT_STOP)
             return EVENT_STOP;
-        }
-        uint64_t ignored;
-        ssize_t got = read(attempt->done, &ignored, sizeof(ignored));
-        (void)got;
-        (void)pthread_join(attempt->thread, NULL);
-        if (told && !attempt->rc)
+        if (attempt->told && !attempt->rc)
             weft_info("the store is there",
                       F_I64("after_ms", (weft_boot_us() - began_us) / WEFT_MS));
         if (!attempt->rc || !is_away(&attempt->err) || weft_boot_us() >= until_us)
             return EVENT_DONE;
-        if (!told)
-            weft_warn("waiting for the store", F_STR("error", attempt->err.text),
-                      F_I64("at_most_s", settings->store_wait_s),
-                      F_STR("url", weft_server_url(attempt->server)));
-        told = true;
+        tell_waiting(settings, attempt, attempt->err.text);
         weft_usec next_us = weft_boot_us() + pause_us;
         if (wait_for(-1, signals, next_us < until_us ? next_us : until_us) == EVENT_STOP) {
             weft_info("stopped while waiting for the store");

@@ -117,12 +117,20 @@ void weft_board_heard(struct weft_board *board, enum weft_scanner scanner,
     weft_pace_expect(&board->pace[scanner], now->boot_us);
 }
 
-/* Each look after a notice waits about as long as the notice is old: four or five in all. */
-static void linger(struct weft_board *board, enum weft_scanner scanner, const struct weft_now *now)
+/*
+ * Each look after a notice waits about as long as the notice is old: four or five in all. A look
+ * that found something counts as a notice: where one transaction was late, the next may be.
+ */
+static void linger(struct weft_board *board, enum weft_scanner scanner, bool handled,
+                   const struct weft_now *now)
 {
     weft_usec age_us = now->boot_us - board->heard_us[scanner];
     if (board->heard_us[scanner] == 0 || age_us > WEFT_BOARD_LINGER_US)
         return;
+    if (handled) {
+        board->heard_us[scanner] = now->boot_us;
+        age_us = 0;
+    }
     weft_usec wait_us = age_us > LINGER_FIRST_US ? age_us : LINGER_FIRST_US;
     weft_pace_expect(&board->pace[scanner], now->boot_us + wait_us);
 }
@@ -227,7 +235,7 @@ void weft_board_end(struct weft_board *board, const struct weft_pass_end *end,
                                       .more = end->report->more,
                                       .due_us = boot_of(end->report->next_due_us, now)};
     weft_pace_end(pace, &run, now->boot_us);
-    linger(board, end->scanner, now);
+    linger(board, end->scanner, run.handled, now);
 }
 
 /* ---- What it shows --------------------------------------------------------------------------- */

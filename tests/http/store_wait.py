@@ -127,6 +127,9 @@ def silent(tap):
         port = listener.getsockname()[1]
         server = Waiting(f"postgres://u@127.0.0.1:{port}/d?sslmode=disable")
         first, _ = listener.accept()  # the attempt has begun
+        server.address()
+        tap.ok(server.said("does not answer yet"), "a host that does not answer is told of soon",
+               server.lines)
         status, took = server.end(signal.SIGTERM)
         first.close()
     tap.ok(status == 0 and took < PROMPT_S, "SIGTERM while a host does not answer: it ends with 0",

@@ -354,6 +354,12 @@ static void test_heard(void)
     end_well(&board, WEFT_SCANNER_INTAKE, &nothing, clock + 2 * WEFT_MS);
     is_int(begin(&board, clock + 2 * WEFT_MS), WEFT_SCANNER_INTAKE,
            "a notice during a pass that found nothing makes it run again");
+
+    const struct weft_pass_report some = {.handled = 1, .next_due_us = WEFT_NEVER};
+    weft_usec found = clock + 35 * WEFT_MS;
+    end_well(&board, WEFT_SCANNER_INTAKE, &some, found);
+    is_int(weft_board_next(&board), BOOT + found + 4 * WEFT_MS,
+           "a pass that found something counts as a notice");
 }
 
 int main(void)
