@@ -15,6 +15,8 @@
  * Zero in an optional field means the default, so `{.kind = "mail"}` is a complete spec. Pointers
  * going in are borrowed until the call returns. Pointers coming out live in the result object,
  * which must be freed before the handle is closed.
+ * A handle and its workers belong to the process that opened it: after fork() every call on them in
+ * the child is WEFT_MISUSE, and closing, stopping and freeing do nothing there.
  * Nothing here logs, exits, or installs signal handlers. Out of memory calls the hook given to
  * weft_set_oom(), which aborts by default.
  */
@@ -886,10 +888,7 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_worker_start(struct weft_worker *w
  * what they still say is not sent. Returns the number of those.
  */
 WEFT_EXPORT size_t weft_worker_stop(struct weft_worker *worker);
-/*
- * Stops it first, then waits for every handler to return, however long that takes. Neither this nor
- * the handle survives a fork(): a child must not touch them.
- */
+/* Stops it first, then waits for every handler to return, however long that takes. */
 WEFT_EXPORT void weft_worker_free(struct weft_worker *worker);
 
 struct weft_worker_stats {

@@ -2,48 +2,34 @@
 
 /*
  * Random bytes come from the kernel in portions kept per thread, so that minting a batch of ids
- * costs a few system calls. A portion belongs to one process: fork() moves a counter in the child
- * and every portion taken before it is thrown away there.
+ * costs a few system calls. A portion belongs to one process: a child throws away every portion
+ * that was taken before its fork().
  */
 
 #include "base/id.h"
 
 #include "base/arena.h"
+#include "base/fork.h"
 #include "base/str.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <openssl/evp.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/random.h>
 
 enum { PORTION = 1024 };
 
 struct portion {
-    uint64_t process; /* the value of `processes` when it was filled */
-    size_t left;      /* unused bytes, at the end */
+    uint64_t forks; /* weft_forks() when it was filled */
+    size_t left;    /* unused bytes, at the end */
     uint8_t byte[PORTION];
 };
 
 static _Thread_local struct portion portion;
-static _Atomic uint64_t processes;
-static pthread_once_t watch_once = PTHREAD_ONCE_INIT;
 static pthread_once_t digest_once = PTHREAD_ONCE_INIT;
 static EVP_MD *digest; /* looked up once: a lookup costs more than hashing a key */
-
-static void in_child(void)
-{
-    atomic_fetch_add(&processes, 1);
-}
-
-static void watch_forks(void)
-{
-    int failed = pthread_atfork(NULL, NULL, in_child);
-    if (failed)
-        weft_oom(0); /* ENOMEM is its only failure */
-}
 
 static void from_kernel(uint8_t *to, size_t size)
 {
@@ -63,12 +49,11 @@ void weft_random(void *ret_bytes, size_t size)
         from_kernel(ret_bytes, size);
         return;
     }
-    (void)pthread_once(&watch_once, watch_forks);
-    uint64_t process = atomic_load(&processes);
-    if (portion.left < size || portion.process != process) {
+    uint64_t forks = weft_forks();
+    if (portion.left < size || portion.forks != forks) {
         from_kernel(portion.byte, PORTION);
         portion.left = PORTION;
-        portion.process = process;
+        portion.forks = forks;
     }
     uint8_t *from = portion.byte + (PORTION - portion.left);
     memcpy(ret_bytes, from, size);

@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/fork.h"
 #include "core/spec.h"
 
 #include <stdlib.h>
@@ -33,10 +34,23 @@ enum weft_rc weft_missing(const char *field, struct weft_err *err)
     return weft_fail_field(err, WEFT_INVALID_VALUE, field, "%s is NULL", field);
 }
 
+enum weft_rc weft_check_process(const struct weft *weft, struct weft_err *err)
+{
+    if (weft->forks == weft_forks())
+        return WEFT_OK;
+    enum weft_rc rc = weft_fail(err, WEFT_MISUSE, "this handle was opened before fork()");
+    if (err)
+        err->hint = "open a new one in the child";
+    return rc;
+}
+
 enum weft_rc weft_check_given(const struct weft_given *given, struct weft_err *err)
 {
     if (!given->weft)
         return weft_missing("weft", err);
+    enum weft_rc rc = weft_check_process(given->weft, err);
+    if (rc)
+        return rc;
     if (given->count > WEFT_CALL_MAX)
         return weft_fail_field(err, WEFT_TOO_LARGE, "count",
                                "%zu items in one call, at most %d are allowed", given->count,
@@ -121,6 +135,7 @@ static struct weft *make_handle(const struct weft_backend *backend, const char *
     if (!weft)
         weft_oom(sizeof(*weft));
     weft->backend = backend;
+    weft->forks = weft_forks();
     weft->ns = copy_text(ns);
     pthread_mutex_init(&weft->lock, NULL);
     pthread_condattr_t attr;
@@ -196,7 +211,12 @@ enum weft_rc weft_open(const char *url, const struct weft_options *options, stru
 
 void weft_close(struct weft *weft)
 {
-    if (!weft)
+    /*
+     * In a forked child the handle is left alone and its memory is not freed: closing would end the
+     * parent's sessions with PostgreSQL and servers on the shared sockets, SQLite forbids it, and a
+     * lock may be held for ever by a thread that the child does not have.
+     */
+    if (!weft || weft_check_process(weft, NULL))
         return;
     weft->backend->close(weft);
     pthread_cond_destroy(&weft->changed);

@@ -39,6 +39,7 @@ struct weft_backend; /* below */
 
 struct weft {
     const struct weft_backend *backend;
+    uint64_t forks;             /* weft_forks() when it was opened: a child must not use it */
     struct weft_engine *engine; /* owned; NULL: the handle is remote */
     struct weft_remote *remote; /* owned; NULL: it is local */
     char *ns;                   /* owned */
@@ -150,7 +151,10 @@ struct weft_given {
     const void *out;
 };
 
-/* The handle is there, the count is in bounds, and arrays are there where there are items. */
+/* WEFT_MISUSE: this process is a forked child of the one that opened the handle. Takes no lock. */
+WEFT_MUST_CHECK enum weft_rc weft_check_process(const struct weft *weft, struct weft_err *err);
+/* The handle is there and of this process, the count is in bounds, and arrays are there where there
+ * are items. */
 WEFT_MUST_CHECK enum weft_rc weft_check_given(const struct weft_given *given, struct weft_err *err);
 enum weft_rc weft_missing(const char *field, struct weft_err *err);
 /* Hands the story over when there is one; gives rc back. */

@@ -70,8 +70,8 @@ const struct weft_claimed *weft_job_claimed(const struct weft_job *job)
 
 bool weft_job_stopping(const struct weft_job *job)
 {
-    if (!job)
-        return true;
+    if (!job || weft_check_process(job->worker->weft, NULL))
+        return true; /* of the parent's job a forked child cannot know more */
     pthread_mutex_lock(&job->worker->lock);
     bool stopping = job->worker->stopping || job->fence != WEFT_FENCE_NONE;
     pthread_mutex_unlock(&job->worker->lock);
@@ -80,7 +80,7 @@ bool weft_job_stopping(const struct weft_job *job)
 
 enum weft_fence weft_job_fence(const struct weft_job *job)
 {
-    if (!job)
+    if (!job || weft_check_process(job->worker->weft, NULL))
         return WEFT_FENCE_UNKNOWN;
     pthread_mutex_lock(&job->worker->lock);
     enum weft_fence fence = job->fence;
@@ -90,7 +90,7 @@ enum weft_fence weft_job_fence(const struct weft_job *job)
 
 void weft_job_progress(struct weft_job *job, int32_t percent, const char *note)
 {
-    if (!job)
+    if (!job || weft_check_process(job->worker->weft, NULL))
         return;
     char *copy = note ? copy_line(note, WEFT_REASON_MAX) : NULL;
     if (percent < 0)

@@ -6,7 +6,8 @@
  * Stopping is the keeper's work, because it is made of calls to the store: weft_worker_stop() only
  * asks for it and waits. A handler that outlasts the grace is left running; its thread cannot be
  * ended from outside, so weft_worker_free() waits for it to return. A worker does not survive a
- * fork(): the child has none of its threads and must not touch it.
+ * fork(): the child has none of its threads, and a lock may have been held by one of them. There
+ * calls are refused, and stopping and freeing do nothing (the memory stays until the child ends).
  */
 
 #include "client/worker.h"
@@ -237,12 +238,15 @@ enum weft_rc weft_worker_on(struct weft_worker *worker, const char *kind, weft_h
 {
     if (!worker || !handler)
         return weft_missing(worker ? "handler" : "worker", err);
+    enum weft_rc rc = weft_check_process(worker->weft, err);
+    if (rc)
+        return rc;
     pthread_mutex_lock(&worker->lock);
     bool started = worker->started;
     pthread_mutex_unlock(&worker->lock);
     if (started)
         return weft_fail(err, WEFT_CONFLICT, "the worker has been started: its kinds are fixed");
-    enum weft_rc rc = check_kind(worker, kind, err);
+    rc = check_kind(worker, kind, err);
     if (rc)
         return rc;
     const struct weft_kind_handler on = {
@@ -303,6 +307,9 @@ enum weft_rc weft_worker_start(struct weft_worker *worker, struct weft_err *err)
 {
     if (!worker)
         return weft_missing("worker", err);
+    enum weft_rc rc = weft_check_process(worker->weft, err);
+    if (rc)
+        return rc;
     if (worker->on_count == 0 && !worker->on_rest.handler)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
                                "the worker has no handler: call weft_worker_on() first");
@@ -329,7 +336,7 @@ enum weft_rc weft_worker_start(struct weft_worker *worker, struct weft_err *err)
 
 size_t weft_worker_stop(struct weft_worker *worker)
 {
-    if (!worker)
+    if (!worker || weft_check_process(worker->weft, NULL))
         return 0;
     pthread_mutex_lock(&worker->lock);
     if (worker->started && !worker->stopping) {
@@ -355,7 +362,7 @@ size_t weft_worker_stop(struct weft_worker *worker)
 
 void weft_worker_free(struct weft_worker *worker)
 {
-    if (!worker)
+    if (!worker || weft_check_process(worker->weft, NULL))
         return;
     (void)weft_worker_stop(worker);
     if (worker->started) {
@@ -383,6 +390,11 @@ void weft_worker_stats(const struct weft_worker *worker, struct weft_worker_stat
 {
     if (!worker || !ret_stats)
         return;
+    struct weft_worker_stats none = {0};
+    if (weft_check_process(worker->weft, &none.last_error)) {
+        *ret_stats = none;
+        return;
+    }
     struct weft_worker *mine = (struct weft_worker *)worker; /* the lock is not part of the value */
     pthread_mutex_lock(&mine->lock);
     *ret_stats = mine->stats;

@@ -80,6 +80,7 @@ enum weft_exit weft_exit_of(enum weft_rc rc)
     case WEFT_CORRUPT:
     case WEFT_SCHEMA:
     case WEFT_INTERNAL:
+    case WEFT_MISUSE:
     case WEFT_RC_COUNT:
         break;
     }

@@ -58,6 +58,7 @@ static void test_table(void)
         {WEFT_UNAVAILABLE, 503, true, "unavailable"},
         {WEFT_SCHEMA, 503, false, "schema_mismatch"},
         {WEFT_INTERNAL, 500, false, "internal"},
+        {WEFT_MISUSE, 500, false, "misuse"},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++)
         ok(weft_rc_http(row[i].rc) == row[i].http && weft_rc_retryable(row[i].rc) == row[i].retry &&

@@ -256,6 +256,9 @@ static void create_file(const char *path)
 static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_options *options,
                               struct weft_err *err)
 {
+    enum weft_rc rc = weft_lite_check_inherited(options->path, err);
+    if (rc)
+        return rc;
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     create_file(options->path);
     int code = sqlite3_open_v2(options->path, &lite->db, flags, NULL);
@@ -264,6 +267,7 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
     (void)sqlite3_extended_result_codes(lite->db, 1);
     if (code != SQLITE_OK)
         return explain_open(lite, options->path, code, err);
+    weft_lite_note_open(&lite->file, options->path);
     (void)sqlite3_busy_handler(lite->db, weft_lite_on_busy, lite);
     /*
      * Before the first statement: reading a database whose log is on creates a log and an index of
@@ -274,7 +278,7 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
         return forbidden(err,
                          weft_arena_printf(lite->arena, "%s cannot be written", options->path));
 
-    enum weft_rc rc = check_ours(lite, options->path, err);
+    rc = check_ours(lite, options->path, err);
     if (rc)
         return rc;
     code = weft_lite_add_input(lite);
@@ -339,6 +343,7 @@ void weft_lite_close(struct weft_conn *conn)
     for (size_t i = 0; i < WEFT_LITE_COMMAND_COUNT; i++)
         sqlite3_finalize(lite->command[i]);
     sqlite3_close(lite->db);
+    weft_lite_note_closed(&lite->file);
     weft_arena_free(lite->arena);
     free(lite);
 }

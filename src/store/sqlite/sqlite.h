@@ -47,8 +47,16 @@ enum weft_lite_tx {
     WEFT_LITE_TX_FAILED, /* a call failed: nothing but rollback is accepted, as in PostgreSQL */
 };
 
+/* A connection in the list of inherited.c. */
+struct weft_lite_file {
+    uint64_t device, inode;
+    uint64_t forks; /* weft_forks() when it was opened */
+    struct weft_lite_file *next;
+};
+
 struct weft_lite {
     struct weft_conn conn;
+    struct weft_lite_file file;
     sqlite3 *db;              /* owned */
     struct weft_arena *arena; /* owned; lives as long as the connection */
     sqlite3_stmt *command[WEFT_LITE_COMMAND_COUNT];
@@ -94,6 +102,11 @@ void weft_lite_close(struct weft_conn *conn);
 int weft_lite_add_functions(sqlite3 *db);
 /* Runs one line of settings and gives back the integer it answers, if any. */
 int weft_lite_ask(sqlite3 *db, const char *sql, int64_t *ret_number);
+
+/* inherited.c: files that a parent had open at fork(). WEFT_MISUSE: `path` is one of them. */
+WEFT_MUST_CHECK enum weft_rc weft_lite_check_inherited(const char *path, struct weft_err *err);
+void weft_lite_note_open(struct weft_lite_file *file, const char *path);
+void weft_lite_note_closed(struct weft_lite_file *file); /* one that was not noted is fine */
 
 /* wait.c: the busy handler. */
 int weft_lite_on_busy(void *arg, int count);
