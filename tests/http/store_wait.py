@@ -17,6 +17,7 @@ import time
 
 from harness import BINARY, Cluster, Tap, until
 
+PAGE = "https://app.example"
 PROMPT_S = 5  # at once, on a machine that does other things as well
 
 
@@ -69,7 +70,7 @@ def ask(connection, method, path, body=None):
 def comes_later(tap, cluster):
     """Everything a client sees before and after the database comes up, on one connection."""
     cluster.run("pause")
-    server = Waiting(cluster.url + "&weft_schema=later")
+    server = Waiting(cluster.url + "&weft_schema=later", "--cors-origin", PAGE)
     connection = http.client.HTTPConnection(*server.address(), timeout=30)
     status, _, _ = ask(connection, "GET", "/healthz")
     tap.equal(status, 200, "/healthz answers 200 while the server waits")
@@ -83,6 +84,12 @@ def comes_later(tap, cluster):
     tap.equal((status, retry), (503, "1"), "and so is a claim")
     tap.equal(ask(connection, "GET", "/metrics")[0], 503, "and so are the metrics")
     tap.equal(ask(connection, "GET", "/nothing")[0], 404, "a path that does not exist is still 404")
+    connection.request("OPTIONS", "/v1/claims", headers={
+        "Origin": PAGE, "Access-Control-Request-Method": "POST"})
+    preflight = connection.getresponse()
+    preflight.read()
+    tap.equal((preflight.status, preflight.getheader("Access-Control-Allow-Origin")), (204, PAGE),
+              "a preflight of a listed page is answered while the server waits")
     hung_up = socket.create_connection((connection.host, connection.port))
     hung_up.sendall(b"POST /v1/claims HTTP/1.1\r\nHost: weft\r\nContent-Length: 14\r\n\r\n"
                     b'{"worker":"w"}')
