@@ -744,6 +744,69 @@ WEFT_EXPORT void weft_workers_free(struct weft_workers *workers);
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_goodbye(struct weft *weft, const char *worker,
                                                       uint64_t *ret_released, struct weft_err *err);
 
+/* ---- Tokens ---------------------------------------------------------------------------------- */
+
+/* A bearer token of the servers over a store, to be made. */
+struct weft_token_spec {
+    const char *name;          /* whose it is; required */
+    const char *const *scopes; /* at least one of read, submit, work, and admin, which means all */
+    size_t scope_count;
+    /* The only namespace that it is good for. NULL: every one, or, where the call itself is made
+     * with a token that is bound to a namespace, that one. */
+    const char *ns;
+    int64_t expires_ms;   /* from now; not together with expires_us */
+    weft_usec expires_us; /* a moment; both 0: never */
+};
+
+/* Gives a token another secret. */
+struct weft_token_rotation {
+    int32_t id;
+    /* How long the secret that it had stays good; -1: no longer. 0: no longer either, but a minute
+     * for the token that the call itself is made with, so that a lost answer locks nobody out. */
+    int64_t grace_ms;
+    int64_t expires_ms; /* as in the spec; both 0: when it expires stays as it is */
+    weft_usec expires_us;
+};
+
+struct weft_token {
+    int32_t id;
+    const char *name;
+    const char *const *scopes;
+    size_t scope_count;
+    const char *ns; /* NULL: every namespace */
+    weft_usec created_us;
+    weft_usec expires_us;     /* 0: never */
+    weft_usec last_used_us;   /* to about a minute; 0: never */
+    weft_usec rotated_us;     /* when it got its secret; 0: with its creation */
+    weft_usec old_expires_us; /* until when the secret before that is good; 0: it is not */
+    const char *token;        /* what is sent to servers: told once, by create and rotate */
+};
+
+struct weft_tokens {
+    const struct weft_token *item; /* by id */
+    size_t count;
+    struct weft_arena *arena; /* owned */
+};
+
+/*
+ * Over a server these need a token with the scope admin; one that is bound to a namespace reaches
+ * only tokens of that namespace, and no token hands out more than it has itself: WEFT_FORBIDDEN.
+ * Create and rotate give one item. They must not be repeated blindly.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_token_create(struct weft *weft,
+                                                           const struct weft_token_spec *spec,
+                                                           struct weft_tokens *ret_token,
+                                                           struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_token_rotate(struct weft *weft, const struct weft_token_rotation *rotation,
+                  struct weft_tokens *ret_token, struct weft_err *err);
+/* Refused at once by the server that is asked, and by the others within a second. */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_token_revoke(struct weft *weft, int32_t id,
+                                                           struct weft_err *err);
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
+weft_tokens(struct weft *weft, struct weft_tokens *ret_tokens, struct weft_err *err);
+WEFT_EXPORT void weft_tokens_free(struct weft_tokens *tokens);
+
 /* ---- Scanners and replicas ------------------------------------------------------------------- */
 
 /*

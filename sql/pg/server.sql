@@ -12,19 +12,55 @@ SELECT e.id, e.queue
   FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT id, queue FROM weft.execution WHERE id = i.id OFFSET 0) e;
 
--- name: token_add (name text, namespace text, scopes int, hash bytea, created bigint, expires bigint)
+-- name: token_add (name text, namespace text, scopes int, hash bytea, created bigint, expires bigint, secret_of int)
 -- returns: id
-INSERT INTO weft.token (name, namespace, scopes, hash, created, expires)
-VALUES (:name, :namespace, :scopes, :hash, :created, :expires)
+INSERT INTO weft.token (name, namespace, scopes, hash, created, expires, secret_of)
+VALUES (:name, :namespace, :scopes, :hash, :created, :expires, :secret_of)
 RETURNING id;
+
+-- name: token_lock (id int)
+-- returns: id
+-- Rotations and revocations of a token take its own row first and look at its secrets in a later
+-- statement. Otherwise the secret of a rotation that commits while a revocation waits would not be
+-- in the snapshot of the revocation, and would outlive it.
+SELECT id FROM weft.token WHERE id = :id AND secret_of IS NULL
+   FOR UPDATE;
+
+-- name: token_secrets (id int)
+-- returns: id name namespace scopes expires
+-- The newest comes last.
+SELECT id, name, namespace, scopes, expires FROM weft.token WHERE id = :id OR secret_of = :id ORDER BY id;
+
+-- name: token_retire (id int, until bigint)
+-- All secrets that there are expire, unless they do so earlier.
+UPDATE weft.token SET expires = :until
+ WHERE (id = :id OR secret_of = :id) AND (expires IS NULL OR expires > :until);
+
+-- name: token_purge (id int, now bigint)
+-- Secrets of earlier rotations that are no longer good. The row of the token itself stays.
+DELETE FROM weft.token WHERE secret_of = :id AND expires <= :now;
 
 -- name: token_revoke (id int)
 -- returns: id
-DELETE FROM weft.token WHERE id = :id RETURNING id;
+DELETE FROM weft.token WHERE id = :id OR secret_of = :id RETURNING id;
+
+-- name: token_used (id int[], at bigint[])
+-- Replicas write of the same tokens: the rows are locked in the order of ids, and what was used later
+-- stays.
+WITH used AS MATERIALIZED (
+    SELECT t.id, i.at
+      FROM unnest(:id, :at) AS i(id, at) JOIN weft.token t ON t.id = i.id
+     WHERE t.last_used IS NULL OR t.last_used < i.at
+     ORDER BY t.id
+       FOR UPDATE OF t
+)
+UPDATE weft.token t SET last_used = u.at FROM used u WHERE t.id = u.id;
 
 -- name: tokens ()
--- returns: id name namespace scopes hash created expires
-SELECT id, name, namespace, scopes, hash, created, expires FROM weft.token ORDER BY id;
+-- returns: id token name namespace scopes hash created expires last_used
+-- Every secret, with the token that it belongs to.
+SELECT id, coalesce(secret_of, id), name, namespace, scopes, hash, created, expires, last_used
+  FROM weft.token ORDER BY id;
 
 -- name: worker_put (name int[], namespace int[], lanes text[], capabilities text[], seen bigint[])
 -- Sorted, so that two servers that heard of the same workers wait for each other in one order. What

@@ -49,19 +49,38 @@ SELECT 6, worker, NULL, NULL, NULL, NULL
 -- returns: id queue
 SELECT id, queue FROM execution WHERE id = :id;
 
--- name: token_add (name text, namespace text, scopes int, hash bytea, created bigint, expires bigint)
+-- name: token_add (name text, namespace text, scopes int, hash bytea, created bigint, expires bigint, secret_of int)
 -- returns: id
-INSERT INTO token (name, namespace, scopes, hash, created, expires)
-VALUES (:name, :namespace, :scopes, :hash, :created, :expires)
+INSERT INTO token (name, namespace, scopes, hash, created, expires, secret_of)
+VALUES (:name, :namespace, :scopes, :hash, :created, :expires, :secret_of)
 RETURNING id;
+
+-- name: token_lock (id int)
+-- returns: id
+SELECT id FROM token WHERE id = :id AND secret_of IS NULL;
+
+-- name: token_secrets (id int)
+-- returns: id name namespace scopes expires
+SELECT id, name, namespace, scopes, expires FROM token WHERE id = :id OR secret_of = :id ORDER BY id;
+
+-- name: token_retire (id int, until bigint)
+UPDATE token SET expires = :until
+ WHERE (id = :id OR secret_of = :id) AND (expires IS NULL OR expires > :until);
+
+-- name: token_purge (id int, now bigint)
+DELETE FROM token WHERE secret_of = :id AND expires <= :now;
 
 -- name: token_revoke (id int)
 -- returns: id
-DELETE FROM token WHERE id = :id RETURNING id;
+DELETE FROM token WHERE id = :id OR secret_of = :id RETURNING id;
+
+-- name: token_used (id int[], at bigint[])
+UPDATE token SET last_used = :at WHERE id = :id AND (last_used IS NULL OR last_used < :at);
 
 -- name: tokens ()
--- returns: id name namespace scopes hash created expires
-SELECT id, name, namespace, scopes, hash, created, expires FROM token ORDER BY id;
+-- returns: id token name namespace scopes hash created expires last_used
+SELECT id, coalesce(secret_of, id), name, namespace, scopes, hash, created, expires, last_used
+  FROM token ORDER BY id;
 
 -- name: worker_put (name int[], namespace int[], lanes text[], capabilities text[], seen bigint[])
 INSERT INTO worker (name, namespace, lanes, capabilities, seen)

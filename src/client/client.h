@@ -121,6 +121,16 @@ struct weft_backend {
                              struct weft_replicas *ret_replicas, struct weft_err *err);
     enum weft_rc (*scanners)(const struct weft_via *via, struct weft_arena *arena,
                              struct weft_scanners *ret_scanners, struct weft_err *err);
+    enum weft_rc (*token_create)(const struct weft_via *via, const struct weft_token_spec *spec,
+                                 struct weft_arena *arena, struct weft_token *ret_token,
+                                 struct weft_err *err);
+    enum weft_rc (*token_rotate)(const struct weft_via *via,
+                                 const struct weft_token_rotation *rotation,
+                                 struct weft_arena *arena, struct weft_token *ret_token,
+                                 struct weft_err *err);
+    enum weft_rc (*token_revoke)(const struct weft_via *via, int32_t id, struct weft_err *err);
+    enum weft_rc (*tokens)(const struct weft_via *via, struct weft_arena *arena,
+                           struct weft_tokens *ret_tokens, struct weft_err *err);
     enum weft_rc (*flow_submit)(const struct weft_via *via, const struct weft_flow_spec *spec,
                                 size_t count, struct weft_flow_submitted *ret_answer,
                                 struct weft_err *err);
@@ -190,6 +200,19 @@ enum weft_rc weft_local_flow(const struct weft_via *via, const struct weft_flow_
 enum weft_rc weft_local_flows(const struct weft_via *via, const struct weft_flow_listing *listing,
                               struct weft_arena *arena, struct weft_flows *ret_flows,
                               struct weft_err *err);
+
+/* ---- token.c --------------------------------------------------------------------------------- */
+
+enum weft_rc weft_local_token_create(const struct weft_via *via, const struct weft_token_spec *spec,
+                                     struct weft_arena *arena, struct weft_token *ret_token,
+                                     struct weft_err *err);
+enum weft_rc weft_local_token_rotate(const struct weft_via *via,
+                                     const struct weft_token_rotation *rotation,
+                                     struct weft_arena *arena, struct weft_token *ret_token,
+                                     struct weft_err *err);
+enum weft_rc weft_local_token_revoke(const struct weft_via *via, int32_t id, struct weft_err *err);
+enum weft_rc weft_local_tokens(const struct weft_via *via, struct weft_arena *arena,
+                               struct weft_tokens *ret_tokens, struct weft_err *err);
 
 /* What weft_open() does, with an engine configured at will. */
 WEFT_MUST_CHECK enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,

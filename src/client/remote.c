@@ -84,7 +84,7 @@ static const char *const known_words[] = {
     "policy.backoff.kind", "policy.backoff.max_ms", "policy.lease_ms", "policy.max_attempts",
     "policy.max_lost", "policy.no_retry", "policy.retention_ms", "priority", "progress",
     "progress.note", "progress.percent", "reason", "result", "result_base64", "retention_ms",
-    "retry_after_ms", "run_at", "state", "tag", "tags", "tenant", "token", "wait_ms", "weights",
+    "retry_after_ms", "run_at", "scopes", "expires_at", "expires_ms", "grace_ms", "state", "tag", "tags", "tenant", "token", "wait_ms", "weights",
     "worker", "X-Weft-Namespace",
 };
 /* clang-format on */
@@ -388,6 +388,10 @@ const struct weft_backend weft_backend_remote = {
     .run_pass = weft_remote_run_pass,
     .replicas = weft_remote_replicas,
     .scanners = weft_remote_scanners,
+    .token_create = weft_remote_token_create,
+    .token_rotate = weft_remote_token_rotate,
+    .token_revoke = weft_remote_token_revoke,
+    .tokens = weft_remote_tokens,
     .flow_submit = weft_remote_flow_submit,
     .flow_grow = weft_remote_flow_grow,
     .flow_cancel = weft_remote_flow_cancel,

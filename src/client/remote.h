@@ -90,6 +90,12 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_page(const struct weft_via *via,
                                               struct weft_remote_list *listing,
                                               struct weft_json *ret_object, struct weft_err *err);
 
+/* Adds all pages of the list at the path, which may have a query. */
+WEFT_MUST_CHECK enum weft_rc weft_remote_all(const struct weft_via *via, const char *path,
+                                             struct weft_arena *arena,
+                                             struct weft_remote_list *listing,
+                                             struct weft_err *err);
+
 /* ---- remote_work.c --------------------------------------------------------------------------- */
 
 WEFT_MUST_CHECK enum weft_rc weft_remote_submit(const struct weft_via *via,
@@ -140,6 +146,19 @@ enum weft_rc weft_remote_flow(const struct weft_via *via, const struct weft_flow
 enum weft_rc weft_remote_flows(const struct weft_via *via, const struct weft_flow_listing *listing,
                                struct weft_arena *arena, struct weft_flows *ret_flows,
                                struct weft_err *err);
+
+/* ---- remote_token.c -------------------------------------------------------------------------- */
+
+enum weft_rc weft_remote_token_create(const struct weft_via *via,
+                                      const struct weft_token_spec *spec, struct weft_arena *arena,
+                                      struct weft_token *ret_token, struct weft_err *err);
+enum weft_rc weft_remote_token_rotate(const struct weft_via *via,
+                                      const struct weft_token_rotation *rotation,
+                                      struct weft_arena *arena, struct weft_token *ret_token,
+                                      struct weft_err *err);
+enum weft_rc weft_remote_token_revoke(const struct weft_via *via, int32_t id, struct weft_err *err);
+enum weft_rc weft_remote_tokens(const struct weft_via *via, struct weft_arena *arena,
+                                struct weft_tokens *ret_tokens, struct weft_err *err);
 
 /* ---- remote_steer.c -------------------------------------------------------------------------- */
 

@@ -119,8 +119,7 @@ void weft_remote_query(struct weft_buf *url, const char *name, const char *value
     weft_remote_encode(url, value);
 }
 
-/* All pages of a list. */
-static enum weft_rc read_all(const struct weft_via *via, const char *path, struct weft_arena *arena,
+enum weft_rc weft_remote_all(const struct weft_via *via, const char *path, struct weft_arena *arena,
                              struct weft_remote_list *listing, struct weft_err *err)
 {
     enum weft_rc rc;
@@ -183,7 +182,8 @@ enum weft_rc weft_remote_attempts(const struct weft_via *via, const struct weft_
 {
     struct weft_remote_list listing = {.type = &weft_wire_attempt,
                                        .item_size = sizeof(struct weft_attempt)};
-    enum weft_rc rc = read_all(via, weft_remote_path(arena, id, "/attempts"), arena, &listing, err);
+    enum weft_rc rc =
+        weft_remote_all(via, weft_remote_path(arena, id, "/attempts"), arena, &listing, err);
     if (!rc)
         *ret_attempts = (struct weft_attempts){.item = listing.item, .count = listing.count};
     return rc;
@@ -222,7 +222,7 @@ enum weft_rc weft_remote_lanes(const struct weft_via *via, struct weft_arena *ar
 {
     struct weft_remote_list listing = {.type = &weft_wire_lane,
                                        .item_size = sizeof(struct weft_lane)};
-    enum weft_rc rc = read_all(via, "/lanes?limit=1000", arena, &listing, err);
+    enum weft_rc rc = weft_remote_all(via, "/lanes?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_lanes = (struct weft_lanes){.item = listing.item, .count = listing.count};
     return rc;
@@ -233,7 +233,7 @@ enum weft_rc weft_remote_workers(const struct weft_via *via, struct weft_arena *
 {
     struct weft_remote_list listing = {.type = &weft_wire_worker,
                                        .item_size = sizeof(struct weft_worker_info)};
-    enum weft_rc rc = read_all(via, "/workers?limit=1000", arena, &listing, err);
+    enum weft_rc rc = weft_remote_all(via, "/workers?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_workers = (struct weft_workers){.item = listing.item, .count = listing.count};
     return rc;
@@ -244,7 +244,7 @@ enum weft_rc weft_remote_replicas(const struct weft_via *via, struct weft_arena 
 {
     struct weft_remote_list listing = {.type = &weft_wire_replica,
                                        .item_size = sizeof(struct weft_replica)};
-    enum weft_rc rc = read_all(via, "/replicas?limit=1000", arena, &listing, err);
+    enum weft_rc rc = weft_remote_all(via, "/replicas?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_replicas = (struct weft_replicas){.item = listing.item, .count = listing.count};
     return rc;
@@ -255,7 +255,7 @@ enum weft_rc weft_remote_scanners(const struct weft_via *via, struct weft_arena 
 {
     struct weft_remote_list listing = {.type = &weft_wire_scanner,
                                        .item_size = sizeof(struct weft_scanner_status)};
-    enum weft_rc rc = read_all(via, "/scanners?limit=1000", arena, &listing, err);
+    enum weft_rc rc = weft_remote_all(via, "/scanners?limit=1000", arena, &listing, err);
     if (!rc)
         *ret_scanners = (struct weft_scanners){.item = listing.item, .count = listing.count};
     return rc;

@@ -6,7 +6,7 @@
  * What the subcommands of `weft` share. Each is one file that exports one const struct; main.c
  * lists them. Parsing, --help, the man pages and the shell completion all come from these tables.
  * Commands talk to weft through weft.h, so each works on a server and on a store alike; those that
- * need the engine itself (serve, migrate, token, doctor) say so.
+ * need the engine itself (serve, migrate, doctor) say so.
  */
 
 #include "weft/weft.h"

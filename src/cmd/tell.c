@@ -130,7 +130,8 @@ static const char *hint_of(const struct weft_err *err)
     case WEFT_UNAVAILABLE:
         return on_a_server() ? "start one with `weft serve`, or name a store with --store" : NULL;
     case WEFT_UNAUTHORIZED:
-        return "give a token with --token or WEFT_TOKEN; `weft token create` makes one";
+        return "give a token with --token or WEFT_TOKEN; the first one is made on the server's "
+               "store: `weft token create --store URL --name ME --scopes admin`";
     case WEFT_FORBIDDEN:
         return on_a_server() ? "use a token whose scopes allow it" : NULL;
     case WEFT_SCHEMA:

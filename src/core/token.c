@@ -103,20 +103,35 @@ static uint32_t find_scope(const char *word, size_t size)
     return WEFT_SCOPE_NONE;
 }
 
+bool weft_rights_include(const struct weft_rights *own, const struct weft_rights *other)
+{
+    for (size_t i = 0; i < WEFT_LEN(scopes_known); i++)
+        if (other->scopes & scopes_known[i].scope &&
+            !weft_scope_allows(own->scopes, scopes_known[i].scope))
+            return false;
+    return !own->ns || (other->ns && strcmp(own->ns, other->ns) == 0);
+}
+
+static enum weft_rc no_scope(const char *word, size_t size, struct weft_err *err)
+{
+    enum weft_rc rc =
+        size == 0
+            ? weft_fail_field(err, WEFT_INVALID_VALUE, "scopes", "a token needs at least one scope")
+            : weft_fail_field(err, WEFT_INVALID_VALUE, "scopes", "'%.*s' is not a scope",
+                              size < 32 ? (int)size : 32, word);
+    if (err)
+        err->hint = "the scopes are read, submit, work and admin; admin means all of them";
+    return rc;
+}
+
 enum weft_rc weft_scopes_parse(const char *text, uint32_t *ret_scopes, struct weft_err *err)
 {
     uint32_t scopes = 0;
     for (const char *at = text;; at++) {
         size_t size = strcspn(at, ",");
         uint32_t scope = find_scope(at, size);
-        if (scope == WEFT_SCOPE_NONE) {
-            enum weft_rc rc =
-                weft_fail_field(err, WEFT_INVALID_VALUE, "scopes", "'%.*s' is not a scope",
-                                size < 32 ? (int)size : 32, at);
-            if (err)
-                err->hint = "scopes are read, submit, work and admin, separated by commas";
-            return rc;
-        }
+        if (scope == WEFT_SCOPE_NONE)
+            return no_scope(at, size, err);
         scopes |= scope;
         at += size;
         if (!*at)
@@ -124,6 +139,31 @@ enum weft_rc weft_scopes_parse(const char *text, uint32_t *ret_scopes, struct we
     }
     *ret_scopes = scopes;
     return WEFT_OK;
+}
+
+enum weft_rc weft_scopes_read(const char *const *word, size_t count, uint32_t *ret_scopes,
+                              struct weft_err *err)
+{
+    uint32_t scopes = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t scope = word[i] ? find_scope(word[i], strlen(word[i])) : WEFT_SCOPE_NONE;
+        if (scope == WEFT_SCOPE_NONE)
+            return no_scope(word[i], word[i] ? strlen(word[i]) : 0, err);
+        scopes |= scope;
+    }
+    if (scopes == 0)
+        return no_scope(NULL, 0, err);
+    *ret_scopes = scopes;
+    return WEFT_OK;
+}
+
+size_t weft_scopes_list(uint32_t scopes, const char *ret_word[WEFT_SCOPES_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < WEFT_LEN(scopes_known); i++)
+        if (scopes & scopes_known[i].scope)
+            ret_word[count++] = scopes_known[i].word;
+    return count;
 }
 
 void weft_scopes_print(uint32_t scopes, char ret_text[WEFT_SCOPES_TEXT])

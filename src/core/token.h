@@ -32,10 +32,27 @@ void weft_token_hash(const char *secret, uint8_t ret_hash[WEFT_TOKEN_HASH]);
 bool weft_token_same(const uint8_t a[WEFT_TOKEN_HASH], const uint8_t b[WEFT_TOKEN_HASH]);
 
 bool weft_scope_allows(uint32_t scopes, enum weft_scope needed);
+
+/* What a token may do, and where. */
+struct weft_rights {
+    uint32_t scopes; /* enum weft_scope, or-ed */
+    const char *ns;  /* the only namespace; NULL: all of them */
+};
+/*
+ * Whether these rights include others: who has them may hand out and manage tokens with the others.
+ * A token that is bound to a namespace includes none that is good elsewhere.
+ */
+bool weft_rights_include(const struct weft_rights *own, const struct weft_rights *other);
 /* "read,submit" and back; a word that is no scope is WEFT_INVALID_VALUE. */
 WEFT_MUST_CHECK enum weft_rc weft_scopes_parse(const char *text, uint32_t *ret_scopes,
                                                struct weft_err *err);
 enum { WEFT_SCOPES_TEXT = 32 };
 void weft_scopes_print(uint32_t scopes, char ret_text[WEFT_SCOPES_TEXT]);
+/* The same for lists of words; no word at all is WEFT_INVALID_VALUE too. */
+enum { WEFT_SCOPES_MAX = 4 };
+WEFT_MUST_CHECK enum weft_rc weft_scopes_read(const char *const *word, size_t count,
+                                              uint32_t *ret_scopes, struct weft_err *err);
+/* Returns how many; the words are static. */
+size_t weft_scopes_list(uint32_t scopes, const char *ret_word[WEFT_SCOPES_MAX]);
 
 #endif

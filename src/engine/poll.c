@@ -18,7 +18,10 @@ enum {
     POLL_UNTOLD = 6
 };
 
-/* Ids only grow, so these three together name a set of tokens: any change changes the number. */
+/*
+ * Ids only grow, so these three together name a set of secrets: a token that is added, rotated or
+ * revoked changes the number, and a note of when it was last used does not.
+ */
 static int64_t mix_tokens(const struct weft_rows *rows, size_t row)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a, over numbers instead of bytes */

@@ -122,6 +122,17 @@ enum weft_rc weft_scanners_run(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_scan_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_scan_run(struct weft_ask *ask, struct weft_err *err);
 
+/* ---- Tokens ---------------------------------------------------------------------------------- */
+
+enum weft_rc weft_tokens_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_tokens_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_token_create_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_token_create_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_token_rotate_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_token_rotate_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_token_revoke_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_token_revoke_run(struct weft_ask *ask, struct weft_err *err);
+
 /* ---- Lanes and counts ------------------------------------------------------------------------ */
 
 enum weft_rc weft_lanes_read(struct weft_ask *ask, struct weft_err *err);

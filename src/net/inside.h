@@ -267,6 +267,12 @@ WEFT_MUST_CHECK enum weft_rc weft_auth_load(struct weft_auth *auth, struct weft_
                                             struct weft_err *err);
 
 size_t weft_auth_count(struct weft_auth *auth); /* tokens */
+/* Writes when tokens were last used, where that was last done a while ago; all: in any case. */
+WEFT_MUST_CHECK enum weft_rc weft_auth_write_uses(struct weft_auth *auth,
+                                                  struct weft_engine *engine, bool all,
+                                                  struct weft_err *err);
+/* Adds what this replica has not written yet to tokens as the store has them. */
+void weft_auth_show_uses(struct weft_auth *auth, struct weft_token *token, size_t count);
 
 /* What a request said about who it is; texts are borrowed, NULL: not said. */
 struct weft_credentials {
@@ -276,7 +282,7 @@ struct weft_credentials {
     bool listed;      /* the origin is one of --cors-origin */
     weft_usec now_us; /* the store's */
 };
-/* Sets ns, ns_fixed and scopes of the ask, or says why it may not go on. */
+/* Sets ns, ns_fixed, scopes and token of the ask, or says why it may not go on. */
 WEFT_MUST_CHECK enum weft_rc weft_auth_check(struct weft_auth *auth,
                                              const struct weft_credentials *given,
                                              struct weft_ask *ask, struct weft_err *err);

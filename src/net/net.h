@@ -151,6 +151,7 @@ struct weft_ask {
     const char *ns;           /* from the token or the header */
     bool ns_fixed;            /* the token says so: leases of others are out of reach */
     uint32_t scopes;          /* what the token allows */
+    int32_t token;            /* its id; 0: there is none */
     struct weft_buf body;
     enum weft_coding coding; /* in which the body still is */
     struct weft_items items; /* grouped requests */
@@ -264,6 +265,10 @@ struct weft_metrics *weft_server_metrics(struct weft_server *server); /* of its 
 /* Runs fn on an engine thread, after what waits already; context is fn's to free. */
 void weft_server_do(struct weft_server *server, void (*fn)(struct weft_server *, void *),
                     void *context);
+/* Tokens were changed by a request of this server: it goes by them from here on. */
+void weft_server_tokens_changed(struct weft_server *server);
+/* Adds uses of tokens that this server has not written yet. */
+void weft_server_show_uses(struct weft_server *server, struct weft_token *token, size_t count);
 /* The worker said goodbye: what was heard of it is forgotten. */
 void weft_server_forget_worker(struct weft_server *server, const char *ns, const char *worker);
 

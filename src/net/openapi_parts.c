@@ -24,7 +24,8 @@ static const struct weft_wire_type *const MESSAGES[] = {
     &weft_wire_node,           &weft_wire_flow_spec,  &weft_wire_flow_submitted,
     &weft_wire_flow_growth,    &weft_wire_flow_grown, &weft_wire_flow_cancel,
     &weft_wire_flow_cancelled, &weft_wire_flow_node,  &weft_wire_flow,
-    &weft_wire_flow_page,      &weft_wire_upstream,
+    &weft_wire_flow_page,      &weft_wire_upstream,   &weft_wire_token_spec,
+    &weft_wire_token_rotation, &weft_wire_token,      &weft_wire_token_made,
 };
 
 /* ---- Tags ------------------------------------------------------------------------------------ */

@@ -114,7 +114,9 @@ static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
         return rc;
     }
     if (tokens && weft_auth_count(server->auth) == 0)
-        weft_warn("tokens are required and there are none: make one with `weft token create`");
+        weft_warn(
+            "tokens are required and there are none: make the first one on the store, with "
+            "`weft token create --store URL --name ME --scopes admin`");
     return WEFT_OK;
 }
 
@@ -205,6 +207,18 @@ struct weft_engine *weft_server_engine(struct weft_server *server)
 struct weft_api *weft_server_api(struct weft_server *server)
 {
     return server->api;
+}
+
+void weft_server_tokens_changed(struct weft_server *server)
+{
+    struct weft_err err = {0};
+    if (weft_auth_load(server->auth, server->engine, &err))
+        weft_warn("the tokens could not be read; the next poll does it", F_STR("error", err.text));
+}
+
+void weft_server_show_uses(struct weft_server *server, struct weft_token *token, size_t count)
+{
+    weft_auth_show_uses(server->auth, token, count);
 }
 
 void weft_server_forget_worker(struct weft_server *server, const char *ns, const char *worker)

@@ -103,6 +103,8 @@ static void do_chores(struct weft_upkeep *upkeep)
     upkeep->chores_us = weft_boot_us();
     if (weft_roster_write(server->roster, server->engine, &err))
         weft_debug("the workers were not written", F_STR("error", err.text));
+    if (weft_auth_write_uses(server->auth, server->engine, false, &err))
+        weft_debug("the last uses of tokens were not written", F_STR("error", err.text));
     weft_engine_slim(server->engine, weft_boot_us() - LARGE_US, weft_boot_us() - UNUSED_US);
     /* What is left by a trim in the middle of a burst is not what must stay: once a minute all
      * that can go goes. */
@@ -186,7 +188,11 @@ void weft_upkeep_stop(struct weft_upkeep *upkeep)
     pthread_mutex_unlock(&upkeep->lock);
     pthread_join(upkeep->thread, NULL);
     upkeep->started = false;
-    weft_presence_leave(upkeep->server->presence);
+    struct weft_server *server = upkeep->server;
+    struct weft_err err = {0};
+    if (!upkeep->failing && weft_auth_write_uses(server->auth, server->engine, true, &err))
+        weft_debug("the last uses of tokens were not written", F_STR("error", err.text));
+    weft_presence_leave(server->presence);
 }
 
 void weft_upkeep_free(struct weft_upkeep *upkeep)

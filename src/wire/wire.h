@@ -42,11 +42,15 @@ extern const struct weft_wire_type weft_wire_filter;   /* struct weft_filter */
 extern const struct weft_wire_type weft_wire_sweep;    /* struct weft_sweep */
 extern const struct weft_wire_type weft_wire_attempt;  /* struct weft_attempt */
 extern const struct weft_wire_type weft_wire_lane;     /* struct weft_lane */
-extern const struct weft_wire_type weft_wire_lane_count; /* struct weft_lane_count */
-extern const struct weft_wire_type weft_wire_worker;     /* struct weft_worker_info */
-extern const struct weft_wire_type weft_wire_replica;    /* struct weft_replica */
-extern const struct weft_wire_type weft_wire_scanner;    /* struct weft_scanner_status */
-extern const struct weft_wire_type weft_wire_pass;       /* struct weft_wire_pass */
+extern const struct weft_wire_type weft_wire_lane_count;     /* struct weft_lane_count */
+extern const struct weft_wire_type weft_wire_worker;         /* struct weft_worker_info */
+extern const struct weft_wire_type weft_wire_token_spec;     /* struct weft_token_spec */
+extern const struct weft_wire_type weft_wire_token_rotation; /* weft_token_rotation, without id */
+extern const struct weft_wire_type weft_wire_token;          /* struct weft_token, without token */
+extern const struct weft_wire_type weft_wire_token_made;     /* struct weft_token */
+extern const struct weft_wire_type weft_wire_replica;        /* struct weft_replica */
+extern const struct weft_wire_type weft_wire_scanner;        /* struct weft_scanner_status */
+extern const struct weft_wire_type weft_wire_pass;           /* struct weft_wire_pass */
 
 extern const struct weft_wire_type weft_wire_node;           /* struct weft_node */
 extern const struct weft_wire_type weft_wire_flow_spec;      /* struct weft_flow_spec */

@@ -105,7 +105,14 @@ start --tokens --log-format json --access-log
 export WEFT_SERVER=$url
 exits 5 'without a token' "$weft" ls
 has "$err" '^hint: .*--token' 'there is a hint'
-token=$("$weft" token create --name test --scopes read 2>/dev/null)
+has "$err" 'weft token create --store URL' 'that tells how the first token is made'
+exits 5 'a token is not made without one' "$weft" token create --name test --scopes read
+has "$err" 'weft token create --store URL' 'and the hint tells how'
+# The first admin token comes from the store, all others from the server that WEFT_SERVER names.
+db=$scratch/weft.db
+exits 0 'the first token' env -u WEFT_SERVER "$weft" token create --store "sqlite:$db" --name me \
+    --scopes admin --expires 90d
+admin=$out
 # A server hears of a new token within a second, and of a revoked one.
 until_it_exits() {
     local i want=$1
@@ -116,14 +123,58 @@ until_it_exits() {
         sleep 0.1
     done
 }
-until_it_exits 0 "$weft" ls --token "$token"
-is "$status" 0 'with a token'
+mkdir elsewhere
+cd elsewhere # nothing here names a store, and none is made
+until_it_exits 0 "$weft" token ls --token "$admin"
+has "$out" ' me +\(any\) +admin .* in 89 d$' 'the server lists it'
+export WEFT_TOKEN=$admin
+exits 0 'token create through the server' "$weft" token create --name test --scopes read --json
+json "$out" 'v["name"] == "test" and v["scopes"] == ["read"] and v["expires_at"] is None' 'as asked'
+token=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["token"])' "$out")
+id=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["id"])' "$out")
+exits 0 'it is good at once' "$weft" ls --token "$token"
+exits 0 'token rotate' "$weft" token rotate "$id" --grace 1h
+has "$out" '^weft_[0-9]+_[A-Za-z0-9_-]{43}$' 'prints the new one, alone'
+has "$err" '^token [0-9]+ for test, a new secret; the old one ends in 59 m; .* this once' 'and a note'
+old=$token token=$out
+exits 0 'the old one has its grace' "$weft" ls --token "$old"
+exits 0 'token rotate for programs' "$weft" token rotate "$id" --grace 0 --json
+json "$out" 'v["old_expires_at"] is None and v["rotated_at"]' 'without a grace'
+exits 5 'then it is refused' "$weft" ls --token "$old"
+has "$err" 'the token was rotated' 'with the reason'
+exits 5 'as is the one after it' "$weft" ls --token "$token"
+run "$weft" token rotate "$id" --json
+token=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["token"])' "$out")
+exits 5 'a reader makes no tokens' "$weft" token create --name x --scopes read --token "$token"
+exits 3 'rotating what is not there' "$weft" token rotate 4711
+exits 2 'rotating nothing' "$weft" token rotate
+exits 0 'it is used' "$weft" ls --token "$token"
+exits 0 'token list' "$weft" token list --json
+json "$out" 'all(i["last_used_at"] for i in v["items"])' 'the server tells at once that it was'
+unset WEFT_TOKEN
+cd ..
+is "$(ls -A elsewhere)" '' 'no store was made'
+exits 0 'with a token' "$weft" ls --token "$token"
 exits 0 'from the environment' env WEFT_TOKEN="$token" "$weft" ls
 exits 5 'a token that may not' "$weft" submit -k x --token "$token"
-exits 0 'token revoke' "$weft" token revoke 1
-until_it_exits 5 "$weft" ls --token "$token"
-is "$status" 5 'a revoked token is refused before long'
+# Upkeep writes uses down, every few seconds and not with each request.
+used() {
+    run env -u WEFT_SERVER "$weft" token ls --store "sqlite:$db" --json
+    python3 -c 'import json,sys
+sys.exit(not all(i["last_used_at"] for i in json.loads(sys.argv[1])["items"]))' "$out"
+}
+for ((i = 0; i < 300; i++)); do if used; then break; fi; sleep 0.1; done
+if used; then ok 'the last use is written to the store'; else bad 'the last use' "$out"; fi
+exits 0 'token revoke' "$weft" token revoke "$id" --token "$admin"
+exits 5 'a revoked token is refused at once' "$weft" ls --token "$token"
+exits 0 'one that another process revokes' env -u WEFT_SERVER "$weft" token revoke 1 \
+    --store "sqlite:$db"
+until_it_exits 5 "$weft" ls --token "$admin"
+is "$status" 5 'is refused before long'
 lacks "$(cat serve.log)" "$token" 'no secret is logged'
+lacks "$(cat serve.log)" "${admin#weft_*_}" 'nor that of the admin'
+has "$(cat serve.log)" '"msg":"a token was revoked","token":2,"name":"test","by_token":1' \
+    'but who did what to which token'
 if python3 -c '
 import json, sys
 for line in open("serve.log"):

@@ -36,7 +36,8 @@ nobody=01932c07-5f3e-7a10-8c51-0123456789ab
 typo=${store/weft.db/typo.db}
 if [[ $typo == "$store" ]]; then typo=${store}_typo; fi
 for command in ls counts lanes 'lanes mail --pause' 'lanes mail --remove' workers replicas \
-    scanners "show $nobody" "cancel $nobody" "replay $nobody" 'flow ls' "flow show $nobody"; do
+    scanners 'token ls' 'token create --name a --scopes read' 'token revoke 1' 'token rotate 1' \
+    "show $nobody" "cancel $nobody" "replay $nobody" 'flow ls' "flow show $nobody"; do
     # shellcheck disable=SC2086
     exits 3 "$command without a store" "$weft" $command --store "$typo"
     has "$err" '^weft: there is no store at (sqlite|postgres)[^ ]*typo' 'names the place'
@@ -161,7 +162,7 @@ exits 2 'a goodbye to nobody' "$weft" workers --goodbye
 
 # ---- tokens ----
 
-exits 0 'token create' "$weft" token create --name billing --scopes submit,read --expires +90d
+exits 0 'token create' "$weft" token create --name billing --scopes submit,read --expires 90d
 has "$out" '^weft_[0-9]+_[A-Za-z0-9_-]{43}$' 'prints the token, alone'
 has "$err" 'shown this once' 'and a note on stderr'
 secret=${out#weft_*_} # which may have a _ of its own
@@ -176,6 +177,10 @@ json "$out" '[i["name"] for i in v["items"]] == ["billing", "ops"]' 'by id'
 if [[ -e weft.db ]]; then
     lacks "$(cat weft.db* | tr -d '\0')" "$secret" 'the store does not hold the secret'
 fi
+exits 0 'token rotate' "$weft" token rotate 1 --expires 2w --json
+json "$out" 'v["id"] == 1 and v["token"].startswith("weft_3_") and not v["old_expires_at"]' 'on a store'
+exits 0 'token list' "$weft" token list
+has "$out" 'billing +\(any\) +read,submit +.* never +in 13 d' 'its end has changed'
 exits 0 'token revoke' "$weft" token revoke "$second"
 exits 0 'token ls' "$weft" token ls
 lacks "$out" 'ops' 'it is gone'
@@ -185,6 +190,10 @@ exits 2 'no scopes' "$weft" token create --name a
 exits 2 'a scope that is none' "$weft" token create --name a --scopes root
 exits 2 'a time that is past' "$weft" token create --name a --scopes read \
     --expires 2001-01-01T00:00:00Z
+exits 2 'a time that is none' "$weft" token create --name a --scopes read --expires soon
+has "$err" "it must be like 90d or" 'says how it is typed'
+exits 2 'a time without length' "$weft" token create --name a --scopes read --expires 0d
+exits 0 'a moment' "$weft" token create --name moment --scopes read --expires 2999-01-31T12:00:00Z
 exits 2 'an id that is none' "$weft" token revoke x
 exits 2 'a verb that is none' "$weft" token make
 

@@ -14,6 +14,12 @@ static struct weft_token_rows tokens(struct fixture *f)
     return rows;
 }
 
+static enum weft_rc revoke(struct fixture *f, struct weft_engine *engine, int32_t id)
+{
+    struct weft_token before;
+    return weft_engine_token_revoke(engine, NULL, id, f->arena, &before, &f->err);
+}
+
 static int64_t tokens_number(struct fixture *f)
 {
     struct weft_poll poll = {0};
@@ -53,8 +59,8 @@ CASE(token_add_list_revoke)
        "the second as well");
     ok(weft_token_same(a->hash, first.hash) && weft_token_same(b->hash, second.hash),
        "with their hashes");
-    is_int(weft_engine_token_revoke(f->b, first.id, &f->err), WEFT_OK, "revoke");
-    is_int(weft_engine_token_revoke(f->a, first.id, &f->err), WEFT_NOT_FOUND, "only once");
+    is_int(revoke(f, f->b, first.id), WEFT_OK, "revoke");
+    is_int(revoke(f, f->a, first.id), WEFT_NOT_FOUND, "only once");
     list = tokens(f);
     ok(list.count == 1 && list.item[0].id == second.id, "the other stays");
 }
@@ -69,12 +75,12 @@ CASE(token_changes_are_seen_by_the_poll)
     int32_t two = add_token(f, "two");
     seen[count++] = tokens_number(f);
     is_int(tokens_number(f), seen[count - 1], "nothing changed");
-    is_int(weft_engine_token_revoke(f->a, two, &f->err), WEFT_OK, "revoke the newest");
+    is_int(revoke(f, f->a, two), WEFT_OK, "revoke the newest");
     is_int(tokens_number(f), seen[1], "the same set has the same number");
     int32_t three = add_token(f, "three");
     ok(three > two, "an id is not given twice");
     seen[count++] = tokens_number(f);
-    is_int(weft_engine_token_revoke(f->a, one, &f->err), WEFT_OK, "revoke the oldest");
+    is_int(revoke(f, f->a, one), WEFT_OK, "revoke the oldest");
     seen[count++] = tokens_number(f);
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
@@ -93,8 +99,8 @@ CASE(token_input)
         {"bad namespace", {.name = "a", .ns = "", .scopes = 1}, "namespace"},
         {"no scope", {.name = "a"}, "scopes"},
         {"unknown scope", {.name = "a", .scopes = 16}, "scopes"},
-        {"expired", {.name = "a", .scopes = 1, .expires_us = f->now_us}, "expires"},
-        {"expires never", {.name = "a", .scopes = 1, .expires_us = INT64_MAX}, "expires"},
+        {"expired", {.name = "a", .scopes = 1, .expires_us = f->now_us}, "expires_at"},
+        {"expires never", {.name = "a", .scopes = 1, .expires_us = INT64_MAX}, "expires_at"},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct weft_token_row token = row[i].token;
@@ -102,6 +108,215 @@ CASE(token_input)
         is_str(f->err.field, row[i].field, "%s: the field is named", row[i].name);
     }
     is_int(tokens(f).count, 0, "none was added");
+}
+
+/* ---- Tokens as callers manage them ----------------------------------------------------------- */
+
+static const char *const read_only[] = {"read"}, *const two_scopes[] = {"submit", "read"},
+                         *const admin_only[] = {"admin"};
+
+/* The row of the secret in a text, NULL: the text opens nothing (any more). */
+static const struct weft_token_row *row_of(struct fixture *f, const char *text)
+{
+    int32_t id = 0;
+    uint8_t hash[WEFT_TOKEN_HASH];
+    struct weft_token_rows rows = tokens(f);
+    ok(weft_token_parse(text, &id, hash), "it looks like a token");
+    for (size_t i = 0; i < rows.count; i++)
+        if (rows.item[i].id == id && weft_token_same(rows.item[i].hash, hash))
+            return &rows.item[i];
+    return NULL;
+}
+
+static bool is_good(struct fixture *f, const char *text)
+{
+    const struct weft_token_row *row = row_of(f, text);
+    return row && (row->expires_us == 0 || row->expires_us > f->now_us);
+}
+
+static struct weft_token create(struct fixture *f, const struct weft_token_spec *spec)
+{
+    struct weft_token token = {0};
+    is_int(weft_engine_token_create(f->a, NULL, spec, f->arena, &token, &f->err), WEFT_OK,
+           "create %s", spec->name);
+    return token;
+}
+
+static struct weft_token rotate(struct fixture *f, const struct weft_token_rotation *rotation)
+{
+    struct weft_token token = {0};
+    is_int(weft_engine_token_rotate(f->b, NULL, rotation, f->arena, &token, &f->err), WEFT_OK,
+           "rotate %d", rotation->id);
+    return token;
+}
+
+static struct weft_tokens list_tokens(struct fixture *f, const struct weft_token_caller *caller)
+{
+    struct weft_tokens list = {0};
+    is_int(weft_engine_token_list(f->b, caller, f->arena, &list, &f->err), WEFT_OK, "list");
+    return list;
+}
+
+CASE(token_create)
+{
+    const struct weft_token_spec spec = {.name = "billing",
+                                         .scopes = two_scopes,
+                                         .scope_count = 2,
+                                         .ns = "acme",
+                                         .expires_ms = 90000};
+    struct weft_token made = create(f, &spec);
+    ok(made.id > 0 && made.scope_count == 2 && strcmp(made.scopes[0], "read") == 0 &&
+           strcmp(made.ns, "acme") == 0 && made.created_us == f->now_us &&
+           made.expires_us == f->now_us + 90 * WEFT_SECOND,
+       "as it was asked for");
+    ok(is_good(f, made.token), "its text opens");
+    struct weft_tokens list = list_tokens(f, NULL);
+    ok(list.count == 1 && list.item[0].id == made.id && !list.item[0].token &&
+           list.item[0].last_used_us == 0 && list.item[0].rotated_us == 0,
+       "it is listed without its text");
+    const struct {
+        const char *name;
+        struct weft_token_spec spec;
+        const char *field;
+    } row[] = {
+        {"no name", {.scopes = read_only, .scope_count = 1}, "name"},
+        {"no scopes", {.name = "a"}, "scopes"},
+        {"a scope that is none", {.name = "a", .scopes = &spec.name, .scope_count = 1}, "scopes"},
+        {"two ends",
+         {.name = "a", .scopes = read_only, .scope_count = 1, .expires_ms = 1, .expires_us = 9},
+         "expires_ms"},
+        {"a negative life",
+         {.name = "a", .scopes = read_only, .scope_count = 1, .expires_ms = -1},
+         "expires_ms"},
+        {"an end that is past",
+         {.name = "a", .scopes = read_only, .scope_count = 1, .expires_us = 9},
+         "expires_at"},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        is_int(weft_engine_token_create(f->a, NULL, &row[i].spec, f->arena, &made, &f->err),
+               WEFT_INVALID_VALUE, "%s is refused", row[i].name);
+        is_str(f->err.field, row[i].field, "%s: the field is named", row[i].name);
+    }
+    is_int(list_tokens(f, NULL).count, 1, "none of these was made");
+}
+
+CASE(token_rotate)
+{
+    struct weft_token one =
+        create(f, &(struct weft_token_spec){.name = "one", .scopes = read_only, .scope_count = 1});
+    int64_t before = tokens_number(f);
+    struct weft_token two = rotate(f, &(struct weft_token_rotation){.id = one.id});
+    ok(tokens_number(f) != before, "the poll sees it");
+    ok(two.id == one.id && strcmp(two.token, one.token) != 0, "the same token, another secret");
+    ok(is_good(f, two.token) && !is_good(f, one.token), "the new one opens, the old one does not");
+    ok(two.old_expires_us == 0 && two.rotated_us == f->now_us && two.expires_us == 0, "as told");
+
+    forward_ms(f, 1000);
+    struct weft_token three =
+        rotate(f, &(struct weft_token_rotation){.id = one.id, .grace_ms = 60000});
+    is_int(three.old_expires_us, f->now_us + 60 * WEFT_SECOND, "with a grace");
+    ok(is_good(f, two.token) && is_good(f, three.token), "both open");
+    struct weft_tokens list = list_tokens(f, NULL);
+    ok(list.count == 1 && list.item[0].id == one.id && list.item[0].rotated_us == f->now_us &&
+           list.item[0].old_expires_us == three.old_expires_us && list.item[0].expires_us == 0,
+       "the list has one token and says so");
+    forward_ms(f, 60000);
+    ok(!is_good(f, two.token) && is_good(f, three.token), "until the grace ends");
+    is_int(list_tokens(f, NULL).item[0].old_expires_us, 0, "which the list says too");
+
+    struct weft_token four =
+        rotate(f, &(struct weft_token_rotation){.id = one.id, .expires_ms = 5000});
+    is_int(four.expires_us, f->now_us + 5 * WEFT_SECOND, "a rotation may set when it expires");
+    is_int(tokens(f).count, 2, "secrets that are no longer good do not pile up");
+    struct weft_token five =
+        rotate(f, &(struct weft_token_rotation){.id = one.id, .grace_ms = 60000});
+    ok(five.expires_us == four.expires_us && five.old_expires_us == four.expires_us,
+       "and otherwise it stays; a grace does not outlast it");
+    is_int(revoke(f, f->a, row_of(f, five.token)->id), WEFT_OK,
+           "revoked by the number that is in its text");
+    is_int(tokens(f).count, 0, "all its secrets are gone");
+}
+
+CASE(token_rotate_refused)
+{
+    struct weft_token made;
+    is_int(weft_engine_token_rotate(f->a, NULL, &(struct weft_token_rotation){.id = 7}, f->arena,
+                                    &made, &f->err),
+           WEFT_NOT_FOUND, "a token that is not there");
+    struct weft_token one =
+        create(f, &(struct weft_token_spec){
+                      .name = "one", .scopes = read_only, .scope_count = 1, .expires_ms = 1000});
+    const struct weft_token_rotation negative = {.id = one.id, .grace_ms = -2};
+    is_int(weft_engine_token_rotate(f->a, NULL, &negative, f->arena, &made, &f->err),
+           WEFT_INVALID_VALUE, "a negative grace");
+    is_str(f->err.field, "grace_ms", "the field is named");
+    forward_ms(f, 1000);
+    is_int(weft_engine_token_rotate(f->a, NULL, &(struct weft_token_rotation){.id = one.id},
+                                    f->arena, &made, &f->err),
+           WEFT_NOT_LIVE, "a token that has expired");
+    is_int(tokens(f).count, 1, "nothing was made");
+}
+
+/* The token of a request reaches no more than it has itself. */
+CASE(token_callers)
+{
+    struct weft_token made;
+    const struct weft_token_spec all = {.name = "all", .scopes = admin_only, .scope_count = 1};
+    struct weft_token_spec blue = all, red = all;
+    blue.ns = "blue";
+    red.ns = "red";
+    int32_t any_id = create(f, &all).id, red_id = create(f, &red).id;
+    const struct weft_token_caller caller = {.rights = {.scopes = WEFT_SCOPE_ADMIN, .ns = "blue"},
+                                             .token = create(f, &blue).id};
+    is_int(weft_engine_token_create(f->a, &caller, &red, f->arena, &made, &f->err), WEFT_FORBIDDEN,
+           "a bound admin makes none for another namespace");
+    is_str(f->err.field, "namespace", "the field is named");
+    is_int(weft_engine_token_create(f->a, &caller, &all, f->arena, &made, &f->err), WEFT_OK,
+           "where it names none");
+    is_str(made.ns, "blue", "it is that of the caller");
+    struct weft_tokens list = list_tokens(f, &caller);
+    ok(list.count == 2 && list.item[0].id == caller.token && list.item[1].id == made.id,
+       "the list has those of its namespace");
+    is_int(list_tokens(f, NULL).count, 4, "an unbound caller sees all");
+    const int32_t foreign[] = {any_id, red_id};
+    for (size_t i = 0; i < WEFT_LEN(foreign); i++) {
+        const struct weft_token_rotation turn = {.id = foreign[i]};
+        is_int(weft_engine_token_revoke(f->a, &caller, foreign[i], f->arena, &made, &f->err),
+               WEFT_FORBIDDEN, "others cannot be revoked");
+        is_int(weft_engine_token_rotate(f->a, &caller, &turn, f->arena, &made, &f->err),
+               WEFT_FORBIDDEN, "nor rotated");
+    }
+    is_int(tokens(f).count, 4, "nothing happened to them");
+    const struct weft_token_caller reader = {.rights = {.scopes = WEFT_SCOPE_READ}};
+    is_int(weft_engine_token_create(f->a, &reader, &all, f->arena, &made, &f->err), WEFT_FORBIDDEN,
+           "no caller hands out a scope that it lacks");
+    is_str(f->err.field, "scopes", "the field is named");
+
+    /* the token in use stays good for a while, so that a lost answer locks nobody out */
+    const struct weft_token_rotation own = {.id = caller.token}, now = {caller.token, -1, 0, 0};
+    is_int(weft_engine_token_rotate(f->a, &caller, &own, f->arena, &made, &f->err), WEFT_OK,
+           "its own token");
+    is_int(made.old_expires_us, f->now_us + 60 * WEFT_SECOND, "has a grace of a minute");
+    is_int(weft_engine_token_rotate(f->a, &caller, &now, f->arena, &made, &f->err), WEFT_OK,
+           "unless it says");
+    is_int(made.old_expires_us, 0, "that it wants none");
+}
+
+CASE(token_last_use)
+{
+    struct weft_token one =
+        create(f, &(struct weft_token_spec){.name = "one", .scopes = read_only, .scope_count = 1});
+    struct weft_token two = rotate(f, &(struct weft_token_rotation){.id = one.id, .grace_ms = 500});
+    int32_t newer = row_of(f, two.token)->id;
+    int64_t number = tokens_number(f);
+    const struct weft_token_use use[] = {{one.id, f->now_us + 7}, {newer, f->now_us + 9}, {99, 1}};
+    is_int(weft_engine_tokens_used(f->a, use, 3, &f->err), WEFT_OK, "two secrets were used");
+    is_int(list_tokens(f, NULL).item[0].last_used_us, f->now_us + 9, "the later use counts");
+    const struct weft_token_use old = {newer, f->now_us + 1};
+    is_int(weft_engine_tokens_used(f->b, &old, 1, &f->err), WEFT_OK, "an older use is written");
+    is_int(list_tokens(f, NULL).item[0].last_used_us, f->now_us + 9, "and changes nothing");
+    is_int(weft_engine_tokens_used(f->b, NULL, 0, &f->err), WEFT_OK, "none");
+    is_int(tokens_number(f), number, "no replica reads the tokens anew for that");
 }
 
 /* ---- Namespaces ------------------------------------------------------------------------------ */

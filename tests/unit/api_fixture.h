@@ -58,6 +58,18 @@ void weft_server_forget_worker(struct weft_server *server, const char *ns, const
     (void)snprintf(fixture->forgotten, sizeof(fixture->forgotten), "%s", worker);
 }
 
+void weft_server_tokens_changed(struct weft_server *server)
+{
+    (void)server;
+}
+
+void weft_server_show_uses(struct weft_server *server, struct weft_token *token, size_t count)
+{
+    (void)server;
+    (void)token;
+    (void)count;
+}
+
 const char *weft_ask_header(const struct weft_ask *ask, const char *name)
 {
     (void)ask;

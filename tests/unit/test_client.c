@@ -69,6 +69,7 @@ static void test_null(struct weft *weft)
     struct weft_submitted submitted;
     static const struct weft_claim claim = {.worker = "w"};
     struct weft_claims claims = {0};
+    struct weft_tokens tokens = {0};
     static const struct weft_steer steer = {0};
     struct weft_steered steered;
     static const struct weft_id id = {0};
@@ -101,6 +102,17 @@ static void test_null(struct weft *weft)
         weft_lanes(weft, NULL, &err),
         weft_lane_remove(weft, NULL, &err),
         weft_lane_remove(NULL, "l", &err),
+        weft_token_create(weft, NULL, NULL, &err),
+        weft_token_create(weft, &(struct weft_token_spec){.name = "a", .scope_count = 1}, &tokens,
+                          &err),
+        weft_token_create(weft, &(struct weft_token_spec){.scope_count = 0}, &tokens, &err),
+        weft_token_rotate(weft, NULL, &tokens, &err),
+        weft_token_rotate(weft, &(struct weft_token_rotation){.id = 0}, &tokens, &err),
+        weft_token_rotate(weft, &(struct weft_token_rotation){.id = 1}, NULL, &err),
+        weft_token_revoke(weft, 0, &err),
+        weft_token_revoke(NULL, 1, &err),
+        weft_tokens(weft, NULL, &err),
+        weft_tokens(NULL, &tokens, &err),
         weft_workers(weft, NULL, &err),
         weft_workers(NULL, NULL, &err),
         weft_goodbye(weft, NULL, NULL, &err),
@@ -305,6 +317,40 @@ static void test_steering(struct weft *weft)
 }
 
 /* What one namespace holds is not there for another. */
+static void test_tokens(struct weft *weft)
+{
+    static const char *const scopes[] = {"read", "work"}, *const none[] = {"root"};
+    const struct weft_token_spec spec = {
+        .name = "t", .scopes = scopes, .scope_count = 2, .ns = "blue", .expires_ms = 3600000};
+    struct weft_tokens made = {0}, again = {0}, list = {0};
+    is_int(weft_token_create(weft, &spec, &made, &err), WEFT_OK, "a token is made %s", err.text);
+    const struct weft_token *token = made.item;
+    ok(made.count == 1 && token->id > 0 && strncmp(token->token, "weft_", 5) == 0 &&
+           token->scope_count == 2 && strcmp(token->ns, "blue") == 0 &&
+           token->expires_us - token->created_us == 3600 * 1000000LL,
+       "as it was asked for");
+    const struct weft_token_rotation rotation = {.id = token->id, .grace_ms = 60000};
+    is_int(weft_token_rotate(weft, &rotation, &again, &err), WEFT_OK, "it is rotated");
+    ok(again.count == 1 && again.item->id == token->id &&
+           strcmp(again.item->token, token->token) != 0 && again.item->old_expires_us > 0,
+       "with another secret, and a grace for the old one");
+    is_int(weft_tokens(weft, &list, &err), WEFT_OK, "the list");
+    ok(list.count == 1 && list.item[0].id == token->id && !list.item[0].token &&
+           strcmp(list.item[0].scopes[1], "work") == 0 && list.item[0].rotated_us > 0,
+       "has it without a secret");
+    weft_tokens_free(&list);
+    is_int(weft_token_revoke(weft, token->id, &err), WEFT_OK, "it is revoked");
+    is_int(weft_token_revoke(weft, token->id, &err), WEFT_NOT_FOUND, "once");
+    is_int(weft_token_rotate(weft, &rotation, &list, &err), WEFT_NOT_FOUND, "and gone");
+    is_str(err.field, "id", "the field is named");
+    const struct weft_token_spec bad = {.name = "t", .scopes = none, .scope_count = 1};
+    is_int(weft_token_create(weft, &bad, &list, &err), WEFT_INVALID_VALUE, "a scope that is none");
+    is_str(err.field, "scopes", "the field is named");
+    weft_tokens_free(&made);
+    weft_tokens_free(&again);
+    weft_tokens_free(NULL);
+}
+
 static void test_namespaces(struct weft *weft)
 {
     struct weft_id id =
@@ -434,6 +480,7 @@ static void run_all(void)
     test_counts_of_items(weft);
     test_round(weft);
     test_steering(weft);
+    test_tokens(weft);
     test_namespaces(weft);
     test_waiting(weft);
     test_goodbye(weft);

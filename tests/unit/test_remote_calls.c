@@ -191,6 +191,56 @@ static void test_lanes_workers_passes(void)
     end();
 }
 
+#define TOKEN_BODY(more)                                                                           \
+    "{\"id\":7,\"name\":\"t\",\"scopes\":[\"read\",\"work\"],\"namespace\":null,\"created_at\":"   \
+    "\"2026-01-01T00:00:00.001Z\",\"expires_at\":null,\"last_used_at\":\"2026-01-01T00:00:00."     \
+    "002Z\","                                                                                      \
+    "\"rotated_at\":null,\"old_expires_at\":null" more "}"
+
+static void test_tokens(void)
+{
+    const struct take take[] = {
+        {.status = 201, .body = TOKEN_BODY(",\"token\":\"weft_7_x\"")},
+        {.body = TOKEN_BODY(",\"token\":\"weft_8_y\"")},
+        {.body = "{\"items\":[" TOKEN_BODY("") "],\"next\":\"7\"}"},
+        {.body = "{\"items\":[],\"next\":null}"},
+        {.body = TOKEN_BODY("")},
+        {.status = 403, .body = ERROR("forbidden", "null")},
+        {.body = TOKEN_BODY("")},
+    };
+    begin(take, WEFT_LEN(take));
+    static const char *const scopes[] = {"read", "work"};
+    const struct weft_token_spec spec = {
+        .name = "t", .scopes = scopes, .scope_count = 2, .ns = "red", .expires_ms = 5};
+    struct weft_tokens tokens = {0};
+    is_int(weft_token_create(weft, &spec, &tokens, &err), WEFT_OK, "a token %s", err.text);
+    asked_for(0, "POST", "/v1/tokens",
+              "{\"name\":\"t\",\"scopes\":[\"read\",\"work\"],\"namespace\":\"red\","
+              "\"expires_ms\":5}");
+    ok(tokens.count == 1 && tokens.item->id == 7 && tokens.item->scope_count == 2 &&
+           strcmp(tokens.item->token, "weft_7_x") == 0,
+       "with its secret");
+    weft_tokens_free(&tokens);
+    const struct weft_token_rotation rotation = {.id = 7, .grace_ms = -1};
+    is_int(weft_token_rotate(weft, &rotation, &tokens, &err), WEFT_OK, "a rotation");
+    asked_for(1, "POST", "/v1/tokens/7/rotate", "{\"grace_ms\":0}");
+    is_str(tokens.item->token, "weft_8_y", "gives another secret");
+    weft_tokens_free(&tokens);
+    is_int(weft_tokens(weft, &tokens, &err), WEFT_OK, "the list");
+    asked_for(2, "GET", "/v1/tokens?limit=1000", NULL);
+    asked_for(3, "GET", "/v1/tokens?limit=1000&after=7", NULL);
+    ok(tokens.count == 1 && tokens.item->last_used_us == 1767225600002000 && !tokens.item->token,
+       "in all its pages");
+    weft_tokens_free(&tokens);
+    is_int(weft_token_revoke(weft, 7, &err), WEFT_OK, "a revocation");
+    asked_for(4, "DELETE", "/v1/tokens/7", "");
+    is_int(weft_token_create(weft, &spec, &tokens, &err), WEFT_FORBIDDEN, "one that is refused");
+    is_int(weft_token_create(weft, &spec, &tokens, &err), WEFT_UNAVAILABLE,
+           "an answer without a secret is none");
+    is_str(err.hint, "outcome_unknown", "and it is not known whether there is a token now");
+    end();
+}
+
 #define SCANNER(name)                                                                              \
     "{\"name\":\"" name "\",\"replica\":\"" ID_TEXT                                                \
     "\",\"host\":\"h\",\"enabled\":true,"                                                          \
@@ -364,6 +414,7 @@ int main(void)
     test_leases();
     test_steer();
     test_lanes_workers_passes();
+    test_tokens();
     test_replicas();
     test_describe();
     test_lists();

@@ -140,8 +140,49 @@ static void test_allows(void)
     ok(weft_scope_allows(WEFT_SCOPE_READ | WEFT_SCOPE_WORK, WEFT_SCOPE_WORK), "one of two");
 }
 
+/* Who may hand out or manage which tokens. */
+static void test_rights(void)
+{
+    enum { READ = WEFT_SCOPE_READ, WORK = WEFT_SCOPE_WORK, ADMIN = WEFT_SCOPE_ADMIN };
+    static const struct {
+        struct weft_rights own, other;
+        bool want;
+        const char *name;
+    } row[] = {
+        {{ADMIN, NULL}, {ADMIN, NULL}, true, "an admin: another admin"},
+        {{ADMIN, NULL}, {READ | WORK, "blue"}, true, "an admin: any scope in any namespace"},
+        {{ADMIN, "blue"}, {ADMIN, "blue"}, true, "a bound admin: one of its namespace"},
+        {{ADMIN, "blue"}, {READ, "blue"}, true, "a bound admin: a reader of its namespace"},
+        {{ADMIN, "blue"}, {READ, "red"}, false, "a bound admin: another namespace"},
+        {{ADMIN, "blue"}, {READ, NULL}, false, "a bound admin: every namespace"},
+        {{READ, NULL}, {READ, NULL}, true, "a reader: a reader"},
+        {{READ, NULL}, {READ | WORK, NULL}, false, "a reader: a scope more"},
+        {{READ | WORK, NULL}, {ADMIN, NULL}, false, "all but admin: an admin"},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++)
+        is_int(weft_rights_include(&row[i].own, &row[i].other), row[i].want, "%s", row[i].name);
+}
+
+static void test_scope_lists(void)
+{
+    static const char *const good[] = {"work", "read", "work"}, *const bad[] = {"read",
+                                                                                "work,read"};
+    const char *word[WEFT_SCOPES_MAX];
+    uint32_t scopes = 0;
+    struct weft_err err;
+    ok(weft_scopes_read(good, 3, &scopes, &err) == WEFT_OK && scopes == 5, "a list of words");
+    ok(weft_scopes_list(scopes, word) == 2 && strcmp(word[0], "read") == 0 &&
+           strcmp(word[1], "work") == 0,
+       "and back, in their order");
+    is_int(weft_scopes_read(good, 0, &scopes, &err), WEFT_INVALID_VALUE, "no word");
+    is_int(weft_scopes_read(bad, 2, &scopes, &err), WEFT_INVALID_VALUE, "two words in one");
+    is_str(err.field, "scopes", "the field is named");
+}
+
 int main(void)
 {
+    test_rights();
+    test_scope_lists();
     test_secret();
     test_there_and_back();
     test_what_is_none();
