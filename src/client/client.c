@@ -153,6 +153,14 @@ static void on_news(void *context, const struct weft_news *news)
         weft_wake_workers(context, true, WEFT_NEVER);
 }
 
+/* Somebody in this process ended leases: workers of this handle may hold them. */
+static void on_leases(void *context, const int32_t *worker, size_t count)
+{
+    (void)worker;
+    (void)count;
+    weft_wake_watches(context);
+}
+
 enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,
                             struct weft **ret_weft, struct weft_err *err)
 {
@@ -167,6 +175,7 @@ enum weft_rc weft_open_with(const struct weft_engine_config *config, const char 
     *ret_weft = make_handle(&weft_backend_local, ns);
     (*ret_weft)->engine = engine;
     weft_engine_on_news(engine, on_news, *ret_weft);
+    weft_engine_on_leases(engine, on_leases, *ret_weft);
     return WEFT_OK;
 }
 
@@ -279,6 +288,40 @@ void weft_claims_free(struct weft_claims *claims)
         return;
     weft_arena_free(claims->arena);
     *claims = (struct weft_claims){0};
+}
+
+enum weft_rc weft_watch(struct weft *weft, const struct weft_watch *watch,
+                        struct weft_watched *ret_watched, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, watch, 1, ret_watched};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc && !watch->worker)
+        return weft_missing("worker", err);
+    if (!rc)
+        rc = weft_check_range(&(struct weft_range){.field = "wait_ms",
+                                                   .value = watch->wait_ms,
+                                                   .max = WEFT_CLAIM_WAIT_MAX},
+                              &story);
+    if (rc)
+        return weft_told(rc, &story, err);
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_watched watched = {0};
+    const struct weft_via via = {.weft = weft};
+    rc = weft->backend->watch(&via, watch, arena, &watched, &story);
+    if (rc)
+        weft_arena_free(arena);
+    else
+        *ret_watched = (struct weft_watched){watched.item, watched.count, arena};
+    return weft_told(rc, &story, err);
+}
+
+void weft_watched_free(struct weft_watched *watched)
+{
+    if (!watched)
+        return;
+    weft_arena_free(watched->arena);
+    *watched = (struct weft_watched){0};
 }
 
 enum weft_rc weft_renew(struct weft *weft, const struct weft_renew *item, size_t count,

@@ -31,6 +31,7 @@ enum {
 enum weft_change {
     WEFT_CHANGE_READY, /* there may be something to claim */
     WEFT_CHANGE_ENDED, /* an execution may be over */
+    WEFT_CHANGE_LEASE, /* a worker may have to be told of a lease */
     WEFT_CHANGE_COUNT,
 };
 
@@ -82,6 +83,10 @@ struct weft_backend {
     enum weft_rc (*put_back)(const struct weft_via *via, enum weft_put_back_kind kind,
                              const struct weft_put_back *item, size_t count,
                              struct weft_lease_answer *ret_answer, struct weft_err *err);
+    /* Waits as long as the watch says; it names its namespace. */
+    enum weft_rc (*watch)(const struct weft_via *via, const struct weft_watch *watch,
+                          struct weft_arena *arena, struct weft_watched *ret_watched,
+                          struct weft_err *err);
     enum weft_rc (*steer)(const struct weft_via *via, const struct weft_steering *steering,
                           struct weft_steered *ret_answer, struct weft_err *err);
     /* The filter names its namespace. */
@@ -229,6 +234,9 @@ weft_usec weft_mono_us(void);
  */
 void weft_wake_workers(struct weft *weft, bool ready, weft_usec due_us);
 void weft_worker_wake(struct weft_worker *worker, bool ready, weft_usec due_us);
+/* Tells them that somebody in this process ended a lease, which may be one of theirs. */
+void weft_wake_watches(struct weft *weft);
+void weft_worker_watch(struct weft_worker *worker);
 /* Something happened that calls may be waiting for. */
 void weft_note_change(struct weft *weft, enum weft_change change);
 

@@ -127,11 +127,14 @@ static void queue_grant(struct weft_worker *worker, struct weft_grant *grant)
         weft_job_list_add(&worker->queue, &grant->job[i]);
     worker->stats.claimed += grant->count;
     pthread_cond_broadcast(&worker->work);
+    pthread_cond_signal(&worker->held);
 }
 
 /* From here on the keeper renews its leases. */
 static void adopt_grant(struct weft_worker *worker, struct weft_grant *grant)
 {
+    if (!worker->grant && worker->watch.failures == 0)
+        worker->watch.at_us = grant->arrived_us + WEFT_SECOND; /* short jobs are not worth a look */
     grant->next = worker->grant;
     worker->grant = grant;
     weft_usec beat_us = grant->arrived_us + grant->lease_us / BEATS_PER_LEASE;
@@ -296,9 +299,9 @@ void weft_hold_drop(struct weft_worker *worker, struct weft_job *job)
     weft_grant_free(grant);
 }
 
-/* Keeps of the queue what is not to go; the rest is moved. The lock is held. */
-static void sift_queue(struct weft_worker *worker, bool (*goes)(const struct weft_job *, weft_usec),
-                       weft_usec before_us, struct weft_job_list *ret_gone)
+void weft_hold_take_out(struct weft_worker *worker,
+                        bool (*goes)(const struct weft_job *job, weft_usec before_us),
+                        weft_usec before_us, struct weft_job_list *ret_gone)
 {
     struct weft_job_list all;
     weft_job_list_init(&all);
@@ -315,18 +318,12 @@ static bool arrived_before(const struct weft_job *job, weft_usec before_us)
     return job->grant->arrived_us < before_us;
 }
 
-static bool is_fenced(const struct weft_job *job, weft_usec before_us)
-{
-    (void)before_us;
-    return job->fence != WEFT_FENCE_NONE;
-}
-
 void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us)
 {
     struct weft_job_list back;
     pthread_mutex_lock(&worker->lock);
     weft_hold_adopt(worker); /* what is given back must be the keeper's */
-    sift_queue(worker, arrived_before, before_us, &back);
+    weft_hold_take_out(worker, arrived_before, before_us, &back);
     for (struct weft_job *job = back.first; job; job = job->next) {
         job->stage = WEFT_STAGE_FINISHED;
         job->word = WEFT_WORD_RELEASE;
@@ -398,7 +395,6 @@ static weft_usec list_leases(struct weft_worker *worker, bool reports, struct we
 static const struct weft_err *read_answers(struct weft_worker *worker, const struct beat *beat)
 {
     const struct weft_err *again = NULL;
-    struct weft_job_list gone;
     pthread_mutex_lock(&worker->lock);
     for (size_t i = 0; i < beat->count; i++) {
         const struct weft_lease_answer *answer = &beat->answer[i];
@@ -412,13 +408,8 @@ static const struct weft_err *read_answers(struct weft_worker *worker, const str
         else
             again = &answer->err;
     }
-    sift_queue(worker, is_fenced, 0, &gone);
-    worker->stats.fenced += gone.count;
     pthread_mutex_unlock(&worker->lock);
-    for (struct weft_job *job = gone.first, *next; job; job = next) {
-        next = job->next;
-        weft_hold_drop(worker, job);
-    }
+    weft_watch_sift(worker);
     return again;
 }
 

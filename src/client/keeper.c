@@ -3,10 +3,10 @@
 /*
  * The keeper: the thread of a worker that talks to the store.
  *
- * It turns in a circle: send what has finished, renew the leases that are due, run the passes that
- * are due, claim, and sleep until the next of these is due or until somebody pokes it: a handler
- * that finished, a submission in this process, weft_worker_stop(). What fails slows itself down and
- * nothing else.
+ * It turns in a circle: look for leases that others ended, send what has finished, renew the leases
+ * that are due, run the passes that are due, claim, and sleep until the next of these is due or
+ * until somebody pokes it: a handler that finished, a submission in this process,
+ * weft_worker_stop(). What fails slows itself down and nothing else.
  *
  * The passes run here so that a program with nothing but a worker needs nothing else. Any number
  * of workers may run them at the same time. A server runs them itself: a worker that is connected
@@ -158,6 +158,7 @@ static void run_passes(struct weft_worker *worker)
 static void look_around(struct weft_worker *worker)
 {
     weft_hold_told(worker);
+    weft_watch_look(worker);
     pthread_mutex_lock(&worker->lock);
     weft_hold_adopt(worker); /* finished jobs may be of new grants */
     size_t finished = worker->finished.count;
@@ -192,7 +193,7 @@ static void rest(struct weft_worker *worker)
     if (worker->unsent.count > 0)
         until_us = earlier(until_us, worker->send.at_us);
     if (worker->grant)
-        until_us = earlier(until_us, worker->beat.at_us);
+        until_us = earlier(until_us, earlier(worker->beat.at_us, weft_watch_due(worker)));
     if (worker->to_report)
         until_us = earlier(until_us, worker->report.at_us);
     if (weft_hold_room(worker) > 0)
@@ -294,7 +295,9 @@ void *weft_keeper_main(void *context)
         rest(worker);
     pthread_mutex_lock(&worker->lock);
     worker->ended = true;
+    atomic_store(&worker->watch_stop, true);
     pthread_cond_signal(&worker->ask);
+    pthread_cond_signal(&worker->held);
     pthread_cond_broadcast(&worker->done);
     pthread_mutex_unlock(&worker->lock);
     return NULL;

@@ -95,6 +95,22 @@ static enum weft_rc put_back(const struct weft_via *via, enum weft_put_back_kind
     return rc;
 }
 
+static enum weft_rc watch(const struct weft_via *via, const struct weft_watch *args,
+                          struct weft_arena *arena, struct weft_watched *ret_watched,
+                          struct weft_err *err)
+{
+    struct weft_watch mine = *args;
+    if (!mine.ns)
+        mine.ns = via->weft->ns;
+    struct weft_look look;
+    weft_look_init(&look, via->weft, WEFT_CHANGE_LEASE, mine.wait_ms);
+    enum weft_rc rc;
+    do
+        rc = weft_engine_watch(via->weft->engine, &mine, arena, ret_watched, err);
+    while (!rc && ret_watched->count == 0 && mine.wait_ms > 0 && weft_look_again(&look, via));
+    return rc;
+}
+
 /* ---- Steering -------------------------------------------------------------------------------- */
 
 static enum weft_rc steer(const struct weft_via *via, const struct weft_steering *steering,
@@ -266,6 +282,7 @@ const struct weft_backend weft_backend_local = {
     .complete = complete,
     .fail = fail,
     .put_back = put_back,
+    .watch = watch,
     .steer = steer,
     .steer_all = steer_all,
     .describe = describe,

@@ -368,6 +368,7 @@ static void close_remote(struct weft *weft)
 const struct weft_backend weft_backend_remote = {
     .submit = weft_remote_submit,
     .claim = weft_remote_claim,
+    .watch = weft_remote_watch,
     .renew = weft_remote_renew,
     .complete = weft_remote_complete,
     .fail = weft_remote_fail,

@@ -107,6 +107,9 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_claim(const struct weft_via *via,
                                                struct weft_arena *arena,
                                                struct weft_claim_result *ret_result,
                                                struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc
+weft_remote_watch(const struct weft_via *via, const struct weft_watch *watch,
+                  struct weft_arena *arena, struct weft_watched *ret_watched, struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_remote_renew(const struct weft_via *via,
                                                const struct weft_renew *item, size_t count,
                                                struct weft_lease_answer *ret_answer,

@@ -387,3 +387,37 @@ enum weft_rc weft_remote_claim(const struct weft_via *via, const struct weft_cla
         *ret_result = (struct weft_claim_result){.item = gains.item, .count = gains.count};
     return rc;
 }
+
+/* ---- Watching -------------------------------------------------------------------------------- */
+
+enum weft_rc weft_remote_watch(const struct weft_via *via, const struct weft_watch *watch,
+                               struct weft_arena *arena, struct weft_watched *ret_watched,
+                               struct weft_err *err)
+{
+    struct weft_buf body;
+    weft_buf_init(&body, SIZE_MAX);
+    struct weft_json_writer out;
+    weft_json_writer_init(&out, &body);
+    weft_wire_write(&weft_wire_watch, watch, &out);
+    /* A second try would not tell again what the first did: renewals do. */
+    const struct weft_request request = {.method = "POST",
+                                         .path = "/leases/watch",
+                                         .ns = watch->ns,
+                                         .body = &body,
+                                         .once = true,
+                                         .wait_ms = watch->wait_ms};
+    struct weft_json object;
+    struct weft_json_iter iter;
+    struct weft_ended_lease *item = weft_new_array(arena, struct weft_ended_lease, WEFT_BATCH_MAX);
+    size_t count = 0;
+    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
+    if (!rc && !weft_remote_items(&object, SIZE_MAX, &iter))
+        rc = weft_remote_garbled(&request, err);
+    while (!rc && count < WEFT_BATCH_MAX && weft_json_next(&iter))
+        if (weft_wire_read_answer(&weft_wire_ended_lease, &iter.value, arena, &item[count++], NULL))
+            rc = weft_remote_garbled(&request, err);
+    if (!rc)
+        *ret_watched = (struct weft_watched){.item = item, .count = count};
+    weft_buf_done(&body);
+    return rc;
+}

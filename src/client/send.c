@@ -10,6 +10,7 @@
 #include "client/worker.h"
 
 #include "base/err.h"
+#include "core/lease.h"
 
 /* The jobs of one call and their answers. */
 struct words {
@@ -114,6 +115,7 @@ static bool settle(struct weft_worker *worker, struct weft_job *job,
             weft_keeper_expect(worker, answer->run_at_us);
     } else {
         weft_worker_count(worker, &worker->stats.fenced, 1);
+        *ret_ready |= weft_fence_drains(answer->fence); /* its slot is free for another */
     }
     weft_hold_drop(worker, job);
     return true;
@@ -139,13 +141,16 @@ static bool send_word(struct weft_worker *worker, struct words *words, struct we
     return !again;
 }
 
-/* Splits the jobs by what they say. Those whose lease is known to be gone have nothing to say. */
+/*
+ * Splits the jobs by what they say. Those whose lease is known to be gone have nothing to say; but
+ * where others ended it before its time, a release, whatever the answer, lets go of it.
+ */
 static void sort_words(struct weft_worker *worker, const struct weft_job_list *all,
                        struct weft_arena *arena, struct words words[WEFT_WORD_COUNT])
 {
     size_t count[WEFT_WORD_COUNT] = {0};
     for (const struct weft_job *job = all->first; job; job = job->next)
-        count[job->word]++;
+        count[weft_fence_drains(job->fence) ? WEFT_WORD_RELEASE : job->word]++;
     for (size_t w = 0; w < WEFT_WORD_COUNT; w++)
         words[w] = (struct words){
             .job = weft_new_array(arena, struct weft_job *, count[w]),
@@ -154,7 +159,9 @@ static void sort_words(struct weft_worker *worker, const struct weft_job_list *a
     for (struct weft_job *job = all->first, *next; job; job = next) {
         next = job->next;
         /* Only the keeper writes fences, so this needs no lock. A fence is final. */
-        if (job->fence != WEFT_FENCE_NONE) {
+        if (weft_fence_drains(job->fence)) {
+            job->word = WEFT_WORD_RELEASE;
+        } else if (job->fence != WEFT_FENCE_NONE) {
             weft_worker_count(worker, &worker->stats.fenced, 1);
             weft_hold_drop(worker, job);
             continue;

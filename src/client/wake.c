@@ -33,6 +33,16 @@ void weft_wake_workers(struct weft *weft, bool ready, weft_usec due_us)
     pthread_mutex_unlock(&weft->lock);
 }
 
+void weft_wake_watches(struct weft *weft)
+{
+    pthread_mutex_lock(&weft->lock);
+    for (struct weft_worker *w = weft->worker; w; w = *weft_worker_link(w))
+        weft_worker_watch(w);
+    weft->changes[WEFT_CHANGE_LEASE]++;
+    pthread_cond_broadcast(&weft->changed);
+    pthread_mutex_unlock(&weft->lock);
+}
+
 void weft_add_worker(struct weft *weft, struct weft_worker *worker)
 {
     pthread_mutex_lock(&weft->lock);

@@ -85,6 +85,14 @@ void weft_worker_wake(struct weft_worker *worker, bool ready, weft_usec due_us)
     pthread_mutex_unlock(&worker->lock);
 }
 
+void weft_worker_watch(struct weft_worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->watch_now = worker->poked = true;
+    pthread_cond_signal(&worker->news);
+    pthread_mutex_unlock(&worker->lock);
+}
+
 void weft_worker_count(struct weft_worker *worker, uint64_t *number, uint64_t more)
 {
     pthread_mutex_lock(&worker->lock);
@@ -205,6 +213,7 @@ enum weft_rc weft_worker_new(struct weft *weft, const struct weft_worker_options
     pthread_cond_init(&worker->work, &attr);
     pthread_cond_init(&worker->news, &attr);
     pthread_cond_init(&worker->ask, &attr);
+    pthread_cond_init(&worker->held, &attr);
     pthread_cond_init(&worker->done, &attr);
     pthread_condattr_destroy(&attr);
     *ret_worker = worker;
@@ -269,16 +278,20 @@ static void join_handlers(struct weft_worker *worker)
     worker->handlers = 0;
 }
 
-/* Ends the claimer: nobody asks it any more. */
-static void join_claimer(struct weft_worker *worker)
+/* Ends the claimer and the watcher: nobody needs them any more. */
+static void join_callers(struct weft_worker *worker, bool watcher)
 {
     if (!worker->remote)
         return;
     pthread_mutex_lock(&worker->lock);
     worker->ended = true;
+    atomic_store(&worker->watch_stop, true);
     pthread_cond_signal(&worker->ask);
+    pthread_cond_signal(&worker->held);
     pthread_mutex_unlock(&worker->lock);
     (void)pthread_join(worker->claimer, NULL);
+    if (watcher)
+        (void)pthread_join(worker->watcher, NULL);
 }
 
 /* Handlers have the signal mask of who started them; the others take no signals. */
@@ -297,9 +310,13 @@ static int start_threads(struct weft_worker *worker)
         failed = weft_thread_quiet(&worker->claimer, "weft-claimer", weft_claimer_main, worker);
     if (failed)
         return failed;
-    failed = weft_thread_quiet(&worker->keeper, "weft-keeper", weft_keeper_main, worker);
+    if (worker->remote)
+        failed = weft_thread_quiet(&worker->watcher, "weft-watcher", weft_watcher_main, worker);
+    bool watcher = !failed;
+    if (!failed)
+        failed = weft_thread_quiet(&worker->keeper, "weft-keeper", weft_keeper_main, worker);
     if (failed)
-        join_claimer(worker);
+        join_callers(worker, watcher);
     return failed;
 }
 
@@ -331,6 +348,7 @@ enum weft_rc weft_worker_start(struct weft_worker *worker, struct weft_err *err)
     pthread_mutex_unlock(&worker->lock);
     join_handlers(worker);
     worker->started = worker->stopping = worker->ended = false;
+    atomic_store(&worker->watch_stop, false);
     return weft_fail(err, WEFT_UNAVAILABLE, "cannot start a thread (error %d)", failed);
 }
 
@@ -368,7 +386,7 @@ void weft_worker_free(struct weft_worker *worker)
     if (worker->started) {
         weft_remove_worker(worker->weft, worker);
         (void)pthread_join(worker->keeper, NULL);
-        join_claimer(worker);
+        join_callers(worker, true);
         join_handlers(worker);
     }
     weft_hold_adopt(worker);
@@ -378,11 +396,13 @@ void weft_worker_free(struct weft_worker *worker)
         weft_grant_free(grant);
     }
     pthread_cond_destroy(&worker->done);
+    pthread_cond_destroy(&worker->held);
     pthread_cond_destroy(&worker->ask);
     pthread_cond_destroy(&worker->news);
     pthread_cond_destroy(&worker->work);
     pthread_mutex_destroy(&worker->lock);
     weft_arena_free(worker->arena);
+    free(worker->lost);
     free(worker);
 }
 

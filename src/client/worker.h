@@ -10,8 +10,9 @@
  * runs the passes, and claims. Over a server a claim waits there until there is work, so a second
  * thread, the claimer, makes it: the keeper says how many jobs there is room for (`asked`), the
  * claimer asks for so many, puts what it got before the handlers and leaves the grant in `granted`,
- * where the keeper takes it over. So heartbeats and results never wait behind a claim. Over an
- * engine there is no claimer; over a server there are no passes, which are the server's business.
+ * where the keeper takes it over. So heartbeats and results never wait behind a claim. A third, the
+ * watcher, waits at the server for leases that others end (watch.c). Over an engine there is
+ * neither of these two; over a server there are no passes, which are the server's business.
  * Handlers run jobs.
  *
  * A job is made by whoever claimed it, waits in `queue`, is run by a handler, waits in `finished`
@@ -34,6 +35,7 @@
 enum {
     WEFT_WORKER_THREADS_MAX = 1000,
     WEFT_AHEAD_MAX = 500, /* jobs taken beyond the number of handlers, at most */
+    WEFT_EARLY_MAX = 64,  /* ended leases that are remembered for a claim under way */
 };
 
 /* What a handler returned, and what the worker says of jobs that it gives back by itself. */
@@ -108,6 +110,12 @@ struct weft_claim_told {
     bool waited; /* for work, at the server: the next one may follow at once */
 };
 
+/* A lease that was ended before the answer of its claim was taken in. */
+struct weft_early {
+    struct weft_ended_lease lease;
+    weft_usec at_us; /* monotonic; 0: there is none */
+};
+
 /* When to do something next; failures push it away. Passes have a pace of their own. */
 struct weft_next {
     weft_usec at_us; /* monotonic */
@@ -131,7 +139,7 @@ struct weft_worker {
     const char **kinds;               /* the same kinds, for the claim */
     struct weft_via via;              /* of all calls but claims */
     bool remote;                      /* there is a claimer, and there are no passes */
-    pthread_t keeper, claimer;
+    pthread_t keeper, claimer, watcher;
     pthread_t *handler; /* in the arena; array of handlers */
     size_t handlers;
 
@@ -140,6 +148,7 @@ struct weft_worker {
     pthread_cond_t work; /* for handlers: the queue is not empty, or the worker stops */
     pthread_cond_t news; /* for the keeper: poked */
     pthread_cond_t ask;  /* for the claimer: asked, or the worker stops */
+    pthread_cond_t held; /* for the watcher: there are leases to watch, or the worker stops */
     pthread_cond_t done; /* for weft_worker_stop(): the keeper has ended */
     bool started, stopping, ended;
     bool poked;           /* the keeper should look around */
@@ -157,12 +166,19 @@ struct weft_worker {
     struct weft_claim_told told;       /* it */
     struct weft_grant *granted;        /* new ones, for the keeper */
     _Atomic bool claim_stop, all_stop; /* end the calls that are under way: claims, all */
+    bool watch_now;                    /* somebody in this process ended a lease */
+    struct weft_ended_lease *lost;     /* owned; what the watcher was told, for the keeper */
+    size_t lost_count, lost_room;
+    _Atomic bool watch_stop; /* ends the call of the watcher */
 
     /* The keeper's. */
     struct weft_grant *grant;
     struct weft_job_list unsent;
     struct weft_next claim, send, beat, report;
+    struct weft_next watch;                    /* over an engine */
     bool to_report;                            /* there is progress that the store may not have */
+    struct weft_early early[WEFT_EARLY_MAX];   /* the next one takes the place of the oldest */
+    size_t early_next;
     struct weft_pace pass[WEFT_SCANNER_COUNT]; /* monotonic */
     weft_usec claim_began_us;                  /* when the claimer was asked last; monotonic */
     weft_usec outage_us;  /* since when the store has not answered; 0: it answers */
@@ -212,10 +228,27 @@ void *weft_claimer_main(void *context); /* the worker */
 void weft_hold_renew(struct weft_worker *worker);
 /* The same for leases whose handlers have reported progress since; at most once a second. */
 void weft_hold_report(struct weft_worker *worker);
+/* Moves the jobs of the queue for which `goes` is true to ret_gone. The lock is held. */
+void weft_hold_take_out(struct weft_worker *worker,
+                        bool (*goes)(const struct weft_job *job, weft_usec before_us),
+                        weft_usec before_us, struct weft_job_list *ret_gone);
 /* Turns queued jobs that arrived before this moment into words of release. */
 void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us);
 /* The job holds nothing any more; frees its grant with the last of its jobs. */
 void weft_hold_drop(struct weft_worker *worker, struct weft_job *job);
+
+/* ---- watch.c: leases that others ended ------------------------------------------------------- */
+
+void *weft_watcher_main(void *context); /* the worker; over a server */
+/* Asks an engine for them when that is due, and takes in what the watcher was told. */
+void weft_watch_look(struct weft_worker *worker);
+/*
+ * Takes jobs whose leases are gone out of the queue: those that others ended are given back, so
+ * that the store knows that nobody is at them; the others are dropped.
+ */
+void weft_watch_sift(struct weft_worker *worker);
+/* When weft_watch_look() is due; WEFT_NEVER over a server, or while nothing is held. */
+weft_usec weft_watch_due(const struct weft_worker *worker);
 
 /* ---- send.c ---------------------------------------------------------------------------------- */
 

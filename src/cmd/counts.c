@@ -18,6 +18,7 @@ static void put_row(struct weft_table *table, const struct weft_lane_count *row)
     weft_table_cell(table, "%s", row->lane);
     for (size_t i = 0; i < WEFT_LEN(shown); i++)
         weft_table_cell(table, "%" PRIu64, row->count[shown[i]]);
+    weft_table_cell(table, "%" PRIu64, row->draining);
     weft_table_cell(table, "%" PRIu64, row->succeeded_1h);
     weft_table_cell(table, "%" PRIu64, row->failed_1h);
 }
@@ -32,6 +33,7 @@ static void put_table(const struct weft_cli *cli, const struct weft_counts *coun
         {.title = "BLOCKED", .align = WEFT_RIGHT, .give = 3},
         {.title = "SUSPENDED", .align = WEFT_RIGHT, .give = 2},
         {.title = "HELD", .align = WEFT_RIGHT, .give = 1},
+        {.title = "DRAINING", .align = WEFT_RIGHT, .give = 4},
         {.title = "DONE/1H", .align = WEFT_RIGHT},
         {.title = "FAILED/1H", .align = WEFT_RIGHT},
     };
@@ -43,6 +45,7 @@ static void put_table(const struct weft_cli *cli, const struct weft_counts *coun
             all.count[state] += counts->item[i].count[state];
         all.succeeded_1h += counts->item[i].succeeded_1h;
         all.failed_1h += counts->item[i].failed_1h;
+        all.draining += counts->item[i].draining;
     }
     if (counts->count > 1)
         put_row(table, &all);
@@ -101,8 +104,9 @@ const struct weft_command weft_command_counts = {
     .summary = "count what is in each lane",
     .about =
         "Living executions by state, and those that ended within the last hour. Failed and "
-        "expired ones count as failed, unless they were replayed since. A server counts at most "
-        "once a second: the last line tells how old the numbers are.",
+        "expired ones count as failed, unless they were replayed since. Draining ones are over, but "
+        "a worker is still at them: they keep their places in a lane with a limit. A server counts "
+        "at most once a second: the last line tells how old the numbers are.",
     .example = "weft counts\nweft counts --lane mail --watch=5s",
     .option =
         (const struct weft_option[]){

@@ -49,6 +49,12 @@ bool weft_lease_drains(enum weft_ended ended, weft_usec due_us, weft_usec now_us
     return weft_drain_fence(ended) != WEFT_FENCE_NONE && due_us > now_us;
 }
 
+bool weft_fence_drains(enum weft_fence fence)
+{
+    return fence == WEFT_FENCE_CANCELLED || fence == WEFT_FENCE_EXPIRED ||
+           fence == WEFT_FENCE_TIMED_OUT || fence == WEFT_FENCE_REVOKED;
+}
+
 enum weft_fence weft_drain_fence(enum weft_ended ended)
 {
     switch (ended) {

@@ -42,6 +42,8 @@ struct weft_fate weft_lease_fate(const struct weft_lease_facts *facts, int32_t e
  * draining until its holder lets go, at most until due_us.
  */
 bool weft_lease_drains(enum weft_ended ended, weft_usec due_us, weft_usec now_us);
+/* True for the fences that such a lease has. */
+bool weft_fence_drains(enum weft_fence fence);
 /* What a worker is told of a draining lease. */
 enum weft_fence weft_drain_fence(enum weft_ended ended);
 

@@ -105,6 +105,8 @@ void weft_complete_write(struct weft_ask *ask);
 enum weft_rc weft_fail_read(struct weft_ask *ask, struct weft_err *err);
 void weft_fail_write(struct weft_ask *ask);
 enum weft_rc weft_delay_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_watch_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_watch_run(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_release_read(struct weft_ask *ask, struct weft_err *err);
 void weft_put_back_write(struct weft_ask *ask);
 

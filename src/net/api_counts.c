@@ -118,6 +118,15 @@ static void write_metrics(const char *ns, const struct weft_counts *counts, stru
         for (int state = WEFT_STATE_NONE + 1; state < WEFT_STATE_COUNT; state++)
             if (weft_state_living((enum weft_state)state))
                 write_metric(ns, &counts->item[i], (enum weft_state)state, text);
+    weft_metrics_head(text, "weft_draining", "gauge",
+                      "Leases that others ended and whose workers have not let go, by lane.");
+    for (size_t i = 0; i < counts->count; i++) {
+        weft_buf_add_text(text, "weft_draining{");
+        weft_metrics_put_label(text, "namespace", ns);
+        weft_buf_add_char(text, ',');
+        weft_metrics_put_label(text, "lane", counts->item[i].lane);
+        weft_buf_printf(text, "} %" PRIu64 "\n", counts->item[i].draining);
+    }
 }
 
 /* ---- Entries, under the lock ----------------------------------------------------------------- */

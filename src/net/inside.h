@@ -172,13 +172,18 @@ void weft_waits_leave(struct weft_waits *waits, struct weft_ask *ask, enum weft_
  * answers it. True: the ask is the list's from here on; `soon` asks to look again in a moment.
  */
 WEFT_MUST_CHECK bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask *ask, bool soon);
-/* A run() that called weft_wait_for_end() goes to sleep; false when it did not, or may not. */
+/* A run() that called weft_wait_for_end() or weft_wait_for_leases() goes to sleep; false when it
+ * did not, or may not. */
 WEFT_MUST_CHECK bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask);
 /* The ask is about to be answered: it waits for nothing any more. */
 void weft_wait_done(struct weft_ask *ask);
 /* There is work in these queues: wakes as many of the longest waiters as it may serve. */
 void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
                      const struct weft_woken *woken, size_t count);
+
+/* These workers, by number, have to be told of leases: their watches look again. */
+void weft_waits_tell(struct weft_waits *waits, enum weft_metric_wake who, const int32_t *worker,
+                     size_t count);
 
 /* ---- notice.c: between replicas -------------------------------------------------------------- */
 
@@ -188,6 +193,8 @@ void weft_notices_stop(struct weft_notices *notices); /* NULL is fine */
 void weft_notices_free(struct weft_notices *notices); /* NULL is fine */
 /* To be told to the other replicas, soon and together with others. */
 void weft_notices_add(struct weft_notices *notices, const struct weft_woken *woken, size_t count);
+/* The same: these workers, by number, have to be told of leases. */
+void weft_notices_add_workers(struct weft_notices *notices, const int32_t *worker, size_t count);
 
 /* ---- upkeep.c: the slow poll and chores ------------------------------------------------------ */
 

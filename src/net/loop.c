@@ -50,6 +50,11 @@ static struct weft_peer *peer_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
+bool weft_ask_gone(const struct weft_ask *ask)
+{
+    return weft_loop_gone(ask);
+}
+
 int weft_loop_fd(const struct weft_ask *ask)
 {
     return ask->link->peer->fd;

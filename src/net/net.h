@@ -234,6 +234,14 @@ void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const
  */
 WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id,
                                        weft_usec until_us);
+/*
+ * The same for a run() that waits until a worker (by its number) has to be told of leases. It is
+ * called before the look, so that nothing falls between the look and the sleep; no look is made
+ * without a reason.
+ */
+WEFT_MUST_CHECK bool weft_wait_for_leases(struct weft_ask *ask, int32_t worker, weft_usec until_us);
+/* True when the client of the ask has hung up: nobody would read the answer. */
+bool weft_ask_gone(const struct weft_ask *ask);
 /* These executions are over: whoever waits for one looks again. */
 void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count);
 

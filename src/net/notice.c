@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Notices between replicas: which queues got work. They are sent by one thread on a connection of
- * its own, after the commits they tell of, many in one: the first at once, then no sooner than 2 ms
- * after the one before, and up to 20 ms while each tells of many commits. So a notice costs the
- * writers nothing, and a busy replica sends few. They may be lost: the slow poll finds everything.
+ * Notices between replicas: which queues got work, which workers lost leases. They are sent by one
+ * thread on a connection of its own, after the commits they tell of, many in one: the first at
+ * once, then no sooner than 2 ms after the one before, and up to 20 ms while each tells of many
+ * commits. So a notice costs the writers nothing, and a busy replica sends few. They may be lost:
+ * the slow poll finds everything.
  *
- * The text is "QUEUE:COUNT QUEUE:COUNT ..."; "*" means more than fits: look at everything. "inbox"
- * is sent by the commit of an application that submitted by SQL: the intake runs at once.
+ * The text is "QUEUE:COUNT QUEUE:COUNT ... wWORKER wWORKER ..."; "*" means more than fits: look at
+ * everything. The workers, which have to be told of leases, come last: a replica that does not know
+ * them stops reading there, and its poll finds them within a second.
+ *
+ * "inbox" is sent by the commit of an application that submitted by SQL: the intake runs at once.
  */
 
 #include "net/inside.h"
@@ -28,18 +32,27 @@
 #define PAUSE_LAST_US  (20 * WEFT_MS)
 #define RETRY_FIRST_US (100 * WEFT_MS)
 #define RETRY_LAST_US  (10 * WEFT_SECOND)
-enum { PENDING_MAX = 256, ENTRY_MAX = 24, BUSY_ADDS = 4 /* commits in one notice */ };
+enum {
+    PENDING_MAX = 256,
+    ENTRY_MAX = 24,
+    WORKERS_MAX = 64,
+    WORKER_MAX = 13,
+    BUSY_ADDS = 4 /* commits in one notice */
+};
 
-static_assert(PENDING_MAX * ENTRY_MAX < WEFT_BELL_TEXT_MAX, "all that is pending fits a notice");
+static_assert(PENDING_MAX * ENTRY_MAX + WORKERS_MAX * WORKER_MAX < WEFT_BELL_TEXT_MAX,
+              "all that is pending fits a notice");
 
 struct weft_notices {
     struct weft_server *server;
     pthread_t thread;
     int poke; /* an eventfd */
 
-    pthread_mutex_t lock; /* over the five below */
+    pthread_mutex_t lock; /* over the seven below */
     struct weft_woken pending[PENDING_MAX];
     size_t count;
+    int32_t worker[WORKERS_MAX];
+    size_t workers;
     size_t adds; /* how often something was added to it */
     bool overflow;
     bool stopping;
@@ -57,12 +70,18 @@ static void poke(struct weft_notices *notices)
     (void)written; /* full means poked already */
 }
 
+/* Under the lock. */
+static bool nothing_pending(const struct weft_notices *notices)
+{
+    return notices->count == 0 && notices->workers == 0 && !notices->overflow;
+}
+
 void weft_notices_add(struct weft_notices *notices, const struct weft_woken *woken, size_t count)
 {
     if (!notices || count == 0)
         return;
     pthread_mutex_lock(&notices->lock);
-    bool first = notices->count == 0 && !notices->overflow;
+    bool first = nothing_pending(notices);
     notices->adds++;
     for (size_t i = 0; i < count; i++) {
         size_t at = 0;
@@ -80,6 +99,27 @@ void weft_notices_add(struct weft_notices *notices, const struct weft_woken *wok
         poke(notices);
 }
 
+void weft_notices_add_workers(struct weft_notices *notices, const int32_t *worker, size_t count)
+{
+    if (!notices || count == 0)
+        return;
+    pthread_mutex_lock(&notices->lock);
+    bool first = nothing_pending(notices);
+    notices->adds++;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < notices->workers && notices->worker[at] != worker[i])
+            at++;
+        if (at == WORKERS_MAX)
+            notices->overflow = true;
+        else if (at == notices->workers)
+            notices->worker[notices->workers++] = worker[i];
+    }
+    pthread_mutex_unlock(&notices->lock);
+    if (first)
+        poke(notices);
+}
+
 /* ---- Sending --------------------------------------------------------------------------------- */
 
 /* Takes what is pending as the text of a notice; says of how many commits, 0 for nothing. */
@@ -91,9 +131,12 @@ static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_BELL_TE
     for (size_t i = 0; i < notices->count && !notices->overflow; i++)
         size += (size_t)snprintf(ret_text + size, WEFT_BELL_TEXT_MAX - size, "%d:%u ",
                                  notices->pending[i].queue, notices->pending[i].count);
+    for (size_t i = 0; i < notices->workers && !notices->overflow; i++)
+        size += (size_t)snprintf(ret_text + size, WEFT_BELL_TEXT_MAX - size, "w%d ",
+                                 notices->worker[i]);
     if (notices->overflow)
         (void)snprintf(ret_text, WEFT_BELL_TEXT_MAX, "*");
-    notices->count = notices->adds = 0;
+    notices->count = notices->workers = notices->adds = 0;
     notices->overflow = false;
     pthread_mutex_unlock(&notices->lock);
     return adds;
@@ -102,7 +145,7 @@ static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_BELL_TE
 static bool is_pending(struct weft_notices *notices)
 {
     pthread_mutex_lock(&notices->lock);
-    bool pending = notices->count > 0 || notices->overflow;
+    bool pending = !nothing_pending(notices);
     pthread_mutex_unlock(&notices->lock);
     return pending;
 }
@@ -142,6 +185,22 @@ static bool send_pending(struct weft_notices *notices)
 
 /* ---- Hearing --------------------------------------------------------------------------------- */
 
+/* Tells the watches of the workers that stand at the end of a notice. */
+static void hear_workers(struct weft_notices *notices, const char *text)
+{
+    int32_t worker[WORKERS_MAX];
+    size_t count = 0;
+    while (count < WORKERS_MAX && *text == 'w') {
+        char *end;
+        long number = strtol(text + 1, &end, 10);
+        if (number <= 0 || number > INT32_MAX || *end != ' ')
+            break;
+        worker[count++] = (int32_t)number;
+        text = end + 1;
+    }
+    weft_waits_tell(notices->server->waits, WEFT_WAKE_REMOTE, worker, count);
+}
+
 /* Wakes waiting claims for the queues of a notice. */
 static void hear(struct weft_notices *notices, const char *text)
 {
@@ -165,6 +224,7 @@ static void hear(struct weft_notices *notices, const char *text)
         woken[count++] = (struct weft_woken){(int32_t)queue, (uint32_t)number};
         text = end + 1;
     }
+    hear_workers(notices, text);
     struct weft_err err = {0};
     if (weft_engine_heard(server->engine, woken, count, &err) == WEFT_OK)
         weft_waits_wake(server->waits, WEFT_WAKE_REMOTE, woken, count);

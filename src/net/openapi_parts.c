@@ -26,6 +26,7 @@ static const struct weft_wire_type *const MESSAGES[] = {
     &weft_wire_flow_cancelled, &weft_wire_flow_node,  &weft_wire_flow,
     &weft_wire_flow_page,      &weft_wire_upstream,   &weft_wire_token_spec,
     &weft_wire_token_rotation, &weft_wire_token,      &weft_wire_token_made,
+    &weft_wire_watch,          &weft_wire_ended_lease,
 };
 
 /* ---- Tags ------------------------------------------------------------------------------------ */

@@ -376,6 +376,25 @@ const struct weft_route weft_routes[] = {
         .bulk = true,
     },
     {
+        .method = "POST",
+        .path = "/v1/leases/watch",
+        .scope = WEFT_SCOPE_WORK,
+        .body_max = BODY_TINY,
+        .read = weft_watch_read,
+        .run = weft_watch_run,
+        .name = "watchLeases",
+        .summary = "The leases of a worker that others ended, as soon as there is one",
+        .about =
+            "A long poll for workers: it answers when an execution that the worker holds is "
+            "cancelled, expired, timed out or revoked, and empty after `wait_ms`. Each is told "
+            "once; a worker that misses the answer learns of it at its next renewal. Stop the work, "
+            "then let go with any of complete, fail, delay or release: the answer is `fenced`, and "
+            "the place in a lane with a limit is free.",
+        .takes = &weft_wire_watch,
+        .gives = &weft_wire_ended_lease,
+        .shape = WEFT_SHAPE_ITEMS,
+    },
+    {
         .method = "GET",
         .path = "/v1/workers",
         .scope = WEFT_SCOPE_READ,

@@ -71,6 +71,14 @@ static void on_news(void *context, const struct weft_news *news)
     weft_upkeep_expect(server->upkeep, news->due_us);
 }
 
+/* Workers that watch here are told at once, those that watch at another replica by a notice. */
+static void on_leases(void *context, const int32_t *worker, size_t count)
+{
+    struct weft_server *server = context;
+    weft_waits_tell(server->waits, WEFT_WAKE_LOCAL, worker, count);
+    weft_notices_add_workers(server->notices, worker, count);
+}
+
 /* Whoever waits for the end of a flow here is told; others find out when they look again. */
 static void on_flows_ended(void *context, const struct weft_id *flow, size_t count)
 {
@@ -134,6 +142,7 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     server->cascades = weft_cascades_new(server);
     server->groups = weft_groups_new(server);
     weft_engine_on_news(server->engine, on_news, server);
+    weft_engine_on_leases(server->engine, on_leases, server);
     weft_engine_on_flows(server->engine, weft_cascades_tell, server->cascades);
     weft_engine_on_flows_ended(server->engine, on_flows_ended, server);
     atomic_store(&server->open, true);

@@ -4,7 +4,8 @@
  * Upkeep: the slow poll, and what is written now and then.
  *
  * Once a second one statement asks the store for everything that others may have done: queues with
- * work, the next due time of each scanner, an inbox that is not empty, tokens that have changed.
+ * work, the next due time of each scanner, an inbox that is not empty, tokens that have changed,
+ * workers that have to be told of leases.
  * That is the truth under all wakes and notices. For the scanners with due times it is their look,
  * so an idle server asks one question a second. A due time made by this process is known at once
  * and brings the next poll forward.
@@ -130,6 +131,7 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
     }
     note_answer(upkeep);
     weft_waits_wake(server->waits, WEFT_WAKE_POLL, poll.queue, poll.count);
+    weft_waits_tell(server->waits, WEFT_WAKE_POLL, poll.worker, poll.workers);
     if (poll.tokens != upkeep->tokens) {
         if (weft_auth_load(server->auth, server->engine, &err) == WEFT_OK)
             upkeep->tokens = poll.tokens;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Those who wait: claims for work, reads for the end of an execution.
+ * Those who wait: claims for work, reads for the end of an execution, watches of workers for the
+ * end of their leases by others.
  *
  * A claim that may wait is entered before it looks for work and leaves when it is answered. While
  * it looks, a wake that is meant for it is kept (`woken`), and it looks again instead of going to
@@ -47,6 +48,7 @@ struct weft_waiter {
     struct weft_woken woken; /* the wake it was given; count 0: none */
     bool late;               /* that came while it was looking, and may be for what it cannot see */
     struct weft_id id;       /* whose end: an execution's or a flow's */
+    int32_t worker;          /* of a watch: whose leases */
 };
 
 struct weft_waits {
@@ -262,6 +264,11 @@ bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask)
     if (waiter->woken.count > 0) {
         waiter->woken.count = 0;
         rouse(waits, waiter);
+    } else if (waiter->kind == WEFT_WAIT_WATCH) {
+        /* It is always told: by a commit of this replica, by a notice, by the next poll. */
+        waiter->asleep = true;
+        waiter->look_us = waits->stopping ? now_us : WEFT_NEVER;
+        expect_by(waits, waiter->look_us < waiter->until_us ? waiter->look_us : waiter->until_us);
     } else {
         waiter->pause_us = waiter->pause_us ? waiter->pause_us * 2 : LOOK_FIRST_US;
         if (waiter->pause_us > LOOK_LAST_US)
@@ -298,6 +305,45 @@ void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_
                     rouse(waits, w);
             }
     pthread_mutex_unlock(&waits->lock);
+}
+
+/* ---- Watches --------------------------------------------------------------------------------- */
+
+bool weft_wait_for_leases(struct weft_ask *ask, int32_t worker, weft_usec until_us)
+{
+    struct weft_waits *waits = ask->server->waits;
+    bool waits_on = weft_boot_us() < until_us;
+    pthread_mutex_lock(&waits->lock);
+    waits_on &= !waits->stopping && (!ask->waiter || ask->waiter->until_us != 0);
+    if (waits_on && !ask->waiter) {
+        struct weft_waiter *waiter = new_waiter(ask, WEFT_WAIT_WATCH, until_us);
+        waiter->worker = worker;
+        link_waiter(waits, waiter);
+    }
+    pthread_mutex_unlock(&waits->lock);
+    return waits_on;
+}
+
+void weft_waits_tell(struct weft_waits *waits, enum weft_metric_wake who, const int32_t *worker,
+                     size_t count)
+{
+    if (count == 0 || atomic_load(&waits->count) == 0)
+        return;
+    size_t roused = 0;
+    pthread_mutex_lock(&waits->lock);
+    for (struct weft_waiter *w = waits->first; w; w = w->next) {
+        size_t i = w->kind == WEFT_WAIT_WATCH ? 0 : count;
+        while (i < count && worker[i] != w->worker)
+            i++;
+        if (i == count)
+            continue;
+        w->woken.count = !w->asleep;
+        roused += w->asleep;
+        if (w->asleep)
+            rouse(waits, w);
+    }
+    pthread_mutex_unlock(&waits->lock);
+    weft_metric_add(weft_server_metrics(waits->server), WEFT_METRIC_WAKES, who, roused);
 }
 
 /* ---- Time ------------------------------------------------------------------------------------ */

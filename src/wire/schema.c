@@ -42,7 +42,8 @@ static void put_enum(struct weft_json_writer *out, const char *const *word, size
     weft_json_key(out, "enum");
     weft_json_begin_array(out);
     for (size_t i = 0; i < count; i++)
-        weft_json_put_text(out, word[i]);
+        if (word[i]) /* not every number need have a word */
+            weft_json_put_text(out, word[i]);
     if (nullable)
         weft_json_put_null(out);
     weft_json_end_array(out);

@@ -158,6 +158,9 @@ static const struct weft_wire_field lane_count[] = {
     {NAMED("succeeded_1h", U64), AT(succeeded_1h), .about = "Succeeded within the last hour"},
     {NAMED("failed_1h", U64), AT(failed_1h),
      .about = "Failed or expired within the last hour, and not replayed since"},
+    {NAMED("draining", U64), AT(draining),
+     .about = "Ended by others while a worker had them, which has not let go yet: they keep their "
+              "places in a lane with a limit"},
 };
 const struct weft_wire_type weft_wire_lane_count = {
     .name = "LaneCount",

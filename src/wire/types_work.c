@@ -199,6 +199,47 @@ const struct weft_wire_type weft_wire_release = {
 };
 #undef AT
 
+/* ---- Watch ----------------------------------------------------------------------------------- */
+
+#define AT(field) .at = offsetof(struct weft_watch, field)
+
+static const struct weft_wire_field watch[] = {
+    {NAMED("worker", TEXT), AT(worker), .flags = WEFT_WIRE_REQUIRED,
+     .about = "The name under which the leases were claimed"},
+    {NAMED("wait_ms", I64), AT(wait_ms), .flags = WEFT_WIRE_CHECKED, .max = 60000,
+     .about = "How long to wait for the first one. Default: 0"},
+};
+const struct weft_wire_type weft_wire_watch = {
+    .name = "Watch",
+    .about = "Asks for leases that others ended.",
+    .field = watch,
+    .count = WEFT_LEN(watch),
+    .size = sizeof(struct weft_watch),
+};
+#undef AT
+
+static const char *const ended_reasons[] = {
+    [WEFT_FENCE_CANCELLED] = "cancelled",
+    [WEFT_FENCE_EXPIRED] = "expired",
+    [WEFT_FENCE_TIMED_OUT] = "timed_out",
+    [WEFT_FENCE_REVOKED] = "revoked",
+};
+static const struct weft_wire_field ended_lease[] = {
+    LEASE(struct weft_ended_lease),
+    {NAMED("reason", WORD), .at = offsetof(struct weft_ended_lease, reason),
+     .flags = WEFT_WIRE_REQUIRED, .word = ended_reasons, .inners = WEFT_LEN(ended_reasons),
+     .about = "expired: the deadline of the execution passed; timed_out: the attempt took too "
+              "long"},
+};
+const struct weft_wire_type weft_wire_ended_lease = {
+    .name = "EndedLease",
+    .about = "A lease that was ended by somebody other than its worker.",
+    .field = ended_lease,
+    .count = WEFT_LEN(ended_lease),
+    .size = sizeof(struct weft_ended_lease),
+    .answer = true,
+};
+
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 #define AT(field) .at = offsetof(struct weft_lease_answer, field)

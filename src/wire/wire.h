@@ -32,6 +32,8 @@ extern const struct weft_wire_type weft_wire_complete;  /* struct weft_complete 
 extern const struct weft_wire_type weft_wire_failure;   /* struct weft_failure */
 extern const struct weft_wire_type weft_wire_delay;   /* struct weft_put_back, delay_ms required */
 extern const struct weft_wire_type weft_wire_release; /* struct weft_put_back */
+extern const struct weft_wire_type weft_wire_watch;   /* struct weft_watch */
+extern const struct weft_wire_type weft_wire_ended_lease; /* struct weft_ended_lease */
 extern const struct weft_wire_type
     weft_wire_renewed; /* struct weft_lease_answer: lease_expires_at */
 extern const struct weft_wire_type weft_wire_finished; /* struct weft_lease_answer: state, run_at */

@@ -5,6 +5,8 @@
 A PostgreSQL of the test's own counts every statement. Claims that wait cost nothing while nothing
 happens; one execution wakes one waiter per replica; an idle server is idle. When a worker says
 goodbye, its work runs elsewhere at once. A replica that rings hears who rings at the same time.
+A worker that watches its leases hears of a cancel at once, at the replica that cancelled and at
+another one, with 1,000 executions running; and its watch costs nothing while it waits.
 
 What comes by news (of this replica or another one) wakes one waiter, always. The poll, once a
 second, can fall between a commit and the news of it, or between a look in vain and the commit of
@@ -16,6 +18,7 @@ import os
 import resource
 import signal
 import statistics
+import threading
 import time
 
 from harness import (SANITIZED, Calls, Cluster, Figures, Raw, Tap, metric_sum, metrics, pause,
@@ -28,6 +31,8 @@ GOODBYES, GOODBYE_MAX_MS = 9, 100
 TURNS, TURNS_MAX = 3, 8  # without the poll, and with
 TOLD, TELLS_MAX = 5, 30  # a poll once a second may be the first to see something
 LONG_MS = 3600000
+RUNNING, WATCHERS, AT_ONCE = 1000, 10, 20  # executions, workers that hold them, in one cancel
+TOLD_HERE_S, TOLD_THERE_S = 1.0, 2.0  # p99 at the same replica, and at another
 
 
 def allow_many_files():
@@ -245,6 +250,84 @@ def talking(tap, cluster):
         tap.equal(server.stop(), 0, "the server stops by itself")
 
 
+class Watcher:
+    """A worker that holds leases and watches them at a server, and when it heard of each."""
+
+    def __init__(self, server, name):
+        self.server, self.name, self.heard, self.failed = server, name, {}, []
+        self.calls = Calls(server, timeout=90)
+        self.held = {item["id"] for item in self.calls.good(
+            "POST", "/v1/claims", {"worker": name, "lanes": ["long"], "max": RUNNING // WATCHERS,
+                                   "lease_ms": LONG_MS})["items"]}
+        self.thread = threading.Thread(target=self.watch, daemon=True)
+        self.thread.start()
+
+    def watch(self):
+        try:
+            while len(self.heard) < len(self.held):
+                items = self.calls.good("POST", "/v1/leases/watch",
+                                        {"worker": self.name, "wait_ms": 60000})["items"]
+                for item in items:
+                    if item["id"] in self.heard or item["reason"] != "cancelled":
+                        self.failed.append(item)
+                    self.heard[item["id"]] = time.monotonic()
+        except (AssertionError, OSError) as error:
+            self.failed.append(error)
+
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def cancel_all(calls, watchers):
+    """Cancels all that runs, some at a time; says when each was cancelled."""
+    when = {}
+    ids = [an_id for some in zip(*(sorted(w.held) for w in watchers)) for an_id in some]
+    for at in range(0, len(ids), AT_ONCE):
+        began = time.monotonic()
+        when.update((an_id, began) for an_id in ids[at:at + AT_ONCE])
+        calls.good("POST", "/v1/executions/cancel", {"ids": ids[at:at + AT_ONCE]})
+        pause(0.02)
+    return when
+
+
+def cancels(tap, cluster):
+    """1,000 run, held by workers that watch at the replica which cancels, and at another one."""
+    servers = [serve(cluster.store("cancel"), tap=tap) for _ in range(2)]
+    calls = Calls(servers[0])
+    calls.good("POST", "/v1/executions", {"items": [{"kind": "k", "lane": "long"}] * RUNNING})
+    watchers = [Watcher(servers[i % 2], f"holder{i}") for i in range(WATCHERS)]
+    tap.equal(sum(len(w.held) for w in watchers), RUNNING, f"{RUNNING} executions run")
+    waiting = until(lambda: all(metric_sum(metrics(s), "weft_waiters", "watch") == WATCHERS // 2
+                                for s in servers), 20)
+    tap.ok(waiting, "all of their workers watch")
+    rate, _, _ = observe(cluster, servers[0])
+    tap.note(f"two replicas, {WATCHERS} watches, {RUNNING} leases: {rate:.1f} statements/s for both")
+    tap.ok(rate <= 2 * QUERIES_MAX, "a watch that waits costs no statements", rate)
+    when = cancel_all(calls, watchers)
+    for watcher in watchers:
+        watcher.thread.join(30)
+    tap.equal([w.failed for w in watchers if w.failed], [], "each lease is told once, as cancelled")
+    tap.equal(sum(len(w.heard) for w in watchers), RUNNING, "and all of them are")
+    for place, (where, most) in enumerate((("the same replica", TOLD_HERE_S),
+                                           ("another replica", TOLD_THERE_S))):
+        took = [w.heard[i] - when[i] for w in watchers[place::2] for i in w.heard]
+        if not took:
+            continue
+        p99 = percentile(took, 0.99)
+        tap.note(f"cancel to worker told on {where}: p50 {percentile(took, 0.5) * 1000:.1f} ms, "
+                 f"p99 {p99 * 1000:.1f} ms, at most {max(took) * 1000:.1f} ms")
+        if SANITIZED:
+            tap.skip("times of a build with sanitizers say nothing")
+        else:
+            tap.ok(p99 < most, f"a worker on {where} is told within {most:.0f} s (p99)", p99)
+    calls.close()
+    for watcher in watchers:
+        watcher.calls.close()
+    for server in servers:
+        tap.equal(server.stop(), 0, "the server stops by itself")
+
+
 def main():
     allow_many_files()
     tap, cluster = Tap(), counting_cluster()
@@ -253,6 +336,7 @@ def main():
         crowds(tap, cluster)
         goodbyes(tap, cluster)
         talking(tap, cluster)
+        cancels(tap, cluster)
     finally:
         cluster.remove()
     tap.done()

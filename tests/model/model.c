@@ -4,6 +4,7 @@
 
 #include "model.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct subject *model_add(struct world *w, const struct weft_resolved *spec)
@@ -69,6 +70,35 @@ static void remember_outcome(struct world *w, struct subject *x, int32_t replay)
     x->result = NULL;
 }
 
+static size_t lane_of(const struct subject *x)
+{
+    size_t lane = 0;
+    while (strcmp(lane_name[lane], x->spec.lane) != 0)
+        lane++;
+    return lane;
+}
+
+static void note_drain(struct world *w, const struct subject *x, const struct weft_live *before,
+                       enum weft_ended ended)
+{
+    if (!weft_lease_drains(ended, before->due_us, w->now_us))
+        return;
+    assert(w->drains < DRAINS_MAX);
+    w->drain[w->drains++] = (struct drain){.number = x->number,
+                                           .epoch = before->epoch,
+                                           .lane = lane_of(x),
+                                           .until_us = before->due_us};
+}
+
+void model_let_go(struct world *w, const struct subject *x, int32_t epoch)
+{
+    for (size_t i = 0; x && i < w->drains; i++)
+        if (w->drain[i].number == x->number && w->drain[i].epoch == epoch) {
+            w->drain[i] = w->drain[--w->drains];
+            return;
+        }
+}
+
 bool model_step(struct world *w, struct subject *x, const struct weft_event *event,
                 const struct story *story)
 {
@@ -102,6 +132,7 @@ bool model_step(struct world *w, struct subject *x, const struct weft_event *eve
                                 .error_class = story->error_class,
                                 .error_message = story->error_message});
     }
+    note_drain(w, x, &before, step.ended);
     x->live = step.after;
     return true;
 }
@@ -147,20 +178,14 @@ static bool named(const char *const *name, size_t count, const char *wanted)
     return false;
 }
 
-static size_t lane_of(const struct subject *x)
-{
-    size_t lane = 0;
-    while (strcmp(lane_name[lane], x->spec.lane) != 0)
-        lane++;
-    return lane;
-}
-
 static uint32_t room_in(const struct world *w, size_t lane)
 {
     int32_t running = 0, most = w->lane[lane].max_running;
     for (size_t i = 0; i < w->subjects; i++)
         running +=
             w->subject[i]->live.state == WEFT_STATE_RUNNING && lane_of(w->subject[i]) == lane;
+    for (size_t i = 0; i < w->drains; i++)
+        running += w->drain[i].lane == lane && w->drain[i].until_us > w->now_us;
     if (w->lane[lane].paused)
         return 0;
     if (most == 0)

@@ -32,6 +32,7 @@ enum {
     STORES_MAX = 2,
     SUBJECTS_MAX = 160, /* executions of one seed */
     ITEMS_MAX = 24,     /* items of one call */
+    DRAINS_MAX = 4096,  /* leases of one seed that others ended */
     LANES = 4,
     WORKERS = 3,
     LOG_LINES = 20,
@@ -72,6 +73,14 @@ struct subject {
     bool touched; /* by the step in hand */
 };
 
+/* A lease that others ended, and whose holder has not let go. */
+struct drain {
+    size_t number; /* of the subject, which may be gone */
+    int32_t epoch;
+    size_t lane;
+    weft_usec until_us;
+};
+
 struct lane_state {
     bool paused;
     int32_t max_running;
@@ -96,6 +105,8 @@ struct world {
     struct subject *subject[SUBJECTS_MAX];
     size_t subjects;
     size_t numbers; /* given to subjects, also to those that are gone */
+    struct drain drain[DRAINS_MAX];
+    size_t drains;
     int64_t last_ord;
     struct lane_state lane[LANES];
     char log[LOG_LINES][LOG_WIDTH];
@@ -115,6 +126,8 @@ struct subject *model_by_key(struct world *w, const char *key);
 bool model_holds(const struct subject *x, int32_t epoch);
 /* The answer to whoever does not hold the lease; x is NULL for an id nobody has. */
 struct weft_lease_answer model_fate(const struct subject *x, int32_t epoch, enum weft_ended asked);
+/* The holder, or who says so, is told that the lease is gone: it lets go. */
+void model_let_go(struct world *w, const struct subject *x, int32_t epoch);
 /* Takes what fits the claim; returns how many, best first. */
 size_t model_claim(struct world *w, const struct weft_claim *claim, struct subject **ret_taken);
 struct weft_steered model_steer(struct world *w, enum weft_steer_kind kind,

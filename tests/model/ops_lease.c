@@ -139,6 +139,7 @@ static void model_complete(struct world *w, struct call *call, size_t i, const c
         return;
     if (!model_holds(x, call->epoch[i])) {
         call->want[i] = model_fate(x, call->epoch[i], WEFT_ENDED_COMPLETED);
+        model_let_go(w, x, call->epoch[i]);
         return;
     }
     (void)model_step(w, x, &(struct weft_event){.kind = WEFT_EVENT_COMPLETE}, NULL);
@@ -183,6 +184,7 @@ static void model_fail(struct world *w, struct call *call, size_t i,
     }
     if (!model_holds(x, item->epoch)) {
         call->want[i] = model_fate(x, item->epoch, WEFT_ENDED_FAILED);
+        model_let_go(w, x, item->epoch);
         return;
     }
     const struct weft_fault_report report = {
@@ -241,6 +243,7 @@ static void model_put_back(struct world *w, struct call *call, size_t i, enum we
     }
     if (!model_holds(x, call->epoch[i])) {
         call->want[i] = model_fate(x, call->epoch[i], asked);
+        model_let_go(w, x, call->epoch[i]);
         return;
     }
     const struct weft_event event = {.kind = delay_ms ? WEFT_EVENT_DELAY : WEFT_EVENT_RELEASE,

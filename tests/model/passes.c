@@ -113,11 +113,28 @@ static struct weft_pass_report forget(struct world *w)
     return report;
 }
 
+/* Leases that others ended are forgotten when they would have run out; when the next one is. */
+static weft_usec end_drains(struct world *w)
+{
+    weft_usec next_us = WEFT_NEVER;
+    size_t kept = 0;
+    for (size_t i = 0; i < w->drains; i++) {
+        if (w->drain[i].until_us <= w->now_us)
+            continue;
+        next_us = w->drain[i].until_us < next_us ? w->drain[i].until_us : next_us;
+        w->drain[kept++] = w->drain[i];
+    }
+    w->drains = kept;
+    return next_us;
+}
+
 struct weft_pass_report model_pass(struct world *w, enum weft_scanner pass)
 {
     struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
     if (pass == WEFT_SCANNER_RETENTION)
         return forget(w);
+    if (pass == WEFT_SCANNER_LEASE_EXPIRY)
+        report.next_due_us = end_drains(w);
     for (size_t i = 0; i < w->subjects; i++) {
         struct subject *x = w->subject[i];
         if (due_for(w, x, pass) > w->now_us)

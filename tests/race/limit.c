@@ -174,3 +174,100 @@ RACE(a_limit_set_while_a_claim_is_under_way)
     is_int(unlimited.count, 0, "and gets nothing: it did not count");
     is_int(count_running(race, id, WORK), LIMIT, "the limit holds");
 }
+
+static void cancel_it(struct weft_engine *engine, const struct weft_id *id)
+{
+    struct weft_steered answer = {0};
+    struct weft_err err = {0};
+    const struct weft_steer item = {.id = *id};
+    const struct weft_steering steering = {
+        .kind = WEFT_STEER_CANCEL, .ns = "default", .item = &item, .count = 1};
+    enum weft_rc rc = weft_engine_steer(engine, &steering, &answer, &err);
+    if (rc || answer.err.rc)
+        bail_out("cancel: %s", rc ? err.text : answer.err.text);
+}
+
+static void let_go_of(struct weft_engine *engine, const struct weft_claimed *lease)
+{
+    struct weft_lease_answer answer = {0};
+    struct weft_err err = {0};
+    const struct weft_put_back item = {.id = lease->id, .epoch = lease->epoch};
+    if (weft_engine_put_back(engine, WEFT_PUT_BACK_RELEASE, &item, 1, &answer, &err))
+        bail_out("release: %s", err.text);
+}
+
+struct cancel_run {
+    struct weft_engine *engine;
+    struct weft_id id;
+};
+
+static void run_cancel(void *context)
+{
+    struct cancel_run *run = context;
+    cancel_it(run->engine, &run->id);
+}
+
+/* A cancel comes while a claim in a full lane is at a point of its work; then the other way round:
+ * a claim comes while the cancel is at a point of its own. The slot is kept in either order. */
+static void cancel_at(struct race *race, const struct ambush *where, const char *lane,
+                      bool claim_is_slow)
+{
+    struct weft_id id[WORK];
+    set_limit(race->b, lane, LIMIT);
+    put_work(race->a, &(struct weft_spec){.kind = "job", .lane = lane}, WORK, id);
+    struct claim_run held = {.engine = race->b, .lane = lane};
+    run_claim(&held);
+    is_int(held.count, LIMIT, "%s: the lane is full", lane);
+    set_limit(race->a, lane, LIMIT);
+    struct stop stop;
+    stop_init(&stop);
+    struct ambush ambush = *where;
+    ambush.act = ambush_stop;
+    ambush.context = &stop;
+    struct claim_run run = {.engine = claim_is_slow ? race->a : race->b, .lane = lane};
+    struct cancel_run cancel = {claim_is_slow ? race->b : race->a, held.item[0].id};
+    struct task claiming = {.run = run_claim, .context = &run};
+    struct task cancelling = {.run = run_cancel, .context = &cancel};
+    struct task *slow = claim_is_slow ? &claiming : &cancelling;
+    struct task *fast = claim_is_slow ? &cancelling : &claiming;
+    slow->ambush = &ambush;
+    task_start(slow);
+    ok(stop_reached(&stop), "%s: one stands in the middle", lane);
+    task_start(fast);
+    ok(task_finishes(fast), "%s: the other does not wait for it", lane);
+    stop_release(&stop);
+    task_join(slow);
+    task_join(fast);
+    is_int(run.rc, WEFT_OK, "%s: the claim succeeds", lane);
+    is_int(run.count, 0, "%s: and gets nothing: the handler may still run", lane);
+    run_claim(&held);
+    is_int(held.count, 0, "%s: nor does the next one", lane);
+    struct weft_claimed lease = {.id = cancel.id, .epoch = 1};
+    let_go_of(race->b, &lease);
+    run_claim(&run);
+    is_int(run.count, 1, "%s: until the worker lets go", lane);
+}
+
+RACE(a_cancel_against_a_counting_claim)
+{
+    static const struct {
+        const char *lane;
+        struct ambush where;
+        bool claim_is_slow;
+    } row[] = {
+        {"locked", {.point = WEFT_FAULT_AFTER_RUN, .stmt = WEFT_STMT_LANE_LOCK}, true},
+        {"not-counted", {.point = WEFT_FAULT_BEFORE_RUN, .stmt = WEFT_STMT_LANE_RUNNING}, true},
+        {"counted", {.point = WEFT_FAULT_AFTER_RUN, .stmt = WEFT_STMT_LANE_RUNNING}, true},
+        {"row-locked", {.point = WEFT_FAULT_AFTER_RUN, .stmt = WEFT_STMT_LIVE_LOCK}, false},
+        {"not-written", {.point = WEFT_FAULT_BEFORE_RUN, .stmt = WEFT_STMT_LIVE_END}, false},
+        {"ended", {.point = WEFT_FAULT_AFTER_RUN, .stmt = WEFT_STMT_LIVE_END}, false},
+        {"draining", {.point = WEFT_FAULT_AFTER_RUN, .stmt = WEFT_STMT_DRAINING_ADD}, false},
+        {"committing", {.point = WEFT_FAULT_BEFORE_COMMIT, .stmt = WEFT_STMT_DRAINING_ADD}, false},
+    };
+    if (!on_pg()) {
+        tap_skip("SQLite has one writer: neither comes while the other is at work");
+        return;
+    }
+    for (size_t i = 0; i < WEFT_LEN(row); i++)
+        cancel_at(race, &row[i].where, row[i].lane, row[i].claim_is_slow);
+}

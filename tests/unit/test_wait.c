@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 enum { QUEUE_A = 1, QUEUE_B = 2, ASKS_MAX = 8 };
@@ -381,6 +382,80 @@ static void test_poll_and_wake(void)
     clear(&s);
 }
 
+/* ---- Watches --------------------------------------------------------------------------------- */
+
+enum { WORKER_A = 11, WORKER_B = 12 };
+
+static struct weft_ask *watch_of(struct stage *s)
+{
+    struct weft_ask *ask = &s->ask[s->asks++];
+    ask->server = &s->server;
+    ask->arena = weft_arena_new();
+    return ask;
+}
+
+/* The look of a watch in vain. True: it sleeps. */
+static bool look_in_vain(struct stage *s, struct weft_ask *ask, int32_t worker)
+{
+    return weft_wait_for_leases(ask, worker, weft_boot_us() + 60 * WEFT_SECOND) &&
+           weft_waits_sleep_till_end(s->server.waits, ask);
+}
+
+static void tell(struct stage *s, int32_t worker)
+{
+    weft_waits_tell(s->server.waits, WEFT_WAKE_LOCAL, &worker, 1);
+}
+
+static void test_watches(void)
+{
+    struct stage s;
+    set_up(&s);
+    struct weft_ask *a = watch_of(&s), *b = watch_of(&s), *claim = claim_of(&s, "a");
+    ok(look_in_vain(&s, a, WORKER_A) && look_in_vain(&s, b, WORKER_B), "two watches sleep");
+    run(&s, claim);
+    is_int(s.waiters, 3, "beside a claim");
+    wake(&s, QUEUE_A, 9);
+    ok(next_again(&s) == claim, "work wakes the claim");
+    ok(!next_again(&s), "and no watch");
+    tell(&s, WORKER_A);
+    ok(next_again(&s) == a, "a lease of the first worker wakes its watch");
+    ok(!next_again(&s), "and no other");
+    ok(weft_wait_for_leases(a, WORKER_A, weft_boot_us() + WEFT_SECOND), "it looks");
+    tell(&s, WORKER_A); /* in the middle of its look */
+    ok(weft_waits_sleep_till_end(s.server.waits, a), "it found nothing");
+    ok(next_again(&s) == a, "what it was told while it looked sends it to look again");
+    ok(look_in_vain(&s, a, WORKER_A), "in vain");
+    ok(!next_again(&s), "now it sleeps");
+    weft_waits_stop(s.server.waits);
+    ok(!weft_wait_for_leases(watch_of(&s), WORKER_A, weft_boot_us() + WEFT_SECOND),
+       "a server that stops has nobody wait");
+    weft_wait_done(a);
+    weft_wait_done(b);
+    weft_waits_leave(s.server.waits, claim, WEFT_WAIT_FAILED);
+    is_int(s.waiters, 0, "nobody waits any more");
+    clear(&s);
+}
+
+/* A watch whose time is up is sent to answer; no look is scheduled before. */
+static void test_watch_times_out(void)
+{
+    struct stage s;
+    set_up(&s);
+    struct weft_ask *ask = watch_of(&s);
+    weft_usec until_us = weft_boot_us() + 20 * WEFT_MS;
+    ok(weft_wait_for_leases(ask, WORKER_A, until_us) &&
+           weft_waits_sleep_till_end(s.server.waits, ask),
+       "a watch of 20 ms sleeps");
+    weft_usec patience_us = weft_boot_us() + 10 * WEFT_SECOND;
+    while (__atomic_load_n(&s.agains, __ATOMIC_ACQUIRE) == 0 && weft_boot_us() < patience_us)
+        (void)poll(NULL, 0, 1);
+    ok(weft_boot_us() >= until_us, "it is not sent to look before its time is up");
+    ok(next_again(&s) == ask, "then it is");
+    ok(!weft_wait_for_leases(ask, WORKER_A, until_us), "and must answer");
+    weft_wait_done(ask);
+    clear(&s);
+}
+
 static void test_the_end(void)
 {
     struct stage s;
@@ -402,6 +477,8 @@ int main(void)
     test_handed_on(false);
     test_handed_on(true);
     test_poll_and_wake();
+    test_watches();
+    test_watch_times_out();
     test_the_end();
     return tap_done();
 }

@@ -236,6 +236,108 @@ static void test_cancel(struct world *w)
     weft_worker_free(worker);
 }
 
+static int64_t now_ms(void)
+{
+    return weft_mono_us() / WEFT_MS;
+}
+
+/* With a heartbeat every 20 s only a watch can tell in time; `who` may be another process. */
+static void cancel_promptly(struct world *w, struct weft *who, const char *by)
+{
+    struct box *box = &w->box;
+    int before = box->ended;
+    struct weft_id id = submit(w, &(struct weft_spec){.kind = "endless", .lane = "narrow"});
+    ok(box_wait(box, &box->begun, before + 1), "%s: an endless job begins", w->store);
+    const struct weft_steer cancel = {.id = id};
+    struct weft_steered steered = {0};
+    int64_t began = now_ms();
+    ok(weft_steer(who, WEFT_STEER_CANCEL, &cancel, 1, &steered, &w->err) == WEFT_OK, "%s: cancel",
+       w->store);
+    ok(box_wait(box, &box->ended, before + 1), "%s: its handler is told", w->store);
+    int64_t took = now_ms() - began;
+    is_int(box->fence, WEFT_FENCE_CANCELLED, "%s: and why", w->store);
+    ok(took < 5000, "%s: cancelled by %s, told after %lld ms, not with the heartbeat", w->store, by,
+       (long long)took);
+}
+
+static void test_cancel_is_prompt(struct world *w)
+{
+    static const char *const narrow[] = {"narrow"};
+    struct weft *other = world_open(w);
+    struct weft_worker *worker = make_worker(
+        w, w->weft,
+        &(struct weft_worker_options){.lease_ms = 60000, .lanes = narrow, .lane_count = 1});
+    handle(w, worker, "endless", handle_until_stopped);
+    start(w, worker);
+    cancel_promptly(w, w->weft, "the same handle");
+    cancel_promptly(w, other, "another handle");
+    (void)weft_worker_stop(worker);
+    struct weft_counts counts = {0};
+    ok(weft_counts(w->weft, "narrow", &counts, &w->err) == WEFT_OK, "%s: counts", w->store);
+    ok(counts.count == 0 || counts.item[0].draining == 0, "%s: the worker let go of both",
+       w->store);
+    weft_counts_free(&counts);
+    weft_worker_free(worker);
+    weft_close(other);
+}
+
+/* Stays a while after it was told to stop, as long as the gate is shut. */
+static enum weft_verdict handle_slowly(struct weft_job *job, void *context)
+{
+    struct world *w = context;
+    pthread_mutex_lock(&w->box.lock);
+    bool alone = w->box.begun == w->box.ended;
+    w->box.seen[0] += !alone;
+    pthread_mutex_unlock(&w->box.lock);
+    box_add(&w->box, &w->box.begun);
+    for (int i = 0; i < PATIENCE_MS / 10 && !weft_job_stopping(job); i++)
+        (void)box_gate(&w->box, 10);
+    box_add(&w->box, &w->box.seen[1]); /* it knows, and stays */
+    (void)box_gate(&w->box, PATIENCE_MS);
+    box_add(&w->box, &w->box.ended);
+    return WEFT_DONE;
+}
+
+/* A lane of limit 1: the next one begins when the handler of a cancelled one has returned. */
+static void test_cancelled_keeps_its_slot(struct world *w)
+{
+    static const char *const narrow[] = {"narrow"};
+    const struct weft_lane lane = {.name = "narrow", .max_running = 1};
+    ok(weft_lane_put(w->weft, &lane, &w->err) == WEFT_OK, "%s: a lane of limit 1", w->store);
+    struct weft_worker *worker =
+        make_worker(w, w->weft,
+                    &(struct weft_worker_options){
+                        .lease_ms = 60000, .lanes = narrow, .lane_count = 1, .threads = 2});
+    handle(w, worker, "slow", handle_slowly);
+    const struct weft_spec spec = {.kind = "slow", .lane = "narrow"};
+    struct weft_id first = submit(w, &spec);
+    start(w, worker);
+    ok(box_wait(&w->box, &w->box.begun, 1), "%s: the first begins", w->store);
+    struct weft_id second = submit(w, &spec);
+    const struct weft_steer cancel = {.id = first};
+    struct weft_steered steered = {0};
+    ok(weft_steer(w->weft, WEFT_STEER_CANCEL, &cancel, 1, &steered, &w->err) == WEFT_OK,
+       "%s: it is cancelled", w->store);
+    ok(box_wait(&w->box, &w->box.seen[1], 1), "%s: its handler knows, and stays", w->store);
+    const char *const lanes[] = {"narrow"};
+    const struct weft_claim claim = {.worker = "another", .lanes = lanes, .lane_count = 1};
+    struct weft_claims none = {0};
+    ok(weft_claim(w->weft, &claim, 1, &none, &w->err) == WEFT_OK && none.count == 0,
+       "%s: nobody gets the second", w->store);
+    weft_claims_free(&none);
+    is_int(describe(w, &second).state, WEFT_STATE_READY, "%s: which waits", w->store);
+    box_open(&w->box);
+    int64_t began = now_ms();
+    ok(box_wait(&w->box, &w->box.begun, 2), "%s: when the handler has returned, it begins",
+       w->store);
+    ok(now_ms() - began < 5000, "%s: at once: %lld ms", w->store, (long long)(now_ms() - began));
+    is_int(w->box.seen[0], 0, "%s: never two at once", w->store);
+    const struct weft_steer end = {.id = second};
+    ok(weft_steer(w->weft, WEFT_STEER_CANCEL, &end, 1, &steered, &w->err) == WEFT_OK, "%s: over",
+       w->store);
+    weft_worker_free(worker);
+}
+
 /* ---- Verdicts -------------------------------------------------------------------------------- */
 
 static enum weft_verdict handle_moods(struct weft_job *job, void *context)
@@ -311,9 +413,16 @@ static const struct {
     const char *name;
     void (*run)(struct world *w);
 } tests[] = {
-    {"once", test_once},     {"kinds", test_kinds},       {"rest", test_rest},
-    {"many", test_many},     {"wake", test_wake},         {"heartbeat", test_heartbeat},
-    {"cancel", test_cancel}, {"verdicts", test_verdicts},
+    {"once", test_once},
+    {"kinds", test_kinds},
+    {"rest", test_rest},
+    {"many", test_many},
+    {"wake", test_wake},
+    {"heartbeat", test_heartbeat},
+    {"cancel", test_cancel},
+    {"cancel is prompt", test_cancel_is_prompt},
+    {"slot", test_cancelled_keeps_its_slot},
+    {"verdicts", test_verdicts},
 };
 
 int main(int argc, char **argv)
