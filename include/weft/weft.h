@@ -203,6 +203,7 @@ struct weft_flow_listing {
     const char *name;           /* NULL: any */
     uint32_t limit;             /* 1..1000, 0: 50 */
     const char *after;          /* NULL, or the `next` of the page before */
+    const char *id;             /* a short form of the id, as in struct weft_filter */
 };
 
 /* A member of a flow as readers see it. */
@@ -249,6 +250,7 @@ struct weft_flows {
     size_t count;
     const char *next;
     struct weft_arena *arena; /* owned */
+    weft_usec looked_to_us;   /* as in struct weft_page */
 };
 
 /*
@@ -511,12 +513,25 @@ struct weft_filter {
     enum weft_state state; /* WEFT_STATE_NONE: any */
     const struct weft_tag *tag;
     struct weft_id flow; /* members of that flow; all zeros: any */
+    const char *error_class;
+    const char *worker; /* the one that holds the lease, or held the last one */
+    /* Moments: since is inclusive, until exclusive; 0: any. What has not ended has not finished. */
+    weft_usec created_since_us, created_until_us;
+    weft_usec finished_since_us, finished_until_us;
+    /*
+     * Lists only: a short form of the id, its first 4 or more hexadecimal digits, or those, "..",
+     * and its last digits, up to 12. Dashes do not count.
+     */
+    const char *id;
 };
+
+enum { WEFT_CURSOR_TEXT = 64 };
 
 struct weft_sweep {
     uint64_t matched;
     uint64_t changed;
-    bool more; /* the bound of the call was reached: call again */
+    bool more; /* the bound of the call was reached: call again, with `next` as `after` */
+    char next[WEFT_CURSOR_TEXT]; /* where the next call goes on; empty when there is no more */
 };
 
 struct weft_steer_all {
@@ -524,9 +539,13 @@ struct weft_steer_all {
     struct weft_filter filter; /* an empty one is refused */
     const char *reason;        /* cancel: stored; or NULL */
     uint32_t max;              /* 1..10,000; 0: 10,000 */
+    const char *after;         /* NULL, or the `next` of the call before */
 };
 
-/* Cancels or replays what fits, in chunks. */
+/*
+ * Cancels or replays what fits, newest first, in chunks. A call that ends with `more` is followed
+ * by one with its `next` as `after`: executions that are submitted meanwhile are not taken.
+ */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_steer_all(struct weft *weft,
                                                         const struct weft_steer_all *args,
                                                         struct weft_sweep *ret_sweep,
@@ -593,6 +612,9 @@ struct weft_page {
     size_t count;
     const char *next;         /* cursor for the next page, NULL at the end */
     struct weft_arena *arena; /* owned */
+    /* Of a list whose page is short though there is a next one: executions that were created later
+     * than this have been looked at. 0 otherwise. */
+    weft_usec looked_to_us;
 };
 
 /* Answers each id; one that does not exist has state WEFT_STATE_NONE. */

@@ -14,24 +14,30 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s
  WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0);
 
--- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, after uuid, scan int, limit int)
+-- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, worker int, error_class text, created_since bigint, created_until bigint, finished_since bigint, finished_until bigint, suffix text, after uuid, floor uuid, scan int, limit int)
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned
 -- source: 0 execution, 1 live, 2 outcome; of a flow: 3 its members, 4 the living ones, 5 its members,
 -- of which those that ended fit. There is one row without an id when nothing fits. See flow.sql for
--- why rows are compared.
+-- why rows are compared. The walk goes from :after (exclusive) down to :floor (inclusive). The moments
+-- `since` are inclusive, `until` exclusive. `flow >= :flow` lets the planner prove the partial index. :suffix is the end of the id, in hexadecimal digits.
 WITH page AS MATERIALIZED (
-    (SELECT id FROM weft.execution WHERE :source = 0 AND id < :after ORDER BY id DESC LIMIT :scan)
+    (SELECT id FROM weft.execution WHERE :source = 0 AND id < :after AND id >= :floor
+      ORDER BY id DESC LIMIT :scan)
     UNION ALL
-    (SELECT id FROM weft.live WHERE :source = 1 AND id < :after ORDER BY id DESC LIMIT :scan)
+    (SELECT id FROM weft.live WHERE :source = 1 AND id < :after AND id >= :floor
+      ORDER BY id DESC LIMIT :scan)
     UNION ALL
-    (SELECT id FROM weft.outcome WHERE :source = 2 AND id < :after ORDER BY id DESC LIMIT :scan)
+    (SELECT id FROM weft.outcome WHERE :source = 2 AND id < :after AND id >= :floor
+      ORDER BY id DESC LIMIT :scan)
     UNION ALL
     (SELECT id FROM weft.node
-      WHERE :source IN (3, 5) AND (flow, id) < (:flow, :after) AND flow >= :flow AND k >= 0
+      WHERE :source IN (3, 5) AND (flow, id) < (:flow, :after) AND (flow, id) >= (:flow, :floor)
+        AND flow >= :flow AND k >= 0
       ORDER BY flow DESC, id DESC LIMIT :scan)
     UNION ALL
     (SELECT id FROM weft.live
-      WHERE :source = 4 AND (flow, id) < (:flow, :after) AND flow >= :flow
+      WHERE :source = 4 AND (flow, id) < (:flow, :after) AND (flow, id) >= (:flow, :floor)
+        AND flow >= :flow
       ORDER BY flow DESC, id DESC LIMIT :scan)
 ), fit AS (
     SELECT s.*
@@ -44,6 +50,14 @@ WITH page AS MATERIALIZED (
        AND (:tenant IS NULL OR q.tenant = :tenant)
        AND (:state IS NULL OR s.state = :state)
        AND (:tag IS NULL OR strpos(s.tags, :tag) > 0)
+       AND (:flow IS NULL OR s.flow = :flow)
+       AND (:worker IS NULL OR s.worker = :worker)
+       AND (:error_class IS NULL OR s.error_class = :error_class)
+       AND (:created_since IS NULL OR s.created >= :created_since)
+       AND (:created_until IS NULL OR s.created < :created_until)
+       AND (:finished_since IS NULL OR s.finished >= :finished_since)
+       AND (:finished_until IS NULL OR s.finished < :finished_until)
+       AND (:suffix IS NULL OR right(s.id::text, length(:suffix)) = :suffix)
        AND (:source <> 5 OR s.finished IS NOT NULL)
        AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0)
      ORDER BY s.id DESC LIMIT :limit

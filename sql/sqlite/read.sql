@@ -9,33 +9,43 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
   FROM snapshot s
  WHERE s.id = :id AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0);
 
--- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, after uuid, scan int, limit int)
+-- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, worker int, error_class text, created_since bigint, created_until bigint, finished_since bigint, finished_until bigint, suffix text, after uuid, floor uuid, scan int, limit int)
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned
 -- source: see the twin. There is one row without an id when nothing fits. `place` is what the walk goes
--- by: ids for the first, numbers for the others, which know no ids; an id of :after that is not there
--- stands for the next one after it.
+-- by: ids for the first, numbers for the others, which know no ids; an id of :after or :floor that is
+-- not there stands for the next one after it. Numbers follow ids but for one millisecond, so a floor of
+-- zeros, which is none, is no number either.
 WITH start(num) AS MATERIALIZED (
     SELECT coalesce((SELECT num FROM execution WHERE id >= :after ORDER BY id LIMIT 1),
                     9223372036854775807)
+), stop(num) AS MATERIALIZED (
+    SELECT CASE WHEN :floor = zeroblob(16) THEN -1
+                ELSE coalesce((SELECT num FROM execution WHERE id >= :floor ORDER BY id LIMIT 1),
+                              9223372036854775807) END
 ), page AS MATERIALIZED (
     SELECT * FROM (SELECT num, id AS place FROM execution
                     WHERE :source = 0 AND id < coalesce(:after, x'ffffffffffffffffffffffffffffffff')
+                      AND id >= :floor
                     ORDER BY id DESC LIMIT :scan)
     UNION ALL
-    SELECT * FROM (SELECT num, num FROM live WHERE :source = 1 AND num < (SELECT num FROM start)
+    SELECT * FROM (SELECT num, num FROM live
+                    WHERE :source = 1 AND num < (SELECT num FROM start)
+                      AND num >= (SELECT num FROM stop)
                     ORDER BY num DESC LIMIT :scan)
     UNION ALL
-    SELECT * FROM (SELECT num, num FROM outcome WHERE :source = 2 AND num < (SELECT num FROM start)
+    SELECT * FROM (SELECT num, num FROM outcome
+                    WHERE :source = 2 AND num < (SELECT num FROM start)
+                      AND num >= (SELECT num FROM stop)
                     ORDER BY num DESC LIMIT :scan)
     UNION ALL
     SELECT * FROM (SELECT num, num FROM node
                     WHERE :source IN (3, 5) AND flow = (SELECT num FROM flow WHERE id = :flow)
-                      AND num < (SELECT num FROM start)
+                      AND num < (SELECT num FROM start) AND num >= (SELECT num FROM stop)
                     ORDER BY num DESC LIMIT :scan)
     UNION ALL
     SELECT * FROM (SELECT num, num FROM live
                     WHERE :source = 4 AND flow = (SELECT num FROM flow WHERE id = :flow)
-                      AND num < (SELECT num FROM start)
+                      AND num < (SELECT num FROM start) AND num >= (SELECT num FROM stop)
                     ORDER BY num DESC LIMIT :scan)
 ), fit AS (
     SELECT s.*, page.place
@@ -48,6 +58,14 @@ WITH start(num) AS MATERIALIZED (
        AND (:tenant IS NULL OR q.tenant = :tenant)
        AND (:state IS NULL OR s.state = :state)
        AND (:tag IS NULL OR instr(s.tags, :tag) > 0)
+       AND (:flow IS NULL OR s.flow = :flow)
+       AND (:worker IS NULL OR s.worker = :worker)
+       AND (:error_class IS NULL OR s.error_class = :error_class)
+       AND (:created_since IS NULL OR s.created >= :created_since)
+       AND (:created_until IS NULL OR s.created < :created_until)
+       AND (:finished_since IS NULL OR s.finished >= :finished_since)
+       AND (:finished_until IS NULL OR s.finished < :finished_until)
+       AND (:suffix IS NULL OR substr(lower(hex(s.id)), -length(:suffix)) = :suffix)
        AND (:source <> 5 OR s.finished IS NOT NULL)
        AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0)
      ORDER BY page.place DESC LIMIT :limit

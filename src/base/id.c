@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <openssl/evp.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -159,6 +160,60 @@ WEFT_EXPORT bool weft_id_parse(const char *text, size_t size, struct weft_id *re
     }
     *ret_id = id;
     return true;
+}
+
+struct weft_id weft_id_at(weft_usec moment_us)
+{
+    const uint64_t last_ms = ((uint64_t)1 << 48) - 1;
+    uint64_t ms = moment_us < 0 ? 0 : (uint64_t)(moment_us / WEFT_MS);
+    if (ms > last_ms)
+        ms = last_ms;
+    struct weft_id id = {0};
+    for (int i = 0; i < 6; i++)
+        id.byte[i] = (uint8_t)(ms >> (40 - 8 * i));
+    return id;
+}
+
+static void set_digit(struct weft_id *id, size_t at, int digit)
+{
+    uint8_t *byte = &id->byte[at / 2];
+    *byte = at % 2 ? (uint8_t)((*byte & 0xf0) | digit) : (uint8_t)((*byte & 0x0f) | digit << 4);
+}
+
+bool weft_id_short_parse(const char *text, struct weft_id_short *ret_short)
+{
+    struct weft_id_short out = {.suffix = ""};
+    enum { DIGITS = 2 * sizeof(out.low.byte), SUFFIX_MAX = sizeof(out.suffix) - 1 };
+    memset(&out.high, 0xff, sizeof(out.high));
+    size_t digits = 0, tail = 0;
+    for (; *text && *text != '.'; text++) {
+        int digit = weft_hex_digit(*text);
+        if (*text == '-')
+            continue;
+        if (digit < 0 || digits == DIGITS)
+            return false;
+        set_digit(&out.low, digits, digit);
+        set_digit(&out.high, digits++, digit);
+    }
+    if (digits < WEFT_ID_PREFIX_MIN)
+        return false;
+    if (*text && (text[0] != '.' || text[1] != '.' || !text[2]))
+        return false;
+    for (text += *text ? 2 : 0; *text; text++) {
+        int digit = weft_hex_digit(*text);
+        if (digit < 0 || tail == SUFFIX_MAX || digits + tail == DIGITS)
+            return false;
+        out.suffix[tail++] = "0123456789abcdef"[digit];
+    }
+    *ret_short = out;
+    return true;
+}
+
+void weft_id_short_print(const struct weft_id *id, char ret_text[WEFT_ID_SHORT_TEXT])
+{
+    const uint8_t *byte = id->byte;
+    (void)snprintf(ret_text, WEFT_ID_SHORT_TEXT, "%02x%02x%02x%02x%02x..%02x%02x%02x", byte[0],
+                   byte[1], byte[2], byte[3], byte[4], byte[13], byte[14], byte[15]);
 }
 
 static void find_digest(void)

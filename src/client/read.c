@@ -77,8 +77,11 @@ enum weft_rc weft_list(struct weft *weft, const struct weft_filter *filter, uint
     if (rc)
         weft_arena_free(arena);
     else
-        *ret_page = (struct weft_page){
-            .item = page.item, .count = page.count, .next = page.next, .arena = arena};
+        *ret_page = (struct weft_page){.item = page.item,
+                                       .count = page.count,
+                                       .next = page.next,
+                                       .arena = arena,
+                                       .looked_to_us = page.looked_to_us};
     return weft_told(rc, &story, err);
 }
 

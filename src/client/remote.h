@@ -69,6 +69,8 @@ WEFT_MUST_CHECK enum weft_rc weft_remote_error(const struct weft_json *value,
 void weft_remote_encode(struct weft_buf *url, const char *text);
 /* Adds "?name=value" or "&name=value"; NULL adds nothing. */
 void weft_remote_query(struct weft_buf *url, const char *name, const char *value);
+/* How far a list looked, where its answer says so; otherwise 0. */
+weft_usec weft_remote_looked_to(const struct weft_json *object);
 /* "/executions/ID" and what follows, in the arena. */
 const char *weft_remote_path(struct weft_arena *arena, const struct weft_id *id, const char *tail);
 /* Walks the "items" of an answer. False: there are none, or not `count` of them. */

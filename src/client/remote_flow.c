@@ -279,6 +279,7 @@ enum weft_rc weft_remote_flows(const struct weft_via *via, const struct weft_flo
     weft_remote_query(&url, "state",
                       listing->by_state ? weft_wire_flow_states[listing->state] : NULL);
     weft_remote_query(&url, "name", listing->name);
+    weft_remote_query(&url, "id", listing->id);
     weft_remote_query(&url, "limit", weft_arena_printf(arena, "%u", listing->limit));
     weft_remote_query(&url, "after", listing->after);
     const struct weft_request request = {.method = "GET", .path = url.data, .ns = listing->ns};
@@ -287,6 +288,9 @@ enum weft_rc weft_remote_flows(const struct weft_via *via, const struct weft_flo
     enum weft_rc rc = weft_remote_page(via, &request, arena, &list, &object, err);
     weft_buf_done(&url);
     if (!rc)
-        *ret_flows = (struct weft_flows){.item = list.item, .count = list.count, .next = list.next};
+        *ret_flows = (struct weft_flows){.item = list.item,
+                                         .count = list.count,
+                                         .next = list.next,
+                                         .looked_to_us = weft_remote_looked_to(&object)};
     return rc;
 }

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/moment.h"
 #include "core/state.h"
 #include "wire/wire.h"
@@ -119,6 +120,25 @@ void weft_remote_query(struct weft_buf *url, const char *name, const char *value
     weft_remote_encode(url, value);
 }
 
+static void query_moment(struct weft_buf *url, const char *name, weft_usec moment_us)
+{
+    char text[WEFT_MOMENT_TEXT];
+    if (moment_us <= 0 || moment_us > WEFT_MOMENT_MAX_US)
+        return;
+    weft_moment_print(moment_us, text);
+    weft_remote_query(url, name, text);
+}
+
+weft_usec weft_remote_looked_to(const struct weft_json *object)
+{
+    struct weft_json value;
+    weft_usec moment_us = 0;
+    if (weft_wire_member(object, "looked_to", &value) && value.kind == WEFT_JSON_STRING &&
+        !weft_moment_parse(value.text + 1, value.size - 2, &moment_us))
+        moment_us = 0;
+    return moment_us;
+}
+
 enum weft_rc weft_remote_all(const struct weft_via *via, const char *path, struct weft_arena *arena,
                              struct weft_remote_list *listing, struct weft_err *err)
 {
@@ -151,6 +171,13 @@ enum weft_rc weft_remote_list(const struct weft_via *via, const struct weft_list
     weft_remote_query(&url, "state", filter->state ? weft_state_name(filter->state) : NULL);
     weft_remote_query(&url, "tenant", filter->tenant);
     weft_remote_query(&url, "key", filter->key);
+    weft_remote_query(&url, "error_class", filter->error_class);
+    weft_remote_query(&url, "worker", filter->worker);
+    weft_remote_query(&url, "id", filter->id);
+    query_moment(&url, "created_since", filter->created_since_us);
+    query_moment(&url, "created_until", filter->created_until_us);
+    query_moment(&url, "finished_since", filter->finished_since_us);
+    query_moment(&url, "finished_until", filter->finished_until_us);
     if (!weft_id_is_zero(&filter->flow)) {
         char flow[WEFT_ID_TEXT];
         weft_id_print(&filter->flow, flow);
@@ -171,8 +198,10 @@ enum weft_rc weft_remote_list(const struct weft_via *via, const struct weft_list
     enum weft_rc rc = weft_remote_page(via, &request, arena, &listing, &object, err);
     weft_buf_done(&url);
     if (!rc)
-        *ret_page = (struct weft_read_page){
-            .item = listing.item, .count = listing.count, .next = listing.next};
+        *ret_page = (struct weft_read_page){.item = listing.item,
+                                            .count = listing.count,
+                                            .next = listing.next,
+                                            .looked_to_us = weft_remote_looked_to(&object)};
     return rc;
 }
 

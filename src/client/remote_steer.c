@@ -194,6 +194,10 @@ static void write_sweep(const struct weft_steer_all *args, struct weft_buf *body
         weft_json_key(&out, "max");
         weft_json_put_i64(&out, args->max);
     }
+    if (args->after) {
+        weft_json_key(&out, "after");
+        weft_json_put_text(&out, args->after);
+    }
     weft_json_end_object(&out);
 }
 
@@ -217,13 +221,19 @@ enum weft_rc weft_remote_steer_all(const struct weft_via *via, const struct weft
                                          .body = &body,
                                          .once = replay};
     struct weft_json object, matched;
-    struct weft_sweep sweep;
+    struct weft_wire_sweep sweep;
     enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
     if (!rc && (!weft_wire_member(&object, "matched", &matched) ||
                 weft_wire_read_answer(&weft_wire_sweep, &object, arena, &sweep, NULL)))
         rc = weft_remote_garbled(&request, err);
-    if (!rc)
-        *ret_sweep = sweep;
+    if (!rc && sweep.next && strlen(sweep.next) >= sizeof(ret_sweep->next))
+        rc = weft_remote_garbled(&request, err);
+    if (!rc) {
+        *ret_sweep = (struct weft_sweep){
+            .matched = sweep.matched, .changed = sweep.changed, .more = sweep.more};
+        if (sweep.next)
+            memcpy(ret_sweep->next, sweep.next, strlen(sweep.next) + 1);
+    }
     weft_buf_done(&body);
     weft_arena_free(arena);
     return rc;

@@ -89,6 +89,13 @@ enum weft_exit weft_cli_usage(const struct weft_cli *cli, const char *fmt, ...)
 bool weft_cli_json(const struct weft_cli *cli);  /* --json was given */
 bool weft_cli_color(const struct weft_cli *cli); /* stdout is a terminal that wants colours */
 
+/* An id as people see it: in short form on a terminal, whole in a pipe or with --long. */
+void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT]);
+/* The last line of a text that is not empty, up to size bytes of it, in ret_text. */
+void weft_last_line(const char *text, char *ret_text, size_t size);
+/* Bytes as they are; on a terminal a newline follows those that end with none. */
+void weft_put_bytes(const void *data, size_t size);
+
 const char *weft_state_color(enum weft_state state); /* an SGR number, or NULL */
 
 enum weft_align { WEFT_LEFT, WEFT_RIGHT };
@@ -123,8 +130,10 @@ weft_usec weft_wall_us(void); /* the clock on the wall, for "ago" */
 WEFT_MUST_CHECK bool weft_number_typed(const char *text, int64_t *ret_number);
 WEFT_MUST_CHECK bool weft_duration_typed(const char *text, int64_t *ret_ms);
 WEFT_MUST_CHECK bool weft_size_typed(const char *text, int64_t *ret_bytes);
-/* A moment that a person typed: RFC 3339, or "+5m" from now. False: it is neither. */
+/* A moment that a person typed: RFC 3339, or "+5m" or "5m" from now. False: it is none of them. */
 WEFT_MUST_CHECK bool weft_moment_typed(const char *text, weft_usec *ret_moment_us);
+/* The same for the past: RFC 3339, or "5m" ago. */
+WEFT_MUST_CHECK bool weft_past_typed(const char *text, weft_usec *ret_moment_us);
 
 /* A bar on stderr, only when that is a terminal; total 0: unknown, counts only. */
 struct weft_bar;

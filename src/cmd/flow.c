@@ -4,10 +4,12 @@
 
 #include "cmd/flow.h"
 #include "cmd/json.h"
+#include "cmd/pick.h"
 
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/err.h"
+#include "base/id.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -154,7 +156,7 @@ static enum weft_exit list_flows(const struct weft_cli *cli, struct weft *weft)
         for (size_t i = 0; i < flows.count; i++) {
             const struct weft_flow *flow = &flows.item[i];
             char id[WEFT_ID_TEXT];
-            weft_id_print(&flow->id, id);
+            weft_cli_id(cli, &flow->id, id);
             weft_table_cell(table, "%s", id);
             weft_table_cell(table, "%s", flow->name ? flow->name : "");
             weft_table_paint(table, weft_flow_color(flow->state), "%s",
@@ -270,6 +272,20 @@ static enum weft_exit run_add(const struct weft_cli *cli, struct weft *weft, con
     return WEFT_EXIT_OK;
 }
 
+/* A flow that is cancelled stays open until its last member has ended. */
+static void put_cancelled(const struct weft_flow_cancelled *answer)
+{
+    const char *s = answer->cancelled == 1 ? "" : "s";
+    if (answer->state != WEFT_FLOW_OPEN)
+        printf("flow %s, with %" PRIu64 " member%s\n", weft_wire_flow_states[answer->state],
+               answer->cancelled, s);
+    else if (answer->done)
+        printf("cancelled %" PRIu64 " member%s; the flow ends when the others have ended\n",
+               answer->cancelled, s);
+    else
+        printf("cancelled %" PRIu64 " member%s so far; the others follow\n", answer->cancelled, s);
+}
+
 static enum weft_exit run_cancel(const struct weft_cli *cli, struct weft *weft)
 {
     const char *policy = weft_cli_get(cli, "policy");
@@ -287,8 +303,7 @@ static enum weft_exit run_cancel(const struct weft_cli *cli, struct weft *weft)
     if (weft_cli_json(cli))
         weft_json_out_item(&weft_wire_flow_cancelled, &answer);
     else
-        printf("%s, %" PRIu64 " cancelled%s\n", weft_wire_flow_states[answer.state],
-               answer.cancelled, answer.done ? "" : ", the rest follows");
+        put_cancelled(&answer);
     return WEFT_EXIT_OK;
 }
 
@@ -388,11 +403,14 @@ static enum weft_exit run_flow(struct weft_cli *cli)
     const char *unfit = find_unfit(cli, verb);
     if (unfit)
         return weft_cli_usage(cli, "`weft flow %s` has no --%s", arg[0], unfit);
-    if (verb != RUN && verb != LS && !weft_id_parse(arg[1], strlen(arg[1]), &watched))
-        return weft_cli_usage(cli, "'%s' is no id of a flow", arg[1]);
+    struct weft_id_short short_form;
+    bool by_id = verb != RUN && verb != LS;
+    if (by_id && !weft_id_short_parse(arg[1], &short_form))
+        return weft_cli_usage(cli, "'%s' is no id of a flow: `weft flow ls` shows them", arg[1]);
     if (!weft_cli_open(cli, &weft, &code))
         return code;
-    code = do_verb(cli, weft, verb, arg);
+    if (!by_id || weft_find_flow(cli, weft, arg[1], &watched, &code))
+        code = do_verb(cli, weft, verb, arg);
     weft_close(weft);
     return code;
 }
@@ -411,7 +429,11 @@ const struct weft_command weft_command_flow = {
         "ends, with --wait waited for; then the exit code is 0 when it succeeded and 1 when not. "
         "`show ID` draws "
         "it: a node stands below the one that it waits for longest, and AFTER says what else it "
-        "comes after. Of very many nodes in a row or a chain the first ones are drawn, the last "
+        "comes after. Its columns are NODE, the name; STATE; TIME, how long it has run or ran; "
+        "TRY, "
+        "the attempt if it is not the first; ID, of its execution, in short form on a terminal, "
+        "for `weft show` and the others; NOTE, who has it, its error or the reason it was stopped "
+        "for. Of very many nodes in a row or a chain the first ones are drawn, the last "
         "one, and some that failed; the others are counted. With --all all are drawn. `dot ID` "
         "prints it for Graphviz. `add ID FILE` adds the nodes of a file to a flow that is open; "
         "they may come after nodes that it has. `cancel ID` cancels it and `rm ID` deletes it, "

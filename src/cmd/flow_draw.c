@@ -191,6 +191,9 @@ static void put_node(struct weft_table *table, const struct tree *tree, uint32_t
         weft_table_cell(table, "%d", node->attempt);
     else
         weft_table_cell(table, "%s", "");
+    char id[WEFT_ID_TEXT];
+    weft_cli_id(weft_cli_current, &node->id, id);
+    weft_table_cell(table, "%s", id);
     weft_table_cell(table, "%s", after_text(tree, number));
     weft_table_cell(table, "%s", note_of(tree, node));
 }
@@ -256,7 +259,7 @@ static void add_below(const struct tree *tree, uint32_t top, struct tally *tally
 static void put_tally(const struct walk *walk, const struct tally *tally, const char *lead)
 {
     weft_table_cell(walk->table, "%s... %" PRIu64 " more", lead, tally->total);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         weft_table_cell(walk->table, "%s", "");
     weft_table_cell(walk->table, "%s", counted(tally->count, walk->tree->arena));
 }
@@ -408,9 +411,13 @@ static void put_head(const struct weft_cli *cli, const struct weft_flow_page *pa
 void weft_flow_draw(const struct weft_cli *cli, const struct weft_flow_page *page, bool all)
 {
     static const struct weft_column column[] = {
-        {.title = "NODE", .give = 3},           {.title = "STATE"},
-        {.title = "TIME", .align = WEFT_RIGHT}, {.title = "TRY", .align = WEFT_RIGHT},
-        {.title = "AFTER", .give = 1},          {.title = "NOTE", .give = 2},
+        {.title = "NODE", .give = 4},
+        {.title = "STATE"},
+        {.title = "TIME", .align = WEFT_RIGHT},
+        {.title = "TRY", .align = WEFT_RIGHT},
+        {.title = "ID", .align = WEFT_RIGHT, .give = 1}, /* left out rather than cut */
+        {.title = "AFTER", .give = 2},
+        {.title = "NOTE", .give = 3},
     };
     struct weft_arena *arena = weft_arena_new();
     struct tree tree = make_tree(page, arena);

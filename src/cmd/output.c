@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/base.h"
+#include "base/id.h"
 #include "base/str.h"
 
 #include <assert.h>
@@ -158,6 +159,34 @@ const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena)
     char text[WEFT_ID_TEXT];
     weft_id_print(id, text);
     return weft_arena_strdup(arena, text + strlen(text) - SHORT);
+}
+
+void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT])
+{
+    if (isatty(STDOUT_FILENO) && !weft_cli_has(cli, "long"))
+        weft_id_short_print(id, ret_text);
+    else
+        weft_id_print(id, ret_text);
+}
+
+void weft_last_line(const char *text, char *ret_text, size_t size)
+{
+    size_t end = strlen(text), start;
+    while (end > 0 && strchr(" \t\r\n", text[end - 1]))
+        end--;
+    for (start = end; start > 0 && text[start - 1] != '\n'; start--)
+        ;
+    (void)snprintf(ret_text, size, "%.*s", (int)(end - start), text + start);
+}
+
+void weft_put_bytes(const void *data, size_t size)
+{
+    const char *text = data;
+    if (size == 0)
+        return;
+    (void)fwrite(text, 1, size, stdout);
+    if (text[size - 1] != '\n' && isatty(STDOUT_FILENO))
+        putchar('\n');
 }
 
 /* ---- Cells ----------------------------------------------------------------------------------- */

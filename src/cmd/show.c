@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREVIEW_MAX = 400 };
+enum { PREVIEW_MAX = 400, LINE_MAX_TEXT = 1024 };
 
 static void put_field(const char *label, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -42,6 +42,21 @@ static void put_text(const char *label, const char *text)
 {
     if (text)
         put_field(label, "%s", text);
+}
+
+/* The message line by line, below each other. */
+static void put_error(const char *error_class, const char *message)
+{
+    if (!error_class)
+        return;
+    size_t size = message ? strcspn(message, "\n") : 0;
+    put_field("error", "%s%s%.*s", error_class, message ? ": " : "", (int)size,
+              message ? message : "");
+    for (const char *at = message ? message + size : ""; *at; at += size) {
+        size = strcspn(++at, "\n");
+        if (at[size] || size > 0) /* the last line may end with a newline, or with none */
+            put_field("", "%.*s", (int)size, at);
+    }
 }
 
 static void put_moment(const char *label, weft_usec moment_us)
@@ -185,9 +200,7 @@ static void put_progress(const struct weft_execution *item)
                   item->note ? item->note : "");
     put_text("reason", item->reason);
     put_text("ended by", item->by);
-    if (item->error_class)
-        put_field("error", "%s%s%s", item->error_class, item->error_message ? ": " : "",
-                  item->error_message ? item->error_message : "");
+    put_error(item->error_class, item->error_message);
     put_moment("created", item->created_us);
     put_moment("runs at", item->run_at_us);
     put_moment("started", item->started_us);
@@ -226,9 +239,10 @@ static void put_attempts(const struct weft_cli *cli, const struct weft_attempts 
         weft_table_cell(table, "%s", at->ended);
         weft_table_ago(table, at->ended_us);
         weft_table_cell(table, "%s", at->worker ? at->worker : "");
+        char line[LINE_MAX_TEXT] = "";
+        weft_last_line(at->error_message ? at->error_message : "", line, sizeof(line));
         weft_table_cell(table, "%s%s%s", at->error_class ? at->error_class : "",
-                        at->error_class && at->error_message ? ": " : "",
-                        at->error_message ? at->error_message : "");
+                        at->error_class && line[0] ? ": " : "", line);
     }
     weft_table_print(table);
 }
@@ -294,8 +308,7 @@ static enum weft_exit show_bytes(struct weft *weft, const struct weft_id *id, bo
         payload ? weft_payload(weft, id, &bytes, &err) : weft_result(weft, id, &bytes, &err);
     if (rc)
         return weft_cli_fail(&err);
-    if (bytes.size > 0)
-        (void)fwrite(bytes.data, 1, bytes.size, stdout);
+    weft_put_bytes(bytes.data, bytes.size);
     weft_bytes_free(&bytes);
     return WEFT_EXIT_OK;
 }
@@ -324,13 +337,16 @@ static enum weft_exit run_show(struct weft_cli *cli)
 {
     struct weft *weft;
     const struct weft_id *id;
-    size_t count;
     enum weft_exit code;
     struct weft_page page = {0};
     if (weft_cli_has(cli, "payload") && weft_cli_has(cli, "result"))
         return weft_cli_usage(cli, "--payload and --result exclude each other");
-    if (!weft_pick_ids(cli, &id, &count, &code) || !weft_cli_open(cli, &weft, &code))
+    if (!weft_pick_ids(cli, 1, &code) || !weft_cli_open(cli, &weft, &code))
         return code;
+    if (!weft_find_ids(cli, weft, 1, &id, &code)) {
+        weft_close(weft);
+        return code;
+    }
     code = weft_cli_wait(cli, weft, id, &page);
     if (page.count > 0) {
         enum weft_exit shown = show(cli, weft, &page);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * weft cancel and weft replay: by id, or everything that fits a filter.
- *
- * By filter the number is asked for confirmation first, unless --yes is given; then the calls of
- * the API, each of which is bounded, are repeated until there is nothing left.
+ * weft cancel, replay, priority, revoke and deadline: by id; cancel and replay also everything that
+ * fits a filter (sweep.c).
  */
+
+#include "cmd/steer.h"
 
 #include "cmd/json.h"
 #include "cmd/line.h"
@@ -14,23 +14,35 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/limits.h"
-#include "core/state.h"
+#include "base/moment.h"
 
-#include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { COUNT_PAGES = 10 }; /* how far the count before the confirmation goes */
-
-struct verb {
-    enum weft_steer_kind kind;
-    const char *doing;
-    const char *done;
-    bool living; /* it is for living executions; otherwise for ended ones */
+static const struct weft_verb cancel = {
+    .kind = WEFT_STEER_CANCEL,
+    .doing = "cancel",
+    .done = "cancelled",
+    .not_done = "had ended meanwhile",
+    .living = true,
 };
-
-static const struct verb cancel = {WEFT_STEER_CANCEL, "cancel", "cancelled", true};
-static const struct verb replay = {WEFT_STEER_REPLAY, "replay", "replayed", false};
+static const struct weft_verb replay = {
+    .kind = WEFT_STEER_REPLAY,
+    .doing = "replay",
+    .done = "replayed",
+    .not_done = "could not be replayed",
+};
+static const struct weft_verb revoke = {
+    .kind = WEFT_STEER_REVOKE, .doing = "revoke", .done = "revoked", .living = true};
+static const struct weft_verb priority = {.kind = WEFT_STEER_REPRIORITIZE,
+                                          .doing = "change",
+                                          .done = "has another priority",
+                                          .living = true,
+                                          .takes_value = true};
+static const struct weft_verb deadline = {.kind = WEFT_STEER_SET_DEADLINE,
+                                          .doing = "change",
+                                          .done = "has another deadline",
+                                          .living = true,
+                                          .takes_value = true};
 
 /* ---- By id ----------------------------------------------------------------------------------- */
 
@@ -52,21 +64,23 @@ static void put_steered_json(const struct weft_id *id, const struct weft_steered
     weft_json_end_object(json);
 }
 
-static void put_steered(const struct verb *verb, const struct weft_id *id,
+static void put_steered(const struct weft_verb *verb, const struct weft_id *id,
                         const struct weft_steered *answer)
 {
     char text[WEFT_ID_TEXT];
     weft_id_print(id, text);
     if (answer->err.rc) {
         (void)fflush(stdout);
-        (void)fprintf(stderr, "weft: %s: %s\n", text,
-                      answer->err.text[0] ? answer->err.text : weft_rc_text(answer->err.rc));
+        (void)fprintf(stderr, "weft: %s: ", text);
+        weft_put_clean(stderr,
+                       answer->err.text[0] ? answer->err.text : weft_rc_text(answer->err.rc));
+        (void)fputc('\n', stderr);
     } else {
         printf("%s %s\n", text, answer->changed ? verb->done : "was so already");
     }
 }
 
-static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct verb *verb,
+static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct weft_verb *verb,
                                       const struct weft_steer *item,
                                       const struct weft_steered *answer, size_t count)
 {
@@ -87,20 +101,54 @@ static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct v
     return code;
 }
 
-static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
+/* The last argument: a priority, or a deadline. */
+static bool read_value(const struct weft_cli *cli, const struct weft_verb *verb, const char *text,
+                       struct weft_steer *ret_item)
+{
+    int64_t number;
+    if (verb->kind == WEFT_STEER_REPRIORITIZE) {
+        bool good = weft_number_typed(text, &number) && number >= INT16_MIN && number <= INT16_MAX;
+        if (good)
+            ret_item->priority = (int32_t)number;
+        else
+            (void)weft_cli_usage(cli,
+                                 "the priority comes last and is a whole number from -32768 to "
+                                 "32767, not '%s'",
+                                 text);
+        return good;
+    }
+    if (strcmp(text, "none") == 0 || weft_moment_typed(text, &ret_item->deadline_us))
+        return true;
+    (void)weft_cli_usage(
+        cli, "the deadline comes last and is like 2031-01-31T12:00:00Z or +1h, or none, not '%s'",
+        text);
+    return false;
+}
+
+static enum weft_exit steer_ids(struct weft_cli *cli, const struct weft_verb *verb)
 {
     struct weft_err err = {0};
     enum weft_exit code;
     struct weft *weft;
     const struct weft_id *id;
-    size_t count;
-    if (!weft_pick_ids(cli, &id, &count, &code) || !weft_cli_open(cli, &weft, &code))
+    const char *const *arg;
+    struct weft_steer like = {.reason =
+                                  verb->kind == WEFT_STEER_CANCEL || verb->kind == WEFT_STEER_REVOKE
+                                      ? weft_cli_get(cli, "reason")
+                                      : NULL};
+    size_t count = weft_cli_args(cli, &arg) - (verb->takes_value ? 1 : 0);
+    if (verb->takes_value && !read_value(cli, verb, arg[count], &like))
+        return WEFT_EXIT_USAGE;
+    if (!weft_pick_ids(cli, count, &code) || !weft_cli_open(cli, &weft, &code))
         return code;
+    if (!weft_find_ids(cli, weft, count, &id, &code))
+        goto out;
     struct weft_steer *item = weft_new_array(cli->arena, struct weft_steer, count);
     struct weft_steered *answer = weft_new_array(cli->arena, struct weft_steered, count);
-    for (size_t i = 0; i < count; i++)
-        item[i] = (struct weft_steer){.id = id[i],
-                                      .reason = verb->living ? weft_cli_get(cli, "reason") : NULL};
+    for (size_t i = 0; i < count; i++) {
+        item[i] = like;
+        item[i].id = id[i];
+    }
     for (size_t from = 0; from < count && code == WEFT_EXIT_OK; from += WEFT_BATCH_MAX) {
         size_t chunk = count - from < WEFT_BATCH_MAX ? count - from : WEFT_BATCH_MAX;
         if (weft_steer(weft, verb->kind, item + from, chunk, answer + from, &err))
@@ -108,118 +156,12 @@ static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
     }
     if (code == WEFT_EXIT_OK)
         code = put_all_steered(cli, verb, item, answer, count);
+out:
     weft_close(weft);
     return code;
 }
 
-/* ---- By filter ------------------------------------------------------------------------------- */
-
-/* Those it would change; *ret_more: there may be more than were counted. */
-static enum weft_rc count_fitting(struct weft *weft, const struct verb *verb,
-                                  const struct weft_filter *filter, uint64_t *ret_count,
-                                  bool *ret_more, struct weft_err *err)
-{
-    char next[512] = "";
-    *ret_count = 0;
-    *ret_more = true;
-    for (int pages = 0; *ret_more && pages < COUNT_PAGES; pages++) {
-        struct weft_page page;
-        enum weft_rc rc = weft_list(weft, filter, WEFT_PAGE_MAX, next[0] ? next : NULL, &page, err);
-        if (rc)
-            return rc;
-        for (size_t i = 0; i < page.count; i++)
-            if (weft_state_living(page.item[i].state) == verb->living)
-                ++*ret_count;
-        *ret_more = page.next != NULL;
-        (void)snprintf(next, sizeof(next), "%s", page.next ? page.next : "");
-        weft_page_free(&page);
-    }
-    return WEFT_OK;
-}
-
-/* Asks on the terminal. */
-static bool confirmed(const struct verb *verb, uint64_t count, bool more)
-{
-    char answer[16] = "";
-    (void)fprintf(stderr, "%s %s%" PRIu64 " execution%s? [y/N] ", verb->doing,
-                  more ? "at least " : "", count, count == 1 ? "" : "s");
-    return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
-static enum weft_exit ask_first(struct weft_cli *cli, struct weft *weft, const struct verb *verb,
-                                const struct weft_filter *filter, uint64_t *ret_count)
-{
-    struct weft_err err = {0};
-    bool more;
-    if (count_fitting(weft, verb, filter, ret_count, &more, &err))
-        return weft_cli_fail(&err);
-    if (weft_cli_has(cli, "yes") || (*ret_count == 0 && !more))
-        return WEFT_EXIT_OK;
-    if (!isatty(STDIN_FILENO))
-        return weft_cli_usage(cli, "would %s %s%" PRIu64 " executions: say --yes to do so",
-                              verb->doing, more ? "at least " : "", *ret_count);
-    if (confirmed(verb, *ret_count, more))
-        return WEFT_EXIT_OK;
-    (void)fprintf(stderr, "weft: nothing was done\n");
-    return WEFT_EXIT_FAILED;
-}
-
-static enum weft_exit sweep(struct weft *weft, const struct weft_steer_all *args, const char *what,
-                            uint64_t expected, struct weft_sweep *ret_sweep)
-{
-    struct weft_err err = {0};
-    enum weft_exit code = WEFT_EXIT_OK;
-    struct weft_bar *bar = weft_bar_new(what, expected);
-    *ret_sweep = (struct weft_sweep){.more = true};
-    while (ret_sweep->more && code == WEFT_EXIT_OK) {
-        struct weft_sweep part = {0};
-        if (weft_cli_interrupted()) {
-            code = WEFT_EXIT_INTERRUPTED;
-            break;
-        }
-        if (weft_steer_all(weft, args, &part, &err)) {
-            weft_bar_free(bar);
-            return weft_cli_fail(&err);
-        }
-        ret_sweep->matched += part.matched;
-        ret_sweep->changed += part.changed;
-        ret_sweep->more = part.more;
-        weft_bar_set(bar, ret_sweep->changed);
-        if (part.more && part.changed == 0) /* the next call would look at the same ones */
-            code = WEFT_EXIT_FAILED;
-    }
-    weft_bar_free(bar);
-    if (code == WEFT_EXIT_FAILED)
-        (void)fprintf(stderr,
-                      "weft: there may be more, behind too much that does not fit\n"
-                      "hint: name a narrower filter, or the ids that `weft ls --all` finds\n");
-    return code;
-}
-
-static enum weft_exit steer_fitting(struct weft_cli *cli, const struct verb *verb)
-{
-    enum weft_exit code;
-    struct weft *weft;
-    uint64_t expected = 0;
-    struct weft_sweep done = {0};
-    struct weft_steer_all args = {.kind = verb->kind};
-    if (!weft_pick_filter(cli, &args.filter, &code) || !weft_cli_open(cli, &weft, &code))
-        return code;
-    args.reason = verb->living ? weft_cli_get(cli, "reason") : NULL;
-    weft_cli_catch();
-    code = ask_first(cli, weft, verb, &args.filter, &expected);
-    if (code == WEFT_EXIT_OK) {
-        code = sweep(weft, &args, verb->doing, expected, &done);
-        if (weft_cli_json(cli))
-            weft_json_out_item(&weft_wire_sweep, &done);
-        else
-            printf("%" PRIu64 " %s\n", done.changed, verb->done);
-    }
-    weft_close(weft);
-    return code;
-}
-
-static enum weft_exit steer(struct weft_cli *cli, const struct verb *verb)
+static enum weft_exit steer(struct weft_cli *cli, const struct weft_verb *verb)
 {
     const char *const *arg;
     bool by_id = weft_cli_args(cli, &arg) > 0, by_filter = weft_pick_is_filter(cli);
@@ -227,7 +169,9 @@ static enum weft_exit steer(struct weft_cli *cli, const struct verb *verb)
         return weft_cli_usage(cli, "give ids or a filter, not both");
     if (!by_id && !by_filter)
         return weft_cli_usage(cli, "give ids, or a filter such as --lane or --state");
-    return by_id ? steer_ids(cli, verb) : steer_fitting(cli, verb);
+    if (by_id && weft_cli_has(cli, "after"))
+        return weft_cli_usage(cli, "--after goes with a filter, not with ids");
+    return by_id ? steer_ids(cli, verb) : weft_steer_filter(cli, verb);
 }
 
 static enum weft_exit run_cancel(struct weft_cli *cli)
@@ -240,6 +184,21 @@ static enum weft_exit run_replay(struct weft_cli *cli)
     return steer(cli, &replay);
 }
 
+static enum weft_exit run_priority(struct weft_cli *cli)
+{
+    return steer_ids(cli, &priority);
+}
+
+static enum weft_exit run_revoke(struct weft_cli *cli)
+{
+    return steer_ids(cli, &revoke);
+}
+
+static enum weft_exit run_deadline(struct weft_cli *cli)
+{
+    return steer_ids(cli, &deadline);
+}
+
 const struct weft_command weft_command_cancel = {
     .name = "cancel",
     .args = "[ID...]",
@@ -248,7 +207,12 @@ const struct weft_command weft_command_cancel = {
     .about =
         "By id, or by a filter all that fit it: then the number is shown and must be "
         "confirmed, unless --yes is given. A worker that has one learns of it with its next "
-        "heartbeat; what it still says is refused.",
+        "heartbeat; what it still says is refused.\n\n"
+        "An id may be given in short form, as `weft ls` shows it on a terminal. --since and "
+        "--until are compared with the moment at which an execution was submitted; they take how "
+        "long ago (1h) or a moment. A filter is followed to its end, newest first; what is "
+        "submitted meanwhile is not taken. When it is interrupted it says how many it did, and "
+        "the --after with which to go on.",
     .example =
         "weft cancel 01932c07-5f3e-7a10-8c51-0123456789ab --reason 'wrong input'\n"
         "weft cancel --lane mail --state ready --yes",
@@ -257,6 +221,7 @@ const struct weft_command weft_command_cancel = {
             WEFT_FILTER_OPTIONS,
             {.name = "reason", .letter = 'r', .value = "TEXT", .about = "is kept with each"},
             {.name = "yes", .letter = 'y', .about = "do not ask"},
+            {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
             {.name = NULL},
         },
     .run = run_cancel,
@@ -270,15 +235,72 @@ const struct weft_command weft_command_replay = {
     .about =
         "By id, or by a filter all that fit it: then the number is shown and must be "
         "confirmed, unless --yes is given. A replayed execution is ready again, with all its "
-        "attempts; how it ended before is kept in its history.",
+        "attempts; how it ended before is kept in its history.\n\n"
+        "An id may be given in short form, as `weft ls` shows it on a terminal. --since and "
+        "--until are compared with the moment at which an execution ended; they take how long ago "
+        "(1h) or a moment. A filter is followed to its end, newest first. When it is interrupted "
+        "it says how many it did, and the --after with which to go on.",
     .example =
         "weft replay 01932c07-5f3e-7a10-8c51-0123456789ab\n"
-        "weft replay --lane mail --state failed",
+        "weft replay --lane mail --state failed --since 1h",
     .option =
         (const struct weft_option[]){
             WEFT_FILTER_OPTIONS,
             {.name = "yes", .letter = 'y', .about = "do not ask"},
+            {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
             {.name = NULL},
         },
     .run = run_replay,
+};
+
+const struct weft_command weft_command_priority = {
+    .name = "priority",
+    .args = "ID... N",
+    .args_min = 2,
+    .args_max = UINT32_MAX,
+    .summary = "give executions another priority",
+    .about =
+        "N is -32768 to 32767; higher ones are claimed first, and 0 is what an execution has when "
+        "nothing was said. Only an execution that has not ended has a priority to change. A "
+        "negative N stands behind --: `weft priority ID -- -5`.",
+    .example =
+        "weft priority 01932c07-5f3e-7a10-8c51-0123456789ab 10\n"
+        "weft priority 01932c075f..6789ab -- -5",
+    .option = (const struct weft_option[]){{.name = NULL}},
+    .run = run_priority,
+};
+
+const struct weft_command weft_command_revoke = {
+    .name = "revoke",
+    .args = "ID...",
+    .args_min = 1,
+    .args_max = UINT32_MAX,
+    .summary = "take running executions away from their workers",
+    .about =
+        "The lease ends at once and the execution is ready again, with its attempt not spent: for "
+        "a worker that hangs. The worker learns of it with its next heartbeat; what it still says "
+        "is refused.",
+    .example = "weft revoke 01932c07-5f3e-7a10-8c51-0123456789ab --reason 'worker hangs'",
+    .option =
+        (const struct weft_option[]){
+            {.name = "reason", .letter = 'r', .value = "TEXT", .about = "is kept with each"},
+            {.name = NULL},
+        },
+    .run = run_revoke,
+};
+
+const struct weft_command weft_command_deadline = {
+    .name = "deadline",
+    .args = "ID... MOMENT|none",
+    .args_min = 2,
+    .args_max = UINT32_MAX,
+    .summary = "give executions another deadline, or none",
+    .about =
+        "MOMENT is when they must be over: RFC 3339, or +1h from now. An execution that has not "
+        "ended by then expires. With `none` they have no deadline any more.",
+    .example =
+        "weft deadline 01932c07-5f3e-7a10-8c51-0123456789ab +1h\n"
+        "weft deadline 01932c075f..6789ab none",
+    .option = (const struct weft_option[]){{.name = NULL}},
+    .run = run_deadline,
 };

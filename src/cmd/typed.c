@@ -85,13 +85,34 @@ weft_usec weft_wall_us(void)
     return (weft_usec)now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000;
 }
 
+/* A duration; one without a unit only behind a +, because a number alone may be meant as a year. */
+static bool is_distance(const char *text, int64_t *ret_ms)
+{
+    int64_t number;
+    return (text[0] == '+' || !weft_number_typed(text, &number)) &&
+           weft_duration_typed(text + (text[0] == '+'), ret_ms) &&
+           *ret_ms <= INT64_MAX / 4 / WEFT_MS;
+}
+
 bool weft_moment_typed(const char *text, weft_usec *ret_moment_us)
 {
     int64_t ms;
-    if (text[0] != '+')
-        return weft_moment_parse(text, strlen(text), ret_moment_us);
-    if (!weft_duration_typed(text + 1, &ms) || ms > INT64_MAX / 4 / WEFT_MS)
+    if (weft_moment_parse(text, strlen(text), ret_moment_us))
+        return true;
+    if (!is_distance(text, &ms))
         return false;
     *ret_moment_us = weft_wall_us() + ms * WEFT_MS;
+    return true;
+}
+
+bool weft_past_typed(const char *text, weft_usec *ret_moment_us)
+{
+    int64_t ms;
+    if (weft_moment_parse(text, strlen(text), ret_moment_us))
+        return true;
+    weft_usec now_us = weft_wall_us();
+    if (text[0] == '+' || !is_distance(text, &ms) || ms > now_us / WEFT_MS)
+        return false;
+    *ret_moment_us = now_us - ms * WEFT_MS;
     return true;
 }

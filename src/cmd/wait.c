@@ -44,8 +44,10 @@ static enum weft_exit verdict(const struct weft_execution *item)
                       : item->error_class ? item->error_class
                                           : item->reason;
     if (why) {
+        char line[1024];
+        weft_last_line(why, line, sizeof(line));
         (void)fputs(": ", stderr);
-        weft_put_clean(stderr, why);
+        weft_put_clean(stderr, line);
     }
     (void)fputc('\n', stderr);
     return WEFT_EXIT_FAILED;

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "core/policy.h"
@@ -406,7 +407,29 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
 /* The settings of a lane have changed: its queues may have something to give. */
 void weft_news_lane(struct weft_engine *engine, int32_t lane);
 
-/* ---- Lists (read.c) -------------------------------------------------------------------------- */
+/* ---- Lists (list.c) -------------------------------------------------------------------------- */
+
+/* How far a list has looked, and how long it may go on while nothing fits. */
+struct weft_look {
+    uint64_t looked;    /* rows */
+    weft_usec began_us; /* CLOCK_BOOTTIME */
+    weft_usec allowed_us;
+};
+bool weft_look_on(const struct weft_look *look, size_t count, size_t limit);
+uint32_t weft_look_next(const struct weft_look *look, uint32_t first);
+
+/* A short form of an id, and the first id that does not begin so. */
+WEFT_MUST_CHECK enum weft_rc weft_short_read(const char *text, struct weft_id_short *ret_short,
+                                             struct weft_err *err);
+struct weft_id weft_id_above(const struct weft_id_short *wanted);
+
+/* Row i of a statement that has the columns of describe; its names are known (read.c). */
+struct weft_execution weft_read_execution(struct weft_engine *engine, const struct weft_rows *rows,
+                                          size_t i, struct weft_arena *arena);
+/* Runs such a statement and makes the names of its rows known. */
+WEFT_MUST_CHECK enum weft_rc weft_read_chunk(struct weft_engine *engine,
+                                             const struct weft_call *call, struct weft_arena *arena,
+                                             struct weft_rows *ret_rows, struct weft_err *err);
 
 enum { WEFT_PAGE_DEFAULT = 50 }; /* rows of a list that names no limit */
 

@@ -184,12 +184,34 @@ enum weft_rc weft_engine_flow(struct weft_engine *engine, const struct weft_flow
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-static bool fits(const struct weft_flow_listing *listing, const struct weft_rows *rows, size_t i)
+/* A list under way: it looks at more and more flows at a time until its page is full. */
+struct flow_walk {
+    const struct weft_flow_listing *listing;
+    int32_t ns;
+    struct weft_flow *item;
+    size_t count, limit;
+    struct weft_look look;
+    struct weft_id_short wanted; /* with listing->id; otherwise all ids */
+    struct weft_id after;        /* the last one that was looked at and decided on */
+    bool at_end;
+};
+
+static bool ends_with(const struct weft_id *id, const char *suffix)
 {
+    char text[WEFT_ID_TEXT];
+    weft_id_print(id, text);
+    return strcmp(text + strlen(text) - strlen(suffix), suffix) == 0;
+}
+
+static bool fits(const struct flow_walk *walk, const struct weft_rows *rows, size_t i)
+{
+    const struct weft_flow_listing *listing = walk->listing;
+    struct weft_id id = weft_get_id(rows, i, FLOW_LIST_OUT_ID);
     const char *name = weft_get_text(rows, i, FLOW_LIST_OUT_NAME);
     int64_t state = weft_get_i64(rows, i, FLOW_LIST_OUT_STATE);
     return state >= 0 && weft_get(rows, i, FLOW_LIST_OUT_DELETED)->null &&
            (!listing->by_state || state == (int64_t)listing->state) &&
+           (!walk->wanted.suffix[0] || ends_with(&id, walk->wanted.suffix)) &&
            (!listing->name || (name && strcmp(name, listing->name) == 0));
 }
 
@@ -218,24 +240,10 @@ static enum weft_rc check_listing(const struct weft_flow_listing *listing, struc
     return rc;
 }
 
-/* A list under way: it looks at more and more flows at a time until its page is full. */
-struct flow_walk {
-    const struct weft_flow_listing *listing;
-    int32_t ns;
-    struct weft_flow *item;
-    size_t count, limit;
-    uint32_t looked;
-    struct weft_id after; /* the last one that was looked at and decided on */
-    bool at_end;
-};
-
 static enum weft_rc walk_on(struct weft_engine *engine, struct flow_walk *walk,
                             struct weft_arena *arena, struct weft_err *err)
 {
-    uint32_t left = WEFT_SCAN_MAX - walk->looked;
-    uint32_t scan = walk->looked ? 4 * walk->looked : (uint32_t)walk->limit + WALK_MORE;
-    if (scan > left)
-        scan = left;
+    uint32_t scan = weft_look_next(&walk->look, (uint32_t)walk->limit + WALK_MORE);
     struct weft_call call;
     struct weft_rows rows;
     weft_call_init(&call, arena, WEFT_STMT_FLOW_LIST, 0);
@@ -246,13 +254,17 @@ static enum weft_rc walk_on(struct weft_engine *engine, struct flow_walk *walk,
     if (rc)
         return rc;
     size_t i = 0;
-    for (; i < rows.count && walk->count < walk->limit; i++) {
+    bool below = false; /* the ids that are wanted */
+    for (; i < rows.count && walk->count < walk->limit && !below; i++) {
         walk->after = weft_get_id(&rows, i, FLOW_LIST_OUT_ID);
-        if (fits(walk->listing, &rows, i))
+        below = weft_id_cmp(&walk->after, &walk->wanted.low) < 0;
+        if (below)
+            break;
+        if (fits(walk, &rows, i))
             walk->item[walk->count++] = read_listed(&rows, i);
     }
-    walk->looked += (uint32_t)rows.count;
-    walk->at_end = rows.count < scan && i == rows.count;
+    walk->look.looked += rows.count;
+    walk->at_end = below || (rows.count < scan && i == rows.count);
     return WEFT_OK;
 }
 
@@ -263,9 +275,14 @@ enum weft_rc weft_engine_flows(struct weft_engine *engine, const struct weft_flo
     struct flow_walk walk = {
         .listing = listing,
         .limit = listing->limit ? listing->limit : WEFT_PAGE_DEFAULT,
+        .look = {.began_us = weft_boot_us(), .allowed_us = WEFT_LOOK_US},
         .after = WEFT_ID_LAST,
     };
     enum weft_rc rc = check_listing(listing, err);
+    if (!rc && listing->id)
+        rc = weft_short_read(listing->id, &walk.wanted, err);
+    if (!rc && listing->id)
+        walk.after = weft_id_above(&walk.wanted);
     if (!rc)
         rc = weft_cursor_read(listing->after, &walk.after, err);
     if (!rc)
@@ -273,12 +290,14 @@ enum weft_rc weft_engine_flows(struct weft_engine *engine, const struct weft_flo
     if (rc)
         return rc;
     walk.item = weft_new_array(arena, struct weft_flow, walk.limit);
-    while (!rc && walk.count < walk.limit && !walk.at_end && walk.looked < WEFT_SCAN_MAX)
+    while (!rc && !walk.at_end && weft_look_on(&walk.look, walk.count, walk.limit))
         rc = walk_on(engine, &walk, arena, err);
     if (rc)
         return rc;
     *ret_flows = (struct weft_flows){.item = walk.item, .count = walk.count};
     if (!walk.at_end)
         ret_flows->next = weft_cursor_write(&walk.after, arena);
+    if (!walk.at_end && walk.count < walk.limit)
+        ret_flows->looked_to_us = weft_id_time(&walk.after);
     return WEFT_OK;
 }

@@ -224,7 +224,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_steer_all(struct weft_engine *engine,
 struct weft_read_page {
     struct weft_execution *item; /* in the arena */
     size_t count;
-    const char *next; /* in the arena, or NULL */
+    const char *next;       /* in the arena, or NULL */
+    weft_usec looked_to_us; /* of a short page with a next one; otherwise 0 */
 };
 WEFT_MUST_CHECK enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
                                                   const struct weft_id *id, size_t count,
@@ -239,11 +240,15 @@ enum weft_list_source {
     WEFT_LIST_ENDED,
 };
 
+/* How long a list looks before it gives an empty page with a next one. */
+#define WEFT_LOOK_US (100 * WEFT_MS)
+
 struct weft_listing {
     struct weft_filter filter; /* ns is required here */
     enum weft_list_source source;
     uint32_t limit;
     const char *after;
+    weft_usec look_us; /* how long to look while nothing fits; 0: WEFT_LOOK_US */
 };
 WEFT_MUST_CHECK enum weft_rc
 weft_engine_list(struct weft_engine *engine, const struct weft_listing *listing,

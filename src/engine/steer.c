@@ -12,10 +12,13 @@
 
 #include "base/id.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SWEEP_PAGES_MAX = 200 }; /* pages of one sweep, so that a filter that fits nothing ends */
+/* Bounds of one sweep whose filter fits little: pages, and the time spent on empty ones. */
+enum { SWEEP_PAGES_MAX = 200 };
+#define SWEEP_EMPTY_US WEFT_SECOND
 
 struct steer_call {
     enum weft_steer_kind kind;
@@ -352,7 +355,9 @@ enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_ste
 static bool filter_empty(const struct weft_filter *filter)
 {
     return !filter->lane && !filter->kind && !filter->tenant && !filter->key && !filter->tag &&
-           filter->state == WEFT_STATE_NONE && weft_id_is_zero(&filter->flow);
+           filter->state == WEFT_STATE_NONE && weft_id_is_zero(&filter->flow) &&
+           !filter->error_class && !filter->worker && !filter->created_since_us &&
+           !filter->created_until_us && !filter->finished_since_us && !filter->finished_until_us;
 }
 
 /* A sweep under way. */
@@ -361,6 +366,7 @@ struct sweep {
     struct weft_listing listing;
     char *next; /* owned; the cursor, NULL at the end */
     struct weft_sweep count;
+    weft_usec empty_us; /* spent on pages without items */
 };
 
 /* Steers one page of the list, counting what fitted and what changed. */
@@ -369,10 +375,13 @@ static enum weft_rc steer_page(struct weft_engine *engine, struct sweep *sweep,
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_read_page page;
-    sweep->listing.after = sweep->next;
+    weft_usec began_us = weft_boot_us();
+    sweep->listing.after = sweep->next ? sweep->next : sweep->args->after;
     enum weft_rc rc = weft_engine_list(engine, &sweep->listing, arena, &page, err);
     if (rc)
         goto out;
+    if (page.count == 0)
+        sweep->empty_us += weft_boot_us() - began_us;
     struct weft_steer *item = weft_new_array(arena, struct weft_steer, page.count + 1);
     struct weft_steered *answer = weft_new_array(arena, struct weft_steered, page.count + 1);
     struct weft_steering steering = {
@@ -394,22 +403,34 @@ out:
     return rc;
 }
 
-/* Walks only what can be changed: what was changed is gone from there when it is called again. */
-enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft_steer_all *args,
-                                   struct weft_sweep *ret_sweep, struct weft_err *err)
+static enum weft_rc check_sweep(const struct weft_steer_all *args, struct weft_err *err)
 {
     if (args->kind != WEFT_STEER_CANCEL && args->kind != WEFT_STEER_REPLAY)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
                                "only cancel and replay work by filter");
+    if (args->filter.id)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "id",
+                               "a short form of an id is for lists: name the ids themselves");
     if (filter_empty(&args->filter))
         return weft_fail_field(err, WEFT_INVALID_VALUE, "filter",
                                "an empty filter would take everything: name at least one field");
-    enum weft_rc rc = weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
-    if (rc)
-        return rc;
     if (args->max > WEFT_SWEEP_MAX)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max is %u, allowed are 1 to %d",
                                args->max, WEFT_SWEEP_MAX);
+    return weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
+}
+
+/*
+ * Walks only what can be changed, from the newest on or from where the call before ended. A cursor
+ * is an id, and ids only grow: what is submitted or replayed meanwhile lies behind it and is not
+ * met again, so that following the cursors comes to an end.
+ */
+enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft_steer_all *args,
+                                   struct weft_sweep *ret_sweep, struct weft_err *err)
+{
+    enum weft_rc rc = check_sweep(args, err);
+    if (rc)
+        return rc;
     uint64_t most = args->max ? args->max : WEFT_SWEEP_MAX;
     struct sweep sweep = {.args = args, .listing = {.filter = args->filter}};
     sweep.listing.source = args->kind == WEFT_STEER_CANCEL ? WEFT_LIST_LIVING : WEFT_LIST_ENDED;
@@ -418,8 +439,11 @@ enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft
         uint64_t left = most - sweep.count.matched;
         sweep.listing.limit = left < WEFT_PAGE_MAX ? (uint32_t)left : WEFT_PAGE_MAX;
         rc = steer_page(engine, &sweep, err);
-    } while (!rc && sweep.next && sweep.count.matched < most && ++pages < SWEEP_PAGES_MAX);
+    } while (!rc && sweep.next && sweep.count.matched < most && ++pages < SWEEP_PAGES_MAX &&
+             sweep.empty_us < SWEEP_EMPTY_US);
     sweep.count.more = sweep.next != NULL;
+    if (sweep.next)
+        (void)snprintf(sweep.count.next, sizeof(sweep.count.next), "%s", sweep.next);
     free(sweep.next);
     if (!rc)
         *ret_sweep = sweep.count;

@@ -200,6 +200,7 @@ struct paged {
     const char *item;
     size_t stride, count;
     const char *next;
+    weft_usec looked_to_us; /* of a short page with a next one; otherwise 0 */
 };
 
 static void reply_page(struct weft_ask *ask, const struct paged *page)
@@ -214,6 +215,10 @@ static void reply_page(struct weft_ask *ask, const struct paged *page)
     weft_json_end_array(&out);
     weft_json_key(&out, "next");
     weft_json_put_text(&out, page->next);
+    if (page->looked_to_us) {
+        weft_json_key(&out, "looked_to");
+        weft_wire_put_moment(&out, page->looked_to_us);
+    }
     weft_json_end_object(&out);
 }
 
@@ -242,7 +247,8 @@ enum weft_rc weft_flows_read(struct weft_ask *ask, struct weft_err *err)
     *listing = (struct weft_flow_listing){.ns = ask->ns,
                                           .name = weft_ask_query(ask, "name"),
                                           .limit = paging.limit,
-                                          .after = paging.after};
+                                          .after = paging.after,
+                                          .id = weft_ask_query(ask, "id")};
     ask->state = listing;
     if (rc || !state)
         return rc;
@@ -264,7 +270,8 @@ enum weft_rc weft_flows_run(struct weft_ask *ask, struct weft_err *err)
                                .item = (const char *)flows.item,
                                .stride = sizeof(*flows.item),
                                .count = flows.count,
-                               .next = flows.next};
+                               .next = flows.next,
+                               .looked_to_us = flows.looked_to_us};
     if (!rc)
         reply_page(ask, &page);
     return rc;

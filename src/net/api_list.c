@@ -9,14 +9,15 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "base/moment.h"
 #include "core/spec.h"
 #include "wire/wire.h"
 
 #include <string.h>
 
 enum {
-    STREAM_PAGE = 500,        /* executions read at once for a stream */
-    STREAM_EMPTY_PAGES = 100, /* that may follow each other before a sign of life is sent */
+    STREAM_PAGE = 500,       /* executions read at once for a stream */
+    STREAM_EMPTY_PAGES = 10, /* that may follow each other before a sign of life is sent */
 };
 
 struct list_state {
@@ -44,6 +45,30 @@ static enum weft_rc read_tag(struct weft_ask *ask, struct weft_filter *filter, s
     return rc;
 }
 
+static enum weft_rc read_moments(struct weft_ask *ask, struct weft_filter *filter,
+                                 struct weft_err *err)
+{
+    const struct {
+        const char *name;
+        weft_usec *moment_us;
+    } row[] = {
+        {"created_since", &filter->created_since_us},
+        {"created_until", &filter->created_until_us},
+        {"finished_since", &filter->finished_since_us},
+        {"finished_until", &filter->finished_until_us},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        const char *text = weft_ask_query(ask, row[i].name);
+        if (text && !weft_moment_parse(text, strlen(text), row[i].moment_us)) {
+            (void)weft_fail_field(err, WEFT_INVALID_VALUE, row[i].name,
+                                  "%s must be a moment such as 2031-01-31T12:00:00Z", row[i].name);
+            err->hint = "a + of an offset must be written %2B in a query";
+            return WEFT_INVALID_VALUE;
+        }
+    }
+    return WEFT_OK;
+}
+
 static enum weft_rc read_filter(struct weft_ask *ask, struct weft_filter *ret_filter,
                                 struct weft_err *err)
 {
@@ -53,6 +78,9 @@ static enum weft_rc read_filter(struct weft_ask *ask, struct weft_filter *ret_fi
         .kind = weft_ask_query(ask, "kind"),
         .tenant = weft_ask_query(ask, "tenant"),
         .key = weft_ask_query(ask, "key"),
+        .error_class = weft_ask_query(ask, "error_class"),
+        .worker = weft_ask_query(ask, "worker"),
+        .id = weft_ask_query(ask, "id"),
     };
     if (ret_filter->key && !*ret_filter->key)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "key", "key is empty");
@@ -66,7 +94,8 @@ static enum weft_rc read_filter(struct weft_ask *ask, struct weft_filter *ret_fi
     if (flow && (!weft_id_parse(flow, strlen(flow), &ret_filter->flow) ||
                  weft_id_is_zero(&ret_filter->flow))) /* which would mean any */
         return weft_fail_field(err, WEFT_INVALID_VALUE, "flow", "flow must be the id of a flow");
-    return read_tag(ask, ret_filter, err);
+    enum weft_rc rc = read_moments(ask, ret_filter, err);
+    return rc ? rc : read_tag(ask, ret_filter, err);
 }
 
 enum weft_rc weft_executions_read(struct weft_ask *ask, struct weft_err *err)
@@ -106,6 +135,10 @@ static enum weft_rc reply_page(struct weft_ask *ask, const struct list_state *li
     weft_json_end_array(&out);
     weft_json_key(&out, "next");
     weft_json_put_text(&out, page.next);
+    if (page.looked_to_us) {
+        weft_json_key(&out, "looked_to");
+        weft_wire_put_moment(&out, page.looked_to_us);
+    }
     weft_json_end_object(&out);
     return WEFT_OK;
 }

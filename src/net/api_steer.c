@@ -81,14 +81,15 @@ void weft_steer_write(struct weft_ask *ask)
 
 /* ---- Many ------------------------------------------------------------------------------------ */
 
-enum many_field { MANY_IDS, MANY_FILTER, MANY_MAX, MANY_REASON, MANY_COUNT };
+enum many_field { MANY_IDS, MANY_FILTER, MANY_MAX, MANY_AFTER, MANY_REASON, MANY_COUNT };
 
 struct many {
     enum weft_steer_kind kind;
     unsigned met; /* a bit for each field that was there */
     bool by_filter;
     struct weft_filter filter;
-    int64_t max; /* by filter, how many at most; 0: as many as a call may change */
+    int64_t max;       /* by filter, how many at most; 0: as many as a call may change */
+    const char *after; /* by filter, the next of the call before; or NULL */
     const char *reason;
     const char **text; /* the ids as they were given */
     struct weft_id *id;
@@ -137,6 +138,10 @@ static enum weft_rc read_many_value(struct weft_ask *ask, enum many_field field,
             return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max must be 1 to %d",
                                    WEFT_SWEEP_MAX);
         return WEFT_OK;
+    case MANY_AFTER:
+        if (weft_json_string(value, ask->arena, &many->after, NULL))
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "after", "after must be a text");
+        return WEFT_OK;
     case MANY_REASON:
         if (weft_json_string(value, ask->arena, &many->reason, NULL))
             return weft_fail_field(err, WEFT_INVALID_VALUE, "reason", "reason must be a text");
@@ -150,7 +155,7 @@ static enum weft_rc read_many_value(struct weft_ask *ask, enum many_field field,
 static enum weft_rc read_many_field(struct weft_ask *ask, const struct weft_json_iter *member,
                                     struct many *many, struct weft_err *err)
 {
-    static const char *const names[MANY_COUNT] = {"ids", "filter", "max", "reason"};
+    static const char *const names[MANY_COUNT] = {"ids", "filter", "max", "after", "reason"};
     /* A replay keeps no reason. */
     unsigned known = many->kind == WEFT_STEER_CANCEL ? MANY_COUNT : MANY_REASON, field = 0;
     while (field < known && !weft_json_is(&member->key, names[field]))
@@ -204,14 +209,19 @@ static enum weft_rc run_filter(struct weft_ask *ask, const struct many *many, st
     const struct weft_steer_all args = {.kind = many->kind,
                                         .filter = many->filter,
                                         .reason = many->reason,
-                                        .max = (uint32_t)many->max};
+                                        .max = (uint32_t)many->max,
+                                        .after = many->after};
     struct weft_sweep sweep;
     enum weft_rc rc = weft_engine_steer_all(weft_server_engine(ask->server), &args, &sweep, err);
     if (rc)
         return rc;
     struct weft_json_writer out;
     weft_reply_json(ask, 200, &out);
-    weft_wire_write(&weft_wire_sweep, &sweep, &out);
+    const struct weft_wire_sweep told = {.matched = sweep.matched,
+                                         .changed = sweep.changed,
+                                         .more = sweep.more,
+                                         .next = sweep.more ? sweep.next : NULL};
+    weft_wire_write(&weft_wire_sweep, &told, &out);
     return WEFT_OK;
 }
 

@@ -55,7 +55,7 @@ struct weft_param {
     const char *about;
 };
 
-enum { WEFT_PARAMS_MAX = 12 };
+enum { WEFT_PARAMS_MAX = 20 };
 
 /* What an answer looks like. */
 enum weft_shape {

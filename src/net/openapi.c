@@ -120,11 +120,17 @@ static void begin_items(struct weft_json_writer *out)
 static void end_items(struct weft_json_writer *out, bool next)
 {
     weft_json_end_object(out);
-    if (next)
+    if (next) {
         weft_openapi_raw(
             out, "next",
             "{\"type\":[\"string\",\"null\"],\"description\":\"Give it as after for the next "
             "page; null at the end\"}");
+        weft_openapi_raw(
+            out, "looked_to",
+            "{\"type\":\"string\",\"format\":\"date-time\",\"description\":\"Only where a filter "
+            "fits little: the page is short and everything created after this moment was "
+            "looked at\"}");
+    }
     weft_json_end_object(out);
     weft_json_end_object(out);
 }

@@ -39,6 +39,18 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
     {                                                                                              \
         "after", "{\"type\":\"string\",\"minLength\":1}", "The next of the page before"            \
     }
+#define PARAM_MOMENT(name, about)                                                                  \
+    {                                                                                              \
+        name, "{\"type\":\"string\",\"format\":\"date-time\"}", about                              \
+    }
+#define PARAM_SHORT_ID                                                                             \
+    {                                                                                              \
+        "id",                                                                                      \
+            "{\"type\":\"string\",\"pattern\":\"^[0-9A-Fa-f-]+(\\\\.\\\\.[0-9A-Fa-f]{1,12})?$\"}", \
+            "Only ids that begin so: 4 digits or more, dashes do not count; after them may "       \
+            "follow "                                                                              \
+            "\"..\" and the last digits"                                                           \
+    }
 #define PARAM_WAIT                                                                                 \
     {                                                                                              \
         "wait_ms", "{\"type\":\"integer\",\"minimum\":0,\"maximum\":60000,\"default\":0}",         \
@@ -61,7 +73,8 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
 #define IDS_SCHEMA                                                                                 \
     "\"ids\":{\"type\":\"array\",\"maxItems\":1000,\"items\":{\"type\":\"string\",\"format\":"     \
     "\"uuid\"}},\"filter\":" REF("Filter") ",\"max\":{\"type\":[\"integer\",\"null\"],"            \
-    "\"minimum\":1,\"maximum\":10000,\"default\":10000}"
+    "\"minimum\":1,\"maximum\":10000,\"default\":10000},\"after\":{\"type\":[\"string\","            \
+    "\"null\"],\"description\":\"By filter: the next of the call before\"}"
 #define ONE_OF_BOTH                                                                                \
     "\"oneOf\":[{\"required\":[\"ids\"]},{\"required\":[\"filter\"]}],"                            \
     "\"additionalProperties\":false"

@@ -55,6 +55,13 @@ static const struct weft_wire_field filter[] = {
     {NAMED("key", TEXT), AT(key), .about = "Its idempotency key"},
     {NAMED("flow", ID), AT(flow), .flags = WEFT_WIRE_OR_NULL,
      .about = "The flow that it is a member of"},
+    {NAMED("error_class", TEXT), AT(error_class), .about = "The class of the error it ended with"},
+    {NAMED("worker", TEXT), AT(worker),
+     .about = "The worker that holds its lease, or held the last one"},
+    {NAMED("created_since", MOMENT), AT(created_since_us), .about = "Created then or later"},
+    {NAMED("created_until", MOMENT), AT(created_until_us), .about = "Created before"},
+    {NAMED("finished_since", MOMENT), AT(finished_since_us), .about = "Ended then or later"},
+    {NAMED("finished_until", MOMENT), AT(finished_until_us), .about = "Ended before"},
 };
 const struct weft_wire_type weft_wire_filter = {
     .name = "Filter",
@@ -65,19 +72,21 @@ const struct weft_wire_type weft_wire_filter = {
 };
 #undef AT
 
-#define AT(field) .at = offsetof(struct weft_sweep, field)
+#define AT(field) .at = offsetof(struct weft_wire_sweep, field)
 
 static const struct weft_wire_field sweep[] = {
     {NAMED("matched", U64), AT(matched), .about = "Executions that fit"},
     {NAMED("changed", U64), AT(changed), .about = "Executions that were changed"},
     {NAMED("more", BOOL), AT(more), .about = "The bound of one call was reached: call again"},
+    {NAMED("next", TEXT), AT(next),
+     .about = "Where the next call goes on, as its after; null: there is no more"},
 };
 const struct weft_wire_type weft_wire_sweep = {
     .name = "Sweep",
     .about = "What a call with a filter did.",
     .field = sweep,
     .count = WEFT_LEN(sweep),
-    .size = sizeof(struct weft_sweep),
+    .size = sizeof(struct weft_wire_sweep),
     .answer = true,
 };
 #undef AT

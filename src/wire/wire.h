@@ -41,7 +41,7 @@ extern const struct weft_wire_type weft_wire_cancel;   /* struct weft_steer: rea
 extern const struct weft_wire_type weft_wire_priority; /* struct weft_steer: priority, required */
 extern const struct weft_wire_type weft_wire_deadline; /* struct weft_steer: deadline_at */
 extern const struct weft_wire_type weft_wire_filter;   /* struct weft_filter */
-extern const struct weft_wire_type weft_wire_sweep;    /* struct weft_sweep */
+extern const struct weft_wire_type weft_wire_sweep;    /* struct weft_wire_sweep */
 extern const struct weft_wire_type weft_wire_attempt;  /* struct weft_attempt */
 extern const struct weft_wire_type weft_wire_lane;     /* struct weft_lane */
 extern const struct weft_wire_type weft_wire_lane_count;     /* struct weft_lane_count */
@@ -85,6 +85,13 @@ extern const char *const weft_wire_flow_states[WEFT_FLOW_STATE_COUNT];
 extern const char *const weft_wire_flow_cancels[WEFT_FLOW_CANCEL_ONLY + 1];
 /* The value of a word in such a list, -1: it is none of them. */
 int weft_wire_word(const char *const *word, size_t count, const char *text);
+
+/* What a call with a filter did, in the form in which it travels. */
+struct weft_wire_sweep {
+    uint64_t matched, changed;
+    bool more;
+    const char *next; /* NULL: there is no more */
+};
 
 /* What a pass of a scanner did, in the form in which it travels. */
 struct weft_wire_pass {

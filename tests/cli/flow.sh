@@ -107,7 +107,7 @@ json "$out" "[f['id'] for f in v['items']] == ['$good']" 'there it is'
 exits 0 'by another name' "$weft" flow ls --name other --json
 is "$out" '{"items":[]}' 'there is none'
 exits 0 'cancelled' "$weft" flow cancel "$good" --reason enough
-is "$out" 'cancelled, 2 cancelled' 'whole'
+is "$out" 'flow cancelled, with 2 members' 'whole, and no word is said twice'
 exits 0 'it is drawn' "$weft" flow show "$good" --watch=100ms
 has "$out" 'cancelled \(all\): enough' 'with the reason, once: it has ended'
 exits 1 'waiting for it' "$weft" flow show "$good" --wait
@@ -123,7 +123,7 @@ json "$out" "v['duplicate'] and v['id'] == '$once'" 'is the same'
 exits 0 'its members' "$weft" ls --flow "$once" --json
 json "$out" "[i['node'] for i in v['items']] == ['b', 'a']" 'are listed'
 exits 0 'one of them' "$weft" cancel --flow "$once" --state blocked --yes
-is "$out" '1 cancelled' 'is cancelled'
+is "$out" 'cancelled 1 execution' 'is cancelled'
 exits 2 'members of nothing' "$weft" ls --flow 7
 has "$err" "'7' is no id of a flow" 'is said'
 exits 0 'out of the way' "$weft" flow rm "$once"

@@ -64,7 +64,7 @@ has "$err" "^weft: $id failed: no" 'tells how it ended'
 exits 0 'ls' "$weft" ls --state failed
 has "$out" "^$id .* failed +2 .*exit_3: no" 'shows the error'
 exits 0 'replay' "$weft" replay --state failed --yes
-is "$out" '1 replayed' 'brings it back'
+is "$out" 'replayed 1 execution' 'brings it back'
 exits 0 'and a better command' "$weft" work --drain -- cat
 exits 0 'succeeds' "$weft" show "$id" --wait
 exits 0 'workers' "$weft" workers --json

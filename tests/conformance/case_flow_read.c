@@ -399,7 +399,7 @@ CASE(flow_lists_by_state)
 
 CASE(flow_lists_are_bounded)
 {
-    /* More than a list looks at: a filter that fits the oldest alone needs a second page. */
+    /* More than one statement looks at: a filter that fits the oldest alone needs several. */
     bool is_pg = strcmp(f->store, "pg") == 0;
     struct weft_id id = submit_diamond(f, "rare");
     forward_ms(f, 1000);
@@ -413,10 +413,15 @@ CASE(flow_lists_are_bounded)
                        "created, cancel, backlog) SELECT CAST(printf('~%015d', i) AS BLOB), "
                        "namespace, name, 0, 1, 0, 0, 0, 0 FROM flow, s WHERE name = 'often'");
     struct weft_flow_listing listing = {.name = "rare"};
+    weft_usec began_us = weft_boot_us();
     struct weft_flows page = list_flows(f, &listing);
-    ok(page.count == 0 && page.next, "a page may be empty while there is more");
-    listing.after = page.next;
-    page = list_flows(f, &listing);
+    bool slow = weft_boot_us() - began_us >= WEFT_LOOK_US;
+    ok(page.count == 1 || (slow && page.next && page.looked_to_us),
+       "a page is empty only after 100 ms, and says how far it looked");
+    if (page.count == 0) {
+        listing.after = page.next;
+        page = list_flows(f, &listing);
+    }
     ok(page.count == 1 && same_id(&page.item[0].id, &id) && !page.next, "it is found");
     run_sql(f,
             is_pg ? "DELETE FROM weft.flow WHERE nodes = 0" : "DELETE FROM flow WHERE nodes = 0");

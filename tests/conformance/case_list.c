@@ -297,20 +297,121 @@ CASE(list_tag_values)
            "a shared tag finds all");
 }
 
-/* A filter that fits little gives short pages with a cursor, and gets to the end. */
+/* A filter that fits little is looked for beyond one statement, until something fits. */
 CASE(list_short_pages)
 {
     enum { MANY = WEFT_SCAN_MAX + 500 };
     struct weft_id oldest = submit_ok(f, &(struct weft_spec){.kind = "rare"});
     forward_ms(f, 1);
     (void)submit_copies(f, &(struct weft_spec){.kind = "common"}, MANY);
-    struct weft_listing listing = {.filter = {.kind = "rare"}};
+    struct weft_listing listing = {.filter = {.kind = "rare"}, .look_us = 600 * WEFT_SECOND};
     struct weft_read_page page = list_page(f, &listing);
-    ok(page.count == 0 && page.next, "it looks at 10,000 rows and gives a cursor");
+    ok(page.count == 1 && same_id(&page.item[0].id, &oldest),
+       "a list with time left goes on after 10,000 rows that do not fit");
+    ok(!page.next && !page.looked_to_us, "and was at the end");
+    listing.look_us = 1;
+    page = list_page(f, &listing);
+    ok(page.count == 0 && page.next, "a list whose time is up gives an empty page and a cursor");
+    struct weft_read_page newest = list_page(f, &(struct weft_listing){.limit = 1});
+    ok(page.looked_to_us > 0 && page.looked_to_us <= newest.item[0].created_us,
+       "and says how far it looked");
     listing.after = page.next;
     page = list_page(f, &listing);
     ok(page.count == 1 && same_id(&page.item[0].id, &oldest), "the next page has it");
     ok(!page.next, "and is the last");
+    listing = (struct weft_listing){.filter = {.kind = "common"}, .limit = 10};
+    page = list_page(f, &listing);
+    ok(page.count == 10 && page.next && !page.looked_to_us, "a full page needs no such word");
+}
+
+/* ---- Moments, workers, errors ---------------------------------------------------------------- */
+
+struct timeline {
+    weft_usec created_us[4], finished_us[4]; /* the last one is still running */
+    struct weft_id id[4];
+};
+
+/* Four jobs, a minute between them; three fail, 10 s after each other, an hour later. */
+static struct timeline make_timeline(struct fixture *f)
+{
+    const struct weft_policy once = {.max_attempts = 1};
+    static const char *const error[] = {"net", "disk", "net"};
+    struct timeline line = {0};
+    for (size_t i = 0; i < 4; i++) {
+        line.id[i] = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &once});
+        line.created_us[i] = describe(f, &line.id[i]).created_us;
+        forward_ms(f, 60000);
+    }
+    struct weft_claim_result got = claim_with(
+        f, f->a, &(struct weft_claim){.worker = "w-1", .max = 3, .lease_ms = WEFT_LEASE_MAX_MS});
+    (void)claim_with(
+        f, f->a, &(struct weft_claim){.worker = "w-2", .max = 1, .lease_ms = WEFT_LEASE_MAX_MS});
+    forward_ms(f, 3600000);
+    for (size_t i = 0; i < got.count; i++) {
+        (void)fail(f, f->a, &got.item[i], error[i]);
+        line.finished_us[i] = describe(f, &got.item[i].id).finished_us;
+        forward_ms(f, 10000);
+    }
+    return line;
+}
+
+CASE(list_by_moments_and_ends)
+{
+    struct timeline line = make_timeline(f);
+    const struct {
+        const char *name;
+        struct weft_filter filter;
+        size_t fit;
+    } row[] = {
+        {"created since the second", {.created_since_us = line.created_us[1]}, 3},
+        {"created before the second", {.created_until_us = line.created_us[1]}, 1},
+        {"created in between",
+         {.created_since_us = line.created_us[1], .created_until_us = line.created_us[3]},
+         2},
+        {"created since, living only",
+         {.created_since_us = line.created_us[1], .state = WEFT_STATE_RUNNING},
+         1},
+        {"created since, ended only",
+         {.created_since_us = line.created_us[1], .state = WEFT_STATE_FAILED},
+         2},
+        {"ended since the second", {.finished_since_us = line.finished_us[1]}, 2},
+        {"ended before the second", {.finished_until_us = line.finished_us[1]}, 1},
+        {"ended since, by state",
+         {.finished_since_us = line.finished_us[1], .state = WEFT_STATE_FAILED},
+         2},
+        {"ended after all", {.finished_since_us = line.finished_us[2] + 1}, 0},
+        {"an error class", {.error_class = "net"}, 2},
+        {"another one", {.error_class = "disk", .state = WEFT_STATE_FAILED}, 1},
+        {"a part of one", {.error_class = "ne"}, 0},
+        {"a worker", {.worker = "w-1"}, 3},
+        {"a worker that holds", {.worker = "w-2", .state = WEFT_STATE_RUNNING}, 1},
+        {"an unknown worker", {.worker = "w-3"}, 0},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++)
+        is_int(count_rows(f, &row[i].filter), row[i].fit, "%s: as many as fit", row[i].name);
+}
+
+CASE(list_by_short_id)
+{
+    struct timeline line = make_timeline(f);
+    char whole[WEFT_ID_TEXT], text[WEFT_ID_TEXT];
+    for (size_t i = 0; i < 4; i++) {
+        weft_id_short_print(&line.id[i], text);
+        struct weft_read_page page = list_page(f, &(struct weft_listing){.filter = {.id = text}});
+        ok(page.count == 1 && same_id(&page.item[0].id, &line.id[i]) && !page.next,
+           "%s finds the one", text);
+    }
+    weft_id_print(&line.id[2], whole);
+    is_int(count_rows(f, &(struct weft_filter){.id = whole}), 1, "a whole id is a short form too");
+    (void)snprintf(text, sizeof(text), "%.4s", whole);
+    is_int(count_rows(f, &(struct weft_filter){.id = text}), 4, "four digits fit all");
+    is_int(count_rows(f, &(struct weft_filter){.id = text, .state = WEFT_STATE_RUNNING}), 1,
+           "with a state those in it");
+    (void)snprintf(text, sizeof(text), "%.13s", whole);
+    is_int(count_rows(f, &(struct weft_filter){.id = text}), 1, "a millisecond fits one");
+    is_int(count_rows(f, &(struct weft_filter){.id = "ffffffff"}), 0, "nobody is there");
+    is_int(count_rows(f, &(struct weft_filter){.id = whole, .ns = "other"}), 0,
+           "nor in another namespace");
 }
 
 CASE(list_bad_arguments)
@@ -327,6 +428,10 @@ CASE(list_bad_arguments)
         {"a cursor too long", {.after = "018bcfe5-6800-7000-8000-000000000000x"}, "after"},
         {"limit 1,001", {.limit = WEFT_PAGE_MAX + 1}, "limit"},
         {"a limit beyond all", {.limit = UINT32_MAX}, "limit"},
+        {"three digits of an id", {.filter = {.id = "018"}}, "id"},
+        {"an id that is none", {.filter = {.id = "018bcfxy"}}, "id"},
+        {"an end of an id that is none", {.filter = {.id = "018bcf.."}}, "id"},
+        {"a worker that is no name", {.filter = {.worker = "a b"}}, "worker"},
         {"an unknown state", {.filter = {.state = WEFT_STATE_COUNT}}, "state"},
         {"a negative state", {.filter = {.state = (enum weft_state)(-1)}}, "state"},
         {"an empty lane", {.filter = {.lane = ""}}, "lane"},

@@ -146,6 +146,64 @@ CASE(sweep_max_and_more)
     is_int(in_state(f, WEFT_STATE_READY), 2500, "all are ready again");
 }
 
+/* By cursor: calls follow each other to the end, however many of those that fit cannot be changed.
+ */
+CASE(sweep_by_cursor)
+{
+    (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 1500);
+    struct weft_steer_all args = {.kind = WEFT_STEER_CANCEL, .filter = {.kind = "job"}, .max = 700};
+    struct weft_sweep got = sweep(f, &args);
+    ok(got.changed == 700 && got.more && got.next[0], "the first call gives a cursor");
+    forward_ms(f, 10);
+    struct weft_id later = submit_job(f);
+    size_t changed = got.changed, calls = 1;
+    while (got.more && calls < 10) {
+        char next[WEFT_CURSOR_TEXT];
+        memcpy(next, got.next, sizeof(next));
+        args.after = next;
+        got = sweep(f, &args);
+        changed += got.changed;
+        calls++;
+    }
+    is_int(changed, 1500, "all that were there are cancelled");
+    is_int(calls, 3, "in three calls");
+    is_str(got.next, "", "the last one has no cursor");
+    is_int(describe(f, &later).state, WEFT_STATE_READY,
+           "what was submitted meanwhile is not taken");
+    args.after = "nonsense";
+    args.filter.ns = "default";
+    is_int(weft_engine_steer_all(f->b, &args, &got, &f->err), WEFT_INVALID_VALUE,
+           "a cursor that is none");
+    expect_err(&f->err, WEFT_INVALID_VALUE, "after", "a cursor that is none");
+}
+
+/* A replayed execution that fails again at once lies behind the cursor. */
+CASE(sweep_replay_by_cursor)
+{
+    const struct weft_policy once = {.max_attempts = 1};
+    (void)submit_copies(f, &(struct weft_spec){.kind = "job", .policy = &once}, 6);
+    struct weft_claim_result got = claim(f, f->a, 6);
+    for (size_t i = 0; i < got.count; i++)
+        (void)fail(f, f->a, &got.item[i], i % 2 ? "net" : "disk");
+    struct weft_steer_all args = {.kind = WEFT_STEER_REPLAY,
+                                  .filter = {.error_class = "net", .finished_since_us = 1},
+                                  .max = 1};
+    struct weft_sweep done = {.more = true};
+    size_t changed = 0, calls = 0;
+    while (done.more && calls++ < 10) {
+        char next[WEFT_CURSOR_TEXT];
+        memcpy(next, done.next, sizeof(next));
+        args.after = next[0] ? next : NULL;
+        done = sweep(f, &args);
+        changed += done.changed;
+        struct weft_claim_result again = claim(f, f->a, 1);
+        for (size_t i = 0; i < again.count; i++)
+            (void)fail(f, f->a, &again.item[i], "net");
+    }
+    is_int(changed, 3, "each that failed so is replayed once");
+    ok(!done.more, "and then it is over");
+}
+
 CASE(sweep_refused)
 {
     static const struct weft_tag bad = {"a b", "v"};
@@ -167,6 +225,7 @@ CASE(sweep_refused)
          {.kind = WEFT_STEER_REPRIORITIZE, .filter = {.kind = "job"}},
          WEFT_INVALID_VALUE,
          "kind"},
+        {"a short id", {.filter = {.id = "018bcfe5"}}, WEFT_INVALID_VALUE, "id"},
         {"a bad tag", {.filter = {.tag = &bad}}, WEFT_INVALID_VALUE, "tags"},
         {"a bad lane", {.filter = {.lane = ""}}, WEFT_INVALID_VALUE, "lane"},
         {"an unknown state", {.filter = {.state = WEFT_STATE_COUNT}}, WEFT_INVALID_VALUE, "state"},

@@ -208,8 +208,61 @@ static void test_threads(void)
     ok(weft_id_cmp(&mine, &other) != 0, "a thread does not repeat another");
 }
 
+static void test_short(void)
+{
+    static const char whole[] = "01932c07-5f3e-7a10-8c51-0123456789ab";
+    static const struct {
+        const char *text;
+        bool fits, valid;
+    } row[] = {
+        {"0193", true, true},
+        {"01932c07-5f3e", true, true},
+        {"01932C075F3E7A10", true, true},
+        {"01932c07-5f3e-7a10-8c51-0123456789ab", true, true},
+        {"01932c075f..6789ab", true, true},
+        {"01932c075f..6789AB", true, true},
+        {"0193..0123456789ab", true, true},
+        {"01932c075f..6789ac", false, true},
+        {"0193..b", true, true},
+        {"01932c08", false, true},
+        {"ffff", false, true},
+        {"019", false, false},
+        {"", false, false},
+        {"..6789ab", false, false},
+        {"0193..", false, false},
+        {"0193.6789ab", false, false},
+        {"0193...ab", false, false},
+        {"0193..6789-ab", false, false},
+        {"0193..00123456789ab", false, false},
+        {"0193xy", false, false},
+        {"01932c07-5f3e-7a10-8c51-0123456789ab0", false, false},
+        {"01932c07-5f3e-7a10-8c51-012345..6789abc", false, false},
+    };
+    struct weft_id id;
+    char text[WEFT_ID_TEXT];
+    ok(weft_id_parse(whole, strlen(whole), &id), "an id");
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct weft_id_short form = {.suffix = ""};
+        bool valid = weft_id_short_parse(row[i].text, &form);
+        ok(valid == row[i].valid, "'%s' is %sa short form", row[i].text,
+           row[i].valid ? "" : "not ");
+        bool fits = valid && weft_id_cmp(&form.low, &id) <= 0 &&
+                    weft_id_cmp(&id, &form.high) <= 0 &&
+                    strcmp(whole + strlen(whole) - strlen(form.suffix), form.suffix) == 0;
+        ok(fits == row[i].fits, "'%s' %s the id", row[i].text,
+           row[i].fits ? "fits" : "does not fit");
+    }
+    weft_id_short_print(&id, text);
+    is_str(text, "01932c075f..6789ab", "is printed with both its ends");
+    id = weft_id_at(MOMENT);
+    ok(weft_id_time(&id) == MOMENT / WEFT_MS * WEFT_MS, "the least id of a moment has its time");
+    id = weft_id_at(-1);
+    ok(weft_id_is_zero(&id), "a moment before all others has the least id");
+}
+
 int main(void)
 {
+    test_short();
     test_layout();
     test_spread();
     test_order();

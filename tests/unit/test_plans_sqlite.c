@@ -168,9 +168,9 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
     for (size_t i = 0; stmt == WEFT_STMT_SAMPLE_CHECK && i < WEFT_LEN(walked); i++)
         if (strcmp(name, walked[i]) == 0)
             return true; /* what was sampled, which the call bounds */
-    static const char *const small[] = {"CONSTANT", "hop",  "lanes", "page", "start", "one",
-                                        "i",        "fit",  "c",     "g",    "m",     "(sub",
-                                        "r",        "item", "3-ROW", "w",    "x"};
+    static const char *const small[] = {"CONSTANT", "hop", "lanes", "page",  "start", "stop",
+                                        "one",      "i",   "fit",   "c",     "g",     "m",
+                                        "(sub",     "r",   "item",  "3-ROW", "w",     "x"};
     for (size_t i = 0; i < WEFT_LEN(small); i++) {
         size_t size = strlen(small[i]);
         if (strncmp(name, small[i], size) == 0 &&

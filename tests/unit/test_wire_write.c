@@ -101,7 +101,7 @@ static const struct trip trip[] = {
      "{\"lane\":\"l\",\"kind\":\"k\",\"state\":\"held\",\"tag\":\"k:v:w\",\"tenant\":\"t\","
      "\"key\":\"y\"}"},
     {"empty filter", &weft_wire_filter, "{}"},
-    {"sweep", &weft_wire_sweep, "{\"matched\":3,\"changed\":2,\"more\":true}"},
+    {"sweep", &weft_wire_sweep, "{\"matched\":3,\"changed\":2,\"more\":true,\"next\":\"c\"}"},
     {"attempt", &weft_wire_attempt,
      "{\"epoch\":1,\"attempt\":2,\"worker\":\"w\",\"started_at\":\"2026-01-01T00:00:00.001Z\","
      "\"ended_at\":\"2026-01-01T00:00:00.002Z\",\"ended\":\"timed_out\","
