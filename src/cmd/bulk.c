@@ -26,9 +26,20 @@ enum { LINE_MAX_BYTES = 4 << 20 }; /* a payload in base64, and the rest of the s
 
 /* ---- A chunk --------------------------------------------------------------------------------- */
 
+/* Where a spec of a file stands in it. */
+static void put_line_number(const struct weft_sending *sending, uint64_t line,
+                            struct weft_json_writer *json)
+{
+    if (!sending->file)
+        return;
+    weft_json_key(json, "line");
+    weft_json_put_i64(json, (int64_t)line);
+}
+
 static void refuse(struct weft_sending *sending, uint64_t line, const struct weft_err *err)
 {
     const char *text = err->text[0] ? err->text : weft_rc_text(err->rc);
+    sending->refused++;
     if (sending->worst == WEFT_EXIT_OK)
         sending->worst = WEFT_EXIT_FAILED;
     (void)fflush(stdout);
@@ -43,6 +54,7 @@ static void refuse(struct weft_sending *sending, uint64_t line, const struct wef
     struct weft_json_out out;
     weft_json_out_begin(&out);
     weft_json_begin_object(&out.json);
+    put_line_number(sending, line, &out.json);
     weft_json_key(&out.json, "error");
     weft_wire_write_error(err, WEFT_FENCE_NONE, &out.json);
     weft_json_end_object(&out.json);
@@ -57,8 +69,18 @@ static void put_answer(struct weft_sending *sending, uint64_t line,
         refuse(sending, line, &answer->err);
         return;
     }
+    if (answer->duplicate)
+        sending->duplicates++;
+    else
+        sending->accepted++;
     if (weft_cli_json(sending->cli)) {
-        weft_json_out_item(&weft_wire_submitted, answer);
+        struct weft_json_out out;
+        weft_json_out_begin(&out);
+        weft_json_begin_object(&out.json);
+        put_line_number(sending, line, &out.json);
+        weft_wire_write_members(&weft_wire_submitted, answer, &out.json);
+        weft_json_end_object(&out.json);
+        weft_json_out_end(&out);
         return;
     }
     weft_id_print(&answer->id, id);
@@ -75,8 +97,15 @@ enum weft_exit weft_send_chunk(struct weft_sending *sending, const struct weft_s
     if (!answer)
         weft_oom(count * sizeof(*answer));
     enum weft_exit code = WEFT_EXIT_OK;
-    if (weft_submit(sending->weft, spec, count, answer, &err))
+    if (weft_submit(sending->weft, spec, count, answer, &err)) {
         code = weft_cli_fail(&err);
+        if (line)
+            (void)fprintf(stderr,
+                          "weft: stopped at line %" PRIu64
+                          " of %s: it and those after it were not "
+                          "answered\n",
+                          line[0], sending->file);
+    }
     for (size_t i = 0; i < count && code == WEFT_EXIT_OK; i++)
         put_answer(sending, line ? line[i] : 0, &answer[i]);
     free(answer);
@@ -170,6 +199,29 @@ static uint64_t count_lines(FILE *file)
     return lines;
 }
 
+/* What became of the lines: on stderr for people, the last line of the output for programs. */
+static void put_summary(const struct weft_sending *sending)
+{
+    if (!weft_cli_json(sending->cli)) {
+        (void)fflush(stdout);
+        (void)fprintf(stderr,
+                      "weft: accepted %" PRIu64 ", duplicates %" PRIu64 ", refused %" PRIu64 "\n",
+                      sending->accepted, sending->duplicates, sending->refused);
+        return;
+    }
+    struct weft_json_out out;
+    weft_json_out_begin(&out);
+    weft_json_begin_object(&out.json);
+    weft_json_key(&out.json, "accepted");
+    weft_json_put_i64(&out.json, (int64_t)sending->accepted);
+    weft_json_key(&out.json, "duplicates");
+    weft_json_put_i64(&out.json, (int64_t)sending->duplicates);
+    weft_json_key(&out.json, "refused");
+    weft_json_put_i64(&out.json, (int64_t)sending->refused);
+    weft_json_end_object(&out.json);
+    weft_json_out_end(&out);
+}
+
 enum weft_exit weft_submit_bulk(const struct weft_cli *cli, struct weft *weft, const char *path,
                                 const char *lane)
 {
@@ -185,6 +237,7 @@ enum weft_exit weft_submit_bulk(const struct weft_cli *cli, struct weft *weft, c
                                    .bar = weft_bar_new("submit", input ? 0 : count_lines(file))};
     enum weft_exit code = send_lines(&sending, lane, file);
     weft_bar_free(sending.bar);
+    put_summary(&sending);
     if (!input)
         (void)fclose(file);
     return code == WEFT_EXIT_OK ? sending.worst : code;

@@ -13,6 +13,7 @@ struct weft_sending {
     struct weft_bar *bar;
     const char *file; /* where the specs stand, or NULL */
     uint64_t done;
+    uint64_t accepted, duplicates, refused;
     enum weft_exit worst; /* of the items that were refused so far */
 };
 

@@ -21,8 +21,11 @@
 #include "base/str.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const struct weft_option weft_submit_options[] = {
     {.name = "kind", .letter = 'k', .value = "NAME", .about = "what is to be done; required"},
@@ -118,6 +121,24 @@ static bool guess_type(const struct weft_cli *cli, struct weft_spec *spec)
     return true;
 }
 
+const char weft_payload_piped[] = "-";
+
+bool weft_input_piped(void)
+{
+    struct stat info;
+    return fstat(STDIN_FILENO, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode));
+}
+
+/* Someone who did not mean it, with a pipe that nobody closes, should learn why nothing happens. */
+static void tell_of_wait(void)
+{
+    enum { PATIENCE_MS = 3000 };
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    if (poll(&input, 1, PATIENCE_MS) == 0)
+        (void)fputs("weft: reading the payload from standard input; </dev/null gives none\n",
+                    stderr);
+}
+
 bool weft_payload_typed(const struct weft_cli *cli, const char *argument, struct weft_spec *spec,
                         enum weft_exit *ret_exit)
 {
@@ -126,9 +147,17 @@ bool weft_payload_typed(const struct weft_cli *cli, const char *argument, struct
         *ret_exit = WEFT_EXIT_OK;
         return true;
     }
+    bool piped = argument == weft_payload_piped;
+    if (piped)
+        tell_of_wait();
     if (strcmp(argument, "-") == 0 || argument[0] == '@') {
         if (!read_from(cli, argument[0] == '@' ? argument + 1 : NULL, spec))
             return false;
+        if (piped && spec->payload_size == 0) {
+            spec->payload = NULL;
+            *ret_exit = WEFT_EXIT_OK;
+            return true;
+        }
     } else {
         spec->payload = argument;
         spec->payload_size = strlen(argument);

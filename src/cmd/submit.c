@@ -38,8 +38,8 @@ static enum weft_exit put_result(const struct weft_cli *cli, struct weft *weft,
         weft_json_out_bytes(&out, "result", &result);
         weft_json_end_object(&out.json);
         weft_json_out_end(&out);
-    } else if (result.size > 0) {
-        (void)fwrite(result.data, 1, result.size, stdout);
+    } else {
+        weft_put_bytes(result.data, result.size);
     }
     weft_bytes_free(&result);
     return WEFT_EXIT_OK;
@@ -133,6 +133,8 @@ static enum weft_exit run_submit(struct weft_cli *cli)
 {
     const char *const *arg;
     const char *payload = weft_cli_args(cli, &arg) > 0 ? arg[0] : NULL;
+    if (!payload && weft_cli_has(cli, "kind") && !weft_cli_has(cli, "bulk") && weft_input_piped())
+        payload = weft_payload_piped;
     struct weft *weft;
     struct weft_spec spec;
     enum weft_exit code = check_line(cli, payload != NULL);
@@ -161,6 +163,9 @@ const struct weft_command weft_command_submit = {
     .summary = "hand over work",
     .about =
         "PAYLOAD is the payload itself, @FILE for the content of a file, or - for standard input. "
+        "Without it the payload is standard input where that is a pipe or a file: `echo x | weft "
+        "submit --kind s`; an empty one is no payload. In a loop that reads a file, and where a "
+        "pipe is never closed, say </dev/null. "
         "It is sent as JSON when it is JSON, otherwise as text or bytes; --content-type overrules "
         "that. The id is printed when the execution is durable.\n\n"
         "With --wait the command stays until the execution has ended and prints its result; the id "
@@ -168,12 +173,15 @@ const struct weft_command weft_command_submit = {
         "was up before.\n\n"
         "--bulk reads one spec per line, as the HTTP API takes them: {\"kind\":\"mail\","
         "\"payload\":{\"to\":\"ada\"},\"key\":\"m-1\"}. They are sent 1,000 at a time; --lane "
-        "stands in where a line names none. A bad line is told of on standard error and the "
-        "others are submitted.",
+        "stands in where a line names none. A line that is refused is named on standard error with "
+        "its number and the others are submitted; then the exit code is 1. At the end standard "
+        "error has how many were accepted, were duplicates (their key was known) and were refused. "
+        "With --json each line of the file has a line of output, with its number as \"line\", and "
+        "the last line is {\"accepted\":N,\"duplicates\":N,\"refused\":N}.",
     .example =
         "weft submit --kind mail '{\"to\":\"ada\"}'\n"
         "weft submit --kind resize --lane images --key img-17 @photo.jpg\n"
-        "date | weft submit --kind note --wait=30s -\n"
+        "date | weft submit --kind note --wait=30s\n"
         "weft submit --bulk jobs.jsonl",
     .option = weft_submit_options,
     .run = run_submit,

@@ -53,6 +53,14 @@ exits 0 'a payload from a file' "$weft" submit -k x @payload.bin
 if cmp -s payload.bin back.bin; then ok 'byte for byte'; else bad 'byte for byte'; fi
 id=$(printf '[1,2]' | "$weft" submit -k x -)
 is "$("$weft" show "$id" --payload)" '[1,2]' 'a payload from standard input'
+id=$(echo x | "$weft" submit -k piped)
+is "$("$weft" show "$id" --payload | od -c | head -n 1)" '0000000   x  \n' \
+    'a pipe is the payload where no argument is'
+id=$("$weft" submit -k piped <payload.bin)
+"$weft" show "$id" --payload >back.bin
+if cmp -s payload.bin back.bin; then ok 'and so is a file'; else bad 'and so is a file'; fi
+id=$(: | "$weft" submit -k piped)
+exits 3 'an empty pipe is no payload' "$weft" show "$id" --payload
 exits 0 'no payload' "$weft" submit -k x
 exits 3 'has none to show' "$weft" show "$out" --payload
 exits 2 'JSON with a slip' "$weft" submit -k x '{"a":}'
@@ -80,8 +88,11 @@ for i in range(2345):
 ' >bulk.jsonl
 exits 0 'a file of specs' "$weft" submit --bulk bulk.jsonl
 is "$(sort -u <<<"$out" | wc -l)" 2345 'is submitted'
+is "$err" 'weft: accepted 2345, duplicates 0, refused 0' 'and summed up'
 exits 0 'and again' "$weft" submit --bulk bulk.jsonl --json
 is "$(grep -c '"duplicate":true' <<<"$out")" 2345 'its keys are known'
+has "$out" '^\{"line":2345,.*"duplicate":true' 'each with its line'
+is "$(tail -n 1 <<<"$out")" '{"accepted":0,"duplicates":2345,"refused":0}' 'summed up at the end'
 printf '%s\n' '{"kind":"good"}' '{"kind":' '' '{"kind":"x","colour":1}' '{"kind":"bad name"}' \
     '{"payload":1}' >mixed.jsonl
 exits 1 'a file with bad lines' "$weft" submit --bulk mixed.jsonl
@@ -89,11 +100,13 @@ is "$(wc -l <<<"$out")" 1 'the good ones are submitted'
 has "$err" '^weft: mixed.jsonl:2: ' 'bad JSON is told with its line'
 has "$err" '^weft: mixed.jsonl:4: .*colour' 'and an unknown field'
 has "$err" '^weft: mixed.jsonl:5: ' 'and what the engine refuses'
+has "$err" '^weft: accepted 1, duplicates 0, refused 4$' 'the summary counts what was refused'
 exits 1 '--lane stands in' "$weft" submit --bulk mixed.jsonl --lane spare
 has "$("$weft" ls --lane spare)" ' good +ready' 'where a line names none'
 exits 2 'other options do not' "$weft" submit --bulk mixed.jsonl --kind normal
 exits 1 'with --json' "$weft" submit --bulk mixed.jsonl --json
 is "$(grep -c '"error"' <<<"$out")" 4 'every line is answered'
+has "$out" '^\{"line":4,"error":.*colour' 'an error has the number of its line'
 is "$(echo '{"kind":"z"}' | "$weft" submit --bulk - | wc -l)" 1 'from standard input'
 
 # ---- ls ----
@@ -129,6 +142,81 @@ exits 0 'another namespace' "$weft" ls --namespace other --json
 json "$out" 'v["items"] == [] and v["next"] is None' 'is empty'
 is "$(WEFT_NAMESPACE=other "$weft" ls | wc -l)" 1 'also by the environment'
 
+# ---- what failed, and when ----
+
+"$weft" submit -k boom -l boom --max-attempts 1 </dev/null >boom.txt
+boom=$(cat boom.txt)
+"$weft" work --lane boom --name w-boom --drain -- \
+    sh -c 'printf "first\n  second\nthe last line\n\n" >&2; exit 3' >/dev/null 2>&1 </dev/null || true
+exits 0 'ls of what failed within the hour' "$weft" ls --state failed --since 1h --lane boom
+has "$out" "^$boom +boom +boom +failed .* exit_3: the last line$" 'has the last line of the error'
+exits 0 'show' "$weft" show "$boom"
+has "$out" '^error +exit_3: first$' 'shows the first line of the error'
+has "$out" '^ {14}  second$' 'and each of the others'
+has "$out" '^ {14}the last line$' 'on a line of its own'
+for filter in '--error-class exit_3' '--worker w-boom' '--since 1h -l boom' \
+    '--state failed --until 0s' '--since 2020-01-01T00:00:00Z -k boom'; do
+    # shellcheck disable=SC2086
+    exits 0 "ls $filter" "$weft" ls $filter --json
+    json "$out" "[i['id'] for i in v['items']] == ['$boom']" 'finds the one'
+done
+for filter in '--error-class exit_4' '--worker w-none' '--until 1h -l boom' \
+    '--state failed --until 1h' '--state failed --since 2999-01-01T00:00:00Z'; do
+    # shellcheck disable=SC2086
+    exits 0 "ls $filter" "$weft" ls $filter --json
+    json "$out" 'v["items"] == []' 'finds none'
+done
+exits 2 'a since that is none' "$weft" ls --since yesterday
+has "$err" 'how long ago, like 1h' 'is told how it is written'
+exits 2 'a since after the until' "$weft" ls --since 1h --until 2h
+exits 0 'replay of what failed long ago' "$weft" replay --state failed --lane boom --until 1h --yes
+is "$out" 'replayed 0 executions' 'takes none'
+exits 0 'replay of what failed within the hour' \
+    "$weft" replay --state failed --lane boom --since 1h --yes
+is "$out" 'replayed 1 execution' 'takes it'
+
+# ---- short ids ----
+
+exits 0 'show by the two ends of an id' "$weft" show "${first:0:8}${first:9:2}..${first: -6}"
+has "$out" "^id +$first$" 'finds it'
+exits 0 'show without dashes' "$weft" show "${first//-/}"
+has "$out" "^id +$first$" 'finds it, too'
+exits 2 'show by what many have' "$weft" show "${first:0:5}"
+has "$err" "^weft: '${first:0:5}' fits more than 5 executions:$" 'says so'
+is "$(grep -c "^  ${first:0:5}.*, .*, " <<<"$err")" 5 'and lists five with kind, state and age'
+exits 3 'show by what none has' "$weft" show ffffffff
+has "$err" "there is no execution with the id 'ffffffff'" 'is told'
+exits 2 'three digits' "$weft" show 01a
+has "$err" 'at least its first 4 digits' 'are too few'
+exits 3 'a flow that is none' "$weft" ls --flow ffffffff
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
+    script -qec "$weft ls -k boom" typed >/dev/null </dev/null
+    shown=$(grep -o '[0-9a-f]*\.\.[0-9a-f]*' typed)
+    exits 0 'what ls shows on a terminal' "$weft" show "$shown"
+    has "$out" "^id +$boom$" 'is taken by the others'
+fi
+
+# ---- priority, revoke, deadline ----
+
+exits 0 'priority' "$weft" priority "$boom" 7
+is "$out" "$boom has another priority" 'is told'
+exits 0 'a negative one' "$weft" priority "$boom" -- -7
+exits 0 'the same again' "$weft" priority "$boom" -- -7
+is "$out" "$boom was so already" 'changes nothing'
+exits 0 'deadline' "$weft" deadline "$boom" 2h --json
+json "$out" 'v["items"][0]["changed"]' 'in two hours'
+exits 0 'show' "$weft" show "$boom" --json
+json "$out" 'v["priority"] == -7 and v["deadline_at"] > v["created_at"]' 'has both'
+exits 0 'no deadline any more' "$weft" deadline "$boom" none
+exits 0 'show' "$weft" show "$boom" --json
+json "$out" 'v["deadline_at"] is None' 'has none'
+exits 6 'revoke of one that nobody has' "$weft" revoke "$boom"
+has "$err" 'only a running execution has a lease' 'is refused'
+exits 2 'a priority that is none' "$weft" priority "$boom" high
+exits 2 'a deadline that is none' "$weft" deadline "$boom" soon
+exits 2 'no priority at all' "$weft" priority "$boom"
+exits 3 'priority of what is not there' "$weft" priority $nobody 1
+
 # ---- show ----
 
 exits 3 'show what is not there' "$weft" show $nobody
@@ -163,11 +251,13 @@ json "$out" 'v["items"][0]["error"]["code"] == "not_live"' 'the item has the err
 exits 2 'by a filter' "$weft" cancel --lane copies
 has "$err" 'would cancel 2500 executions: say --yes' 'it must be confirmed'
 exits 0 'with --yes' "$weft" cancel --lane copies --yes
-is "$out" '2500 cancelled' 'all of them'
+is "$out" 'cancelled 2500 executions' 'the sum of all of them is printed once'
 exits 0 'and again' "$weft" cancel --lane copies --yes --json
-json "$out" 'v["changed"] == 0 and not v["more"]' 'nothing is left'
+json "$out" 'v == {"matched": 0, "changed": 0, "more": False, "next": None}' 'nothing is left'
 exits 0 'replay by a filter' "$weft" replay --lane copies --state cancelled --yes
-is "$out" '2500 replayed' 'all of them'
+is "$out" 'replayed 2500 executions' 'all of them'
+exits 2 'a cursor that is none' "$weft" cancel --lane copies --yes --after nonsense
+exits 2 'a cursor with ids' "$weft" cancel "$first" --after "$first"
 exits 2 'an empty filter' "$weft" cancel --yes
 exits 2 'both ids and a filter' "$weft" cancel "$first" --lane mail
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
@@ -175,7 +265,7 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     has "$(cat typed)" 'cancel 2500 executions\? \[y/N\]' 'on a terminal it asks'
     has "$(cat typed)" 'nothing was done' 'and takes no for an answer'
     printf 'y\n' | script -qec "$(printf %q "$weft") cancel --lane copies" typed >/dev/null
-    has "$(cat typed)" '2500 cancelled' 'and yes'
+    has "$(cat typed)" 'cancelled 2500 executions' 'and yes'
 fi
 
 # ---- What came of it ----
@@ -186,6 +276,11 @@ exits 0 'what succeeded' "$weft" ls --state succeeded --json
 json "$out" 'len(v["items"]) == 3' 'is listed'
 id=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["items"][0]["id"])' "$out")
 has "$("$weft" show "$id" --result)" '^Hello, ' 'show --result writes the bytes'
+is "$("$weft" show "$id" --result | tail -c 1)" '!' 'and no more, in a pipe'
+if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
+    script -qec "$weft show $id --result; echo next" typed >/dev/null </dev/null
+    has "$(tr -d '\r' <typed)" '^next' 'on a terminal a newline follows'
+fi
 exits 0 'show --wait of one that succeeded' "$weft" show "$id" --wait
 has "$out" '^result +Hello, .*bytes' 'shows its result'
 exits 0 'submit --wait with a known key' "$weft" submit -k greet --key hello-1 --wait Ada
