@@ -72,7 +72,7 @@ is "$(sort -u <<<"$out" | wc -l)" 2500 'are submitted'
 exits 0 'ls --all' "$weft" ls --all --lane many --json
 is "$(wc -l <<<"$out")" 2500 'all are listed'
 exits 0 'cancel by filter' "$weft" cancel --lane many --yes
-is "$out" '2500 cancelled' 'all are cancelled'
+is "$out" 'cancelled 2500 executions' 'all are cancelled'
 exits 0 'replay by id' "$weft" replay "$("$weft" ls --lane many --limit 1 --json |
     grep -o '[0-9a-f-]\{36\}' | head -n 1)"
 exits 0 'lanes' "$weft" lanes many --pause --max-running 3 --json
@@ -82,8 +82,24 @@ json "$out" 'v["items"][0]["ready"] == 1' 'are counted'
 exits 0 'counts at a server' "$weft" counts --lane many
 has "$out" '^as of (now|[0-9.]+ s ago)$' 'tell their age'
 exits 0 'workers' "$weft" workers --json
-exits 0 'goodbye' "$weft" workers nobody --goodbye --json
-json "$out" 'v["released"] == 0' 'to one that holds nothing'
+exits 3 'goodbye to one that is not there' "$weft" workers nobody --goodbye --json
+held=$("$weft" submit --kind hold --lane held '{}')
+curl -sf -d '{"worker":"w-1","lanes":["held"]}' "$url/v1/claims" >/dev/null
+for ((i = 0; i < 600; i++)); do
+    "$weft" workers --json | grep -q '"worker":"w-1"\|"name":"w-1"' && break
+    sleep 0.05
+done
+exits 0 'a worker' "$weft" workers w-1
+has "$out" '^w-1 +1 ' 'has its leases counted'
+has "$out" "^$held +held +hold +1 " 'and what it holds'
+exits 0 'with --json' "$weft" workers w-1 --json
+json "$out" "[i['id'] for i in v['holds']] == ['$held']" 'as well'
+exits 0 'revoke' "$weft" revoke "$held"
+is "$out" "$held revoked" 'takes it away'
+curl -sf -d '{"worker":"w-1","lanes":["held"]}' "$url/v1/claims" >/dev/null
+exits 0 'goodbye' "$weft" workers w-1 --goodbye
+is "$out" '1 lease released' 'releases what it holds'
+exits 3 'and it is gone' "$weft" workers w-1
 exits 4 'a wait' "$weft" show "$id" --wait=200ms
 exits 0 'cancel' "$weft" cancel "$id"
 exits 1 'a wait for what was cancelled' "$weft" show "$id" --wait

@@ -159,6 +159,8 @@ exits 0 'workers --json' "$weft" workers --json
 json "$out" 'v["items"] == []' 'none'
 exits 3 'a worker that is not there' "$weft" workers nobody
 exits 2 'a goodbye to nobody' "$weft" workers --goodbye
+exits 3 'a goodbye to one that is not there' "$weft" workers nobody --goodbye
+has "$err" "there is no worker 'nobody'" 'is told'
 
 # ---- tokens ----
 
