@@ -104,9 +104,13 @@ const struct weft_command weft_command_counts = {
     .summary = "count what is in each lane",
     .about =
         "Living executions by state, and those that ended within the last hour. Failed and "
-        "expired ones count as failed, unless they were replayed since. Draining ones are over, but "
-        "a worker is still at them: they keep their places in a lane with a limit. A server counts "
-        "at most once a second: the last line tells how old the numbers are.",
+        "expired ones count as failed, unless they were replayed since. A server counts at most "
+        "once a second: the last line tells how old the numbers are.\n\n"
+        "READY wait for a worker. DELAYED wait for their time, or for the next attempt. BLOCKED "
+        "wait for what they come after in a flow. RUNNING are held by a worker. DRAINING are over, "
+        "but a worker is still at them: they keep their places in a lane with a limit. DONE/1H and "
+        "FAILED/1H count what ended within the last hour. Where there are several lanes, (all) is "
+        "their sum.",
     .example = "weft counts\nweft counts --lane mail --watch=5s",
     .option =
         (const struct weft_option[]){

@@ -318,7 +318,10 @@ const struct weft_command weft_command_lanes = {
         "that ended in the last hour. Settings for any other lane are refused, because its name "
         "may be mistyped; with --create they are made before its first work. With --remove the "
         "settings go and the defaults hold again, also for how long its outcomes are kept; a "
-        "lane that work uses stays in the list.",
+        "lane that work uses stays in the list.\n\n"
+        "The columns are CLAIMS, whether it is open or paused; LIMIT, of what runs at once; KEPT, "
+        "how long outcomes are kept; READY and RUNNING, how many executions wait for a worker and "
+        "are held by one; WEIGHTS, of tenants.",
     .example =
         "weft lanes\nweft lanes mail --pause\nweft lanes gpu --max-running 4 --weight acme=3\n"
         "weft lanes nightly --pause --create\nweft lanes nightly --remove",

@@ -104,7 +104,10 @@ const struct weft_command weft_command_replicas = {
     .about =
         "Each server says every 5 s that it lives; one that was not heard of for 15 s is shown as "
         "dead. A server that stops in order leaves the list. SCANNERS tells which of them it "
-        "runs: all, none, or their names. REPLICA is the end of the id that it gave itself when "
+        "runs: all, none, or their names. HOST, PID and URL tell where it is, VERSION what it "
+        "runs, "
+        "UP how long it has been up, SEEN when it was last heard of. REPLICA is the end of the id "
+        "that it gave itself when "
         "it started.",
     .example = "weft replicas\nweft replicas --store postgres:///weft --json",
     .option =

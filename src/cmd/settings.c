@@ -123,6 +123,7 @@ static bool apply(const struct weft_setting *setting, const struct weft_setting_
                   struct weft_serve_settings *settings)
 {
     void *place = (char *)settings + setting->offset;
+    char text[128];
     int64_t number;
     switch (setting->kind) {
     case WEFT_SETTING_TEXT:
@@ -131,8 +132,8 @@ static bool apply(const struct weft_setting *setting, const struct weft_setting_
         return true;
     case WEFT_SETTING_WORD:
         *(const char **)place = value->text;
-        return is_one_of(value->text, setting->words) ||
-               complain("it is none of the words allowed", setting, value);
+        (void)snprintf(text, sizeof(text), "it must be one of: %s", setting->words);
+        return is_one_of(value->text, setting->words) || complain(text, setting, value);
     case WEFT_SETTING_SWITCH:
         return read_switch(value->text, place) || complain("it must be yes or no", setting, value);
     case WEFT_SETTING_BYTES:

@@ -190,7 +190,7 @@ exits 2 'three digits' "$weft" show 01a
 has "$err" 'at least its first 4 digits' 'are too few'
 exits 3 'a flow that is none' "$weft" ls --flow ffffffff
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    script -qec "$weft ls -k boom" typed >/dev/null </dev/null
+    script -qec "$(printf %q "$weft") ls -k boom" typed >/dev/null </dev/null
     shown=$(grep -o '[0-9a-f]*\.\.[0-9a-f]*' typed)
     exits 0 'what ls shows on a terminal' "$weft" show "$shown"
     has "$out" "^id +$boom$" 'is taken by the others'
@@ -278,7 +278,7 @@ id=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["items"][0]["id"
 has "$("$weft" show "$id" --result)" '^Hello, ' 'show --result writes the bytes'
 is "$("$weft" show "$id" --result | tail -c 1)" '!' 'and no more, in a pipe'
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    script -qec "$weft show $id --result; echo next" typed >/dev/null </dev/null
+    script -qec "$(printf %q "$weft") show $id --result; echo next" typed >/dev/null </dev/null
     has "$(tr -d '\r' <typed)" '^next' 'on a terminal a newline follows'
 fi
 exits 0 'show --wait of one that succeeded' "$weft" show "$id" --wait
