@@ -12,8 +12,11 @@ done
 unset COLUMNS NO_COLOR || true
 export TERM=xterm
 
-weft=$WEFT_BUILD/weft
 scratch=$(mktemp -d)
+# From a folder whose name a shell would take apart: neither the command nor the tests may.
+mkdir "$scratch/it's a folder"
+ln -s "$WEFT_BUILD/weft" "$scratch/it's a folder/weft"
+weft="$scratch/it's a folder/weft"
 store=sqlite:$scratch/weft.db
 if [[ ${WEFT_TEST_STORE:-sqlite} == pg ]]; then
     separator='?'

@@ -6,14 +6,10 @@
 
 source "$(dirname "$0")/common.bash"
 
-# From a folder whose name a shell would take apart: what the server prints is to be pasted.
-mkdir "it's a folder"
-ln -s "$weft" "it's a folder/weft"
-weft="$scratch/it's a folder/weft"
 serve_hello
 is "$(sed -n "s/^  .*weft' \([a-z]*\) .*/\1/p" hello.txt | xargs)" 'submit ls work' 'what to try'
 
-# The commands it names, as they stand there.
+# The commands it names, as they stand there: they are made for pasting.
 line=$(grep ' submit ' hello.txt)
 exits 0 'the first' bash -c "$line"
 one=$out

@@ -229,7 +229,7 @@ out=$(COLUMNS=110 "$weft" ls --key wide)
 if [[ $(wc -L <<<"$out") -le 110 ]]; then ok 'wide characters are'; else bad 'wide' "$out"; fi
 has "$out" '世界 is wide.*…$' 'cut between cells'
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    on_a_terminal() { script -qec "$*" /dev/null </dev/null; }
+    on_a_terminal() { script -qec "${*@Q}" /dev/null </dev/null; }
     has "$(on_a_terminal "$weft" ls)" "$escape" 'colours on a terminal'
     lacks "$(NO_COLOR=1 on_a_terminal "$weft" ls)" "$escape\[3" 'but not with NO_COLOR'
     lacks "$(on_a_terminal "$weft" ls --color never)" "$escape\[3" 'or --color never'
