@@ -64,7 +64,7 @@ END
     "$root/examples/hello.c" "${flags[@]}"
 # And where ld.so looks: without the tree in front.
 lib=$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --variable=libdir weft)
-if ! cat /etc/ld.so.conf /etc/ld.so.conf.d/* 2>/dev/null | grep -qxF "$lib"; then
+if ! grep -rqxF "$lib" /etc/ld.so.conf /etc/ld.so.conf.d; then
     echo "library: ld.so does not look into $lib" >&2
     exit 1
 fi
