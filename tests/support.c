@@ -5,6 +5,7 @@
 #include "support.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -121,9 +122,12 @@ struct weft_engine *place_open(const struct place *place, const struct weft_driv
 {
     struct weft_engine *engine = NULL;
     struct weft_err err = {0};
-    const struct weft_engine_config config = {.url = place->url, .driver = driver};
+    static atomic_bool statements_fit; /* a child inherits what its parent knows */
+    const struct weft_engine_config config = {
+        .url = place->url, .driver = driver, .statements_fit = statements_fit && !driver};
     if (weft_engine_open(&config, &engine, &err))
         bail_out("cannot open %s: %s", place->url, err.text);
+    statements_fit = true;
     if (now_us)
         weft_clock_set(weft_engine_clock(engine), now_us);
     return engine;

@@ -22,6 +22,7 @@
 #include "store/store.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
@@ -155,6 +156,7 @@ struct weft_engine {
     void *flows_context;
     weft_flows_fn *on_flows_ended; /* NULL: nobody listens */
     void *flows_ended_context;
+    atomic_bool statements_fit; /* a connection has prepared all of them */
 };
 
 /* ---- Transactions (tx.c) --------------------------------------------------------------------- */

@@ -195,10 +195,18 @@ static enum weft_rc ensure_open(struct weft_engine *engine, struct weft_slot *sl
     enum weft_rc rc = engine->driver->open(engine->url, &conn, err);
     if (rc)
         return rc;
-    rc = engine->driver->prepare(conn, err);
-    if (rc) {
-        weft_conn_close(conn);
-        return rc;
+    /*
+     * The first connection prepares every statement, so that one that does not fit the schema is
+     * found at the start. The others prepare what they use when they use it: all of them take
+     * longer than the connection itself, and after an outage every connection is a new one.
+     */
+    if (!atomic_load(&engine->statements_fit)) {
+        rc = engine->driver->prepare(conn, err);
+        if (rc) {
+            weft_conn_close(conn);
+            return rc;
+        }
+        atomic_store(&engine->statements_fit, true);
     }
     slot->conn = conn;
     return WEFT_OK;

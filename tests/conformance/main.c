@@ -23,11 +23,14 @@ static struct weft_engine *open_over(struct fixture *f, const struct weft_driver
 {
     struct weft_engine *engine = NULL;
     struct weft_err err;
-    const struct weft_engine_config config = {.url = f->url, .driver = driver};
+    static bool statements_fit; /* the schema of each case is the same */
+    const struct weft_engine_config config = {
+        .url = f->url, .driver = driver, .statements_fit = statements_fit};
     if (weft_engine_open(&config, &engine, &err)) {
         printf("Bail out! cannot open %s: %s\n", f->url, err.text);
         exit(1);
     }
+    statements_fit = true;
     weft_clock_set(weft_engine_clock(engine), f->now_us);
     return engine;
 }

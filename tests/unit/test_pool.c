@@ -108,12 +108,45 @@ static void test_gap(struct fixture *f)
     weft_engine_close(engine);
 }
 
+/* A driver that counts the connections on which all statements are prepared. */
+static const struct weft_driver *real;
+static int prepared;
+
+static enum weft_rc count_prepare(struct weft_conn *conn, struct weft_err *err)
+{
+    prepared++;
+    return real->prepare(conn, err);
+}
+
+static void test_statements(struct fixture *f)
+{
+    const char *name = f->driver->name;
+    struct weft_driver counting = *f->driver;
+    real = f->driver;
+    counting.prepare = count_prepare;
+    struct weft_engine_config config = {
+        .url = f->url, .driver = &counting, .connections = CONNECTIONS};
+    for (int known = 0; known < 2; known++) {
+        struct weft_engine *engine = NULL;
+        config.statements_fit = known;
+        prepared = 0;
+        if (!ok(weft_engine_open(&config, &engine, &f->err) == WEFT_OK, "%s: an engine", name))
+            return;
+        is_int(prepared, known ? 0 : 1, "%s: the statements are looked at when the engine opens%s",
+               name, known ? ", unless they are known" : "");
+        ok(use(f, engine, DEEP) == WEFT_OK, "%s: %d connections at once", name, DEEP);
+        is_int(prepared, known ? 0 : 1, "%s: not on each connection", name);
+        weft_engine_close(engine);
+    }
+}
+
 int main(void)
 {
     struct fixture f;
     fixture_init(&f, &weft_driver_sqlite);
     test_unused(&f);
     test_gap(&f);
+    test_statements(&f);
     fixture_done(&f);
     if (!fixture_has_pg()) {
         tap_skip("WEFT_TEST_PG is not set");
@@ -122,6 +155,7 @@ int main(void)
     fixture_init(&f, &weft_driver_pg);
     test_unused(&f);
     test_gap(&f);
+    test_statements(&f);
     fixture_done(&f);
     return tap_done();
 }
