@@ -47,6 +47,7 @@ struct finding {
 
 /* Written by the workers. */
 struct shared {
+    size_t taken; /* how many sequences have been taken by workers */
     struct finding finding[SEQUENCES_MAX][WEFT_LEN(faults)];
     struct heard heard[WORKERS]; /* also by the children of each */
 };
@@ -313,6 +314,16 @@ static bool runs(const struct sequence *sequence, int argc, char **argv)
     return wanted(sequence->name, argc, argv) && (on_pg() || !sequence->pg_only);
 }
 
+/*
+ * The number of a sequence, counted from 1, for a worker that has nothing to do; 0: none is left.
+ * The last of the list are the longest and go first, so that the workers end together.
+ */
+static size_t take_next(struct shared *shared)
+{
+    size_t taken = __atomic_fetch_add(&shared->taken, 1, __ATOMIC_RELAXED);
+    return taken < sequence_count ? sequence_count - taken : 0;
+}
+
 static void run_workers(struct shared *shared, int argc, char **argv)
 {
     pid_t worker[WORKERS];
@@ -323,9 +334,9 @@ static void run_workers(struct shared *shared, int argc, char **argv)
             bail_out("cannot fork");
         if (worker[w] > 0)
             continue;
-        for (size_t i = w; i < sequence_count; i += WORKERS)
-            if (runs(&sequences[i], argc, argv))
-                loop_sequence(&sequences[i], &shared->heard[w], shared->finding[i]);
+        for (size_t i = take_next(shared); i > 0; i = take_next(shared))
+            if (runs(&sequences[i - 1], argc, argv))
+                loop_sequence(&sequences[i - 1], &shared->heard[w], shared->finding[i - 1]);
         _exit(0);
     }
     for (size_t w = 0; w < WORKERS; w++) {
