@@ -26,6 +26,7 @@ from waking import counting_cluster
 
 REPLICAS, MANY, ENDED = 3, 1000000, 100000
 WINDOW_S = 10  # heartbeats come every 5 s, the clock is measured every 10 s
+WINDOWS_MAX = 3
 QUERIES_MAX, CPU_MAX = 3, 0.02
 SCHEMA = "idle"
 
@@ -60,13 +61,18 @@ def is_question(text):
 
 
 def idle(tap, cluster, servers, when):
-    sent, cpu = watch(cluster, servers)
-    rate = sum(count for text, count in sent.items() if is_question(text))
-    tap.note(f"{when}: {rate:.2f} questions and {sum(sent.values()):.2f} statements a second and "
-             f"server, {cpu * 100:.2f} % CPU")
-    listed = sorted(((count, text) for text, count in sent.items()), reverse=True)
-    for count, text in listed[:10]:
-        tap.note(f"  {count:6.2f}/s  {text}")
+    """On a busy machine the servers may still be catching up with what happened before the window;
+    then another one follows. A server that asks too often does so in each."""
+    for _ in range(WINDOWS_MAX):
+        sent, cpu = watch(cluster, servers)
+        rate = sum(count for text, count in sent.items() if is_question(text))
+        tap.note(f"{when}: {rate:.2f} questions and {sum(sent.values()):.2f} statements a second "
+                 f"and server, {cpu * 100:.2f} % CPU")
+        listed = sorted(((count, text) for text, count in sent.items()), reverse=True)
+        for count, text in listed[:10]:
+            tap.note(f"  {count:6.2f}/s  {text}")
+        if rate <= QUERIES_MAX and (SANITIZED or cpu <= CPU_MAX):
+            break
     tap.ok(rate <= QUERIES_MAX, f"{when}: at most {QUERIES_MAX} questions a second and server",
            f"expected at most {QUERIES_MAX}, seen {rate:.2f}")
     if SANITIZED:
