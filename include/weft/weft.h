@@ -401,7 +401,7 @@ struct weft_failure {
     int32_t epoch;
     const char *error_class; /* NULL: "error" */
     const char *message;
-    bool permanent;         /* do not retry */
+    bool permanent;         /* do not retry; over HTTP the opposite word, "retryable": false */
     int64_t retry_after_ms; /* beats the backoff; 0: not given; -1: at once */
 };
 
@@ -935,7 +935,7 @@ struct weft_job;    /* opaque; one execution in a handler's hands */
 enum weft_verdict {
     WEFT_DONE,    /* complete, with the result set by weft_job_result() if any */
     WEFT_RETRY,   /* failed, may be tried again */
-    WEFT_GIVE_UP, /* failed for good */
+    WEFT_GIVE_UP, /* failed for good: permanent of struct weft_failure */
     WEFT_NOT_NOW, /* delayed by weft_job_delay()'s time, spending no attempt */
 };
 

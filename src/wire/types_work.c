@@ -152,7 +152,10 @@ static const struct weft_wire_field failure[] = {
     LEASE(struct weft_failure),
     {NAMED("class", TEXT), AT(error_class), .about = "What kind of error. Default: error"},
     {NAMED("message", TEXT), AT(message), .about = "For people"},
-    {NAMED("retryable", UNLESS), AT(permanent), .about = "It may be tried again. Default: true"},
+    {NAMED("retryable", UNLESS), AT(permanent),
+     .about =
+         "It may be tried again, if the policy allows; false: it has failed for good (permanent "
+         "in the C library, exit code 65 of a command of weft work). Default: true"},
     /* Checked: -1 would read as "at once" in the struct. */
     {NAMED("retry_after_ms", AT_ONCE), AT(retry_after_ms), .flags = WEFT_WIRE_CHECKED,
      .max = WEFT_DELAY_MAX_MS, .about = "When to try again, instead of the backoff; 0: at once"},
