@@ -225,108 +225,109 @@ static void test_forgiveness(void)
 }
 
 /* Five attempts, ten lost leases: what a reader is told at each point of a life. */
+static const struct {
+    const char *name;
+    struct weft_retry_facts facts;
+    int32_t used, left;
+    weft_usec next_us;
+    enum weft_not_retried why;
+} look[] = {
+    {"new", {WEFT_STATE_READY, .attempt = 1}, 0, 5, 0, 0},
+    {"submitted with a delay", {WEFT_STATE_DELAYED, .attempt = 1, .due_us = 77}, 0, 5, 0, 0},
+    {"blocked", {WEFT_STATE_BLOCKED, .attempt = 1}, 0, 5, 0, 0},
+    {"the first attempt runs", {WEFT_STATE_RUNNING, .attempt = 1, .due_us = 9}, 1, 4, 0, 0},
+    {"the first has failed", {WEFT_STATE_DELAYED, .attempt = 2, .due_us = 77}, 1, 4, 77, 0},
+    {"its wait is over", {WEFT_STATE_READY, .attempt = 2}, 1, 4, 0, 0},
+    {"the last runs", {WEFT_STATE_RUNNING, .attempt = 5}, 5, 0, 0, 0},
+    {"succeeded at the third",
+     {WEFT_STATE_SUCCEEDED, WEFT_ENDED_COMPLETED, .attempt = 3},
+     3,
+     0,
+     0,
+     0},
+    {"the last failed",
+     {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 5, .error_class = "x"},
+     5,
+     0,
+     0,
+     WEFT_NOT_RETRIED_ATTEMPTS},
+    {"the last timed out",
+     {WEFT_STATE_FAILED, WEFT_ENDED_TIMED_OUT, .attempt = 5, .error_class = "timed_out"},
+     5,
+     0,
+     0,
+     WEFT_NOT_RETRIED_ATTEMPTS},
+    {"permanent",
+     {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 2, .error_class = "x"},
+     2,
+     0,
+     0,
+     WEFT_NOT_RETRIED_PERMANENT},
+    {"a class in no_retry",
+     {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 1, .error_class = "bad_input"},
+     1,
+     0,
+     0,
+     WEFT_NOT_RETRIED_CLASS},
+    {"a class in no_retry at the last attempt",
+     {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 5, .error_class = "bad_input"},
+     5,
+     0,
+     0,
+     WEFT_NOT_RETRIED_CLASS},
+    {"lost too often",
+     {WEFT_STATE_FAILED, WEFT_ENDED_LOST, .attempt = 2, .error_class = "lost_too_often"},
+     1,
+     0,
+     0,
+     WEFT_NOT_RETRIED_LOST},
+    {"an invalid row of the inbox",
+     {WEFT_STATE_FAILED, WEFT_ENDED_REFUSED, .attempt = 1, .error_class = "invalid_value"},
+     0,
+     0,
+     0,
+     WEFT_NOT_RETRIED_INVALID},
+    {"cancelled in its second attempt",
+     {WEFT_STATE_CANCELLED, WEFT_ENDED_CANCELLED, .attempt = 2},
+     1,
+     0,
+     0,
+     0},
+    {"expired before its first",
+     {WEFT_STATE_EXPIRED, WEFT_ENDED_EXPIRED, .attempt = 1},
+     0,
+     0,
+     0,
+     0},
+    {"skipped", {WEFT_STATE_SKIPPED, WEFT_ENDED_SKIPPED, .attempt = 1}, 0, 0, 0, 0},
+    {"replayed after five", {WEFT_STATE_READY, .attempt = 6, .forgiven = 5}, 0, 5, 0, 0},
+    {"replayed, running", {WEFT_STATE_RUNNING, .attempt = 6, .forgiven = 5}, 1, 4, 0, 0},
+    {"replayed, failed once",
+     {WEFT_STATE_DELAYED, .attempt = 7, .forgiven = 5, .due_us = 8},
+     1,
+     4,
+     8,
+     0},
+    {"replayed, used up again",
+     {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 10, .forgiven = 5},
+     5,
+     0,
+     0,
+     WEFT_NOT_RETRIED_ATTEMPTS},
+};
+
 static void test_look(void)
 {
     static const char *const final[] = {"bad_input"};
     struct weft_rules rules = plain_rules();
     rules.no_retry = final;
     rules.no_retry_count = 1;
-    static const struct {
-        const char *name;
-        struct weft_retry_facts facts;
-        int32_t used, left;
-        weft_usec next_us;
-        enum weft_not_retried why;
-    } row[] = {
-        {"new", {WEFT_STATE_READY, .attempt = 1}, 0, 5, 0, 0},
-        {"submitted with a delay", {WEFT_STATE_DELAYED, .attempt = 1, .due_us = 77}, 0, 5, 0, 0},
-        {"blocked", {WEFT_STATE_BLOCKED, .attempt = 1}, 0, 5, 0, 0},
-        {"the first attempt runs", {WEFT_STATE_RUNNING, .attempt = 1, .due_us = 9}, 1, 4, 0, 0},
-        {"the first has failed", {WEFT_STATE_DELAYED, .attempt = 2, .due_us = 77}, 1, 4, 77, 0},
-        {"its wait is over", {WEFT_STATE_READY, .attempt = 2}, 1, 4, 0, 0},
-        {"the last runs", {WEFT_STATE_RUNNING, .attempt = 5}, 5, 0, 0, 0},
-        {"succeeded at the third",
-         {WEFT_STATE_SUCCEEDED, WEFT_ENDED_COMPLETED, .attempt = 3},
-         3,
-         0,
-         0,
-         0},
-        {"the last failed",
-         {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 5, .error_class = "x"},
-         5,
-         0,
-         0,
-         WEFT_NOT_RETRIED_ATTEMPTS},
-        {"the last timed out",
-         {WEFT_STATE_FAILED, WEFT_ENDED_TIMED_OUT, .attempt = 5, .error_class = "timed_out"},
-         5,
-         0,
-         0,
-         WEFT_NOT_RETRIED_ATTEMPTS},
-        {"permanent",
-         {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 2, .error_class = "x"},
-         2,
-         0,
-         0,
-         WEFT_NOT_RETRIED_PERMANENT},
-        {"a class in no_retry",
-         {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 1, .error_class = "bad_input"},
-         1,
-         0,
-         0,
-         WEFT_NOT_RETRIED_CLASS},
-        {"a class in no_retry at the last attempt",
-         {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 5, .error_class = "bad_input"},
-         5,
-         0,
-         0,
-         WEFT_NOT_RETRIED_CLASS},
-        {"lost too often",
-         {WEFT_STATE_FAILED, WEFT_ENDED_LOST, .attempt = 2, .error_class = "lost_too_often"},
-         1,
-         0,
-         0,
-         WEFT_NOT_RETRIED_LOST},
-        {"an invalid row of the inbox",
-         {WEFT_STATE_FAILED, WEFT_ENDED_REFUSED, .attempt = 1, .error_class = "invalid_value"},
-         0,
-         0,
-         0,
-         WEFT_NOT_RETRIED_INVALID},
-        {"cancelled in its second attempt",
-         {WEFT_STATE_CANCELLED, WEFT_ENDED_CANCELLED, .attempt = 2},
-         1,
-         0,
-         0,
-         0},
-        {"expired before its first",
-         {WEFT_STATE_EXPIRED, WEFT_ENDED_EXPIRED, .attempt = 1},
-         0,
-         0,
-         0,
-         0},
-        {"skipped", {WEFT_STATE_SKIPPED, WEFT_ENDED_SKIPPED, .attempt = 1}, 0, 0, 0, 0},
-        {"replayed after five", {WEFT_STATE_READY, .attempt = 6, .forgiven = 5}, 0, 5, 0, 0},
-        {"replayed, running", {WEFT_STATE_RUNNING, .attempt = 6, .forgiven = 5}, 1, 4, 0, 0},
-        {"replayed, failed once",
-         {WEFT_STATE_DELAYED, .attempt = 7, .forgiven = 5, .due_us = 8},
-         1,
-         4,
-         8,
-         0},
-        {"replayed, used up again",
-         {WEFT_STATE_FAILED, WEFT_ENDED_FAILED, .attempt = 10, .forgiven = 5},
-         5,
-         0,
-         0,
-         WEFT_NOT_RETRIED_ATTEMPTS},
-    };
-    for (size_t i = 0; i < WEFT_LEN(row); i++) {
-        struct weft_retry_view view = weft_retry_look(&rules, &row[i].facts);
-        is_int(view.used, row[i].used, "%s: attempts used", row[i].name);
-        is_int(view.left, row[i].left, "%s: attempts left", row[i].name);
-        is_int(view.next_us, row[i].next_us, "%s: the next attempt", row[i].name);
-        is_int(view.not_retried, row[i].why, "%s: why not retried", row[i].name);
+    for (size_t i = 0; i < WEFT_LEN(look); i++) {
+        struct weft_retry_view view = weft_retry_look(&rules, &look[i].facts);
+        is_int(view.used, look[i].used, "%s: attempts used", look[i].name);
+        is_int(view.left, look[i].left, "%s: attempts left", look[i].name);
+        is_int(view.next_us, look[i].next_us, "%s: the next attempt", look[i].name);
+        is_int(view.not_retried, look[i].why, "%s: why not retried", look[i].name);
     }
 }
 
