@@ -6,9 +6,29 @@ SELECT id, namespace, paused, max_running, weights FROM weft.lane ORDER BY id;
 
 -- name: lane_list (namespace int)
 -- returns: lane paused max_running retention_us weights
--- The lanes of a namespace that have settings or executions that are not over. Reads all of `live`,
--- as counts does: it has no index by lane over all states.
-WITH used AS MATERIALIZED (SELECT DISTINCT lane FROM weft.live)
+-- The lanes of a namespace that have settings or executions that are not over. Ready and running
+-- ones are found by hopping over indexes. For the other states there is none by lane, so `live` is
+-- read for these from end to end, as counts does for all.
+WITH RECURSIVE hop AS (
+    (SELECT queue FROM weft.live WHERE state = @ready ORDER BY queue LIMIT 1)
+    UNION ALL
+    SELECT (SELECT l.queue FROM weft.live l
+             WHERE l.state = @ready AND l.queue > hop.queue ORDER BY l.queue LIMIT 1)
+      FROM hop WHERE hop.queue IS NOT NULL
+), leased AS (
+    (SELECT lane FROM weft.live WHERE state = @running ORDER BY lane LIMIT 1)
+    UNION ALL
+    SELECT (SELECT n.lane FROM weft.live n
+             WHERE n.state = @running AND n.lane > leased.lane ORDER BY n.lane LIMIT 1)
+      FROM leased WHERE leased.lane IS NOT NULL
+), used AS MATERIALIZED (
+    SELECT q.lane FROM hop CROSS JOIN LATERAL (SELECT lane FROM weft.queue
+                                                WHERE id = hop.queue OFFSET 0) q
+    UNION
+    SELECT lane FROM leased WHERE lane IS NOT NULL
+    UNION
+    SELECT lane FROM weft.live WHERE state <> @ready AND state <> @running
+)
 SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), coalesce(l.retention_us, 0),
        l.weights
   FROM weft.name n LEFT JOIN weft.lane l ON l.id = n.id

@@ -84,7 +84,8 @@ static const char *const known_words[] = {
     "policy.backoff.kind", "policy.backoff.max_ms", "policy.lease_ms", "policy.max_attempts",
     "policy.max_lost", "policy.no_retry", "policy.retention_ms", "priority", "progress",
     "progress.note", "progress.percent", "reason", "result", "result_base64", "retention_ms",
-    "retry_after_ms", "run_at", "scopes", "expires_at", "expires_ms", "grace_ms", "state", "tag", "tags", "tenant", "token", "wait_ms", "weights",
+    "retry_after_ms", "run_at", "scopes", "expires_at", "expires_ms", "grace_ms",
+    "state", "tag", "tags", "tenant", "token", "wait_ms", "weights",
     "worker", "X-Weft-Namespace",
 };
 /* clang-format on */

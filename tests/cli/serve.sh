@@ -151,7 +151,8 @@ id=$(python3 -c 'import json,sys; print(json.loads(sys.argv[1])["id"])' "$out")
 exits 0 'it is good at once' "$weft" ls --token "$token"
 exits 0 'token rotate' "$weft" token rotate "$id" --grace 1h
 has "$out" '^weft_[0-9]+_[A-Za-z0-9_-]{43}$' 'prints the new one, alone'
-has "$err" '^token [0-9]+ for test, a new secret; the old one ends in 59 m; .* this once' 'and a note'
+has "$err" '^token [0-9]+ for test, a new secret; the old one ends in 59 m; .* this once' \
+    'and a note on stderr'
 old=$token token=$out
 exits 0 'the old one has its grace' "$weft" ls --token "$old"
 exits 0 'token rotate for programs' "$weft" token rotate "$id" --grace 0 --json

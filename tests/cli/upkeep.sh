@@ -180,7 +180,8 @@ if [[ -e weft.db ]]; then
     lacks "$(cat weft.db* | tr -d '\0')" "$secret" 'the store does not hold the secret'
 fi
 exits 0 'token rotate' "$weft" token rotate 1 --expires 2w --json
-json "$out" 'v["id"] == 1 and v["token"].startswith("weft_3_") and not v["old_expires_at"]' 'on a store'
+json "$out" 'v["id"] == 1 and v["token"].startswith("weft_3_") and not v["old_expires_at"]' \
+    'on a store'
 exits 0 'token list' "$weft" token list
 has "$out" 'billing +\(any\) +read,submit +.* never +in 13 d' 'its end has changed'
 exits 0 'token revoke' "$weft" token revoke "$second"

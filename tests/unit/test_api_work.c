@@ -87,9 +87,10 @@ static void test_lanes(struct api_fixture *f)
 {
     is_int(ask_for(f, "GET", "/v1/lanes", NULL), 200, "lanes");
     ok(has(f, "\"lane\":\"default\"") && !has(f, "\"paused\":true"), "nothing is set");
-    is_int(ask_for(f, "GET", "/v1/lanes/any", NULL), 200, "any lane");
+    is_int(ask_for(f, "GET", "/v1/lanes/default", NULL), 200, "a lane that work uses");
     ok(has(f, "\"paused\":false") && has(f, "\"max_running\":0") && has(f, "\"weights\":{}"),
        "has the defaults");
+    is_int(ask_for(f, "GET", "/v1/lanes/any", NULL), 404, "a lane that nothing uses");
     is_int(ask_for(f, "PUT", "/v1/lanes/a%2Fb",
                    "{\"paused\":true,\"max_running\":3,\"weights\":{\"t\":2}}"),
            200, "put one with a slash");

@@ -76,8 +76,9 @@ static const struct rule rules[] = {
 /* Those that look at everything by intent, and those that run before there are tables. */
 static bool is_exception(const char *name)
 {
-    static const char *const prefix[] = {"check_",   "counts",   "migration_",    "schema_",
-                                         "version_", "examine_", "worker_leases", "worker_expire"};
+    static const char *const prefix[] = {"check_",        "counts",        "migration_",
+                                         "schema_",       "version_",      "examine_",
+                                         "worker_leases", "worker_expire", "lane_list"};
     for (size_t i = 0; i < WEFT_LEN(prefix); i++)
         if (strncmp(name, prefix[i], strlen(prefix[i])) == 0)
             return true;
