@@ -58,9 +58,14 @@ UPDATE weft.token t SET last_used = u.at FROM used u WHERE t.id = u.id;
 
 -- name: tokens ()
 -- returns: id token name namespace scopes hash created expires last_used
--- Every secret, with the token that it belongs to.
-SELECT id, coalesce(secret_of, id), name, namespace, scopes, hash, created, expires, last_used
-  FROM weft.token ORDER BY id;
+-- Every secret, with the token that it belongs to. A binary from before rotations revokes the row of
+-- a token alone: its secrets are good for nothing then.
+SELECT t.id, coalesce(t.secret_of, t.id), t.name, t.namespace, t.scopes, t.hash, t.created,
+       t.expires, t.last_used
+  FROM weft.token t
+ WHERE t.secret_of IS NULL
+    OR EXISTS (SELECT 1 FROM weft.token o WHERE o.id = t.secret_of)
+ ORDER BY t.id;
 
 -- name: worker_put (name int[], namespace int[], lanes text[], capabilities text[], seen bigint[])
 -- Sorted, so that two servers that heard of the same workers wait for each other in one order. What

@@ -79,8 +79,12 @@ UPDATE token SET last_used = :at WHERE id = :id AND (last_used IS NULL OR last_u
 
 -- name: tokens ()
 -- returns: id token name namespace scopes hash created expires last_used
-SELECT id, coalesce(secret_of, id), name, namespace, scopes, hash, created, expires, last_used
-  FROM token ORDER BY id;
+SELECT t.id, coalesce(t.secret_of, t.id), t.name, t.namespace, t.scopes, t.hash, t.created,
+       t.expires, t.last_used
+  FROM token t
+ WHERE t.secret_of IS NULL
+    OR EXISTS (SELECT 1 FROM token o WHERE o.id = t.secret_of)
+ ORDER BY t.id;
 
 -- name: worker_put (name int[], namespace int[], lanes text[], capabilities text[], seen bigint[])
 INSERT INTO worker (name, namespace, lanes, capabilities, seen)

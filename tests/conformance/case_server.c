@@ -237,6 +237,22 @@ CASE(token_rotate)
     is_int(tokens(f).count, 0, "all its secrets are gone");
 }
 
+/* A binary from before rotations, which others may still run, deletes the row of the token alone.
+ */
+CASE(token_revoked_by_an_old_binary)
+{
+    struct weft_token one =
+        create(f, &(struct weft_token_spec){.name = "one", .scopes = read_only, .scope_count = 1});
+    struct weft_token two = rotate(f, &(struct weft_token_rotation){.id = one.id});
+    ok(is_good(f, two.token), "a rotated token");
+    int64_t number = tokens_number(f);
+    run_sql(f, weft_arena_printf(f->arena, "DELETE FROM %stoken WHERE id = %d",
+                                 strcmp(f->store, "pg") == 0 ? "weft." : "", one.id));
+    ok(tokens_number(f) != number, "the poll sees that its row is gone");
+    ok(!is_good(f, two.token), "then its secrets are good for nothing");
+    is_int(list_tokens(f, NULL).count, 0, "and it is not listed");
+}
+
 CASE(token_rotate_refused)
 {
     struct weft_token made;
