@@ -176,7 +176,7 @@ enum weft_rc weft_engine_token_list(struct weft_engine *engine,
                                     struct weft_arena *arena, struct weft_tokens *ret_tokens,
                                     struct weft_err *err)
 {
-    struct weft_token_rows rows;
+    struct weft_token_rows rows = {0};
     weft_usec now_us = weft_clock_now(engine->clock);
     enum weft_rc rc = weft_engine_tokens(engine, arena, &rows, err);
     if (rc)
@@ -195,7 +195,7 @@ static enum weft_rc find_token(struct weft_engine *engine, const struct weft_tok
                                int32_t id, struct weft_arena *arena, struct weft_token *ret_token,
                                struct weft_err *err)
 {
-    struct weft_token_rows rows;
+    struct weft_token_rows rows = {0};
     weft_usec now_us = weft_clock_now(engine->clock);
     enum weft_rc rc = weft_engine_tokens(engine, arena, &rows, err);
     if (rc)

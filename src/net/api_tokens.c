@@ -137,13 +137,13 @@ enum weft_rc weft_token_rotate_read(struct weft_ask *ask, struct weft_err *err)
 {
     struct weft_token_rotation *rotation = weft_new(ask->arena, struct weft_token_rotation);
     struct weft_json object;
-    int32_t id;
+    int32_t id = 0;
     enum weft_rc rc = path_id(ask, &id, err);
     if (!rc)
         rc = weft_ask_object(ask, true, &object, err);
     if (!rc)
         rc = weft_wire_read(&weft_wire_token_rotation, &object, ask->arena, rotation, err);
-    rotation->id = rc ? 0 : id;
+    rotation->id = id;
     ask->state = rotation;
     return rc;
 }

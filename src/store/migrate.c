@@ -128,10 +128,14 @@ static enum weft_rc check_state(const struct job *job, const struct state *state
     return WEFT_OK;
 }
 
-/* For those who may only look: says what is missing. */
-static enum weft_rc refuse_behind(const struct job *job, const struct state *state,
+/* What is missing may be created or applied, or the story says why not. */
+static enum weft_rc check_allowed(const struct job *job, const struct state *state,
                                   struct weft_err *err)
 {
+    if (job->set->must_exist && !state->ours && state->others == 0)
+        return weft_fail(err, WEFT_NOT_FOUND, "the database holds no store");
+    if (!job->set->check_only)
+        return WEFT_OK;
     (void)weft_fail(err, WEFT_SCHEMA, "the store has %zu of %zu migrations",
                     state->ours ? state->applied.count : 0, job->set->count);
     return mismatch(err, "open it once with migrations allowed");
@@ -262,11 +266,9 @@ enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_se
             rc = check_state(&job, &state, &story);
         if (!rc && state.ours && state.applied.count >= set->count)
             return WEFT_OK;
-        if (!rc && set->must_exist && !state.ours && state.others == 0)
-            rc = weft_fail(&story, WEFT_NOT_FOUND, "the database holds no store");
-        else if (!rc && set->check_only)
-            rc = refuse_behind(&job, &state, &story);
-        else if (!rc)
+        if (!rc)
+            rc = check_allowed(&job, &state, &story);
+        if (!rc)
             rc = state.ours ? apply_next(&job, &story) : bootstrap(&job, &state, &story);
         if (rc && (conn->broken || !is_race(rc, &story) || ++failures > FAILURES_MAX))
             break;
