@@ -374,6 +374,39 @@ static bool cancelled(struct run *run, struct weft_engine *clean, const struct h
     return run_now(run, clean, i).state == WEFT_STATE_CANCELLED;
 }
 
+/* ---- Letting go of leases that others ended --------------------------------------------------
+ */
+
+static void prepare_drained(struct run *run, struct weft_engine *clean)
+{
+    struct heard heard = {0};
+    prepare_running(run, clean);
+    cancel_run(run, clean, &heard);
+}
+
+/* The last word of a worker whose leases are gone: refused, and that is the right answer. */
+static void let_go_run(struct run *run, struct weft_engine *engine, struct heard *heard)
+{
+    release_run(run, engine, heard);
+    for (size_t i = 0; i < ITEMS; i++)
+        if (heard->item[i] == WEFT_FENCED)
+            heard->item[i] = WEFT_OK;
+}
+
+static bool let_go(struct run *run, struct weft_engine *clean, const struct heard *heard, size_t i)
+{
+    (void)heard;
+    (void)i;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_counts counts = {0};
+    struct weft_err err = {0};
+    if (weft_engine_counts(clean, "default", run->lane, arena, &counts, &err))
+        bail_out("counts: %s", err.text);
+    bool gone = counts.count == 0 || counts.item[0].draining == 0;
+    weft_arena_free(arena);
+    return gone;
+}
+
 static bool reprioritized(struct run *run, struct weft_engine *clean, const struct heard *heard,
                           size_t i)
 {
