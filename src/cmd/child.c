@@ -165,7 +165,8 @@ static void take_progress(struct run *run, const char *text, size_t size)
         if (!ends && !line->skip)
             line->text[line->size++] = text[i];
         if ((ends && !line->skip) || line->size == sizeof(line->text)) {
-            run->child->progress(run->child->context, line->text, line->size);
+            if (run->child->progress)
+                run->child->progress(run->child->context, line->text, line->size);
             line->size = 0;
             line->skip = true;
         }

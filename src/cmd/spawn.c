@@ -92,7 +92,7 @@ static void put_signals(void)
     sigemptyset(&none);
     for (size_t i = 0; i < WEFT_LEN(reset); i++)
         (void)signal(reset[i], SIG_DFL);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
 /*

@@ -250,6 +250,7 @@ int weft_lite_add_functions(sqlite3 *db)
  */
 static void create_file(const char *path)
 {
+    assert(path);
     (void)mknod(path, S_IFREG | S_IRUSR | S_IWUSR, 0);
 }
 
