@@ -69,17 +69,17 @@ SELECT t.id, coalesce(t.secret_of, t.id), t.name, t.namespace, t.scopes, t.hash,
 
 -- name: worker_put (name int[], namespace int[], lanes text[], capabilities text[], seen bigint[])
 -- Sorted, so that two servers that heard of the same workers wait for each other in one order. What
--- was heard later stays.
+-- was heard later stays, and so does a goodbye (see worker_gone).
 INSERT INTO weft.worker AS w (name, namespace, lanes, capabilities, seen)
 SELECT * FROM unnest(:name, :namespace, :lanes, :capabilities, :seen)
     AS i(name, namespace, lanes, capabilities, seen) ORDER BY 1
     ON CONFLICT (name) DO UPDATE SET lanes = excluded.lanes, capabilities = excluded.capabilities,
                                      seen = excluded.seen
- WHERE w.seen <= excluded.seen;
+ WHERE w.seen < excluded.seen OR (w.seen = excluded.seen AND w.lanes <> '');
 
 -- name: workers (namespace int)
 -- returns: name lanes capabilities seen
-SELECT name, lanes, capabilities, seen FROM weft.worker WHERE namespace = :namespace;
+SELECT name, lanes, capabilities, seen FROM weft.worker WHERE namespace = :namespace AND lanes <> '';
 
 -- name: counts_by_worker ()
 -- returns: worker number
@@ -98,8 +98,13 @@ SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed,
  LIMIT :batch
    FOR UPDATE SKIP LOCKED;
 
--- name: worker_gone (name int)
-DELETE FROM weft.worker WHERE name = :name;
+-- name: worker_gone (name int, namespace int, now bigint)
+-- A row without lanes is one that said goodbye: it is listed no more, and keeps what another replica
+-- heard before that, and writes later, from bringing the worker back. worker_expire removes it.
+INSERT INTO weft.worker AS w (name, namespace, lanes, capabilities, seen)
+VALUES (:name, :namespace, '', '', :now)
+    ON CONFLICT (name) DO UPDATE SET lanes = '', capabilities = '',
+                                     seen = greatest(w.seen, excluded.seen);
 
 -- name: tally_add (lane int[], minute bigint[], succeeded bigint[], failed bigint[])
 -- Sorted, as worker_put.

@@ -91,11 +91,11 @@ INSERT INTO worker (name, namespace, lanes, capabilities, seen)
 VALUES (:name, :namespace, :lanes, :capabilities, :seen)
     ON CONFLICT (name) DO UPDATE SET lanes = excluded.lanes, capabilities = excluded.capabilities,
                                      seen = excluded.seen
- WHERE worker.seen <= excluded.seen;
+ WHERE worker.seen < excluded.seen OR (worker.seen = excluded.seen AND worker.lanes <> '');
 
 -- name: workers (namespace int)
 -- returns: name lanes capabilities seen
-SELECT name, lanes, capabilities, seen FROM worker WHERE namespace = :namespace;
+SELECT name, lanes, capabilities, seen FROM worker WHERE namespace = :namespace AND lanes <> '';
 
 -- name: counts_by_worker ()
 -- returns: worker number
@@ -110,8 +110,11 @@ SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed,
  WHERE l.state = @running AND l.worker = :worker
  LIMIT :batch;
 
--- name: worker_gone (name int)
-DELETE FROM worker WHERE name = :name;
+-- name: worker_gone (name int, namespace int, now bigint)
+INSERT INTO worker (name, namespace, lanes, capabilities, seen)
+VALUES (:name, :namespace, '', '', :now)
+    ON CONFLICT (name) DO UPDATE SET lanes = '', capabilities = '',
+                                     seen = max(worker.seen, excluded.seen);
 
 -- name: tally_add (lane int[], minute bigint[], succeeded bigint[], failed bigint[])
 INSERT INTO tally (lane, minute, succeeded, failed) VALUES (:lane, :minute, :succeeded, :failed)

@@ -285,6 +285,21 @@ static bool turn(struct weft_worker *worker)
     return false;
 }
 
+/*
+ * A worker that has stopped leaves the list of the server at once. One short try: without it the
+ * server strikes the name off some minutes later.
+ */
+static void say_goodbye(struct weft_worker *worker)
+{
+    enum { GOODBYE_MS = 1000 };
+    struct weft_via via = worker->via;
+    struct weft_err err = {0};
+    uint64_t released;
+    via.one_try = true;
+    via.timeout_ms = GOODBYE_MS;
+    (void)worker->weft->backend->goodbye(&via, worker->options.name, &released, &err);
+}
+
 void *weft_keeper_main(void *context)
 {
     struct weft_worker *worker = context;
@@ -293,6 +308,8 @@ void *weft_keeper_main(void *context)
     begin_passes(worker);
     while (!turn(worker))
         rest(worker);
+    if (worker->remote && !atomic_load(&worker->all_stop))
+        say_goodbye(worker);
     pthread_mutex_lock(&worker->lock);
     worker->ended = true;
     atomic_store(&worker->watch_stop, true);

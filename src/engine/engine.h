@@ -412,13 +412,13 @@ void weft_news_lane(struct weft_engine *engine, int32_t lane);
 /* ---- Lists (list.c) -------------------------------------------------------------------------- */
 
 /* How far a list has looked, and how long it may go on while nothing fits. */
-struct weft_look {
+struct weft_list_scan {
     uint64_t looked;    /* rows */
     weft_usec began_us; /* CLOCK_BOOTTIME */
     weft_usec allowed_us;
 };
-bool weft_look_on(const struct weft_look *look, size_t count, size_t limit);
-uint32_t weft_look_next(const struct weft_look *look, uint32_t first);
+bool weft_list_goes_on(const struct weft_list_scan *look, size_t count, size_t limit);
+uint32_t weft_list_next_rows(const struct weft_list_scan *look, uint32_t first);
 
 /* A short form of an id, and the first id that does not begin so. */
 WEFT_MUST_CHECK enum weft_rc weft_short_read(const char *text, struct weft_id_short *ret_short,

@@ -190,7 +190,7 @@ struct flow_walk {
     int32_t ns;
     struct weft_flow *item;
     size_t count, limit;
-    struct weft_look look;
+    struct weft_list_scan look;
     struct weft_id_short wanted; /* with listing->id; otherwise all ids */
     struct weft_id after;        /* the last one that was looked at and decided on */
     bool at_end;
@@ -243,7 +243,7 @@ static enum weft_rc check_listing(const struct weft_flow_listing *listing, struc
 static enum weft_rc walk_on(struct weft_engine *engine, struct flow_walk *walk,
                             struct weft_arena *arena, struct weft_err *err)
 {
-    uint32_t scan = weft_look_next(&walk->look, (uint32_t)walk->limit + WALK_MORE);
+    uint32_t scan = weft_list_next_rows(&walk->look, (uint32_t)walk->limit + WALK_MORE);
     struct weft_call call;
     struct weft_rows rows;
     weft_call_init(&call, arena, WEFT_STMT_FLOW_LIST, 0);
@@ -290,7 +290,7 @@ enum weft_rc weft_engine_flows(struct weft_engine *engine, const struct weft_flo
     if (rc)
         return rc;
     walk.item = weft_new_array(arena, struct weft_flow, walk.limit);
-    while (!rc && !walk.at_end && weft_look_on(&walk.look, walk.count, walk.limit))
+    while (!rc && !walk.at_end && weft_list_goes_on(&walk.look, walk.count, walk.limit))
         rc = walk_on(engine, &walk, arena, err);
     if (rc)
         return rc;

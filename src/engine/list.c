@@ -299,7 +299,7 @@ static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_li
 }
 
 /* Whether a list that has found `count` of the `limit` it wants should look at more rows. */
-bool weft_look_on(const struct weft_look *look, size_t count, size_t limit)
+bool weft_list_goes_on(const struct weft_list_scan *look, size_t count, size_t limit)
 {
     if (count >= limit)
         return false;
@@ -309,7 +309,7 @@ bool weft_look_on(const struct weft_look *look, size_t count, size_t limit)
 }
 
 /* How many rows to look at next: more and more, up to the bound of a statement. */
-uint32_t weft_look_next(const struct weft_look *look, uint32_t first)
+uint32_t weft_list_next_rows(const struct weft_list_scan *look, uint32_t first)
 {
     uint64_t left = look->looked < WEFT_SCAN_MAX ? WEFT_SCAN_MAX - look->looked : WEFT_SCAN_MAX;
     uint64_t scan = look->looked ? 4 * look->looked : first;
@@ -321,7 +321,7 @@ struct walk {
     struct weft_call call;
     struct weft_read_page *page;
     uint32_t limit;
-    struct weft_look look;
+    struct weft_list_scan look;
     struct weft_id after; /* the last row that was looked at */
     bool at_end;
 };
@@ -329,7 +329,7 @@ struct walk {
 static enum weft_rc walk_on(struct weft_engine *engine, struct walk *walk, struct weft_arena *arena,
                             struct weft_err *err)
 {
-    uint32_t scan = weft_look_next(&walk->look, 2 * walk->limit + WALK_FIRST);
+    uint32_t scan = weft_list_next_rows(&walk->look, 2 * walk->limit + WALK_FIRST);
     weft_set_id(&walk->call, 0, LIST_IN_AFTER, &walk->after);
     weft_set_i64(&walk->call, 0, LIST_IN_SCAN, scan);
     weft_set_i64(&walk->call, 0, LIST_IN_LIMIT, walk->limit - (uint32_t)walk->page->count);
@@ -383,7 +383,7 @@ enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_list
                                  .allowed_us = listing->look_us ? listing->look_us : WEFT_LOOK_US},
                         .after = after};
     list_call(&walk.call, arena, listing, &filter);
-    while (!rc && !walk.at_end && weft_look_on(&walk.look, page.count, limit))
+    while (!rc && !walk.at_end && weft_list_goes_on(&walk.look, page.count, limit))
         rc = walk_on(engine, &walk, arena, err);
     if (rc)
         return rc;

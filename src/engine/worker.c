@@ -178,13 +178,13 @@ enum weft_rc weft_engine_workers(struct weft_engine *engine, const char *ns,
 /* ---- Goodbye --------------------------------------------------------------------------------- */
 
 struct goodbye {
-    int32_t worker;
+    int32_t worker, ns;
     struct weft_changes changes; /* of the last try */
     struct weft_rows let_go;     /* the same: queues of the draining leases */
 };
 
 /*
- * Releases up to WEFT_BATCH_MAX leases; when there were none, the row of the worker goes, and it
+ * Releases up to WEFT_BATCH_MAX leases; when there were none, the worker leaves the list, and it
  * lets go of the leases that others ended.
  */
 static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -211,6 +211,8 @@ static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_
     weft_set_i64(&end[0], 0, WORKER_LEASES_DROP_IN_WORKER, goodbye->worker);
     weft_call_init(&end[1], tx->arena, WEFT_STMT_WORKER_GONE, 0);
     weft_set_i64(&end[1], 0, WORKER_GONE_IN_NAME, goodbye->worker);
+    weft_set_i64(&end[1], 0, WORKER_GONE_IN_NAMESPACE, goodbye->ns);
+    weft_set_i64(&end[1], 0, WORKER_GONE_IN_NOW, tx->now_us);
     rc = weft_tx_run(tx, end, 2, gone, err);
     if (!rc)
         goodbye->let_go = gone[0];
@@ -232,7 +234,7 @@ enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns, con
         return rc;
     bool more = name.id != 0;
     for (int chunk = 0; chunk < GOODBYE_CHUNKS_MAX && more && !rc; chunk++) {
-        struct goodbye goodbye = {.worker = name.id};
+        struct goodbye goodbye = {.worker = name.id, .ns = space};
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, goodbye_body, &goodbye, err);
         more = !rc && goodbye.changes.count > 0;

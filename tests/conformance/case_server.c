@@ -458,6 +458,13 @@ CASE(worker_goodbye)
     struct weft_workers list = workers(f, "default");
     ok(list.count == 1 && strcmp(list.item[0].name, "stays") == 0, "it is off the list");
     is_int(list.item[0].leases, 500, "the other keeps its leases");
+    put_workers(f, seen, 1);
+    is_int(workers(f, "default").count, 1,
+           "what another replica heard before the goodbye does not bring it back");
+    seen[0].seen_us = f->now_us + 1000000;
+    put_workers(f, seen, 1);
+    is_int(workers(f, "default").count, 2, "but a later claim does");
+    is_int(goodbye(f, "default", "gone"), 0, "it goes once more");
     is_int(renew(f, f->a, &kept.item[0]).err.rc, WEFT_OK, "which hold");
     is_int(renew(f, f->a, &elsewhere.item[0]).err.rc, WEFT_OK, "and so does that of the namesake");
     is_int(goodbye(f, "default", "gone"), 0, "once is enough");
