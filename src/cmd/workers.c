@@ -192,11 +192,12 @@ static enum weft_exit run_workers(struct weft_cli *cli)
     const char *name = weft_cli_args(cli, &arg) > 0 ? arg[0] : NULL;
     struct weft *weft;
     enum weft_exit code;
-    if (weft_cli_has(cli, "goodbye") && !name)
+    bool goodbye = weft_cli_has(cli, "goodbye");
+    if (goodbye && !name)
         return weft_cli_usage(cli, "name the worker that is gone");
     if (!weft_cli_open(cli, &weft, &code))
         return code;
-    code = weft_cli_has(cli, "goodbye") ? say_goodbye(cli, weft, name) : list(cli, weft, name);
+    code = goodbye && name ? say_goodbye(cli, weft, name) : list(cli, weft, name);
     weft_close(weft);
     return code;
 }

@@ -73,7 +73,7 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
 #define IDS_SCHEMA                                                                                 \
     "\"ids\":{\"type\":\"array\",\"maxItems\":1000,\"items\":{\"type\":\"string\",\"format\":"     \
     "\"uuid\"}},\"filter\":" REF("Filter") ",\"max\":{\"type\":[\"integer\",\"null\"],"            \
-    "\"minimum\":1,\"maximum\":10000,\"default\":10000},\"after\":{\"type\":[\"string\","            \
+    "\"minimum\":1,\"maximum\":10000,\"default\":10000},\"after\":{\"type\":[\"string\","          \
     "\"null\"],\"description\":\"By filter: the next of the call before\"}"
 #define ONE_OF_BOTH                                                                                \
     "\"oneOf\":[{\"required\":[\"ids\"]},{\"required\":[\"filter\"]}],"                            \

@@ -147,7 +147,8 @@ is "$(WEFT_NAMESPACE=other "$weft" ls | wc -l)" 1 'also by the environment'
 "$weft" submit -k boom -l boom --max-attempts 1 </dev/null >boom.txt
 boom=$(cat boom.txt)
 "$weft" work --lane boom --name w-boom --drain -- \
-    sh -c 'printf "first\n  second\nthe last line\n\n" >&2; exit 3' >/dev/null 2>&1 </dev/null || true
+    sh -c 'printf "first\n  second\nthe last line\n\n" >&2; exit 3' >work.log 2>&1 </dev/null ||
+    true
 exits 0 'ls of what failed within the hour' "$weft" ls --state failed --since 1h --lane boom
 has "$out" "^$boom +boom +boom +failed .* exit_3: the last line$" 'has the last line of the error'
 exits 0 'show' "$weft" show "$boom"
