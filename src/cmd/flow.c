@@ -122,6 +122,46 @@ static enum weft_exit follow(const struct weft_cli *cli, struct weft *weft)
     return WEFT_EXIT_FAILED;
 }
 
+static void put_flow(const struct weft_cli *cli, struct weft_table *table,
+                     const struct weft_flow *flow)
+{
+    char id[WEFT_ID_TEXT];
+    weft_cli_id(cli, &flow->id, id);
+    weft_table_cell(table, "%s", id);
+    weft_table_cell(table, "%s", flow->name ? flow->name : "");
+    weft_table_paint(table, weft_flow_color(flow->state), "%s", weft_wire_flow_states[flow->state]);
+    weft_table_cell(table, "%" PRIu64, flow->node_count);
+    weft_table_ago(table, flow->created_us);
+    weft_table_ago(table, flow->finished_us);
+}
+
+/* Pages may be short: they are asked for until there are as many flows as were wanted. */
+static enum weft_rc read_flows(const struct weft_cli *cli, struct weft *weft,
+                               struct weft_flow_listing *listing, struct weft_table *table,
+                               struct weft_json_writer *json, struct weft_err *err)
+{
+    char next[WEFT_CURSOR_TEXT] = "";
+    bool more = true;
+    while (more && listing->limit > 0) {
+        struct weft_flows flows = {0};
+        enum weft_rc rc = weft_flow_list(weft, listing, &flows, err);
+        if (rc)
+            return rc;
+        for (size_t i = 0; i < flows.count; i++) {
+            if (table)
+                put_flow(cli, table, &flows.item[i]);
+            else
+                weft_wire_write(&weft_wire_flow, &flows.item[i], json);
+        }
+        more = flows.next != NULL;
+        (void)snprintf(next, sizeof(next), "%s", flows.next ? flows.next : "");
+        listing->after = next;
+        listing->limit -= (uint32_t)flows.count;
+        weft_flows_free(&flows);
+    }
+    return WEFT_OK;
+}
+
 static enum weft_exit list_flows(const struct weft_cli *cli, struct weft *weft)
 {
     static const struct weft_column column[] = {
@@ -142,33 +182,21 @@ static enum weft_exit list_flows(const struct weft_cli *cli, struct weft *weft)
     listing.by_state = state != NULL;
     listing.state = (enum weft_flow_state)found;
     struct weft_err err = {0};
-    struct weft_flows flows;
-    if (weft_flow_list(weft, &listing, &flows, &err))
-        return weft_cli_fail(&err);
-    if (weft_cli_json(cli)) {
-        struct weft_json_out out;
+    struct weft_json_out out;
+    struct weft_table *table =
+        weft_cli_json(cli) ? NULL : weft_table_new(cli, column, WEFT_LEN(column));
+    if (!table)
         weft_json_out_begin_items(&out);
-        for (size_t i = 0; i < flows.count; i++)
-            weft_wire_write(&weft_wire_flow, &flows.item[i], &out.json);
-        weft_json_out_end_items(&out);
-    } else {
-        struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
-        for (size_t i = 0; i < flows.count; i++) {
-            const struct weft_flow *flow = &flows.item[i];
-            char id[WEFT_ID_TEXT];
-            weft_cli_id(cli, &flow->id, id);
-            weft_table_cell(table, "%s", id);
-            weft_table_cell(table, "%s", flow->name ? flow->name : "");
-            weft_table_paint(table, weft_flow_color(flow->state), "%s",
-                             weft_wire_flow_states[flow->state]);
-            weft_table_cell(table, "%" PRIu64, flow->node_count);
-            weft_table_ago(table, flow->created_us);
-            weft_table_ago(table, flow->finished_us);
-        }
+    enum weft_rc rc = read_flows(cli, weft, &listing, table, &out.json, &err);
+    if (table && rc)
+        weft_table_free(table);
+    else if (table)
         weft_table_print(table);
-    }
-    weft_flows_free(&flows);
-    return WEFT_EXIT_OK;
+    else if (rc)
+        weft_buf_done(&out.buf);
+    else
+        weft_json_out_end_items(&out);
+    return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
 }
 
 static enum weft_exit run_dot(struct weft *weft)

@@ -79,6 +79,10 @@ wrong 'half a second' 'whole seconds' "$weft" config --grace 500ms
 wrong 'a size that is none' 'it must be a size' "$weft" config --body-bytes lots
 wrong 'a switch that is none' 'yes or no' "$weft" config --tokens=perhaps
 wrong 'a word that is none' 'log-level is .loud.' "$weft" config --log-level loud
+has "$err" 'it must be one of: silent error warn info debug' 'the words are listed'
+has "$("$weft" serve --help | tr -s ' \n' ' ')" 'silent, error, warn, info or debug' \
+    'and so they are in the help'
+has "$("$weft" serve --help | tr -s ' \n' ' ')" 'logfmt or json' 'those of the format as well'
 wrong 'a scanner that is none' '^weft: --scanners is .x,intake.: there is no scanner .x.; ' \
     "$weft" config --scanners x,intake
 wrong 'a rule that is none' "^weft: --scan is .*: there is no key 'speed'" \

@@ -269,6 +269,23 @@ if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
     has "$(cat typed)" 'cancelled 2500 executions' 'and yes'
 fi
 
+# ---- exit codes ----
+
+for command in show cancel replay revoke 'flow show' 'flow dot' 'flow cancel' 'flow rm' workers; do
+    # shellcheck disable=SC2086
+    exits 3 "$command of what is not there" "$weft" $command $nobody
+done
+exits 3 'priority of what is not there' "$weft" priority $nobody 1
+exits 3 'deadline of what is not there' "$weft" deadline $nobody +1h
+exits 3 'goodbye of what is not there' "$weft" workers nobody --goodbye
+for command in ls counts lanes workers replicas scanners 'flow ls' "show $nobody" \
+    "cancel $nobody" 'cancel --lane x --yes' "priority $nobody 1" "revoke $nobody" \
+    "deadline $nobody none" 'submit -k x' 'workers nobody --goodbye'; do
+    # shellcheck disable=SC2086
+    exits 4 "$command without a server" \
+        env -u WEFT_STORE "$weft" $command --server http://127.0.0.1:1
+done
+
 # ---- What came of it ----
 
 "$WEFT_BUILD/examples/hello" "sqlite:$scratch/hello.db" >/dev/null
