@@ -56,7 +56,8 @@ exits 2 'a file that is not there' "$weft" config --config nowhere.conf
 has "$err" 'nowhere.conf' 'is named'
 
 exits 0 'every flag of the table' "$weft" config --json --store sqlite:x --listen 127.0.0.1:0 \
-    --listen-url postgres://a/b --tls-cert c --tls-key k --tokens --no-migrate --cors-origin https://a.example --threads 1 \
+    --listen-url postgres://a/b --tls-cert c --tls-key k --tokens --no-migrate --threads 1 \
+    --cors-origin https://a.example \
     --connections 2 --queue-max 3 --body-bytes 2M --idle-timeout 1m --receive-timeout 2 \
     --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \
     --log-level debug --log-format json --store-wait 5s
@@ -108,8 +109,8 @@ exits 2 'bytes that are no text' "$weft" config --config bad.conf
 exits 0 'a list that is repeated' "$weft" config --json --cors-origin https://a.example \
     --cors-origin=https://b.example,http://c.example:8080
 is "$(value cors_origin)" 'https://a.example,https://b.example,http://c.example:8080 flag' 'adds up'
-exits 2 'every origin without tokens' "$weft" serve --listen 127.0.0.1:0 --store sqlite:cors.db --tokens=no \
-    --cors-origin '*'
+exits 2 'every origin without tokens' "$weft" serve --listen 127.0.0.1:0 --store sqlite:cors.db \
+    --tokens=no --cors-origin '*'
 has "$err" "'\*' would let every page of the web in" 'is refused'
 has "$err" '--tokens' 'with what to do'
 is "$(ls cors.db 2>/dev/null)" '' 'before a store is made'
