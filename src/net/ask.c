@@ -163,7 +163,7 @@ static bool looks_bulk(const struct weft_buf *body)
 enum weft_rc weft_ask_one_or_items(struct weft_ask *ask, const struct weft_wire_type *type,
                                    size_t item_size, struct weft_err *err)
 {
-    struct weft_json object, items;
+    struct weft_json object = {0}, items;
     if (looks_bulk(&ask->body))
         return weft_ask_items(ask, type, item_size, err);
     enum weft_rc rc = weft_ask_object(ask, false, &object, err);
