@@ -32,19 +32,17 @@ struct weft; /* opaque */
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 struct weft_options {
-    const char *ns; /* the namespace of every call; NULL: "default" */
-    uint32_t
-        connections;   /* to PostgreSQL, at most; 0: 4. SQLite: one writer and that many readers */
-    bool no_migrate;   /* refuse a store that is not up to date instead of migrating it */
-    const char *token; /* http(s): what the server asks for; NULL: none */
-    const char *ca_file; /* https: PEM file of the authorities to trust; NULL: the system's */
-    bool must_exist;     /* a store that is not there is WEFT_NOT_FOUND instead of being created */
+    const char *ns;       /* the namespace of every call; NULL: "default" */
+    uint32_t connections; /* to PostgreSQL, at most; 0: 4. SQLite: so many readers, one writer */
+    bool no_migrate;      /* refuse a store that is not up to date instead of migrating it */
+    const char *token;    /* http(s): what the server asks for; NULL: none */
+    const char *ca_file;  /* https: PEM file of the authorities to trust; NULL: the system's */
+    bool must_exist;      /* a store that is not there is WEFT_NOT_FOUND instead of being created */
 };
 
 /*
  * Opens "sqlite:PATH", "postgres://...", or the server at "http(s)://HOST:PORT", which need not
- * answer yet. On success the caller owns *ret_weft and ends it with weft_close(). options may be
- * NULL.
+ * answer yet. The caller ends *ret_weft with weft_close(). options may be NULL.
  */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_open(const char *url,
                                                    const struct weft_options *options,
@@ -612,19 +610,14 @@ struct weft_page {
     size_t count;
     const char *next;         /* cursor for the next page, NULL at the end */
     struct weft_arena *arena; /* owned */
-    /* Of a list whose page is short though there is a next one: executions that were created later
-     * than this have been looked at. 0 otherwise. */
-    weft_usec looked_to_us;
+    weft_usec looked_to_us;   /* a short page that has a next: all created later was looked at; 0 */
 };
 
 /* Answers each id; one that does not exist has state WEFT_STATE_NONE. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_describe(struct weft *weft, const struct weft_id *id,
                                                        size_t count, struct weft_page *ret_page,
                                                        struct weft_err *err);
-/*
- * One execution, as soon as it is over or wait_ms (up to a day) have passed; its state tells which.
- * WEFT_NOT_FOUND: there is none.
- */
+/* One execution, as soon as it is over or wait_ms (up to a day) have passed. WEFT_NOT_FOUND. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_wait(struct weft *weft, const struct weft_id *id,
                                                    int64_t wait_ms, struct weft_page *ret_page,
                                                    struct weft_err *err);

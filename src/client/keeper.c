@@ -287,7 +287,8 @@ static bool turn(struct weft_worker *worker)
 
 /*
  * A worker that has stopped leaves the list of the server at once. One short try: without it the
- * server strikes the name off some minutes later.
+ * server strikes the name off some minutes later. A goodbye releases every lease under the name,
+ * so it is said only under a name that no other process can have been given.
  */
 static void say_goodbye(struct weft_worker *worker)
 {
@@ -308,7 +309,7 @@ void *weft_keeper_main(void *context)
     begin_passes(worker);
     while (!turn(worker))
         rest(worker);
-    if (worker->remote && !atomic_load(&worker->all_stop))
+    if (worker->remote && worker->own_name && !atomic_load(&worker->all_stop))
         say_goodbye(worker);
     pthread_mutex_lock(&worker->lock);
     worker->ended = true;

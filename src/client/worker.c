@@ -195,6 +195,7 @@ enum weft_rc weft_worker_new(struct weft *weft, const struct weft_worker_options
         weft_oom(sizeof(*worker));
     worker->weft = weft;
     worker->remote = weft->remote != NULL;
+    worker->own_name = !given->name;
     worker->via = (struct weft_via){
         .weft = weft, .stop = &worker->all_stop, .one_try = true, .timeout_ms = CALL_MS};
     worker->arena = arena;

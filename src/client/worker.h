@@ -139,6 +139,7 @@ struct weft_worker {
     const char **kinds;               /* the same kinds, for the claim */
     struct weft_via via;              /* of all calls but claims */
     bool remote;                      /* there is a claimer, and there are no passes */
+    bool own_name;                    /* made here, so no other process has it */
     pthread_t keeper, claimer, watcher;
     pthread_t *handler; /* in the arena; array of handlers */
     size_t handlers;
@@ -175,9 +176,9 @@ struct weft_worker {
     struct weft_grant *grant;
     struct weft_job_list unsent;
     struct weft_next claim, send, beat, report;
-    struct weft_next watch;                    /* over an engine */
-    bool to_report;                            /* there is progress that the store may not have */
-    struct weft_early early[WEFT_EARLY_MAX];   /* the next one takes the place of the oldest */
+    struct weft_next watch;                  /* over an engine */
+    bool to_report;                          /* there is progress that the store may not have */
+    struct weft_early early[WEFT_EARLY_MAX]; /* the next one takes the place of the oldest */
     size_t early_next;
     struct weft_pace pass[WEFT_SCANNER_COUNT]; /* monotonic */
     weft_usec claim_began_us;                  /* when the claimer was asked last; monotonic */

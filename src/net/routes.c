@@ -395,9 +395,9 @@ const struct weft_route weft_routes[] = {
         .about =
             "A long poll for workers: it answers when an execution that the worker holds is "
             "cancelled, expired, timed out or revoked, and empty after `wait_ms`. Each is told "
-            "once; a worker that misses the answer learns of it at its next renewal. Stop the work, "
-            "then let go with any of complete, fail, delay or release: the answer is `fenced`, and "
-            "the place in a lane with a limit is free.",
+            "once; a worker that misses the answer learns of it at its next renewal. Stop the "
+            "work, then let go with any of complete, fail, delay or release: the answer is "
+            "`fenced`, and the place in a lane with a limit is free.",
         .takes = &weft_wire_watch,
         .gives = &weft_wire_ended_lease,
         .shape = WEFT_SHAPE_ITEMS,

@@ -62,7 +62,7 @@ exits 0 'every flag of the table' "$weft" config --json --store sqlite:x --liste
     --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \
     --log-level debug --log-format json --store-wait 5s
 json "$out" 'all(item["from"] == "flag" for item in v["items"])' 'is taken'
-json "$out" 'len(v["items"]) == 21' 'and there are no others'
+json "$out" 'len(v["items"]) == 22' 'and there are no others'
 
 wrong() {
     local name=$1 want=$2

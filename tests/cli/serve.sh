@@ -100,16 +100,23 @@ curl -sf -d '{"worker":"w-1","lanes":["held"]}' "$url/v1/claims" >/dev/null
 exits 0 'goodbye' "$weft" workers w-1 --goodbye
 is "$out" '1 lease released' 'releases what it holds'
 exits 3 'and it is gone' "$weft" workers w-1
-"$weft" work --lane idle --name leaver -- true >work.log 2>&1 </dev/null &
-worker_pid=$!
-for ((i = 0; i < 600; i++)); do
-    "$weft" workers leaver >/dev/null 2>&1 && break
-    sleep 0.05
+held=$("$weft" submit --kind hold --lane shared '{}')
+curl -sf -d '{"worker":"leaver","lanes":["shared"]}' "$url/v1/claims" >/dev/null
+for name in leaver ''; do
+    "$weft" work --lane idle ${name:+--name "$name"} -- true >work.log 2>&1 </dev/null &
+    worker_pid=$!
+    listed=${name:-[^ ]*-$worker_pid-[0-9a-f]{8\}}
+    for ((i = 0; i < 600; i++)); do
+        "$weft" workers | grep -E "^$listed +[0-9]+ .* idle" >listed.txt && break
+        sleep 0.05
+    done
+    has "$(cat listed.txt)" "^$listed " 'a worker that is idle is listed'
+    kill "$worker_pid"
+    wait "$worker_pid" || true
 done
-exits 0 'a worker that is idle is listed' "$weft" workers leaver
-kill "$worker_pid"
-wait "$worker_pid" || true
-exits 3 'one that has stopped is not, at once' "$weft" workers leaver
+lacks "$("$weft" workers)" "-$worker_pid-" 'one that has stopped is not, at once'
+exits 0 'a name that was given may be of two processes' "$weft" show "$held"
+has "$out" 'running' 'the stop of one takes nothing from the other'
 exits 4 'a wait' "$weft" show "$id" --wait=200ms
 exits 0 'cancel' "$weft" cancel "$id"
 exits 1 'a wait for what was cancelled' "$weft" show "$id" --wait
