@@ -221,7 +221,7 @@ enum weft_rc weft_remote_steer_all(const struct weft_via *via, const struct weft
                                          .body = &body,
                                          .once = replay};
     struct weft_json object, matched;
-    struct weft_wire_sweep sweep;
+    struct weft_wire_sweep sweep = {0};
     enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
     if (!rc && (!weft_wire_member(&object, "matched", &matched) ||
                 weft_wire_read_answer(&weft_wire_sweep, &object, arena, &sweep, NULL)))

@@ -137,14 +137,15 @@ static void put_flow(const struct weft_cli *cli, struct weft_table *table,
 
 /* Pages may be short: they are asked for until there are as many flows as were wanted. */
 static enum weft_rc read_flows(const struct weft_cli *cli, struct weft *weft,
-                               struct weft_flow_listing *listing, struct weft_table *table,
+                               const struct weft_flow_listing *wanted, struct weft_table *table,
                                struct weft_json_writer *json, struct weft_err *err)
 {
+    struct weft_flow_listing listing = *wanted;
     char next[WEFT_CURSOR_TEXT] = "";
     bool more = true;
-    while (more && listing->limit > 0) {
+    while (more && listing.limit > 0) {
         struct weft_flows flows = {0};
-        enum weft_rc rc = weft_flow_list(weft, listing, &flows, err);
+        enum weft_rc rc = weft_flow_list(weft, &listing, &flows, err);
         if (rc)
             return rc;
         for (size_t i = 0; i < flows.count; i++) {
@@ -155,8 +156,8 @@ static enum weft_rc read_flows(const struct weft_cli *cli, struct weft *weft,
         }
         more = flows.next != NULL;
         (void)snprintf(next, sizeof(next), "%s", flows.next ? flows.next : "");
-        listing->after = next;
-        listing->limit -= (uint32_t)flows.count;
+        listing.after = next;
+        listing.limit -= (uint32_t)flows.count;
         weft_flows_free(&flows);
     }
     return WEFT_OK;

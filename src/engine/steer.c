@@ -364,9 +364,8 @@ static bool filter_empty(const struct weft_filter *filter)
 struct sweep {
     const struct weft_steer_all *args;
     struct weft_listing listing;
-    char *next; /* owned; the cursor, NULL at the end */
-    struct weft_sweep count;
-    weft_usec empty_us; /* spent on pages without items */
+    struct weft_sweep count; /* with the cursor, which is empty before the first page */
+    weft_usec empty_us;      /* spent on pages without items */
 };
 
 /* Steers one page of the list, counting what fitted and what changed. */
@@ -376,7 +375,7 @@ static enum weft_rc steer_page(struct weft_engine *engine, struct sweep *sweep,
     struct weft_arena *arena = weft_arena_new();
     struct weft_read_page page;
     weft_usec began_us = weft_boot_us();
-    sweep->listing.after = sweep->next ? sweep->next : sweep->args->after;
+    sweep->listing.after = sweep->count.next[0] ? sweep->count.next : sweep->args->after;
     enum weft_rc rc = weft_engine_list(engine, &sweep->listing, arena, &page, err);
     if (rc)
         goto out;
@@ -393,10 +392,8 @@ static enum weft_rc steer_page(struct weft_engine *engine, struct sweep *sweep,
     sweep->count.matched += steering.count;
     for (size_t i = 0; i < steering.count && !rc; i++)
         sweep->count.changed += answer[i].changed;
-    free(sweep->next);
-    sweep->next = NULL;
-    if (page.next && !(sweep->next = strdup(page.next)))
-        weft_oom(strlen(page.next) + 1);
+    sweep->count.more = page.next != NULL;
+    (void)snprintf(sweep->count.next, sizeof(sweep->count.next), "%s", page.next ? page.next : "");
 
 out:
     weft_arena_free(arena);
@@ -439,12 +436,8 @@ enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft
         uint64_t left = most - sweep.count.matched;
         sweep.listing.limit = left < WEFT_PAGE_MAX ? (uint32_t)left : WEFT_PAGE_MAX;
         rc = steer_page(engine, &sweep, err);
-    } while (!rc && sweep.next && sweep.count.matched < most && ++pages < SWEEP_PAGES_MAX &&
+    } while (!rc && sweep.count.more && sweep.count.matched < most && ++pages < SWEEP_PAGES_MAX &&
              sweep.empty_us < SWEEP_EMPTY_US);
-    sweep.count.more = sweep.next != NULL;
-    if (sweep.next)
-        (void)snprintf(sweep.count.next, sizeof(sweep.count.next), "%s", sweep.next);
-    free(sweep.next);
     if (!rc)
         *ret_sweep = sweep.count;
     return rc;
