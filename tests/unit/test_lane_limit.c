@@ -252,6 +252,7 @@ static void test_store(const char *store)
     const char *folder = getenv("TMPDIR");   /* NOLINT(concurrency-mt-unsafe): one thread */
     const char *pg = getenv("WEFT_TEST_PG"); /* NOLINT(concurrency-mt-unsafe) */
     folder = folder ? folder : "/tmp";
+    pg = pg ? pg : ""; /* the caller has seen to it */
     if (world_is_pg(store))
         (void)snprintf(site.url, sizeof(site.url), "%s%cweft_schema=limit_%d", pg,
                        strchr(pg, '?') ? '&' : '?', (int)getpid());
