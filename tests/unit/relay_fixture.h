@@ -83,8 +83,10 @@ static inline void relay_age(char *data, size_t size)
 {
     static const char name[] = "server_version";
     char *found = memmem(data, size, name, sizeof(name));
-    if (found && found + sizeof(name) + 2 <= data + size)
-        memcpy(found + sizeof(name), "12", 2);
+    if (found && found + sizeof(name) + 2 <= data + size) {
+        found[sizeof(name)] = '1';
+        found[sizeof(name) + 1] = '2';
+    }
 }
 
 /* Gives the statement weft_NUMBER_probe another name of the same length, wherever it is used. */

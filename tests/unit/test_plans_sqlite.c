@@ -146,6 +146,14 @@ static const struct {
     {WEFT_STMT_UPSTREAM_RESULTS, "edge_downstream"},
 };
 
+/* A handful of flows, on their way in or out. */
+static bool is_passing_flow(const char *name)
+{
+    return strcmp(name, "f USING INDEX flow_backlog") == 0 ||
+           strcmp(name, "f USING INDEX flow_hidden") == 0 ||
+           strcmp(name, "f USING INDEX flow_deleted") == 0;
+}
+
 /* What may be scanned: rows that the statement itself made, or a list of lanes and queues. */
 static bool may_scan(enum weft_stmt stmt, const char *name)
 {
@@ -155,10 +163,8 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
         return true; /* its first row */
     if (stmt == WEFT_STMT_CLAIM && strcmp(name, "p") == 0)
         return true; /* policies, of which there is a handful */
-    if (strcmp(name, "f USING INDEX flow_backlog") == 0 ||
-        strcmp(name, "f USING INDEX flow_hidden") == 0 ||
-        strcmp(name, "f USING INDEX flow_deleted") == 0)
-        return true; /* a handful of flows, on their way in or out */
+    if (is_passing_flow(name))
+        return true;
     if (stmt == WEFT_STMT_NEXT_LEASE && strncmp(name, "d USING", 7) == 0 &&
         strstr(name, "INDEX draining_until"))
         return true; /* the earliest thousand, for a replica with a filter */
