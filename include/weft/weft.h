@@ -439,7 +439,7 @@ weft_release(struct weft *weft, const struct weft_put_back *item, size_t count,
              struct weft_lease_answer *ret_answer, struct weft_err *err);
 
 /*
- * A lease that somebody else ended before its time: by cancel, deadline, attempt timeout or revoke.
+ * A lease that a cancel, deadline, attempt timeout or revoke ended before its time.
  * Until its holder lets go of it, by any of complete, fail, delay and release (which all answer
  * WEFT_FENCED), or until the lease would have run out, it keeps its place in a lane with a limit.
  */
@@ -777,7 +777,7 @@ struct weft_token_spec {
 struct weft_token_rotation {
     int32_t id;
     /* How long the secret that it had stays good; -1: no longer. 0: no longer either, but a minute
-     * for the token that the call itself is made with, so that a lost answer locks nobody out. */
+     * for the token that the call itself is made with, so that a lost answer does no harm. */
     int64_t grace_ms;
     int64_t expires_ms; /* as in the spec; both 0: when it expires stays as it is */
     weft_usec expires_us;

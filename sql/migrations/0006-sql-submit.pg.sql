@@ -84,7 +84,7 @@ $function$;
 REVOKE ALL ON FUNCTION weft.grant_submit(text) FROM PUBLIC;
 
 -- Until now a role needed INSERT on the inbox to submit by SQL. Those that were given it keep what
--- they had; nobody else may call the function.
+-- they had; no other role may call the function.
 REVOKE ALL ON FUNCTION weft.weft_submit FROM PUBLIC;
 DO $body$
 DECLARE

@@ -1,4 +1,4 @@
--- Leases that were ended by somebody other than their holder while their time had not run out: by cancel,
+-- Leases that were ended by another party than their holder while their time had not run out: by cancel,
 -- by a deadline, by an attempt timeout, by revoke. The worker may still be at it, so the execution keeps its
 -- slot in a lane with a limit until the worker lets go or the lease would have run out, and the worker has
 -- to be told. Nothing refers to these rows and they refer to nothing: a row outlives the removal of its

@@ -8,10 +8,10 @@
 --
 -- Locks: rows are deleted and marked by their key, in the order of ids where that waits, and with SKIP
 -- LOCKED otherwise. No other row is locked in these transactions but by due_leases before them, and
--- nobody who holds a row of this table waits for one of `live`.
+-- no transaction that holds a row of this table waits for one of `live`.
 
 -- name: draining_add (now bigint, id uuid[], epoch int[], queue int[], lane int[], worker int[], until bigint[], ended smallint[])
--- The rows of `live` are locked by this transaction, and a lease ends once: nobody else writes this key.
+-- The rows of `live` are locked by this transaction, and a lease ends once: no other transaction writes this key.
 INSERT INTO weft.draining (id, epoch, queue, lane, worker, until, ended, ended_at)
 SELECT i.id, i.epoch, i.queue, i.lane, i.worker, i.until, i.ended, :now
   FROM unnest(:id, :epoch, :queue, :lane, :worker, :until, :ended)

@@ -70,7 +70,7 @@ SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed,
 
 -- name: next_lease (now bigint, batch int, ns int, first int, last int)
 -- returns: left due
--- due is also when the first draining row goes, which may be overdue: somebody else has it.
+-- due is also when the first draining row goes, which may be overdue: another replica has locked it.
 WITH RECURSIVE lanes AS (
     (SELECT lane FROM weft.live WHERE state = @running ORDER BY lane LIMIT 1)
     UNION ALL

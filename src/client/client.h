@@ -234,7 +234,7 @@ weft_usec weft_mono_us(void);
  */
 void weft_wake_workers(struct weft *weft, bool ready, weft_usec due_us);
 void weft_worker_wake(struct weft_worker *worker, bool ready, weft_usec due_us);
-/* Tells them that somebody in this process ended a lease, which may be one of theirs. */
+/* Tells them that a call in this process ended a lease, which may be one of theirs. */
 void weft_wake_watches(struct weft *weft);
 void weft_worker_watch(struct weft_worker *worker);
 /* Something happened that calls may be waiting for. */

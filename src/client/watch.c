@@ -6,7 +6,7 @@
  *
  * Over a server the watcher, a thread of its own, asks for them with a call that waits there while
  * there are jobs in hand, and leaves what it was told in `lost` for the keeper. Over an engine the
- * keeper asks once a second while it holds leases, and at once when somebody in this process ended
+ * keeper asks once a second while it holds leases, and at once when a call in this process ended
  * one. Either way the keeper marks the job as a renewal would, and when its handler has returned it
  * lets go of the lease (send.c): until then the execution keeps its place in a lane with a limit.
  *

@@ -279,7 +279,7 @@ static void join_handlers(struct weft_worker *worker)
     worker->handlers = 0;
 }
 
-/* Ends the claimer and the watcher: nobody needs them any more. */
+/* Ends the claimer and the watcher, which the worker does not need any more. */
 static void join_callers(struct weft_worker *worker, bool watcher)
 {
     if (!worker->remote)

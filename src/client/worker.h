@@ -167,7 +167,7 @@ struct weft_worker {
     struct weft_claim_told told;       /* it */
     struct weft_grant *granted;        /* new ones, for the keeper */
     _Atomic bool claim_stop, all_stop; /* end the calls that are under way: claims, all */
-    bool watch_now;                    /* somebody in this process ended a lease */
+    bool watch_now;                    /* a call in this process ended a lease */
     struct weft_ended_lease *lost;     /* owned; what the watcher was told, for the keeper */
     size_t lost_count, lost_room;
     _Atomic bool watch_stop; /* ends the call of the watcher */
@@ -245,7 +245,7 @@ void *weft_watcher_main(void *context); /* the worker; over a server */
 void weft_watch_look(struct weft_worker *worker);
 /*
  * Takes jobs whose leases are gone out of the queue: those that others ended are given back, so
- * that the store knows that nobody is at them; the others are dropped.
+ * that the store knows that no handler is at them; the others are dropped.
  */
 void weft_watch_sift(struct weft_worker *worker);
 /* When weft_watch_look() is due; WEFT_NEVER over a server, or while nothing is held. */

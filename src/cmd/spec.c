@@ -129,7 +129,7 @@ bool weft_input_piped(void)
     return fstat(STDIN_FILENO, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode));
 }
 
-/* Someone who did not mean it, with a pipe that nobody closes, should learn why nothing happens. */
+/* A user whose pipe stays open without data should learn why nothing happens. */
 static void tell_of_wait(void)
 {
     enum { PATIENCE_MS = 3000 };

@@ -38,7 +38,7 @@ struct weft_fate weft_lease_fate(const struct weft_lease_facts *facts, int32_t e
 
 /*
  * True when a lease that ends like this at now_us leaves a worker behind that may still be at work
- * and does not know: somebody else ended it before its time, due_us, had run out. Such a lease is
+ * and does not know: another party ended it before its time, due_us, had run out. Such a lease is
  * draining until its holder lets go, at most until due_us.
  */
 bool weft_lease_drains(enum weft_ended ended, weft_usec due_us, weft_usec now_us);

@@ -150,7 +150,7 @@ struct weft_engine {
     struct weft_id reconciled; /* how far edge_cancel_reconciler came; sample_lock */
     weft_news_fn *on_news;     /* NULL: nobody listens */
     void *news_context;
-    weft_leases_fn *on_leases; /* NULL: nobody listens */
+    weft_leases_fn *on_leases; /* NULL: no listener */
     void *leases_context;
     weft_flows_fn *on_flows; /* NULL: the cascade runs in the thread that committed */
     void *flows_context;

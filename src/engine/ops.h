@@ -351,7 +351,7 @@ typedef void weft_news_fn(void *context, const struct weft_news *news);
 void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context);
 /*
  * Workers (by the number of weft_engine_worker_number()) that have to be told of leases which this
- * process ended, told like news; NULL: nobody listens. Each number once.
+ * process ended, told like news; NULL: no listener. Each number once.
  */
 typedef void weft_leases_fn(void *context, const int32_t *worker, size_t count);
 void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void *context);

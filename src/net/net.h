@@ -240,7 +240,7 @@ WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_ask *ask, const struct weft_i
  * without a reason.
  */
 WEFT_MUST_CHECK bool weft_wait_for_leases(struct weft_ask *ask, int32_t worker, weft_usec until_us);
-/* True when the client of the ask has hung up: nobody would read the answer. */
+/* True when the client of the ask has hung up: it would not read the answer. */
 bool weft_ask_gone(const struct weft_ask *ask);
 /* These executions are over: whoever waits for one looks again. */
 void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count);

@@ -236,7 +236,7 @@ static const struct weft_wire_field ended_lease[] = {
 };
 const struct weft_wire_type weft_wire_ended_lease = {
     .name = "EndedLease",
-    .about = "A lease that was ended by somebody other than its worker.",
+    .about = "A lease that was ended by a cancel, a deadline, a timeout or a revoke.",
     .field = ended_lease,
     .count = WEFT_LEN(ended_lease),
     .size = sizeof(struct weft_ended_lease),

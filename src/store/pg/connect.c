@@ -177,9 +177,9 @@ static enum weft_rc find_pooler(struct weft_pg *pg, bool *ret_pooler, struct wef
  * Whether prepared statements survive the pooler. One that gives a session to another client after
  * each transaction must keep track of them; it then renames them, so that the statements of two
  * clients do not meet (PgBouncer from 1.21 on, with max_prepared_statements). Where the server
- * knows a statement by the name it was sent under, nobody keeps track: the next transaction may
- * find no statement of that name, or that of another client. All four steps are in one implicit
- * transaction, so they reach one session, and nothing stays there.
+ * knows a statement by the name it was sent under, the pooler does not track it: the next
+ * transaction may find no statement of that name, or that of another client. All four steps are in
+ * one implicit transaction, so they reach one session, and nothing stays there.
  */
 static enum weft_rc try_names(struct weft_pg *pg, bool *ret_kept, struct weft_err *err)
 {
