@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the rough tests share: TAP, bounded waits, figures of processes, raw sockets, PostgreSQL."""
+import glob
 import http.client
 import json
 import os
@@ -162,6 +163,14 @@ def metric_sum(numbers, name, label=""):
                if re.match(re.escape(name) + r"(\{|$)", key) and label in key)
 
 
+def is_socket(name):
+    """Whether a name under /proc/PID/fd is a socket; a descriptor closed meanwhile is none."""
+    try:
+        return os.readlink(name).startswith("socket:")
+    except FileNotFoundError:
+        return False
+
+
 class Figures:
     """What a process takes."""
 
@@ -173,13 +182,15 @@ class Figures:
         self.anon_kb = int(re.search(r"RssAnon:\s+(\d+)", status).group(1))
         self.threads = int(re.search(r"Threads:\s+(\d+)", status).group(1))
         self.files = len(os.listdir(f"/proc/{pid}/fd"))
+        self.sockets = sum(1 for name in glob.glob(f"/proc/{pid}/fd/*") if is_socket(name))
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             fields = file.read().rpartition(")")[2].split()
         self.cpu_s = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def __str__(self):
         return (f"{self.rss_kb / 1024:.1f} MB resident, {self.anon_kb / 1024:.1f} without files, "
-                f"{self.files} descriptors, {self.threads} threads, {self.cpu_s:.2f} s CPU")
+                f"{self.files} descriptors, {self.sockets} sockets, "
+                f"{self.threads} threads, {self.cpu_s:.2f} s CPU")
 
 
 # ---- Raw sockets --------------------------------------------------------------------------------
