@@ -463,7 +463,7 @@ struct weft_watched {
 
 /*
  * The leases of a worker that others ended, as soon as there is one or wait_ms have passed. Each is
- * told once: what is lost on the way is told by the next renewal, which is the truth. The worker
+ * reported once; if that answer is lost, the next renewal of the lease says the same. The worker
  * helper below does this by itself. Ends with weft_watched_free(), which accepts an empty one.
  */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_watch(struct weft *weft,

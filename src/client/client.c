@@ -153,7 +153,7 @@ static void on_news(void *context, const struct weft_news *news)
         weft_wake_workers(context, true, WEFT_NEVER);
 }
 
-/* Somebody in this process ended leases: workers of this handle may hold them. */
+/* A call in this process ended leases that workers of this handle may hold. */
 static void on_leases(void *context, const int32_t *worker, size_t count)
 {
     (void)worker;

@@ -123,7 +123,7 @@ static void mind(struct watch *watch, struct weft_err *err)
             complain(watch);
         if (watch->drains && weft_drain_over(&watch->drain, err))
             return;
-        *err = (struct weft_err){0};  /* what went wrong for now is told by complain() */
+        *err = (struct weft_err){0};  /* complain() reports it; the next tick tries again */
         (void)poll(NULL, 0, TICK_MS); /* a signal ends it early */
     }
 }
