@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/str.h"
+#include "net/host.h"
 #include "net/origin.h"
 
 #include <errno.h>
@@ -315,6 +316,10 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
     size_t list = find_setting("cors_origin");
     if (weft_origins_parse(ret_settings->server.cors_origin, arena, &origins, &err))
         return complain(err.text, &weft_settings[list], &ret_value[list]);
+    struct weft_hosts hosts;
+    size_t names = find_setting("host");
+    if (weft_hosts_parse(ret_settings->server.host, arena, &hosts, &err))
+        return complain(err.text, &weft_settings[names], &ret_value[names]);
     return read_scanners(ret_value, ret_settings);
 }
 

@@ -8,9 +8,10 @@
  * When each was last used is noted in memory and written by upkeep, at most once a minute for each
  * token, so that being authorized costs no query either.
  *
- * Without tokens (on loopback only) a page in somebody's browser could still reach the server, so
- * a request that says which site it comes from is refused unless that is this machine too, or
- * listed (origin.c).
+ * Without tokens (on loopback only) a page in a browser of this machine could still reach the
+ * server, so a request without a token must come from a program, from a page of the server's own
+ * origin or from one that is listed (host.c). What needs no scope (/healthz) says nothing that a
+ * page must not know, and is answered to every page.
  */
 
 #include "net/inside.h"
@@ -251,8 +252,8 @@ enum weft_rc weft_auth_check(struct weft_auth *auth, const struct weft_credentia
         err->hint =
             "send the header Authorization: Bearer TOKEN; the first token is made on the "
             "server's store: `weft token create --store URL --name ME --scopes admin`";
-    } else if (given->origin && !given->listed && !weft_origin_is_local(given->origin)) {
-        rc = weft_origin_refuse(given->origin, err);
+    } else {
+        rc = weft_web_page_check(&given->page, err);
     }
     if (!rc)
         rc = use_namespace(given, ask, err);

@@ -63,7 +63,7 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
 /* ---- Where the request ends ------------------------------------------------------------------ */
 
 struct framing {
-    unsigned lengths, codings;
+    unsigned lengths, codings, hosts;
     bool bad; /* a name that is no token, or a coding that is not known */
 };
 
@@ -74,6 +74,7 @@ static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const cha
     (void)kind;
     framing->bad |= !*name || name[weft_word_size(name, "!#$%&'*+-.^_`|~")] != '\0';
     framing->lengths += strcasecmp(name, "Content-Length") == 0;
+    framing->hosts += strcasecmp(name, "Host") == 0;
     if (strcasecmp(name, "Transfer-Encoding") == 0) {
         framing->codings++;
         framing->bad |= !value || strcasecmp(value, "chunked") != 0;
@@ -90,12 +91,13 @@ static enum weft_rc check_framing(struct weft_link *link, struct weft_err *err)
 {
     struct framing framing = {0};
     (void)MHD_get_connection_values(link->connection, MHD_HEADER_KIND, look_at, &framing);
-    if (!framing.bad && framing.lengths + framing.codings <= 1)
+    if (!framing.bad && framing.lengths + framing.codings <= 1 && framing.hosts <= 1)
         return WEFT_OK;
     link->doubtful = true;
     return weft_fail(err, WEFT_INVALID_VALUE,
                      framing.bad ? "the headers hold a bad name or an unknown Transfer-Encoding"
-                                 : "the length of the body is given more than once");
+                     : framing.hosts > 1 ? "the header Host is given more than once"
+                                         : "the length of the body is given more than once");
 }
 
 /*
@@ -134,8 +136,12 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
     const struct weft_credentials given = {
         .authorization = weft_ask_header(&link->ask, "Authorization"),
         .ns = weft_ask_header(&link->ask, "X-Weft-Namespace"),
-        .origin = link->origin,
-        .listed = link->cors,
+        .page = {.hosts = &server->hosts,
+                 .host = weft_ask_header(&link->ask, "Host"),
+                 .origin = link->origin,
+                 .site = weft_ask_header(&link->ask, "Sec-Fetch-Site"),
+                 .listed = link->cors,
+                 .https = server->config.tls_cert != NULL},
         .now_us = weft_clock_now(weft_engine_clock(server->engine)),
     };
     rc = weft_auth_check(server->auth, &given, ask, err);

@@ -12,6 +12,7 @@
  * query is made under any lock.
  */
 
+#include "net/host.h"
 #include "net/metrics.h"
 #include "net/origin.h"
 
@@ -34,6 +35,7 @@ struct weft_cascades;
 struct weft_listener {
     int fd;
     bool loopback;     /* nobody but this machine can reach it */
+    char host[256];    /* as it was asked for; "": every address */
     char address[280]; /* "127.0.0.1:7717", as it was bound */
 };
 /* Binds "HOST:PORT", "[V6]:PORT" or ":PORT". WEFT_INVALID_VALUE and WEFT_CONFLICT (in use). */
@@ -60,6 +62,7 @@ struct weft_server {
     struct weft_roster *roster;
     struct weft_api *api;
     struct weft_origins origins; /* whose pages are let in; in the arena */
+    struct weft_hosts hosts;     /* names of the server besides those of loopback; likewise */
     _Atomic bool open;           /* the store is there and all parts are; until then see head.c */
     _Atomic bool stopping;       /* new requests are refused */
 };
@@ -285,19 +288,13 @@ void weft_auth_show_uses(struct weft_auth *auth, struct weft_token *token, size_
 struct weft_credentials {
     const char *authorization;
     const char *ns;
-    const char *origin;
-    bool listed;      /* the origin is one of --cors-origin */
-    weft_usec now_us; /* the store's */
+    struct weft_web_page page; /* where it comes from: looked at when neither side wants a token */
+    weft_usec now_us;          /* the store's */
 };
 /* Sets ns, ns_fixed, scopes and token of the ask, or says why it may not go on. */
 WEFT_MUST_CHECK enum weft_rc weft_auth_check(struct weft_auth *auth,
                                              const struct weft_credentials *given,
                                              struct weft_ask *ask, struct weft_err *err);
-
-/* ---- origin.c; see origin.h and link.h too --------------------------------------------------- */
-
-/* WEFT_FORBIDDEN, with what to do about it. */
-enum weft_rc weft_origin_refuse(const char *origin, struct weft_err *err);
 
 /* ---- roster.c: workers heard of -------------------------------------------------------------- */
 

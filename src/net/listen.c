@@ -110,6 +110,7 @@ enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
         fd = bind_to(info);
     int saved = errno;
     freeaddrinfo(found);
+    memcpy(ret_listener->host, place.host, sizeof(place.host));
     if (fd >= 0)
         return describe(fd, ret_listener, err);
     char reason[100];

@@ -74,18 +74,6 @@ bool weft_origins_allow(const struct weft_origins *origins, const char *origin)
     return origins->any;
 }
 
-bool weft_origin_is_local(const char *origin)
-{
-    static const char *const local[] = {"http://127.0.0.1",  "http://localhost",  "http://[::1]",
-                                        "https://127.0.0.1", "https://localhost", "https://[::1]"};
-    for (size_t i = 0; i < WEFT_LEN(local); i++) {
-        size_t size = strlen(local[i]);
-        if (strncmp(origin, local[i], size) == 0 && (origin[size] == '\0' || origin[size] == ':'))
-            return true;
-    }
-    return false;
-}
-
 /* ---- Requests -------------------------------------------------------------------------------- */
 
 void weft_origin_look(struct weft_link *link)
@@ -99,14 +87,6 @@ bool weft_origin_preflight(struct weft_link *link)
 {
     return link->origin && strcmp(link->method, "OPTIONS") == 0 &&
            weft_ask_header(&link->ask, "Access-Control-Request-Method");
-}
-
-enum weft_rc weft_origin_refuse(const char *origin, struct weft_err *err)
-{
-    enum weft_rc rc =
-        weft_fail(err, WEFT_FORBIDDEN, "pages of '%.100s' may not call this server", origin);
-    err->hint = "to let them in, start the server with --cors-origin and this origin";
-    return rc;
 }
 
 void weft_origin_headers(const struct weft_link *link, struct MHD_Response *response)

@@ -28,7 +28,5 @@ WEFT_MUST_CHECK enum weft_rc weft_origins_parse(const char *text, struct weft_ar
                                                 struct weft_err *err);
 /* True when pages of this origin are let in; compared exactly. */
 bool weft_origins_allow(const struct weft_origins *origins, const char *origin);
-/* True for pages that this machine serves to itself, on any port. */
-bool weft_origin_is_local(const char *origin);
 
 #endif

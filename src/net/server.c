@@ -46,6 +46,7 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     config->tls_cert = copy(arena, given->tls_cert);
     config->tls_key = copy(arena, given->tls_key);
     config->cors_origin = copy(arena, given->cors_origin);
+    config->host = copy(arena, given->host);
     config->threads = given->threads ? given->threads : THREADS;
     config->connections = given->connections ? given->connections : CONNECTIONS;
     config->queue_max = given->queue_max ? given->queue_max : QUEUE_MAX;
@@ -99,6 +100,15 @@ static enum weft_rc check_origins(const struct weft_server *server, struct weft_
                                       "without tokens '*' would let every page of the web in");
     err->hint = "require tokens with --tokens, or list the origins that may call";
     return rc;
+}
+
+/* The names of --host, and the one under which it was told to listen. */
+static enum weft_rc read_hosts(struct weft_server *server, struct weft_err *err)
+{
+    const char *named = server->config.host ? server->config.host : "";
+    const char *own = strchr(server->listener.host, ':') ? "" : server->listener.host;
+    return weft_hosts_parse(weft_arena_printf(server->arena, "%s,%s", named, own), server->arena,
+                            &server->hosts, err);
 }
 
 /* The store, and who may talk to us; neither is kept after a failure. */
@@ -172,6 +182,8 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
         rc = weft_listen(server->config.listen, &server->listener, err);
     if (!rc)
         rc = check_origins(server, err);
+    if (!rc)
+        rc = read_hosts(server, err);
     if (!rc)
         rc = weft_loop_start(server, err);
     if (rc) {

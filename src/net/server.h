@@ -37,6 +37,7 @@ struct weft_server_config {
     bool access_log;      /* a line per request */
     const struct weft_scanner_setting *scanners; /* WEFT_SCANNER_COUNT of them; NULL: defaults */
     const char *cors_origin; /* sites whose pages may call, with commas; "*": all; NULL: none */
+    const char *host; /* without tokens: names of the server besides loopback's; NULL: none */
 };
 
 /*

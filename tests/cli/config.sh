@@ -57,12 +57,12 @@ has "$err" 'nowhere.conf' 'is named'
 
 exits 0 'every flag of the table' "$weft" config --json --store sqlite:x --listen 127.0.0.1:0 \
     --listen-url postgres://a/b --tls-cert c --tls-key k --tokens --no-migrate --threads 1 \
-    --cors-origin https://a.example \
+    --cors-origin https://a.example --host a.example \
     --connections 2 --queue-max 3 --body-bytes 2M --idle-timeout 1m --receive-timeout 2 \
     --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \
     --log-level debug --log-format json --store-wait 5s
 json "$out" 'all(item["from"] == "flag" for item in v["items"])' 'is taken'
-json "$out" 'len(v["items"]) == 22' 'and there are no others'
+json "$out" 'len(v["items"]) == 23' 'and there are no others'
 
 wrong() {
     local name=$1 want=$2
@@ -90,6 +90,8 @@ wrong 'a rule that is none' "^weft: --scan is .*: there is no key 'speed'" \
     "$weft" config --scan '*:speed=9'
 wrong 'an origin with a path' '^weft: --cors-origin is .https://a.example/x.: .*nothing else' \
     "$weft" config --cors-origin https://a.example/x
+wrong 'a host with a port' '^weft: --host is .a.example:80.: .*without a port' \
+    "$weft" config --host a.example:80
 wrong 'a certificate without a key' 'belong together' "$weft" config --tls-cert x
 exits 2 'a bad variable' env WEFT_THREADS=x "$weft" config
 has "$err" '^weft: WEFT_THREADS is .x.' 'is named'

@@ -52,11 +52,46 @@ def other_origins(bench):
             assert "--cors-origin" in error["hint"], error
             same(answer.header(ALLOWED), None, f"what the browser of {origin} is told")
             same(preflight(caller, "/v1/executions", origin, 403).header(ALLOWED), None, origin)
-        # pages of this machine are let in as before, but nothing promises that they can read
-        local = ask(caller, "POST", "/v1/executions", "http://localhost:3000", 201,
-                    body={"kind": "k"})
-        same(local.header(ALLOWED), None, "what a page of this machine is told")
-        same(len(caller.send("GET", "/v1/executions").json()["items"]), 1, "what was stored")
+        same(caller.send("GET", "/v1/executions").json()["items"], [], "what was stored")
+
+
+def without_tokens(bench):
+    """cors: without tokens foreign hosts and pages neither read nor write"""
+    with server_of_its_own(bench, "pages", ["--host", "weft.example"]) as server:
+        caller = Caller(bench, "without-tokens", server)
+        port = server.port
+        own = f"http://127.0.0.1:{port}"
+        rows = [  # Host, Origin, Sec-Fetch-Site, served
+            (f"localhost:{port}", None, None, True), ("127.9.9.9", None, None, True),
+            (f"[::1]:{port}", None, None, True), ("weft.example", None, None, True),
+            (None, own, "same-origin", True), (None, None, "none", True),
+            (None, None, "same-origin", True),
+            ("evil.example", None, None, False), (f"127.0.0.1.evil.com:{port}", None, None, False),
+            ("localhost:80evil", None, None, False), ("localhost.evil.com", None, None, False),
+            (f"rebound.example:{port}", f"http://rebound.example:{port}", "same-origin", False),
+            (None, "http://localhost:80evil", None, False),
+            (None, "http://127.0.0.1.evil.com", None, False), (None, own + "evil", None, False),
+            (None, f"https://127.0.0.1:{port}", None, False),
+            (None, f"http://localhost:{port}", None, False),
+            (None, "http://localhost:3000", "same-site", False), (None, "null", None, False),
+            (None, None, "cross-site", False), (None, None, "same-site", False),
+            (None, own, "cross-site", False)]
+        names = ("Host", "Origin", "Sec-Fetch-Site")
+        stored = 0
+        for row in rows:
+            headers = [(name, value) for name, value in zip(names, row) if value]
+            stored += row[3]
+            for method, path, good, body in (("GET", "/v1/executions", 200, None),
+                                             ("GET", "/metrics", 200, None),
+                                             ("POST", "/v1/executions", 201, {"kind": "k"})):
+                answer = caller.send(method, path, body, good if row[3] else 403, headers)
+                same(answer.header(ALLOWED), None, f"what the browser of {row} is told")
+                assert row[3] or answer.json()["error"]["hint"], answer
+            caller.send("GET", "/healthz", headers=headers)  # says nothing worth hiding
+        same(len(caller.send("GET", "/v1/executions").json()["items"]), stored, "what was stored")
+        token = caller.post("/v1/tokens", {"name": "t", "scopes": ["read"]}, 201)["token"]
+        caller.send("GET", "/v1/executions", headers=[
+            ("Host", "evil.example"), ("Authorization", f"Bearer {token}")])  # no page knows one
 
 
 def preflights(bench):
@@ -90,4 +125,4 @@ def any_origin(bench):
         same(preflight(caller, "/v1/claims", "null", 204).header(ALLOWED), "*", "a preflight")
 
 
-ALL = [listed_origins, other_origins, preflights, any_origin]
+ALL = [listed_origins, other_origins, without_tokens, preflights, any_origin]

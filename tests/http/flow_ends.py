@@ -24,7 +24,7 @@ def chain(lane):
 
 def wait_for_end(server, flow, before):
     raw = Raw(server, timeout=60)
-    raw.send(b"GET /v1/flows/%s?wait_ms=30000 HTTP/1.1\r\nHost: weft\r\n\r\n" % flow.encode())
+    raw.send(b"GET /v1/flows/%s?wait_ms=30000 HTTP/1.1\r\nHost: localhost\r\n\r\n" % flow.encode())
     until(lambda: metric_sum(metrics(server), "weft_waiters", "end") > before, 10)
     return raw
 

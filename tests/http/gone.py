@@ -21,7 +21,7 @@ PROMPT_S = 15  # the leases of those who left would last for ten minutes
 def claim_bytes(lane, worker, most, wait_ms):
     body = json.dumps({"worker": worker, "lanes": [lane], "max": most, "lease_ms": LEASE_MS,
                        "wait_ms": wait_ms}).encode()
-    return (b"POST /v1/claims HTTP/1.1\r\nHost: weft\r\nContent-Length: %d\r\n\r\n" % len(body)
+    return (b"POST /v1/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
             + body)
 
 

@@ -17,11 +17,11 @@ from harness import (QUARANTINE_KB, Calls, Figures, Raw, Tap, metric_sum, metric
 RECEIVE_S, IDLE_S, SEND_S, CONNECTIONS = 1, 2, 1, 300
 SLACK_S = 6  # the sweep runs once a second, and the machine may be busy
 PAYLOAD = b'{"kind":"hostile"}'
-HOST = b"Host: weft\r\n"
+HOST = b"Host: localhost\r\n"
 
 
 def request(line, *headers, body=b""):
-    return b"\r\n".join([line, b"Host: weft", *headers]) + b"\r\n\r\n" + body
+    return b"\r\n".join([line, b"Host: localhost", *headers]) + b"\r\n\r\n" + body
 
 
 def submit(*headers, body=PAYLOAD):
@@ -91,7 +91,7 @@ def never_read(server):
 
 
 def slow_clients(tap, server):
-    headers = b"GET /healthz HTTP/1.1\r\nHost: weft\r\nX-Slow: " + b"a" * 300
+    headers = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"a" * 300
     body = submit(b"Content-Length: 1000", body=b"")
     with concurrent.futures.ThreadPoolExecutor(40) as pool:
         heads = [pool.submit(drip, server, headers) for _ in range(10)]
@@ -271,7 +271,7 @@ def heads(tap, server):
         "controls in a header": get + b"X: \x01\x02\x7f\xff\r\n\r\n",
         "a header without a colon": get + b"nothing\r\n\r\n",
         "a header without a name": get + b": 1\r\n\r\n",
-        "line feeds alone": b"GET /healthz HTTP/1.1\nHost: weft\n\n",
+        "line feeds alone": b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
         "a namespace of nonsense": get + b"X-Weft-Namespace: \xff\xfe'; --\r\n\r\n",
         "an endless request id": get + b"X-Request-Id: " + b"a" * 5000 + b"\r\n\r\n",
         "a request id that would split": get + b"X-Request-Id: a\rX-Evil: 1\r\n\r\n",

@@ -172,7 +172,7 @@ class Maker:
         if self.random.random() < 0.04:
             target = b"/" + self.spoil(target).replace(b" ", b"").replace(b"\n", b"")
         body = self.body(operation)
-        head = [method.encode() + b" " + target + b" HTTP/1.1", b"Host: weft", *self.headers()]
+        head = [method.encode() + b" " + target + b" HTTP/1.1", b"Host: localhost", *self.headers()]
         if body is not None and self.random.random() < 0.1:
             head.append(b"Transfer-Encoding: chunked")
             body = (b"%x\r\n%s\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"

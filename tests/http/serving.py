@@ -154,7 +154,8 @@ class Client:
         connection = self.connection
         chunked = any(name.lower() == "transfer-encoding" for name, _ in headers)
         large = body is not None and len(body) >= LARGE
-        connection.putrequest(method, path, skip_accept_encoding=True)
+        named = any(name.lower() == "host" for name, _ in headers)
+        connection.putrequest(method, path, skip_accept_encoding=True, skip_host=named)
         if body is not None and not chunked:
             connection.putheader("Content-Length", str(len(body)))
         if body is not None and not any(name.lower() == "content-type" for name, _ in headers):

@@ -133,7 +133,7 @@ class Visitor(threading.Thread):
         """Asks for something and is gone: before the end of the request, or before the answer."""
         body = json.dumps(self.random.choice([self.claim_body(), self.spec()])).encode()
         path = self.random.choice([b"/v1/claims", b"/v1/executions"])
-        whole = (b"POST %s HTTP/1.1\r\nHost: weft\r\nContent-Length: %d\r\n\r\n" % (path, len(body))
+        whole = (b"POST %s HTTP/1.1\r\nHost: [::1]\r\nContent-Length: %d\r\n\r\n" % (path, len(body))
                  + body)
         with Raw(self.server) as raw:
             raw.send(whole[:self.random.choice([len(whole), self.random.randrange(len(whole))])])

@@ -91,7 +91,7 @@ def comes_later(tap, cluster):
     tap.equal((preflight.status, preflight.getheader("Access-Control-Allow-Origin")), (204, PAGE),
               "a preflight of a listed page is answered while the server waits")
     hung_up = socket.create_connection((connection.host, connection.port))
-    hung_up.sendall(b"POST /v1/claims HTTP/1.1\r\nHost: weft\r\nContent-Length: 14\r\n\r\n"
+    hung_up.sendall(b"POST /v1/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: 14\r\n\r\n"
                     b'{"worker":"w"}')
     hung_up.close()
     cluster.run("resume")

@@ -60,7 +60,7 @@ def wait_for_work(server, count, lane):
     for i, raw in enumerate(crowd):
         body = json.dumps({"worker": f"w{i}", "lanes": [lane], "wait_ms": 60000,
                            "lease_ms": LONG_MS}).encode()
-        raw.send(b"POST /v1/claims HTTP/1.1\r\nHost: weft\r\nContent-Length: %d\r\n\r\n" % len(body)
+        raw.send(b"POST /v1/claims HTTP/1.1\r\nHost: [::1]\r\nContent-Length: %d\r\n\r\n" % len(body)
                  + body)
     until(lambda: waiters(server) >= count, 20)
     return crowd
@@ -71,7 +71,7 @@ def wait_for_leases(server, count):
     crowd = [Raw(server, timeout=90) for _ in range(count)]
     for i, raw in enumerate(crowd):
         body = json.dumps({"worker": f"w{i}", "wait_ms": 60000}).encode()
-        raw.send(b"POST /v1/leases/watch HTTP/1.1\r\nHost: weft\r\nContent-Length: %d\r\n\r\n"
+        raw.send(b"POST /v1/leases/watch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
                  % len(body) + body)
     until(lambda: watches(server) >= count, 20)
     return crowd

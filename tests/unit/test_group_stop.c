@@ -52,7 +52,7 @@ static int reach(const struct weft_server *server)
 /* Asks for a list, which an engine thread would make; the head of the answer. */
 static const char *ask(int fd)
 {
-    static const char request[] = "GET /v1/executions HTTP/1.1\r\nHost: weft\r\n\r\n";
+    static const char request[] = "GET /v1/executions HTTP/1.1\r\nHost: localhost\r\n\r\n";
     static char answer[4096];
     size_t size = 0;
     memset(answer, 0, sizeof(answer));
