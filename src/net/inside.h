@@ -41,6 +41,8 @@ struct weft_listener {
 /* Binds "HOST:PORT", "[V6]:PORT" or ":PORT". WEFT_INVALID_VALUE and WEFT_CONFLICT (in use). */
 WEFT_MUST_CHECK enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
                                          struct weft_err *err);
+/* Lets the process have so many descriptors, if the system does; says how many it may have. */
+uint64_t weft_descriptors_raise(uint64_t wanted);
 /* A whole small file with a NUL behind it; the caller frees it. `field` is blamed. */
 WEFT_MUST_CHECK enum weft_rc weft_read_file(const char *path, const char *field, char **ret_text,
                                             struct weft_err *err);
@@ -67,12 +69,17 @@ struct weft_server {
     _Atomic bool stopping;       /* new requests are refused */
 };
 
+/* Required everywhere but on loopback, and there when that was asked for. */
+bool weft_server_wants_tokens(const struct weft_server *server);
+
 /* Starts a thread with all signals blocked; there is nothing to do without it, so it must work. */
 void weft_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
                        void *context);
 
 /* Waits for a signal, at most until a moment of boot time. */
 void weft_cond_until(pthread_cond_t *cond, pthread_mutex_t *lock, weft_usec until_us);
+
+enum { WEFT_SPARE_CONNECTIONS = 32 }; /* accepted above config.connections, at most; see peer.c */
 
 /* ---- loop.c: HTTP ---------------------------------------------------------------------------- */
 

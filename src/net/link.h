@@ -23,21 +23,47 @@ enum weft_peer_stage {
 struct weft_peer {
     struct weft_peer *next, **link;
     int fd;
-    enum weft_peer_stage stage; /* under the lock of the list, as since_us */
+    bool let_in;                /* the loop thread's: it has sent a request that was let in */
+    enum weft_peer_stage stage; /* under the lock of the list, as all that follows */
     weft_usec since_us;
+    struct weft_address *address;                     /* or NULL */
+    struct weft_peer *next_stranger, **stranger_link; /* link NULL: not on that list */
+    bool shut;
 };
+
+enum { WEFT_PEERS_BUCKET_BITS = 10 };
 
 struct weft_peers {
     pthread_mutex_t lock;
     struct weft_peer *first;
-    weft_usec limit_us[WEFT_PEER_SENDING + 1]; /* 0: none */
+    weft_usec limit_us[WEFT_PEER_SENDING + 1];         /* 0: none */
+    uint32_t max, per_address;                         /* per_address 0: see peer.c */
+    struct weft_peer *first_stranger, **last_stranger; /* the oldest first */
+    uint32_t open, strangers;                          /* without those that were shut */
+    struct weft_address *bucket[1 << WEFT_PEERS_BUCKET_BITS];
+    uint64_t seed;
+    uint64_t evicted, refused; /* since the last sweep */
 };
 
-struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd);
+void weft_peers_init(struct weft_peers *peers, uint32_t max, uint32_t per_address);
+void weft_peers_done(struct weft_peers *peers); /* it has no connections any more */
+/*
+ * How many connections above `max` must be accepted, so that others can be shut for them; at most
+ * WEFT_SPARE_CONNECTIONS.
+ */
+uint32_t weft_peers_spare(uint32_t max);
+/* A connection has come, of this address or NULL. It, or another one, may be shut at once. */
+struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address);
 void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer);
 void weft_peer_stage(struct weft_peers *peers, struct weft_peer *peer, enum weft_peer_stage stage);
+/* It is no stranger any more: it is not shut to make room. On the loop thread. */
+void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer);
 /* Shuts the sockets of those that are over their limits; the loop then closes them. */
-void weft_peers_sweep(struct weft_peers *peers);
+struct weft_peers_swept {
+    uint64_t evicted,
+        refused; /* since the last sweep: shut to make room; above an address's limit */
+};
+struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers);
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The listening socket, and files that the server reads. */
+/* The listening socket, how many others there may be, and files that the server reads. */
 
 #include "net/inside.h"
 
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,6 +121,22 @@ enum weft_rc weft_listen(const char *where, struct weft_listener *ret_listener,
     if (saved == EADDRINUSE)
         err->hint = "another server runs there: stop it, or choose another address with --listen";
     return rc;
+}
+
+uint64_t weft_descriptors_raise(uint64_t wanted)
+{
+    struct rlimit now;
+    if (getrlimit(RLIMIT_NOFILE, &now) != 0)
+        return wanted; /* not known: accept() will tell */
+    if (now.rlim_cur >= wanted)
+        return now.rlim_cur;
+    /* The hard limit may be raised by root alone; where it cannot be, what it allows is taken. */
+    struct rlimit more = {.rlim_cur = wanted,
+                          .rlim_max = now.rlim_max < wanted ? wanted : now.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+        return wanted;
+    more = (struct rlimit){.rlim_cur = now.rlim_max, .rlim_max = now.rlim_max};
+    return setrlimit(RLIMIT_NOFILE, &more) == 0 ? more.rlim_cur : now.rlim_cur;
 }
 
 enum weft_rc weft_read_file(const char *path, const char *field, char **ret_text,

@@ -83,7 +83,9 @@ size_t weft_loop_in_flight(const struct weft_loop *loop)
 
 void weft_loop_sweep(struct weft_loop *loop)
 {
-    weft_peers_sweep(&loop->peers);
+    struct weft_peers_swept swept = weft_peers_sweep(&loop->peers);
+    weft_metric_add(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_TURNED_AWAY, 0,
+                    swept.evicted + swept.refused);
 }
 
 void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count)
@@ -121,6 +123,8 @@ static bool begin(struct weft_link *link, const char *method)
         rc = ask->route->body_max ? too_large(link, &err)
                                   : weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
     if (!rc && ask->route) {
+        if (ask->token || !weft_server_wants_tokens(ask->server))
+            weft_peer_let_in(&loop->peers, link->peer);
         if (ask->route->body_max)
             weft_buf_init(&ask->body, ask->route->body_max);
         return true;
@@ -397,7 +401,9 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        *peer_place = weft_peer_new(&loop->peers, info ? info->connect_fd : -1);
+        int fd = info ? info->connect_fd : -1;
+        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        *peer_place = weft_peer_new(&loop->peers, fd, info ? info->client_addr : NULL);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 1);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_ACCEPTED, 0, 1);
     } else if (*peer_place) {
@@ -431,13 +437,13 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
     if (loop->cert)
         flags |= MHD_USE_TLS;
     loop->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, loop,                      /* */
-        MHD_OPTION_EXTERNAL_LOGGER, on_message, loop,                /* must be the first */
-        MHD_OPTION_LISTEN_SOCKET, loop->server->listener.fd,         /* */
-        MHD_OPTION_URI_LOG_CALLBACK, on_target, loop,                /* */
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, loop,             /* */
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop,           /* */
-        MHD_OPTION_CONNECTION_LIMIT, config->connections,            /* */
+        flags, 0, NULL, NULL, on_request, loop,              /* */
+        MHD_OPTION_EXTERNAL_LOGGER, on_message, loop,        /* must be the first */
+        MHD_OPTION_LISTEN_SOCKET, loop->server->listener.fd, /* */
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, loop,        /* */
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, loop,     /* */
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop,   /* */
+        MHD_OPTION_CONNECTION_LIMIT, config->connections + weft_peers_spare(config->connections),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,     /* */
         MHD_OPTION_STRICT_FOR_CLIENT, 1,                             /* */
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_s + 1, /* the sweep is first */
@@ -460,7 +466,7 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
         weft_oom(sizeof(*loop));
     loop->server = server;
     loop->turns = weft_turns_new(server);
-    pthread_mutex_init(&loop->peers.lock, NULL);
+    weft_peers_init(&loop->peers, config->connections, config->per_address);
     loop->peers.limit_us[WEFT_PEER_IDLE] = config->idle_s * WEFT_SECOND;
     loop->peers.limit_us[WEFT_PEER_RECEIVING] = config->receive_s * WEFT_SECOND;
     loop->peers.limit_us[WEFT_PEER_SENDING] = config->send_s * WEFT_SECOND;
@@ -503,7 +509,7 @@ void weft_loop_stop(struct weft_loop *loop)
     weft_turns_free(loop->turns);
     if (loop->daemon)
         MHD_stop_daemon(loop->daemon);
-    pthread_mutex_destroy(&loop->peers.lock);
+    weft_peers_done(&loop->peers);
     free(loop->cert);
     free(loop->key);
     free(loop);

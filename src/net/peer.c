@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Connections and their patience. libmicrohttpd ends connections on which nothing happens; one that
- * sends or takes a byte now and then would live for ever. So each stage has a limit of its own, and
- * a connection over it is shut; the loop finds it closed and frees what it held. So is one whose
- * client has left.
+ * Connections, their patience and their number.
+ *
+ * libmicrohttpd ends connections on which nothing happens; one that sends or takes a byte now and
+ * then would live for ever. So each stage has a limit of its own, and a connection over it is shut;
+ * the loop finds it closed and frees what it held. So is one whose client has left.
+ *
+ * A connection is a stranger until it has sent the head of a request that is let in: with a good
+ * token, or at a server that wants none. When there are more connections than may be, the oldest
+ * stranger between requests, or in the middle of one that was not let in yet, is shut. So silent
+ * connections, however many, do not keep others out. One whose request is carried out, waits or is
+ * being answered is never shut for this, and neither is one that was let in before. libmicrohttpd
+ * stops accepting a few connections (`spare`) above the limit: a new one must be accepted before
+ * an old one can be chosen, and when all others were let in, it is the spare ones that still answer
+ * /healthz.
+ *
+ * Each address has a limit too (a v6 one together with the other addresses of its /64). A new
+ * connection above it takes the place of the oldest stranger of the same address, or is shut
+ * itself. This machine's own address has a limit only when one is set.
+ *
+ * Shutting a socket is all that happens here: on_connection() of the loop follows, and frees the
+ * peer. What a client had sent by then may still be read and carried out; it gets no answer, as on
+ * any connection that breaks.
  */
 
 #include "net/link.h"
@@ -12,13 +30,188 @@
 #include "base/arena.h"
 #include "base/log.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
-#define LEFT_US WEFT_SECOND /* what has arrived is read long before */
+#define LEFT_US   WEFT_SECOND /* what has arrived is read long before */
+#define LOITER_US WEFT_SECOND /* a stranger that was quiet for so long goes when all is full */
 
-struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd)
+/* ---- Addresses ------------------------------------------------------------------------------- */
+
+/* An address that has connections. */
+struct weft_address {
+    struct weft_address *next; /* in its bucket */
+    uint8_t key[16];           /* v6, v4 mapped into it */
+    uint32_t peers;            /* that point here */
+    uint32_t open;             /* of them, those not shut yet */
+    bool loopback;
+};
+
+/* The key of an address; false: of no kind that has a limit. */
+static bool read_key(const struct sockaddr *address, uint8_t ret_key[16], bool *ret_loopback)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    memset(ret_key, 0, 16);
+    if (address && address->sa_family == AF_INET) {
+        memcpy(ret_key, mapped, 12);
+        memcpy(ret_key + 12, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+    } else if (address && address->sa_family == AF_INET6) {
+        const struct in6_addr *v6 =
+            &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+        bool whole = IN6_IS_ADDR_V4MAPPED(v6) || IN6_IS_ADDR_LOOPBACK(v6);
+        memcpy(ret_key, v6, whole ? 16 : 8);
+    } else {
+        return false;
+    }
+    bool v4 = memcmp(ret_key, mapped, 12) == 0;
+    *ret_loopback = v4 ? ret_key[12] == 127 : memcmp(ret_key, &in6addr_loopback, 16) == 0;
+    return true;
+}
+
+static struct weft_address **bucket_of(struct weft_peers *peers, const uint8_t key[16])
+{
+    uint64_t half[2];
+    memcpy(half, key, 16);
+    uint64_t hash = (half[0] ^ (half[1] * UINT64_C(0x9e3779b97f4a7c15)) ^ peers->seed) *
+                    UINT64_C(0xff51afd7ed558ccd);
+    return &peers->bucket[hash >> (64 - WEFT_PEERS_BUCKET_BITS)];
+}
+
+/* Under the lock. */
+static struct weft_address *enter_address(struct weft_peers *peers, const struct sockaddr *address)
+{
+    uint8_t key[16];
+    bool loopback = false;
+    if (!read_key(address, key, &loopback))
+        return NULL;
+    struct weft_address **bucket = bucket_of(peers, key), *found = *bucket;
+    while (found && memcmp(found->key, key, sizeof(key)) != 0)
+        found = found->next;
+    if (!found) {
+        found = calloc(1, sizeof(*found));
+        if (!found)
+            weft_oom(sizeof(*found));
+        memcpy(found->key, key, sizeof(key));
+        found->loopback = loopback;
+        found->next = *bucket;
+        *bucket = found;
+    }
+    found->peers++;
+    found->open++;
+    return found;
+}
+
+/* Under the lock. */
+static void leave_address(struct weft_peers *peers, struct weft_address *address)
+{
+    if (!address || --address->peers > 0)
+        return;
+    struct weft_address **at = bucket_of(peers, address->key);
+    while (*at != address)
+        at = &(*at)->next;
+    *at = address->next;
+    free(address);
+}
+
+/* ---- Strangers ------------------------------------------------------------------------------- */
+
+/* Under the lock, as what follows. */
+static void unlink_stranger(struct weft_peers *peers, struct weft_peer *peer)
+{
+    if (!peer->stranger_link)
+        return;
+    *peer->stranger_link = peer->next_stranger;
+    if (peer->next_stranger)
+        peer->next_stranger->stranger_link = peer->stranger_link;
+    else
+        peers->last_stranger = peer->stranger_link;
+    peer->stranger_link = NULL;
+    peers->strangers--;
+}
+
+/* The descriptor is the loop's and open: a peer is freed before it is closed. */
+static void shut(struct weft_peers *peers, struct weft_peer *peer)
+{
+    (void)shutdown(peer->fd, SHUT_RDWR);
+    if (peer->shut)
+        return;
+    peer->shut = true;
+    unlink_stranger(peers, peer);
+    peers->open--;
+    if (peer->address)
+        peer->address->open--;
+}
+
+/* The oldest stranger that no request would miss, of this address unless that is NULL; or NULL. */
+static struct weft_peer *find_stranger(struct weft_peers *peers, const struct weft_address *address)
+{
+    struct weft_peer *p = peers->first_stranger;
+    while (p && (p->stage > WEFT_PEER_RECEIVING || (address && p->address != address)))
+        p = p->next_stranger;
+    return p;
+}
+
+static uint32_t limit_of(const struct weft_peers *peers, const struct weft_address *address)
+{
+    if (peers->per_address)
+        return peers->per_address;
+    uint32_t quarter = peers->max / 4;
+    return address->loopback ? UINT32_MAX : quarter ? quarter : 1;
+}
+
+/* A connection has come: shuts another one, or itself, if there are too many now. */
+static void make_room(struct weft_peers *peers, struct weft_peer *peer)
+{
+    struct weft_peer *victim = NULL;
+    if (peer->address && peer->address->open > limit_of(peers, peer->address))
+        victim = find_stranger(peers, peer->address); /* finds itself at last */
+    else if (peers->open > peers->max && peers->strangers > weft_peers_spare(peers->max) / 2)
+        victim = find_stranger(peers, NULL);
+    if (!victim)
+        return;
+    if (victim == peer)
+        peers->refused++;
+    else
+        peers->evicted++;
+    shut(peers, victim);
+}
+
+void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer)
+{
+    if (peer->let_in)
+        return;
+    peer->let_in = true;
+    pthread_mutex_lock(&peers->lock);
+    unlink_stranger(peers, peer);
+    pthread_mutex_unlock(&peers->lock);
+}
+
+/* ---- Connections ----------------------------------------------------------------------------- */
+
+void weft_peers_init(struct weft_peers *peers, uint32_t max, uint32_t per_address)
+{
+    pthread_mutex_init(&peers->lock, NULL);
+    peers->last_stranger = &peers->first_stranger;
+    peers->max = max;
+    peers->per_address = per_address;
+    peers->seed = (uint64_t)weft_boot_us(); /* not to be guessed from outside */
+}
+
+void weft_peers_done(struct weft_peers *peers)
+{
+    pthread_mutex_destroy(&peers->lock);
+}
+
+uint32_t weft_peers_spare(uint32_t max)
+{
+    uint32_t spare = max / 8 + 2;
+    return spare < WEFT_SPARE_CONNECTIONS ? spare : WEFT_SPARE_CONNECTIONS;
+}
+
+struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address)
 {
     struct weft_peer *peer = calloc(1, sizeof(*peer));
     if (!peer)
@@ -31,6 +224,13 @@ struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd)
     if (peers->first)
         peers->first->link = &peer->next;
     peers->first = peer;
+    peer->stranger_link = peers->last_stranger;
+    *peers->last_stranger = peer;
+    peers->last_stranger = &peer->next_stranger;
+    peers->strangers++;
+    peers->open++;
+    peer->address = enter_address(peers, address);
+    make_room(peers, peer);
     pthread_mutex_unlock(&peers->lock);
     return peer;
 }
@@ -41,6 +241,13 @@ void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer)
     *peer->link = peer->next;
     if (peer->next)
         peer->next->link = peer->link;
+    unlink_stranger(peers, peer);
+    if (!peer->shut) {
+        peers->open--;
+        if (peer->address)
+            peer->address->open--;
+    }
+    leave_address(peers, peer->address);
     pthread_mutex_unlock(&peers->lock);
     free(peer);
 }
@@ -65,22 +272,44 @@ static bool has_left(const struct weft_peer *peer, weft_usec now_us)
            poll(&fd, 1, 0) > 0;
 }
 
-void weft_peers_sweep(struct weft_peers *peers)
+/* Under the lock: where connections that were let in fill the server, strangers do not stay. */
+static void shut_loiterers(struct weft_peers *peers, weft_usec now_us)
+{
+    struct weft_peer *next;
+    for (struct weft_peer *p = peers->first_stranger; p && peers->open > peers->max; p = next) {
+        next = p->next_stranger;
+        if (p->stage > WEFT_PEER_RECEIVING || now_us - p->since_us < LOITER_US)
+            continue;
+        peers->evicted++;
+        shut(peers, p);
+    }
+}
+
+struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers)
 {
     weft_usec now_us = weft_boot_us();
-    uint64_t shut = 0;
+    uint64_t slow = 0;
     pthread_mutex_lock(&peers->lock);
+    shut_loiterers(peers, now_us);
     for (struct weft_peer *p = peers->first; p; p = p->next) {
         weft_usec limit_us = peers->limit_us[p->stage];
         bool left = has_left(p, now_us);
         if (!left && (limit_us == 0 || now_us - p->since_us < limit_us))
             continue;
-        /* The descriptor is the loop's and open: a peer is freed before it is closed. */
-        (void)shutdown(p->fd, SHUT_RDWR);
+        slow += !left && p->stage != WEFT_PEER_IDLE;
+        shut(peers, p);
         p->since_us = now_us;
-        shut += !left && p->stage != WEFT_PEER_IDLE;
     }
+    struct weft_peers_swept swept = {.evicted = peers->evicted, .refused = peers->refused};
+    peers->evicted = peers->refused = 0;
     pthread_mutex_unlock(&peers->lock);
-    if (shut > 0)
-        weft_info("slow clients were hung up on", F_U64("connections", shut));
+    if (slow > 0)
+        weft_info("slow clients were hung up on", F_U64("connections", slow));
+    if (swept.evicted > 0)
+        weft_warn("too many connections: silent ones were closed",
+                  F_U64("connections", swept.evicted));
+    if (swept.refused > 0)
+        weft_warn("too many connections of one address: new ones were closed",
+                  F_U64("connections", swept.refused));
+    return swept;
 }

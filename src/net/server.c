@@ -86,15 +86,14 @@ static void on_flows_ended(void *context, const struct weft_id *flow, size_t cou
     weft_wait_ended(context, flow, count);
 }
 
-/* Required everywhere but on loopback, and there when that was asked for. */
-static bool wants_tokens(const struct weft_server *server)
+bool weft_server_wants_tokens(const struct weft_server *server)
 {
     return server->config.tokens || !server->listener.loopback;
 }
 
 static enum weft_rc check_origins(const struct weft_server *server, struct weft_err *err)
 {
-    if (!server->origins.any || wants_tokens(server))
+    if (!server->origins.any || weft_server_wants_tokens(server))
         return WEFT_OK;
     enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "cors_origin",
                                       "without tokens '*' would let every page of the web in");
@@ -111,6 +110,37 @@ static enum weft_rc read_hosts(struct weft_server *server, struct weft_err *err)
                             &server->hosts, err);
 }
 
+/*
+ * A connection takes a descriptor. Where accept() runs out of them, connections that would be
+ * evicted keep new ones out, and with them all other parts starve: the store cannot reconnect. So
+ * there are never more connections than there are descriptors for.
+ */
+static enum weft_rc fit_connections(struct weft_server *server, struct weft_err *err)
+{
+    struct weft_server_config *config = &server->config;
+    enum { FILES = 64, FILES_PER_THREAD = 8 }; /* beside connections of clients */
+    uint64_t files = FILES + (uint64_t)config->threads * FILES_PER_THREAD;
+    uint64_t asked = config->connections, spare = WEFT_SPARE_CONNECTIONS;
+    uint64_t limit = weft_descriptors_raise(files + asked + spare);
+    if (limit >= files + asked + spare)
+        return WEFT_OK;
+    if (limit <= files + spare) {
+        enum weft_rc rc = weft_fail_field(
+            err, WEFT_INVALID_VALUE, "connections",
+            "the process may have only %llu descriptors, %llu are needed without any connection",
+            (unsigned long long)limit, (unsigned long long)(files + spare));
+        err->hint = "raise the limit with `ulimit -n` or LimitNOFILE= of systemd";
+        return rc;
+    }
+    config->connections = (uint32_t)(limit - files - spare);
+    weft_warn(
+        "the limit of descriptors allows fewer connections; raise it with `ulimit -n` or "
+        "LimitNOFILE= of systemd",
+        F_U64("connections", config->connections), F_U64("asked", asked),
+        F_U64("descriptors", limit));
+    return WEFT_OK;
+}
+
 /* The store, and who may talk to us; neither is kept after a failure. */
 static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
 {
@@ -121,7 +151,7 @@ static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
     enum weft_rc rc = weft_engine_open(&engine, &server->engine, err);
     if (rc)
         return rc;
-    bool tokens = wants_tokens(server);
+    bool tokens = weft_server_wants_tokens(server);
     server->auth = weft_auth_new(tokens);
     rc = weft_auth_load(server->auth, server->engine, err);
     if (rc) {
@@ -184,6 +214,8 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
         rc = check_origins(server, err);
     if (!rc)
         rc = read_hosts(server, err);
+    if (!rc)
+        rc = fit_connections(server, err);
     if (!rc)
         rc = weft_loop_start(server, err);
     if (rc) {
