@@ -144,7 +144,7 @@ static void examine_server(struct checklist *list, const struct weft_cli *cli, c
 {
     static const struct question question[] = {
         {"server", "/healthz", "it answers", "this may not be a server of weft"},
-        {"ready", "/readyz", "its store can be reached and the schema is right",
+        {"ready", "/readyz", "its store answers",
          "`weft doctor --store URL` looks at the store itself"},
     };
     const char *token = weft_cli_get(cli, "token"), *ca_file = weft_cli_get(cli, "ca-file");

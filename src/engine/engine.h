@@ -41,6 +41,7 @@ struct weft_pool {
     uint64_t waits;        /* how often somebody had to wait for a slot */
     weft_usec answered_us; /* boot time; the last transaction that the store carried out */
     weft_usec gap_us;      /* the longest time between two of them; see weft_engine_gap() */
+    weft_usec lost_us;     /* boot time; when a connection was last lost, or not to be had */
 };
 
 /* ---- Interned rows, cached ------------------------------------------------------------------- */

@@ -545,6 +545,11 @@ void weft_engine_slim(struct weft_engine *engine, weft_usec large_us, weft_usec 
  * was away, or this process stood still. One that is slow among others that are not makes no gap.
  */
 weft_usec weft_engine_gap(struct weft_engine *engine);
+/*
+ * Whether the store carried something out within the last so many microseconds, and no connection
+ * to it was lost since. From memory: it makes no query and waits for none.
+ */
+bool weft_engine_answers(struct weft_engine *engine, weft_usec within_us);
 
 /* What `weft doctor` looks at. */
 enum weft_finding_level { WEFT_FINDING_OK, WEFT_FINDING_WARN, WEFT_FINDING_BAD };

@@ -118,6 +118,29 @@ static struct weft_slot *acquire(struct weft_engine *engine, enum weft_tx_mode m
     return slot;
 }
 
+/*
+ * The store cannot be reached, or broke off. A connection that somebody ended alone counts too, for
+ * the moment until the next transaction: it is tried again at once.
+ */
+static void note_lost(struct weft_pool *pool, const struct weft_err *err)
+{
+    if (err->cause != WEFT_CAUSE_LOST && err->cause != WEFT_CAUSE_LOST_IN_COMMIT)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->lost_us = weft_boot_us();
+    pthread_mutex_unlock(&pool->lock);
+}
+
+bool weft_engine_answers(struct weft_engine *engine, weft_usec within_us)
+{
+    struct weft_pool *pool = &engine->pool;
+    pthread_mutex_lock(&pool->lock);
+    bool answers =
+        pool->answered_us > pool->lost_us && weft_boot_us() - pool->answered_us < within_us;
+    pthread_mutex_unlock(&pool->lock);
+    return answers;
+}
+
 /* answered: the store did what it was asked. */
 static void release(struct weft_engine *engine, struct weft_slot *slot, bool answered)
 {
@@ -285,6 +308,8 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
 
 out:
     tx->conn = NULL;
+    if (rc)
+        note_lost(&engine->pool, err);
     release(engine, slot, !rc);
     return rc;
 }

@@ -161,18 +161,30 @@ struct weft_counts_of {
     const char *ns;
     const char *lane;
     enum weft_counts_text text;
+    bool keeps; /* the server itself asks, so that they are there when a client does */
 };
 /* Appends the answer of GET /v1/counts, or the executions by state for /metrics. */
 WEFT_MUST_CHECK enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cache,
                                                    struct weft_engine *engine,
                                                    const struct weft_counts_of *of,
                                                    struct weft_buf *out, struct weft_err *err);
+/*
+ * The same from memory, for the loop thread: no query, no wait. False, and nothing is appended,
+ * when what is known is older than a few seconds, or nothing is. `old` appends it all the same.
+ */
+WEFT_MUST_CHECK bool weft_counts_cache_glance(struct weft_counts_cache *cache,
+                                              const struct weft_counts_of *of, bool old,
+                                              struct weft_buf *out);
+/*
+ * About once a second: has the counts of namespaces whose metrics are being asked for computed
+ * again, on an engine thread, for weft_counts_cache_glance().
+ */
+void weft_counts_keep(struct weft_server *server);
 
 /* ---- Outside /v1 ----------------------------------------------------------------------------- */
 
 enum weft_rc weft_health_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_readiness_run(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_metrics_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_metrics_run(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_openapi_read(struct weft_ask *ask, struct weft_err *err);

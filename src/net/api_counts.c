@@ -25,6 +25,12 @@ enum { ENTRIES = 256, TEXT_MAX = 16 << 20 };
 
 #define FRESH_US WEFT_SECOND        /* younger than this is given as it is */
 #define STALE_US (10 * WEFT_SECOND) /* older than this is not given while another computes */
+/*
+ * Counts of a namespace whose metrics are asked for are kept: computed again each second, or more
+ * rarely, so that it takes at most one part in COST_PARTS of the time. Until nobody asked for long.
+ */
+#define KEPT_US (300 * WEFT_SECOND)
+enum { COST_PARTS = 20, KEPT_MAX = 16 };
 
 struct entry {
     char *key;  /* owned; namespace, newline, lane; NULL: free */
@@ -32,13 +38,16 @@ struct entry {
     bool known; /* it was computed; the texts hold it, or err says why not */
     struct weft_err err;
     weft_usec computed_us; /* boot time, when the computing began */
+    weft_usec took_us;     /* the computing */
     weft_usec used_us;
+    weft_usec scraped_us; /* when its metrics were last asked for; 0: never */
     struct weft_buf json, metrics;
 };
 
 struct weft_counts_cache {
     pthread_mutex_t lock;
     pthread_cond_t done; /* an entry is not busy any more */
+    bool keeping;        /* an engine thread is computing what is kept, or will */
     struct entry entry[ENTRIES];
 };
 
@@ -131,6 +140,14 @@ static void write_metrics(const char *ns, const struct weft_counts *counts, stru
 
 /* ---- Entries, under the lock ----------------------------------------------------------------- */
 
+enum { KEY_MAX = 2 * (WEFT_NAME_MAX + 1) };
+
+/* Names have no newline, and no lane is empty. */
+static void write_key(const struct weft_counts_of *of, char key[KEY_MAX])
+{
+    (void)snprintf(key, KEY_MAX, "%s\n%s", of->ns, of->lane ? of->lane : "");
+}
+
 /* The entry of a key, or the one that gives way to it; NULL when all are being computed. */
 static struct entry *find(struct weft_counts_cache *cache, const char *key)
 {
@@ -186,6 +203,7 @@ static void compute(struct weft_engine *engine, const struct weft_counts_of *of,
         write_metrics(of->ns, &counts, &ret_new->metrics);
     }
     weft_arena_free(arena);
+    ret_new->took_us = weft_boot_us() - ret_new->computed_us;
 }
 
 /* Puts what was computed in place: a failure too, or all who wait would try it in turn. */
@@ -193,6 +211,7 @@ static void settle(struct weft_counts_cache *cache, struct entry *entry, struct 
 {
     computed->key = entry->key;
     computed->used_us = entry->used_us;
+    computed->scraped_us = entry->scraped_us;
     computed->known = true;
     entry->key = NULL;
     empty(entry);
@@ -207,10 +226,12 @@ enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cache, struct weft_
     enum weft_rc rc = of->lane ? weft_name_check(of->lane, "lane", err) : WEFT_OK;
     if (rc)
         return rc;
-    char key[2 * (WEFT_NAME_MAX + 1)]; /* names have no newline, and no lane is empty */
-    (void)snprintf(key, sizeof(key), "%s\n%s", of->ns, of->lane ? of->lane : "");
+    char key[KEY_MAX];
+    write_key(of, key);
     pthread_mutex_lock(&cache->lock);
     struct entry *entry = take(cache, key);
+    if (of->text == WEFT_COUNTS_METRICS && !of->keeps)
+        entry->scraped_us = entry->used_us;
     if (!is_fresh(entry)) {
         struct entry computed = {0};
         entry->busy = true;
@@ -229,6 +250,86 @@ enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cache, struct weft_
     pthread_mutex_unlock(&cache->lock);
     return rc;
 }
+
+bool weft_counts_cache_glance(struct weft_counts_cache *cache, const struct weft_counts_of *of,
+                              bool old, struct weft_buf *out)
+{
+    char key[KEY_MAX];
+    bool given = false;
+    write_key(of, key);
+    pthread_mutex_lock(&cache->lock);
+    for (size_t i = 0; i < ENTRIES; i++) {
+        struct entry *entry = &cache->entry[i];
+        if (!entry->known || strcmp(entry->key, key) != 0)
+            continue;
+        weft_usec now_us = weft_boot_us();
+        entry->used_us = entry->scraped_us = now_us;
+        given = old || (!entry->err.rc && now_us - entry->computed_us < STALE_US);
+        if (given)
+            weft_buf_add(out, entry->metrics.data, entry->metrics.size);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return given;
+}
+
+/* ---- Keeping --------------------------------------------------------------------------------- */
+
+static bool is_due(const struct entry *entry, weft_usec now_us)
+{
+    weft_usec pause_us = entry->took_us * COST_PARTS;
+    return entry->known && !entry->busy && entry->scraped_us > 0 &&
+           now_us - entry->scraped_us < KEPT_US &&
+           now_us - entry->computed_us >= (pause_us > FRESH_US ? pause_us : FRESH_US);
+}
+
+/* The namespaces of entries that are due, one text for each; how many they are. */
+static size_t list_due(struct weft_counts_cache *cache, char ns[KEPT_MAX][KEY_MAX])
+{
+    size_t count = 0;
+    weft_usec now_us = weft_boot_us();
+    for (size_t i = 0; i < ENTRIES && count < KEPT_MAX; i++) {
+        const struct entry *entry = &cache->entry[i];
+        if (is_due(entry, now_us))
+            (void)snprintf(ns[count++], KEY_MAX, "%.*s", (int)strcspn(entry->key, "\n"),
+                           entry->key);
+    }
+    return count;
+}
+
+static void compute_kept(struct weft_server *server, void *context)
+{
+    struct weft_counts_cache *cache = context;
+    char ns[KEPT_MAX][KEY_MAX];
+    pthread_mutex_lock(&cache->lock);
+    size_t count = list_due(cache, ns);
+    pthread_mutex_unlock(&cache->lock);
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_counts_of of = {.ns = ns[i], .text = WEFT_COUNTS_METRICS, .keeps = true};
+        struct weft_buf ignored;
+        weft_buf_init(&ignored, TEXT_MAX);
+        enum weft_rc rc =
+            weft_counts_cache_get(cache, weft_server_engine(server), &of, &ignored, NULL);
+        (void)rc; /* it is in the entry */
+        weft_buf_done(&ignored);
+    }
+    pthread_mutex_lock(&cache->lock);
+    cache->keeping = false;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+void weft_counts_keep(struct weft_server *server)
+{
+    struct weft_counts_cache *cache = weft_api_counts(weft_server_api(server));
+    char ns[KEPT_MAX][KEY_MAX];
+    pthread_mutex_lock(&cache->lock);
+    bool begins = !cache->keeping && list_due(cache, ns) > 0;
+    cache->keeping |= begins;
+    pthread_mutex_unlock(&cache->lock);
+    if (begins)
+        weft_server_do(server, compute_kept, cache);
+}
+
+/* ---- GET /v1/counts -------------------------------------------------------------------------- */
 
 enum weft_rc weft_counts_read(struct weft_ask *ask, struct weft_err *err)
 {

@@ -17,6 +17,8 @@
 
 enum { METRICS_MAX = 32 << 20 };
 
+#define ANSWERED_US (3 * WEFT_SECOND) /* the poll comes round three times */
+
 static void reply_status(struct weft_ask *ask, int status, const char *word,
                          const struct weft_err *why)
 {
@@ -65,33 +67,29 @@ static void reply_not_ready(struct weft_ask *ask, const struct weft_err *why)
     ask->reply.retry_after_s = 1;
 }
 
-/* Before the store is open the loop answers by itself: there is no engine thread to ask. */
-enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err)
+/*
+ * True when the store answers, as far as this process knows: it carried something out a moment ago,
+ * the poll of once a second at least, and broke no connection off since. Balancers ask often, and
+ * they ask when all engine threads are busy: so nothing is asked of the store.
+ */
+static bool store_answers(struct weft_server *server)
 {
-    (void)err;
-    if (!weft_server_is_open(ask->server)) {
-        struct weft_err why = {0};
-        (void)weft_fail(&why, WEFT_UNAVAILABLE, "the server waits for its store");
-        reply_not_ready(ask, &why);
-    }
-    return WEFT_OK;
+    return weft_engine_answers(weft_server_engine(server), ANSWERED_US);
 }
 
 /*
- * Reading an execution that cannot exist takes a connection and the tables of this version. Anybody
- * may ask, so the reason is the sentence of its code alone: what the store said in full, with hosts
- * and names, is in the log.
+ * Answered by the loop itself, from memory. Everybody may ask, so the reason is one sentence: what
+ * the store said in full, with hosts and names, is in the log.
  */
-enum weft_rc weft_readiness_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err)
 {
-    static const struct weft_id none;
-    struct weft_execution execution;
+    struct weft_err why = {0};
     (void)err;
-    enum weft_rc rc = weft_engine_describe(weft_server_engine(ask->server), "default", &none, 1,
-                                           ask->arena, &execution, NULL);
-    if (rc) {
-        struct weft_err why = {0};
-        (void)weft_fail(&why, rc, "%s", weft_rc_text(rc));
+    if (!weft_server_is_open(ask->server)) {
+        (void)weft_fail(&why, WEFT_UNAVAILABLE, "the server waits for its store");
+        reply_not_ready(ask, &why);
+    } else if (!store_answers(ask->server)) {
+        (void)weft_fail(&why, WEFT_UNAVAILABLE, "%s", weft_rc_text(WEFT_UNAVAILABLE));
         reply_not_ready(ask, &why);
     } else {
         reply_ready(ask);
@@ -208,30 +206,55 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
     }
 }
 
-enum weft_rc weft_metrics_read(struct weft_ask *ask, struct weft_err *err)
+/* With the counts of the namespace as `counts` has them; the rest is what this process knows. */
+static void reply_metrics(struct weft_ask *ask, const struct weft_buf *counts)
 {
-    (void)ask;
-    (void)err;
-    return WEFT_OK;
-}
-
-enum weft_rc weft_metrics_run(struct weft_ask *ask, struct weft_err *err)
-{
-    struct weft_engine *engine = weft_server_engine(ask->server);
-    const struct weft_counts_of of = {.ns = ask->ns, .text = WEFT_COUNTS_METRICS};
     struct weft_buf text;
-    (void)err;
     weft_buf_init(&text, METRICS_MAX);
     weft_metrics_write(weft_server_metrics(ask->server), &text);
     put_scanners(ask->server, ask->arena, &text);
     put_process(&text);
     put_build(&text);
-    put_clock(weft_engine_clock(engine), &text);
+    put_clock(weft_engine_clock(weft_server_engine(ask->server)), &text);
+    weft_buf_add(&text, counts->data, counts->size);
     /* Metrics are asked for when things go wrong: a store that is away is one more number. */
-    struct weft_counts_cache *counts = weft_api_counts(weft_server_api(ask->server));
-    bool up = !weft_counts_cache_get(counts, engine, &of, &text, NULL);
-    put_number(&text, "weft_store_up", "1 when the store answered just now.", up);
+    put_number(&text, "weft_store_up", "1 when the store answered just now.",
+               store_answers(ask->server));
     weft_reply_bytes(ask, text.data, text.size, "text/plain; version=0.0.4; charset=utf-8");
     weft_buf_done(&text);
+}
+
+/*
+ * The loop answers from memory. Only the first request for a namespace in a while, whose counts
+ * are not kept, goes to an engine thread; from then on upkeep keeps them: see weft_counts_keep().
+ * While the store is away none does: old counts are better than none.
+ */
+enum weft_rc weft_metrics_read(struct weft_ask *ask, struct weft_err *err)
+{
+    const struct weft_counts_of of = {.ns = ask->ns, .text = WEFT_COUNTS_METRICS};
+    struct weft_buf counts;
+    (void)err;
+    weft_buf_init(&counts, METRICS_MAX);
+    bool away = !store_answers(ask->server);
+    bool kept =
+        weft_counts_cache_glance(weft_api_counts(weft_server_api(ask->server)), &of, away, &counts);
+    if (kept || away)
+        reply_metrics(ask, &counts);
+    weft_buf_done(&counts);
+    return WEFT_OK;
+}
+
+enum weft_rc weft_metrics_run(struct weft_ask *ask, struct weft_err *err)
+{
+    const struct weft_counts_of of = {.ns = ask->ns, .text = WEFT_COUNTS_METRICS};
+    struct weft_counts_cache *cache = weft_api_counts(weft_server_api(ask->server));
+    struct weft_buf counts;
+    (void)err;
+    weft_buf_init(&counts, METRICS_MAX);
+    enum weft_rc rc =
+        weft_counts_cache_get(cache, weft_server_engine(ask->server), &of, &counts, NULL);
+    (void)rc; /* without counts, then */
+    reply_metrics(ask, &counts);
+    weft_buf_done(&counts);
     return WEFT_OK;
 }

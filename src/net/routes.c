@@ -621,12 +621,12 @@ const struct weft_route weft_routes[] = {
         .scope = WEFT_SCOPE_NONE,
         .while_waiting = true,
         .read = weft_readiness_read,
-        .run = weft_readiness_run,
         .name = "readiness",
-        .summary = "200 when the store can be reached and its schema is right, else 503; warns of "
+        .summary = "200 when the store answers, else 503; warns of "
                    "scanners that no living replica runs",
-        .about = "For a readiness probe: while the store cannot be reached the answer is 503, with "
-                 "the reason. Needs no token.",
+        .about = "For a readiness probe: when the store has not answered for 3 s, or broke a "
+                 "connection off just now, the answer is 503. It is given from memory, however "
+                 "busy the server is. Needs no token.",
         .answer = READY_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
     },

@@ -16,6 +16,7 @@
  * requests are answered, begins none: under a load that never ends no lease would ever run out.
  */
 
+#include "net/api.h"
 #include "net/inside.h"
 
 #include "base/heap.h"
@@ -137,6 +138,7 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
             upkeep->tokens = poll.tokens;
     }
     weft_supervisor_told(server->supervisor, poll.due_us);
+    weft_counts_keep(server);
     do_chores(upkeep);
     weft_presence_turn(server->presence, arena);
 }
