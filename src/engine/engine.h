@@ -29,6 +29,7 @@
 struct weft_slot {
     struct weft_conn *conn; /* owned; NULL: not open */
     weft_usec used_us;      /* boot time; when it was last given back */
+    uint64_t history;       /* of the pool, when the connection was opened */
     bool busy;
 };
 
@@ -37,11 +38,13 @@ struct weft_pool {
     pthread_cond_t freed;
     struct weft_slot *slot;
     size_t count;
-    size_t writers;        /* the first so many slots may write; readers prefer the others */
-    uint64_t waits;        /* how often somebody had to wait for a slot */
-    weft_usec answered_us; /* boot time; the last transaction that the store carried out */
-    weft_usec gap_us;      /* the longest time between two of them; see weft_engine_gap() */
-    weft_usec lost_us;     /* boot time; when a connection was last lost, or not to be had */
+    size_t writers;               /* the first so many slots may write; readers prefer the others */
+    uint64_t waits;               /* how often somebody had to wait for a slot */
+    weft_usec answered_us;        /* boot time; the last transaction that the store carried out */
+    weft_usec gap_us;             /* the longest time between two of them; see weft_engine_gap() */
+    weft_usec lost_us;            /* boot time; when a connection was last lost, or not to be had */
+    struct weft_lineage lineage;  /* of the last connection that knew it */
+    atomic_uint_fast64_t history; /* from 1; counts lineages, see weft_engine_history() */
 };
 
 /* ---- Interned rows, cached ------------------------------------------------------------------- */
@@ -71,7 +74,10 @@ struct weft_policy_entry {
     struct weft_policy shown; /* the same as readers are told it */
 };
 
-/* Everything here was committed before it was cached, and is never changed or freed. */
+/*
+ * Everything here was committed before it was cached, and is never changed or freed. When the store
+ * changes its lineage, the caches begin anew: see weft_names_suspect().
+ */
 struct weft_names {
     pthread_mutex_t lock;
     struct weft_arena *arena;
@@ -81,6 +87,7 @@ struct weft_names {
     struct weft_map queue_id;  /* id -> weft_queue */
     struct weft_map policy;    /* text -> weft_policy_entry */
     struct weft_map policy_id; /* id -> weft_policy_entry */
+    struct weft_names *before; /* owned; the caches of the lineage before, or NULL */
 };
 
 /* ---- What can be claimed --------------------------------------------------------------------- */
@@ -166,14 +173,15 @@ struct weft_tx {
     struct weft_engine *engine;
     struct weft_conn *conn;
     struct weft_arena *arena;
-    weft_usec now_us;   /* one value per transaction */
-    uint64_t lost_xid;  /* of the last try, for the question what became of it */
-    weft_usec began_us; /* the last try, in boot time, for the same */
-    bool no_retry;      /* one try, on a connection that is open: see weft_tally_flush() */
-    bool repeatable;    /* a second time finds what the first did, and does nothing twice */
-    bool doubted;       /* an earlier try may have been committed: this was a second time */
-    bool ended;         /* the last calls of this try have run: see weft_tx_last() */
-    bool answered;      /* the body of the last try got all its rows */
+    weft_usec now_us;      /* one value per transaction */
+    struct weft_lost lost; /* the last try, for the question what became of it */
+    weft_usec began_us;    /* the last try, in boot time, for the same */
+    uint64_t history;      /* in which the ids of names that it writes were read; 0: at its start */
+    bool no_retry;         /* one try, on a connection that is open: see weft_tally_flush() */
+    bool repeatable;       /* a second time finds what the first did, and does nothing twice */
+    bool doubted;          /* an earlier try may have been committed: this was a second time */
+    bool ended;            /* the last calls of this try have run: see weft_tx_last() */
+    bool answered;         /* the body of the last try got all its rows */
 };
 
 typedef enum weft_rc weft_tx_body(struct weft_tx *tx, void *context, struct weft_err *err);
@@ -239,6 +247,14 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call
 void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
                      struct weft_part *part, struct weft_arena *arena);
 
+/*
+ * The number of the lineage that the store is of, as far as is known: see struct weft_lineage. Ids
+ * of interned rows that were read in one history may not exist in the next, because a standby that
+ * is behind is promoted without them. A write transaction whose ids are of an older history is
+ * refused before it begins.
+ */
+uint64_t weft_engine_history(struct weft_engine *engine);
+
 void weft_pool_init(struct weft_engine *engine, uint32_t connections);
 void weft_pool_done(struct weft_engine *engine);
 /* How often somebody had to wait for a connection so far. */
@@ -272,6 +288,8 @@ const struct weft_id *weft_column_id(const struct weft_id_column *ids, size_t i)
 
 void weft_names_init(struct weft_names *names);
 void weft_names_done(struct weft_names *names);
+/* The store has another lineage: what is cached may not exist there. */
+void weft_names_suspect(struct weft_names *names);
 
 struct weft_name_want {
     enum weft_name_sort sort;

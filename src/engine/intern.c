@@ -11,6 +11,8 @@
 #include "engine/engine.h"
 
 #include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 void weft_names_init(struct weft_names *names)
@@ -21,6 +23,10 @@ void weft_names_init(struct weft_names *names)
 
 void weft_names_done(struct weft_names *names)
 {
+    if (names->before) {
+        weft_names_done(names->before);
+        free(names->before);
+    }
     weft_map_done(&names->by_text);
     weft_map_done(&names->by_id);
     weft_map_done(&names->queue);
@@ -29,6 +35,37 @@ void weft_names_done(struct weft_names *names)
     weft_map_done(&names->policy_id);
     weft_arena_free(names->arena);
     pthread_mutex_destroy(&names->lock);
+}
+
+/*
+ * Begins anew with empty caches. Pointers into the old ones are in use without a lock, so these are
+ * kept until the engine is closed: a store changes its lineage a few times in the life of a process
+ * at most. A scheme that frees unused names may free these in its own way.
+ *
+ * An operation that has loaded its rows before goes on with what it read: the find functions look
+ * in the old caches for what the new ones do not have. What decides whether a row must be loaded,
+ * or which id is written, looks in the new ones alone.
+ */
+void weft_names_suspect(struct weft_names *names)
+{
+    struct weft_names *before = calloc(1, sizeof(*before));
+    if (!before)
+        weft_oom(sizeof(*before));
+    pthread_mutex_init(&before->lock, NULL);
+    pthread_mutex_lock(&names->lock);
+    before->arena = names->arena;
+    before->by_text = names->by_text;
+    before->by_id = names->by_id;
+    before->queue = names->queue;
+    before->queue_id = names->queue_id;
+    before->policy = names->policy;
+    before->policy_id = names->policy_id;
+    before->before = names->before;
+    names->arena = weft_arena_new();
+    names->by_text = names->by_id = names->queue = names->queue_id = names->policy =
+        names->policy_id = (struct weft_map){0};
+    names->before = before;
+    pthread_mutex_unlock(&names->lock);
 }
 
 /* ---- Cache keys: fields one after the other, texts with their NUL
@@ -68,6 +105,17 @@ static void *find_id(struct weft_names *names, const struct weft_map *map, int32
 {
     pthread_mutex_lock(&names->lock);
     void *value = weft_map_find(map, &id, sizeof(id));
+    pthread_mutex_unlock(&names->lock);
+    return value;
+}
+
+/* As find_id(), but also what was cached of an earlier lineage: `map` is the offset of the map. */
+static void *find_any(struct weft_names *names, size_t map, int32_t id)
+{
+    void *value = NULL;
+    pthread_mutex_lock(&names->lock);
+    for (const struct weft_names *at = names; at && !value; at = at->before)
+        value = weft_map_find((const struct weft_map *)((const char *)at + map), &id, sizeof(id));
     pthread_mutex_unlock(&names->lock);
     return value;
 }
@@ -515,12 +563,12 @@ enum weft_rc weft_load_queues(struct weft_engine *engine, const struct weft_id_l
 
 const struct weft_queue *weft_find_queue(struct weft_engine *engine, int32_t id)
 {
-    return find_id(&engine->names, &engine->names.queue_id, id);
+    return find_any(&engine->names, offsetof(struct weft_names, queue_id), id);
 }
 
 const struct weft_policy_entry *weft_find_policy(struct weft_engine *engine, int32_t id)
 {
-    return find_id(&engine->names, &engine->names.policy_id, id);
+    return find_any(&engine->names, offsetof(struct weft_names, policy_id), id);
 }
 
 const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id)
@@ -531,7 +579,8 @@ const struct weft_rules *weft_find_rules(struct weft_engine *engine, int32_t id)
 
 const char *weft_find_name(struct weft_engine *engine, int32_t id)
 {
-    const struct weft_name *name = id ? find_id(&engine->names, &engine->names.by_id, id) : NULL;
+    const struct weft_name *name =
+        id ? find_any(&engine->names, offsetof(struct weft_names, by_id), id) : NULL;
     return name ? name->text : NULL;
 }
 

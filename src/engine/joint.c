@@ -131,7 +131,8 @@ static void end_complete(const struct weft_together *calls, struct under_way *wa
 void weft_engine_together(struct weft_engine *engine, const struct weft_together *calls)
 {
     struct weft_arena *rows = weft_arena_new();
-    struct under_way way = {.tx = {.engine = engine}, .arena = weft_arena_new()};
+    struct under_way way = {.tx = {.engine = engine, .history = weft_engine_history(engine)},
+                            .arena = weft_arena_new()};
     /* What a claim answers lies in the rows of the transaction. */
     way.tx.arena = calls->claim ? calls->claim->arena : rows;
     begin_all(calls, &way);

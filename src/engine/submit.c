@@ -343,6 +343,7 @@ static enum weft_rc run_part(struct weft_engine *engine, struct weft_submissions
                              struct weft_err *err)
 {
     struct weft_tx tx = {.engine = engine,
+                         .history = part->history,
                          .arena = weft_arena_new(),
                          .repeatable = !part->keyed,
                          .doubted = part->doubted};
@@ -442,6 +443,7 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call
     struct weft_submission *item = weft_new_array(arena, struct weft_submission, call->count + 1);
     struct submitting *all = weft_new(arena, struct submitting);
     weft_usec now_us = weft_clock_now(engine->clock);
+    uint64_t history = weft_engine_history(engine); /* before any name is looked up */
     size_t valid = 0;
     for (size_t i = 0; i < call->count; i++) {
         struct weft_submission *next = &item[valid];
@@ -457,8 +459,10 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call
     call->rc = valid ? weft_submission_place(engine, item, valid, &call->err) : WEFT_OK;
     if (!call->rc)
         all->batch = weft_submission_batches(item, valid, arena, &all->count);
-    for (size_t i = 0; i < all->count; i++)
+    for (size_t i = 0; i < all->count; i++) {
         all->batch[i].now_us = now_us;
+        all->batch[i].history = history;
+    }
     *ret_part = (struct weft_part){.context = all,
                                    .ask = ask_submit,
                                    .take = take_submit,

@@ -23,6 +23,7 @@ struct weft_submissions {
     bool doubted;    /* an earlier try may have been committed: see weft_tx */
     bool from_inbox; /* taken out of the inbox in the same transaction */
     weft_usec now_us;
+    uint64_t history; /* as in weft_tx */
 };
 
 /* Resolves queues and policies and gives each item its place in the order. */

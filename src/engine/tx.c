@@ -7,7 +7,8 @@
  * connection that broke before COMMIT was sent wrote nothing either. A connection that broke after
  * COMMIT was sent leaves a question, and the answer is the database's: the transaction's id was
  * learned before COMMIT, and pg_xact_status() says what became of it. While it says "in progress"
- * we wait, because the server may still be working on what we sent.
+ * we wait, because the server may still be working on what we sent. A server of another lineage, a
+ * standby that was promoted, knows nothing of that id: what it says is about another transaction.
  *
  * A COMMIT that went with the last calls of a body may be carried out while their answers are lost
  * on the way. If the id was lost too, nobody can tell; if only rows were, nobody can answer. Both
@@ -44,6 +45,9 @@ enum {
     CLOCK_ROUND_TRIP_US = 300, /* good enough to stop asking */
 };
 
+/* A request waits so long for what became of its COMMIT; the last try may take longer. */
+#define SETTLE_US (20 * WEFT_SECOND)
+
 /* ---- The pool -------------------------------------------------------------------------------- */
 
 void weft_pool_init(struct weft_engine *engine, uint32_t connections)
@@ -63,6 +67,7 @@ void weft_pool_init(struct weft_engine *engine, uint32_t connections)
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&pool->lock, NULL);
     pool->answered_us = weft_boot_us();
+    atomic_init(&pool->history, 1);
 }
 
 void weft_pool_done(struct weft_engine *engine)
@@ -209,15 +214,75 @@ uint64_t weft_pool_waits(struct weft_engine *engine)
     return waits;
 }
 
+uint64_t weft_engine_history(struct weft_engine *engine)
+{
+    return atomic_load(&engine->pool.history);
+}
+
+/* A server that was promoted away from came back, and would take writes that are lost later. */
+static enum weft_rc refuse_old(const struct weft_lineage *seen, uint32_t timeline,
+                               struct weft_err *err)
+{
+    enum weft_rc rc = weft_fail(err, WEFT_UNAVAILABLE,
+                                "the database server is on timeline %u, and another one was on "
+                                "timeline %u before",
+                                seen->timeline, timeline);
+    if (err) {
+        err->cause = WEFT_CAUSE_LOST;
+        err->hint = "stop the old primary, or make it a standby; after a restore restart weft";
+    }
+    return rc;
+}
+
+/*
+ * Compares the lineage of a connection with that of those before. The caches are emptied before the
+ * new lineage is recorded: a thread that meets it in between empties them once more, and none goes
+ * on with an old name because another one is about to empty them.
+ */
+static enum weft_rc note_lineage(struct weft_engine *engine, const struct weft_lineage *seen,
+                                 struct weft_err *err)
+{
+    struct weft_pool *pool = &engine->pool;
+    if (seen->timeline == 0)
+        return WEFT_OK;
+    pthread_mutex_lock(&pool->lock);
+    struct weft_lineage known = pool->lineage;
+    pthread_mutex_unlock(&pool->lock);
+    bool alike = known.system == seen->system || known.system == 0 || seen->system == 0;
+    if (alike && seen->timeline < known.timeline)
+        return refuse_old(seen, known.timeline, err);
+    bool anew = known.timeline != 0 && (!alike || seen->timeline != known.timeline);
+    if (anew) {
+        weft_warn("the database was failed over or restored",
+                  F_I64("timeline", (int64_t)seen->timeline),
+                  F_I64("before", (int64_t)known.timeline));
+        weft_names_suspect(&engine->names);
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->lineage = *seen;
+    atomic_fetch_add(&pool->history, anew);
+    pthread_mutex_unlock(&pool->lock);
+    return WEFT_OK;
+}
+
+/* An open connection, to a server of the lineage that was seen last. */
 static enum weft_rc ensure_open(struct weft_engine *engine, struct weft_slot *slot,
                                 struct weft_err *err)
 {
-    if (slot->conn)
+    if (slot->conn && slot->history == weft_engine_history(engine))
         return WEFT_OK;
+    weft_conn_close(slot->conn);
+    slot->conn = NULL;
     struct weft_conn *conn = NULL;
     enum weft_rc rc = engine->driver->open(engine->url, &conn, err);
     if (rc)
         return rc;
+    rc = note_lineage(engine, &conn->lineage, err);
+    if (rc) {
+        weft_conn_close(conn);
+        return rc;
+    }
+    slot->history = weft_engine_history(engine);
     /*
      * The first connection prepares every statement, so that one that does not fit the schema is
      * found at the start. The others prepare what they use when they use it: all of them take
@@ -277,7 +342,20 @@ enum weft_rc weft_tx_last(struct weft_tx *tx, const struct weft_call *call, size
     return rc;
 }
 
-/* One try. tx->lost_xid and began_us are for ask_fate(), when the connection is lost in COMMIT. */
+/* Ids of names that were read in another history may belong to other rows, or to none. */
+static enum weft_rc check_history(const struct weft_tx *tx, const struct weft_slot *slot,
+                                  enum weft_tx_mode mode, struct weft_err *err)
+{
+    if (weft_tx_reads(mode) || tx->history == slot->history)
+        return WEFT_OK;
+    enum weft_rc rc =
+        weft_fail(err, WEFT_UNAVAILABLE, "the database was failed over during this request");
+    if (err)
+        err->hint = "nothing was done: try again";
+    return rc;
+}
+
+/* One try. tx->lost and began_us are for ask_fate(), when the connection is lost in COMMIT. */
 static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body *body,
                              void *context, struct weft_err *err)
 {
@@ -287,6 +365,8 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
         return WEFT_BUSY;
     enum weft_rc rc = ensure_open(engine, slot, err);
     if (!rc)
+        rc = check_history(tx, slot, mode, err);
+    if (!rc)
         rc = keep_time(engine, slot->conn, err);
     if (rc)
         goto out;
@@ -295,6 +375,7 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
     tx->now_us = weft_clock_now(engine->clock);
     tx->began_us = weft_boot_us();
     tx->ended = false;
+    uint32_t timeline = tx->conn->lineage.timeline;
     rc = engine->driver->begin(tx->conn, mode, err);
     if (!rc)
         rc = body(tx, context, err);
@@ -302,9 +383,12 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
     tx->answered = !rc;
     if (!rc)
         rc = engine->driver->commit(tx->conn, err);
-    tx->lost_xid = tx->conn->xid;
+    tx->lost = (struct weft_lost){.xid = tx->conn->xid, .lineage = tx->conn->lineage};
     if (rc)
         engine->driver->rollback(tx->conn);
+    /* Behind a pooler the server may be another one from one transaction to the next. */
+    else if (tx->conn->lineage.timeline != timeline)
+        tx->conn->broken |= note_lineage(engine, &tx->conn->lineage, NULL) != WEFT_OK;
 
 out:
     tx->conn = NULL;
@@ -329,17 +413,19 @@ static void back_off(int tries)
 static enum weft_settled ask_fate(const struct weft_tx *tx)
 {
     struct weft_engine *engine = tx->engine;
+    struct weft_lost lost = tx->lost;
     enum weft_settled fate = WEFT_SETTLED_UNKNOWN;
-    if (tx->lost_xid == 0)
+    weft_usec since_us = weft_boot_us();
+    if (lost.xid == 0)
         return fate;
-    for (int tries = 0; tries < SETTLE_TRIES; tries++) {
+    for (int tries = 0; tries < SETTLE_TRIES && weft_boot_us() - since_us < SETTLE_US; tries++) {
         struct weft_err err;
         struct weft_slot *slot = acquire(engine, WEFT_TX_WRITE, &err);
         if (slot) {
             enum weft_rc rc = ensure_open(engine, slot, &err);
+            lost.age_us = weft_boot_us() - tx->began_us;
             if (!rc)
-                rc = engine->driver->settle(slot->conn, tx->lost_xid, weft_boot_us() - tx->began_us,
-                                            &fate, &err);
+                rc = engine->driver->settle(slot->conn, &lost, &fate, &err);
             release(engine, slot, !rc);
             if (!rc && fate != WEFT_SETTLED_RUNNING)
                 return fate;
@@ -388,6 +474,8 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
 {
     struct weft_err local = {0};
     struct weft_err *story = err ? err : &local;
+    if (tx->history == 0)
+        tx->history = weft_engine_history(tx->engine);
     for (int tries = 1;; tries++) {
         *story = (struct weft_err){0};
         enum weft_rc rc = try_once(tx, mode, body, context, story);

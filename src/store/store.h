@@ -114,13 +114,31 @@ enum weft_settled {
     WEFT_SETTLED_ABORTED,
 };
 
+/*
+ * The history that the number of a transaction belongs to. A promoted standby and a restored backup
+ * give numbers anew that the old server has given already: a number means nothing in another
+ * history. All 0 where the store has no such thing, or does not tell.
+ */
+struct weft_lineage {
+    uint64_t system;   /* PostgreSQL: the identifier that initdb gave to the cluster */
+    uint32_t timeline; /* PostgreSQL: grows with each promotion */
+};
+
+/* A transaction whose COMMIT was sent, and whose end the client does not know. */
+struct weft_lost {
+    uint64_t xid; /* 0: not known either */
+    struct weft_lineage lineage;
+    weft_usec age_us; /* how long ago it began, or more */
+};
+
 struct weft_driver;
 
 /* The common head of every driver's connection. */
 struct weft_conn {
     const struct weft_driver *driver;
     uint64_t xid; /* of the write transaction in hand or just lost; 0 when not known */
-    bool broken;  /* good for weft_conn_close() only */
+    struct weft_lineage lineage; /* as read at the open, and by each write transaction */
+    bool broken;                 /* good for weft_conn_close() only */
     /* Boot time of the last exchange that made its buffers large, which only close() frees; or 0 */
     weft_usec swollen_us;
 };
@@ -145,6 +163,8 @@ struct weft_driver {
      * allows it. When it succeeds, the rows are there, and commit() must follow: it tells what
      * became of COMMIT. When it fails, nothing was committed, unless the cause is
      * WEFT_CAUSE_LOST_IN_COMMIT: then COMMIT may have been carried out, and the rows are lost.
+     * commit() fails with the same cause, on a connection that lives, when the server committed but
+     * gave up waiting for its standbys: a promotion may take that commit back.
      */
     enum weft_rc (*last)(struct weft_conn *conn, const struct weft_call *call, size_t count,
                          struct weft_arena *arena, struct weft_rows *ret_rows,
@@ -158,10 +178,12 @@ struct weft_driver {
     /* The store's clock. */
     enum weft_rc (*time)(struct weft_conn *conn, weft_usec *ret_us, struct weft_err *err);
     /*
-     * What became of transaction xid, asked on another connection. age_us is how long ago it began,
-     * or more: a server that crashed since then may have given its number to another transaction.
+     * What became of a transaction, asked on another connection. COMMITTED is answered only where
+     * the commit is as durable as any: also on the standbys that a commit of this server waits for.
+     * A server of another lineage cannot know (UNKNOWN), and one that crashed since the transaction
+     * began may have given its number to another one.
      */
-    enum weft_rc (*settle)(struct weft_conn *conn, uint64_t xid, weft_usec age_us,
+    enum weft_rc (*settle)(struct weft_conn *conn, const struct weft_lost *lost,
                            enum weft_settled *ret_settled, struct weft_err *err);
     /* How many connections may write at once: 1 for SQLite, SIZE_MAX for PostgreSQL. */
     size_t writers_max;

@@ -31,7 +31,8 @@ static struct weft_conn *open_writer(struct fixture *f, enum weft_tx_mode mode, 
 static enum weft_settled settle(struct fixture *f, struct weft_conn *conn, uint64_t xid)
 {
     enum weft_settled settled = WEFT_SETTLED_UNKNOWN;
-    ok(f->driver->settle(conn, xid, 0, &settled, &f->err) == WEFT_OK, "settle");
+    const struct weft_lost lost = {.xid = xid, .lineage = conn->lineage};
+    ok(f->driver->settle(conn, &lost, &settled, &f->err) == WEFT_OK, "settle");
     return settled;
 }
 
@@ -62,11 +63,23 @@ static void test_numbers(struct fixture *f, struct weft_conn *conn)
     ok(settle(f, conn, xid) == WEFT_SETTLED_RUNNING, "running");
     ok(d->commit(writer, &f->err) == WEFT_OK, "commit");
     ok(settle(f, conn, xid) == WEFT_SETTLED_COMMITTED, "committed");
+    struct weft_lost lost = {.xid = xid,
+                             .lineage = writer->lineage,
+                             .age_us = (weft_usec)10 * 366 * 86400 * WEFT_SECOND};
     enum weft_settled settled = WEFT_SETTLED_RUNNING;
-    ok(d->settle(conn, xid, (weft_usec)10 * 366 * 86400 * WEFT_SECOND, &settled, &f->err) ==
-               WEFT_OK &&
-           settled == WEFT_SETTLED_UNKNOWN,
+    ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
        "but not when the server may have crashed since: numbers are given again then");
+    ok(lost.lineage.system != 0 && lost.lineage.timeline != 0, "it knows its lineage");
+    lost.age_us = 0;
+    lost.lineage.timeline++;
+    settled = WEFT_SETTLED_RUNNING;
+    ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
+       "nor on another timeline");
+    lost.lineage.timeline--;
+    lost.lineage.system++;
+    settled = WEFT_SETTLED_RUNNING;
+    ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
+       "nor in another cluster");
     ok(d->begin(writer, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, writer, 2) == WEFT_OK,
        "another one");
     ok(writer->xid > xid, "has another number");

@@ -104,7 +104,8 @@ static bool is_there(struct world *w, int64_t number)
 static enum weft_settled settle(struct world *w, uint64_t xid)
 {
     enum weft_settled settled = WEFT_SETTLED_UNKNOWN;
-    ok(w->f.driver->settle(w->aside, xid, 0, &settled, &w->f.err) == WEFT_OK, "settle");
+    const struct weft_lost lost = {.xid = xid, .lineage = w->aside->lineage};
+    ok(w->f.driver->settle(w->aside, &lost, &settled, &w->f.err) == WEFT_OK, "settle");
     return settled;
 }
 

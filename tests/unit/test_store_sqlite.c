@@ -230,7 +230,8 @@ static void test_no_schema(void)
     ok(f.driver->begin(conn, WEFT_TX_WRITE, &f.err) == WEFT_OK, "begin");
     ok(add(&f, conn, 1) == WEFT_SCHEMA, "no such table: %s", f.err.text);
     f.driver->rollback(conn);
-    ok(f.driver->settle(conn, 1, 0, &settled, &f.err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
+    ok(f.driver->settle(conn, &(struct weft_lost){.xid = 1}, &settled, &f.err) == WEFT_OK &&
+           settled == WEFT_SETTLED_UNKNOWN,
        "nobody knows transactions by number");
     weft_conn_close(conn);
     fixture_done(&f);

@@ -74,6 +74,7 @@ static void watch(const struct weft_call *call, size_t count, const struct weft_
 static enum weft_rc mirror(struct faulty *faulty, enum weft_rc rc)
 {
     faulty->conn.xid = faulty->inner->xid;
+    faulty->conn.lineage = faulty->inner->lineage;
     faulty->conn.broken |= faulty->inner->broken;
     faulty->conn.swollen_us = faulty->inner->swollen_us;
     return rc;
@@ -148,6 +149,7 @@ static enum weft_rc fault_open(const char *url, struct weft_conn **ret_conn, str
     if (!faulty)
         weft_oom(sizeof(*faulty));
     faulty->conn.driver = &fault_driver;
+    faulty->conn.lineage = inner->lineage;
     faulty->inner = inner;
     *ret_conn = &faulty->conn;
     return WEFT_OK;
@@ -313,13 +315,13 @@ static enum weft_rc fault_time(struct weft_conn *conn, weft_usec *ret_us, struct
     return rc;
 }
 
-static enum weft_rc fault_settle(struct weft_conn *conn, uint64_t xid, weft_usec age_us,
+static enum weft_rc fault_settle(struct weft_conn *conn, const struct weft_lost *lost,
                                  enum weft_settled *ret_settled, struct weft_err *err)
 {
     struct faulty *faulty = faulty_of(conn);
     enum weft_rc rc = check_alive(faulty, err);
     if (!rc)
-        rc = faulty->inner->driver->settle(faulty->inner, xid, age_us, ret_settled, err);
+        rc = faulty->inner->driver->settle(faulty->inner, lost, ret_settled, err);
     return mirror(faulty, rc);
 }
 

@@ -218,6 +218,16 @@ int64_t weft_pg_get_i64(const PGresult *result, int row, int column)
     return size == 2 ? (int16_t)value : value;
 }
 
+uint32_t weft_pg_get_timeline(const PGresult *result, int row, int column)
+{
+    enum { DIGITS = 8 };
+    char text[DIGITS + 1] = "";
+    if (PQgetlength(result, row, column) < DIGITS)
+        return 0;
+    memcpy(text, PQgetvalue(result, row, column), DIGITS);
+    return (uint32_t)strtoul(text, NULL, 16);
+}
+
 static enum weft_rc check_shape(const PGresult *result, const struct weft_stmt_info *info,
                                 struct weft_err *err)
 {

@@ -19,6 +19,9 @@
 
 enum { SERVER_VERSION_MIN = 130000 }; /* the first with pg_current_xact_id() */
 
+/* More than a statement may take. A server that is cut off says nothing at all. */
+#define EXCHANGE_MAX_US (40 * WEFT_SECOND)
+
 static enum weft_rc bad_url(struct weft_err *err, const char *text, const char *hint)
 {
     enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text);
@@ -106,26 +109,55 @@ static enum weft_rc read_url(struct weft_pg *pg, const char *url, const char **r
     return WEFT_OK;
 }
 
-/* Notices are nobody's business, but the farewell of a server tells why a connection died. */
+/*
+ * Of the notices two matter: the farewell of a server, which tells why a connection died, and the
+ * warning that a commit did not wait for its standbys. The text of that one is translated, the name
+ * of the function is not.
+ */
 static void on_notice(void *arg, const PGresult *result)
 {
     struct weft_pg *pg = arg;
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *function = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+    if (function && strcmp(function, "SyncRepWaitForLSN") == 0)
+        pg->unreplicated = true;
     if (severity && text && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0))
         (void)snprintf(pg->fatal, sizeof(pg->fatal), "%s", text);
 }
 
 /*
  * Connects by libpq's blocking call, which alone moves on to the next host of a list when one does
- * not answer. For a refusal it gives text in the server's language and no SQLSTATE; asking once
- * more in verbose mode brings the code. A slow failure is not repeated: nobody refused there.
+ * not answer or is a standby. What stands before the URL is a default that it may overrule: a host
+ * that is cut off, without a reset, is noticed after 20 s, while data is under way and while an
+ * answer is waited for. For a refusal it gives text in the server's language and no SQLSTATE;
+ * asking once more in verbose mode brings the code. A slow failure is not repeated: nobody refused
+ * there.
  */
 static enum weft_rc connect_to(struct weft_pg *pg, const char *url, struct weft_err *err)
 {
-    const char *const key[] = {"connect_timeout", "fallback_application_name", "dbname",
-                               "client_encoding", NULL};
-    const char *const value[] = {"10", "weft", url, "UTF8", NULL};
+    static const struct {
+        const char *key, *value;
+    } standard[] = {
+        {"connect_timeout", "10"},
+        {"fallback_application_name", "weft"},
+        {"target_session_attrs", "primary"},
+        {"tcp_user_timeout", "20000"},
+        {"keepalives_idle", "5"},
+        {"keepalives_interval", "5"},
+        {"keepalives_count", "3"},
+    };
+    const char *key[WEFT_LEN(standard) + 3], *value[WEFT_LEN(standard) + 3];
+    size_t count = 0;
+    for (; count < WEFT_LEN(standard); count++) {
+        key[count] = standard[count].key;
+        value[count] = standard[count].value;
+    }
+    key[count] = "dbname";
+    value[count++] = url;
+    key[count] = "client_encoding";
+    value[count++] = "UTF8";
+    key[count] = value[count] = NULL;
     weft_usec start_us = weft_boot_us();
     pg->pq = PQconnectdbParams(key, value, 1);
     if (!pg->pq)
@@ -162,14 +194,25 @@ static enum weft_rc set_up(struct weft_pg *pg, struct weft_err *err)
 
 /* ---- Poolers --------------------------------------------------------------------------------- */
 
-/* The server process behind the connection; a pooler made up the number that libpq was told. */
-static enum weft_rc find_pooler(struct weft_pg *pg, bool *ret_pooler, struct weft_err *err)
+/*
+ * The server behind the connection: its process (a pooler made up the number that libpq was told)
+ * and the lineage of its numbers. Every role may call the functions, unless an administrator took
+ * the right away; then the system stays unknown, and the timeline alone tells lineages apart.
+ */
+static enum weft_rc read_server(struct weft_pg *pg, bool *ret_pooler, struct weft_err *err)
 {
-    struct weft_pg_step step = {.stmt = WEFT_PG_BACKEND, .unnamed = true};
-    enum weft_rc rc = weft_pg_exchange(pg, &step, 1, err);
-    if (!rc)
-        *ret_pooler = weft_pg_get_i64(step.result, 0, 0) != PQbackendPID(pg->pq);
-    weft_pg_clear(&step, 1);
+    static const size_t stmt[] = {WEFT_PG_BACKEND, WEFT_PG_BACKEND_ALONE};
+    enum weft_rc rc = WEFT_FORBIDDEN;
+    for (size_t i = 0; i < WEFT_LEN(stmt) && rc == WEFT_FORBIDDEN; i++) {
+        struct weft_pg_step step = {.stmt = stmt[i], .unnamed = true};
+        rc = weft_pg_exchange(pg, &step, 1, err);
+        if (!rc) {
+            *ret_pooler = weft_pg_get_i64(step.result, 0, 0) != PQbackendPID(pg->pq);
+            pg->conn.lineage.timeline = weft_pg_get_timeline(step.result, 0, 1);
+            pg->conn.lineage.system = (uint64_t)weft_pg_get_i64(step.result, 0, 2);
+        }
+        weft_pg_clear(&step, 1);
+    }
     return rc;
 }
 
@@ -210,12 +253,10 @@ static enum weft_rc choose_names(struct weft_pg *pg, struct weft_err *err)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
     bool pooler = false;
-    if (pg->decided)
-        return WEFT_OK;
-    enum weft_rc rc = find_pooler(pg, &pooler, err);
-    if (!rc && pooler)
+    enum weft_rc rc = read_server(pg, &pooler, err);
+    if (!rc && pooler && !pg->decided)
         rc = try_names(pg, &pg->named, err);
-    if (!rc && !pg->named && !atomic_flag_test_and_set(&told))
+    if (!rc && !pg->named && !pg->decided && !atomic_flag_test_and_set(&told))
         weft_info(
             "the pooler before the database keeps no prepared statements: doing without them");
     return rc;
@@ -231,6 +272,7 @@ enum weft_rc weft_pg_open(const char *url, struct weft_conn **ret_conn, struct w
     pg->arena = weft_arena_new();
     pg->schema = "weft";
     pg->named = true;
+    pg->exchange_us = EXCHANGE_MAX_US;
 
     enum weft_rc rc = read_url(pg, url, &clean, err);
     if (!rc)

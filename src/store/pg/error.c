@@ -44,7 +44,7 @@ static const struct verdict verdicts[] = {
     {"57P",   WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         NULL},
     {"08",    WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         NULL},
     {"25P03", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         NULL},
-    {"25006", WEFT_UNAVAILABLE,   WEFT_CAUSE_NONE,         hint_primary},
+    {"25006", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_primary},
     {"26000", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_pooler},
     {"42P05", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_pooler},
     {"XX001", WEFT_CORRUPT,       WEFT_CAUSE_NONE,         "restore the database from a backup"},
@@ -161,7 +161,9 @@ enum weft_rc weft_pg_fail_open(struct weft_pg *pg, const char *text, struct weft
     else if (!find_state(PQerrorMessage(pg->pq), state)) {
         enum weft_rc rc = weft_pg_lost(pg, what, text, err);
         if (err)
-            err->hint = "check that the server runs and that the URL names its host and port";
+            err->hint =
+                "check that the server runs, that the URL names its host and port, and that "
+                "it is the primary";
         return rc;
     }
     return tell(err, judge(state), state, what, text);

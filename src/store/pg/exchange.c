@@ -23,8 +23,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-#define EXCHANGE_MAX_US (60 * WEFT_SECOND)
-#define SCRIPT_MAX_US   (3600 * WEFT_SECOND) /* a migration may rewrite a large table */
+#define SCRIPT_MAX_US (3600 * WEFT_SECOND) /* a migration may rewrite a large table */
 
 enum { BINARY = 1 };
 
@@ -136,14 +135,14 @@ static void drop_notices(struct weft_pg *pg)
 static enum weft_rc drain(struct weft_pg *pg, struct weft_pg_step *step, size_t count,
                           struct weft_err *err)
 {
-    weft_usec deadline_us = weft_boot_us() + EXCHANGE_MAX_US;
+    weft_usec deadline_us = weft_boot_us() + pg->exchange_us;
     enum weft_rc rc = WEFT_OK;
     size_t at = 0;
     for (;;) {
         PGresult *result = NULL;
         const char *what = weft_pg_stmt_name(step[at < count ? at : count - 1].stmt);
         if (!next_result(pg, deadline_us, &result))
-            return weft_pg_lost(pg, what, "the server did not answer within 60 s", err);
+            return weft_pg_lost(pg, what, "the server did not answer in time", err);
         if (result && PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
             PQclear(result);
             drop_notices(pg);

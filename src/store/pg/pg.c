@@ -26,6 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SETTLE_MAX_US (5 * WEFT_SECOND)
+
 static enum weft_rc pg_begin(struct weft_conn *conn, enum weft_tx_mode mode, struct weft_err *err)
 {
     struct weft_pg *pg = weft_pg_of(conn);
@@ -33,6 +35,7 @@ static enum weft_rc pg_begin(struct weft_conn *conn, enum weft_tx_mode mode, str
     if (conn->broken)
         return weft_pg_lost(pg, "begin", "the connection is broken", err);
     conn->xid = 0;
+    pg->unreplicated = false;
     pg->mode = mode;
     pg->tx = WEFT_PG_TX_WAITING;
     return WEFT_OK;
@@ -76,8 +79,10 @@ static void read_xid(struct weft_pg *pg, const struct weft_pg_step *step, size_t
 {
     for (size_t i = 0; i < count; i++) {
         bool pins = step[i].stmt == WEFT_PG_PIN_WRITE || step[i].stmt == WEFT_PG_PIN_KEYED;
-        if (pins && !step[i].prepares && step[i].result)
+        if (pins && !step[i].prepares && step[i].result) {
             pg->conn.xid = (uint64_t)weft_pg_get_i64(step[i].result, 0, 0);
+            pg->conn.lineage.timeline = weft_pg_get_timeline(step[i].result, 0, 1);
+        }
     }
 }
 
@@ -251,12 +256,28 @@ static void check_idle(struct weft_pg *pg)
         pg->conn.broken = true;
 }
 
+/*
+ * A COMMIT that the server answered. It is durable, even if the connection died right behind the
+ * answer, unless the server gave up waiting for a synchronous standby: the commit is lost when that
+ * one is promoted, so it is a question, as if the answer had not come.
+ */
+static enum weft_rc accept_commit(struct weft_pg *pg, struct weft_err *err)
+{
+    if (!pg->unreplicated)
+        return WEFT_OK;
+    (void)weft_fail(err, WEFT_UNAVAILABLE,
+                    "commit: the server gave up waiting for its synchronous standby");
+    if (err)
+        err->cause = WEFT_CAUSE_LOST_IN_COMMIT;
+    return WEFT_UNAVAILABLE;
+}
+
 static enum weft_rc send_commit(struct weft_pg *pg, struct weft_err *err)
 {
     struct weft_pg_step step[2];
     enum weft_rc rc = run_own(pg, WEFT_PG_COMMIT, NULL, step, err);
     if (is_committed(step[1].result)) {
-        rc = WEFT_OK; /* it is durable, even if the connection died right behind the answer */
+        rc = accept_commit(pg, err);
     } else if (!rc) {
         rc = weft_fail(err, WEFT_INTERNAL, "commit: the server answered %s",
                        PQcmdStatus(step[1].result));
@@ -301,7 +322,7 @@ static enum weft_rc judge_commit(struct weft_pg *pg, enum weft_rc rc, PGresult *
                                  struct weft_err *story)
 {
     if (is_committed(commit))
-        return WEFT_OK;
+        return accept_commit(pg, story);
     if (!rc)
         return weft_fail(story, WEFT_INTERNAL, "commit: the server answered %s",
                          PQcmdStatus(commit));
@@ -397,6 +418,7 @@ static enum weft_settled read_settled(const PGresult *result)
         enum weft_settled settled;
     } known[] = {
         {"in progress", WEFT_SETTLED_RUNNING},
+        {"in recovery", WEFT_SETTLED_RUNNING},
         {"committed", WEFT_SETTLED_COMMITTED},
         {"aborted", WEFT_SETTLED_ABORTED},
     };
@@ -404,28 +426,56 @@ static enum weft_settled read_settled(const PGresult *result)
         if (strcmp(PQgetvalue(result, 0, 0), known[i].word) == 0)
             return known[i].settled;
     }
-    return WEFT_SETTLED_UNKNOWN; /* NULL: too long ago, or before a crash */
+    return WEFT_SETTLED_UNKNOWN; /* NULL: too long ago, before a crash, or on another timeline */
 }
 
-static enum weft_rc pg_settle(struct weft_conn *conn, uint64_t xid, weft_usec age_us,
-                              enum weft_settled *ret_settled, struct weft_err *err)
+/*
+ * Asks. A server without its standby never ends the transaction of a question that it answers
+ * "committed": the exchange takes at most SETTLE_MAX_US, and then the connection is given up. One
+ * in recovery knows nothing yet and may never; the caller asks again over a connection of its own,
+ * which is perhaps one to another host.
+ */
+static enum weft_rc ask_settle(struct weft_pg *pg, const char *text, enum weft_settled *ret_settled,
+                               struct weft_err *err)
 {
     struct weft_pg_step step[2];
-    struct weft_err story = {0};
-    char text[48];
-    (void)snprintf(text, sizeof(text), "%" PRIu64 " %" PRId64, xid, age_us);
-    enum weft_rc rc = run_own(weft_pg_of(conn), WEFT_PG_SETTLE, text, step, &story);
+    weft_usec usual_us = pg->exchange_us;
+    pg->unreplicated = false;
+    pg->exchange_us = SETTLE_MAX_US;
+    enum weft_rc rc = run_own(pg, WEFT_PG_SETTLE, text, step, err);
+    pg->exchange_us = usual_us;
     if (!rc) {
         *ret_settled = read_settled(step[1].result);
-    } else if (rc == WEFT_INVALID_VALUE) {
+        if (pg->unreplicated)
+            *ret_settled = WEFT_SETTLED_RUNNING; /* the end of the question was not waited for */
+        if (strcmp(PQgetvalue(step[1].result, 0, 0), "in recovery") == 0)
+            pg->conn.broken = true;
+    }
+    weft_pg_clear(step, WEFT_LEN(step));
+    return rc;
+}
+
+static enum weft_rc pg_settle(struct weft_conn *conn, const struct weft_lost *lost,
+                              enum weft_settled *ret_settled, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    char text[64];
+    uint64_t there = lost->lineage.system, here = conn->lineage.system;
+    if (there != 0 && here != 0 && there != here) {
+        *ret_settled = WEFT_SETTLED_UNKNOWN; /* another cluster, perhaps a restored one */
+        return WEFT_OK;
+    }
+    (void)snprintf(text, sizeof(text), "%" PRIu64 " %" PRId64 " %08" PRIX32, lost->xid,
+                   lost->age_us, lost->lineage.timeline);
+    enum weft_rc rc = ask_settle(weft_pg_of(conn), text, ret_settled, &story);
+    if (rc == WEFT_INVALID_VALUE) {
         /* A number from the future: this server was restored or promoted without the commit. It
          * may still be decided elsewhere, so nobody can tell. */
         *ret_settled = WEFT_SETTLED_UNKNOWN;
         rc = WEFT_OK;
-    } else if (err) {
+    } else if (rc && err) {
         *err = story;
     }
-    weft_pg_clear(step, WEFT_LEN(step));
     return rc;
 }
 

@@ -26,6 +26,7 @@ enum weft_pg_own {
     WEFT_PG_TIME,
     WEFT_PG_SETTLE,
     WEFT_PG_BACKEND, /* from here on: used while a connection is opened, never prepared ahead */
+    WEFT_PG_BACKEND_ALONE,
     WEFT_PG_PROBE,
     WEFT_PG_FORGET,
     WEFT_PG_STMT_COUNT
@@ -52,10 +53,12 @@ struct weft_pg {
     enum weft_tx_mode mode;
     char *scratch; /* owned; encoded parameters of the call that is being sent */
     size_t scratch_size;
-    size_t carried;  /* bytes of arguments and results in the exchange in hand */
-    char fatal[128]; /* what the server said when it ended the session, or empty */
-    bool in_step;    /* the last exchange came to its end: what brought no result was not done */
-    bool dismissed;  /* in the last exchange the server itself said that it ends the session */
+    size_t carried;    /* bytes of arguments and results in the exchange in hand */
+    char fatal[128];   /* what the server said when it ended the session, or empty */
+    bool in_step;      /* the last exchange came to its end: what brought no result was not done */
+    bool dismissed;    /* in the last exchange the server itself said that it ends the session */
+    bool unreplicated; /* it committed, but gave up waiting for its standbys */
+    weft_usec exchange_us;     /* how long an exchange may take */
     enum weft_rc end_rc;       /* of a COMMIT that went along */
     struct weft_err end_story; /* the same, when it failed */
 };
@@ -66,7 +69,7 @@ struct weft_pg_step {
     bool prepares;
     bool unnamed;                 /* is sent without a name, whatever the connection does */
     const struct weft_call *call; /* the arguments; NULL for the driver's own statements */
-    const char *text;             /* the one argument of WEFT_PG_SETTLE: "xid age" */
+    const char *text;             /* the one argument of WEFT_PG_SETTLE: "xid age timeline" */
     bool leaves;                  /* its answer leaves the server before the next step is begun */
     PGresult *result;             /* owned; NULL unless the step succeeded */
 };
@@ -113,6 +116,8 @@ void weft_pg_param_types(size_t stmt, struct weft_pg_params *ret_params);
 enum weft_rc weft_pg_decode(const PGresult *result, enum weft_stmt stmt, struct weft_arena *arena,
                             struct weft_rows *ret_rows, struct weft_err *err);
 int64_t weft_pg_get_i64(const PGresult *result, int row, int column);
+/* The timeline that the name of a WAL file begins with; 0 when there is no name. */
+uint32_t weft_pg_get_timeline(const PGresult *result, int row, int column);
 
 /*
  * exchange.c: one round trip. Sends all steps, waits for all results, and leaves the connection

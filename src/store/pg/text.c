@@ -37,6 +37,9 @@ static const struct {
 /* A keyed write may meet a key that an application holds in an open transaction. */
 static const char lock_timeout[] = "5s", lock_timeout_keyed[] = "200ms";
 
+/* Its name begins with the timeline, in eight hexadecimal digits. Not to be asked in recovery. */
+#define WAL_FILE "pg_walfile_name(pg_current_wal_insert_lsn())"
+
 static const struct {
     const char *name;
     const char *text; /* NULL: made of the pins */
@@ -53,16 +56,37 @@ static const struct {
                                         "SELECT (extract(epoch FROM clock_timestamp()) "
                                         "* 1000000)::bigint"},
     /*
-     * $1 is "xid age". What was not on disk when a server crashes is gone, and with it that the
-     * number was ever taken: the next transaction gets it again, and its commit says nothing about
-     * ours. Counters begin anew after a crash, and only then, unless somebody resets them.
+     * $1 is "xid age timeline". A number speaks of our transaction only where it was given:
+     *
+     * - On another timeline it is that of another transaction, or of none. The timeline is that of
+     *   the WAL being written; the one in the control file lags behind a promotion.
+     * - What was not on disk when a server crashes is gone, and with it that the number was ever
+     *   taken: the next transaction gets it again, and its commit says nothing about ours. Counters
+     *   begin anew after a crash, and only then, unless an administrator resets them.
+     *
+     * A commit may be there without the standbys that it should have waited for: a fast shutdown or
+     * pg_cancel_backend() ends that wait, and a promotion then loses the commit. The message makes
+     * this statement a transaction that writes, so that its own end, which the Sync behind it
+     * brings, waits for the same standbys; its WAL lies behind that of our commit.
      */
     [WEFT_PG_SETTLE - WEFT_STMT_COUNT] =
         {"settle",
-         "SELECT CASE WHEN status <> 'committed' OR stats_reset < clock_timestamp()"
-         " - split_part($1, ' ', 2)::bigint * interval '1 microsecond' THEN status END"
-         " FROM pg_xact_status(split_part($1::text, ' ', 1)::xid8) AS x(status), pg_stat_bgwriter"},
-    [WEFT_PG_BACKEND - WEFT_STMT_COUNT] = {"open", "SELECT pg_backend_pid()"},
+         "SELECT CASE WHEN pg_is_in_recovery() THEN 'in recovery'"
+         " WHEN left(" WAL_FILE ", 8) = split_part($1::text, ' ', 3) THEN"
+         " (SELECT CASE WHEN status <> 'committed' THEN status"
+         " WHEN stats_reset < clock_timestamp()"
+         " - split_part($1, ' ', 2)::bigint * interval '1 microsecond'"
+         " AND pg_logical_emit_message(true, 'weft', '') IS NOT NULL THEN status END"
+         " FROM pg_xact_status(split_part($1, ' ', 1)::xid8) AS x(status), pg_stat_bgwriter) END"},
+    /* The process, the timeline, the system; the last where the role may call that function. */
+    [WEFT_PG_BACKEND - WEFT_STMT_COUNT] = {"open",
+                                           "SELECT pg_backend_pid(), CASE WHEN NOT"
+                                           " pg_is_in_recovery() THEN " WAL_FILE " END,"
+                                           " system_identifier FROM pg_control_system()"},
+    [WEFT_PG_BACKEND_ALONE - WEFT_STMT_COUNT] = {"open",
+                                                 "SELECT pg_backend_pid(), CASE WHEN NOT"
+                                                 " pg_is_in_recovery() THEN " WAL_FILE " END,"
+                                                 " NULL::bigint"},
     /* Sent under a name like weft_123_probe: is it known to the server by that name? */
     [WEFT_PG_PROBE - WEFT_STMT_COUNT] = {"probe",
                                          "SELECT count(*) FROM pg_prepared_statements"
@@ -79,10 +103,14 @@ const char *weft_pg_stmt_name(size_t stmt)
     return stmt < WEFT_STMT_COUNT ? weft_stmts[stmt].name : own[stmt - WEFT_STMT_COUNT].name;
 }
 
-/* Column 0 of a write is the number of the transaction, known before COMMIT is ever sent. */
+/*
+ * Column 0 of a write is the number of the transaction, known before COMMIT is ever sent; column 1
+ * tells the timeline on which it is that number.
+ */
 static const char *pin_text(struct weft_arena *arena, size_t stmt)
 {
-    const char *text = stmt == WEFT_PG_PIN_READ ? "SELECT" : "SELECT pg_current_xact_id(),";
+    const char *text =
+        stmt == WEFT_PG_PIN_READ ? "SELECT" : "SELECT pg_current_xact_id(), " WAL_FILE ",";
     for (size_t i = 0; i < WEFT_LEN(pins); i++)
         text = weft_arena_printf(arena, "%s set_config('%s', '%s', true),", text, pins[i].name,
                                  pins[i].value);

@@ -138,13 +138,12 @@ static enum weft_rc lite_time(struct weft_conn *conn, weft_usec *ret_us, struct 
     return WEFT_OK;
 }
 
-static enum weft_rc lite_settle(struct weft_conn *conn, uint64_t xid, weft_usec age_us,
+static enum weft_rc lite_settle(struct weft_conn *conn, const struct weft_lost *lost,
                                 enum weft_settled *ret_settled, struct weft_err *err)
 {
     /* SQLite has no names for transactions. */
     (void)conn;
-    (void)xid;
-    (void)age_us;
+    (void)lost;
     (void)err;
     *ret_settled = WEFT_SETTLED_UNKNOWN;
     return WEFT_OK;
