@@ -19,7 +19,8 @@ Files under a folder named pg and files under a folder named sqlite are twins: t
 with the same parameters and results, unless `-- only:` says why not.
 
 A migration may hold a line `-- oldest_binary: N`: from then on a binary that knows fewer than N
-migrations must not use the store. Without it that number stays as it was.
+migrations must not use the store. Without it that number stays as it was. Migrations whose text is
+fixed have theirs in sql/migrations/oldest_binary.
 """
 import hashlib
 import os
@@ -161,8 +162,20 @@ def write_statements(out_h, out_c, states, paths):
         f.write("};\n")
 
 
+def read_oldest(path):
+    found = {}
+    for line in open(path, encoding="utf-8"):
+        row = re.match(r"(\d+) (\d+)  \S", line)
+        if row:
+            found[int(row.group(1))] = int(row.group(2))
+        elif not line.startswith("#"):
+            fail(path, f"not a line 'N OLDEST  why': {line.strip()}")
+    return found
+
+
 def write_migrations(out_c, states, paths):
     found = {}
+    late = read_oldest(os.path.join(os.path.dirname(paths[0]), "oldest_binary"))
     for path in paths:
         match = re.fullmatch(r"(\d{4})-([\w-]+)\.(pg|sqlite)\.sql", os.path.basename(path))
         if not match:
@@ -170,7 +183,7 @@ def write_migrations(out_c, states, paths):
         number, name, driver = int(match.group(1)), match.group(2), match.group(3)
         raw = open(path, "rb").read()
         oldest = re.search(r"^-- oldest_binary: (\d+)$", raw.decode(), re.M)
-        oldest = int(oldest.group(1)) if oldest else 0
+        oldest = int(oldest.group(1)) if oldest else late.get(number, 0)
         if oldest > number:
             fail(path, "oldest_binary is a number of migrations and cannot exceed this one's")
         found.setdefault(number, (name, {}))[1][driver] = (raw.decode(), hashlib.sha256(raw).hexdigest(), oldest)

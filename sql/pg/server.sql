@@ -3,7 +3,10 @@
 -- name: poll ()
 -- returns: what a b c d text
 -- Runs every second on every replica, without a transaction around it. Locks nothing.
-SELECT what, a, b, c, d, text FROM weft.poll();
+-- The version of the schema comes with it, because another process may migrate at any time.
+SELECT what, a, b, c, d, text FROM weft.poll()
+UNION ALL
+SELECT 7, version, oldest_binary, NULL, NULL, NULL FROM weft.schema;
 
 -- name: execution_queues (id uuid[])
 -- returns: id queue

@@ -43,7 +43,9 @@ SELECT 5, EXISTS (SELECT 1 FROM flow WHERE backlog),
        (SELECT created FROM flow WHERE state < 0 ORDER BY num LIMIT 1), NULL, NULL, NULL
 UNION ALL
 SELECT 6, worker, NULL, NULL, NULL, NULL
-  FROM (SELECT worker FROM untold WHERE worker IS NOT NULL LIMIT 1000);
+  FROM (SELECT worker FROM untold WHERE worker IS NOT NULL LIMIT 1000)
+UNION ALL
+SELECT 7, version, oldest_binary, NULL, NULL, NULL FROM schema;
 
 -- name: execution_queues (id uuid[])
 -- returns: id queue

@@ -80,6 +80,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     pthread_mutex_init(&engine->sample_lock, NULL);
     weft_pool_init(engine, config->connections);
     atomic_init(&engine->statements_fit, config->statements_fit);
+    atomic_init(&engine->schema_seen_us, weft_boot_us());
 
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     rc = weft_tx_do(&tx, WEFT_TX_READ, look, NULL, err);

@@ -164,7 +164,9 @@ struct weft_engine {
     void *flows_context;
     weft_flows_fn *on_flows_ended; /* NULL: nobody listens */
     void *flows_ended_context;
-    atomic_bool statements_fit; /* a connection has prepared all of them */
+    atomic_bool statements_fit;         /* a connection has prepared all of them */
+    atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: version.c */
+    atomic_int_fast64_t oldest_binary;  /* 0: this one is not too old */
 };
 
 /* ---- Transactions (tx.c) --------------------------------------------------------------------- */
@@ -207,6 +209,17 @@ WEFT_MUST_CHECK enum weft_rc weft_tx_last(struct weft_tx *tx, const struct weft_
 WEFT_MUST_CHECK enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_tx_mode mode,
                                           const struct weft_call *call, struct weft_arena *arena,
                                           struct weft_rows *ret_rows, struct weft_err *err);
+
+/* ---- The version of the schema (version.c) ----------------------------------------------------
+ */
+
+/* What another process may have made of the schema. */
+void weft_version_seen(struct weft_engine *engine, int64_t version, int64_t oldest_binary);
+/* WEFT_SCHEMA: this binary is too old for the store. */
+WEFT_MUST_CHECK enum weft_rc weft_version_check(struct weft_engine *engine, struct weft_err *err);
+/* The same, after a look at the schema when the last one is old. No transaction is open. */
+WEFT_MUST_CHECK enum weft_rc weft_version_look(struct weft_engine *engine, struct weft_conn *conn,
+                                               struct weft_err *err);
 
 /* ---- Joint transactions (joint.c) -------------------------------------------------------------
  */

@@ -15,7 +15,8 @@ enum {
     POLL_LANE = 3,
     POLL_HINTS = 4,
     POLL_FLOWS = 5,
-    POLL_UNTOLD = 6
+    POLL_UNTOLD = 6,
+    POLL_SCHEMA = 7
 };
 
 /*
@@ -88,6 +89,14 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
     }
 }
 
+static void see_schema(struct weft_engine *engine, const struct weft_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == POLL_SCHEMA)
+            weft_version_seen(engine, weft_get_i64(rows, i, POLL_OUT_A),
+                              weft_get_i64(rows, i, POLL_OUT_B));
+}
+
 static bool is_paused(struct weft_engine *engine, const struct weft_ready_list *list, int32_t queue)
 {
     int32_t lane = weft_find_queue(engine, queue)->lane;
@@ -120,6 +129,7 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     uint64_t refresh = weft_ready_begin(engine);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (!rc) {
+        see_schema(engine, &rows);
         read_rows(&rows, arena, &poll, &list);
         const struct weft_id_list queues = {.id = list.queue, .count = list.count};
         rc = weft_load_queues(engine, &queues, err);

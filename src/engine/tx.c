@@ -360,12 +360,17 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
                              void *context, struct weft_err *err)
 {
     struct weft_engine *engine = tx->engine;
+    enum weft_rc rc = weft_version_check(engine, err);
+    if (rc)
+        return rc;
     struct weft_slot *slot = acquire(engine, mode, err);
     if (!slot)
         return WEFT_BUSY;
-    enum weft_rc rc = ensure_open(engine, slot, err);
+    rc = ensure_open(engine, slot, err);
     if (!rc)
         rc = check_history(tx, slot, mode, err);
+    if (!rc)
+        rc = weft_version_look(engine, slot->conn, err);
     if (!rc)
         rc = keep_time(engine, slot->conn, err);
     if (rc)

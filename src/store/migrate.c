@@ -98,6 +98,14 @@ static enum weft_rc mismatch(struct weft_err *err, const char *hint)
     return WEFT_SCHEMA;
 }
 
+enum weft_rc weft_too_old(size_t known, int64_t oldest_binary, struct weft_err *err)
+{
+    (void)weft_fail(err, WEFT_SCHEMA,
+                    "this binary is too old: it knows %zu migrations, and the store asks for %d",
+                    known, (int)oldest_binary);
+    return mismatch(err, "install a newer weft");
+}
+
 /* Compares what was applied with what this binary knows. */
 static enum weft_rc check_state(const struct job *job, const struct state *state,
                                 struct weft_err *err)
@@ -118,14 +126,8 @@ static enum weft_rc check_state(const struct job *job, const struct state *state
             return mismatch(err, "migrations are append-only: use a binary with the original text");
         }
     }
-    if (state->applied.count > known && state->oldest_binary > (int64_t)known) {
-        (void)weft_fail(err, WEFT_SCHEMA,
-                        "this binary is too old: it knows %zu migrations, the store has %zu and "
-                        "asks for %d",
-                        known, state->applied.count, (int)state->oldest_binary);
-        return mismatch(err, "install a newer weft");
-    }
-    return WEFT_OK;
+    return state->oldest_binary > (int64_t)known ? weft_too_old(known, state->oldest_binary, err)
+                                                 : WEFT_OK;
 }
 
 /* What is missing may be created or applied, or the story says why not. */
@@ -190,7 +192,7 @@ static enum weft_rc record(const struct job *job, const struct weft_migration *m
     weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_APPLIED_US, now_us);
     weft_call_init(&call[1], job->arena, WEFT_STMT_SCHEMA_PUT, 0);
     weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_VERSION, migration->number);
-    if (migration->oldest_binary > 0)
+    if (migration->oldest_binary > oldest_binary)
         oldest_binary = migration->oldest_binary;
     weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_OLDEST_BINARY, oldest_binary);
     return job->conn->driver->run(job->conn, call, WEFT_LEN(call), job->arena, NULL, err);

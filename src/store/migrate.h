@@ -46,6 +46,9 @@ WEFT_MUST_CHECK enum weft_rc weft_migrate(struct weft_conn *conn,
                                           const struct weft_migration_set *set,
                                           struct weft_arena *arena, struct weft_err *err);
 
+/* The failure of a binary that knows too few migrations for the store. */
+enum weft_rc weft_too_old(size_t known, int64_t oldest_binary, struct weft_err *err);
+
 /* How many migrations were applied to the store; 0 for one that holds nothing of weft's. */
 WEFT_MUST_CHECK enum weft_rc weft_migrations_applied(struct weft_conn *conn,
                                                      struct weft_arena *arena, size_t *ret_count,

@@ -17,6 +17,7 @@ class Ledger:
     def __init__(self):
         self.lock = threading.Lock()
         self.submitted, self.completed = set(), set()
+        self.granted, self.twice = set(), []  # leases, as (id, epoch)
         self.statuses, self.bare, self.slowest, self.moments = {}, 0, 0.0, []
 
     def note(self, status, headers, took):
@@ -31,6 +32,13 @@ class Ledger:
         with self.lock:
             where.update(ids)
             self.moments += [time.monotonic()] * len(ids)
+
+    def grant(self, items):
+        with self.lock:
+            for lease in ((item["id"], item["epoch"]) for item in items):
+                if lease in self.granted:
+                    self.twice.append(lease)
+                self.granted.add(lease)
 
     def rate(self, since, until):
         """Acknowledgements per second between two moments."""
@@ -74,6 +82,7 @@ class Client(threading.Thread):
         claimed = self.ask("/v1/claims", {"worker": self.name, "max": 10, "wait_ms": 100})
         if not claimed or not claimed["items"]:
             return
+        self.ledger.grant(claimed["items"])
         answer = self.ask("/v1/leases/complete", {"items": [
             {"id": item["id"], "epoch": item["epoch"], "result": {"by": self.name}}
             for item in claimed["items"]]})
@@ -132,3 +141,4 @@ def check_kept(tap, server, ledger):
            f"{len(ledger.submitted)} acknowledged submissions are there", lost[:5])
     tap.ok(ledger.completed and not undone,
            f"{len(ledger.completed)} acknowledged completions hold", undone[:5])
+    tap.ok(not ledger.twice, "no lease was given twice", ledger.twice[:5])

@@ -191,6 +191,10 @@ static void test_our_own(const struct weft_driver *driver)
     ok(driver->prepare(conn, &f.err) == WEFT_OK, "%s: all statements: %s", driver->name,
        f.err.text);
     ok(driver->prepare(conn, &f.err) == WEFT_OK, "and once more");
+    ok(migrate(&f, conn, weft_migrations, 3) == WEFT_SCHEMA && strstr(f.err.text, "too old"),
+       "%s: a binary that does not know flows is refused: %s", driver->name, f.err.text);
+    ok(migrate(&f, conn, weft_migrations, 6) == WEFT_SCHEMA,
+       "%s: so is one that does not know draining leases", driver->name);
     weft_conn_close(conn);
     fixture_done(&f);
 }

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The binary of the last release, built from its tag in the build folder."""
+import os
+import shutil
+import subprocess
+
+from harness import BUILD, ROOT
+
+TAG = "0.1.0"
+BUILD_S = 1500
+
+
+def quiet(*command, **more):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False, timeout=BUILD_S, **more)
+
+
+def build_release():
+    """The path of the binary and None, or None and why there is none."""
+    folder = os.path.join(BUILD, "release-" + TAG)
+    binary = os.path.join(folder, "build", "weft")
+    if os.path.exists(binary):
+        return binary, None
+    if not os.path.exists(os.path.join(ROOT, ".git")) or not shutil.which("git"):
+        return None, "there is no git history here to build the last release from"
+    # The folder may belong to another user than the one who runs the tests.
+    git = ["git", "-c", "safe.directory=*", "-C", ROOT]
+    if quiet(*git, "rev-parse", "-q", "--verify", f"refs/tags/{TAG}").returncode:
+        return None, f"this clone has no tag {TAG}: git fetch --tags"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    archive = os.path.join(folder, "source.tar")
+    for command in ([*git, "archive", "-o", archive, TAG], ["tar", "-xf", archive, "-C", folder],
+                    ["meson", "setup", os.path.join(folder, "build"), folder, "-Dtests=false",
+                     "-Dexamples=false"],
+                    ["nice", "ninja", "-C", os.path.join(folder, "build"), "weft"]):
+        done = quiet(*command)
+        if done.returncode:
+            shutil.rmtree(folder, ignore_errors=True)
+            return None, f"cannot build {TAG}: {' '.join(command)}: {done.stdout[-500:]!r}"
+    return binary, None
