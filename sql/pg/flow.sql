@@ -70,11 +70,11 @@ SELECT f.id, f.state, f.cancel, f.reason
   FROM weft.flow f WHERE f.id = ANY(:flow) AND f.state <> -1 ORDER BY f.id FOR UPDATE SKIP LOCKED;
 
 -- name: cascade_look (flow uuid[], chunk int)
--- returns: seq flow id upstream_state bad downstream edge_state policy k let_run total succeeded failed fired delay run_at
+-- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at
 -- What the completions of locked flows are about, as it is now: each completion with the state of
--- its execution, its mark as a bad sink and the edges that leave it, behind its cursor. A completion
+-- its execution, its mark as a bad sink, its own join and the edges that leave it, behind its cursor. A completion
 -- without edges comes once, with nulls. Nested loops keep the order: flow, seq, downstream.
-SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), s.bad, e.downstream, e.state, n.policy,
+SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), s.bad, s.fired, e.downstream, e.state, n.policy,
        n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
   FROM (SELECT x.* FROM unnest(:flow) AS f(id)
          CROSS JOIN LATERAL (SELECT * FROM weft.completion p
@@ -83,7 +83,7 @@ SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), s.bad, e.downstream, e.s
          LIMIT :chunk) c
   LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = c.id OFFSET 0) l ON true
   LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = c.id OFFSET 0) o ON true
-  LEFT JOIN LATERAL (SELECT bad FROM weft.node WHERE id = c.id OFFSET 0) s ON true
+  LEFT JOIN LATERAL (SELECT bad, fired FROM weft.node WHERE id = c.id OFFSET 0) s ON true
   LEFT JOIN LATERAL (SELECT x.downstream, x.state FROM weft.edge x
                       WHERE (x.upstream, x.downstream)
                             > (c.id, coalesce(c.cursor, '00000000-0000-0000-0000-000000000000'))
@@ -198,14 +198,15 @@ SELECT g.id, g.flow, g.reason, g.at, g.wakes FROM unnest(:flow) AS f(id)
 -- name: group_members (id uuid[], reason smallint[], after uuid[], chunk int)
 -- returns: node id fate
 -- The upstreams of groups, each group behind its `after`, in the order of the list and of their ids.
--- fate NULL: it has ended; 0: it is spared, a join waits for it still; else the reason for which it is to
--- be cancelled: that of the group, or of another that spared it; 3: nobody asks for it. Joins that were
--- added last are looked at first: as a rule they fire last.
+-- fate NULL: it has ended; 0: it is spared, a join that has not fired waits for it, and the member behind that
+-- join lives; else the reason for which it is to be cancelled: that of the group, or of another that spared it;
+-- 3: no group asks for it. Joins that were added last are looked at first: as a rule they fire last.
 SELECT g.id, e.upstream,
        CASE WHEN NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0) THEN NULL
             WHEN (SELECT n.fired FROM weft.edge o
                    CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
                    WHERE o.upstream = e.upstream AND n.fired = 0
+                     AND EXISTS (SELECT 1 FROM weft.live m WHERE m.id = o.downstream OFFSET 0)
                    ORDER BY o.upstream DESC, o.downstream DESC LIMIT 1) = 0 THEN 0
             WHEN g.reason > 0 THEN g.reason
             ELSE coalesce((SELECT c.reason FROM weft.edge o

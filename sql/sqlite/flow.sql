@@ -47,10 +47,10 @@ SELECT id, state, cancel, reason FROM flow WHERE id = :flow AND state <> -1;
 -- behind it is read.
 
 -- name: cascade_look (flow uuid[], chunk int)
--- returns: seq flow id upstream_state bad downstream edge_state policy k let_run total succeeded failed fired delay run_at
+-- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at
 -- The loops keep the order. To sort by it would read all edges of a completion for each chunk of them.
 SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.state, o.state), s.bad,
-       d.id, e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
+       s.fired, d.id, e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
   FROM (SELECT * FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow)
          ORDER BY seq LIMIT :chunk) c
   LEFT JOIN execution u ON u.num = c.num
@@ -141,6 +141,7 @@ SELECT :id, u.id,
        CASE WHEN NOT EXISTS (SELECT 1 FROM live l WHERE l.num = e.upstream) THEN NULL
             WHEN (SELECT n.fired FROM edge o CROSS JOIN node n ON n.num = o.downstream
                    WHERE o.upstream = e.upstream AND n.fired = 0
+                     AND EXISTS (SELECT 1 FROM live m WHERE m.num = o.downstream)
                    ORDER BY o.downstream DESC LIMIT 1) = 0 THEN 0
             WHEN :reason > 0 THEN :reason
             ELSE coalesce((SELECT c.reason FROM edge o CROSS JOIN cancel_group c ON c.num = o.downstream

@@ -178,13 +178,35 @@ static void put_marks(struct weft_hop *hop, struct weft_call *marks)
 }
 
 /*
+ * A join whose member has ended without it (cancelled, or past its deadline) needs no upstream any
+ * more: it gets a group without a wish of its own, which cancels what others asked for and this
+ * join spared. Not where the flow is cancelled with its members: the drain takes those that may go.
+ */
+static size_t put_dead(struct weft_hop *hop, struct weft_call *add, size_t added)
+{
+    for (size_t i = 0; i < hop->dead_count; i++) {
+        const struct weft_hop_dead *dead = &hop->dead[i];
+        const struct weft_flow_held *flow = weft_flows_find(&hop->held, &dead->flow);
+        const struct weft_hop_join *joint =
+            weft_map_find(&hop->joints, &dead->id, sizeof(dead->id));
+        if ((joint && joint->fires) || flow->cancel == WEFT_FLOW_CANCEL_ALL ||
+            flow->cancel == WEFT_FLOW_CANCEL_PENDING)
+            continue;
+        weft_set_id(add, added, GROUP_ADD_IN_ID, &dead->id);
+        weft_set_id(add, added, GROUP_ADD_IN_FLOW, &dead->flow);
+        weft_set_i64(add, added++, GROUP_ADD_IN_REASON, 0);
+    }
+    return added;
+}
+
+/*
  * Joins that fired and leave upstreams behind, which nobody may need any more, get a group
  * (sibling.c). That of a join whose last upstream has ended now is over.
  */
 static void put_groups(struct weft_hop *hop, struct weft_call *add, struct weft_call *done)
 {
     size_t added = 0, over = 0;
-    weft_call_init(add, hop->tx->arena, WEFT_STMT_GROUP_ADD, hop->joint_count);
+    weft_call_init(add, hop->tx->arena, WEFT_STMT_GROUP_ADD, hop->joint_count + hop->dead_count);
     weft_call_init(done, hop->tx->arena, WEFT_STMT_GROUPS_DONE, hop->joint_count);
     weft_set_i64(add, 0, GROUP_ADD_IN_AT, hop->tx->now_us);
     for (size_t i = 0; i < hop->joint_count; i++) {
@@ -198,7 +220,7 @@ static void put_groups(struct weft_hop *hop, struct weft_call *add, struct weft_
         weft_set_id(add, added, GROUP_ADD_IN_FLOW, &joint->flow->id);
         weft_set_i64(add, added++, GROUP_ADD_IN_REASON, joint->let_run ? 0 : (int)joint->fired);
     }
-    add->rows = added;
+    add->rows = put_dead(hop, add, added);
     done->rows = over;
 }
 

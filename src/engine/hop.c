@@ -149,6 +149,11 @@ static void look_at_node(struct weft_hop *hop, const struct weft_rows *rows, siz
     if (bad != (weft_get_i64(rows, row, CASCADE_LOOK_OUT_BAD) != 0))
         hop->mark[hop->mark_count++] =
             (struct weft_hop_mark){.id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID), .bad = bad};
+    if (!weft_state_living(state) && !weft_get(rows, row, CASCADE_LOOK_OUT_OWN_FIRED)->null &&
+        weft_get_i64(rows, row, CASCADE_LOOK_OUT_OWN_FIRED) == WEFT_FIRED_NOT)
+        hop->dead[hop->dead_count++] =
+            (struct weft_hop_dead){.id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID),
+                                   .flow = weft_get_id(rows, row, CASCADE_LOOK_OUT_FLOW)};
 }
 
 static int64_t seq_of(const struct weft_rows *rows, size_t row)
@@ -296,6 +301,7 @@ enum weft_rc weft_hop_look(struct weft_hop *hop, const struct weft_id *flow, siz
     hop->joint = weft_new_array(arena, struct weft_hop_join *, hop->joint_room);
     hop->edge = weft_new_array(arena, struct weft_hop_edge, rows.count + 1);
     hop->mark = weft_new_array(arena, struct weft_hop_mark, rows.count + 1);
+    hop->dead = weft_new_array(arena, struct weft_hop_dead, rows.count + 1);
     hop->done = weft_new_array(arena, int64_t, rows.count + 1);
     hop->done_flow = weft_new_array(arena, struct weft_id, rows.count + 1);
     return collect(hop, &rows, err);

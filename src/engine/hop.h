@@ -33,6 +33,11 @@ struct weft_hop_mark {
     bool bad;
 };
 
+/* A join that has not fired and whose member has ended by itself: it needs no upstream any more. */
+struct weft_hop_dead {
+    struct weft_id id, flow;
+};
+
 /* How far a hop came with a completion that is not used up. */
 struct weft_hop_cut {
     int64_t seq;
@@ -53,6 +58,8 @@ struct weft_hop {
     size_t edge_count;
     struct weft_hop_mark *mark;
     size_t mark_count;
+    struct weft_hop_dead *dead; /* joins that will begin nothing, because their member has ended */
+    size_t dead_count;
     int64_t *done; /* numbers of completions that are used up */
     struct weft_id *done_flow;
     size_t done_count;

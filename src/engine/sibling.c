@@ -13,6 +13,14 @@
  * once for the join that it leads to, however many joins share upstreams. A group goes when its
  * last upstream has ended: the walk finds that, or the hop that resolves the last edge.
  *
+ * A join whose member has ended before it fired begins nothing, so it spares nothing: group_members
+ * asks whether that member lives. Upstreams that it had spared until then are walked by a group
+ * without a wish, which the hop that sees the member's end leaves in its name (cascade.c).
+ *
+ * In a flow that was cancelled without its running members (pending, flow_only) no running sibling
+ * is cancelled: the caller of that cancel was promised that their results stand. A sibling that was
+ * claimed after the look is seen under its lock.
+ *
  * A replay is felt hop by hop, and until the last of them joins say what was before it: one that is
  * about to open again still asks for its siblings, which may be the very ones that were replayed.
  * So nothing is cancelled in a flow that has completions of the living in its outbox. The cascade
@@ -39,6 +47,7 @@ enum { FATE_SPARED = 0, FATE_UNASKED = 3 };
 
 struct group {
     struct weft_id id;
+    const struct weft_flow_held *flow;
     int64_t reason; /* 0: it wants nothing cancelled */
     weft_usec at_us;
     int64_t wakes;
@@ -79,13 +88,16 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
     dispatch->group = weft_new_array(tx->arena, struct group, rows.count + 1);
     dispatch->groups = rows.count;
     dispatch->more = rows.count == GROUPS_AT_ONCE;
-    for (size_t i = 0; i < dispatch->groups; i++)
+    for (size_t i = 0; i < dispatch->groups; i++) {
+        struct weft_id flow = weft_get_id(&rows, i, GROUPS_TAKE_OUT_FLOW);
         dispatch->group[i] = (struct group){
             .id = weft_get_id(&rows, i, GROUPS_TAKE_OUT_ID),
+            .flow = weft_flows_find(&dispatch->held, &flow),
             .reason = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_REASON),
             .at_us = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_AT),
             .wakes = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_WAKES),
         };
+    }
     return WEFT_OK;
 }
 
@@ -93,6 +105,7 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
 struct sibling {
     struct weft_id id;
     int64_t reason;
+    bool running_stays; /* its flow was cancelled, but not what runs in it */
 };
 
 static int by_id(const void *left, const void *right)
@@ -141,6 +154,11 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     return WEFT_OK;
 }
 
+static bool running_stays(const struct weft_flow_held *flow)
+{
+    return flow->cancel == WEFT_FLOW_CANCEL_PENDING || flow->cancel == WEFT_FLOW_CANCEL_ONLY;
+}
+
 /* The siblings to cancel, sorted; each once, for one of the reasons. */
 static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct sibling **ret_sibling, size_t *ret_count,
@@ -162,8 +180,9 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
             continue;
         group->spares |= fate == FATE_SPARED;
         if (fate != FATE_SPARED && fate != FATE_UNASKED)
-            sibling[count++] =
-                (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID), .reason = fate};
+            sibling[count++] = (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID),
+                                                .reason = fate,
+                                                .running_stays = running_stays(group->flow)};
     }
     if (dispatch->walked < dispatch->groups)
         dispatch->to.group = dispatch->group[dispatch->walked];
@@ -193,6 +212,8 @@ static enum weft_rc cancel_siblings(struct weft_tx *tx, struct dispatch *dispatc
         struct weft_change *change = &dispatch->changes.change[i];
         const struct sibling key = {.id = change->before.id};
         struct sibling *found = bsearch(&key, sibling, count, sizeof(key), by_id);
+        if (found->running_stays && change->before.state == WEFT_STATE_RUNNING)
+            continue;
         change->by = "flow";
         change->reason = found->reason == WEFT_FIRED_IMPOSSIBLE ? "sibling_quorum_impossible"
                                                                 : "sibling_quorum_satisfied";

@@ -56,17 +56,77 @@ CASE(flow_cancel_all_of_many)
 
 /* ---- Siblings -------------------------------------------------------------------------------- */
 
-CASE(flow_siblings_of_a_group_that_was_left)
+CASE(flow_siblings_spared_for_a_member_that_ends)
 {
     struct drawn flow;
     draw(&flow, "a; b; c; d:a,b,c; e:c");
     node_of(&flow, "d")->join = WEFT_JOIN_ANY;
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "scrrb", "c is spared for e");
     (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "e"));
-    is_str(states(f, &flow), "scrrc", "c might still be wanted by e");
-    (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "e"));
-    is_str(states(f, &flow), "sccrr", "the replay wakes the group, and nobody waits for a scanner");
+    is_str(states(f, &flow), "sccrc", "the cancel of e wakes the group of d, which cancels c");
+    is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "with its reason");
+}
+
+CASE(flow_siblings_spared_for_a_member_that_expires)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; d:a,b,c; e:c");
+    node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+    node_of(&flow, "e")->spec.deadline_us = f->now_us + WEFT_SECOND;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    forward_ms(f, 2000);
+    (void)run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
+    is_str(states(f, &flow), "sccre", "e expires while it waits, and c goes with the group of d");
+}
+
+/* a, u; C comes after both, D after either. */
+static void draw_race(struct fixture *f, struct drawn *flow)
+{
+    draw(flow, "a; u; c:a,u; d:a,u");
+    node_of(flow, "d")->join = WEFT_JOIN_ANY;
+    submit_drawn(f, flow);
+}
+
+CASE(flow_siblings_of_a_join_whose_member_has_ended)
+{
+    struct drawn flow;
+    draw_race(f, &flow);
+    struct weft_claimed a = claim_node(f, "a"), u = claim_node(f, "u");
+    (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "c"));
+    is_int(complete(f, f->a, &a, "1").err.rc, WEFT_OK, "a succeeds");
+    is_str(states(f, &flow), "sccr", "u is not spared for c, which was cancelled");
+    is_int(complete(f, f->a, &u, "1").err.rc, WEFT_FENCED, "u has lost its lease");
+}
+
+/* ---- Siblings in a cancelled flow ------------------------------------------------------------ */
+
+static void race_in_a_cancelled_flow(struct fixture *f, enum weft_flow_cancel how)
+{
+    struct drawn flow;
+    draw(&flow, "a; u; w; d:a,u,w");
+    node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+    submit_drawn(f, &flow);
+    struct weft_claimed a = claim_node(f, "a"), u = claim_node(f, "u");
+    const struct weft_flow_cancelling args = {
+        .ns = "default", .flow = flow.answer.id, .how = how, .reason = "enough"};
+    enum weft_flow_state state;
+    struct weft_flow_drain drain;
+    is_int(weft_engine_flow_cancel_now(f->a, &args, &state, &drain, &f->err), WEFT_OK,
+           "cancel the flow by %d", how);
+    is_int(complete(f, f->a, &a, "1").err.rc, WEFT_OK, "a succeeds");
+    is_str(states(f, &flow), "sRcc", "u runs on; w, which does not run, is cancelled");
+    is_int(complete(f, f->a, &u, "2").err.rc, WEFT_OK, "the result of u stands");
+    is_str(states(f, &flow), "sscc", "both have succeeded");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
+}
+
+CASE(flow_siblings_that_run_in_a_cancelled_flow)
+{
+    race_in_a_cancelled_flow(f, WEFT_FLOW_CANCEL_PENDING);
+    race_in_a_cancelled_flow(f, WEFT_FLOW_CANCEL_ONLY);
 }
 
 /* The siblings of more than one chunk, of which the first feeds another join as well. */
@@ -85,7 +145,6 @@ CASE(flow_siblings_of_many_chunks)
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY - 1, "the siblings are cancelled");
     is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_READY, "but for the one with a use");
     (void)steer_id(f, WEFT_STEER_CANCEL, &many.answer.node[OTHER]);
-    (void)steer_id(f, WEFT_STEER_REPLAY, &many.answer.node[OTHER]);
     is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_CANCELLED, "until it has none");
 }
 

@@ -112,15 +112,17 @@ static bool judge_joins(const struct world *w, struct flow *flow, bool back)
 }
 
 /*
- * Who asks for a member to be cancelled; NULL: nobody does, or somebody still waits for it. With
- * `ever`: who may have asked, when joins that fired for a moment count too.
+ * Which join asks for a member to be cancelled; NULL: none does, or an open join of a member that
+ * lives still waits for it. With `ever`: which may have asked, when joins that fired for a moment
+ * count too.
  */
 static const struct member *unwanted(const struct flow *flow, size_t which, const int *ever)
 {
     const struct member *asks = NULL;
     for (size_t i = which + 1; i < flow->count; i++) {
         const struct member *down = &flow->member[i];
-        bool fired = down->fired != OPEN_JOIN || (ever && ever[i] != OPEN_JOIN);
+        bool fired =
+            down->fired != OPEN_JOIN || !lives(down->state) || (ever && ever[i] != OPEN_JOIN);
         if (!(down->after >> which & 1))
             continue;
         if (!fired)
@@ -146,6 +148,14 @@ static const char *sibling_reason(const struct flow *flow, size_t which)
     return wishes == 1u << SATISFIED ? "sibling_quorum_satisfied" : "sibling_quorum_impossible";
 }
 
+/* A cancel that leaves what runs alone promises that its result stands. */
+static bool stays(const struct flow *flow, const struct member *member)
+{
+    return member->state == WEFT_STATE_RUNNING &&
+           (flow->cancel == WEFT_FLOW_CANCEL_PENDING || flow->cancel == WEFT_FLOW_CANCEL_ONLY);
+}
+
+/* In a cancelled flow the drain may come first, and wishes that were walked are gone. */
 static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
 {
     bool changed = false;
@@ -153,9 +163,10 @@ static bool cancel_siblings(struct flow *flow, const enum weft_state *got)
         struct member *member = &flow->member[i];
         const struct member *asks = unwanted(flow, i, NULL);
         bool skipped = member->state == WEFT_STATE_BLOCKED && got[i] == WEFT_STATE_SKIPPED;
-        bool may = (flow->stirred && (member->replayed || member->unsure)) || (asks && asks->maybe);
-        bool must =
-            asks && lives(member->state) && !skipped && (!may || got[i] == WEFT_STATE_CANCELLED);
+        bool may = (flow->stirred && (member->replayed || member->unsure)) ||
+                   (asks && asks->maybe) || flow->cancel != WEFT_FLOW_CANCEL_NONE;
+        bool must = asks && lives(member->state) && !skipped && !stays(flow, member) &&
+                    (!may || got[i] == WEFT_STATE_CANCELLED);
         if (must)
             set_ended(flow, member, WEFT_STATE_CANCELLED, sibling_reason(flow, i));
         changed |= must;
@@ -189,7 +200,7 @@ static bool allow_siblings(struct flow *flow, const enum weft_state *got, const 
     uint32_t stirred = 0; /* members that a replay above them may have brought back */
     for (size_t i = 0; i < flow->count; i++) {
         struct member *member = &flow->member[i];
-        bool may = (flow->stirred && lives(member->state)) ||
+        bool may = (flow->stirred && lives(member->state) && !stays(flow, member)) ||
                    (member->state == WEFT_STATE_SKIPPED &&
                     (fired->before[i] == OPEN_JOIN || (member->after & stirred)));
         stirred |= (uint32_t)(flow->stirred && (member->replayed || (member->after & stirred)))
