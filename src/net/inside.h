@@ -86,6 +86,15 @@ enum { WEFT_SPARE_CONNECTIONS = 32 }; /* accepted above config.connections, at m
 /* Serves on server->listener; sets server->loop before the first request comes. */
 WEFT_MUST_CHECK enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err);
 const char *weft_loop_url(const struct weft_loop *loop);
+/* Called by the thread that turns it, once. */
+void weft_loop_thread_begins(struct weft_loop *loop);
+/*
+ * Reads certificate and key anew; handshakes use them from here on. After a failure everything
+ * stays as it was. Without TLS, before and in the config: WEFT_OK.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_loop_certify(struct weft_loop *loop,
+                                               const struct weft_server_config *config,
+                                               struct weft_err *err);
 /* Takes no new connections; those that are open may finish what they began. */
 void weft_loop_quiesce(struct weft_loop *loop);
 /* Asks the thread to give back memory that it does not need. */

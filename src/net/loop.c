@@ -14,6 +14,7 @@
 
 #include "net/link.h"
 #include "net/metrics.h"
+#include "net/tls.h"
 
 #include "base/err.h"
 #include "base/log.h"
@@ -38,7 +39,7 @@ struct weft_loop {
     struct weft_turns *turns;
     struct weft_peers peers;
     char url[300];
-    char *cert, *key;         /* owned texts */
+    struct weft_tls *tls;     /* NULL: plain HTTP */
     _Atomic size_t in_flight; /* requests begun and not completed */
     _Atomic uint64_t bodies;  /* bytes of request bodies in memory */
 };
@@ -429,12 +430,12 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
 {
     const struct weft_server_config *config = &loop->server->config;
     struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, loop->key},
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, loop->cert},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)weft_tls_priorities},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)weft_tls_retrieve},
         {MHD_OPTION_END, 0, NULL},
     };
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    if (loop->cert)
+    if (loop->tls)
         flags |= MHD_USE_TLS;
     loop->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, loop,              /* */
@@ -447,14 +448,10 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,     /* */
         MHD_OPTION_STRICT_FOR_CLIENT, 1,                             /* */
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_s + 1, /* the sweep is first */
-        MHD_OPTION_ARRAY, loop->cert ? tls : &tls[WEFT_LEN(tls) - 1], MHD_OPTION_END);
+        MHD_OPTION_ARRAY, loop->tls ? tls : &tls[WEFT_LEN(tls) - 1], MHD_OPTION_END);
     loop->server->listener.fd = -1; /* it is libmicrohttpd's, also after a failure */
     if (loop->daemon)
         return WEFT_OK;
-    if (loop->cert)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "tls_cert",
-                               "cannot serve TLS: are %s and %s a certificate and its key in PEM?",
-                               config->tls_cert, config->tls_key);
     return weft_fail(err, WEFT_INTERNAL, "cannot start the HTTP loop (errno %d)", errno);
 }
 
@@ -471,11 +468,12 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
     loop->peers.limit_us[WEFT_PEER_RECEIVING] = config->receive_s * WEFT_SECOND;
     loop->peers.limit_us[WEFT_PEER_SENDING] = config->send_s * WEFT_SECOND;
     enum weft_rc rc = WEFT_OK;
-    if (config->tls_cert)
-        rc = weft_read_file(config->tls_cert, "tls_cert", &loop->cert, err);
-    if (!rc && config->tls_key)
-        rc = weft_read_file(config->tls_key, "tls_key", &loop->key, err);
-    (void)snprintf(loop->url, sizeof(loop->url), "%s://%s", loop->cert ? "https" : "http",
+    if (config->tls_cert) {
+        /* A handshake is part of the first stage, which the sweep bounds. */
+        loop->tls = weft_tls_new((config->idle_s + config->receive_s + 60) * WEFT_SECOND);
+        rc = weft_loop_certify(loop, config, err);
+    }
+    (void)snprintf(loop->url, sizeof(loop->url), "%s://%s", loop->tls ? "https" : "http",
                    server->listener.address);
     server->loop = loop; /* requests may come at once */
     if (!rc)
@@ -487,6 +485,27 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
         weft_loop_stop(loop);
     }
     return rc;
+}
+
+enum weft_rc weft_loop_certify(struct weft_loop *loop, const struct weft_server_config *config,
+                               struct weft_err *err)
+{
+    bool expired = false;
+    const struct weft_tls_files files = {.cert = config->tls_cert, .key = config->tls_key};
+    if (!loop->tls || !files.cert || !files.key)
+        return loop->tls || files.cert ? weft_fail(err, WEFT_INVALID_VALUE,
+                                                   "TLS is switched on or off by a restart only")
+                                       : WEFT_OK;
+    enum weft_rc rc = weft_tls_load(loop->tls, &files, &expired, err);
+    if (expired)
+        weft_warn("the certificate has expired: clients will refuse it",
+                  F_STR("file", config->tls_cert));
+    return rc;
+}
+
+void weft_loop_thread_begins(struct weft_loop *loop)
+{
+    weft_tls_serve(loop->tls);
 }
 
 const char *weft_loop_url(const struct weft_loop *loop)
@@ -510,7 +529,6 @@ void weft_loop_stop(struct weft_loop *loop)
     if (loop->daemon)
         MHD_stop_daemon(loop->daemon);
     weft_peers_done(&loop->peers);
-    free(loop->cert);
-    free(loop->key);
+    weft_tls_free(loop->tls);
     free(loop);
 }

@@ -222,6 +222,11 @@ enum weft_rc weft_server_listen(const struct weft_server_config *config,
         weft_server_free(server);
         return rc;
     }
+    if (!server->listener.loopback && !server->config.tls_cert)
+        weft_warn(
+            "tokens and payloads travel in the clear: serve TLS with --tls-cert and --tls-key, "
+            "or let only a proxy that does reach this address",
+            F_STR("url", weft_server_url(server)));
     *ret_server = server;
     return WEFT_OK;
 }
@@ -339,4 +344,9 @@ void weft_server_reload(struct weft_server *server, const struct weft_server_con
         weft_warn("the tokens could not be read anew", F_STR("error", err.text));
     else
         weft_info("the tokens were read anew");
+    err = (struct weft_err){0};
+    if (weft_loop_certify(server->loop, config, &err))
+        weft_error("the certificate stays as it was", F_STR("error", err.text));
+    else if (config->tls_cert)
+        weft_info("the certificate was read anew", F_STR("file", config->tls_cert));
 }

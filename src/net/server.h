@@ -67,8 +67,8 @@ const char *weft_server_url(const struct weft_server *server);
 bool weft_server_stop(struct weft_server *server);
 void weft_server_free(struct weft_server *server); /* NULL is fine */
 /*
- * Reads the tokens anew and runs the scanners as the config says now; of the rest of the config
- * nothing changes without a restart (SIGHUP).
+ * Reads the tokens, the certificate and its key anew and runs the scanners as the config says now;
+ * of the rest of the config nothing changes without a restart (SIGHUP).
  */
 void weft_server_reload(struct weft_server *server, const struct weft_server_config *config);
 

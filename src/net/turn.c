@@ -141,6 +141,7 @@ static void *run_thread(void *context)
 {
     struct weft_turns *turns = context;
     weft_log_collect();
+    weft_loop_thread_begins(turns->server->loop);
     for (;;) {
         struct left left = take_left(turns);
         resume(left.answered);

@@ -53,12 +53,12 @@ class Server:
         if not self.url_known.wait(PATIENCE_S) or not self.url:
             self.stop()
             raise RuntimeError("the server did not say where it listens:\n" + "".join(self.lines[-50:]))
-        self.host, self.port = re.match(r"http://(.+):(\d+)$", self.url).groups()
+        self.host, self.port = re.match(r"https?://(.+):(\d+)$", self.url).groups()
 
     def read(self):
         for line in self.process.stdout:
             self.lines.append(line)
-            found = re.search(r"listens at (http://\S+:\d+)", line)
+            found = re.search(r"listens at (https?://\S+:\d+)", line)
             if found and not self.url:
                 self.url = found.group(1)
                 self.url_known.set()
