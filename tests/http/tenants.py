@@ -72,8 +72,10 @@ BODIES = "item 3: a namespace fills no more than its share of body_bytes"
 QUEUES = "item 4: many queues"
 ORDER = "item 7: lists in the order of an index per namespace"
 FLOODS = "items 2 and 8: reads with slots of their own, bounded lists"
+PARSING = "item 2: the loop thread parses no bodies that take long"
+REPEATS = "one call is no thousand transactions"
+RESTING = "item 11: connections that rest make room when the server is full"
 TURNS = "item 10: group commit takes turns between namespaces"
-EVICTION = "item 11: eviction of silent connections"
 
 ROWS = [
     # Writes.
@@ -82,6 +84,8 @@ ROWS = [
     Row("single-submits", {"connections": 100}, {"connections": 1000}, rare=True,
         fails={"pg": TURNS}),
     Row("same-key", {"connections": 100}, {"connections": 1000}, rare=True),
+    Row("doubled-keys", {"connections": 4}, {"connections": 50}, fails=both(REPEATS)),
+    Row("many-numbers", {"connections": 50}, {"connections": 400}, fails=both(PARSING)),
     Row("large-payloads", {"connections": 30}, {"connections": 200}, rare=True,
         fails={"pg": TURNS}),
     Row("compressed", {"connections": 8, "unpacked": 16 << 20},
@@ -101,6 +105,9 @@ ROWS = [
         rare=True, fails={"pg": FLOODS, "soak": FLOODS}),
     Row("new-names", {"connections": 4, "items": 100}, {"connections": 16, "items": 1000},
         rare=True, fails=both(QUEUES)),
+    Row("many-routes", {"routes": 5000, "connections": 2}, {"routes": 20000, "connections": 8},
+        fails=both(QUEUES)),
+    Row("wide-claims", {"connections": 16}, {"connections": 100}, rare=True),
     Row("new-workers", {"connections": 16}, {"connections": 64}),
     Row("lane-settings", {"connections": 16}, {"connections": 64}, rare=True),
 
@@ -129,6 +136,9 @@ ROWS = [
     # Working.
     Row("waiting-claims", {"connections": 1000}, {"connections": 3000}),
     Row("watches", {"connections": 1000}, {"connections": 3000}, rare=True),
+    Row("doubled-leases", {"connections": 4}, {"connections": 50}, fails=both(REPEATS)),
+    Row("flow-completes", {"nodes": 4000, "connections": 50},
+        {"nodes": 100000, "connections": 400}, rare=True),
     Row("heartbeats", {"leases": 1000, "connections": 8}, {"leases": 1000, "connections": 64},
         fails=both(TURNS)),
     Row("steering", {"backlog": 10000, "connections": 8},
@@ -139,8 +149,10 @@ ROWS = [
     Row("due-together", {"backlog": 10000}, {"backlog": 200000}, rare=True, fails=both(TURNS)),
 
     # Connections.
-    Row("silent", {"connections": 600}, {"connections": 5000}, ("--connections", "300"),
-        fails=both(EVICTION)),
+    Row("silent", {"connections": 600}, {"connections": 5000}, ("--connections", "300")),
+    Row("idle-connections", {"connections": 600}, {"connections": 5000}, ("--connections", "300"),
+        rare=True, fails=both(RESTING)),
+    Row("scanner-runs", {"connections": 8}, {"connections": 64}, rare=True),
     Row("new-connections", {"connections": 16}, {"connections": 64}, rare=True),
     Row("half-requests", {"connections": 120, "size": 1 << 20},
         {"connections": 200, "size": 16 << 20}, () if SOAK else ("--body-bytes", "16MiB"),

@@ -78,6 +78,20 @@ def same_key(target, connections):
     return Flood(target, connections, lambda _: whole)
 
 
+def doubled_keys(target, connections):
+    """Bulk calls with one key a thousand times: no transaction takes it twice."""
+    body = of_json({"items": [{"kind": "a", "payload": 1, "key": "one"}] * BATCH})
+    whole = request("POST", "/v1/executions", body)
+    return Flood(target, connections, lambda _: whole)
+
+
+def many_numbers(target, connections):
+    """Bodies below 128 KiB, read by the loop thread, with as many JSON values as fit."""
+    body = b'{"kind":"a","payload":[' + b"0," * 60000 + b"0]}"
+    whole = request("POST", "/v1/executions", body)
+    return Flood(target, connections, lambda _: whole)
+
+
 def large_payloads(target, connections):
     whole = request("POST", "/v1/executions", of_json({"kind": "a", "payload": "x" * 1000000}))
     return Flood(target, connections, lambda _: whole)
@@ -152,6 +166,24 @@ def new_names(target, connections, items):
              "lane": f"l{number}-{item}", "capabilities": [f"c{number}-{item}"]}
             for item in range(items)]}))
     return Flood(target, connections, make)
+
+
+def many_routes(target, routes, connections):
+    """A backlog whose items each ask for other capabilities, and claims that bring many."""
+    Owner(target).submit(routes, lambda number: {
+        "kind": "a", "capabilities": [f"c{number % 200}", f"d{number}"]})
+    whole = request("POST", "/v1/claims", of_json({
+        "worker": "a", "max": 1, "capabilities": [f"c{number}" for number in range(200)]}))
+    return Flood(target, connections, lambda _: whole)
+
+
+def wide_claims(target, connections):
+    """Claims with as many lanes, kinds and capabilities as one may name, that find nothing."""
+    whole = request("POST", "/v1/claims", of_json({
+        "worker": "a", "max": 1000, "lanes": [f"l{number}" for number in range(64)],
+        "kinds": [f"k{number}" for number in range(256)],
+        "capabilities": [f"c{number}" for number in range(250)]}))
+    return Flood(target, connections, lambda _: whole)
 
 
 def new_workers(target, connections):
@@ -260,6 +292,26 @@ def watches(target, connections):
         "POST", "/v1/leases/watch", of_json({"worker": f"w{number}", "wait_ms": 60000})))
 
 
+def doubled_leases(target, connections):
+    """Completions that name one lease a thousand times, under an epoch that is over."""
+    one, = Owner(target).submit(1, lambda _: {"kind": "a"})
+    whole = request("POST", "/v1/leases/complete", of_json({
+        "items": [{"id": one, "epoch": 7}] * BATCH}))
+    return Flood(target, connections, lambda _: whole)
+
+
+def flow_completes(target, nodes, connections):
+    """Members of one large flow end on many connections: each end has an effect on the flow."""
+    owner = Owner(target)
+    owner.call("POST", "/v1/flows", flow_body(nodes, width=nodes // 4))
+    items = []
+    while len(items) < nodes // 4:
+        items += owner.claim(BATCH)
+    wholes = [request("POST", "/v1/leases/complete", of_json({"items": [
+        {"id": item["id"], "epoch": item["epoch"]}]})) for item in items]
+    return Flood(target, connections, lambda number: wholes[number % len(wholes)])
+
+
 def heartbeats(target, leases, connections):
     """Renewals that bring a progress report for every lease."""
     fill(target, leases)
@@ -312,6 +364,17 @@ def silent(target, connections):
     return Silent(target, connections)
 
 
+def idle_connections(target, connections):
+    """Connections that were let in once, and rest since."""
+    return Idle(target, connections)
+
+
+def scanner_runs(target, connections):
+    names = ("retention", "invariant_check", "lease_expiry", "worker_expiry", "dependency")
+    wholes = [request("POST", f"/v1/scanners/{name}/run") for name in names]
+    return Flood(target, connections, lambda number: wholes[number % len(wholes)])
+
+
 def new_connections(target, connections):
     whole = request("GET", "/healthz")
     return Flood(target, connections, lambda _: whole, keeps_alive=False)
@@ -347,6 +410,21 @@ class Silent(Flood):
     def read(self, line):
         self.statuses["closed"] += 1
         self.break_off(line)
+
+
+class Idle(Flood):
+    """One request on each connection; those that are closed are made again."""
+
+    def __init__(self, target, connections):
+        whole = request("GET", "/v1/executions?limit=1")
+        super().__init__(target, connections, lambda _: whole)
+
+    def read(self, line):
+        data = line.sock.recv(1 << 16)
+        if not data:
+            self.break_off(line)
+        elif line.answer.take(data):
+            self.statuses[line.answer.status] += 1
 
 
 class Pipeline(Flood):
