@@ -25,13 +25,12 @@ import sys
 import time
 
 import harness
-from harness import SANITIZED, STORE, Figures, Tap, pause, scratch, serve, until
+from harness import SANITIZED, STORE, Figures, Tap, scratch, serve
 
 SOAK = os.environ.get("WEFT_SOAK", "0") not in ("", "0")
 WINDOWS, QUIET_S, LOADED_S = 3, 5.0 if SOAK else 0.3, 10.0 if SOAK else 0.4
 WARM_S = 3.0 if SOAK else 0.2
 CALL_S = 10.0 if SOAK else 3.0  # a call of b that takes longer has failed
-PREPARE_S = 1800 if SOAK else 120
 RATIO, MOST_US = 10, 250000
 # Where a call takes less than this in quiet, its ratio is one to this: below it the scheduler of a
 # machine whose two cores are shared with the attacker decides, not the server: a call waits at four
@@ -183,6 +182,10 @@ class Part:
         self.process.wait()
         return said.strip()
 
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
 
 class Probe(Part):
     def __init__(self, server):
@@ -229,44 +232,55 @@ def judge(tap, quiet, loaded):
     return broken
 
 
-def attack(row, server, store):
-    part = Part("tenants_attacks.py", server.host, server.port, row.function(),
-                json.dumps(row.sizes), store.url)
-    said = part.process.stdout.readline().strip()
-    if said != "ready":
-        part.stop()
-        raise RuntimeError(f"{row.name}: the attack could not be prepared")
-    return part
+class Attack(Part):
+    def __init__(self, row, server, store):
+        super().__init__("tenants_attacks.py", server.host, server.port, row.function(),
+                         json.dumps(row.sizes), store.url)
+
+    def wait(self):
+        """Until all of it is under way."""
+        if self.process.stdout.readline().strip() != "ready":
+            raise RuntimeError("the attack could not be prepared")
 
 
-def run(tap, row):
-    store = scratch(STORE, "tenants")
-    server = serve(store, "--access-log=no", *row.options)
-    probe = Probe(server)
+def measure(row, server, store, parts):
+    """The quiet windows, those of the attack, the largest that the server was, and a report."""
+    parts.append(Probe(server))
+    probe = parts[0]
     probe.window(WARM_S)
-    quiet = [probe.window(QUIET_S) for _ in range(WINDOWS)]
-    before, began = Figures(server.process.pid), time.monotonic()
-    enemy = attack(row, server, store)
-    prepared, loaded, most = time.monotonic() - began, [], 0
+    quiet, loaded = [probe.window(QUIET_S) for _ in range(WINDOWS)], []
+    before, began = Figures(server.process.pid).rss_kb, time.monotonic()
+    parts.append(Attack(row, server, store))
+    parts[1].wait()
+    prepared, most = time.monotonic() - began, before
     for _ in range(WINDOWS):
         loaded.append(probe.window(LOADED_S))
         if server.process.poll() is None:
             most = max(most, Figures(server.process.pid).rss_kb)
-    did = enemy.stop()
-    alive = server.process.poll() is None
-    tap.note(f"{row.name} over {STORE}: {row.sizes}; prepared in {prepared:.1f} s; {did}; "
-             f"{before.rss_kb >> 10} -> {most >> 10} MB")
+    return quiet, loaded, most, (f"prepared in {prepared:.1f} s; {parts[1].stop()}; "
+                                 f"{before >> 10} -> {most >> 10} MB")
+
+
+def run(tap, row):
+    store, parts = scratch(STORE, "tenants"), []
+    server = serve(store, "--access-log=no", *row.options)
+    try:
+        quiet, loaded, most, did = measure(row, server, store, parts)
+        alive = server.process.poll() is None
+    finally:
+        for part in parts:
+            part.kill()
+        server.kill()
+        store.remove()
+    tap.note(f"{row.name} over {STORE}: {row.sizes}; {did}")
     broken = judge(tap, quiet, loaded)
     for window in loaded:
         for line in window["failed"][:2]:
             tap.note(f"  {line[:200]}")
     if most > MEMORY_KB:
         broken.append(f"{most >> 10} MB of memory")
-    probe.stop()
     tap.ok(alive and not broken, f"{row.name}: b is served as in quiet",
            "; ".join(broken) if alive else "the server has died")
-    server.kill()
-    store.remove()
 
 
 def main():
