@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The binary of the last release, built from its tag in the build folder."""
+import fcntl
 import os
 import shutil
 import subprocess
@@ -16,8 +17,15 @@ def quiet(*command, **more):
 
 
 def build_release():
-    """The path of the binary and None, or None and why there is none."""
+    """The path of the binary and None, or None and why there is none. Tests that run at the same
+    time build it once."""
     folder = os.path.join(BUILD, "release-" + TAG)
+    with open(folder + ".lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return build_in(folder)
+
+
+def build_in(folder):
     binary = os.path.join(folder, "build", "weft")
     if os.path.exists(binary):
         return binary, None
