@@ -1,17 +1,30 @@
 -- Claiming.
 
--- name: queues_ready ()
+-- name: queues_ready (after int, most int)
 -- returns: queue
--- The queues that have ready work, by hopping from one to the next in the index: the cost follows
--- the number of queues, not of rows. Locks nothing.
+-- The queues behind `after` that have ready work, by hopping from one to the next in the index: the
+-- cost follows the number of queues that are given, not of rows. Locks nothing.
 WITH RECURSIVE hop AS (
-    (SELECT queue FROM weft.live WHERE state = @ready ORDER BY queue LIMIT 1)
+    (SELECT queue FROM weft.live WHERE state = @ready AND queue > :after ORDER BY queue LIMIT 1)
     UNION ALL
     SELECT (SELECT l.queue FROM weft.live l
              WHERE l.state = @ready AND l.queue > hop.queue ORDER BY l.queue LIMIT 1)
       FROM hop WHERE hop.queue IS NOT NULL
 )
-SELECT queue FROM hop WHERE queue IS NOT NULL;
+SELECT queue FROM hop WHERE queue IS NOT NULL LIMIT :most;
+
+-- name: lane_walk (place int[], namespace int[], lane text[], after int[], most int)
+-- returns: place queue ready
+-- The queues of lanes behind `after` and whether they have ready work: a probe for each, so the cost
+-- follows the number of queues that are given. EXISTS could be planned as a scan of all ready rows
+-- into a hash table. Locks nothing.
+SELECT w.place, q.id,
+       (SELECT 1 FROM weft.live l WHERE l.queue = q.id AND l.state = @ready LIMIT 1) IS NOT NULL
+  FROM unnest(:place, :namespace, :lane, :after) AS w(place, namespace, lane, after)
+ CROSS JOIN LATERAL (SELECT id FROM weft.name
+                      WHERE sort = 2 AND namespace = w.namespace AND text = w.lane OFFSET 0) n
+ CROSS JOIN LATERAL (SELECT id FROM weft.queue
+                      WHERE lane = n.id AND id > w.after ORDER BY id LIMIT :most) q;
 
 -- name: queue_heads (queue int[], depth int[])
 -- returns: queue priority ord

@@ -1,14 +1,23 @@
 -- The twins of sql/pg/claim.sql. The write lock of the file stands for every lock there.
 
--- name: queues_ready ()
+-- name: queues_ready (after int, most int)
 -- returns: queue
 WITH RECURSIVE hop(queue) AS (
-    SELECT min(queue) FROM live WHERE state = @ready
+    SELECT min(queue) FROM live WHERE state = @ready AND queue > :after
     UNION ALL
     SELECT (SELECT min(l.queue) FROM live l WHERE l.state = @ready AND l.queue > hop.queue)
       FROM hop WHERE hop.queue IS NOT NULL
+     LIMIT :most
 )
 SELECT queue FROM hop WHERE queue IS NOT NULL;
+
+-- name: lane_walk (place int[], namespace int[], lane text[], after int[], most int)
+-- returns: place queue ready
+SELECT :place, q.id, EXISTS (SELECT 1 FROM live l WHERE l.queue = q.id AND l.state = @ready)
+  FROM queue q
+ WHERE q.lane = (SELECT id FROM name WHERE sort = 2 AND namespace = :namespace AND text = :lane)
+   AND q.id > :after
+ ORDER BY q.id LIMIT :most;
 
 -- name: queue_heads (queue int[], depth int[])
 -- returns: queue priority ord

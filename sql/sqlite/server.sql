@@ -1,12 +1,13 @@
 -- The twins of sql/pg/server.sql.
 
--- name: poll ()
+-- name: poll (after int, most int)
 -- returns: what a b c d text
 WITH RECURSIVE hop(queue) AS (
-    SELECT min(queue) FROM live WHERE state = @ready
+    SELECT min(queue) FROM live WHERE state = @ready AND queue > :after
     UNION ALL
     SELECT (SELECT min(l.queue) FROM live l WHERE l.state = @ready AND l.queue > hop.queue)
       FROM hop WHERE hop.queue IS NOT NULL
+     LIMIT :most
 ), lanes(lane) AS (
     SELECT min(lane) FROM live WHERE state = @running
     UNION ALL

@@ -85,3 +85,24 @@ void weft_map_put(struct weft_map *map, const void *key, size_t size, void *valu
     }
     entry->value = value;
 }
+
+void weft_map_remove(struct weft_map *map, const void *key, size_t size)
+{
+    if (map->count == 0)
+        return;
+    size_t mask = map->capacity - 1;
+    size_t hole = (size_t)(probe(map, key, size, hash_bytes(key, size)) - map->entry);
+    if (!map->entry[hole].key)
+        return;
+    free(map->entry[hole].key);
+    map->count--;
+    /* An entry behind the hole fills it, unless its own place lies between the two. */
+    for (size_t at = (hole + 1) & mask; map->entry[at].key; at = (at + 1) & mask) {
+        size_t home = (size_t)(map->entry[at].hash >> 32) & mask;
+        if (((at - home) & mask) < ((at - hole) & mask))
+            continue;
+        map->entry[hole] = map->entry[at];
+        hole = at;
+    }
+    map->entry[hole] = (struct weft_map_entry){0};
+}

@@ -3,8 +3,8 @@
 #define WEFT_BASE_MAP_H
 
 /*
- * A hash map from byte strings to pointers, for caches that only grow. Keys are copied; values are
- * the caller's. Not thread-safe.
+ * A hash map from byte strings to pointers. Keys are copied; values are the caller's. Not
+ * thread-safe.
  */
 
 #include "base/base.h"
@@ -26,5 +26,6 @@ void weft_map_done(struct weft_map *map); /* a zeroed map is empty and fine */
 void *weft_map_find(const struct weft_map *map, const void *key, size_t size); /* or NULL */
 /* Replaces the value when the key is there already. value must not be NULL. */
 void weft_map_put(struct weft_map *map, const void *key, size_t size, void *value);
+void weft_map_remove(struct weft_map *map, const void *key, size_t size); /* if it is there */
 
 #endif

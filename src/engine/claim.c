@@ -4,7 +4,7 @@
  * Claiming: from what a worker can do to the rows it gets.
  *
  * 1. The worker's lanes, kinds and capabilities select queues out of the list of those that had
- *    ready work (ready.c), at most 64, from a cursor that moves on with every claim.
+ *    ready work (ready.c), at most 64, tenant by tenant (claim_choose.c).
  * 2. Lanes with a limit are locked (SKIP LOCKED) and their leases counted in a later statement.
  * 3. Tenants take weighted turns (core/share.h); within a tenant that has several of the queues, a
  *    look at their heads says how many to take from each.
@@ -23,7 +23,8 @@
 
 enum {
     ROUNDS_MAX = 4,
-    WALK_MAX = 64, /* times 64 queues that turn out to be empty */
+    WALK_MAX = 64,     /* times 64 queues that turn out to be empty */
+    RENEWALS_MAX = 16, /* of the list, while the queues of a lane have not all been seen */
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
@@ -370,48 +371,23 @@ static enum weft_rc claim_on(struct weft_engine *engine, struct weft_claiming *a
     return all->items > 0 ? WEFT_OK : rc;
 }
 
-/* What the list holds for the claims of this call. */
-struct listed {
-    bool any;    /* a queue for somebody: without one no transaction need be opened */
-    bool paused; /* one of them is in a lane that was paused when the settings were read */
-};
-
-static struct listed look_at_list(struct weft_engine *engine, const struct weft_claiming *all)
-{
-    struct weft_ready *ready = &engine->ready;
-    struct listed found = {0};
-    pthread_mutex_lock(&ready->lock);
-    for (size_t i = 0; i < ready->count && !(found.any && found.paused); i++) {
-        const struct weft_queue *queue = weft_find_queue(engine, ready->queue[i]);
-        bool fits = false;
-        for (size_t r = 0; r < all->count && queue && !fits; r++)
-            fits = weft_claim_fits(&all->request[r], queue);
-        if (!fits)
-            continue;
-        const struct weft_lane_setting *setting = weft_claim_setting(ready, queue->lane);
-        found.any = true;
-        found.paused |= setting && setting->paused;
-    }
-    pthread_mutex_unlock(&ready->lock);
-    return found;
-}
-
 /*
  * Takes queues that had nothing off the list, so that the next claim looks at others. Those in a
- * lane with settings stay: the lane may have refused. True when any was taken off.
+ * lane with settings stay: the lane may have refused. True when another choice may find others.
  */
-static bool forget_empty(struct weft_engine *engine, const struct weft_claiming *all,
-                         uint64_t notes)
+static bool forget_empty(struct weft_engine *engine, const struct weft_claiming *all)
 {
     bool any = false;
-    for (size_t r = 0; r < all->count; r++)
+    for (size_t r = 0; r < all->count; r++) {
+        any |= all->request[r].unseen;
         for (size_t c = 0; c < all->request[r].candidates; c++) {
             const struct weft_candidate *candidate = &all->request[r].candidate[c];
             if (!candidate->empty || candidate->fruitful || candidate->set)
                 continue;
-            weft_ready_forget(engine, candidate->queue->id, notes);
+            weft_ready_forget(engine, candidate->queue->id, all->tick);
             any = true;
         }
+    }
     return any;
 }
 
@@ -419,10 +395,10 @@ static bool forget_empty(struct weft_engine *engine, const struct weft_claiming 
 static enum weft_rc look_first(struct weft_engine *engine, struct weft_claiming *all, bool *ret_any,
                                struct weft_err *err)
 {
-    struct listed listed = look_at_list(engine, all);
+    struct weft_listed_for listed = weft_claim_look(engine, all);
     /* The end of a pause must hold at once, and the claim leaves paused lanes out: look again. */
     enum weft_rc rc = listed.paused ? weft_ready_refresh_lanes(engine, err) : WEFT_OK;
-    all->notes = weft_ready_notes(engine);
+    all->tick = listed.tick;
     *ret_any = listed.any;
     return rc;
 }
@@ -444,7 +420,7 @@ static enum weft_rc claim_listed(struct weft_engine *engine, struct weft_claimin
     all->taken = false;
     if (!rc && all->more && all->rounds_left > 0)
         rc = claim_on(engine, all, err);
-    *ret_again = !rc && all->items == 0 && forget_empty(engine, all, all->notes);
+    *ret_again = !rc && all->items == 0 && forget_empty(engine, all);
     return rc;
 }
 
@@ -459,25 +435,66 @@ static enum weft_rc claim_walk(struct weft_engine *engine, struct weft_claiming 
     return rc;
 }
 
+/* How old the lists of the lanes of this call are, and which lanes a walk would go through. */
+static void ask_for_lanes(struct weft_engine *engine, struct weft_claiming *all,
+                          struct weft_arena *arena)
+{
+    all->age = WEFT_READY_FRESH;
+    all->walks.count = 0;
+    for (size_t r = 0; r < all->count; r++) {
+        const struct weft_claim *claim = all->request[r].claim;
+        for (size_t i = 0; i < (claim->lane_count ? claim->lane_count : 1); i++) {
+            const char *lane = claim->lane_count ? claim->lanes[i] : "default";
+            enum weft_ready_age age =
+                weft_ready_ask(engine, all->request[r].ns, lane, arena, &all->walks);
+            if (age > all->age)
+                all->age = age;
+        }
+    }
+}
+
+/* Reads the list anew, as far as this call needs it. *ret_more: its lanes have more queues. */
+static enum weft_rc renew_list(struct weft_engine *engine, struct weft_claiming *all,
+                               struct weft_arena *arena, bool *ret_more, struct weft_err *err)
+{
+    enum weft_rc rc = weft_ready_hop_is_due(engine) ? weft_ready_refresh(engine, err) : WEFT_OK;
+    *ret_more = false;
+    if (rc || !weft_ready_has_many(engine))
+        return rc;
+    if (all->walks.count > 0)
+        rc = weft_ready_walk(engine, &all->walks, arena, NULL, err);
+    if (rc)
+        return rc;
+    ask_for_lanes(engine, all, arena);
+    for (size_t i = 0; i < all->walks.count; i++)
+        *ret_more |= all->walks.item[i].after != 0;
+    return WEFT_OK;
+}
+
 static enum weft_rc claim_all(struct weft_engine *engine, struct weft_claiming *all,
                               struct weft_err *err)
 {
-    bool fresh = all->fresh;
+    struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = claim_walk(engine, all, err);
     /*
-     * Nothing at all under an older list may only mean that the list is old. Whoever waits needs no
-     * newer one: he will be woken.
+     * Nothing at all under an older list may only mean that the list is old. A claim that waits
+     * needs no newer one, as it will be woken, unless its lanes have never been seen whole.
      */
-    bool waits = true;
+    bool waits = true, more = all->more_queues;
     for (size_t r = 0; r < all->count; r++)
         waits &= all->request[r].claim->wait_ms > 0;
-    if (!rc && all->items == 0 && !fresh && !waits && weft_ready_may_refresh(engine)) {
-        rc = weft_ready_refresh(engine, err);
+    bool renews = more || (!all->fresh && !waits);
+    for (int i = 0; i < RENEWALS_MAX && renews && !rc && all->items == 0; i++) {
+        ask_for_lanes(engine, all, arena);
+        if (all->age == WEFT_READY_FRESH)
+            break;
+        rc = renew_list(engine, all, arena, &renews, err);
         if (!rc)
             rc = claim_walk(engine, all, err);
     }
     for (size_t r = 0; r < all->count && !rc; r++)
         weft_claim_keep_turns(engine, &all->request[r]);
+    weft_arena_free(arena);
     return rc;
 }
 
@@ -517,9 +534,11 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
         call->rc = weft_fail_field(&call->err, WEFT_TOO_LARGE, "max",
                                    "the claims of one call ask for %zu, at most %d are allowed",
                                    all->items_max, WEFT_BATCH_MAX);
-    all->fresh = !call->rc && weft_ready_is_old(engine);
+    if (!call->rc)
+        ask_for_lanes(engine, all, arena);
+    all->fresh = all->age == WEFT_READY_OLD;
     if (all->fresh)
-        call->rc = weft_ready_refresh(engine, &call->err);
+        call->rc = renew_list(engine, all, arena, &all->more_queues, &call->err);
     bool any = false;
     if (!call->rc)
         call->rc = look_first(engine, all, &any, &call->err);

@@ -2,8 +2,9 @@
 #ifndef WEFT_ENGINE_CLAIM_H
 #define WEFT_ENGINE_CLAIM_H
 
-/* A call to claim under way; shared by claim.c, which takes, claim_plan.c, which decides,
- * and claim_flow.c, which adds what members of flows come after. */
+/* A call to claim under way; shared by claim.c, which takes, claim_choose.c, which finds
+ * queues, claim_plan.c, which shares out, and claim_flow.c, which adds what members of flows come
+ * after. */
 
 #include "core/share.h"
 #include "engine/engine.h"
@@ -43,6 +44,7 @@ struct weft_request {
     struct weft_claim_tenant tenant[WEFT_CLAIM_QUEUES_MAX];
     struct weft_share share[WEFT_CLAIM_QUEUES_MAX];
     size_t tenants;
+    bool unseen; /* no queue that was looked at fits, and there are more */
 };
 
 /* A want row of a round: which request and candidate it belongs to. */
@@ -69,10 +71,13 @@ struct weft_claiming {
     struct weft_want *want; /* of the round; in the arena of the transaction */
     size_t wants;
     bool contended;
-    bool fresh;      /* the list was read anew for this call */
-    bool taken;      /* the first transaction was a joint one: see weft_claim_begin() */
-    uint64_t notes;  /* of the list, before the transaction */
-    bool more;       /* somebody is short and one of its queues may have more */
+    struct weft_walks walks; /* lanes whose queues may have to be looked for: see ready.c */
+    enum weft_ready_age age; /* of the oldest list that a claim of this call needs */
+    bool fresh;              /* the list was read anew for this call */
+    bool more_queues;        /* and a lane has queues that it does not show yet */
+    bool taken;              /* the first transaction was a joint one: see weft_claim_begin() */
+    uint64_t tick;           /* of the list, before the transaction */
+    bool more;               /* somebody is short and one of its queues may have more */
     int rounds_left; /* of a call whose first transaction was committed with its first round */
 };
 
@@ -81,6 +86,13 @@ bool weft_claim_fits(const struct weft_request *request, const struct weft_queue
 /* The settings of a lane, NULL when it has none. Under ready.lock. */
 const struct weft_lane_setting *weft_claim_setting(const struct weft_ready *ready, int32_t lane);
 
+/* What the list holds for the claims of a call. */
+struct weft_listed_for {
+    bool any;      /* a queue for one of them: without one no transaction need be opened */
+    bool paused;   /* one of their lanes has queues and was paused when the settings were read */
+    uint64_t tick; /* of the list */
+};
+struct weft_listed_for weft_claim_look(struct weft_engine *engine, struct weft_claiming *all);
 /* Fills in the candidates of a request from the list as it is now. */
 void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
                        struct weft_request *request);

@@ -19,6 +19,7 @@
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/ops.h"
+#include "engine/rings.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -65,6 +66,7 @@ struct weft_name {
 /* A queue with all its names at hand. Lives as long as the engine. */
 struct weft_queue {
     int32_t id, ns, lane, route, tenant;
+    int32_t family; /* the first queue met here that differs in the tenant alone: see may_serve() */
     const char *ns_name, *lane_name, *kind, *route_text, *tenant_name;
 };
 
@@ -85,6 +87,7 @@ struct weft_names {
     struct weft_map by_id;     /* id -> weft_name */
     struct weft_map queue;     /* the five names -> weft_queue */
     struct weft_map queue_id;  /* id -> weft_queue */
+    struct weft_map family;    /* all but the tenant -> the first weft_queue */
     struct weft_map policy;    /* text -> weft_policy_entry */
     struct weft_map policy_id; /* id -> weft_policy_entry */
     struct weft_names *before; /* owned; the caches of the lineage before, or NULL */
@@ -102,27 +105,32 @@ struct weft_lane_setting {
 
 /* How far a tenant has been served: see core/share.h. */
 struct weft_turn {
-    int32_t tenant;
+    int32_t id; /* the tenant, or minus the namespace for the executions without one */
     double pass;
+    weft_usec used_us; /* boot time */
+};
+
+/* How far the look over the ready queues of all namespaces has come: see ready.c. */
+struct weft_ready_hop {
+    int32_t after;    /* the last queue seen; 0: the next look begins anew */
+    uint64_t began;   /* the tick when the look over all of them began */
+    bool many;        /* the last one that began anew did not see them all at once */
+    weft_usec at_us;  /* boot time; the last one; 0: none */
+    weft_usec all_us; /* the last one that saw all; 0: none */
 };
 
 struct weft_ready {
     pthread_mutex_t lock;
-    int32_t *queue; /* owned; the queues that had ready work, in no order */
-    size_t count, capacity;
-    int32_t *noted; /* owned; noted while a refresh was under way, which may have missed them */
-    size_t noted_count, noted_capacity;
-    unsigned refreshing;    /* how many threads are at it */
-    uint64_t refreshes;     /* begun so far: the number of the youngest */
-    uint64_t queues_of;     /* the refresh that brought the queues, */
-    uint64_t lanes_of;      /* and the lanes: an older one that ends later changes nothing */
-    uint64_t notes;         /* how often a queue was noted: what was seen empty before is not now */
-    weft_usec refreshed_us; /* CLOCK_BOOTTIME; 0: never */
-    size_t cursor;          /* where the next claim starts looking */
+    struct weft_rings rings; /* the queues that had ready work */
+    struct weft_ready_hop hop;
+    uint64_t tick;      /* of notes, refreshes and walks: one that is newer is larger */
+    uint64_t refreshes; /* begun so far: the number of the youngest */
+    uint64_t lanes_of;  /* the refresh that brought the lanes: an older one changes nothing */
+    uint64_t choices;
     struct weft_lane_setting *lane; /* owned, texts too; sorted by lane */
     size_t lane_count;
-    struct weft_turn *turn; /* owned; sorted by tenant */
-    size_t turn_count, turn_capacity;
+    struct weft_index turn; /* of weft_turn, owned */
+    size_t turns_kept;      /* how many were left when those long unused were last dropped */
 };
 
 /* ---- What ended ------------------------------------------------------------------------------ */
@@ -439,7 +447,7 @@ void weft_news_ended(struct weft_tidings *news, int32_t queue, enum weft_state s
 /* Puts queues with ready work on the list and tells the listener. No transaction is open. */
 void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news);
 /* The settings of a lane have changed: its queues may have something to give. */
-void weft_news_lane(struct weft_engine *engine, int32_t lane);
+void weft_news_lane(struct weft_engine *engine, int32_t ns, const char *lane);
 
 /* ---- Lists (list.c) -------------------------------------------------------------------------- */
 
@@ -479,34 +487,70 @@ WEFT_MUST_CHECK enum weft_rc weft_page_limit(uint32_t limit, struct weft_err *er
 
 /* ---- Claimable queues (ready.c) -------------------------------------------------------------- */
 
+enum {
+    WEFT_HOP_QUEUES = 1000,  /* a look over the ready queues of all namespaces sees so many */
+    WEFT_WALK_QUEUES = 1000, /* a walk over the queues of a lane sees so many, ready or not */
+    WEFT_WALK_LANES = 64,    /* of so many lanes at once, which then share the number */
+};
+
 void weft_ready_init(struct weft_ready *ready);
 void weft_ready_done(struct weft_ready *ready);
-/* Queues got ready work. */
+/* Queues got ready work. May ask the store for the names of queues that are new here. */
 void weft_ready_note(struct weft_engine *engine, const struct weft_woken *woken, size_t count);
-/* A queue gave nothing, and nothing was noted since `notes` was read: takes it off the list. */
-void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t notes);
-uint64_t weft_ready_notes(struct weft_engine *engine);
-/* Reads the list and the lane settings anew. */
+/* A queue gave nothing: takes it off the list unless it was noted after the tick. */
+void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t tick);
+/* Reads the list and the lane settings anew, as far as that goes at once. */
 WEFT_MUST_CHECK enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err);
+/* Whether a claim has to do so; and whether there are more ready queues than one look can see. */
+bool weft_ready_hop_is_due(struct weft_engine *engine);
+bool weft_ready_has_many(struct weft_engine *engine);
+/* Reads the lane settings alone. */
+WEFT_MUST_CHECK enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine,
+                                                      struct weft_err *err);
+
+/* A lane in the store whose queues are to be walked over. */
+struct weft_walk {
+    int32_t ns;
+    const char *lane; /* in the caller's arena */
+    int32_t after;    /* where it begins: behind this queue */
+};
+struct weft_walks {
+    struct weft_walk item[WEFT_WALK_LANES];
+    size_t count;
+};
+/* Adds a lane that a claim asks for. Says whether its list is old: see the rule in ready.c. */
+enum weft_ready_age { WEFT_READY_FRESH, WEFT_READY_SHORT, WEFT_READY_OLD };
+enum weft_ready_age weft_ready_ask(struct weft_engine *engine, int32_t ns, const char *lane,
+                                   struct weft_arena *arena, struct weft_walks *walks);
+/* The lanes that claims asked for lately, when the look over all namespaces cannot see them all. */
+void weft_ready_asked(struct weft_engine *engine, struct weft_arena *arena,
+                      struct weft_walks *ret_walks);
+/* Walks on over the queues of lanes. ret_queue may be NULL: else the ready ones are added. */
+struct weft_queue_ids {
+    int32_t *id; /* in the arena */
+    size_t count;
+};
+WEFT_MUST_CHECK enum weft_rc
+weft_ready_walk(struct weft_engine *engine, const struct weft_walks *walks,
+                struct weft_arena *arena, struct weft_queue_ids *ret_queues, struct weft_err *err);
+
 /*
- * A refresh by other means. What is noted between the two is not lost, and what a refresh has read
- * that began later, which is newer, stays.
+ * A look over the ready queues by other means: weft_ready_begin() says behind which queue it
+ * begins, and weft_ready_end() takes over what was read, all or nothing.
  */
+struct weft_ready_look {
+    uint64_t refresh; /* its number */
+    int32_t after;
+};
 struct weft_ready_list {
-    int32_t *queue; /* loaded */
+    int32_t *queue; /* loaded; in the order of the numbers */
     size_t count;
     const struct weft_lane_setting *lane; /* copied */
     size_t lane_count;
 };
-uint64_t weft_ready_begin(struct weft_engine *engine); /* its number */
-void weft_ready_end(struct weft_engine *engine, uint64_t refresh,
-                    const struct weft_ready_list *list); /* NULL: nothing was read */
-/* Reads the lane settings alone. */
-WEFT_MUST_CHECK enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine,
-                                                      struct weft_err *err);
-/* True when a claim that came up short may refresh: see the rule in ready.c. */
-bool weft_ready_may_refresh(struct weft_engine *engine);
-bool weft_ready_is_old(struct weft_engine *engine);
+struct weft_ready_look weft_ready_begin(struct weft_engine *engine);
+void weft_ready_end(struct weft_engine *engine, const struct weft_ready_look *look,
+                    const struct weft_ready_list *list);
 
 /* ---- Tallies (tally.c) ----------------------------------------------------------------------- */
 

@@ -143,6 +143,7 @@ static const struct {
     {"draining_lane", false},
     {"draining_until", false},
     {"draining_untold", false},
+    {"queue_lane", false},
     {"flow_pkey", true},
     {"node_pkey", true},
     {"edge_upstream", true},

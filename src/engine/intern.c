@@ -31,6 +31,7 @@ void weft_names_done(struct weft_names *names)
     weft_map_done(&names->by_id);
     weft_map_done(&names->queue);
     weft_map_done(&names->queue_id);
+    weft_map_done(&names->family);
     weft_map_done(&names->policy);
     weft_map_done(&names->policy_id);
     weft_arena_free(names->arena);
@@ -58,12 +59,13 @@ void weft_names_suspect(struct weft_names *names)
     before->by_id = names->by_id;
     before->queue = names->queue;
     before->queue_id = names->queue_id;
+    before->family = names->family;
     before->policy = names->policy;
     before->policy_id = names->policy_id;
     before->before = names->before;
     names->arena = weft_arena_new();
-    names->by_text = names->by_id = names->queue = names->queue_id = names->policy =
-        names->policy_id = (struct weft_map){0};
+    names->by_text = names->by_id = names->queue = names->queue_id = names->family =
+        names->policy = names->policy_id = (struct weft_map){0};
     names->before = before;
     pthread_mutex_unlock(&names->lock);
 }
@@ -225,6 +227,19 @@ static void queue_key(struct cache_key *key, const struct weft_resolved *spec)
     key_text(key, spec->route);
 }
 
+/* The first queue that differs in the tenant alone; names.lock is held. */
+static int32_t family_of(struct weft_names *names, struct weft_queue *queue)
+{
+    struct cache_key key = {.size = 0};
+    key_int(&key, queue->lane);
+    key_int(&key, queue->route);
+    key_text(&key, queue->kind);
+    struct weft_queue *first = weft_map_find(&names->family, key.byte, key.size);
+    if (!first)
+        weft_map_put(&names->family, key.byte, key.size, first = queue);
+    return first->id;
+}
+
 /* Caches queues (the columns of queue_find), all of whose names are cached already. */
 static void cache_queues(struct weft_engine *engine, const struct weft_rows *rows)
 {
@@ -254,6 +269,7 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
             struct weft_queue *kept = weft_new(names->arena, struct weft_queue);
             queue.kind = weft_arena_strdup(names->arena, parts.kind);
             *kept = queue;
+            kept->family = family_of(names, kept);
             weft_map_put(&names->queue, key.byte, key.size, kept);
             weft_map_put(&names->queue_id, &kept->id, sizeof(kept->id), kept);
         }
@@ -474,18 +490,26 @@ enum weft_rc weft_intern_policies(struct weft_engine *engine, const struct weft_
 
 /* ---- By id ----------------------------------------------------------------------------------- */
 
-/* Keeps the ids that are not in the map, each once, and returns how many. */
+static int by_number(const void *a, const void *b)
+{
+    int32_t left = *(const int32_t *)a, right = *(const int32_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Keeps the ids that are not in the map, each once and in their order, and returns how many. */
 static size_t only_unknown(struct weft_names *names, const struct weft_map *map,
                            const struct weft_id_list *list, int32_t *ret_id)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        bool known = list->id[i] == 0 || find_id(names, map, list->id[i]);
-        for (size_t k = 0; k < count && !known; k++)
-            known = ret_id[k] == list->id[i];
-        if (!known)
-            ret_id[count++] = list->id[i];
-    }
+    size_t unknown = 0, count = 0;
+    pthread_mutex_lock(&names->lock);
+    for (size_t i = 0; i < list->count; i++)
+        if (list->id[i] != 0 && !weft_map_find(map, &list->id[i], sizeof(list->id[i])))
+            ret_id[unknown++] = list->id[i];
+    pthread_mutex_unlock(&names->lock);
+    qsort(ret_id, unknown, sizeof(*ret_id), by_number);
+    for (size_t i = 0; i < unknown; i++)
+        if (i == 0 || ret_id[i] != ret_id[i - 1])
+            ret_id[count++] = ret_id[i];
     return count;
 }
 

@@ -97,7 +97,7 @@ enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
     if (!rc)
         rc = weft_ready_refresh(engine, err);
     if (!rc && !lane->paused)
-        weft_news_lane(engine, name.id);
+        weft_news_lane(engine, space.id, lane->name);
     return rc;
 }
 
@@ -267,7 +267,10 @@ enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns,
     *ret_lane = (struct weft_lane){.name = name};
     read_settings(&rows, 0, LANE_REMOVE_OUT_PAUSED, arena, ret_lane);
     rc = weft_ready_refresh(engine, err);
+    int32_t space = 0;
     if (!rc)
-        weft_news_lane(engine, id); /* it may have been paused or full */
+        rc = weft_find_namespace(engine, ns, &space, err);
+    if (!rc)
+        weft_news_lane(engine, space, name); /* it may have been paused or full */
     return rc;
 }

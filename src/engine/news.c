@@ -18,7 +18,9 @@
 
 enum {
     FIRST_ITEMS = 8,
-    MANY = 1000000, /* executions that a lane may have to give now: nobody counted them */
+    MANY = 1000000,  /* executions that a lane may have to give now: they are not counted */
+    WAKES_MAX = 64,  /* queues of a lane that claims are woken for, */
+    LOOKS_MAX = 256, /* of so many that are looked at */
 };
 
 struct weft_tidings weft_news_new(struct weft_arena *arena, weft_usec now_us)
@@ -97,7 +99,8 @@ void weft_news_worker(struct weft_tidings *news, int32_t worker)
 
 /* So many leases of a lane with a limit ended. */
 struct freed_lane {
-    int32_t lane;
+    int32_t ns;
+    const char *lane;
     uint32_t count;
 };
 
@@ -114,10 +117,10 @@ static size_t freed_lanes(struct weft_engine *engine, const struct weft_tidings 
         if (!setting || setting->max_running == 0 || setting->paused)
             continue;
         size_t at = 0;
-        while (at < count && ret_lane[at].lane != queue->lane)
+        while (at < count && ret_lane[at].lane != queue->lane_name)
             at++;
         if (at == count)
-            ret_lane[count++] = (struct freed_lane){.lane = queue->lane};
+            ret_lane[count++] = (struct freed_lane){.ns = queue->ns, .lane = queue->lane_name};
         ret_lane[at].count += news->item[i].freed;
     }
     return count;
@@ -135,17 +138,31 @@ static void wake(struct weft_woken *woken, size_t *count, int32_t queue, uint32_
         woken[at].count = number;
 }
 
-/* Adds the claimable queues of lanes; woken has room for all of the list. Under ready.lock. */
-static void wake_lanes(struct weft_engine *engine, const struct freed_lane *lane, size_t lanes,
-                       struct weft_woken *woken, size_t *count)
+/*
+ * Adds claimable queues of a lane, one for each kind and route: a claim that may take from one may
+ * take from all that differ in the tenant alone. Looks at the first of the ring, so a lane with
+ * very many kinds may leave some out; their waiters are woken by the poll. Under ready.lock.
+ */
+static void wake_lane(struct weft_engine *engine, const struct freed_lane *lane,
+                      struct weft_woken *woken, size_t *count)
 {
-    const struct weft_ready *ready = &engine->ready;
-    for (size_t i = 0; i < ready->count && lanes > 0; i++) {
-        const struct weft_queue *queue = weft_find_queue(engine, ready->queue[i]);
-        for (size_t k = 0; k < lanes && queue; k++)
-            if (lane[k].lane == queue->lane)
-                wake(woken, count, queue->id, lane[k].count);
-    }
+    int32_t family[WAKES_MAX];
+    size_t families = 0, looks = 0;
+    const struct weft_ring *ring = weft_rings_of(&engine->ready.rings, lane->ns, lane->lane, NULL);
+    const struct weft_ring_tenant *tenant = ring ? ring->first : NULL;
+    for (size_t left = ring ? ring->tenant.count : 0; left > 0; left--, tenant = tenant->after)
+        for (uint32_t i = 0; i < tenant->count; i++) {
+            const struct weft_queue *queue = tenant->queue[i]->queue;
+            size_t at = 0;
+            while (at < families && family[at] != queue->family)
+                at++;
+            if (++looks > LOOKS_MAX || at == WAKES_MAX)
+                return;
+            if (at < families)
+                continue;
+            family[families++] = queue->family;
+            wake(woken, count, queue->id, lane->count);
+        }
 }
 
 /* ---- Telling --------------------------------------------------------------------------------- */
@@ -178,10 +195,11 @@ static void tell_listener(struct weft_engine *engine, const struct weft_tidings 
     pthread_mutex_lock(&ready->lock);
     size_t lanes = ready->lane_count ? freed_lanes(engine, news, lane) : 0;
     struct weft_woken *woken =
-        weft_new_array(news->arena, struct weft_woken, count + (lanes ? ready->count : 0) + 1);
+        weft_new_array(news->arena, struct weft_woken, count + lanes * WAKES_MAX + 1);
     if (count > 0)
         memcpy(woken, noted, count * sizeof(*woken));
-    wake_lanes(engine, lane, lanes, woken, &count);
+    for (size_t i = 0; i < lanes; i++)
+        wake_lane(engine, &lane[i], woken, &count);
     pthread_mutex_unlock(&ready->lock);
     if (count > 0 || news->due_us != WEFT_NEVER)
         engine->on_news(
@@ -219,22 +237,20 @@ void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
         tell_flows(engine, news);
 }
 
-void weft_news_lane(struct weft_engine *engine, int32_t lane)
+void weft_news_lane(struct weft_engine *engine, int32_t ns, const char *lane)
 {
     struct weft_ready *ready = &engine->ready;
     if (!engine->on_news)
         return;
-    struct weft_arena *arena = weft_arena_new();
-    const struct freed_lane all = {.lane = lane, .count = MANY};
+    const struct freed_lane all = {.ns = ns, .lane = lane, .count = MANY};
+    struct weft_woken woken[WAKES_MAX];
     size_t count = 0;
     pthread_mutex_lock(&ready->lock);
-    struct weft_woken *woken = weft_new_array(arena, struct weft_woken, ready->count + 1);
-    wake_lanes(engine, &all, 1, woken, &count);
+    wake_lane(engine, &all, woken, &count);
     pthread_mutex_unlock(&ready->lock);
     if (count > 0)
         engine->on_news(engine->news_context,
                         &(struct weft_news){.woken = woken, .count = count, .due_us = WEFT_NEVER});
-    weft_arena_free(arena);
 }
 
 void weft_engine_on_news(struct weft_engine *engine, weft_news_fn *fn, void *context)

@@ -2,10 +2,15 @@
 
 /*
  * The slow poll: the truth behind all notices. Everything a replica must know of what others did
- * comes in one statement; the list of claimable queues and the lane settings are replaced by it.
+ * comes in one statement, and the list of claimable queues and the lane settings follow it. A store
+ * with very many claimable queues tells a part of them each time; then a second statement looks at
+ * the lanes that claims ask for.
  */
 
+#include "engine/claim.h"
 #include "engine/scan/flows.h"
+
+#include <string.h>
 
 /* What a row of the poll is about; see the functions in sql/migrations, the last one first. */
 enum {
@@ -97,25 +102,42 @@ static void see_schema(struct weft_engine *engine, const struct weft_rows *rows)
                               weft_get_i64(rows, i, POLL_OUT_B));
 }
 
-static bool is_paused(struct weft_engine *engine, const struct weft_ready_list *list, int32_t queue)
+/* A paused lane has nothing to give: no waiter need be woken for it. */
+static void leave_out_paused(struct weft_engine *engine, struct weft_poll *poll)
 {
-    int32_t lane = weft_find_queue(engine, queue)->lane;
-    for (size_t i = 0; i < list->lane_count; i++)
-        if (list->lane[i].lane == lane)
-            return list->lane[i].paused;
-    return false;
+    struct weft_ready *ready = &engine->ready;
+    size_t kept = 0;
+    pthread_mutex_lock(&ready->lock);
+    for (size_t i = 0; i < poll->count; i++) {
+        const struct weft_queue *queue = weft_find_queue(engine, poll->queue[i].queue);
+        const struct weft_lane_setting *setting =
+            queue ? weft_claim_setting(ready, queue->lane) : NULL;
+        if (queue && !(setting && setting->paused))
+            poll->queue[kept++] = poll->queue[i];
+    }
+    poll->count = kept;
+    pthread_mutex_unlock(&ready->lock);
 }
 
-/* A paused lane has nothing to give: nobody need be woken for it. */
-static void leave_out_paused(struct weft_engine *engine, const struct weft_ready_list *list,
-                             struct weft_poll *poll)
+/* Adds the ready queues of lanes that claims ask for, when the poll cannot see all there are. */
+static enum weft_rc add_asked(struct weft_engine *engine, struct weft_arena *arena,
+                              struct weft_poll *poll, struct weft_err *err)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < poll->count && list->lane_count > 0; i++)
-        if (!is_paused(engine, list, poll->queue[i].queue))
-            poll->queue[kept++] = poll->queue[i];
-    if (list->lane_count > 0)
-        poll->count = kept;
+    struct weft_walks walks;
+    struct weft_queue_ids found = {0};
+    weft_ready_asked(engine, arena, &walks);
+    if (walks.count == 0)
+        return WEFT_OK;
+    enum weft_rc rc = weft_ready_walk(engine, &walks, arena, &found, err);
+    if (rc || found.count == 0)
+        return rc;
+    struct weft_woken *queue = weft_new_array(arena, struct weft_woken, poll->count + found.count);
+    for (size_t i = 0; i < found.count; i++)
+        queue[i] = (struct weft_woken){.queue = found.id[i], .count = 1};
+    memcpy(queue + found.count, poll->queue, poll->count * sizeof(*queue));
+    poll->queue = queue;
+    poll->count += found.count;
+    return WEFT_OK;
 }
 
 enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *arena,
@@ -125,20 +147,24 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     struct weft_rows rows;
     struct weft_poll poll = {0};
     struct weft_ready_list list = {0};
+    struct weft_ready_look look = weft_ready_begin(engine);
     weft_call_init(&call, arena, WEFT_STMT_POLL, 0);
-    uint64_t refresh = weft_ready_begin(engine);
+    weft_set_i64(&call, 0, POLL_IN_AFTER, look.after);
+    weft_set_i64(&call, 0, POLL_IN_MOST, WEFT_HOP_QUEUES);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
-    if (!rc) {
-        see_schema(engine, &rows);
-        read_rows(&rows, arena, &poll, &list);
-        const struct weft_id_list queues = {.id = list.queue, .count = list.count};
-        rc = weft_load_queues(engine, &queues, err);
-        if (!rc)
-            leave_out_paused(engine, &list, &poll);
-    }
-    weft_ready_end(engine, refresh, rc ? NULL : &list);
     if (rc)
         return rc;
+    see_schema(engine, &rows);
+    read_rows(&rows, arena, &poll, &list);
+    const struct weft_id_list queues = {.id = list.queue, .count = list.count};
+    rc = weft_load_queues(engine, &queues, err);
+    if (rc)
+        return rc;
+    weft_ready_end(engine, &look, &list);
+    rc = add_asked(engine, arena, &poll, err);
+    if (rc)
+        return rc;
+    leave_out_paused(engine, &poll);
     if (poll.inbox)
         poll.due_us[WEFT_SCANNER_INTAKE] = weft_clock_now(engine->clock);
     *ret_poll = poll;

@@ -3,12 +3,27 @@
 /*
  * Which queues have something to claim, and how their lanes are set.
  *
- * The list is a hint: a claim that finds a listed queue empty loses a lookup, and a queue that is
- * missing is found at the next refresh. Work made ready by this process is noted at once. A claim
- * that came up short reads the list anew when the list is small, because that costs next to
- * nothing, and otherwise at most every 100 ms; everybody reads it anew after a second. Lane
- * settings ride along, but pause and limit are checked again by the claim statement itself, so
- * they hold from the moment they were committed.
+ * The list (rings.h) is a hint: a claim that finds a listed queue empty loses a lookup and takes it
+ * off, and a queue that is missing is found by one of these:
+ *
+ * - Work made ready by this process, and by a replica that sent a notice, is noted at once.
+ * - The hop goes through the ready queues of all namespaces in the order of their numbers, up to
+ *   1,000 at a time, and goes on from there the next time. As long as there are no more than that,
+ *   each hop sees them all, and that is all that is needed.
+ * - The walk goes through the queues of one lane, ready or not, up to 1,000 at a time. It is made
+ *   when a hop cannot see all ready queues (`many`), for lanes that claims ask for: so a claim
+ *   depends on the number of queues of its own lanes, and not on those of other namespaces.
+ *
+ * A claim that came up short refreshes when that costs next to nothing, and otherwise at most every
+ * 100 ms; a list that is older than a second is refreshed by the next claim. Lane settings ride
+ * along with the hop, but pause and limit are checked again by the claim statement itself, so they
+ * hold from the moment they were committed.
+ *
+ * Ticks decide what is newer. A queue carries the tick of the last note, hop or walk that knew of
+ * ready work in it. A claim that found it empty takes it off only when that tick is not newer than
+ * the one read before the claim's transaction began; and a hop or walk that has come round takes
+ * off the queues whose tick is not newer than its own beginning. Every note follows the commit that
+ * it tells of, so work that such a look could not see has a newer tick.
  */
 
 #include "engine/engine.h"
@@ -19,6 +34,8 @@
 enum { SMALL_LIST = 256 };
 #define REFRESH_MIN_US (100 * WEFT_MS)
 #define REFRESH_MAX_US (1000 * WEFT_MS)
+/* Longer than a claim may wait (WEFT_WAIT_MAX_MS): a lane that a claim waits for is asked for. */
+#define ASKED_US (90 * WEFT_SECOND)
 
 void weft_ready_init(struct weft_ready *ready)
 {
@@ -36,78 +53,59 @@ static void free_lanes(struct weft_ready *ready)
 void weft_ready_done(struct weft_ready *ready)
 {
     free_lanes(ready);
-    free(ready->queue);
-    free(ready->noted);
-    free(ready->turn);
+    weft_rings_done(&ready->rings);
+    for (size_t i = 0; i < ready->turn.capacity; i++)
+        free(ready->turn.slot[i]);
+    weft_index_done(&ready->turn);
     pthread_mutex_destroy(&ready->lock);
 }
 
-static void append(int32_t **list, size_t *count, size_t *capacity, int32_t queue)
+/* ---- Notes ----------------------------------------------------------------------------------- */
+
+/* Lists the queues that are known here; the others go to *unknown. */
+static void note_known(struct weft_engine *engine, const struct weft_woken *woken, size_t count,
+                       struct weft_id_list *unknown)
 {
-    for (size_t i = 0; i < *count; i++)
-        if ((*list)[i] == queue)
-            return;
-    if (*count == *capacity) {
-        *capacity = *capacity ? *capacity * 2 : 64;
-        *list = realloc(*list, *capacity * sizeof(**list));
-        if (!*list)
-            weft_oom(*capacity * sizeof(**list));
+    struct weft_ready *ready = &engine->ready;
+    pthread_mutex_lock(&ready->lock);
+    uint64_t tick = ++ready->tick;
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_listed *listed = weft_rings_find(&ready->rings, woken[i].queue);
+        const struct weft_queue *queue =
+            listed ? listed->queue : weft_find_queue(engine, woken[i].queue);
+        if (queue)
+            weft_rings_put(&ready->rings, queue, tick);
+        else if (unknown)
+            unknown->id[unknown->count++] = woken[i].queue;
     }
-    (*list)[(*count)++] = queue;
+    pthread_mutex_unlock(&ready->lock);
 }
 
 void weft_ready_note(struct weft_engine *engine, const struct weft_woken *woken, size_t count)
 {
-    struct weft_ready *ready = &engine->ready;
     if (count == 0)
         return;
-    pthread_mutex_lock(&ready->lock);
-    ready->notes++;
-    for (size_t i = 0; i < count; i++) {
-        append(&ready->queue, &ready->count, &ready->capacity, woken[i].queue);
-        if (ready->refreshing > 0)
-            append(&ready->noted, &ready->noted_count, &ready->noted_capacity, woken[i].queue);
-    }
-    pthread_mutex_unlock(&ready->lock);
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_id_list unknown = {.id = weft_new_array(arena, int32_t, count)};
+    struct weft_err err;
+    note_known(engine, woken, count, &unknown);
+    /* Notes are hints: what cannot be loaded now is found by the next hop. */
+    if (unknown.count > 0 && weft_load_queues(engine, &unknown, &err) == WEFT_OK)
+        note_known(engine, woken, count, NULL);
+    weft_arena_free(arena);
 }
 
-uint64_t weft_ready_notes(struct weft_engine *engine)
-{
-    pthread_mutex_lock(&engine->ready.lock);
-    uint64_t notes = engine->ready.notes;
-    pthread_mutex_unlock(&engine->ready.lock);
-    return notes;
-}
-
-void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t notes)
+void weft_ready_forget(struct weft_engine *engine, int32_t queue, uint64_t tick)
 {
     struct weft_ready *ready = &engine->ready;
     pthread_mutex_lock(&ready->lock);
-    for (size_t i = 0; i < ready->count && ready->notes == notes; i++)
-        if (ready->queue[i] == queue) {
-            ready->queue[i] = ready->queue[--ready->count];
-            break;
-        }
+    struct weft_listed *listed = weft_rings_find(&ready->rings, queue);
+    if (listed && listed->tick <= tick)
+        weft_rings_remove(&ready->rings, listed);
     pthread_mutex_unlock(&ready->lock);
 }
 
-bool weft_ready_may_refresh(struct weft_engine *engine)
-{
-    struct weft_ready *ready = &engine->ready;
-    pthread_mutex_lock(&ready->lock);
-    bool may = ready->count <= SMALL_LIST || weft_boot_us() - ready->refreshed_us > REFRESH_MIN_US;
-    pthread_mutex_unlock(&ready->lock);
-    return may;
-}
-
-bool weft_ready_is_old(struct weft_engine *engine)
-{
-    struct weft_ready *ready = &engine->ready;
-    pthread_mutex_lock(&ready->lock);
-    bool old = ready->refreshed_us == 0 || weft_boot_us() - ready->refreshed_us > REFRESH_MAX_US;
-    pthread_mutex_unlock(&ready->lock);
-    return old;
-}
+/* ---- Lane settings --------------------------------------------------------------------------- */
 
 static char *copy_text(const char *text)
 {
@@ -154,8 +152,8 @@ static struct weft_lane_setting *read_lanes(const struct weft_rows *rows, struct
 }
 
 /*
- * Takes the copy over, unless a refresh that began later was faster: what it read is newer, and
- * whoever put a setting and read it back must not see the old one return. Under ready.lock.
+ * Takes the copy over, unless a refresh that began later was faster: its settings are newer, and a
+ * caller who put a setting and read it back must not see the old one return. Under ready.lock.
  */
 static void put_lanes(struct weft_ready *ready, uint64_t refresh, struct weft_lane_setting *copy,
                       size_t count)
@@ -169,52 +167,6 @@ static void put_lanes(struct weft_ready *ready, uint64_t refresh, struct weft_la
     ready->lane = copy;
     ready->lane_count = count;
     ready->lanes_of = refresh;
-}
-
-/* Takes over the queues, with those that were noted meanwhile. Under ready.lock. */
-static void put_queues(struct weft_ready *ready, uint64_t refresh,
-                       const struct weft_ready_list *list)
-{
-    if (refresh < ready->queues_of)
-        return;
-    ready->queues_of = refresh;
-    if (list->count > ready->capacity) {
-        ready->queue = realloc(ready->queue, list->count * sizeof(*ready->queue));
-        if (!ready->queue)
-            weft_oom(list->count * sizeof(*ready->queue));
-        ready->capacity = list->count;
-    }
-    if (list->count > 0)
-        memcpy(ready->queue, list->queue, list->count * sizeof(*ready->queue));
-    ready->count = list->count;
-    for (size_t i = 0; i < ready->noted_count; i++)
-        append(&ready->queue, &ready->count, &ready->capacity, ready->noted[i]);
-    ready->refreshed_us = weft_boot_us();
-}
-
-uint64_t weft_ready_begin(struct weft_engine *engine)
-{
-    struct weft_ready *ready = &engine->ready;
-    pthread_mutex_lock(&ready->lock);
-    if (ready->refreshing++ == 0)
-        ready->noted_count = 0;
-    uint64_t refresh = ++ready->refreshes;
-    pthread_mutex_unlock(&ready->lock);
-    return refresh;
-}
-
-void weft_ready_end(struct weft_engine *engine, uint64_t refresh,
-                    const struct weft_ready_list *list)
-{
-    struct weft_ready *ready = &engine->ready;
-    struct weft_lane_setting *lane = list ? copy_lanes(list->lane, list->lane_count) : NULL;
-    pthread_mutex_lock(&ready->lock);
-    ready->refreshing--;
-    if (list) {
-        put_lanes(ready, refresh, lane, list->lane_count);
-        put_queues(ready, refresh, list);
-    }
-    pthread_mutex_unlock(&ready->lock);
 }
 
 enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine, struct weft_err *err)
@@ -238,33 +190,244 @@ enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine, struct weft_er
     return rc;
 }
 
+/* ---- The hop over all namespaces ------------------------------------------------------------- */
+
+struct weft_ready_look weft_ready_begin(struct weft_engine *engine)
+{
+    struct weft_ready *ready = &engine->ready;
+    pthread_mutex_lock(&ready->lock);
+    if (ready->hop.after == 0)
+        ready->hop.began = ready->tick;
+    struct weft_ready_look look = {.refresh = ++ready->refreshes, .after = ready->hop.after};
+    pthread_mutex_unlock(&ready->lock);
+    return look;
+}
+
+/*
+ * Moves the hop on. Two may be under way from the same place: the one that ends later finds the
+ * place moved, and only adds its queues. Under ready.lock.
+ */
+static void end_hop(struct weft_ready *ready, const struct weft_ready_look *look,
+                    const struct weft_ready_list *list)
+{
+    struct weft_ready_hop *hop = &ready->hop;
+    weft_usec now_us = weft_boot_us();
+    bool all = list->count < WEFT_HOP_QUEUES;
+    hop->at_us = now_us;
+    if (hop->after != look->after)
+        return;
+    if (look->after == 0) {
+        hop->many = !all;
+        if (all)
+            hop->all_us = now_us;
+    }
+    hop->after = all ? 0 : list->queue[list->count - 1];
+    if (all) {
+        weft_rings_sweep(&ready->rings, NULL, hop->began);
+        weft_rings_slim(&ready->rings, now_us - ASKED_US);
+    }
+}
+
+void weft_ready_end(struct weft_engine *engine, const struct weft_ready_look *look,
+                    const struct weft_ready_list *list)
+{
+    struct weft_ready *ready = &engine->ready;
+    struct weft_lane_setting *lane = copy_lanes(list->lane, list->lane_count);
+    pthread_mutex_lock(&ready->lock);
+    put_lanes(ready, look->refresh, lane, list->lane_count);
+    uint64_t tick = ++ready->tick;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct weft_queue *queue = weft_find_queue(engine, list->queue[i]);
+        if (queue)
+            weft_rings_put(&ready->rings, queue, tick);
+    }
+    end_hop(ready, look, list);
+    pthread_mutex_unlock(&ready->lock);
+}
+
 enum { QUEUES, LANES, CALLS };
+
+struct hop_call {
+    const struct weft_ready_look *look;
+    struct weft_rows rows[CALLS];
+};
 
 static enum weft_rc read_both(struct weft_tx *tx, void *context, struct weft_err *err)
 {
+    struct hop_call *hop = context;
     struct weft_call call[CALLS];
     weft_call_init(&call[QUEUES], tx->arena, WEFT_STMT_QUEUES_READY, 0);
+    weft_set_i64(&call[QUEUES], 0, QUEUES_READY_IN_AFTER, hop->look->after);
+    weft_set_i64(&call[QUEUES], 0, QUEUES_READY_IN_MOST, WEFT_HOP_QUEUES);
     weft_call_init(&call[LANES], tx->arena, WEFT_STMT_LANE_SETTINGS, 0);
-    return weft_tx_run(tx, call, CALLS, context, err);
+    return weft_tx_run(tx, call, CALLS, hop->rows, err);
 }
 
 enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err)
 {
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    struct weft_rows rows[CALLS];
     struct weft_ready_list list = {0};
-    uint64_t refresh = weft_ready_begin(engine);
-    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_READ, read_both, rows, err);
+    struct weft_ready_look look = weft_ready_begin(engine);
+    struct hop_call hop = {.look = &look};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_READ, read_both, &hop, err);
     if (!rc) {
-        list.queue = weft_new_array(tx.arena, int32_t, rows[QUEUES].count + 1);
-        for (size_t i = 0; i < rows[QUEUES].count; i++)
-            list.queue[list.count++] = (int32_t)weft_get_i64(&rows[QUEUES], i, 0);
-        list.lane = read_lanes(&rows[LANES], tx.arena);
-        list.lane_count = rows[LANES].count;
+        list.queue = weft_new_array(tx.arena, int32_t, hop.rows[QUEUES].count + 1);
+        for (size_t i = 0; i < hop.rows[QUEUES].count; i++)
+            list.queue[list.count++] = (int32_t)weft_get_i64(&hop.rows[QUEUES], i, 0);
+        list.lane = read_lanes(&hop.rows[LANES], tx.arena);
+        list.lane_count = hop.rows[LANES].count;
         const struct weft_id_list queues = {.id = list.queue, .count = list.count};
         rc = weft_load_queues(engine, &queues, err);
     }
-    weft_ready_end(engine, refresh, rc ? NULL : &list);
+    if (!rc)
+        weft_ready_end(engine, &look, &list);
     weft_arena_free(tx.arena);
     return rc;
+}
+
+bool weft_ready_hop_is_due(struct weft_engine *engine)
+{
+    struct weft_ready *ready = &engine->ready;
+    pthread_mutex_lock(&ready->lock);
+    const struct weft_ready_hop *hop = &ready->hop;
+    bool due = !hop->many || weft_boot_us() - hop->at_us > REFRESH_MAX_US ||
+               ready->rings.listed.count <= SMALL_LIST;
+    pthread_mutex_unlock(&ready->lock);
+    return due;
+}
+
+bool weft_ready_has_many(struct weft_engine *engine)
+{
+    pthread_mutex_lock(&engine->ready.lock);
+    bool many = engine->ready.hop.many;
+    pthread_mutex_unlock(&engine->ready.lock);
+    return many;
+}
+
+/* ---- The walk over the queues of lanes ------------------------------------------------------- */
+
+/* Under ready.lock. */
+static void add_walk(struct weft_ready *ready, struct weft_ring *lane, struct weft_arena *arena,
+                     struct weft_walks *walks)
+{
+    if (walks->count == WEFT_WALK_LANES)
+        return;
+    for (size_t i = 0; i < walks->count; i++)
+        if (walks->item[i].ns == lane->ns && strcmp(walks->item[i].lane, lane->lane) == 0)
+            return;
+    if (lane->walked_to == 0) {
+        lane->walk_began = ready->tick;
+        lane->walk_queues = 0;
+    }
+    walks->item[walks->count++] = (struct weft_walk){
+        .ns = lane->ns, .lane = weft_arena_strdup(arena, lane->lane), .after = lane->walked_to};
+}
+
+static enum weft_ready_age age_of(const struct weft_ready *ready, const struct weft_ring *lane,
+                                  weft_usec now_us)
+{
+    bool many = ready->hop.many;
+    weft_usec at_us = many ? lane->walked_us : ready->hop.all_us;
+    if (at_us == 0 || now_us - at_us > REFRESH_MAX_US)
+        return WEFT_READY_OLD;
+    /* A short list may mean that there are few again, which a hop tells. */
+    bool small = ready->rings.listed.count <= SMALL_LIST ||
+                 (many && lane->walked_to == 0 && lane->walk_queues <= SMALL_LIST);
+    bool goes_on = many && lane->walked_to != 0;
+    return small || goes_on || now_us - at_us > REFRESH_MIN_US ? WEFT_READY_SHORT
+                                                               : WEFT_READY_FRESH;
+}
+
+enum weft_ready_age weft_ready_ask(struct weft_engine *engine, int32_t ns, const char *lane,
+                                   struct weft_arena *arena, struct weft_walks *walks)
+{
+    struct weft_ready *ready = &engine->ready;
+    weft_usec now_us = weft_boot_us();
+    pthread_mutex_lock(&ready->lock);
+    struct weft_ring *ring = weft_rings_ask(&ready->rings, ns, lane, now_us);
+    enum weft_ready_age age = age_of(ready, ring, now_us);
+    if (age != WEFT_READY_FRESH)
+        add_walk(ready, ring, arena, walks);
+    pthread_mutex_unlock(&ready->lock);
+    return age;
+}
+
+void weft_ready_asked(struct weft_engine *engine, struct weft_arena *arena,
+                      struct weft_walks *ret_walks)
+{
+    struct weft_ready *ready = &engine->ready;
+    *ret_walks = (struct weft_walks){0};
+    pthread_mutex_lock(&ready->lock);
+    weft_usec since_us = weft_boot_us() - ASKED_US;
+    struct weft_ring *lane = ready->hop.many ? ready->rings.newest : NULL;
+    for (; lane && lane->asked_us >= since_us && ret_walks->count < WEFT_WALK_LANES;
+         lane = lane->older)
+        add_walk(ready, lane, arena, ret_walks);
+    pthread_mutex_unlock(&ready->lock);
+}
+
+/* What a walk brought of one lane. */
+struct walked {
+    uint32_t seen;
+    int32_t last;
+};
+
+/* Moves the walk over a lane on; two at once are dealt with as in end_hop(). Under ready.lock. */
+static void end_walk(struct weft_ready *ready, const struct weft_walk *walk,
+                     const struct walked *walked, uint32_t most)
+{
+    struct weft_ring *lane = weft_rings_of(&ready->rings, walk->ns, walk->lane, NULL);
+    if (!lane || lane->walked_to != walk->after)
+        return;
+    lane->walked_us = weft_boot_us();
+    lane->walk_queues += walked->seen;
+    lane->walked_to = walked->seen < most ? 0 : walked->last;
+    if (lane->walked_to == 0)
+        weft_rings_sweep(&ready->rings, lane, lane->walk_began);
+}
+
+enum weft_rc weft_ready_walk(struct weft_engine *engine, const struct weft_walks *walks,
+                             struct weft_arena *arena, struct weft_queue_ids *ret_queues,
+                             struct weft_err *err)
+{
+    struct weft_ready *ready = &engine->ready;
+    struct weft_call call;
+    struct weft_rows rows;
+    struct walked walked[WEFT_WALK_LANES] = {0};
+    uint32_t most = (uint32_t)(WEFT_WALK_QUEUES / (walks->count + 1) + 1);
+    if (walks->count == 1)
+        most = WEFT_WALK_QUEUES;
+    weft_call_init(&call, arena, WEFT_STMT_LANE_WALK, walks->count);
+    weft_set_i64(&call, 0, LANE_WALK_IN_MOST, most);
+    for (size_t i = 0; i < walks->count; i++) {
+        weft_set_i64(&call, i, LANE_WALK_IN_PLACE, (int64_t)i);
+        weft_set_i64(&call, i, LANE_WALK_IN_NAMESPACE, walks->item[i].ns);
+        weft_set_text(&call, i, LANE_WALK_IN_LANE, walks->item[i].lane);
+        weft_set_i64(&call, i, LANE_WALK_IN_AFTER, walks->item[i].after);
+    }
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_id_list found = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
+    for (size_t i = 0; i < rows.count; i++) {
+        int32_t queue = (int32_t)weft_get_i64(&rows, i, LANE_WALK_OUT_QUEUE);
+        struct walked *lane = &walked[weft_get_i64(&rows, i, LANE_WALK_OUT_PLACE)];
+        lane->seen++;
+        lane->last = queue > lane->last ? queue : lane->last;
+        if (weft_get_i64(&rows, i, LANE_WALK_OUT_READY))
+            found.id[found.count++] = queue;
+    }
+    rc = weft_load_queues(engine, &found, err);
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&ready->lock);
+    uint64_t tick = ++ready->tick;
+    for (size_t i = 0; i < found.count; i++)
+        weft_rings_put(&ready->rings, weft_find_queue(engine, found.id[i]), tick);
+    for (size_t i = 0; i < walks->count; i++)
+        end_walk(ready, &walks->item[i], &walked[i], most);
+    pthread_mutex_unlock(&ready->lock);
+    if (ret_queues)
+        *ret_queues = (struct weft_queue_ids){.id = found.id, .count = found.count};
+    return WEFT_OK;
 }

@@ -245,6 +245,98 @@ CASE(fairness_both_come_back)
     ok(between(turns_of(f, "moody", 20, 1), 9, 11), "both start anew");
 }
 
+/* ---- Many queues ----------------------------------------------------------------------------- */
+
+/* Submits one of each kind, `kind-0` and so on, a thousand at a time. */
+static void submit_kinds(struct fixture *f, const char *tenant, size_t count)
+{
+    struct weft_spec *spec = weft_new_array(f->arena, struct weft_spec, count);
+    for (size_t i = 0; i < count; i++)
+        spec[i] = (struct weft_spec){.kind = weft_arena_printf(f->arena, "kind-%zu", i),
+                                     .tenant = tenant};
+    for (size_t at = 0; at < count; at += WEFT_BATCH_MAX)
+        (void)submit_many(f, f->a, spec + at,
+                          count - at < WEFT_BATCH_MAX ? count - at : WEFT_BATCH_MAX);
+}
+
+CASE(fairness_one_kind_beside_many)
+{
+    submit_kinds(f, "large", 500);
+    submit_for(f, "small", 100);
+    ok(between(turns_of(f, "small", 40, 1), 19, 21), "half of the claims of one are the small's");
+    ok(between(turns_of(f, "small", 4, 10), 19, 21), "and half of claims of ten");
+}
+
+CASE(fairness_weights_beside_many_kinds)
+{
+    put_weights(f, 0);
+    submit_kinds(f, "light", 300);
+    submit_for(f, "heavy", 200);
+    ok(between(turns_of(f, "light", 80, 1), 18, 22), "1:3 over 80 claims");
+}
+
+/* More tenants than one claim looks at: a weight holds in a round of all of them. */
+CASE(fairness_weights_among_many_tenants)
+{
+    enum { TENANTS = 150, ROUNDS = 4 };
+    put_weights(f, 0);
+    submit_for(f, "heavy", 3 * ROUNDS + 1);
+    for (size_t i = 0; i + 1 < TENANTS; i++)
+        submit_for(f, weft_arena_printf(f->arena, "tenant-%zu", i), ROUNDS + 1);
+    size_t heavy = turns_of(f, "heavy", (size_t)ROUNDS * (TENANTS + 2), 1);
+    ok(between(heavy, 3 * ROUNDS - 3, 3 * ROUNDS + 1), "three turns in each round");
+}
+
+static size_t claim_until_empty(struct fixture *f, struct weft_engine *engine, const char *ns)
+{
+    size_t count = 0, got;
+    do {
+        struct weft_claim args = {.ns = ns, .worker = "w", .max = 400};
+        got = claim_with(f, engine, &args).count;
+        count += got;
+    } while (got > 0);
+    return count;
+}
+
+/* More ready queues than a look sees at once: a new process finds all of them, and each once. */
+CASE(fairness_many_queues_are_all_found)
+{
+    enum { MANY = WEFT_HOP_QUEUES + 200 };
+    submit_kinds(f, NULL, MANY);
+    (void)submit_ok(f, &(struct weft_spec){.ns = "other", .kind = "job"});
+    struct weft_engine *third = open_engine(f), *fourth = open_engine(f);
+    is_int(claim_until_empty(f, fourth, "other"), 1, "the one of another namespace is found");
+    is_int(claim_until_empty(f, third, NULL), MANY, "and all of the many");
+    is_int(claim_until_empty(f, fourth, NULL), 0, "by one process alone");
+    submit_kinds(f, NULL, 10);
+    is_int(claim_until_empty(f, third, NULL), 10, "new work of a known queue is found at once");
+    weft_engine_close(third);
+    weft_engine_close(fourth);
+}
+
+/* The poll sees a part at a time, and the lanes that claims ask for each time. */
+CASE(fairness_polls_of_many_queues)
+{
+    enum { MANY = WEFT_HOP_QUEUES + 200 };
+    struct weft_engine *third = open_engine(f);
+    struct weft_poll poll = {0};
+    submit_kinds(f, NULL, MANY);
+    is_int(weft_engine_poll(third, f->arena, &poll, &f->err), WEFT_OK, "poll");
+    is_int(poll.count, WEFT_HOP_QUEUES, "a poll tells so many at most");
+    is_int(weft_engine_poll(third, f->arena, &poll, &f->err), WEFT_OK, "poll");
+    is_int(poll.count, MANY - WEFT_HOP_QUEUES, "the next one tells the rest");
+    struct weft_claim other = {.ns = "other", .worker = "w", .wait_ms = 1};
+    is_int(claim_with(f, third, &other).count, 0, "nothing for another namespace");
+    (void)submit_ok(f, &(struct weft_spec){.ns = "other", .kind = "job"});
+    is_int(weft_engine_poll(third, f->arena, &poll, &f->err), WEFT_OK, "poll");
+    bool told = false;
+    for (size_t i = 0; i < poll.count; i++)
+        told |= weft_engine_fits(third, &other, poll.queue[i].queue);
+    ok(told, "work of the lane that it asked for is in the next poll");
+    is_int(claim_with(f, third, &other).count, 1, "and claimed");
+    weft_engine_close(third);
+}
+
 /* ---- Weights while the settings are read ----------------------------------------------------- */
 
 struct meanwhile {

@@ -64,6 +64,31 @@ static void test_many(void)
     weft_map_done(&map);
 }
 
+/* Keys that share a run of entries stay reachable when one of them is removed. */
+static void test_remove(void)
+{
+    enum { MANY = 5000 };
+    static int value[MANY];
+    struct weft_map map = {0};
+    int wrong = 0;
+    weft_map_remove(&map, "x", 1);
+    for (int32_t i = 0; i < MANY; i++)
+        weft_map_put(&map, &i, sizeof(i), &value[i]);
+    for (int32_t i = 0; i < MANY; i += 3)
+        weft_map_remove(&map, &i, sizeof(i));
+    weft_map_remove(&map, "none", 4);
+    for (int32_t i = 0; i < MANY; i++)
+        wrong += weft_map_find(&map, &i, sizeof(i)) != (i % 3 ? &value[i] : NULL);
+    is_int(wrong, 0, "every third of 5,000 removed, and no other");
+    is_int(map.count, MANY - (MANY + 2) / 3, "as many as are left");
+    for (int32_t i = 0; i < MANY; i += 3)
+        weft_map_put(&map, &i, sizeof(i), &value[i]);
+    for (int32_t i = 0; i < MANY; i++)
+        wrong += weft_map_find(&map, &i, sizeof(i)) != &value[i];
+    is_int(wrong, 0, "put again, all are there");
+    weft_map_done(&map);
+}
+
 /* Keys that differ in one byte, at any place: a weak hash would make long runs. */
 static void test_spread(void)
 {
@@ -91,6 +116,7 @@ int main(void)
     test_small();
     test_copies();
     test_many();
+    test_remove();
     test_spread();
     return tap_done();
 }

@@ -34,6 +34,7 @@ static const struct rule rules[] = {
     {.stmt = WEFT_STMT_NEXT_DEADLINE, .index = {"live_deadline", "queue_pkey"}},
     {.stmt = WEFT_STMT_NEXT_DELAYED, .index = {"live_timer", "queue_pkey"}},
     {.stmt = WEFT_STMT_QUEUES_READY, .index = {"live_ready"}},
+    {.stmt = WEFT_STMT_LANE_WALK, .index = {"live_ready", "queue_lane"}, .drives = true},
     {.stmt = WEFT_STMT_QUEUE_HEADS, .index = {"live_ready"}, .drives = true},
     {.stmt = WEFT_STMT_LANE_RUNNING, .index = {"live_lease", "draining_lane"}},
     {.stmt = WEFT_STMT_DRAINING_ADD},
@@ -205,7 +206,7 @@ static void check_poll(struct plans *p, const char *where)
 {
     const char *plan = NULL;
     if (run(p, "BEGIN") && prepare(p, "seen", WEFT_STMT_POLL))
-        plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", "");
+        plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", "(0, 1000)");
     (void)run(p, "ROLLBACK");
     (void)run(p, "DEALLOCATE seen");
     const char *hit = plan ? strstr(plan, "hit=") : NULL;

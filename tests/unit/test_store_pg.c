@@ -284,6 +284,8 @@ static void test_bare(struct fixture *f, struct weft_conn *conn)
     (void)fclose(trace);
 
     weft_call_init(&call, f->arena, WEFT_STMT_POLL, 0); /* this store has no tables */
+    weft_set_i64(&call, 0, POLL_IN_AFTER, 0);
+    weft_set_i64(&call, 0, POLL_IN_MOST, 1);
     ok(f->driver->begin(conn, WEFT_TX_BARE, &f->err) == WEFT_OK &&
            f->driver->run(conn, &call, 1, f->arena, &rows, &f->err) != WEFT_OK,
        "a bare read that fails");
