@@ -20,10 +20,13 @@ SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priorit
 -- Takes the keys that are free, in the order of (namespace, key): two submitters of the same keys
 -- in opposite order meet here and one waits. A key in somebody's open transaction makes it wait up
 -- to lock_timeout. Returns the ids that won; what the others lost to is read by a later statement,
--- because this one sees the snapshot from before it waited.
+-- because this one sees the snapshot from before it waited. Of several items with one key the first
+-- in the list wins.
 INSERT INTO weft.key (namespace, key, id, fingerprint)
-SELECT * FROM unnest(:namespace, :key, :id, :fingerprint) AS k(namespace, key, id, fingerprint)
- ORDER BY 1, 2
+SELECT namespace, key, id, fingerprint
+  FROM unnest(:namespace, :key, :id, :fingerprint)
+       WITH ORDINALITY AS k(namespace, key, id, fingerprint, place)
+ ORDER BY namespace, key, place
     ON CONFLICT DO NOTHING
 RETURNING id;
 

@@ -69,27 +69,30 @@ static bool same_key(const struct weft_submission *a, const struct weft_submissi
 }
 
 /*
- * The keyed items in rounds: a client's retry folded into the same call as its original must not
- * meet it in one transaction, so the nth item with a key goes into round n.
+ * The keyed items in at most two rounds: the first item with each key, then all others. A client's
+ * retry that is folded into the same call as its original meets it in a later transaction, when the
+ * key is decided. However often a call names a key, it costs no transaction for each: in the second
+ * round items with one key share a transaction. As a rule all of them lose to the first round.
+ * Where the first item was refused, or its execution has been removed since, the first of them
+ * takes the key (key_take goes by the order of this list) and the others read it in the same
+ * transaction.
  */
 static size_t order_keyed(struct weft_submission **item, size_t count, struct weft_arena *arena,
                           size_t *ret_round_end)
 {
     qsort(item, count, sizeof(void *), by_key); /* pointers, not what they point to */
     struct weft_submission **rest = weft_new_array(arena, struct weft_submission *, count + 1);
-    size_t rounds = 0, done = 0;
-    while (done < count) {
-        size_t kept = done, left = 0;
-        for (size_t i = done; i < count; i++) {
-            if (kept > done && same_key(item[kept - 1], item[i]))
-                rest[left++] = item[i];
-            else
-                item[kept++] = item[i];
-        }
-        memcpy(item + kept, rest, left * sizeof(void *));
-        ret_round_end[rounds++] = done = kept;
+    size_t kept = 0, left = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (kept > 0 && same_key(item[kept - 1], item[i]))
+            rest[left++] = item[i];
+        else
+            item[kept++] = item[i];
     }
-    return rounds;
+    memcpy(item + kept, rest, left * sizeof(void *));
+    ret_round_end[0] = kept;
+    ret_round_end[1] = count;
+    return (kept > 0) + (left > 0);
 }
 
 struct weft_submissions *weft_submission_batches(struct weft_submission *item, size_t count,
@@ -246,12 +249,18 @@ static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submission
     if (rc || losers == 0)
         return rc;
 
+    /* The losers are in the order of keys: each key is read once. */
+    size_t keys = 0;
+    for (size_t i = 0; i < losers; i++)
+        keys += i == 0 || !same_key(loser[i - 1], loser[i]);
     struct weft_call read;
     struct weft_rows taken;
-    weft_call_init(&read, tx->arena, WEFT_STMT_KEY_READ, losers);
-    for (size_t i = 0; i < losers; i++) {
-        weft_set_i64(&read, i, KEY_READ_IN_NAMESPACE, loser[i]->queue->ns);
-        weft_set_text(&read, i, KEY_READ_IN_KEY, loser[i]->spec.key);
+    weft_call_init(&read, tx->arena, WEFT_STMT_KEY_READ, keys);
+    for (size_t i = 0, at = 0; i < losers; i++) {
+        if (i > 0 && same_key(loser[i - 1], loser[i]))
+            continue;
+        weft_set_i64(&read, at, KEY_READ_IN_NAMESPACE, loser[i]->queue->ns);
+        weft_set_text(&read, at++, KEY_READ_IN_KEY, loser[i]->spec.key);
     }
     rc = weft_tx_run(tx, &read, 1, &taken, err);
     for (size_t i = 0; i < losers && !rc; i++)

@@ -117,6 +117,48 @@ CASE(key_conflict_in_one_call)
     is_int(count_rows(f, &(struct weft_filter){0}), 2, "two are there");
 }
 
+/* The first item is refused, so that a later one takes the key; the items after it meet that one.
+ */
+CASE(key_after_a_refused_item)
+{
+    enum { MANY = 1000 };
+    struct weft_spec *spec = weft_new_array(f->arena, struct weft_spec, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        spec[i] = keyed;
+    spec[0].kind = "not a kind";
+    spec[500].payload = "2";
+    spec[500].payload_size = 1;
+    struct weft_submitted *answer = submit_many(f, f->a, spec, MANY);
+    expect_err(&answer[0].err, WEFT_INVALID_VALUE, "kind", "the first is refused");
+    ok(!answer[1].err.rc && !answer[1].duplicate, "the second is the execution");
+    expect_err(&answer[500].err, WEFT_CONFLICT, "key", "one has another payload");
+    size_t wrong = 0;
+    for (size_t i = 2; i < MANY; i++)
+        wrong += i != 500 && (!answer[i].duplicate || !same_id(&answer[i].id, &answer[1].id));
+    is_int(wrong, 0, "all others are duplicates of the second");
+    is_int(count_rows(f, &(struct weft_filter){0}), 1, "there is one");
+}
+
+/* Most items lose to an execution that was there before the call. */
+CASE(key_taken_before_a_large_call)
+{
+    enum { MANY = 1000 };
+    struct weft_submitted first = submit(f, f->b, &keyed);
+    struct weft_spec *spec = weft_new_array(f->arena, struct weft_spec, MANY);
+    for (size_t i = 0; i < MANY; i++) {
+        spec[i] = keyed;
+        spec[i].payload = weft_arena_printf(f->arena, "%zu", i);
+        spec[i].payload_size = strlen(spec[i].payload);
+    }
+    spec[MANY - 1] = keyed;
+    struct weft_submitted *answer = submit_many(f, f->a, spec, MANY);
+    size_t conflicts = 0;
+    for (size_t i = 0; i + 1 < MANY; i++)
+        conflicts += answer[i].err.rc == WEFT_CONFLICT;
+    ok(conflicts >= MANY - 2, "items with other payloads are refused (%zu)", conflicts);
+    expect_duplicate(&answer[MANY - 1], &first.id, WEFT_STATE_READY, "the same item again");
+}
+
 CASE(key_mixed_bulk)
 {
     enum { MANY = 2400, KEYS = 300 };
