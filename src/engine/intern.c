@@ -64,8 +64,8 @@ void weft_names_suspect(struct weft_names *names)
     before->policy_id = names->policy_id;
     before->before = names->before;
     names->arena = weft_arena_new();
-    names->by_text = names->by_id = names->queue = names->queue_id = names->family =
-        names->policy = names->policy_id = (struct weft_map){0};
+    names->by_text = names->by_id = names->queue = names->queue_id = names->family = names->policy =
+        names->policy_id = (struct weft_map){0};
     names->before = before;
     pthread_mutex_unlock(&names->lock);
 }
@@ -103,15 +103,7 @@ static void *find_key(struct weft_names *names, const struct weft_map *map,
     return value;
 }
 
-static void *find_id(struct weft_names *names, const struct weft_map *map, int32_t id)
-{
-    pthread_mutex_lock(&names->lock);
-    void *value = weft_map_find(map, &id, sizeof(id));
-    pthread_mutex_unlock(&names->lock);
-    return value;
-}
-
-/* As find_id(), but also what was cached of an earlier lineage: `map` is the offset of the map. */
+/* What was cached under a number, also of an earlier lineage: `map` is the offset of the map. */
 static void *find_any(struct weft_names *names, size_t map, int32_t id)
 {
     void *value = NULL;
