@@ -495,6 +495,8 @@ enum {
 
 void weft_ready_init(struct weft_ready *ready);
 void weft_ready_done(struct weft_ready *ready);
+/* The store has another lineage: what is listed may not exist there. */
+void weft_ready_suspect(struct weft_ready *ready);
 /* Queues got ready work. May ask the store for the names of queues that are new here. */
 void weft_ready_note(struct weft_engine *engine, const struct weft_woken *woken, size_t count);
 /* A queue gave nothing: takes it off the list unless it was noted after the tick. */

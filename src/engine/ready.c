@@ -60,6 +60,19 @@ void weft_ready_done(struct weft_ready *ready)
     pthread_mutex_destroy(&ready->lock);
 }
 
+/*
+ * Begins anew: in the new lineage the numbers on the list may be those of other queues, or of none.
+ * A look at the old server that is under way may list some of its queues after this; the claim that
+ * takes them from the list finds them empty, or weft_rings_put() replaces them.
+ */
+void weft_ready_suspect(struct weft_ready *ready)
+{
+    pthread_mutex_lock(&ready->lock);
+    weft_rings_done(&ready->rings);
+    ready->hop = (struct weft_ready_hop){0};
+    pthread_mutex_unlock(&ready->lock);
+}
+
 /* ---- Notes ----------------------------------------------------------------------------------- */
 
 /* Lists the queues that are known here; the others go to *unknown. */

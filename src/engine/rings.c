@@ -228,6 +228,11 @@ struct weft_listed *weft_rings_find(const struct weft_rings *rings, int32_t queu
 void weft_rings_put(struct weft_rings *rings, const struct weft_queue *queue, uint64_t tick)
 {
     struct weft_listed *listed = weft_rings_find(rings, queue->id);
+    /* After a failover the number may be that of another queue: see weft_ready_suspect(). */
+    if (listed && listed->queue != queue) {
+        weft_rings_remove(rings, listed);
+        listed = NULL;
+    }
     if (!listed) {
         listed = make(sizeof(*listed));
         listed->id = queue->id;

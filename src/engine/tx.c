@@ -257,6 +257,7 @@ static enum weft_rc note_lineage(struct weft_engine *engine, const struct weft_l
                   F_I64("timeline", (int64_t)seen->timeline),
                   F_I64("before", (int64_t)known.timeline));
         weft_names_suspect(&engine->names);
+        weft_ready_suspect(&engine->ready);
     }
     pthread_mutex_lock(&pool->lock);
     pool->lineage = *seen;

@@ -35,6 +35,11 @@ static void test_members(void)
     is_int(queues_in(&rings, "y", "k"), 1, "and one of the other lane");
     ok(!weft_rings_of(&rings, 2, "x", NULL), "none in another namespace");
     is_int(weft_rings_of(&rings, 1, "x", NULL)->tenant.count, 1, "of one tenant");
+    struct weft_queue other = queue_of(1, 12, "y", "k");
+    weft_rings_put(&rings, &other, 6);
+    is_int(queues_in(&rings, "x", "k"), 0, "another queue of the same number takes its place");
+    is_int(queues_in(&rings, "y", "k"), 2, "in its own lane");
+    weft_rings_put(&rings, &a, 7);
     weft_rings_remove(&rings, weft_rings_find(&rings, 1));
     ok(!weft_rings_find(&rings, 1) && !weft_rings_of(&rings, 1, "x", "k"), "removed everywhere");
     is_int(queues_in(&rings, "x", NULL), 1, "the other one stays");
