@@ -34,12 +34,20 @@ struct weft_slot {
     bool busy;
 };
 
+/* A thread that waits for a slot; on its stack. */
+struct weft_pool_turn {
+    struct weft_pool_turn *next;
+    bool reads;
+};
+
 struct weft_pool {
     pthread_mutex_t lock;
     pthread_cond_t freed;
     struct weft_slot *slot;
     size_t count;
     size_t writers;               /* the first so many slots may write; readers prefer the others */
+    /* Threads that wait for a slot, the first come first. */
+    struct weft_pool_turn *first, **last;
     uint64_t waits;               /* how often somebody had to wait for a slot */
     weft_usec answered_us;        /* boot time; the last transaction that the store carried out */
     weft_usec gap_us;             /* the longest time between two of them; see weft_engine_gap() */

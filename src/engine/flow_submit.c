@@ -17,8 +17,9 @@
 #include <string.h>
 
 enum {
-    ONE_TX_ROWS = 40000, /* nodes and edges of a flow that is written in one transaction */
-    SHARED_NODES = 1000, /* nodes of flows that share a transaction */
+    ONE_TX_ROWS = 40000,      /* nodes and edges of a flow that is written in one transaction */
+    ONE_TX_ROWS_ALONE = 4000, /* the same where a writer keeps all others waiting */
+    SHARED_NODES = 1000,      /* nodes of flows that share a transaction */
     STATE_STAGED = -1,
 };
 
@@ -48,6 +49,16 @@ static enum weft_rc check_flow(struct new_flow *flow, const char *ns, struct wef
     return rc;
 }
 
+/*
+ * Whether a flow is written in parts. Each part is a transaction, and others write between two: a
+ * store with one writer is never taken for longer than a few thousand rows need.
+ */
+static bool is_staged(const struct weft_engine *engine, const struct weft_draft *draft)
+{
+    size_t most = engine->pool.writers == 1 ? ONE_TX_ROWS_ALONE : ONE_TX_ROWS;
+    return draft->count + draft->graph.edges > most;
+}
+
 static enum weft_rc resolve(struct new_flow *flow, const char *ns, weft_usec now_us,
                             struct weft_arena *arena, struct weft_err *err)
 {
@@ -59,7 +70,6 @@ static enum weft_rc resolve(struct new_flow *flow, const char *ns, weft_usec now
                                 spec->key ? flow->fingerprint : NULL, err);
     if (rc)
         return rc;
-    flow->draft.hidden = spec->node_count + flow->draft.graph.edges > ONE_TX_ROWS;
     int partition = spec->key ? weft_id_key_partition(flow->draft.ns, spec->key) : -1;
     weft_id_new(&flow->draft.flow, now_us, partition);
     weft_draft_mint(&flow->draft, &flow->draft.flow);
@@ -408,6 +418,7 @@ enum weft_rc weft_engine_flow_submit(struct weft_engine *engine, const char *ns,
             ret_answer[i].blamed = flow[i].draft.blamed;
             continue;
         }
+        flow[i].draft.hidden = is_staged(engine, &flow[i].draft);
         rc = weft_draft_place(engine, &flow[i].draft, err);
         valid[valid_count++] = &flow[i];
     }

@@ -66,6 +66,7 @@ void weft_pool_init(struct weft_engine *engine, uint32_t connections)
     pthread_cond_init(&pool->freed, &attr);
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&pool->lock, NULL);
+    pool->last = &pool->first;
     pool->answered_us = weft_boot_us();
     atomic_init(&pool->history, 1);
 }
@@ -98,6 +99,36 @@ static struct weft_slot *free_slot(struct weft_pool *pool, enum weft_tx_mode mod
     return found;
 }
 
+/*
+ * Slots are given in the order in which threads came for them. Else a thread that writes one
+ * transaction after the other, as a large flow does, would take the only writer again before those
+ * that wait have woken up. Where reads have slots of their own they do not wait behind writes.
+ */
+static bool is_next(const struct weft_pool *pool, const struct weft_pool_turn *turn)
+{
+    const struct weft_pool_turn *before = pool->first;
+    while (before != turn && pool->count > pool->writers && before->reads != turn->reads)
+        before = before->next;
+    return before == turn;
+}
+
+/* Under the lock, as the next one. */
+static void line_up(struct weft_pool *pool, struct weft_pool_turn *turn)
+{
+    *pool->last = turn;
+    pool->last = &turn->next;
+}
+
+static void step_out(struct weft_pool *pool, struct weft_pool_turn *turn)
+{
+    struct weft_pool_turn **place = &pool->first;
+    while (*place != turn)
+        place = &(*place)->next;
+    *place = turn->next;
+    if (!turn->next)
+        pool->last = place;
+}
+
 /* A slot of one's own until release(); NULL, with the story, when none becomes free in time. */
 static struct weft_slot *acquire(struct weft_engine *engine, enum weft_tx_mode mode,
                                  struct weft_err *err)
@@ -108,13 +139,18 @@ static struct weft_slot *acquire(struct weft_engine *engine, enum weft_tx_mode m
     until.tv_sec += ACQUIRE_WAIT_S;
 
     pthread_mutex_lock(&pool->lock);
-    struct weft_slot *slot = free_slot(pool, mode);
+    struct weft_pool_turn turn = {.reads = weft_tx_reads(mode)};
+    line_up(pool, &turn);
+    struct weft_slot *slot = is_next(pool, &turn) ? free_slot(pool, mode) : NULL;
     int waited = 0;
     pool->waits += !slot;
     while (!slot && waited == 0) {
         waited = pthread_cond_timedwait(&pool->freed, &pool->lock, &until);
-        slot = free_slot(pool, mode);
+        slot = is_next(pool, &turn) ? free_slot(pool, mode) : NULL;
     }
+    step_out(pool, &turn);
+    if (pool->first)
+        pthread_cond_broadcast(&pool->freed); /* there may be a slot for the next one too */
     if (slot)
         slot->busy = true;
     else
