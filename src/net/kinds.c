@@ -71,7 +71,11 @@ STEER(revoke, WEFT_STEER_REVOKE)
 
 /* clang-format off */
 const struct weft_kind weft_kinds[WEFT_GROUP_COUNT] = {
-    [WEFT_GROUP_NONE]         = {.name = "alone"},
+    [WEFT_GROUP_NONE]         = {.name = "read"},
+    [WEFT_GROUP_LIST]         = {.name = "list"},
+    [WEFT_GROUP_PARSE]        = {.name = "parse"},
+    [WEFT_GROUP_HEAVY]        = {.name = "heavy"},
+    [WEFT_GROUP_ADMIN]        = {.name = "admin"},
     [WEFT_GROUP_SUBMIT]       = {"submit", call_submit, sizeof(struct weft_spec),
                                  sizeof(struct weft_submitted), WEFT_ITEM_SPEC, 1, true, true},
     [WEFT_GROUP_CLAIM]        = {.name = "claim", .calls = 1, .writes = true, .joins = true},

@@ -23,7 +23,7 @@ struct weft_kind {
     weft_group_call *call; /* NULL: claims, and what runs alone */
     size_t item_size, answer_size;
     enum weft_item_kind item;
-    uint32_t calls; /* that may run at once; alone: see group.c */
+    uint32_t calls; /* that may run at once; of what runs alone: see plan.c */
     bool writes;
     bool joins; /* can share a transaction with others of these: see weft_engine_together() */
 };

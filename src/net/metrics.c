@@ -43,7 +43,11 @@ static const uint64_t SECONDS_BUCKETS[] = {500,     1000,     2500,     5000,   
 static const uint64_t SIZES_BUCKETS[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
 
 static const char *const GROUPS[WEFT_GROUP_COUNT] = {
-    [WEFT_GROUP_NONE] = "none",
+    [WEFT_GROUP_NONE] = "read",
+    [WEFT_GROUP_LIST] = "list",
+    [WEFT_GROUP_PARSE] = "parse",
+    [WEFT_GROUP_HEAVY] = "heavy",
+    [WEFT_GROUP_ADMIN] = "admin",
     [WEFT_GROUP_SUBMIT] = "submit",
     [WEFT_GROUP_CLAIM] = "claim",
     [WEFT_GROUP_RENEW] = "renew",

@@ -26,9 +26,15 @@ struct weft_ask;
 
 /* ---- What can be asked ----------------------------------------------------------------------- */
 
-/* Kinds of requests that are folded into one call of the engine (group.c). */
+/* Kinds of requests, each with a queue and slots of its own (plan.c). */
 enum weft_group {
-    WEFT_GROUP_NONE, /* run alone: reads, and what is rare */
+    /* Classes of what runs alone: */
+    WEFT_GROUP_NONE,  /* quick reads, and what is small and rare */
+    WEFT_GROUP_LIST,  /* lists, and the next parts of streams */
+    WEFT_GROUP_PARSE, /* no route's: bodies to be parsed; the request then goes on to its kind */
+    WEFT_GROUP_HEAVY, /* large flows, their growth; cancel and replay of many */
+    WEFT_GROUP_ADMIN,
+    /* Kinds that are folded into one call of the engine (group.c): */
     WEFT_GROUP_SUBMIT,
     WEFT_GROUP_CLAIM,
     WEFT_GROUP_RENEW,
@@ -44,6 +50,11 @@ enum weft_group {
     WEFT_GROUP_FLOW,
     WEFT_GROUP_COUNT
 };
+
+static inline bool weft_group_alone(enum weft_group group)
+{
+    return group < WEFT_GROUP_SUBMIT;
+}
 
 /*
  * A parameter or a message of a route, for the OpenAPI document. Query parameters that are not
@@ -159,6 +170,7 @@ struct weft_ask {
     void *state;             /* of the route, from read to run */
     struct weft_reply reply;
     struct weft_ask *next;      /* in the queue it waits in */
+    size_t weight;              /* items, for the queue */
     struct weft_waiter *waiter; /* of wait.c alone */
     struct weft_link *link;     /* the HTTP side, of loop.c alone */
 };

@@ -118,7 +118,7 @@ uint32_t weft_openapi_fails(const struct weft_route *route)
         fails |= RC(UNAUTHORIZED) | RC(FORBIDDEN);
     if (route->body_max > 0)
         fails |= RC(INVALID_JSON) | RC(UNSUPPORTED_MEDIA_TYPE) | RC(STORAGE_FULL);
-    if (route->run || route->group != WEFT_GROUP_NONE)
+    if (route->run || !weft_group_alone(route->group))
         fails |= RC(BUSY) | RC(RATE_LIMITED) | RC(SCHEMA) | RC(CORRUPT);
     return fails;
 }

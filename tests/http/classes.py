@@ -1,13 +1,156 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every engine thread is busy: what needs none is answered all the same. Prints TAP."""
+"""One namespace floods the server, another one must not feel it. Prints TAP and figures.
+
+    tests/http/classes.py    WEFT_TEST_STORE: sqlite or pg; WEFT_SOAK=1: the long form
+
+Each call of the quiet namespace is timed without a load and then under it, in the same run: the
+99th of a hundred may take ten times as long, or 250 ms. The clients that flood are processes of
+their own, with bodies made beforehand, so that this process measures the server and not itself.
+"""
+import http.client
+import json
+import multiprocessing
+import os
 import threading
 import time
 
-from harness import FAULTS, Calls, Cluster, Tap, pause, serve, until
+from harness import FAULTS, SANITIZED, STORE, Calls, Cluster, Tap, pause, scratch, serve, until
 from outage import Lock
 
+SOAK = os.environ.get("WEFT_SOAK") == "1"
+BOUND_S = 0.25 * (8 if SANITIZED else 1)
+FACTOR = 10
+FLOWS, NODES = (8, 100000) if SOAK else (8, 10000)
+WRITERS, ITEMS = (400, 1000) if SOAK else (40, 1000)
 PROMPT_S = 1  # what needs no engine thread, on a slow machine
+LARGE = json.dumps({"items": [{"kind": "large", "payload": "x" * 1500}] * 100}).encode()
+
+
+def chains(nodes):
+    """A flow of chains of ten nodes."""
+    return {"nodes": [{"name": f"n{i}", "kind": "k", **({"after": [f"n{i - 1}"]} if i % 10 else {})}
+                      for i in range(nodes)]}
+
+
+def flood(address, path, body, stop, counts):
+    """Sends the same again and again, until it is told to stop; a process of its own."""
+    connection = http.client.HTTPConnection(*address, timeout=600)
+    while not stop.is_set():
+        try:
+            connection.request("POST", path, body, {"X-Weft-Namespace": "flood"})
+            answer = connection.getresponse()
+            answer.read()
+            with counts.get_lock():
+                counts[0 if answer.status < 300 else 1] += 1
+        except FAULTS:
+            connection.close()
+            with counts.get_lock():
+                counts[1] += 1
+
+
+class Flood:
+    """So many clients that send the same body."""
+
+    def __init__(self, server, clients, path, body):
+        self.stop, self.counts = multiprocessing.Event(), multiprocessing.Array("l", 2)
+        self.began = time.monotonic()
+        self.clients = [multiprocessing.Process(
+            target=flood, daemon=True,
+            args=((server.host, int(server.port)), path, body, self.stop, self.counts))
+            for _ in range(clients)]
+        for client in self.clients:
+            client.start()
+
+    def end(self):
+        self.stop.set()
+        for client in self.clients:
+            client.terminate()
+            client.join()
+        took = time.monotonic() - self.began
+        return f"{self.counts[0]} requests of the flood were served in {took:.0f} s, " \
+               f"{self.counts[1]} were not"
+
+
+class Probe:
+    """The calls of the quiet namespace, each timed."""
+
+    def __init__(self, server):
+        self.calls = Calls(server, timeout=120, namespace="quiet")
+        self.id = self.calls.good("POST", "/v1/executions", {"kind": "here"})["id"]
+
+    def submit(self):
+        self.calls.good("POST", "/v1/executions", {"kind": "quiet", "lane": "quiet"})
+
+    def large(self):
+        connection = self.calls.connection
+        connection.request("POST", "/v1/executions", LARGE, self.calls.headers)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200, answer.status
+
+    def work(self):
+        items = self.calls.good("POST", "/v1/claims", {"worker": "w", "lanes": ["quiet"]})["items"]
+        assert items, "no work"
+        self.calls.good("POST", "/v1/leases/complete", {"items": [
+            {"id": item["id"], "epoch": item["epoch"]} for item in items]})
+
+    def read(self):
+        self.calls.good("GET", f"/v1/executions/{self.id}")
+
+    def list(self):
+        self.calls.good("GET", "/v1/executions?limit=10")
+
+    def ready(self):
+        assert self.calls("GET", "/readyz")[0] == 200, "not ready"
+
+    def metrics(self):
+        self.calls.good("GET", "/metrics")
+
+    def time(self, names, rounds, seconds=60):
+        """The times of each call, in rounds of all of them, sorted; fewer when it takes long."""
+        times, end = {name: [] for name in names}, time.monotonic() + seconds
+        for _ in range(rounds):
+            for name in names:
+                began = time.monotonic()
+                if began > end and times[name]:
+                    break
+                getattr(self, name)()
+                times[name].append(time.monotonic() - began)
+        return {name: sorted(found) for name, found in times.items()}
+
+
+def at(times, percent):
+    return times[min(len(times) - 1, len(times) * percent // 100)]
+
+
+def compare(tap, load, quiet, busy):
+    for name, times in busy.items():
+        bound = max(FACTOR * at(quiet[name], 99), BOUND_S)
+        tap.ok(at(times, 99) <= bound, f"{load}: {name} of another namespace goes on",
+               f"p99 {at(times, 99) * 1e3:.1f} ms, allowed {bound * 1e3:.1f} ms")
+        tap.note(f"{load}: {name}: quiet {at(quiet[name], 50) * 1e3:.1f} "
+                 f"p99 {at(quiet[name], 99) * 1e3:.1f} ms, busy {at(times, 50) * 1e3:.1f} "
+                 f"p99 {at(times, 99) * 1e3:.1f} max {times[-1] * 1e3:.1f} ms")
+
+
+def flooded(tap, load, clients, path, body):
+    """The quiet namespace without and with a flood in another one."""
+    store = scratch(STORE, "classes")
+    server = serve(store, tap=tap)
+    probe = Probe(server)
+    names = ["submit", "large", "work", "read", "list", "ready", "metrics"]
+    rounds = 300 if SOAK else 100
+    probe.time(names, 5)
+    quiet = probe.time(names, rounds)
+    attack = Flood(server, clients, path, body)
+    # Until all of them have sent something that is under way.
+    until(lambda: sum(attack.counts[:]) >= 1, 120)
+    busy = probe.time(names, rounds)
+    tap.note(f"{load}: " + attack.end())
+    compare(tap, load, quiet, busy)
+    server.kill()  # what it was given is long
+    store.remove()
 
 
 def listing(server, stop):
@@ -68,7 +211,12 @@ def held(tap):
 
 def main():
     tap = Tap()
-    held(tap)
+    if STORE == "pg":
+        held(tap)
+    flooded(tap, f"{FLOWS} flows of {NODES} nodes", FLOWS, "/v1/flows",
+            json.dumps(chains(NODES)).encode())
+    flooded(tap, f"{WRITERS} clients of {ITEMS} items", WRITERS, "/v1/executions",
+            json.dumps({"items": [{"kind": "flood"}] * ITEMS}).encode())
     tap.done()
 
 

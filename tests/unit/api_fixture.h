@@ -266,6 +266,10 @@ static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_ask 
     case WEFT_GROUP_REVOKE:
         return fixture_steer(f, ask, WEFT_STEER_REVOKE, err);
     case WEFT_GROUP_NONE:
+    case WEFT_GROUP_LIST:
+    case WEFT_GROUP_PARSE:
+    case WEFT_GROUP_HEAVY:
+    case WEFT_GROUP_ADMIN:
     case WEFT_GROUP_CLAIM:
     case WEFT_GROUP_FLOW:
     case WEFT_GROUP_COUNT:
@@ -288,7 +292,7 @@ static inline enum weft_rc fixture_carry_out(struct api_fixture *f, struct weft_
         rc = ask->route->read(ask, err);
     if (rc || ask->reply.status)
         return rc;
-    if (ask->route->group != WEFT_GROUP_NONE) {
+    if (!weft_group_alone(ask->route->group)) {
         rc = fixture_group(f, ask, err);
         if (!rc)
             ask->route->write(ask);

@@ -201,7 +201,7 @@ static void test_table(void)
 {
     for (size_t i = 0; i < weft_route_count; i++) {
         const struct weft_route *route = &weft_routes[i];
-        bool grouped = route->group != WEFT_GROUP_NONE, claims = route->group == WEFT_GROUP_CLAIM;
+        bool grouped = !weft_group_alone(route->group), claims = route->group == WEFT_GROUP_CLAIM;
         bool alone = route->group == WEFT_GROUP_FLOW; /* large ones are */
         ok(route->read &&
                (grouped ? !route->run == !alone && (claims || route->write) : !route->write),

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/fair.h"
+
+#include "base/limits.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct weft_fair_line {
+    struct weft_fair_line *before, *after; /* in the ring */
+    struct weft_fair_line *same;           /* the next one of its bucket */
+    struct weft_ask *first, **last;
+    struct weft_fair_sum sum;
+    size_t taken; /* items that the call under way took */
+    char ns[WEFT_NAME_MAX + 1];
+};
+
+/* ---- Lines ----------------------------------------------------------------------------------- */
+
+static const char *ns_of(const struct weft_ask *ask)
+{
+    return ask->ns ? ask->ns : "";
+}
+
+static size_t bucket_of(const char *ns)
+{
+    uint32_t hash = 2166136261U; /* FNV-1a */
+    for (; *ns; ns++)
+        hash = (hash ^ (unsigned char)*ns) * 16777619U;
+    return (hash ^ hash >> 16) % WEFT_FAIR_BUCKETS;
+}
+
+static struct weft_fair_line *find(const struct weft_fair *fair, const char *ns)
+{
+    struct weft_fair_line *line = fair->bucket[bucket_of(ns)];
+    while (line && strncmp(line->ns, ns, sizeof(line->ns) - 1) != 0)
+        line = line->same;
+    return line;
+}
+
+/* A new line comes last: behind all that wait already. */
+static struct weft_fair_line *add_line(struct weft_fair *fair, const char *ns)
+{
+    struct weft_fair_line *line = fair->spare ? fair->spare : malloc(sizeof(*line));
+    if (!line)
+        weft_oom(sizeof(*line));
+    fair->spare = NULL;
+    *line = (struct weft_fair_line){.same = fair->bucket[bucket_of(ns)]};
+    line->last = &line->first;
+    (void)snprintf(line->ns, sizeof(line->ns), "%s", ns);
+    fair->bucket[bucket_of(ns)] = line;
+    line->after = fair->next ? fair->next : line;
+    line->before = fair->next ? fair->next->before : line;
+    line->before->after = line->after->before = line;
+    if (!fair->next)
+        fair->next = line;
+    fair->lines++;
+    return line;
+}
+
+/* An empty line goes; the turn is the next one's if it was this one's. */
+static void remove_line(struct weft_fair *fair, struct weft_fair_line *line)
+{
+    struct weft_fair_line **place = &fair->bucket[bucket_of(line->ns)];
+    while (*place != line)
+        place = &(*place)->same;
+    *place = line->same;
+    line->before->after = line->after;
+    line->after->before = line->before;
+    if (fair->next == line)
+        fair->next = line->after == line ? NULL : line->after;
+    fair->lines--;
+    free(fair->spare);
+    fair->spare = line;
+}
+
+static bool is_small(const struct weft_fair_line *line)
+{
+    return line->sum.items <= WEFT_SMALL_ITEMS && line->sum.bytes <= WEFT_SMALL_BYTES;
+}
+
+static void add_to(struct weft_fair_sum *sum, const struct weft_fair_sum *more)
+{
+    sum->count += more->count;
+    sum->items += more->items;
+    sum->bytes += more->bytes;
+}
+
+static void take_from(struct weft_fair_sum *sum, const struct weft_fair_sum *less)
+{
+    sum->count -= less->count;
+    sum->items -= less->items;
+    sum->bytes -= less->bytes;
+}
+
+/* ---- In -------------------------------------------------------------------------------------- */
+
+void weft_fair_put(struct weft_fair *fair, struct weft_ask *ask)
+{
+    const struct weft_fair_sum one = {1, ask->weight, ask->items.bytes};
+    struct weft_fair_line *line = find(fair, ns_of(ask));
+    if (!line)
+        line = add_line(fair, ns_of(ask));
+    if (is_small(line))
+        take_from(&fair->small, &line->sum);
+    ask->next = NULL;
+    *line->last = ask;
+    line->last = &ask->next;
+    add_to(&line->sum, &one);
+    add_to(&fair->all, &one);
+    if (is_small(line))
+        add_to(&fair->small, &line->sum);
+}
+
+size_t weft_fair_of(const struct weft_fair *fair, const char *ns)
+{
+    const struct weft_fair_line *line = find(fair, ns ? ns : "");
+    return line ? line->sum.count : 0;
+}
+
+/* ---- Out ------------------------------------------------------------------------------------- */
+
+static struct weft_ask *pop(struct weft_fair *fair, struct weft_fair_line *line)
+{
+    struct weft_ask *ask = line->first;
+    const struct weft_fair_sum one = {1, ask->weight, ask->items.bytes};
+    if (is_small(line))
+        take_from(&fair->small, &line->sum);
+    line->first = ask->next;
+    if (!line->first)
+        line->last = &line->first;
+    take_from(&line->sum, &one);
+    take_from(&fair->all, &one);
+    if (is_small(line))
+        add_to(&fair->small, &line->sum);
+    line->taken += one.items;
+    return ask;
+}
+
+static bool is_meant(const struct weft_fair_line *line, enum weft_fair_lines lines)
+{
+    return lines == WEFT_FAIR_ALL || is_small(line) == (lines == WEFT_FAIR_SMALL);
+}
+
+static bool fits(const struct weft_fair_line *line, const struct weft_fair_limit *limit,
+                 const struct weft_fair_sum *sum, bool shared)
+{
+    const struct weft_ask *ask = line->first;
+    if (sum->count == 0)
+        return true;
+    if (shared && line->taken > 0 && line->taken + ask->weight > limit->share)
+        return false;
+    return sum->items + ask->weight <= limit->items &&
+           sum->bytes + ask->items.bytes <= limit->bytes;
+}
+
+size_t weft_fair_take(struct weft_fair *fair, const struct weft_fair_limit *limit,
+                      struct weft_ask **to, struct weft_fair_sum *ret_sum)
+{
+    struct weft_fair_sum sum = {0};
+    struct weft_fair_line *line = fair->next, *missed = NULL;
+    bool shared = fair->lines > 1;
+    for (size_t i = 0; i < fair->lines; i++, line = line->after)
+        line->taken = 0;
+    /* A large line that this call makes small must stay large for it. */
+    enum weft_fair_lines lines = limit->lines;
+    size_t in_vain = 0; /* lines looked at since an ask was taken */
+    while (line && sum.count < limit->count && in_vain < fair->lines) {
+        struct weft_fair_line *after = line->after;
+        bool meant = line->taken > 0 || is_meant(line, lines);
+        in_vain++;
+        if (meant && fits(line, limit, &sum, shared)) {
+            struct weft_ask *ask = pop(fair, line);
+            const struct weft_fair_sum one = {1, ask->weight, ask->items.bytes};
+            to[sum.count] = ask;
+            add_to(&sum, &one);
+            in_vain = 0;
+            if (!line->first)
+                remove_line(fair, line);
+        } else if (meant && !missed && line->taken == 0) {
+            missed = line;
+        }
+        line = fair->lines > 0 ? after : NULL;
+    }
+    fair->next = missed ? missed : line;
+    *ret_sum = sum;
+    return sum.count;
+}
+
+void weft_fair_done(struct weft_fair *fair)
+{
+    assert(fair->lines == 0);
+    free(fair->spare);
+    fair->spare = NULL;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Each kind of request has a queue, in which namespaces take turns (fair.c), and a number of calls
+ * that may run at once; a thread that is free takes the next kind in turn that has work and room. A
+ * store with one writer gets one writing call at a time. A call takes at most WEFT_BATCH_MAX items
+ * and WEFT_BATCH_BYTES, which is what one transaction takes.
+ *
+ * The kinds of which most of the traffic is, submit, claim and complete, are taken together as long
+ * as they are small, and share a transaction (lots.c). One such joint call runs while another waits
+ * for the disk, but the second begins only when at least as many requests wait as the first has:
+ * else the first request to come would begin with next to nothing, its commit would stand in line
+ * behind the other one all the same, and all who come later behind both. Two that are about as
+ * large make the fewest commits that everybody has to wait for. One that is held up, by a lock or
+ * by the network, does not count: the others need not wait for it. With a single writer there is
+ * nothing to run beside a commit; there the kinds take turns.
+ *
+ * A namespace with much to submit is served by calls of its own, beside the joint ones of the
+ * others: these do not wait for its large transactions, and it does not wait for them.
+ *
+ * What is not folded together runs alone, in classes with slots of their own: quick reads; lists
+ * and parts of streams; large bodies to be parsed; large flows, their growth, and cancel and replay
+ * of many; administration. A class never has all threads, all slow ones and errands together leave
+ * two, and one is left to quick reads whatever else runs. With fewer than four threads that is one
+ * or none: then things take turns.
+ *
+ * Errands, what the server does for itself (passes, leases to give back), are one more kind: they
+ * wait for their turn like the requests, and the requests for theirs.
+ */
+
+#include "net/plan.h"
+
+#include "base/limits.h"
+
+enum {
+    ERRANDS = WEFT_GROUP_COUNT, /* the turn of errands, behind those of the groups */
+    TURN_COUNT,
+    SHARE = WEFT_BATCH_MAX / 4, /* of a transaction, of one namespace while others wait */
+    FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
+};
+#define JOINT_OLD_US (20 * WEFT_MS) /* something holds the call up: others need not wait for it */
+
+void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers)
+{
+    *plan = (struct weft_plan){.threads = threads, .writers = writers};
+}
+
+void weft_plan_done(struct weft_plan *plan)
+{
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
+        weft_fair_done(&plan->queue[i].fair);
+}
+
+/* ---- In -------------------------------------------------------------------------------------- */
+
+static enum weft_group class_of(const struct weft_ask *ask)
+{
+    enum weft_group group = ask->route->group;
+    if (ask->reply.status && ask->reply.stream)
+        return WEFT_GROUP_LIST; /* the next part */
+    if (ask->unread && group == WEFT_GROUP_FLOW)
+        return ask->body.size > FLOW_LARGE ? WEFT_GROUP_HEAVY : WEFT_GROUP_PARSE;
+    if (ask->unread)
+        return weft_group_alone(group) ? group : WEFT_GROUP_PARSE;
+    return ask->items.alone ? WEFT_GROUP_HEAVY : group;
+}
+
+static size_t items_of(const struct weft_ask *ask, enum weft_group class)
+{
+    if (weft_group_alone(class))
+        return 1;
+    if (class == WEFT_GROUP_FLOW) /* what fills a transaction are its nodes */
+        return ((const struct weft_flow_spec *)ask->items.item)->node_count;
+    if (class != WEFT_GROUP_CLAIM)
+        return ask->items.count;
+    const struct weft_claim *claim = weft_claims_of(ask);
+    return claim->max ? claim->max : 1;
+}
+
+enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_ask *ask)
+{
+    enum weft_group class = class_of(ask);
+    ask->weight = items_of(ask, class);
+    weft_fair_put(&plan->queue[class].fair, ask);
+    plan->waiting++;
+    return class;
+}
+
+bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t most)
+{
+    size_t own = 0, lines = 1;
+    if (plan->waiting < most || plan->waiting >= most + most / 2)
+        return plan->waiting < most;
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++) {
+        own += weft_fair_of(&plan->queue[i].fair, ns);
+        lines += plan->queue[i].fair.lines;
+    }
+    /* Each of those that wait may have a share of the half that comes on top. */
+    return own < most / 2 / lines;
+}
+
+/* ---- Who may run ----------------------------------------------------------------------------- */
+
+static bool is_slow(size_t group)
+{
+    return group == ERRANDS ||
+           (group != WEFT_GROUP_NONE && weft_group_alone((enum weft_group)group));
+}
+
+/* Threads that slow classes and errands may have together. */
+static uint32_t slow_max(const struct weft_plan *plan)
+{
+    uint32_t kept = plan->threads > 3 ? 2 : plan->threads > 1 ? 1 : 0;
+    return plan->threads - kept;
+}
+
+/* Threads that one class may have. */
+static uint32_t slots_of(const struct weft_plan *plan, enum weft_group class)
+{
+    if (class == WEFT_GROUP_NONE)
+        return slow_max(plan);
+    /* Where one writes at a time, large flows one at a time are as quick. */
+    if (class == WEFT_GROUP_HEAVY && plan->writers == 1)
+        return 1;
+    /* Errands would wait behind passes that an operator began: these have fewer. */
+    uint32_t slots = plan->threads / (class == WEFT_GROUP_ADMIN ? 6 : 3);
+    return slots > 0 ? slots : 1;
+}
+
+/* Whether a thread is left for this, by what runs already. */
+static bool has_thread(const struct weft_plan *plan, size_t turn)
+{
+    if (is_slow(turn) && plan->slow >= slow_max(plan))
+        return false;
+    return turn == WEFT_GROUP_NONE || plan->threads < 3 || plan->others + 1 < plan->threads;
+}
+
+/* The small lines of a kind may go into a joint call. */
+static bool may_join(const struct weft_plan *plan, size_t group)
+{
+    const struct weft_fair_sum *small = &plan->queue[group].fair.small;
+    return plan->writers > 1 && weft_kinds[group].joins && small->count > 0 &&
+           small->items <= WEFT_SMALL_ITEMS && small->bytes <= WEFT_SMALL_BYTES &&
+           plan->queue[group].running < WEFT_JOINTS_MAX;
+}
+
+/* True when a joint call may begin: see the rule at the top. */
+static bool may_begin_joint(const struct weft_plan *plan, weft_usec now_us)
+{
+    size_t young = 0, requests = 0, waiting = 0, running = 0;
+    for (size_t i = 0; i < WEFT_JOINTS_MAX; i++) {
+        const struct weft_joint *joint = &plan->joint[i];
+        running += joint->requests > 0;
+        if (joint->requests > 0 && now_us - joint->began_us < JOINT_OLD_US) {
+            young++;
+            requests += joint->requests;
+        }
+    }
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
+        if (may_join(plan, i))
+            waiting += plan->queue[i].fair.small.count;
+    /* However many are held up, a thread is left for others. */
+    bool room = running == 0 || (running < WEFT_JOINTS_MAX && running + 1 < plan->threads);
+    return room && (young == 0 || (young == 1 && waiting >= requests));
+}
+
+/*
+ * True when a call of this kind alone may begin. Requests that can join are left to a joint call;
+ * unless some are large, the call waits for the joint ones of its kind that run.
+ */
+static bool may_run_apart(const struct weft_plan *plan, size_t group)
+{
+    const struct weft_plan_queue *queue = &plan->queue[group];
+    if (queue->fair.all.count == 0)
+        return false;
+    if (weft_group_alone((enum weft_group)group))
+        return queue->running < slots_of(plan, (enum weft_group)group);
+    bool large = queue->fair.small.count < queue->fair.all.count;
+    if (!large && may_join(plan, group))
+        return false;
+    return (large ? queue->apart : queue->running) < weft_kinds[group].calls;
+}
+
+enum way { NOT_NOW, JOINTLY, APART };
+
+/* How a kind may run now. */
+static enum way way_of(const struct weft_plan *plan, size_t group, weft_usec now_us)
+{
+    if (plan->queue[group].fair.all.count == 0 || !has_thread(plan, group) ||
+        (weft_kinds[group].writes && plan->writing >= plan->writers))
+        return NOT_NOW;
+    if (may_join(plan, group) && may_begin_joint(plan, now_us))
+        return JOINTLY;
+    return may_run_apart(plan, group) ? APART : NOT_NOW;
+}
+
+/* The turn that comes next and how; NOT_NOW when nothing may run. Errands have no other way. */
+static enum way next_turn(const struct weft_plan *plan, weft_usec now_us, size_t *ret_turn)
+{
+    for (size_t i = 0; i < TURN_COUNT; i++) {
+        *ret_turn = (plan->turn + i) % TURN_COUNT;
+        enum way way = NOT_NOW;
+        if (*ret_turn != ERRANDS)
+            way = way_of(plan, *ret_turn, now_us);
+        else if (plan->errands > 0 && has_thread(plan, ERRANDS))
+            way = APART;
+        if (way != NOT_NOW)
+            return way;
+    }
+    return NOT_NOW;
+}
+
+bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us)
+{
+    size_t turn;
+    return next_turn(plan, now_us, &turn) != NOT_NOW;
+}
+
+weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us)
+{
+    weft_usec next_us = WEFT_NEVER;
+    for (size_t i = 0; i < WEFT_JOINTS_MAX && plan->waiting > 0; i++) {
+        weft_usec old_us = plan->joint[i].began_us + JOINT_OLD_US;
+        if (plan->joint[i].requests > 0 && old_us > now_us && old_us < next_us)
+            next_us = old_us;
+    }
+    return next_us;
+}
+
+/* ---- Out ------------------------------------------------------------------------------------- */
+
+/* Takes the asks of a queue that fit one transaction together. */
+static void take(struct weft_plan *plan, size_t group, enum weft_fair_lines lines,
+                 struct weft_lot *lot)
+{
+    struct weft_plan_queue *queue = &plan->queue[group];
+    bool alone = weft_group_alone((enum weft_group)group);
+    const struct weft_fair_limit limit = {.lines = lines,
+                                          .count = alone ? 1 : WEFT_BATCH_MAX,
+                                          .items = WEFT_BATCH_MAX,
+                                          .bytes = WEFT_BATCH_BYTES,
+                                          .share = SHARE};
+    struct weft_fair_sum sum;
+    lot->group = (enum weft_group)group;
+    lot->count = weft_fair_take(&queue->fair, &limit, lot->ask, &sum);
+    lot->items = sum.items;
+    plan->waiting -= lot->count;
+    queue->running++;
+}
+
+/* Takes the small lines of all kinds that join. */
+static void take_jointly(struct weft_plan *plan, size_t group, weft_usec now_us,
+                         struct weft_batch *batch)
+{
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
+        if (i != group && may_join(plan, i))
+            take(plan, i, WEFT_FAIR_SMALL, &batch->lot[batch->lots++]);
+    take(plan, group, WEFT_FAIR_SMALL, &batch->lot[batch->lots++]);
+    for (size_t i = 0; !batch->joint; i++)
+        if (plan->joint[i].requests == 0)
+            batch->joint = &plan->joint[i];
+    batch->joint->began_us = now_us;
+    for (size_t i = 0; i < batch->lots; i++)
+        batch->joint->requests += batch->lot[i].count;
+}
+
+static void take_apart(struct weft_plan *plan, size_t group, struct weft_batch *batch)
+{
+    struct weft_plan_queue *queue = &plan->queue[group];
+    take(plan, group, may_join(plan, group) ? WEFT_FAIR_LARGE : WEFT_FAIR_ALL,
+         &batch->lot[batch->lots++]);
+    queue->apart++;
+}
+
+bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch *batch)
+{
+    size_t turn;
+    enum way way = next_turn(plan, now_us, &turn);
+    if (way == NOT_NOW)
+        return false;
+    plan->turn = (unsigned)turn + 1;
+    plan->slow += is_slow(turn);
+    plan->others += turn != WEFT_GROUP_NONE;
+    batch->errand = turn == ERRANDS;
+    batch->lots = 0;
+    batch->joint = NULL;
+    if (batch->errand) {
+        plan->errands--;
+        return true;
+    }
+    plan->writing += weft_kinds[turn].writes;
+    if (way == JOINTLY)
+        take_jointly(plan, turn, now_us, batch);
+    else
+        take_apart(plan, turn, batch);
+    return true;
+}
+
+void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
+{
+    size_t turn = batch->errand ? (size_t)ERRANDS : (size_t)batch->lot[0].group;
+    plan->slow -= is_slow(turn);
+    plan->others -= turn != WEFT_GROUP_NONE;
+    if (batch->errand)
+        return;
+    for (size_t i = 0; i < batch->lots; i++)
+        plan->queue[batch->lot[i].group].running--;
+    if (batch->joint)
+        batch->joint->requests = 0;
+    else
+        plan->queue[turn].apart--;
+    plan->writing -= weft_kinds[turn].writes;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_NET_PLAN_H
+#define WEFT_NET_PLAN_H
+
+/*
+ * What the engine threads do next: a queue for each kind of request, how many of a kind may run at
+ * once, and whose turn it is. Pure: group.c has the threads, and holds its lock around each call.
+ */
+
+#include "net/fair.h"
+#include "net/kinds.h"
+
+enum { WEFT_JOINTS_MAX = 4 }; /* joint calls at once, of which all but two are held up */
+
+/* A joint call that is under way. */
+struct weft_joint {
+    weft_usec began_us; /* boot time */
+    size_t requests;    /* 0: there is none */
+};
+
+struct weft_plan_queue {
+    struct weft_fair fair;
+    uint32_t running; /* calls under way */
+    uint32_t apart;   /* those of them that are not joint */
+};
+
+struct weft_plan {
+    uint32_t threads;
+    size_t writers; /* calls that may write at once */
+    struct weft_plan_queue queue[WEFT_GROUP_COUNT];
+    size_t errands; /* that wait */
+    size_t waiting; /* asks in all queues */
+    struct weft_joint joint[WEFT_JOINTS_MAX];
+    size_t writing;  /* calls that write now */
+    uint32_t slow;   /* errands and calls of slow classes that run now */
+    uint32_t others; /* all that runs now but for quick reads */
+    unsigned turn;   /* the kind to look at first, or that of errands */
+};
+
+/* What a thread took. */
+struct weft_batch {
+    bool errand;                        /* the first one; or asks: */
+    struct weft_lot lot[WEFT_LOTS_MAX]; /* each with room for WEFT_BATCH_MAX */
+    size_t lots;
+    struct weft_joint *joint; /* the call is for several kinds; or NULL */
+};
+
+void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers);
+void weft_plan_done(struct weft_plan *plan); /* its queues are empty */
+
+/* Puts an ask into the queue of its class; says which that is. */
+enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_ask *ask);
+/*
+ * Whether one more request of a namespace may wait where `most` may in all. One namespace may fill
+ * the queues as long as it is alone; others still find room, so it may become half as many more.
+ */
+bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t most);
+
+/* True when something may run now. */
+bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us);
+/* Takes the next errand or asks in turn; false when nothing may run now. */
+bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch *batch);
+/* What was taken has run: gives its room back. */
+void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch);
+/* When what may not run now may run although nothing ends or comes; WEFT_NEVER. */
+weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the engine threads take next: turns between namespaces, and slots of classes. No threads. */
+
+#include "net/plan.h"
+
+#include "base/limits.h"
+#include "tap.h"
+
+#include <string.h>
+
+enum { THREADS = 6, ASKS = 4000 };
+
+static const struct weft_route READ = {.group = WEFT_GROUP_NONE};
+static const struct weft_route LIST = {.group = WEFT_GROUP_LIST};
+static const struct weft_route HEAVY = {.group = WEFT_GROUP_HEAVY};
+static const struct weft_route ADMIN = {.group = WEFT_GROUP_ADMIN};
+static const struct weft_route SUBMIT = {.group = WEFT_GROUP_SUBMIT};
+static const struct weft_route COMPLETE = {.group = WEFT_GROUP_COMPLETE};
+static const struct weft_route FLOW = {.group = WEFT_GROUP_FLOW};
+
+static struct weft_ask asks[ASKS];
+static size_t asks_used;
+
+static struct weft_ask *new_ask(const struct weft_route *route, const char *ns, size_t items)
+{
+    struct weft_ask *ask = &asks[asks_used++];
+    *ask = (struct weft_ask){.route = route, .ns = ns};
+    ask->items.count = ask->weight = items;
+    return ask;
+}
+
+/* ---- Turns between namespaces ---------------------------------------------------------------- */
+
+static void fill(struct weft_fair *fair, const char *ns, size_t count, size_t items)
+{
+    for (size_t i = 0; i < count; i++)
+        weft_fair_put(fair, new_ask(&SUBMIT, ns, items));
+}
+
+/* The namespaces of what is taken, by their first letters. */
+static const char *taken(struct weft_fair *fair, struct weft_fair_limit limit)
+{
+    static char text[WEFT_BATCH_MAX + 1];
+    struct weft_ask *to[WEFT_BATCH_MAX];
+    struct weft_fair_sum sum;
+    size_t count = weft_fair_take(fair, &limit, to, &sum);
+    for (size_t i = 0; i < count; i++)
+        text[i] = to[i]->ns[0];
+    text[count] = '\0';
+    return text;
+}
+
+static const struct weft_fair_limit ONE = {
+    .count = 1, .items = WEFT_BATCH_MAX, .bytes = WEFT_BATCH_BYTES, .share = 4};
+static const struct weft_fair_limit FEW = {
+    .count = 100, .items = 10, .bytes = WEFT_BATCH_BYTES, .share = 4};
+
+static void test_turns(void)
+{
+    struct weft_fair fair = {0};
+    fill(&fair, "a", 4, 1);
+    is_str(taken(&fair, ONE), "a", "one namespace: the first come is served");
+    fill(&fair, "b", 1, 1);
+    fill(&fair, "c", 2, 1);
+    is_int(fair.lines, 3, "three namespaces wait");
+    is_str(taken(&fair, ONE), "a", "the others came later");
+    is_str(taken(&fair, ONE), "b", "then the second is served although the first has more");
+    is_str(taken(&fair, ONE), "c", "and the third");
+    is_int(weft_fair_of(&fair, "b"), 0, "one namespace has no more");
+    is_str(taken(&fair, FEW), "aca", "the rest goes together, one of each in turn");
+    is_int(fair.lines + fair.all.count + fair.all.items + fair.small.count, 0, "nothing is left");
+    is_str(taken(&fair, FEW), "", "nothing is taken from an empty queue");
+    weft_fair_done(&fair);
+}
+
+static void test_transactions(void)
+{
+    struct weft_fair fair = {0};
+    fill(&fair, "a", 20, 1);
+    is_str(taken(&fair, FEW), "aaaaaaaaaa", "alone, a namespace fills the transaction");
+    fill(&fair, "b", 2, 1);
+    is_str(taken(&fair, FEW), "ababaa", "beside others it gets its share");
+    is_str(taken(&fair, FEW), "aaaaaa", "and the rest when it is alone again");
+    fill(&fair, "a", 3, 10);
+    fill(&fair, "b", 3, 1);
+    is_str(taken(&fair, FEW), "a", "what fills a transaction goes alone");
+    is_str(taken(&fair, FEW), "bbb", "the small ones of another namespace are next");
+    is_str(taken(&fair, FEW), "a", "the one that did not fit follows");
+    fill(&fair, "b", 1, 1);
+    is_str(taken(&fair, FEW), "a", "large ones go on in the order of turns");
+    is_str(taken(&fair, FEW), "b", "beside a small one each");
+    fill(&fair, "a", 1, 50);
+    is_str(taken(&fair, FEW), "a", "one that is larger than all limits is taken all the same");
+    weft_fair_done(&fair);
+}
+
+static void test_small(void)
+{
+    struct weft_fair fair = {0};
+    struct weft_fair_limit small = FEW, large = FEW;
+    small.lines = WEFT_FAIR_SMALL;
+    large.lines = WEFT_FAIR_LARGE;
+    large.items = WEFT_BATCH_MAX;
+    fill(&fair, "a", 1, WEFT_SMALL_ITEMS);
+    is_int(fair.small.count, 1, "a line within the bound is small");
+    fill(&fair, "a", 1, 1);
+    is_int(fair.small.count, 0, "a line beyond it is not");
+    fill(&fair, "b", 2, 1);
+    is_int(fair.small.items, 2, "only items of small lines are counted as such");
+    is_str(taken(&fair, small), "bb", "small lines are taken without the others");
+    fill(&fair, "b", 1, 1);
+    is_str(taken(&fair, large), "a", "and large ones without those");
+    is_int(fair.small.count, 2, "what is left of a large line is small");
+    is_str(taken(&fair, ONE), "b", "the turn is the other one's");
+    is_str(taken(&fair, ONE), "a", "then the first one's again");
+    weft_fair_done(&fair);
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+static struct weft_ask *room[THREADS * 4][WEFT_LOTS_MAX][WEFT_BATCH_MAX];
+static struct weft_batch batches[THREADS * 4];
+static size_t running;
+
+static void put(struct weft_plan *plan, const struct weft_route *route, const char *ns, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        (void)weft_plan_put(plan, new_ask(route, ns, 1));
+}
+
+/* Takes what may run, as threads would; how many that are. */
+static size_t run(struct weft_plan *plan, weft_usec now_us)
+{
+    size_t before = running;
+    for (;;) {
+        struct weft_batch *batch = &batches[running];
+        for (size_t i = 0; i < WEFT_LOTS_MAX; i++)
+            batch->lot[i].ask = room[running][i];
+        if (!weft_plan_take(plan, now_us, batch))
+            return running - before;
+        running++;
+    }
+}
+
+/* The last so many that were taken have run. */
+static void end(struct weft_plan *plan, size_t count)
+{
+    for (; count > 0; count--)
+        weft_plan_give_back(plan, &batches[--running]);
+}
+
+static void empty(struct weft_plan *plan)
+{
+    weft_usec now_us = 0;
+    do {
+        end(plan, running);
+        now_us += WEFT_SECOND;
+    } while (run(plan, now_us) > 0);
+    is_int(plan->waiting + plan->errands + plan->slow + plan->others + plan->writing, 0,
+           "all room is given back");
+    weft_plan_done(plan);
+}
+
+static void test_classes(void)
+{
+    struct weft_plan plan;
+    weft_plan_init(&plan, THREADS, THREADS);
+    put(&plan, &HEAVY, "a", 10);
+    is_int(run(&plan, 0), 2, "a third of the threads takes large flows");
+    put(&plan, &LIST, "a", 10);
+    is_int(run(&plan, 0), 2, "another third lists");
+    put(&plan, &ADMIN, "b", 1);
+    plan.errands = 1;
+    is_int(run(&plan, 0), 0, "what is slow leaves two threads");
+    put(&plan, &SUBMIT, "b", 1);
+    is_int(run(&plan, 0), 1, "to what is folded together");
+    struct weft_flow_spec spec = {.node_count = 1};
+    struct weft_ask *flow = new_ask(&FLOW, "b", 1);
+    flow->items.item = &spec;
+    (void)weft_plan_put(&plan, flow);
+    is_int(run(&plan, 0), 0, "but for one");
+    put(&plan, &READ, "b", 1);
+    is_int(run(&plan, 0), 1, "which is left to quick reads");
+    empty(&plan);
+}
+
+static void test_few_threads(void)
+{
+    for (uint32_t threads = 1; threads <= 3; threads++) {
+        struct weft_plan plan;
+        weft_plan_init(&plan, threads, 1);
+        put(&plan, &HEAVY, "a", 2);
+        put(&plan, &LIST, "a", 2);
+        put(&plan, &READ, "a", 2);
+        plan.errands = 2;
+        ok(run(&plan, 0) > 0, "%u threads: something runs", threads);
+        empty(&plan);
+    }
+}
+
+static void test_large_namespace(void)
+{
+    struct weft_plan plan;
+    weft_plan_init(&plan, THREADS, THREADS);
+    for (size_t i = 0; i < 5; i++)
+        (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
+    is_int(run(&plan, 0), 1, "large submissions of a namespace go one after the other");
+    put(&plan, &SUBMIT, "b", 3);
+    put(&plan, &COMPLETE, "b", 1);
+    is_int(run(&plan, 0), 1, "another namespace need not wait for them");
+    is_int(batches[1].lots, 2, "its kinds share a transaction");
+    is_int(batches[1].lot[1].count + batches[1].lot[0].count, 4, "with all that it has");
+    end(&plan, 2);
+    put(&plan, &SUBMIT, "b", 1);
+    is_int(run(&plan, WEFT_SECOND), 2, "nor has the first to wait for the other");
+    empty(&plan);
+}
+
+static void test_one_writer(void)
+{
+    struct weft_plan plan;
+    weft_plan_init(&plan, THREADS, 1);
+    for (size_t i = 0; i < 5; i++)
+        (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
+    put(&plan, &SUBMIT, "b", 3);
+    is_int(run(&plan, 0), 1, "a single writer makes one call");
+    is_str(batches[0].lot[0].ask[0]->ns, "a", "of the first namespace");
+    end(&plan, 1);
+    is_int(run(&plan, 0), 1, "and then one");
+    is_str(batches[0].lot[0].ask[0]->ns, "b", "of the second");
+    is_int(batches[0].lot[0].count, 3, "all at once");
+    empty(&plan);
+}
+
+static void test_room(void)
+{
+    enum { MOST = 100 };
+    struct weft_plan plan;
+    weft_plan_init(&plan, THREADS, THREADS);
+    put(&plan, &READ, "a", MOST);
+    ok(!weft_plan_has_room(&plan, "a", MOST), "a namespace alone may fill the queues, not more");
+    size_t more = 0;
+    for (; weft_plan_has_room(&plan, "b", MOST); more++)
+        put(&plan, &READ, "b", 1);
+    ok(more > 0 && more <= MOST / 2, "another one has room all the same, in bounds");
+    ok(!weft_plan_has_room(&plan, "a", MOST), "which the first has not");
+    char name[200][8];
+    for (size_t i = 0; i < 200; i++) {
+        (void)snprintf(name[i], sizeof(name[i]), "n%zu", i);
+        if (weft_plan_has_room(&plan, name[i], MOST))
+            put(&plan, &READ, name[i], 1);
+    }
+    ok(plan.waiting <= MOST + MOST / 2, "however many they are");
+    empty(&plan);
+}
+
+int main(void)
+{
+    test_turns();
+    test_transactions();
+    test_small();
+    test_classes();
+    test_few_threads();
+    test_large_namespace();
+    test_one_writer();
+    test_room();
+    return tap_done();
+}
