@@ -42,6 +42,28 @@ CREATE TABLE IF NOT EXISTS weft.schema (
 SELECT set_config('statement_timeout', '0', true) AS statement_timeout,
        set_config('lock_timeout', '10min', true) AS lock_timeout
 
+-- name: migration_hurry (lock_timeout text)
+-- returns: lock_timeout
+-- only: pg, because a reader never holds up a writer in SQLite
+-- While a migration waits for a table, everything that comes after it waits behind it.
+SELECT set_config('lock_timeout', :lock_timeout, true) AS lock_timeout
+
+-- name: migration_blocker ()
+-- returns: pid open_us application
+-- only: pg, as migration_hurry
+-- The oldest transaction of another session that holds a lock on a table of weft's. Whether and since
+-- when it is open is told to its own role and to those of pg_read_all_stats alone.
+SELECT a.pid, (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint AS open_us,
+       a.application_name AS application
+  FROM pg_locks l
+  JOIN pg_class c ON c.oid = l.relation
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_stat_activity a ON a.pid = l.pid
+ WHERE n.nspname = (SELECT nspname FROM pg_namespace WHERE oid =
+                    (SELECT relnamespace FROM pg_class WHERE oid = 'weft.migration'::regclass))
+   AND l.granted AND l.pid <> pg_backend_pid()
+ ORDER BY a.xact_start NULLS LAST, a.pid LIMIT 1
+
 -- name: migration_lock ()
 -- only: pg, because BEGIN IMMEDIATE is the lock in SQLite
 -- The mutex of migrations: it conflicts with itself and with writers, but not with readers, so a

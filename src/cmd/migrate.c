@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { WAIT_MS = 600000, WAIT_MOST_MS = 86400000 };
+
 static void put_done(const struct weft_cli *cli, size_t before, size_t after)
 {
     if (weft_cli_json(cli)) {
@@ -73,15 +75,34 @@ static void put_granted(const struct weft_cli *cli, const char *role)
         printf("role %s may submit by SQL\n", role);
 }
 
-static enum weft_exit migrate(const struct weft_cli *cli, const char *url, struct weft_arena *arena)
+/* Says now and then what a migration waits for. */
+static void put_wait(void *context, const struct weft_migration_wait *wait)
+{
+    weft_usec *next_us = context;
+    if (wait->waited_us < *next_us)
+        return;
+    *next_us = wait->waited_us + 10 * WEFT_SECOND;
+    (void)fprintf(stderr,
+                  "weft: migration %d (%s) waits for a transaction of process %d (%s), open for "
+                  "%d s; it tries again and holds up nothing\n",
+                  wait->migration->number, wait->migration->name, (int)wait->pid, wait->application,
+                  (int)(wait->open_us / WEFT_SECOND));
+}
+
+static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64_t wait_ms,
+                              struct weft_arena *arena)
 {
     struct weft_err err = {0};
     const struct weft_driver *driver;
     struct weft_conn *conn = NULL;
     size_t before = 0, after = 0;
+    weft_usec put_us = 0;
     const struct weft_migration_set set = {.migration = weft_migrations,
                                            .count = weft_migration_count,
-                                           .check_only = weft_cli_has(cli, "check")};
+                                           .check_only = weft_cli_has(cli, "check"),
+                                           .wait_us = wait_ms * WEFT_MS,
+                                           .waits = put_wait,
+                                           .context = &put_us};
     const char *role = weft_cli_get(cli, "grant-submit");
     enum weft_rc rc = weft_driver_for(url, &driver, &err);
     if (!rc && set.check_only && is_missing_file(url, arena))
@@ -112,9 +133,10 @@ static enum weft_exit run_migrate(struct weft_cli *cli)
     if (weft_cli_has(cli, "check") && weft_cli_has(cli, "grant-submit"))
         return weft_cli_usage(cli,
                               "--check changes nothing, --grant-submit does: give one of them");
+    int64_t wait_ms = weft_cli_ms(cli, "migrate-wait", 1000, WAIT_MOST_MS, WAIT_MS);
     struct weft_arena *arena = weft_arena_new();
     const char *url = weft_settings_store(cli, arena);
-    enum weft_exit code = url ? migrate(cli, url, arena) : WEFT_EXIT_USAGE;
+    enum weft_exit code = url ? migrate(cli, url, wait_ms, arena) : WEFT_EXIT_USAGE;
     weft_arena_free(arena);
     return code;
 }
@@ -128,7 +150,9 @@ const struct weft_command weft_command_migrate = {
         "Works on the store itself: the one of --store, or the one that `weft serve` would "
         "open here. `weft serve` migrates by itself unless it is told not to; this is for "
         "those who want it to be a step of its own. Each migration is one transaction; any "
-        "number of processes may try at once. With --check nothing is changed, and the exit "
+        "number of processes may try at once, while servers work: a migration that meets an open "
+        "transaction gives way at once and tries again. With --check nothing is changed, and the "
+        "exit "
         "code is 1 when something is missing.\n\n"
         "With --grant-submit the role of an application, which must exist, may call "
         "weft.weft_submit() in its own transactions from then on, in every namespace. It gets no "
@@ -140,6 +164,9 @@ const struct weft_command weft_command_migrate = {
         (const struct weft_option[]){
             {.name = "store", .value = "URL", .about = "the store: sqlite:PATH or postgres://..."},
             {.name = "check", .about = "change nothing, tell whether something is missing"},
+            {.name = "migrate-wait",
+             .value = "TIME",
+             .about = "how long to try while open transactions of others are in the way; 10m"},
             {.name = "grant-submit",
              .value = "ROLE",
              .about = "PostgreSQL: let this role submit by SQL, and nothing else"},

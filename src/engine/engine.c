@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 
+#include "base/log.h"
 #include "base/str.h"
 #include "store/migrate.h"
 
@@ -22,6 +23,19 @@ static enum weft_rc no_store(const char *url, struct weft_err *err)
     return rc;
 }
 
+/* Once at first, then each time that the wait has doubled. */
+static void log_wait(void *context, const struct weft_migration_wait *wait)
+{
+    weft_usec *next_us = context;
+    if (wait->waited_us < *next_us)
+        return;
+    *next_us = wait->waited_us > WEFT_SECOND ? wait->waited_us * 2 : WEFT_SECOND;
+    weft_warn("a migration waits for an open transaction; it tries again and holds up nothing",
+              F_I64("migration", wait->migration->number), F_I64("pid", wait->pid),
+              F_STR("application", wait->application), F_I64("open_ms", wait->open_us / WEFT_MS),
+              F_I64("waited_ms", wait->waited_us / WEFT_MS));
+}
+
 /*
  * Brings the schema up to date on a connection of its own, before anything is prepared. Where the
  * store must exist, a file is looked for before it is opened: opening would create it.
@@ -30,6 +44,7 @@ static enum weft_rc bring_schema(const struct weft_engine_config *config,
                                  const struct weft_driver *driver, struct weft_err *err)
 {
     struct weft_conn *conn;
+    weft_usec log_us = 0;
     if (config->must_exist && driver->absent && driver->absent(config->url))
         return no_store(config->url, err);
     enum weft_rc rc = driver->open(config->url, &conn, err);
@@ -39,7 +54,10 @@ static enum weft_rc bring_schema(const struct weft_engine_config *config,
     const struct weft_migration_set known = {.migration = weft_migrations,
                                              .count = weft_migration_count,
                                              .check_only = config->no_migrate,
-                                             .must_exist = config->must_exist};
+                                             .must_exist = config->must_exist,
+                                             .wait_us = config->migrate_wait_s * WEFT_SECOND,
+                                             .waits = log_wait,
+                                             .context = &log_us};
     rc = weft_migrate(conn, &known, arena, err);
     weft_arena_free(arena);
     weft_conn_close(conn);

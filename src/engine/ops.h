@@ -21,7 +21,8 @@ struct weft_engine_config {
     const struct weft_driver *driver; /* NULL: the one for the URL */
     uint32_t connections;             /* 0: 4 */
     bool no_migrate;
-    bool must_exist;     /* WEFT_NOT_FOUND instead of creating a store that is not there */
+    uint32_t migrate_wait_s; /* how long a migration tries to get its locks; 0: 10 min */
+    bool must_exist;         /* WEFT_NOT_FOUND instead of creating a store that is not there */
     bool statements_fit; /* known from another engine of this process: prepare none at the start */
 };
 

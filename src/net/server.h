@@ -26,8 +26,9 @@ struct weft_server_config {
     const char *tls_key;
     bool tokens; /* require them also on loopback; elsewhere they always are */
     bool no_migrate;
-    uint32_t threads;     /* engine threads, each with a connection; 0: 6 */
-    uint32_t connections; /* of clients, at most; 0: 4,096 */
+    uint32_t migrate_wait_s; /* as in weft_engine_config */
+    uint32_t threads;        /* engine threads, each with a connection; 0: 6 */
+    uint32_t connections;    /* of clients, at most; 0: 4,096 */
     uint32_t
         per_address;     /* of one address; 0: a quarter of all, this machine as many as it likes */
     uint32_t queue_max;  /* requests waiting for an engine thread; 0: 4,096 */

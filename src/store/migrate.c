@@ -16,16 +16,30 @@
 #include "store/migrate.h"
 
 #include "base/arena.h"
+#include "base/clock.h"
+#include "base/id.h"
 
 #include <string.h>
+#include <time.h>
 
-enum { FAILURES_MAX = 5 }; /* lost races and lock timeouts before giving up */
+enum {
+    FAILURES_MAX = 5,     /* lost races before giving up */
+    HURRY_LEAST_MS = 100, /* how long a migration waits for a lock: this */
+    HURRY_RANDOM_MS = 200 /* and up to so much more */
+};
+
+#define WAIT_US        (600 * WEFT_SECOND)
+#define PAUSE_FIRST_US (200 * WEFT_MS)
+#define PAUSE_LAST_US  (5 * WEFT_SECOND)
 
 struct job {
     struct weft_conn *conn;
     const struct weft_migration_set *set;
     struct weft_arena *arena;
     bool pg;
+    const struct weft_migration *next; /* the one that was tried last */
+    weft_usec began_us;                /* boot time; the first try that met a lock; 0: none yet */
+    weft_usec pause_us;                /* after the last one */
 };
 
 /* What the store holds. */
@@ -170,7 +184,7 @@ static enum weft_rc bootstrap(const struct job *job, const struct state *state,
     return rc;
 }
 
-/* Waits for whoever migrates now; a SQLite writer has waited in begin() already. */
+/* Waits for the process that migrates now; a SQLite writer has waited in begin() already. */
 static enum weft_rc take_mutex(const struct job *job, struct weft_err *err)
 {
     if (!job->pg)
@@ -179,6 +193,21 @@ static enum weft_rc take_mutex(const struct job *job, struct weft_err *err)
     if (rc)
         return rc;
     return job->conn->driver->script(job->conn, weft_stmts[WEFT_STMT_MIGRATION_LOCK].pg, err);
+}
+
+/* From here on the transaction gives up a lock that it does not get at once. */
+static enum weft_rc hurry(const struct job *job, struct weft_err *err)
+{
+    struct weft_call call;
+    uint32_t random;
+    if (!job->pg)
+        return WEFT_OK;
+    weft_random(&random, sizeof(random));
+    weft_call_init(&call, job->arena, WEFT_STMT_MIGRATION_HURRY, 0);
+    weft_set_text(
+        &call, 0, MIGRATION_HURRY_IN_LOCK_TIMEOUT,
+        weft_arena_printf(job->arena, "%dms", HURRY_LEAST_MS + (int)(random % HURRY_RANDOM_MS)));
+    return job->conn->driver->run(job->conn, &call, 1, job->arena, NULL, err);
 }
 
 static enum weft_rc record(const struct job *job, const struct weft_migration *migration,
@@ -209,8 +238,8 @@ static void name_culprit(const struct weft_migration *migration, struct weft_err
     memcpy(err->sqlstate, told.sqlstate, sizeof(err->sqlstate));
 }
 
-/* Applies the next migration, unless somebody else did so while we waited. */
-static enum weft_rc apply_next(const struct job *job, struct weft_err *err)
+/* Applies the next migration, unless another process did so while this one waited. */
+static enum weft_rc apply_next(struct job *job, struct weft_err *err)
 {
     const struct weft_driver *driver = job->conn->driver;
     struct state state = {0};
@@ -227,7 +256,10 @@ static enum weft_rc apply_next(const struct job *job, struct weft_err *err)
         rc = check_state(job, &state, err);
     if (!rc && state.applied.count < job->set->count) {
         const struct weft_migration *next = &job->set->migration[state.applied.count];
-        rc = driver->script(job->conn, text_of(job, next)->sql, err);
+        job->next = next;
+        rc = hurry(job, err);
+        if (!rc)
+            rc = driver->script(job->conn, text_of(job, next)->sql, err);
         if (!rc)
             rc = record(job, next, state.oldest_binary, now_us, err);
         if (rc)
@@ -240,7 +272,66 @@ static enum weft_rc apply_next(const struct job *job, struct weft_err *err)
     return rc;
 }
 
-/* Somebody else was faster, or in the way. */
+/* Who is in the way. What cannot be read stays unknown: it is for the log and the error alone. */
+static struct weft_migration_wait find_blocker(const struct job *job)
+{
+    struct weft_migration_wait wait = {
+        .migration = job->next, .waited_us = weft_boot_us() - job->began_us, .application = ""};
+    struct weft_rows rows = {0};
+    const struct weft_driver *driver = job->conn->driver;
+    if (!job->pg || driver->begin(job->conn, WEFT_TX_READ, NULL))
+        return wait;
+    enum weft_rc rc = run_plain(job, WEFT_STMT_MIGRATION_BLOCKER, &rows, NULL);
+    if (!rc)
+        rc = driver->commit(job->conn, NULL);
+    if (rc)
+        driver->rollback(job->conn);
+    if (!rc && rows.count > 0) {
+        wait.pid = weft_get_i64(&rows, 0, MIGRATION_BLOCKER_OUT_PID);
+        wait.open_us = weft_get_i64(&rows, 0, MIGRATION_BLOCKER_OUT_OPEN_US);
+        wait.application = weft_get_text(&rows, 0, MIGRATION_BLOCKER_OUT_APPLICATION);
+        wait.application = wait.application ? wait.application : "";
+    }
+    return wait;
+}
+
+/*
+ * A migration met a lock, gave way, and was rolled back. True: it may be tried again, after a pause
+ * that grows, so that what had queued up behind it is done. False: it has tried for long enough,
+ * and the story says who was in the way.
+ */
+static bool may_try_again(struct job *job, struct weft_err *story)
+{
+    weft_usec most_us = job->set->wait_us > 0 ? job->set->wait_us : WAIT_US;
+    if (job->began_us == 0) {
+        job->began_us = weft_boot_us();
+        job->pause_us = PAUSE_FIRST_US;
+    }
+    struct weft_migration_wait wait = find_blocker(job);
+    if (wait.waited_us >= most_us) {
+        (void)weft_fail(story, WEFT_BUSY,
+                        "migration %d (%s): open transactions kept it from its tables for %d s; "
+                        "one is of process %d (%.60s), open for %d s",
+                        job->next->number, job->next->name, (int)(most_us / WEFT_SECOND),
+                        (int)wait.pid, wait.application, (int)(wait.open_us / WEFT_SECOND));
+        story->hint = "end that transaction, or give it more time: --migrate-wait";
+        return false;
+    }
+    if (job->set->waits)
+        job->set->waits(job->set->context, &wait);
+    uint32_t random;
+    weft_random(&random, sizeof(random));
+    weft_usec pause_us = job->pause_us / 2 + (weft_usec)(random % (uint64_t)job->pause_us);
+    weft_usec left_us = most_us - wait.waited_us;
+    pause_us = pause_us < left_us ? pause_us : left_us;
+    const struct timespec pause = {.tv_sec = pause_us / WEFT_SECOND,
+                                   .tv_nsec = pause_us % WEFT_SECOND * 1000};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    job->pause_us = job->pause_us * 2 < PAUSE_LAST_US ? job->pause_us * 2 : PAUSE_LAST_US;
+    return true;
+}
+
+/* Another process was faster, or in the way. */
 static bool is_race(enum weft_rc rc, const struct weft_err *err)
 {
     static const char *const states[] = {"23505", "42P06", "42P07", "42710"};
@@ -272,8 +363,12 @@ enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_se
             rc = check_allowed(&job, &state, &story);
         if (!rc)
             rc = state.ours ? apply_next(&job, &story) : bootstrap(&job, &state, &story);
-        if (rc && (conn->broken || !is_race(rc, &story) || ++failures > FAILURES_MAX))
+        if (rc && story.cause == WEFT_CAUSE_LOCK_TIMEOUT && job.next && !conn->broken) {
+            if (!may_try_again(&job, &story))
+                break;
+        } else if (rc && (conn->broken || !is_race(rc, &story) || ++failures > FAILURES_MAX)) {
             break;
+        }
     }
     if (err)
         *err = story;

@@ -28,17 +28,33 @@ struct weft_migration {
 extern const struct weft_migration weft_migrations[]; /* generated, in order from 1 */
 extern const size_t weft_migration_count;
 
+/* A migration that waits for a lock, as far as is known. */
+struct weft_migration_wait {
+    const struct weft_migration *migration;
+    weft_usec waited_us;
+    int64_t pid;             /* of the session that holds it; 0: not known */
+    weft_usec open_us;       /* how long its transaction is open; 0: not known */
+    const char *application; /* its name, as it gave it; or "" */
+};
+
 /* What a binary brings along; tests pass lists of their own. */
 struct weft_migration_set {
     const struct weft_migration *migration;
     size_t count;
-    bool check_only; /* apply nothing: a store that is not up to date is WEFT_SCHEMA */
-    bool must_exist; /* a database without anything of weft's is WEFT_NOT_FOUND */
+    bool check_only;   /* apply nothing: a store that is not up to date is WEFT_SCHEMA */
+    bool must_exist;   /* a database without anything of weft's is WEFT_NOT_FOUND */
+    weft_usec wait_us; /* how long a migration tries to get its locks; 0: 10 min */
+    /* Told while it does so, now and then. May be NULL. */
+    void (*waits)(void *context, const struct weft_migration_wait *wait);
+    void *context;
 };
 
 /*
  * Brings the store to the last migration this binary knows. Any number of processes may do so at
  * once: one applies, the others wait for it and find nothing left to do.
+ * A migration never waits long for a table that a transaction of others holds, because everything
+ * else that needs the table would wait behind it: it gives up soon and tries again after a pause.
+ * WEFT_BUSY: it did so for wait_us, or another process is migrating for very long.
  * WEFT_SCHEMA: a migration was changed after it was applied, this binary is too old for the store,
  * or the database holds something that is not weft's. WEFT_FORBIDDEN: no permission.
  */

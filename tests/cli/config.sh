@@ -61,9 +61,9 @@ exits 0 'every flag of the table' "$weft" config --json --store sqlite:x --liste
     --connections 2 --per-address 1 --queue-max 3 --body-bytes 2M \
     --idle-timeout 1m --receive-timeout 2 \
     --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \
-    --log-level debug --log-format json --store-wait 5s
+    --log-level debug --log-format json --store-wait 5s --migrate-wait 1m
 json "$out" 'all(item["from"] == "flag" for item in v["items"])' 'is taken'
-json "$out" 'len(v["items"]) == 24' 'and there are no others'
+json "$out" 'len(v["items"]) == 25' 'and there are no others'
 
 wrong() {
     local name=$1 want=$2

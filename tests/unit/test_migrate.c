@@ -4,6 +4,9 @@
 
 #include "store_fixture.h"
 
+#include "base/clock.h"
+
+#include <poll.h>
 #include <sys/wait.h>
 
 #define STEP(n, word, oldest)                                                                      \
@@ -226,6 +229,86 @@ static void test_permission(void)
     fixture_done(&f);
 }
 
+/* Tells the parent of each try that met a lock. */
+static void tell_try(void *context, const struct weft_migration_wait *wait)
+{
+    const int *pipe_end = context;
+    int64_t pid = wait->pid;
+    if (write(*pipe_end, &pid, sizeof(pid)) != sizeof(pid))
+        _exit(3);
+}
+
+/* Migrates in a process of its own; its exit code says how that went. */
+static pid_t migrate_beside(struct fixture *f, const struct weft_migration *list, size_t count,
+                            weft_usec wait_us, int pipe_end)
+{
+    (void)fflush(stdout);
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    struct weft_conn *own = NULL;
+    const struct weft_migration_set set = {.migration = list,
+                                           .count = count,
+                                           .wait_us = wait_us,
+                                           .waits = tell_try,
+                                           .context = &pipe_end};
+    enum weft_rc rc = f->driver->open(f->url, &own, &f->err);
+    if (!rc)
+        rc = weft_migrate(own, &set, f->arena, &f->err);
+    if (rc)
+        (void)fprintf(stderr, "# %s\n", f->err.text);
+    weft_conn_close(own);
+    _exit(rc == WEFT_OK ? 0 : rc == WEFT_BUSY && strstr(f->err.text, "open transactions") ? 1 : 2);
+}
+
+static int exit_of(pid_t child)
+{
+    int status = -1;
+    (void)waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* A reader keeps a table that a migration changes; other readers must not wait behind it. */
+static void test_reader(void)
+{
+    enum { TRIES = 3 };
+    struct fixture f;
+    int told[2];
+    struct weft_migration change[2] = {steps[0], steps[1]};
+    change[1].pg.sql = "ALTER TABLE weft.first ADD COLUMN more int";
+    fixture_init(&f, &weft_driver_pg);
+    struct weft_conn *holder = fixture_open(&f), *other = fixture_open(&f);
+    ok(migrate(&f, holder, change, 1) == WEFT_OK && pipe(told) == 0, "one migration");
+    ok(f.driver->begin(holder, WEFT_TX_READ, &f.err) == WEFT_OK &&
+           f.driver->script(holder, "SELECT * FROM weft.first", &f.err) == WEFT_OK,
+       "a reader keeps its transaction open");
+    is_int(exit_of(migrate_beside(&f, change, 2, WEFT_SECOND, told[1])), 1,
+           "a migration that needs the table gives up after its time, and says why");
+    int64_t pid = 0;
+    ok(read(told[0], &pid, sizeof(pid)) == sizeof(pid) && pid > 0, "it knows who is in the way");
+
+    pid_t child = migrate_beside(&f, change, 2, 60 * WEFT_SECOND, told[1]);
+    weft_usec end_us = weft_boot_us() + 60 * WEFT_SECOND;
+    size_t failed = 0;
+    int tries = 0;
+    while (tries < TRIES && failed == 0 && weft_boot_us() < end_us) {
+        failed += fixture_script(&f, other, "SELECT * FROM weft.first") != WEFT_OK;
+        struct pollfd ready = {.fd = told[0], .events = POLLIN};
+        if (poll(&ready, 1, 0) == 1)
+            tries += read(told[0], &pid, sizeof(pid)) == sizeof(pid);
+    }
+    is_int(tries, TRIES, "it tries again and again");
+    is_int(failed, 0, "other readers are served all the time: %s", f.err.text);
+    f.driver->rollback(holder);
+    is_int(exit_of(child), 0, "it is applied when the reader has ended");
+    is_int(count_applied(&f, other), 2, "and recorded");
+    (void)close(told[0]);
+    (void)close(told[1]);
+    weft_conn_close(holder);
+    weft_conn_close(other);
+    fixture_done(&f);
+}
+
 static void test_driver(const struct weft_driver *driver)
 {
     test_at_once(driver);
@@ -242,6 +325,7 @@ int main(void)
     if (fixture_has_pg()) {
         test_driver(&weft_driver_pg);
         test_permission();
+        test_reader();
     }
     return tap_done();
 }
