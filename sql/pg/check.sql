@@ -27,7 +27,13 @@ UNION ALL
 (SELECT 'execution without its key', e.id FROM weft.execution e
   WHERE e.key IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM weft.queue q JOIN weft.key k ON k.namespace = q.namespace
-                     WHERE q.id = e.queue AND k.key = e.key AND k.id = e.id) LIMIT 10);
+                     WHERE q.id = e.queue AND k.key = e.key AND k.id = e.id) LIMIT 10)
+UNION ALL
+(SELECT 'execution in no span of its namespace', e.id
+   FROM weft.execution e JOIN weft.queue q ON q.id = e.queue
+  WHERE NOT EXISTS (SELECT 1 FROM weft.unspanned)
+    AND NOT EXISTS (SELECT 1 FROM weft.span s WHERE s.namespace = q.namespace AND s.last >= e.id AND s.first <= e.id)
+  LIMIT 10);
 
 -- name: check_rows ()
 -- returns: problem id

@@ -32,17 +32,21 @@ SELECT n.id, n.name FROM weft.node n
  WHERE (n.flow, n.id) > (:flow, :after) AND n.flow <= :flow AND n.k >= 0
  ORDER BY n.flow, n.id LIMIT :batch;
 
--- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], payload bytea[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[])
+-- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], payload bytea[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], span_namespace int[], span_first uuid[], span_count int[])
 -- New rows only: nobody can wait for them.
 WITH item AS (
     SELECT * FROM unnest(:flow, :id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
                          :content_type, :tags, :payload, :size, :name, :join_policy, :k, :let_run,
-                         :total, :fired, :delay, :run_at)
+                         :total, :fired, :delay, :run_at, :span_namespace, :span_first, :span_count)
         AS i(flow, id, ord, queue, lane, policy, priority, state, due, deadline, content_type, tags,
-             payload, size, name, join_policy, k, let_run, total, fired, delay, run_at)
+             payload, size, name, join_policy, k, let_run, total, fired, delay, run_at,
+             span_namespace, span_first, span_count)
 ), fact AS (
     INSERT INTO weft.execution (id, created, queue, content_type, tags, payload)
     SELECT id, :now, queue, content_type, tags, payload FROM item
+), spans AS (
+    INSERT INTO weft.span (namespace, last, first, count)
+    SELECT span_namespace, id, span_first, span_count FROM item WHERE span_namespace IS NOT NULL
 ), member AS (
     INSERT INTO weft.node (id, flow, name, policy, k, let_run, total, succeeded, failed, fired,
                            delay, run_at)

@@ -168,7 +168,7 @@ SELECT greatest((SELECT count(*) FROM paths), (SELECT count(*) FROM hints),
                 (SELECT count(*) FROM groups)) >= :chunk;
 
 -- name: members_remove (flow uuid, chunk int)
--- returns: removed
+-- returns: id namespace
 -- Every table that mentions a member is here or in graph_remove, once. Of the first members those go
 -- that no edge leaves any more. Members have no keys of their own.
 WITH m AS MATERIALIZED (
@@ -188,9 +188,10 @@ WITH m AS MATERIALIZED (
 ), tries AS (
     DELETE FROM weft.attempt a USING m WHERE a.id BETWEEN m.id AND m.id
 ), gone AS (
-    DELETE FROM weft.node n USING m WHERE n.id BETWEEN m.id AND m.id RETURNING 1
+    DELETE FROM weft.node n USING m WHERE n.id BETWEEN m.id AND m.id RETURNING n.id
 )
-SELECT count(*) FROM gone;
+SELECT g.id, f.namespace
+  FROM gone g CROSS JOIN (SELECT namespace FROM weft.flow WHERE id = :flow OFFSET 0) f;
 
 -- name: flow_erase (flow uuid)
 -- The last of it: what members that ended meanwhile left goes too.

@@ -1,6 +1,5 @@
 -- Reads. A list looks at a bounded number of rows, newest first, and says how far it came: a page
--- may be short, even empty, while there is more. Filters on living states walk `live`, filters on
--- ended states walk `outcome`, so that neither pays for the other.
+-- may be short, even empty, while there is more. It looks at rows of its own namespace alone.
 -- Members of a flow that is not whole yet, or is being removed, are nowhere to be seen: their ids are
 -- given to nobody, so what is asked for by id alone (attempts, results, payloads) need not look.
 
@@ -14,30 +13,81 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s
  WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0);
 
--- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, worker int, error_class text, created_since bigint, created_until bigint, finished_since bigint, finished_until bigint, suffix text, after uuid, floor uuid, scan int, limit int)
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned
--- source: 0 execution, 1 live, 2 outcome; of a flow: 3 its members, 4 the living ones, 5 its members,
--- of which those that ended fit. There is one row without an id when nothing fits. See flow.sql for
--- why rows are compared. The walk goes from :after (exclusive) down to :floor (inclusive). The moments
+-- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, worker int, error_class text, created_since bigint, created_until bigint, finished_since bigint, finished_until bigint, suffix text, ended bool, after uuid, above uuid, floor uuid, scan int, limit int)
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned bound
+-- source: 0 the spans of the namespace; 1 its living rows, through the partial indexes of `live`, for a
+-- namespace that has few of them (see list_living); 2 all ids (see `unspanned` in 0010-lists); of a flow of the
+-- namespace: 3 its members, 4 the living ones. There is one row without an id when nothing fits.
+-- See flow.sql for why rows are compared. The walk goes from :after (exclusive) down to
+-- :floor (inclusive); :above is the first id of the millisecond after that of :after. The moments
 -- `since` are inclusive, `until` exclusive. `flow >= :flow` lets the planner prove the partial index. :suffix is the end of the id, in hexadecimal digits.
-WITH page AS MATERIALIZED (
-    (SELECT id FROM weft.execution WHERE :source = 0 AND id < :after AND id >= :floor
-      ORDER BY id DESC LIMIT :scan)
+--
+-- Of the spans as many are read as hold :scan rows below :after, and one more. `bound` is where the first
+-- one ends that is not read: all rows above it are in spans that were. Spans of one millisecond may overlap, so a
+-- row is found by several.
+WITH near AS MATERIALIZED (
+    SELECT x.last, x.first,
+           row_number() OVER (ORDER BY x.last DESC) > :scan
+           OR coalesce(sum(CASE WHEN x.last < :after THEN x.count ELSE 0 END)
+                       OVER (ORDER BY x.last DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+                       0) >= :scan AS beyond
+      FROM (SELECT s.last, s.first, s.count FROM weft.span s
+             WHERE :source = 0 AND s.namespace = :namespace AND s.last < :above AND s.last >= :floor
+               AND s.first < :after
+             ORDER BY s.last DESC LIMIT :scan + 1) x
+), bound AS MATERIALIZED (
+    SELECT last FROM near WHERE beyond ORDER BY last DESC LIMIT 1
+), own_flow AS MATERIALIZED (
+    SELECT id FROM weft.flow WHERE id = :flow AND namespace = :namespace
+), page AS MATERIALIZED (
+    (SELECT DISTINCT e.id
+       FROM near n
+      CROSS JOIN LATERAL (SELECT x.id FROM weft.execution x
+                           WHERE x.id <= n.last AND x.id >= n.first AND x.id < :after
+                             AND x.id >= :floor
+                             AND EXISTS (SELECT 1 FROM weft.queue q
+                                          WHERE q.id = x.queue AND q.namespace = :namespace OFFSET 0)
+                           ORDER BY x.id DESC LIMIT :scan) e
+      WHERE NOT n.beyond AND e.id > coalesce((SELECT last FROM bound), '00000000-0000-0000-0000-000000000000')
+      ORDER BY e.id DESC LIMIT :scan)
     UNION ALL
-    (SELECT id FROM weft.live WHERE :source = 1 AND id < :after AND id >= :floor
-      ORDER BY id DESC LIMIT :scan)
+    (SELECT w.id
+       FROM (SELECT l.id
+               FROM (SELECT id FROM weft.queue
+                      WHERE :source = 1 AND namespace = :namespace
+                        AND (:state IS NULL OR :state = @ready)) q
+              CROSS JOIN LATERAL (SELECT id FROM weft.live WHERE state = @ready AND queue = q.id OFFSET 0) l
+              UNION ALL
+             SELECT l.id
+               FROM (SELECT id FROM weft.name
+                      WHERE :source = 1 AND sort = 2 AND namespace = :namespace) n
+              CROSS JOIN LATERAL ((SELECT id FROM weft.live
+                                    WHERE state = @running AND lane = n.id
+                                      AND (:state IS NULL OR :state = @running) OFFSET 0)
+                                   UNION ALL
+                                  (SELECT id FROM weft.live
+                                    WHERE state BETWEEN @delayed AND @delayed AND lane = n.id
+                                      AND (:state IS NULL OR :state = @delayed) OFFSET 0)) l
+              UNION ALL
+             SELECT l.id
+               FROM (SELECT id FROM weft.flow
+                      WHERE :source = 1 AND namespace = :namespace AND finished IS NULL
+                        AND (:state IS NULL OR :state = @blocked)) f
+              CROSS JOIN LATERAL (SELECT id FROM weft.live WHERE flow = f.id AND state = @blocked OFFSET 0) l) w
+      WHERE w.id < :after AND w.id >= :floor
+      ORDER BY w.id DESC LIMIT :scan)
     UNION ALL
-    (SELECT id FROM weft.outcome WHERE :source = 2 AND id < :after AND id >= :floor
+    (SELECT id FROM weft.execution WHERE :source = 2 AND id < :after AND id >= :floor
       ORDER BY id DESC LIMIT :scan)
     UNION ALL
     (SELECT id FROM weft.node
-      WHERE :source IN (3, 5) AND (flow, id) < (:flow, :after) AND (flow, id) >= (:flow, :floor)
-        AND flow >= :flow AND k >= 0
+      WHERE :source = 3 AND (flow, id) < (:flow, :after) AND (flow, id) >= (:flow, :floor)
+        AND flow >= :flow AND k >= 0 AND EXISTS (SELECT 1 FROM own_flow)
       ORDER BY flow DESC, id DESC LIMIT :scan)
     UNION ALL
     (SELECT id FROM weft.live
       WHERE :source = 4 AND (flow, id) < (:flow, :after) AND (flow, id) >= (:flow, :floor)
-        AND flow >= :flow
+        AND flow >= :flow AND EXISTS (SELECT 1 FROM own_flow)
       ORDER BY flow DESC, id DESC LIMIT :scan)
 ), fit AS (
     SELECT s.*
@@ -58,7 +108,7 @@ WITH page AS MATERIALIZED (
        AND (:finished_since IS NULL OR s.finished >= :finished_since)
        AND (:finished_until IS NULL OR s.finished < :finished_until)
        AND (:suffix IS NULL OR right(s.id::text, length(:suffix)) = :suffix)
-       AND (:source <> 5 OR s.finished IS NOT NULL)
+       AND (:ended IS NULL OR :ended = (s.finished IS NOT NULL))
        AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0)
      ORDER BY s.id DESC LIMIT :limit
 )
@@ -66,21 +116,61 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
        s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
        s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
        s.flow, s.node, s.policy, s.forgiven,
-       (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page)
+       (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page), (SELECT last FROM bound)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
  ORDER BY s.id DESC;
 
--- name: attempts (id uuid)
+-- name: list_living (namespace int, state smallint, most int)
+-- returns: few
+-- Whether the living rows of a namespace, of one state or of all, are few enough to be read, sorted and cut to
+-- a page: at most :most of them, in at most as many queues, lanes and flows.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namespace LIMIT :most + 1) x) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM weft.name WHERE sort = 2 AND namespace = :namespace
+                               LIMIT :most + 1) x) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM weft.flow WHERE namespace = :namespace AND finished IS NULL
+                               LIMIT :most + 1) x) <= :most
+   AND (SELECT count(*)
+          FROM (SELECT 1
+                  FROM (SELECT id FROM weft.queue WHERE namespace = :namespace LIMIT :most) q
+                 CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE state = @ready AND queue = q.id OFFSET 0) l
+                 WHERE :state IS NULL OR :state = @ready
+                 LIMIT :most + 1) x) <= :most
+   AND (SELECT count(*)
+          FROM (SELECT 1
+                  FROM (SELECT id FROM weft.name WHERE sort = 2 AND namespace = :namespace LIMIT :most) n
+                 CROSS JOIN LATERAL ((SELECT 1 FROM weft.live
+                                       WHERE state = @running AND lane = n.id
+                                         AND (:state IS NULL OR :state = @running) OFFSET 0)
+                                      UNION ALL
+                                     (SELECT 1 FROM weft.live
+                                       WHERE state BETWEEN @delayed AND @delayed AND lane = n.id
+                                         AND (:state IS NULL OR :state = @delayed) OFFSET 0)) l
+                 LIMIT :most + 1) x) <= :most
+   AND (SELECT count(*)
+          FROM (SELECT 1
+                  FROM (SELECT id FROM weft.flow WHERE namespace = :namespace AND finished IS NULL
+                         LIMIT :most) f
+                 CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE flow = f.id AND state = @blocked OFFSET 0) l
+                 WHERE :state IS NULL OR :state = @blocked
+                 LIMIT :most + 1) x) <= :most;
+
+-- name: unspanned ()
+-- returns: since until
+SELECT since, until FROM weft.unspanned;
+
+-- name: attempts (id uuid, epoch int, replay smallint, limit int)
 -- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message
--- The leases that ended, and the outcome when it ended one.
-SELECT a.epoch, a.replay, a.attempt, a.ended, a.held, a.worker, a.claimed, a.ended_at, a.run_at,
-       a.error_class, a.error_message
-  FROM weft.attempt a WHERE a.id = :id
+-- The leases that ended, and the outcome when it ended one: the first ones behind (:epoch, :replay).
+(SELECT a.epoch, a.replay, a.attempt, a.ended, a.held, a.worker, a.claimed, a.ended_at, a.run_at,
+        a.error_class, a.error_message
+   FROM weft.attempt a WHERE a.id = :id AND (a.epoch, a.replay) > (:epoch, :replay)
+  ORDER BY a.id, a.epoch, a.replay LIMIT :limit)
 UNION ALL
 SELECT o.epoch, (o.replays + 1)::smallint, o.attempt, o.ended, o.held, o.worker, o.claimed,
        o.finished, NULL, o.error_class, o.error_message
-  FROM weft.outcome o WHERE o.id = :id AND o.held
- ORDER BY 1, 2;
+  FROM weft.outcome o
+ WHERE o.id = :id AND o.held AND (o.epoch, o.replays + 1) > (:epoch, :replay::int)
+ ORDER BY 1, 2 LIMIT :limit;
 
 -- name: result (id uuid)
 -- returns: namespace state content_type result

@@ -71,6 +71,14 @@ WITH outcomes AS (
 )
 SELECT 0, count(*) FROM tries UNION ALL SELECT 1, count(*) FROM claims;
 
+-- name: spans_remove (namespace int[], first uuid[], last uuid[])
+-- Spans that end between two ids of a namespace, when nothing is left in them. Runs after the statement
+-- that removed executions, so that it sees what that one did.
+DELETE FROM weft.span s
+ USING unnest(:namespace, :first, :last) AS i(namespace, first, last)
+ WHERE s.namespace BETWEEN i.namespace AND i.namespace AND s.last BETWEEN i.first AND i.last
+   AND NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN s.first AND s.last OFFSET 0);
+
 -- name: retention_left (queue int[], policy int[], state smallint[], until bigint[], partition_first int, partition_last int, most int)
 -- returns: count
 -- How many are due all the same, up to most: others hold them. Locks nothing.

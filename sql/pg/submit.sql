@@ -1,15 +1,19 @@
 -- Submitting. Ids were minted by the caller, so an answer is matched by id, never by position.
 
--- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], key text[], payload bytea[], size int[])
--- New rows only: nobody can wait for them.
+-- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], key text[], payload bytea[], size int[], span_namespace int[], span_first uuid[], span_count int[])
+-- New rows only: nobody can wait for them. The span_ columns are of the last row of a span, see 0010-lists.
 WITH item AS (
     SELECT * FROM unnest(:id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
-                         :content_type, :tags, :key, :payload, :size)
+                         :content_type, :tags, :key, :payload, :size, :span_namespace, :span_first,
+                         :span_count)
         AS i(id, ord, queue, lane, policy, priority, state, due, deadline,
-             content_type, tags, key, payload, size)
+             content_type, tags, key, payload, size, span_namespace, span_first, span_count)
 ), fact AS (
     INSERT INTO weft.execution (id, created, queue, content_type, tags, key, payload)
     SELECT id, :now, queue, content_type, tags, key, payload FROM item
+), spans AS (
+    INSERT INTO weft.span (namespace, last, first, count)
+    SELECT span_namespace, id, span_first, span_count FROM item WHERE span_namespace IS NOT NULL
 )
 INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
                        lost, replays, priority, state)
@@ -39,14 +43,18 @@ SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
   LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = k.id OFFSET 0) l ON true
   LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = k.id OFFSET 0) o ON true;
 
--- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text[], error_message text[], payload bytea[])
+-- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text[], error_message text[], payload bytea[], span_namespace int[], span_first uuid[], span_count int[])
 -- Executions that are over as they begin: inbox rows that were refused or whose key was taken.
 WITH item AS (
     SELECT * FROM unnest(:id, :ord, :queue, :policy, :state, :ended, :reason, :error_class,
-                         :error_message, :payload)
-        AS i(id, ord, queue, policy, state, ended, reason, error_class, error_message, payload)
+                         :error_message, :payload, :span_namespace, :span_first, :span_count)
+        AS i(id, ord, queue, policy, state, ended, reason, error_class, error_message, payload,
+             span_namespace, span_first, span_count)
 ), fact AS (
     INSERT INTO weft.execution (id, created, queue, payload) SELECT id, :now, queue, payload FROM item
+), spans AS (
+    INSERT INTO weft.span (namespace, last, first, count)
+    SELECT span_namespace, id, span_first, span_count FROM item WHERE span_namespace IS NOT NULL
 )
 INSERT INTO weft.outcome (id, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
                           priority, state, ended, held, by, reason, error_class, error_message)

@@ -28,7 +28,13 @@ UNION ALL
 SELECT * FROM (SELECT 'execution without its key', e.id FROM execution e JOIN queue q ON q.id = e.queue
   WHERE e.key IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM key k
-                     WHERE k.namespace = q.namespace AND k.key = e.key AND k.id = e.id) LIMIT 10);
+                     WHERE k.namespace = q.namespace AND k.key = e.key AND k.id = e.id) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT 'execution in no span of its namespace', e.id
+   FROM execution e JOIN queue q ON q.id = e.queue
+  WHERE NOT EXISTS (SELECT 1 FROM unspanned)
+    AND NOT EXISTS (SELECT 1 FROM span s WHERE s.namespace = q.namespace AND s.last >= e.id AND s.first <= e.id)
+  LIMIT 10);
 
 -- name: check_rows ()
 -- returns: problem id

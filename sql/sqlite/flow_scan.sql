@@ -120,8 +120,14 @@ SELECT EXISTS (SELECT 1 FROM (SELECT num FROM node WHERE flow = f.num ORDER BY n
   FROM (SELECT num FROM flow WHERE id = :flow) f;
 
 -- name: members_remove (flow uuid, chunk int)
--- returns: removed
+-- returns: id namespace
 -- Nodes go last: until then they name the same members to each statement.
+SELECT e.id, f.namespace
+  FROM (SELECT num, namespace FROM flow WHERE id = :flow) f
+ CROSS JOIN (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+              ORDER BY num LIMIT :chunk) m
+ CROSS JOIN execution e ON e.num = m.num
+ WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num);
 DELETE FROM attempt WHERE id IN (
     SELECT e.id FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
                        ORDER BY num LIMIT :chunk) m CROSS JOIN execution e ON e.num = m.num
@@ -146,7 +152,6 @@ DELETE FROM node WHERE num IN (
     SELECT m.num FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
                          ORDER BY num LIMIT :chunk) m
      WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
-SELECT changes();
 
 -- name: flow_erase (flow uuid)
 DELETE FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = -2);

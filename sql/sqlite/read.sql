@@ -9,46 +9,84 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
   FROM snapshot s
  WHERE s.id = :id AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0);
 
--- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, worker int, error_class text, created_since bigint, created_until bigint, finished_since bigint, finished_until bigint, suffix text, after uuid, floor uuid, scan int, limit int)
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned
--- source: see the twin. There is one row without an id when nothing fits. `place` is what the walk goes
--- by: ids for the first, numbers for the others, which know no ids; an id of :after or :floor that is
--- not there stands for the next one after it. Numbers follow ids but for one millisecond, so a floor of
--- zeros, which is none, is no number either.
+-- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, worker int, error_class text, created_since bigint, created_until bigint, finished_since bigint, finished_until bigint, suffix text, ended bool, after uuid, above uuid, floor uuid, scan int, limit int)
+-- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned bound
+-- source: see the twin. There is one row without an id when nothing fits. Members of a flow are walked by
+-- number, which within a flow is the order of ids; an id of :after or :floor that is not there stands for
+-- the next one after it, and a floor of zeros is none.
 WITH start(num) AS MATERIALIZED (
-    SELECT coalesce((SELECT num FROM execution WHERE id >= :after ORDER BY id LIMIT 1),
+    SELECT coalesce((SELECT num FROM execution WHERE :source > 2 AND id >= :after ORDER BY id LIMIT 1),
                     9223372036854775807)
 ), stop(num) AS MATERIALIZED (
-    SELECT CASE WHEN :floor = zeroblob(16) THEN -1
+    SELECT CASE WHEN :source <= 2 OR :floor = zeroblob(16) THEN -1
                 ELSE coalesce((SELECT num FROM execution WHERE id >= :floor ORDER BY id LIMIT 1),
                               9223372036854775807) END
+), near AS MATERIALIZED (
+    SELECT x.last, x.first,
+           row_number() OVER (ORDER BY x.last DESC) > :scan
+           OR coalesce(sum(CASE WHEN x.last < :after THEN x.count ELSE 0 END)
+                       OVER (ORDER BY x.last DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+                       0) >= :scan AS beyond
+      FROM (SELECT s.last, s.first, s.count FROM span s
+             WHERE :source = 0 AND s.namespace = :namespace AND s.last < :above AND s.last >= :floor
+               AND s.first < :after
+             ORDER BY s.last DESC LIMIT :scan + 1) x
+), bound AS MATERIALIZED (
+    SELECT last FROM near WHERE beyond ORDER BY last DESC LIMIT 1
+), own_flow AS MATERIALIZED (
+    SELECT num FROM flow WHERE id = :flow AND namespace = :namespace
 ), page AS MATERIALIZED (
-    SELECT * FROM (SELECT num, id AS place FROM execution
-                    WHERE :source = 0 AND id < coalesce(:after, x'ffffffffffffffffffffffffffffffff')
-                      AND id >= :floor
+    SELECT * FROM (SELECT DISTINCT e.num, e.id
+                     FROM near n
+                    CROSS JOIN execution e ON e.id BETWEEN n.first AND n.last
+                    WHERE NOT n.beyond AND e.id < :after AND e.id >= :floor
+                      AND e.id > coalesce((SELECT last FROM bound), x'')
+                      AND EXISTS (SELECT 1 FROM queue q WHERE q.id = e.queue AND q.namespace = :namespace)
+                    ORDER BY e.id DESC LIMIT :scan)
+    UNION ALL
+    SELECT * FROM (SELECT e.num, e.id
+                     FROM (SELECT l.num
+                             FROM queue q INDEXED BY sqlite_autoindex_queue_1 CROSS JOIN live l ON l.queue = q.id
+                            WHERE :source = 1 AND q.namespace = :namespace AND l.state = @ready
+                              AND (:state IS NULL OR :state = @ready)
+                            UNION ALL
+                           SELECT l.num
+                             FROM name n CROSS JOIN live l ON l.lane = n.id
+                            WHERE :source = 1 AND n.sort = 2 AND n.namespace = :namespace
+                              AND l.state = @running AND (:state IS NULL OR :state = @running)
+                            UNION ALL
+                           SELECT l.num
+                             FROM name n CROSS JOIN live l ON l.lane = n.id
+                            WHERE :source = 1 AND n.sort = 2 AND n.namespace = :namespace
+                              AND l.state = @delayed AND (:state IS NULL OR :state = @delayed)
+                            UNION ALL
+                           SELECT l.num
+                             FROM flow f CROSS JOIN live l ON l.flow = f.num
+                            WHERE :source = 1 AND f.namespace = :namespace AND f.finished IS NULL
+                              AND l.state = @blocked AND (:state IS NULL OR :state = @blocked)) w
+                    CROSS JOIN execution e ON e.num = w.num
+                    WHERE e.id < :after AND e.id >= :floor
+                    ORDER BY e.id DESC LIMIT :scan)
+    UNION ALL
+    SELECT * FROM (SELECT num, id FROM execution
+                    WHERE :source = 2 AND id < :after AND id >= :floor
                     ORDER BY id DESC LIMIT :scan)
     UNION ALL
-    SELECT * FROM (SELECT num, num FROM live
-                    WHERE :source = 1 AND num < (SELECT num FROM start)
-                      AND num >= (SELECT num FROM stop)
-                    ORDER BY num DESC LIMIT :scan)
+    SELECT m.num, e.id
+      FROM (SELECT num FROM node
+             WHERE :source = 3 AND flow = (SELECT num FROM own_flow)
+               AND num < (SELECT num FROM start) AND num >= (SELECT num FROM stop)
+             ORDER BY num DESC LIMIT :scan) m
+     CROSS JOIN execution e ON e.num = m.num
     UNION ALL
-    SELECT * FROM (SELECT num, num FROM outcome
-                    WHERE :source = 2 AND num < (SELECT num FROM start)
-                      AND num >= (SELECT num FROM stop)
-                    ORDER BY num DESC LIMIT :scan)
-    UNION ALL
-    SELECT * FROM (SELECT num, num FROM node
-                    WHERE :source IN (3, 5) AND flow = (SELECT num FROM flow WHERE id = :flow)
-                      AND num < (SELECT num FROM start) AND num >= (SELECT num FROM stop)
-                    ORDER BY num DESC LIMIT :scan)
-    UNION ALL
-    SELECT * FROM (SELECT num, num FROM live
-                    WHERE :source = 4 AND flow = (SELECT num FROM flow WHERE id = :flow)
-                      AND num < (SELECT num FROM start) AND num >= (SELECT num FROM stop)
-                    ORDER BY num DESC LIMIT :scan)
+    SELECT m.num, e.id
+      FROM (SELECT num FROM live
+             WHERE :source = 4 AND flow = (SELECT num FROM own_flow)
+               AND num < (SELECT num FROM start) AND num >= (SELECT num FROM stop)
+             ORDER BY num DESC LIMIT :scan) m
+     CROSS JOIN execution e ON e.num = m.num
 ), fit AS (
-    SELECT s.*, page.place
+    SELECT s.*
       FROM page
       JOIN snapshot s ON s.num = page.num
       JOIN queue q ON q.id = s.queue
@@ -66,29 +104,59 @@ WITH start(num) AS MATERIALIZED (
        AND (:finished_since IS NULL OR s.finished >= :finished_since)
        AND (:finished_until IS NULL OR s.finished < :finished_until)
        AND (:suffix IS NULL OR substr(lower(hex(s.id)), -length(:suffix)) = :suffix)
-       AND (:source <> 5 OR s.finished IS NOT NULL)
+       AND (:ended IS NULL OR :ended = (s.finished IS NOT NULL))
        AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0)
-     ORDER BY page.place DESC LIMIT :limit
+     ORDER BY s.id DESC LIMIT :limit
 )
 SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
        s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
        s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
        s.flow, s.node, s.policy, s.forgiven,
-       (SELECT e.id FROM page JOIN execution e ON e.num = page.num ORDER BY page.place LIMIT 1),
-       (SELECT count(*) FROM page)
+       (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page),
+       (SELECT last FROM bound)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
- ORDER BY s.place DESC;
+ ORDER BY s.id DESC;
 
--- name: attempts (id uuid)
+-- name: list_living (namespace int, state smallint, most int)
+-- returns: few
+SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace LIMIT :most + 1)) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = 2 AND namespace = :namespace
+                               LIMIT :most + 1)) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM flow WHERE namespace = :namespace AND finished IS NULL
+                               LIMIT :most + 1)) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM queue q INDEXED BY sqlite_autoindex_queue_1 CROSS JOIN live l ON l.queue = q.id
+                               WHERE q.namespace = :namespace AND l.state = @ready
+                                 AND (:state IS NULL OR :state = @ready)
+                               LIMIT :most + 1)) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN live l ON l.lane = n.id
+                               WHERE n.sort = 2 AND n.namespace = :namespace AND l.state = @running
+                                 AND (:state IS NULL OR :state = @running)
+                               LIMIT :most + 1)) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN live l ON l.lane = n.id
+                               WHERE n.sort = 2 AND n.namespace = :namespace AND l.state = @delayed
+                                 AND (:state IS NULL OR :state = @delayed)
+                               LIMIT :most + 1)) <= :most
+   AND (SELECT count(*) FROM (SELECT 1 FROM flow f CROSS JOIN live l ON l.flow = f.num
+                               WHERE f.namespace = :namespace AND f.finished IS NULL
+                                 AND l.state = @blocked AND (:state IS NULL OR :state = @blocked)
+                               LIMIT :most + 1)) <= :most;
+
+-- name: unspanned ()
+-- returns: since until
+SELECT since, until FROM unspanned;
+
+-- name: attempts (id uuid, epoch int, replay smallint, limit int)
 -- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message
 SELECT epoch, replay, attempt, ended, held, worker, claimed, ended_at, run_at, error_class,
        error_message
-  FROM attempt WHERE id = :id
+  FROM attempt WHERE id = :id AND (epoch, replay) > (:epoch, :replay)
 UNION ALL
 SELECT epoch, replays + 1, attempt, ended, held, worker, claimed, finished, NULL, error_class,
        error_message
-  FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id) AND held
- ORDER BY 1, 2;
+  FROM outcome
+ WHERE num = (SELECT num FROM execution WHERE id = :id) AND held
+   AND (epoch, replays + 1) > (:epoch, :replay)
+ ORDER BY 1, 2 LIMIT :limit;
 
 -- name: result (id uuid)
 -- returns: namespace state content_type result

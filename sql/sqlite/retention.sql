@@ -43,6 +43,11 @@ DELETE FROM outcome
  WHERE num IN (SELECT e.num FROM input i CROSS JOIN execution e ON e.id = i.id);
 DELETE FROM execution WHERE id IN (SELECT i.id FROM input i);
 
+-- name: spans_remove (namespace int[], first uuid[], last uuid[])
+DELETE FROM span
+ WHERE namespace = :namespace AND last BETWEEN :first AND :last
+   AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id BETWEEN span.first AND span.last);
+
 -- name: retention_left (queue int[], policy int[], state smallint[], until bigint[], partition_first int, partition_last int, most int)
 -- returns: count
 SELECT count(*)

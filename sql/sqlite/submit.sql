@@ -2,7 +2,7 @@
 -- are given one after the other. OR FAIL, because a failed call is rolled back as a whole: SQLite need
 -- not be able to undo half a statement.
 
--- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], key text[], payload bytea[], size int[])
+-- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], key text[], payload bytea[], size int[], span_namespace int[], span_first uuid[], span_count int[])
 INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, key, payload)
 SELECT i.id, :now, i.queue, i.content_type, i.tags, i.key, i.payload FROM input i;
 INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
@@ -10,6 +10,9 @@ INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, a
 SELECT (SELECT max(num) FROM execution) - i.rest, i.ord, i.due, i.deadline, i.queue, i.lane, i.policy,
        0, 1, 0, i.size, 0, 0, i.priority, i.state
   FROM input i;
+INSERT OR FAIL INTO span (namespace, last, first, count)
+SELECT i.span_namespace, i.id, i.span_first, i.span_count FROM input i
+ WHERE i.span_namespace IS NOT NULL;
 
 -- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
 -- returns: id
@@ -24,9 +27,11 @@ SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
   LEFT JOIN live l ON l.num = e.num LEFT JOIN outcome o ON o.num = e.num
  WHERE k.namespace = :namespace AND k.key = :key;
 
--- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text[], error_message text[], payload bytea[])
+-- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text[], error_message text[], payload bytea[], span_namespace int[], span_first uuid[], span_count int[])
 INSERT INTO execution (id, created, queue, payload) VALUES (:id, :now, :queue, :payload);
 INSERT INTO outcome (num, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
                      priority, state, ended, held, by, reason, error_class, error_message)
 VALUES (last_insert_rowid(), :now, :ord, :queue, :policy, 0, 1, 0, 0, 0, 0, :state, :ended, 0,
         'intake', :reason, :error_class, :error_message);
+INSERT INTO span (namespace, last, first, count)
+SELECT :span_namespace, :id, :span_first, :span_count WHERE :span_namespace IS NOT NULL;

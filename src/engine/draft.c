@@ -177,8 +177,16 @@ enum weft_rc weft_draft_put_nodes(struct weft_tx *tx, const struct weft_node_ref
     struct weft_call call;
     weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_NODES, count);
     weft_set_i64(&call, 0, FLOW_NODES_IN_NOW, now_us);
-    for (size_t i = 0; i < count; i++)
+    struct weft_span_row *span = weft_new_array(tx->arena, struct weft_span_row, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_submission *item = &node[i].draft->member[node[i].at];
+        span[i] = (struct weft_span_row){.id = item->id, .ns = item->queue->ns};
+    }
+    weft_spans_find(span, count, tx->arena);
+    for (size_t i = 0; i < count; i++) {
         put_node(&call, i, &node[i]);
+        weft_span_set(&call, i, FLOW_NODES_IN_SPAN_NAMESPACE, &span[i]);
+    }
     return weft_tx_run(tx, &call, 1, NULL, err);
 }
 

@@ -158,6 +158,15 @@ struct weft_tally {
     int64_t purged; /* the minute in which old rows were last removed by this process */
 };
 
+/*
+ * The moments of ids that may be in no span (span.h). The migration wrote it, so it never changes
+ * while the engine is open: two threads that read it at the same time set the same.
+ */
+struct weft_unspanned {
+    atomic_bool known;
+    _Atomic(weft_usec) since_us, until_us; /* 0: there are none */
+};
+
 struct weft_engine {
     const struct weft_driver *driver;
     char *url;
@@ -183,6 +192,7 @@ struct weft_engine {
     atomic_bool statements_fit;         /* a connection has prepared all of them */
     atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: version.c */
     atomic_int_fast64_t oldest_binary;  /* 0: this one is not too old */
+    struct weft_unspanned unspanned;
 };
 
 /* ---- Transactions (tx.c) --------------------------------------------------------------------- */
@@ -483,10 +493,6 @@ WEFT_MUST_CHECK enum weft_rc weft_read_chunk(struct weft_engine *engine,
 
 enum { WEFT_PAGE_DEFAULT = 50 }; /* rows of a list that names no limit */
 
-/* A cursor is the id of the last row looked at. *id stays as it is when after is NULL. */
-WEFT_MUST_CHECK enum weft_rc weft_cursor_read(const char *after, struct weft_id *id,
-                                              struct weft_err *err);
-const char *weft_cursor_write(const struct weft_id *id, struct weft_arena *arena);
 WEFT_MUST_CHECK enum weft_rc weft_page_limit(uint32_t limit, struct weft_err *err);
 /* Behind every id: where a list begins that has the newest first. */
 #define WEFT_ID_LAST                                                                               \

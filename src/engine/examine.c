@@ -144,6 +144,8 @@ static const struct {
     {"draining_until", false},
     {"draining_untold", false},
     {"queue_lane", false},
+    {"live_delayed", false},
+    {"flow_open", false},
     {"flow_pkey", true},
     {"node_pkey", true},
     {"edge_upstream", true},
@@ -168,6 +170,7 @@ static const struct {
     {"worker_pkey", true},
     {"tally_pkey", true},
     {"replica_pkey", true},
+    {"span_pkey", true},
     {"migration_pkey", true},
     {"schema_pkey", true},
 };

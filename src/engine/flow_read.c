@@ -8,6 +8,7 @@
 #include "engine/flow.h"
 
 #include "base/id.h"
+#include "core/cursor.h"
 #include "core/spec.h"
 
 #include <string.h>
@@ -21,6 +22,7 @@ enum {
 
 struct flow_call {
     const struct weft_flow_asking *asking;
+    struct weft_cursor_list cursors;
     int32_t ns;
     struct weft_id after;
     struct weft_rows flow, counts, page;
@@ -153,7 +155,7 @@ static enum weft_rc read_nodes(struct weft_engine *engine, const struct flow_cal
     page->node = node;
     page->count = count;
     if (count < rows->count)
-        page->next = weft_cursor_write(&node[count - 1].id, arena);
+        page->next = weft_cursor_write_id(&all->cursors, &node[count - 1].id, arena);
     return read_after(engine, node, count, arena, err);
 }
 
@@ -161,10 +163,13 @@ enum weft_rc weft_engine_flow(struct weft_engine *engine, const struct weft_flow
                               struct weft_arena *arena, struct weft_flow_page *ret_page,
                               struct weft_err *err)
 {
-    struct flow_call all = {.asking = asking};
+    char flow[WEFT_ID_TEXT];
+    weft_id_print(&asking->flow, flow);
+    struct flow_call all = {.asking = asking,
+                            .cursors = {.name = "nodes", .ns = asking->ns, .filter = flow}};
     enum weft_rc rc = weft_find_namespace(engine, asking->ns, &all.ns, err);
     if (!rc)
-        rc = weft_cursor_read(asking->after, &all.after, err);
+        rc = weft_cursor_read_id(&all.cursors, asking->after, &all.after, err);
     if (!rc)
         rc = weft_page_limit(asking->limit, err);
     struct weft_tx tx = {.engine = engine, .arena = arena};
@@ -278,13 +283,20 @@ enum weft_rc weft_engine_flows(struct weft_engine *engine, const struct weft_flo
         .look = {.began_us = weft_boot_us(), .allowed_us = WEFT_LOOK_US},
         .after = WEFT_ID_LAST,
     };
+    const char *const filter[] = {
+        listing->name, listing->id,
+        listing->by_state ? weft_arena_printf(arena, "%d", (int)listing->state) : NULL};
+    const struct weft_cursor_list cursors = {
+        .name = "flows",
+        .ns = listing->ns,
+        .filter = weft_cursor_filter(filter, WEFT_LEN(filter), arena)};
     enum weft_rc rc = check_listing(listing, err);
     if (!rc && listing->id)
         rc = weft_short_read(listing->id, &walk.wanted, err);
     if (!rc && listing->id)
         walk.after = weft_id_above(&walk.wanted);
     if (!rc)
-        rc = weft_cursor_read(listing->after, &walk.after, err);
+        rc = weft_cursor_read_id(&cursors, listing->after, &walk.after, err);
     if (!rc)
         rc = weft_find_namespace(engine, listing->ns, &walk.ns, err);
     if (rc)
@@ -296,7 +308,7 @@ enum weft_rc weft_engine_flows(struct weft_engine *engine, const struct weft_flo
         return rc;
     *ret_flows = (struct weft_flows){.item = walk.item, .count = walk.count};
     if (!walk.at_end)
-        ret_flows->next = weft_cursor_write(&walk.after, arena);
+        ret_flows->next = weft_cursor_write_id(&cursors, &walk.after, arena);
     if (!walk.at_end && walk.count < walk.limit)
         ret_flows->looked_to_us = weft_id_time(&walk.after);
     return WEFT_OK;

@@ -3,23 +3,31 @@
 /*
  * Lists of executions, newest first. Nothing here locks.
  *
- * A cursor is the id of the last row looked at, so it stays valid whatever happens to that row.
+ * A cursor is the id of the last row looked at, so it stays valid whatever happens to that row; see
+ * core/cursor.h for how it is written.
+ *
+ * A list walks the spans of its namespace (span.h), so that it takes no longer when others have
+ * much. A list of the living does so only where the namespace has very many of them: otherwise all
+ * are read through the indexes of their states, sorted and cut, because the ended between them may
+ * be many more.
  *
  * No statement looks at more than WEFT_SCAN_MAX rows. A list whose filter fits little repeats it
  * until something fits or its time is up, and then says how far it looked: a caller that follows
  * the cursors is never kept waiting for long, and seldom sees a page without items.
  */
 
-#include "engine/engine.h"
+#include "engine/span.h"
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "core/cursor.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
 enum {
-    WALK_FIRST = 64, /* rows beyond twice the page that a list looks at first */
+    WALK_FIRST = 64,    /* rows beyond twice the page that a list looks at first */
+    LIVING_FEW = 10000, /* living executions of a namespace that a list reads and sorts */
 };
 
 /*
@@ -150,21 +158,6 @@ static enum weft_rc resolve_filter(struct weft_engine *engine, const struct weft
     return rc;
 }
 
-enum weft_rc weft_cursor_read(const char *after, struct weft_id *id, struct weft_err *err)
-{
-    if (!after || weft_id_parse(after, strlen(after), id))
-        return WEFT_OK;
-    return weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                           "after is not a cursor that a list gave");
-}
-
-const char *weft_cursor_write(const struct weft_id *id, struct weft_arena *arena)
-{
-    char *text = weft_arena_alloc(arena, WEFT_ID_TEXT, 1);
-    weft_id_print(id, text);
-    return text;
-}
-
 enum weft_rc weft_page_limit(uint32_t limit, struct weft_err *err)
 {
     if (limit <= WEFT_PAGE_MAX)
@@ -175,27 +168,71 @@ enum weft_rc weft_page_limit(uint32_t limit, struct weft_err *err)
 
 /* As the statement has them. */
 enum {
-    SOURCE_EXECUTION,
-    SOURCE_LIVE,
-    SOURCE_OUTCOME,
+    SOURCE_SPANS,
+    SOURCE_LIVING,
+    SOURCE_ALL_IDS,
     SOURCE_MEMBERS,
     SOURCE_LIVING_MEMBERS,
-    SOURCE_ENDED_MEMBERS,
 };
 
+static bool of_the_living(const struct weft_listing *listing)
+{
+    if (listing->source == WEFT_LIST_BY_STATE)
+        return weft_state_living(listing->filter.state);
+    return listing->source == WEFT_LIST_LIVING;
+}
+
+/* Where the list walks. Of the living: SOURCE_LIVING, unless there are too many. */
 static int source_of(const struct weft_listing *listing)
 {
     enum weft_state state = listing->filter.state;
-    bool of_flow = !weft_id_is_zero(&listing->filter.flow);
-    if (listing->filter.id) /* a range of ids: only this one is walked by them in every store */
-        return SOURCE_EXECUTION;
-    if (listing->source == WEFT_LIST_BY_STATE && state == WEFT_STATE_NONE)
-        return of_flow ? SOURCE_MEMBERS : SOURCE_EXECUTION;
-    bool living = listing->source == WEFT_LIST_BY_STATE ? weft_state_living(state)
-                                                        : listing->source == WEFT_LIST_LIVING;
-    if (living)
-        return of_flow ? SOURCE_LIVING_MEMBERS : SOURCE_LIVE;
-    return of_flow ? SOURCE_ENDED_MEMBERS : SOURCE_OUTCOME;
+    bool by_id = listing->filter.id; /* few spans: the ids are a range */
+    if (weft_id_is_zero(&listing->filter.flow)) {
+        /* No operation leads to the two states without an index. */
+        bool indexed = state != WEFT_STATE_SUSPENDED && state != WEFT_STATE_HELD;
+        return of_the_living(listing) && indexed && !by_id ? SOURCE_LIVING : SOURCE_SPANS;
+    }
+    return of_the_living(listing) ? SOURCE_LIVING_MEMBERS : SOURCE_MEMBERS;
+}
+
+/* A number in a filter as a text, NULL for 0. */
+static const char *number_text(int64_t number, struct weft_arena *arena)
+{
+    return number ? weft_arena_printf(arena, "%" PRId64, number) : NULL;
+}
+
+/* What the cursors of a list are bound to. */
+static struct weft_cursor_list cursor_list(const struct weft_listing *listing,
+                                           struct weft_arena *arena)
+{
+    static const char *const name[] = {
+        [WEFT_LIST_BY_STATE] = "executions",
+        [WEFT_LIST_LIVING] = "living executions",
+        [WEFT_LIST_ENDED] = "ended executions",
+    };
+    const struct weft_filter *filter = &listing->filter;
+    char flow[WEFT_ID_TEXT];
+    weft_id_print(&filter->flow, flow);
+    const char *const text[] = {
+        filter->lane,
+        filter->kind,
+        filter->tenant,
+        filter->key,
+        filter->worker,
+        filter->error_class,
+        filter->id,
+        filter->tag ? filter->tag->key : NULL,
+        filter->tag ? filter->tag->value : NULL,
+        number_text((int64_t)filter->state, arena),
+        weft_id_is_zero(&filter->flow) ? NULL : flow,
+        number_text(filter->created_since_us, arena),
+        number_text(filter->created_until_us, arena),
+        number_text(filter->finished_since_us, arena),
+        number_text(filter->finished_until_us, arena),
+    };
+    return (struct weft_cursor_list){.name = name[listing->source],
+                                     .ns = filter->ns,
+                                     .filter = weft_cursor_filter(text, WEFT_LEN(text), arena)};
 }
 
 static void list_call(struct weft_call *call, struct weft_arena *arena,
@@ -216,7 +253,6 @@ static void list_call(struct weft_call *call, struct weft_arena *arena,
         {LIST_IN_FINISHED_UNTIL, given->finished_until_us},
     };
     weft_call_init(call, arena, WEFT_STMT_LIST, 0);
-    weft_set_i64(call, 0, LIST_IN_SOURCE, source_of(listing));
     weft_set_i64(call, 0, LIST_IN_NAMESPACE, filter->ns);
     for (size_t i = 0; i < WEFT_LEN(number); i++)
         if (number[i].value)
@@ -228,7 +264,8 @@ static void list_call(struct weft_call *call, struct weft_arena *arena,
                   filter->short_id.suffix[0] ? filter->short_id.suffix : NULL);
     if (!weft_id_is_zero(&given->flow))
         weft_set_id(call, 0, LIST_IN_FLOW, &given->flow);
-    weft_set_id(call, 0, LIST_IN_FLOOR, &filter->floor);
+    if (listing->source != WEFT_LIST_BY_STATE)
+        weft_set_i64(call, 0, LIST_IN_ENDED, listing->source == WEFT_LIST_ENDED);
 }
 
 static bool in_span(weft_usec moment_us, weft_usec since_us, weft_usec until_us)
@@ -323,14 +360,59 @@ struct walk {
     uint32_t limit;
     struct weft_list_scan look;
     struct weft_id after; /* the last row that was looked at */
+    struct weft_id floor; /* no row below it fits */
+    int source;
     bool at_end;
 };
+
+/*
+ * Where spans may be missing, because a replica of the release before them wrote there, all ids are
+ * walked. Sets the source and the floor of this step: it does not cross the ends of that stretch.
+ */
+static int step_source(struct weft_engine *engine, const struct walk *walk, struct weft_id *floor)
+{
+    weft_usec since_us = atomic_load(&engine->unspanned.since_us);
+    weft_usec until_us = atomic_load(&engine->unspanned.until_us);
+    *floor = walk->floor;
+    if (walk->source != SOURCE_SPANS || until_us == 0)
+        return walk->source;
+    const struct weft_id since = weft_id_at(since_us), until = weft_id_at(until_us);
+    bool above = weft_id_cmp(&walk->after, &until) > 0;
+    bool inside = !above && weft_id_cmp(&walk->after, &since) > 0;
+    const struct weft_id *stop = above ? &until : &since;
+    if ((above || inside) && weft_id_cmp(stop, floor) > 0)
+        *floor = *stop;
+    return inside ? SOURCE_ALL_IDS : SOURCE_SPANS;
+}
+
+/* Where the step after this one begins; the walk is at its end when there is none. */
+static void advance(struct walk *walk, const struct weft_rows *rows, uint32_t scan,
+                    const struct weft_id *floor)
+{
+    uint32_t scanned = (uint32_t)weft_get_i64(rows, 0, LIST_OUT_SCANNED);
+    walk->look.looked += scanned > 0 ? scanned : 1;
+    if (scanned >= scan) {
+        walk->after = weft_get_id(rows, 0, LIST_OUT_LAST);
+    } else if (!weft_get(rows, 0, LIST_OUT_BOUND)->null) {
+        /* The first row that was not looked at may be this one: begin just above it. */
+        walk->after =
+            weft_id_above(&(struct weft_id_short){.high = weft_get_id(rows, 0, LIST_OUT_BOUND)});
+    } else {
+        walk->at_end = weft_id_cmp(floor, &walk->floor) <= 0;
+        walk->after = *floor;
+    }
+}
 
 static enum weft_rc walk_on(struct weft_engine *engine, struct walk *walk, struct weft_arena *arena,
                             struct weft_err *err)
 {
     uint32_t scan = weft_list_next_rows(&walk->look, 2 * walk->limit + WALK_FIRST);
+    struct weft_id floor, end = weft_span_end(&walk->after);
+    struct weft_id above = weft_id_above(&(struct weft_id_short){.high = end});
+    weft_set_i64(&walk->call, 0, LIST_IN_SOURCE, step_source(engine, walk, &floor));
     weft_set_id(&walk->call, 0, LIST_IN_AFTER, &walk->after);
+    weft_set_id(&walk->call, 0, LIST_IN_ABOVE, &above);
+    weft_set_id(&walk->call, 0, LIST_IN_FLOOR, &floor);
     weft_set_i64(&walk->call, 0, LIST_IN_SCAN, scan);
     weft_set_i64(&walk->call, 0, LIST_IN_LIMIT, walk->limit - (uint32_t)walk->page->count);
     struct weft_rows rows;
@@ -340,18 +422,45 @@ static enum weft_rc walk_on(struct weft_engine *engine, struct walk *walk, struc
     for (size_t i = 0; i < rows.count; i++)
         if (!weft_get(&rows, i, LIST_OUT_ID)->null)
             walk->page->item[walk->page->count++] = weft_read_execution(engine, &rows, i, arena);
-    uint32_t scanned = (uint32_t)weft_get_i64(&rows, 0, LIST_OUT_SCANNED);
-    walk->look.looked += scanned;
-    walk->at_end = scanned < scan;
-    if (scanned > 0)
-        walk->after = weft_get_id(&rows, 0, LIST_OUT_LAST);
+    advance(walk, &rows, scan, &floor);
     return WEFT_OK;
 }
 
-static int newest_first(const void *a, const void *b)
+/* Whether the namespace has few enough living executions that a list can read and sort them. */
+static enum weft_rc choose_source(struct weft_engine *engine, const struct weft_listing *listing,
+                                  const struct resolved_filter *filter, struct weft_arena *arena,
+                                  struct walk *walk, struct weft_err *err)
 {
-    return weft_id_cmp(&((const struct weft_execution *)b)->id,
-                       &((const struct weft_execution *)a)->id);
+    struct weft_call call;
+    struct weft_rows rows;
+    enum weft_rc rc = weft_unspanned_load(engine, arena, err);
+    walk->source = source_of(listing);
+    if (rc || walk->source != SOURCE_LIVING)
+        return rc;
+    weft_call_init(&call, arena, WEFT_STMT_LIST_LIVING, 0);
+    weft_set_i64(&call, 0, LIST_LIVING_IN_NAMESPACE, filter->ns);
+    if (listing->filter.state)
+        weft_set_i64(&call, 0, LIST_LIVING_IN_STATE, listing->filter.state);
+    weft_set_i64(&call, 0, LIST_LIVING_IN_MOST, LIVING_FEW);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc && !weft_get_i64(&rows, 0, LIST_LIVING_OUT_FEW))
+        walk->source = SOURCE_SPANS;
+    return rc;
+}
+
+/* The walk from `after` on, until the page is full, the list at its end, or the time up. */
+static enum weft_rc fill_page(struct weft_engine *engine, const struct weft_listing *listing,
+                              const struct resolved_filter *filter, struct weft_arena *arena,
+                              struct walk *walk, struct weft_err *err)
+{
+    enum weft_rc rc = choose_source(engine, listing, filter, arena, walk, err);
+    walk->floor = filter->floor;
+    if (weft_id_cmp(&filter->ceiling, &walk->after) < 0)
+        walk->after = filter->ceiling;
+    list_call(&walk->call, arena, listing, filter);
+    while (!rc && !walk->at_end && weft_list_goes_on(&walk->look, walk->page->count, walk->limit))
+        rc = walk_on(engine, walk, arena, err);
+    return rc;
 }
 
 enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_listing *listing,
@@ -360,9 +469,10 @@ enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_list
 {
     struct resolved_filter filter;
     struct weft_id after = WEFT_ID_LAST;
+    const struct weft_cursor_list cursors = cursor_list(listing, arena);
     enum weft_rc rc = resolve_filter(engine, &listing->filter, arena, &filter, err);
     if (!rc)
-        rc = weft_cursor_read(listing->after, &after, err);
+        rc = weft_cursor_read_id(&cursors, listing->after, &after, err);
     if (!rc)
         rc = weft_page_limit(listing->limit, err);
     uint32_t limit = listing->limit ? listing->limit : WEFT_PAGE_DEFAULT;
@@ -375,26 +485,20 @@ enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_list
         *ret_page = page;
         return WEFT_OK;
     }
-    if (weft_id_cmp(&filter.ceiling, &after) < 0)
-        after = filter.ceiling;
     struct walk walk = {.page = &page,
                         .limit = limit,
                         .look = {.began_us = weft_boot_us(),
                                  .allowed_us = listing->look_us ? listing->look_us : WEFT_LOOK_US},
                         .after = after};
-    list_call(&walk.call, arena, listing, &filter);
-    while (!rc && !walk.at_end && weft_list_goes_on(&walk.look, page.count, limit))
-        rc = walk_on(engine, &walk, arena, err);
+    rc = fill_page(engine, listing, &filter, arena, &walk, err);
     if (rc)
         return rc;
     /* A full page goes on after its last row, a short one after the last that was looked at. */
     if (!walk.at_end || page.count == limit)
-        page.next =
-            weft_cursor_write(page.count == limit ? &page.item[limit - 1].id : &walk.after, arena);
+        page.next = weft_cursor_write_id(
+            &cursors, page.count == limit ? &page.item[limit - 1].id : &walk.after, arena);
     if (page.next && page.count < limit)
         page.looked_to_us = weft_id_time(&walk.after);
-    /* SQLite walks the living and the ended by number: the same order but for one millisecond. */
-    qsort(page.item, page.count, sizeof(*page.item), newest_first);
     *ret_page = page;
     return WEFT_OK;
 }

@@ -255,6 +255,23 @@ struct weft_listing {
 WEFT_MUST_CHECK enum weft_rc
 weft_engine_list(struct weft_engine *engine, const struct weft_listing *listing,
                  struct weft_arena *arena, struct weft_read_page *ret_page, struct weft_err *err);
+/* A page of the attempts of an execution, oldest first. */
+struct weft_attempts_asking {
+    const char *ns;
+    struct weft_id id;
+    uint32_t limit;    /* 1..1000, 0: 50 */
+    const char *after; /* cursor of the last page, NULL: the first */
+};
+struct weft_attempts_page {
+    struct weft_attempt *item; /* in the arena */
+    size_t count;
+    const char *next; /* in the arena, or NULL */
+};
+WEFT_MUST_CHECK enum weft_rc
+weft_engine_attempts_page(struct weft_engine *engine, const struct weft_attempts_asking *asking,
+                          struct weft_arena *arena, struct weft_attempts_page *ret_page,
+                          struct weft_err *err);
+/* All of them. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_attempts(struct weft_engine *engine, const char *ns,
                                                   const struct weft_id *id,
                                                   struct weft_arena *arena,

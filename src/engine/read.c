@@ -5,9 +5,11 @@
 #include "engine/engine.h"
 
 #include "base/id.h"
+#include "core/cursor.h"
 #include "core/retry.h"
 #include "core/route.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,44 +159,134 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
 
 /* ---- One execution --------------------------------------------------------------------------- */
 
-enum weft_rc weft_engine_attempts(struct weft_engine *engine, const char *ns,
+/* Where a page of attempts begins: behind the lease of this epoch, or the replay of this number. */
+struct attempts_place {
+    int32_t epoch, replay;
+};
+
+static bool read_place(const char *text, struct attempts_place *ret_place)
+{
+    int used = 0;
+    return sscanf(text, "%d.%d%n", &ret_place->epoch, &ret_place->replay, &used) == 2 &&
+           !text[used];
+}
+
+static struct weft_attempt read_attempt(struct weft_engine *engine, const struct weft_rows *rows,
+                                        size_t i)
+{
+    return (struct weft_attempt){
+        .epoch = (int32_t)weft_get_i64(rows, i, ATTEMPTS_OUT_EPOCH),
+        .attempt = (int32_t)weft_get_i64(rows, i, ATTEMPTS_OUT_ATTEMPT),
+        .worker = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, ATTEMPTS_OUT_WORKER)),
+        .ended = weft_ended_name((enum weft_ended)weft_get_i64(rows, i, ATTEMPTS_OUT_ENDED)),
+        .error_class = weft_get_text(rows, i, ATTEMPTS_OUT_ERROR_CLASS),
+        .error_message = weft_get_text(rows, i, ATTEMPTS_OUT_ERROR_MESSAGE),
+        .started_us = weft_get_i64(rows, i, ATTEMPTS_OUT_CLAIMED),
+        .ended_us = weft_get_i64(rows, i, ATTEMPTS_OUT_ENDED_AT),
+        .run_at_us = weft_get_i64(rows, i, ATTEMPTS_OUT_RUN_AT),
+    };
+}
+
+/* Reads behind *place, up to `limit`, and moves it; ret_more: there are more. */
+static enum weft_rc read_attempts(struct weft_engine *engine, const struct weft_id *id,
+                                  uint32_t limit, struct attempts_place *place,
+                                  struct weft_arena *arena, struct weft_attempts_page *ret_page,
+                                  bool *ret_more, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, WEFT_STMT_ATTEMPTS, 0);
+    weft_set_id(&call, 0, ATTEMPTS_IN_ID, id);
+    weft_set_i64(&call, 0, ATTEMPTS_IN_EPOCH, place->epoch);
+    weft_set_i64(&call, 0, ATTEMPTS_IN_REPLAY, place->replay);
+    weft_set_i64(&call, 0, ATTEMPTS_IN_LIMIT, (int64_t)limit + 1);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    size_t count = rows.count < limit ? rows.count : limit;
+    struct weft_id_list workers = {.id = weft_new_array(arena, int32_t, count + 1)};
+    for (size_t i = 0; i < count; i++)
+        workers.id[workers.count++] = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_WORKER);
+    rc = weft_load_names(engine, &workers, err);
+    if (rc)
+        return rc;
+    struct weft_attempt *item = weft_new_array(arena, struct weft_attempt, count + 1);
+    for (size_t i = 0; i < count; i++)
+        item[i] = read_attempt(engine, &rows, i);
+    if (count > 0) {
+        place->epoch = (int32_t)weft_get_i64(&rows, count - 1, ATTEMPTS_OUT_EPOCH);
+        place->replay = (int32_t)weft_get_i64(&rows, count - 1, ATTEMPTS_OUT_REPLAY);
+    }
+    *ret_page = (struct weft_attempts_page){.item = item, .count = count};
+    *ret_more = rows.count > count;
+    return WEFT_OK;
+}
+
+/* An execution of another namespace has no attempts here. */
+static enum weft_rc check_visible(struct weft_engine *engine, const char *ns,
                                   const struct weft_id *id, struct weft_arena *arena,
-                                  struct weft_attempts *ret_attempts, struct weft_err *err)
+                                  struct weft_err *err)
 {
     struct weft_execution execution;
     enum weft_rc rc = weft_engine_describe(engine, ns, id, 1, arena, &execution, err);
     if (!rc && execution.state == WEFT_STATE_NONE)
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
-    if (rc)
+    return rc;
+}
+
+enum weft_rc weft_engine_attempts_page(struct weft_engine *engine,
+                                       const struct weft_attempts_asking *asking,
+                                       struct weft_arena *arena,
+                                       struct weft_attempts_page *ret_page, struct weft_err *err)
+{
+    char text[WEFT_ID_TEXT], after[WEFT_CURSOR_PLACE_MAX + 1];
+    size_t size = 0;
+    struct attempts_place place = {-1, -1};
+    bool more = false;
+    weft_id_print(&asking->id, text);
+    const struct weft_cursor_list cursors = {.name = "attempts", .ns = asking->ns, .filter = text};
+    enum weft_rc rc = weft_page_limit(asking->limit, err);
+    if (!rc && asking->after)
+        rc = weft_cursor_read(&cursors, asking->after, after, &size, err);
+    if (!rc && asking->after && !read_place(after, &place))
+        rc = weft_cursor_refuse(err);
+    if (!rc)
+        rc = check_visible(engine, asking->ns, &asking->id, arena, err);
+    if (!rc)
+        rc = read_attempts(engine, &asking->id, asking->limit ? asking->limit : WEFT_PAGE_DEFAULT,
+                           &place, arena, ret_page, &more, err);
+    if (rc || !more)
         return rc;
-    struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_ATTEMPTS, 0);
-    weft_set_id(&call, 0, ATTEMPTS_IN_ID, id);
-    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-    if (rc)
-        return rc;
-    struct weft_id_list workers = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
-    for (size_t i = 0; i < rows.count; i++)
-        workers.id[workers.count++] = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_WORKER);
-    rc = weft_load_names(engine, &workers, err);
-    if (rc)
-        return rc;
-    struct weft_attempt *item = weft_new_array(arena, struct weft_attempt, rows.count + 1);
-    for (size_t i = 0; i < rows.count; i++)
-        item[i] = (struct weft_attempt){
-            .epoch = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_EPOCH),
-            .attempt = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_ATTEMPT),
-            .worker = weft_find_name(engine, workers.id[i]),
-            .ended = weft_ended_name((enum weft_ended)weft_get_i64(&rows, i, ATTEMPTS_OUT_ENDED)),
-            .error_class = weft_get_text(&rows, i, ATTEMPTS_OUT_ERROR_CLASS),
-            .error_message = weft_get_text(&rows, i, ATTEMPTS_OUT_ERROR_MESSAGE),
-            .started_us = weft_get_i64(&rows, i, ATTEMPTS_OUT_CLAIMED),
-            .ended_us = weft_get_i64(&rows, i, ATTEMPTS_OUT_ENDED_AT),
-            .run_at_us = weft_get_i64(&rows, i, ATTEMPTS_OUT_RUN_AT),
-        };
-    *ret_attempts = (struct weft_attempts){.item = item, .count = rows.count};
+    const char *last = weft_arena_printf(arena, "%d.%d", place.epoch, place.replay);
+    ret_page->next = weft_cursor_write(&cursors, last, strlen(last), arena);
     return WEFT_OK;
+}
+
+enum weft_rc weft_engine_attempts(struct weft_engine *engine, const char *ns,
+                                  const struct weft_id *id, struct weft_arena *arena,
+                                  struct weft_attempts *ret_attempts, struct weft_err *err)
+{
+    struct attempts_place place = {-1, -1};
+    struct weft_attempt *item = NULL;
+    size_t count = 0;
+    bool more = true;
+    enum weft_rc rc = check_visible(engine, ns, id, arena, err);
+    while (!rc && more) {
+        struct weft_attempts_page page;
+        rc = read_attempts(engine, id, WEFT_PAGE_MAX, &place, arena, &page, &more, err);
+        if (rc)
+            break;
+        struct weft_attempt *all =
+            weft_new_array(arena, struct weft_attempt, count + page.count + 1);
+        if (count > 0)
+            memcpy(all, item, count * sizeof(*all));
+        memcpy(all + count, page.item, page.count * sizeof(*all));
+        item = all;
+        count += page.count;
+    }
+    if (!rc)
+        *ret_attempts = (struct weft_attempts){.item = item, .count = count};
+    return rc;
 }
 
 enum weft_rc weft_engine_bytes(struct weft_engine *engine, const struct weft_bytes_of *of,

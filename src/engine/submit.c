@@ -154,6 +154,16 @@ static void put_row(struct weft_call *call, size_t row, const struct weft_submis
     weft_set_i64(call, row, SUBMIT_IN_SIZE, (int64_t)spec->payload_size);
 }
 
+struct weft_span_row *weft_submission_spans(struct weft_submission *const *item, size_t count,
+                                            struct weft_arena *arena)
+{
+    struct weft_span_row *row = weft_new_array(arena, struct weft_span_row, count + 1);
+    for (size_t i = 0; i < count; i++)
+        row[i] = (struct weft_span_row){.id = item[i]->id, .ns = item[i]->queue->ns};
+    weft_spans_find(row, count, arena);
+    return row;
+}
+
 static void answer_accepted(struct weft_submission *item)
 {
     *item->answer = (struct weft_submitted){.id = item->id, .state = item->spec.state};
@@ -162,10 +172,12 @@ static void answer_accepted(struct weft_submission *item)
 static void put_rows(struct weft_tx *tx, const struct weft_submissions *part,
                      struct weft_call *ret_call)
 {
+    struct weft_span_row *span = weft_submission_spans(part->item, part->count, tx->arena);
     weft_call_init(ret_call, tx->arena, WEFT_STMT_SUBMIT, part->count);
     weft_set_i64(ret_call, 0, SUBMIT_IN_NOW, part->now_us);
     for (size_t i = 0; i < part->count; i++) {
         put_row(ret_call, i, part->item[i]);
+        weft_span_set(ret_call, i, SUBMIT_IN_SPAN_NAMESPACE, &span[i]);
         answer_accepted(part->item[i]);
     }
 }

@@ -4,7 +4,7 @@
 
 /* Submissions on their way into the store; shared by submit.c and the intake pass. */
 
-#include "engine/engine.h"
+#include "engine/span.h"
 
 /* One valid item, with everything the statements need. */
 struct weft_submission {
@@ -41,6 +41,9 @@ WEFT_MUST_CHECK enum weft_rc weft_submission_run(struct weft_engine *engine,
 WEFT_MUST_CHECK enum weft_rc weft_submission_end(struct weft_tx *tx,
                                                  struct weft_submission *const *item, size_t count,
                                                  weft_usec now_us, struct weft_err *err);
+/* The spans of items that one transaction writes, for weft_span_set(). */
+struct weft_span_row *weft_submission_spans(struct weft_submission *const *item, size_t count,
+                                            struct weft_arena *arena);
 /* Deletes the inbox rows of items; keeps in item[] those that were there, and their number. */
 WEFT_MUST_CHECK enum weft_rc weft_inbox_take(struct weft_tx *tx, struct weft_submission **item,
                                              size_t *count, struct weft_err *err);

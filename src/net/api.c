@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/str.h"
+#include "core/cursor.h"
 #include "net/metrics.h"
 #include "wire/wire.h"
 
@@ -76,8 +77,7 @@ enum weft_rc weft_api_paging(const struct weft_ask *ask, struct weft_paging *ret
     enum weft_rc rc = weft_ask_query_i64(ask, &limit, &value, err);
     const char *after = weft_ask_query(ask, "after");
     if (!rc && after && !*after)
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                             "after is not a cursor that a list gave");
+        rc = weft_cursor_refuse(err);
     if (!rc)
         *ret_paging = (struct weft_paging){.limit = (uint32_t)value, .after = after};
     return rc;
@@ -90,9 +90,13 @@ enum weft_rc weft_api_reply_list(struct weft_ask *ask, const struct weft_api_lis
     enum weft_rc rc = weft_api_paging(ask, &paging, err);
     if (rc)
         return rc;
-    if (paging.after && !weft_name_valid(paging.after))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                               "after is not a cursor that a list gave");
+    const struct weft_cursor_list cursors = {.name = list->name, .ns = ask->ns};
+    char after[WEFT_CURSOR_PLACE_MAX + 1];
+    size_t size = 0;
+    if (paging.after)
+        rc = weft_cursor_read(&cursors, paging.after, after, &size, err);
+    if (rc)
+        return rc;
     struct weft_json_writer out;
     weft_reply_json(ask, 200, &out);
     weft_json_begin_object(&out);
@@ -104,7 +108,7 @@ enum weft_rc weft_api_reply_list(struct weft_ask *ask, const struct weft_api_lis
     for (size_t i = 0; i < list->count && !more; i++) {
         const char *const *item =
             (const void *)((const char *)list->item + i * list->stride); /* its name */
-        if (paging.after && strcmp(*item, paging.after) <= 0)
+        if (paging.after && strcmp(*item, after) <= 0)
             continue;
         more = written == paging.limit;
         if (more)
@@ -115,7 +119,8 @@ enum weft_rc weft_api_reply_list(struct weft_ask *ask, const struct weft_api_lis
     }
     weft_json_end_array(&out);
     weft_json_key(&out, "next");
-    weft_json_put_text(&out, more ? last : NULL);
+    weft_json_put_text(&out,
+                       more ? weft_cursor_write(&cursors, last, strlen(last), ask->arena) : NULL);
     weft_json_end_object(&out);
     return WEFT_OK;
 }

@@ -32,10 +32,11 @@ WEFT_MUST_CHECK enum weft_rc weft_api_paging(const struct weft_ask *ask,
                                              struct weft_paging *ret_paging, struct weft_err *err);
 
 /*
- * Answers with a page of a whole list that is at hand, sorted by name; a cursor is the name of the
- * last item. The name of an item must be the first member of its struct.
+ * Answers with a page of a whole list that is at hand, sorted by name; the place in a cursor is the
+ * name of the last item. The name of an item must be the first member of its struct.
  */
 struct weft_api_list {
+    const char *name; /* of the list, for its cursors */
     const struct weft_wire_type *type;
     const void *item;
     size_t stride, count;

@@ -9,8 +9,6 @@
 #include "core/state.h"
 #include "wire/wire.h"
 
-#include <stdlib.h>
-
 /* ---- The execution --------------------------------------------------------------------------- */
 
 struct wanted {
@@ -108,56 +106,37 @@ enum weft_rc weft_bytes_run(struct weft_ask *ask, struct weft_err *err)
 
 /* ---- Its attempts ---------------------------------------------------------------------------- */
 
-struct attempts_wanted {
-    struct weft_id id;
-    struct weft_paging paging;
-    size_t first; /* from the cursor */
-};
-
-/*
- * A cursor is the number of attempts before the page: they are told oldest first, and new ones only
- * come behind them.
- */
-static enum weft_rc read_place(const char *after, size_t *ret_place, struct weft_err *err)
-{
-    char *end = NULL;
-    unsigned long place = after ? strtoul(after, &end, 10) : 0;
-    if (after && (*after < '0' || *after > '9' || *end || place > INT32_MAX))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                               "after is not a cursor that a list gave");
-    *ret_place = place;
-    return WEFT_OK;
-}
-
 enum weft_rc weft_attempts_read(struct weft_ask *ask, struct weft_err *err)
 {
-    struct attempts_wanted *wanted = weft_new(ask->arena, struct attempts_wanted);
-    ask->state = wanted;
-    enum weft_rc rc = weft_ask_id(ask, &wanted->id, err);
+    struct weft_attempts_asking *asking = weft_new(ask->arena, struct weft_attempts_asking);
+    struct weft_paging paging = {0};
+    ask->state = asking;
+    enum weft_rc rc = weft_ask_id(ask, &asking->id, err);
     if (!rc)
-        rc = weft_api_paging(ask, &wanted->paging, err);
-    return rc ? rc : read_place(wanted->paging.after, &wanted->first, err);
+        rc = weft_api_paging(ask, &paging, err);
+    asking->ns = ask->ns;
+    asking->limit = paging.limit;
+    asking->after = paging.after;
+    return rc;
 }
 
 enum weft_rc weft_attempts_run(struct weft_ask *ask, struct weft_err *err)
 {
-    const struct attempts_wanted *wanted = ask->state;
-    struct weft_attempts attempts;
-    enum weft_rc rc = weft_engine_attempts(weft_server_engine(ask->server), ask->ns, &wanted->id,
-                                           ask->arena, &attempts, err);
+    struct weft_attempts_page page;
+    enum weft_rc rc = weft_engine_attempts_page(weft_server_engine(ask->server), ask->state,
+                                                ask->arena, &page, err);
     if (rc)
         return rc;
-    size_t i = wanted->first;
     struct weft_json_writer out;
     weft_reply_json(ask, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
-    for (; i < attempts.count && i - wanted->first < wanted->paging.limit; i++)
-        weft_wire_write(&weft_wire_attempt, &attempts.item[i], &out);
+    for (size_t i = 0; i < page.count; i++)
+        weft_wire_write(&weft_wire_attempt, &page.item[i], &out);
     weft_json_end_array(&out);
     weft_json_key(&out, "next");
-    weft_json_put_text(&out, i < attempts.count ? weft_arena_printf(ask->arena, "%zu", i) : NULL);
+    weft_json_put_text(&out, page.next);
     weft_json_end_object(&out);
     return WEFT_OK;
 }

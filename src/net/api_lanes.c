@@ -27,8 +27,11 @@ enum weft_rc weft_lanes_run(struct weft_ask *ask, struct weft_err *err)
         weft_engine_lanes(weft_server_engine(ask->server), ask->ns, ask->arena, &lanes, err);
     if (rc)
         return rc;
-    const struct weft_api_list list = {
-        .type = &weft_wire_lane, .item = lanes.item, .stride = sizeof(*lanes.item), lanes.count};
+    const struct weft_api_list list = {.name = "lanes",
+                                       .type = &weft_wire_lane,
+                                       .item = lanes.item,
+                                       .stride = sizeof(*lanes.item),
+                                       .count = lanes.count};
     return weft_api_reply_list(ask, &list, err);
 }
 

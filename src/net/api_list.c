@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/moment.h"
+#include "core/cursor.h"
 #include "core/spec.h"
 #include "wire/wire.h"
 
@@ -23,7 +24,7 @@ enum {
 struct list_state {
     struct weft_listing listing;
     bool lines;
-    char after[WEFT_ID_TEXT]; /* of a stream: where the next page begins */
+    char after[WEFT_CURSOR_TEXT_MAX]; /* of a stream: where the next page begins */
 };
 
 static enum weft_rc read_tag(struct weft_ask *ask, struct weft_filter *filter, struct weft_err *err)

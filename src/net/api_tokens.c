@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "core/cursor.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -56,15 +57,25 @@ static void settle(struct weft_ask *ask, int status, const struct weft_wire_type
 
 /* ---- List ------------------------------------------------------------------------------------ */
 
+/* A token that is bound to a namespace sees the tokens of that namespace, another one sees all. */
+static struct weft_cursor_list cursors_of(const struct weft_ask *ask)
+{
+    return (struct weft_cursor_list){.name = "tokens", .ns = ask->ns_fixed ? ask->ns : NULL};
+}
+
 /* The id behind which the page begins, 0: at the first. */
 static enum weft_rc read_page(const struct weft_ask *ask, struct weft_paging *ret_paging,
                               int32_t *ret_after, struct weft_err *err)
 {
+    const struct weft_cursor_list cursors = cursors_of(ask);
+    char place[WEFT_CURSOR_PLACE_MAX + 1];
+    size_t size = 0;
     enum weft_rc rc = weft_api_paging(ask, ret_paging, err);
     *ret_after = 0;
-    if (!rc && ret_paging->after && !read_number(ret_paging->after, ret_after))
-        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                             "after is not a cursor that a list gave");
+    if (!rc && ret_paging->after)
+        rc = weft_cursor_read(&cursors, ret_paging->after, place, &size, err);
+    if (!rc && ret_paging->after && !read_number(place, ret_after))
+        rc = weft_cursor_refuse(err);
     return rc;
 }
 
@@ -103,8 +114,13 @@ enum weft_rc weft_tokens_run(struct weft_ask *ask, struct weft_err *err)
         weft_wire_write(&weft_wire_token, &page[i], &out);
     weft_json_end_array(&out);
     weft_json_key(&out, "next");
-    weft_json_put_text(&out, count < left ? weft_arena_printf(ask->arena, "%d", page[count - 1].id)
-                                          : NULL);
+    if (count < left) {
+        const struct weft_cursor_list cursors = cursors_of(ask);
+        const char *place = weft_arena_printf(ask->arena, "%d", page[count - 1].id);
+        weft_json_put_text(&out, weft_cursor_write(&cursors, place, strlen(place), ask->arena));
+    } else {
+        weft_json_put_text(&out, NULL);
+    }
     weft_json_end_object(&out);
     return WEFT_OK;
 }

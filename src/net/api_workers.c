@@ -25,7 +25,8 @@ enum weft_rc weft_workers_run(struct weft_ask *ask, struct weft_err *err)
         weft_engine_workers(weft_server_engine(ask->server), ask->ns, ask->arena, &workers, err);
     if (rc)
         return rc;
-    const struct weft_api_list list = {.type = &weft_wire_worker,
+    const struct weft_api_list list = {.name = "workers",
+                                       .type = &weft_wire_worker,
                                        .item = workers.item,
                                        .stride = sizeof(*workers.item),
                                        .count = workers.count};

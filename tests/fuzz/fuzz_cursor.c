@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "core/cursor.h"
 #include "engine/ops.h"
 
 #include <unistd.h>
@@ -81,6 +82,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weft_arena *arena = weft_arena_new();
     char *text = fuzz_text(data, size);
     follow(text, arena);
+    /* The same as the place in a cursor that is otherwise good. */
+    const struct weft_cursor_list list = {.name = "executions", .ns = "default"};
+    size_t place = size < WEFT_CURSOR_PLACE_MAX ? size : WEFT_CURSOR_PLACE_MAX;
+    follow(weft_cursor_write(&list, data, place, arena), arena);
     free(text);
     weft_arena_free(arena);
     return 0;

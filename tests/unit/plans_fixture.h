@@ -122,10 +122,10 @@ static inline bool line_has(const char *line, const char *word)
 
 static inline bool is_large(const char *line)
 {
-    static const char *const table[] = {" on live",       " on execution",   " on outcome",
-                                        " on attempt",    " on key",         " on progress",
-                                        " on flow",       " on node",        " on edge",
-                                        " on completion", " on cancel_group"};
+    static const char *const table[] = {" on live",       " on execution",    " on outcome",
+                                        " on attempt",    " on key",          " on progress",
+                                        " on flow",       " on node",         " on edge",
+                                        " on completion", " on cancel_group", " on span"};
     for (size_t i = 0; i < WEFT_LEN(table); i++)
         if (line_has(line, table[i]))
             return true;
@@ -164,6 +164,9 @@ static inline bool leads(const char *line, const char *condition)
         {" node_name ", "flow"},
         {" edge_upstream ", "upstream"},
         {" live_flow ", "flow"},
+        {" live_delayed ", "lane"},
+        {" flow_open ", "namespace"},
+        {" span_pkey ", "namespace"},
         {" edge_downstream ", "downstream"},
         {" completion_pkey ", "seq"},
         {" completion_flow ", "flow"},

@@ -162,6 +162,9 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
 {
     if (stmt == WEFT_STMT_LIST && strcmp(name, "s LEFT-JOIN") == 0)
         return true; /* the page that fits, as it was materialized */
+    if (stmt == WEFT_STMT_LIST && (strcmp(name, "n") == 0 || strcmp(name, "near") == 0 ||
+                                   strcmp(name, "bound") == 0 || strcmp(name, "own_flow") == 0))
+        return true; /* the spans that were chosen, and one flow */
     if (stmt == WEFT_STMT_RETENTION_GROUPS && strstr(name, "COVERING INDEX outcome_retention"))
         return true; /* its first row */
     if (stmt == WEFT_STMT_CLAIM && strcmp(name, "p") == 0)

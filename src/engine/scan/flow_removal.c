@@ -11,6 +11,8 @@
 
 #include "engine/scan/flows.h"
 
+#include "engine/span.h"
+
 #include <time.h>
 
 enum {
@@ -47,7 +49,15 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
     rc = weft_tx_run(tx, call, 2, rows, err);
     if (rc)
         return rc;
-    erase->members = (uint64_t)weft_get_i64(&rows[1], 0, MEMBERS_REMOVE_OUT_REMOVED);
+    erase->members = rows[1].count;
+    struct weft_span_row *gone = weft_new_array(tx->arena, struct weft_span_row, rows[1].count + 1);
+    for (size_t i = 0; i < rows[1].count; i++)
+        gone[i] = (struct weft_span_row){
+            .id = weft_get_id(&rows[1], i, MEMBERS_REMOVE_OUT_ID),
+            .ns = (int32_t)weft_get_i64(&rows[1], i, MEMBERS_REMOVE_OUT_NAMESPACE)};
+    rc = weft_spans_remove(tx, gone, rows[1].count, err);
+    if (rc)
+        return rc;
     erase->gone = erase->members < CHUNK && !weft_get_i64(&rows[0], 0, GRAPH_REMOVE_OUT_MORE);
     if (!erase->gone)
         return WEFT_OK;

@@ -153,6 +153,7 @@ enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *con
 {
     struct weft_call call;
     struct weft_rows rows;
+    const struct weft_span_row *span = weft_submission_spans(item, count, tx->arena);
     weft_call_init(&call, tx->arena, WEFT_STMT_SUBMIT_ENDED, count);
     weft_set_i64(&call, 0, SUBMIT_ENDED_IN_NOW, now_us);
     for (size_t i = 0; i < count; i++) {
@@ -177,6 +178,7 @@ enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *con
         }
         weft_set_bytes(&call, i, SUBMIT_ENDED_IN_PAYLOAD, item[i]->spec.payload,
                        item[i]->spec.payload_size);
+        weft_span_set(&call, i, SUBMIT_ENDED_IN_SPAN_NAMESPACE, &span[i]);
     }
     return weft_tx_run(tx, &call, 1, &rows, err);
 }

@@ -17,6 +17,8 @@
 
 #include "engine/scan/flows.h"
 
+#include "engine/span.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -161,15 +163,16 @@ static enum weft_rc remove_body(struct weft_tx *tx, void *context, struct weft_e
     if (rc || rows.count == 0)
         return rc;
     size_t count = within_bytes(&rows);
-    struct weft_id *id = weft_new_array(tx->arena, struct weft_id, count);
+    struct weft_span_row *row = weft_new_array(tx->arena, struct weft_span_row, count);
     weft_call_init(&call, tx->arena, WEFT_STMT_RETENTION_REMOVE, count);
     for (size_t i = 0; i < count; i++) {
         batch->place = (size_t)weft_get_i64(&rows, i, RETENTION_TAKE_OUT_PLACE);
-        id[i] = weft_get_id(&rows, i, RETENTION_TAKE_OUT_ID);
-        weft_set_id(&call, i, RETENTION_REMOVE_IN_ID, &id[i]);
+        row[i] = (struct weft_span_row){.id = weft_get_id(&rows, i, RETENTION_TAKE_OUT_ID),
+                                        .ns = removal->group[batch->place].ns};
+        weft_set_id(&call, i, RETENTION_REMOVE_IN_ID, &row[i].id);
         weft_set_i64(&call, i, RETENTION_REMOVE_IN_ATTEMPTS,
                      weft_get_i64(&rows, i, RETENTION_TAKE_OUT_ATTEMPTS));
-        weft_set_i64(&call, i, RETENTION_REMOVE_IN_NAMESPACE, removal->group[batch->place].ns);
+        weft_set_i64(&call, i, RETENTION_REMOVE_IN_NAMESPACE, row[i].ns);
         weft_set_text(&call, i, RETENTION_REMOVE_IN_KEY,
                       weft_get_text(&rows, i, RETENTION_TAKE_OUT_KEY));
     }
@@ -179,7 +182,7 @@ static enum weft_rc remove_body(struct weft_tx *tx, void *context, struct weft_e
         *(weft_get_i64(&gone, i, RETENTION_REMOVE_OUT_WHAT) ? &batch->keys : &batch->attempts) =
             (uint64_t)weft_get_i64(&gone, i, RETENTION_REMOVE_OUT_REMOVED);
     batch->removed = count;
-    return rc;
+    return rc ? rc : weft_spans_remove(tx, row, count, err);
 }
 
 /* Where the next batch goes on, and how large it may be. */
