@@ -155,6 +155,17 @@ SELECT x.id, x.groups
           FROM unnest(:flow) AS f(id)) x
  WHERE x.completions OR x.groups;
 
+-- name: flow_due (flow uuid[])
+-- returns: flow pending anew living
+-- Of locked flows: whether a hop has something to look at (pending: completions, or groups to dispatch; anew: a
+-- replay is among them), and whether a member lives. Each question ends at the first row.
+SELECT f.id,
+       EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id OFFSET 0)
+       OR EXISTS (SELECT 1 FROM weft.cancel_group g WHERE g.flow = f.id AND NOT g.waiting OFFSET 0),
+       EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id AND c.anew OFFSET 0),
+       EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id OFFSET 0)
+  FROM unnest(:flow) AS f(id);
+
 -- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
 -- One without a reason wants nothing cancelled: it is added where others do, who may have waited for it.
 INSERT INTO weft.cancel_group (id, flow, reason, at, waiting)
@@ -296,9 +307,12 @@ SELECT n.id FROM weft.node n
  ORDER BY n.flow DESC, n.id DESC LIMIT 1;
 
 -- name: flow_read (id uuid)
--- returns: id namespace name state revision nodes created finished cancel reason
-SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason
-  FROM weft.flow WHERE id = :id AND state >= 0 AND deleted IS NULL;
+-- returns: id namespace name state revision nodes created finished cancel reason over
+-- over: it is open still, but no member lives, and a hop that is due will end it.
+SELECT f.id, f.namespace, f.name, f.state, f.revision, f.nodes, f.created, f.finished, f.cancel, f.reason,
+       f.state = 0 AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id OFFSET 0)
+       AND EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id OFFSET 0)
+  FROM weft.flow f WHERE f.id = :id AND f.state >= 0 AND f.deleted IS NULL;
 
 -- name: flow_list (namespace int, after uuid, batch int)
 -- returns: id name state revision nodes created finished cancel reason deleted

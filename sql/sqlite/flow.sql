@@ -107,6 +107,15 @@ SELECT x.id, x.groups
           FROM flow f WHERE f.id = :flow) x
  WHERE x.completions OR x.groups;
 
+-- name: flow_due (flow uuid[])
+-- returns: flow pending anew living
+SELECT f.id,
+       EXISTS (SELECT 1 FROM completion c WHERE c.flow = f.num)
+       OR EXISTS (SELECT 1 FROM cancel_group g WHERE g.flow = f.num AND NOT g.waiting),
+       EXISTS (SELECT 1 FROM completion c WHERE c.flow = f.num AND c.anew),
+       EXISTS (SELECT 1 FROM live l WHERE l.flow = f.num)
+  FROM flow f WHERE f.id = :flow;
+
 -- name: group_add (id uuid[], flow uuid[], reason smallint[], at bigint)
 INSERT INTO cancel_group (num, flow, reason, at, waiting)
 SELECT (SELECT num FROM execution WHERE id = :id), f.num, :reason, :at, 0
@@ -210,8 +219,10 @@ SELECT e.id FROM node n CROSS JOIN execution e ON e.num = n.num
  ORDER BY n.num DESC LIMIT 1;
 
 -- name: flow_read (id uuid)
--- returns: id namespace name state revision nodes created finished cancel reason
-SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason
+-- returns: id namespace name state revision nodes created finished cancel reason over
+SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason,
+       state = 0 AND NOT EXISTS (SELECT 1 FROM live l WHERE l.flow = flow.num)
+       AND EXISTS (SELECT 1 FROM completion c WHERE c.flow = flow.num)
   FROM flow WHERE id = :id AND state >= 0 AND deleted IS NULL;
 
 -- name: flow_list (namespace int, after uuid, batch int)

@@ -366,14 +366,31 @@ static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *
     return rc || !groups ? rc : weft_siblings_cancel(engine, flow, cascade->count, done, err);
 }
 
+/* Flows that are left with something to do are somebody else's from here on: nothing is missed. */
+static void tell_rest(struct weft_engine *engine, const struct cascade_call *call,
+                      struct weft_arena *arena)
+{
+    struct weft_tidings news = weft_news_new(arena, weft_clock_now(engine->clock));
+    for (size_t i = 0; i < call->count; i++)
+        weft_news_flow(&news, &call->flow[i]);
+    weft_news_tell(engine, &news);
+}
+
 enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow, size_t count,
                           struct weft_cascaded *ret_cascaded, struct weft_err *err)
+{
+    return weft_cascade_some(engine, flow, count, UINT64_MAX, ret_cascaded, err);
+}
+
+enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id *flow, size_t count,
+                               uint64_t hops_most, struct weft_cascaded *ret_cascaded,
+                               struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_id *todo = weft_arena_dup(arena, flow, count * sizeof(*flow));
     struct cascade_call call = {.flow = todo, .count = count};
     enum weft_rc rc = WEFT_OK;
-    while (call.count > 0 && !rc) {
+    for (uint64_t hops = 0; call.count > 0 && hops < hops_most && !rc; hops++) {
         /* A hop that was done finds nothing more to do. */
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .repeatable = true};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, hop_body, &call, err);
@@ -392,6 +409,8 @@ enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow
         }
         weft_arena_free(tx.arena);
     }
+    if (call.count > 0 && !rc)
+        tell_rest(engine, &call, arena);
     weft_map_done(&call.hop.joints);
     weft_arena_free(arena);
     return rc;

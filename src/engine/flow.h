@@ -40,6 +40,13 @@ WEFT_MUST_CHECK enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct we
 struct weft_flow_held *weft_flows_find(const struct weft_flows_held *held,
                                        const struct weft_id *flow);
 
+/* What hops have still to look at in a locked flow. */
+struct weft_flow_due {
+    bool pending; /* completions, or groups of siblings to dispatch */
+    bool anew;    /* a replay is among them: joins may say what was before it */
+    bool living;  /* a member lives */
+};
+
 /* A flow that a call of a person or a program holds. */
 struct weft_flow_row {
     struct weft_id id;
@@ -51,6 +58,7 @@ struct weft_flow_row {
     const char *reason;
     bool backlog, deleted;
     uint64_t cancelled; /* members, because the flow was */
+    struct weft_flow_due due;
 };
 /*
  * Locks a flow, waiting for whoever has it. WEFT_NOT_FOUND when there is none of that id in the
@@ -59,6 +67,17 @@ struct weft_flow_row {
 WEFT_MUST_CHECK enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns,
                                             const struct weft_id *flow,
                                             struct weft_flow_row *ret_row, struct weft_err *err);
+
+/*
+ * Calls that judge a flow (flow_settle.c). Under its lock: whether the call must end its
+ * transaction without a change, run weft_flow_settle() and begin again. `round` counts those from
+ * 0.
+ */
+bool weft_flow_unsettled(const struct weft_flow_due *due, unsigned round);
+/* Runs some of the hops that are due. WEFT_BUSY when that was tried often enough. */
+WEFT_MUST_CHECK enum weft_rc weft_flow_settle(struct weft_engine *engine,
+                                              const struct weft_id *flow, size_t count,
+                                              unsigned round, struct weft_err *err);
 
 /* Members of flows among executions that are to be replayed. */
 struct weft_member {
@@ -98,6 +117,11 @@ struct weft_cascaded {
 WEFT_MUST_CHECK enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow,
                                           size_t count, struct weft_cascaded *ret_cascaded,
                                           struct weft_err *err);
+
+/* The same, in at most so many hops; what is left is told as news. */
+WEFT_MUST_CHECK enum weft_rc
+weft_cascade_some(struct weft_engine *engine, const struct weft_id *flow, size_t count,
+                  uint64_t hops_most, struct weft_cascaded *ret_cascaded, struct weft_err *err);
 
 /*
  * Cancels what the groups of flows want cancelled. Groups of a flow in which a replay is being felt

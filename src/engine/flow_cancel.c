@@ -7,6 +7,8 @@
  * rest to the cancel_backlog scanner. What members were running when they were left alone (pending,
  * flow_only) ends as it ends; the flow ends with its last member.
  *
+ * A flow that is over cannot be cancelled, also if no hop has found that yet (flow_settle.c).
+ *
  * Each member is looked at once, a chunk of them in a transaction; the row of the flow remembers
  * how far that came, whoever goes on with it. Once is enough: in a cancelled flow nothing new
  * begins. Growth is refused, a join that is decided cancels its node, and what is replayed behind
@@ -26,15 +28,22 @@
 
 #include <string.h>
 
-/* Waits for the row and locks it; *ret_row stays as it is when there is none. */
+/*
+ * Waits for the row and locks it; *ret_row stays as it is when there is none. What is due is asked
+ * by a later statement, so it is seen as of the lock; both travel together.
+ */
 static enum weft_rc hold_row(struct weft_tx *tx, const struct weft_id *flow,
                              struct weft_flow_row *ret_row, bool *ret_found, struct weft_err *err)
 {
-    struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_HOLD, 1);
-    weft_set_id(&call, 0, FLOW_HOLD_IN_FLOW, flow);
-    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    struct weft_call call[2];
+    struct weft_rows all[2];
+    const struct weft_rows *due = &all[1];
+    weft_call_init(&call[0], tx->arena, WEFT_STMT_FLOW_HOLD, 1);
+    weft_set_id(&call[0], 0, FLOW_HOLD_IN_FLOW, flow);
+    weft_call_init(&call[1], tx->arena, WEFT_STMT_FLOW_DUE, 1);
+    weft_set_id(&call[1], 0, FLOW_DUE_IN_FLOW, flow);
+    enum weft_rc rc = weft_tx_run(tx, call, 2, all, err);
+    struct weft_rows rows = all[0];
     *ret_found = !rc && rows.count > 0;
     if (*ret_found)
         *ret_row = (struct weft_flow_row){
@@ -48,6 +57,9 @@ static enum weft_rc hold_row(struct weft_tx *tx, const struct weft_id *flow,
             .backlog = weft_get_i64(&rows, 0, FLOW_HOLD_OUT_BACKLOG),
             .deleted = !weft_get(&rows, 0, FLOW_HOLD_OUT_DELETED)->null,
             .cancelled = (uint64_t)weft_get_i64(&rows, 0, FLOW_HOLD_OUT_CANCELLED),
+            .due = {.pending = weft_get_i64(due, 0, FLOW_DUE_OUT_PENDING),
+                    .anew = weft_get_i64(due, 0, FLOW_DUE_OUT_ANEW),
+                    .living = weft_get_i64(due, 0, FLOW_DUE_OUT_LIVING)},
         };
     return rc;
 }
@@ -229,6 +241,8 @@ enum weft_rc weft_engine_flow_drain(struct weft_engine *engine, struct weft_flow
 struct cancel_call {
     const struct weft_flow_cancelling *args;
     bool now; /* with the first chunk of members */
+    unsigned round;
+    bool unsettled; /* hops were due: nothing was done */
     enum weft_flow_state state;
     struct chunk chunk;
 };
@@ -258,6 +272,9 @@ static enum weft_rc cancel_body(struct weft_tx *tx, void *context, struct weft_e
     enum weft_rc rc = weft_flow_hold(tx, args->ns, &args->flow, &row, err);
     if (rc)
         return rc;
+    call->unsettled = weft_flow_unsettled(&row.due, call->round);
+    if (call->unsettled)
+        return WEFT_OK;
     call->state = (enum weft_flow_state)row.state;
     call->chunk =
         (struct chunk){.drain = {.flow = args->flow, .wait = true, .before = row.cancelled}};
@@ -287,8 +304,12 @@ static enum weft_rc cancel_flow(struct weft_engine *engine, struct cancel_call *
     if (!rc && (args->how < WEFT_FLOW_CANCEL_ALL || args->how > WEFT_FLOW_CANCEL_ONLY))
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "policy",
                              "policy must be all, pending or flow_only");
-    if (!rc)
-        rc = weft_tx_do(&tx, WEFT_TX_WRITE, cancel_body, call, err);
+    do {
+        if (!rc && call->unsettled)
+            rc = weft_flow_settle(engine, &args->flow, 1, call->round++, err);
+        if (!rc)
+            rc = weft_tx_do(&tx, WEFT_TX_WRITE, cancel_body, call, err);
+    } while (!rc && call->unsettled);
     if (!rc)
         look_for_ends(engine, &tx, &args->flow, &call->chunk.changes);
     weft_arena_free(tx.arena);

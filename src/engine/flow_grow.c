@@ -24,6 +24,8 @@ struct growth {
     size_t ended_count;
     struct weft_arena *arena;
     int32_t revision;
+    unsigned round;
+    bool unsettled; /* hops were due: nothing was done */
 };
 
 /* Which of the nodes that the new ones come after are there, and which have ended. */
@@ -126,8 +128,10 @@ static enum weft_rc grow_body(struct weft_tx *tx, void *context, struct weft_err
     struct growth *growth = context;
     struct weft_flow_row row;
     enum weft_rc rc = weft_flow_hold(tx, growth->args->ns, &growth->args->flow, &row, err);
-    if (!rc)
-        rc = check_flow(growth, &row, err);
+    growth->unsettled = !rc && weft_flow_unsettled(&row.due, growth->round);
+    if (rc || growth->unsettled)
+        return rc;
+    rc = check_flow(growth, &row, err);
     if (!rc)
         rc = name_nodes(tx, growth, err);
     if (!rc)
@@ -170,8 +174,12 @@ enum weft_rc weft_engine_flow_grow(struct weft_engine *engine, const struct weft
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     enum weft_rc rc = prepare(engine, &growth, err);
     ret_answer->blamed = draft.blamed;
-    if (!rc)
-        rc = weft_tx_do(&tx, WEFT_TX_WRITE, grow_body, &growth, err);
+    do {
+        if (!rc && growth.unsettled)
+            rc = weft_flow_settle(engine, &args->flow, 1, growth.round++, err);
+        if (!rc)
+            rc = weft_tx_do(&tx, WEFT_TX_WRITE, grow_body, &growth, err);
+    } while (!rc && growth.unsettled);
     if (!rc) {
         struct weft_id *node = ret_answer->node;
         *ret_answer = (struct weft_flow_submitted){

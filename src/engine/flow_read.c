@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Reading flows. Nothing here locks, and one snapshot is not promised: a flow, its counts and its
- * nodes are each as they were a moment ago. What a node comes after never changes.
+ * Reading flows. Nothing here locks, but for hops that are due (read_settled), and one snapshot is
+ * not promised: a flow, its counts and its nodes are each as they were a moment ago. What a node
+ * comes after never changes.
  */
 
 #include "engine/flow.h"
@@ -16,6 +17,7 @@
 enum {
     PAGE_EDGES = 20000, /* upstreams that the nodes of one page name, unless one has more */
     WALK_MORE = 64,     /* flows beyond those wanted that a list looks at */
+    READ_ROUNDS = 20,   /* of hops that a read waits for */
 };
 
 /* ---- One flow -------------------------------------------------------------------------------- */
@@ -41,6 +43,13 @@ static struct weft_flow read_flow(const struct weft_rows *rows)
         .reason = weft_get_text(rows, 0, FLOW_READ_OUT_REASON),
         .node_count = (uint64_t)weft_get_i64(rows, 0, FLOW_READ_OUT_NODES),
     };
+}
+
+static enum weft_rc hold_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    const struct flow_call *all = context;
+    struct weft_flow_row row;
+    return weft_flow_hold(tx, all->asking->ns, &all->asking->flow, &row, err);
 }
 
 /* One node more tells of a next page. */
@@ -69,6 +78,30 @@ static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err
         rc = weft_tx_run(tx, &call, 1, &all->page, err);
     }
     return rc;
+}
+
+/*
+ * Reads the flow. Where its last member has ended and no hop has looked at that yet, the hops that
+ * are due run first, so that a flow is not said to be open after its last end was acknowledged. To
+ * hold the row for a moment is to wait for the hop of another replica. When none of that works, the
+ * read answers what the row says.
+ */
+static enum weft_rc read_settled(struct weft_engine *engine, struct flow_call *all,
+                                 struct weft_arena *arena, struct weft_err *err)
+{
+    enum weft_rc settled = WEFT_OK;
+    for (unsigned round = 0;; round++) {
+        struct weft_tx tx = {.engine = engine, .arena = arena};
+        enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_READ, flow_body, all, err);
+        if (rc || settled || round == READ_ROUNDS ||
+            !weft_get_i64(&all->flow, 0, FLOW_READ_OUT_OVER))
+            return rc;
+        struct weft_err ignored = {0};
+        settled = weft_flow_settle(engine, &all->asking->flow, 1, 0, &ignored);
+        struct weft_tx hold = {.engine = engine, .arena = arena};
+        if (!settled)
+            settled = weft_tx_do(&hold, WEFT_TX_WRITE, hold_body, all, &ignored);
+    }
 }
 
 static struct weft_flow_node read_node(struct weft_engine *engine, const struct weft_rows *rows,
@@ -172,9 +205,8 @@ enum weft_rc weft_engine_flow(struct weft_engine *engine, const struct weft_flow
         rc = weft_cursor_read_id(&all.cursors, asking->after, &all.after, err);
     if (!rc)
         rc = weft_page_limit(asking->limit, err);
-    struct weft_tx tx = {.engine = engine, .arena = arena};
     if (!rc)
-        rc = weft_tx_do(&tx, WEFT_TX_READ, flow_body, &all, err);
+        rc = read_settled(engine, &all, arena, err);
     if (rc)
         return rc;
     struct weft_flow_page page = {.flow = read_flow(&all.flow)};

@@ -35,6 +35,79 @@ CASE(flow_cancelled_joins)
     fail_in_a_cancelled_flow(f, WEFT_FLOW_CANCEL_ONLY);
 }
 
+/* ---- A flow that is over --------------------------------------------------------------------- */
+
+/* The last member ends through engine a, which dies before its cascade. */
+static void end_last(struct fixture *f, struct drawn *flow, const char *text, bool good)
+{
+    draw(flow, text);
+    submit_drawn(f, flow);
+    weft_engine_on_flows(f->a, NULL, NULL);
+    for (size_t i = 0; i + 1 < flow->count && good; i++)
+        end_node(f, flow, flow->node[i].name, true);
+    leave_completions(f->a);
+    struct weft_claimed lease = claim_node(f, flow->node[good ? flow->count - 1 : 0].name);
+    if (good)
+        (void)complete(f, f->a, &lease, "1");
+    else
+        (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
+    is_int(flow_state(f, flow), WEFT_FLOW_OPEN, "no hop has looked at the end");
+}
+
+static enum weft_rc cancel_over(struct fixture *f, const struct drawn *flow, bool remove)
+{
+    const struct weft_flow_cancelling args = {
+        .ns = "default", .flow = flow->answer.id, .how = WEFT_FLOW_CANCEL_ALL, .remove = remove};
+    enum weft_flow_state state;
+    struct weft_flow_drain drain;
+    struct weft_err err = {0};
+    enum weft_rc rc = weft_engine_flow_cancel_now(f->b, &args, &state, &drain, &err);
+    if (!rc && remove)
+        is_int(state, WEFT_FLOW_SUCCEEDED, "a delete finds how the flow ended");
+    return rc;
+}
+
+CASE(flow_that_is_over_cannot_be_cancelled)
+{
+    struct drawn flow;
+    end_last(f, &flow, "a; b:a", true);
+    is_int(cancel_over(f, &flow, false), WEFT_NOT_LIVE, "cancel after the last end");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
+
+    end_last(f, &flow, "a; b:a; c:b", false);
+    is_int(cancel_over(f, &flow, false), WEFT_NOT_LIVE, "cancel after a failure that skips all");
+    is_str(states(f, &flow), "fkk", "the others are skipped, not cancelled");
+    is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "the flow has failed");
+
+    end_last(f, &flow, "a", true);
+    is_int(cancel_over(f, &flow, true), WEFT_OK, "delete after the last end");
+}
+
+CASE(flow_that_is_over_does_not_grow)
+{
+    struct drawn flow;
+    end_last(f, &flow, "a; b:a", true);
+    const struct weft_node node = {.name = "x", .spec = {.kind = "x"}};
+    struct weft_id id;
+    struct weft_flow_submitted answer = {.node = &id};
+    struct weft_err err = {0};
+    const struct weft_flow_growth growth = {
+        .ns = "default", .flow = flow.answer.id, .revision = 1, .nodes = &node, .node_count = 1};
+    is_int(weft_engine_flow_grow(f->b, &growth, &answer, &err), WEFT_NOT_LIVE,
+           "grow after the last end");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
+}
+
+CASE(flow_that_is_over_is_read_so)
+{
+    struct drawn flow;
+    end_last(f, &flow, "a; b:a", true);
+    const struct weft_flow_asking asking = {.ns = "default", .flow = flow.answer.id};
+    struct weft_flow_page page = {0};
+    is_int(weft_engine_flow(f->b, &asking, f->arena, &page, &f->err), WEFT_OK, "read the flow");
+    is_int(page.flow.state, WEFT_FLOW_SUCCEEDED, "the read ends it first");
+}
+
 /* ---- Many ------------------------------------------------------------------------------------ */
 
 CASE(flow_cancel_all_of_many)

@@ -143,7 +143,7 @@ static const char *sibling_reason(const struct flow *flow, size_t which)
             wishes |= 1u << flow->member[i].wish;
     if (flow->stirred && flow->cancel)
         return EITHER_REASON; /* it may have been about to begin */
-    if (flow->stirred || wishes == (1u << SATISFIED | 1u << IMPOSSIBLE))
+    if (flow->stirred || flow->cancel || wishes == (1u << SATISFIED | 1u << IMPOSSIBLE))
         return "sibling";
     return wishes == 1u << SATISFIED ? "sibling_quorum_satisfied" : "sibling_quorum_impossible";
 }

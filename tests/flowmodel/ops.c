@@ -304,12 +304,28 @@ void op_submit(struct world *w)
     weft_arena_free(arena);
 }
 
+/*
+ * A call has looked at what had ended before it judged the flow: the model does so too, with the
+ * members that were there before the call.
+ */
+static void settle_before(struct world *w, struct flow *flow, size_t had)
+{
+    enum weft_state got[NODES_MAX] = {0};
+    size_t count = flow->count;
+    if (!flow->dirty)
+        return;
+    look(w, flow, got);
+    flow->count = had;
+    if (!w->failed)
+        settle(w, flow, got);
+    flow->count = count;
+}
+
 void op_grow(struct world *w)
 {
     struct flow *flow = any_flow(w);
     size_t had = flow->count, count = 1 + below(w, 3);
     bool stale = chance(w, 10);
-    bool grows = flow->state == WEFT_FLOW_OPEN && flow->cancel == WEFT_FLOW_CANCEL_NONE;
     if (had + count > NODES_MAX)
         return;
     struct weft_arena *arena = weft_arena_new();
@@ -321,13 +337,14 @@ void op_grow(struct world *w)
                                             .revision = flow->revision - stale,
                                             .nodes = nodes_of(flow, had, arena),
                                             .node_count = count};
-    enum weft_rc want = !grows ? WEFT_NOT_LIVE : stale ? WEFT_CONFLICT : WEFT_OK;
     enum weft_rc rc = weft_engine_flow_grow(any_engine(w), &growth, &answer, &err);
     note(w, "flow %zu grows by %zu: %s", (size_t)(flow - w->flow), count, weft_rc_wire(rc));
-    must_be(w, rc, want, "grow", &err);
     if (rc)
         flow->count = had;
-    else
+    settle_before(w, flow, had);
+    bool grows = flow->state == WEFT_FLOW_OPEN && flow->cancel == WEFT_FLOW_CANCEL_NONE;
+    must_be(w, rc, !grows ? WEFT_NOT_LIVE : stale ? WEFT_CONFLICT : WEFT_OK, "grow", &err);
+    if (!rc)
         flow->revision++;
     for (size_t i = had; i < flow->count; i++)
         flow->member[i].id = answer.node[i - had];
@@ -346,8 +363,9 @@ void op_cancel_flow(struct world *w)
         .flow = flow->id,
         .how = (enum weft_flow_cancel)(WEFT_FLOW_CANCEL_ALL + below(w, 3)),
         .reason = "flow"};
-    bool over = flow->state == WEFT_FLOW_SUCCEEDED || flow->state == WEFT_FLOW_FAILED;
     enum weft_rc rc = weft_engine_flow_cancel(any_engine(w), &args, &state, &err);
+    settle_before(w, flow, flow->count);
+    bool over = flow->state == WEFT_FLOW_SUCCEEDED || flow->state == WEFT_FLOW_FAILED;
     note(w, "cancel flow %zu by %d: %s", (size_t)(flow - w->flow), args.how, weft_rc_wire(rc));
     must_be(w, rc, over ? WEFT_NOT_LIVE : WEFT_OK, "cancel of the flow", &err);
     bool stronger = flow->cancel == WEFT_FLOW_CANCEL_NONE || args.how < flow->cancel;
