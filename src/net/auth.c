@@ -5,6 +5,9 @@
  * the slow poll notices within a second that one was added, rotated or revoked and has them read
  * anew. A request that changes tokens has them read anew before it is answered.
  *
+ * A request that waits is looked at again: when tokens were read anew, and once a second for those
+ * that expire (wait.c).
+ *
  * When each was last used is noted in memory and written by upkeep, at most once a minute for each
  * token, so that being authorized costs no query either.
  *
@@ -38,8 +41,9 @@ struct weft_auth {
     pthread_mutex_t lock; /* over all below */
     struct weft_arena *arena;
     struct weft_token_rows tokens;
-    struct use *use;        /* one for each of the tokens; in the arena */
-    uint64_t begun, loaded; /* loads are numbered as they begin; which one is shown */
+    struct use *use;         /* one for each of the tokens; in the arena */
+    uint64_t begun;          /* loads are numbered as they begin */
+    _Atomic uint64_t loaded; /* which one is shown; also read without the lock */
 };
 
 struct weft_auth *weft_auth_new(bool required)
@@ -210,6 +214,8 @@ static enum weft_rc use_token(struct weft_auth *auth, const struct weft_credenti
         if (auth->use[at].used_us < given->now_us)
             auth->use[at].used_us = given->now_us;
         ask->token = token->token;
+        ask->secret = (struct weft_ask_secret){
+            .id = token->id, .load = auth->loaded, .expires_us = token->expires_us};
         ask->scopes = token->scopes;
         ask->ns_fixed = token->ns != NULL;
         ask->ns = token->ns ? weft_arena_strdup(ask->arena, token->ns) : NULL;
@@ -220,6 +226,38 @@ static enum weft_rc use_token(struct weft_auth *auth, const struct weft_credenti
             "an admin makes one with `weft token create`; where there is no admin token "
             "yet, `weft token create --store URL` makes it on the server's store";
     return rc;
+}
+
+/*
+ * A request that waits outlives the moment at which its token was looked at. The usual case, that
+ * the tokens were not read again since then, takes no lock: `load` then says that the secret is in
+ * the list that is shown, with this expiry.
+ */
+enum weft_rc weft_auth_again(struct weft_server *server, struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_auth *auth = server->auth;
+    struct weft_ask_secret *secret = &ask->secret;
+    bool good = true;
+    if (secret->id == 0)
+        return WEFT_OK;
+    if (secret->load != atomic_load(&auth->loaded)) {
+        good = false;
+        pthread_mutex_lock(&auth->lock);
+        for (size_t i = 0; i < auth->tokens.count && !good; i++) {
+            if (auth->tokens.item[i].id != secret->id)
+                continue;
+            good = true;
+            secret->expires_us = auth->tokens.item[i].expires_us;
+            secret->load = auth->loaded;
+        }
+        pthread_mutex_unlock(&auth->lock);
+    }
+    if (good && (secret->expires_us == 0 ||
+                 secret->expires_us > weft_clock_now(weft_engine_clock(server->engine))))
+        return WEFT_OK;
+    return weft_fail(err, WEFT_UNAUTHORIZED,
+                     good ? "the token has expired while the request waited"
+                          : "the token was revoked while the request waited");
 }
 
 /* The namespace that was asked for, unless the token has one. */
@@ -242,6 +280,7 @@ enum weft_rc weft_auth_check(struct weft_auth *auth, const struct weft_credentia
     ask->ns = "default";
     ask->scopes = WEFT_SCOPE_ADMIN;
     ask->token = 0;
+    ask->secret = (struct weft_ask_secret){0};
     if (ask->route->scope == WEFT_SCOPE_NONE)
         return WEFT_OK;
     enum weft_rc rc = WEFT_OK;

@@ -6,8 +6,9 @@
  * (wait.c) and comes back here when it is woken; one whose time is up is answered without another
  * look, because whatever came would have woken it.
  *
- * Leases that nobody will hear of are given back at once: before the answer when the client has
- * hung up, after it when the answer could not be sent.
+ * Leases that no client will hear of are given back at once: before the answer when the client has
+ * hung up, after it when the answer could not be sent. So are leases for a token that was revoked
+ * or expired by the time they were committed.
  */
 
 #include "net/inside.h"
@@ -126,6 +127,16 @@ static void answer_empty(struct weft_ask *ask)
     weft_loop_answer(ask->server, &ask, 1);
 }
 
+/* True when its token is no longer good: it has its answer then. */
+static bool refuse_late(struct weft_ask *ask)
+{
+    struct weft_err err = {0};
+    if (!weft_auth_again(ask->server, ask, &err))
+        return false;
+    weft_reply_error(ask, &err);
+    return true;
+}
+
 /* Writes the answer of one ask, or puts it to sleep (false): then it is not ours any more. */
 static bool settle(struct weft_ask *ask, const struct weft_claim_result *result, size_t index)
 {
@@ -141,7 +152,7 @@ static bool settle(struct weft_ask *ask, const struct weft_claim_result *result,
     }
     state->held = weft_new_array(ask->arena, struct weft_put_back, got + 1);
     answer_items(ask, result, index);
-    if (got > 0 && weft_loop_gone(ask)) {
+    if (got > 0 && (refuse_late(ask) || weft_loop_gone(ask))) {
         give_back(server, held_by(state));
         state->held_count = 0;
         weft_waits_leave(server->waits, ask, WEFT_WAIT_FAILED);
@@ -161,6 +172,11 @@ static size_t admit(struct weft_server *server, struct weft_ask **ask, size_t co
     weft_usec now_us = weft_boot_us(), store_us = weft_clock_now(weft_engine_clock(server->engine));
     for (size_t i = 0; i < count; i++) {
         struct claim_state *state = ask[i]->state;
+        if (refuse_late(ask[i])) {
+            weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
+            weft_loop_answer(server, &ask[i], 1);
+            continue;
+        }
         if (state->slept &&
             (now_us >= state->until_us || server->stopping || weft_loop_gone(ask[i]))) {
             answer_empty(ask[i]);

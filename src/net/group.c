@@ -106,7 +106,9 @@ static void run_alone(struct weft_server *server, enum weft_group class, struct 
         }
     }
     bool streaming = ask->reply.status && ask->reply.stream;
-    if (streaming)
+    if (!rc)
+        rc = weft_auth_again(server, ask, &err);
+    if (!rc && streaming)
         rc = ask->reply.stream(ask, &ask->reply.body, &ask->reply.last, &err);
     else if (!rc && !ask->reply.status)
         rc = ask->route->run(ask, &err);

@@ -8,8 +8,8 @@
  * Threads: the loop of libmicrohttpd; N engine threads (group.c); one for timers of those who wait
  * (wait.c); one for upkeep (upkeep.c); one that decides which scanner runs (supervisor.c); one for
  * notices between replicas (notice.c). Locks, each
- * inner one taken under the outer ones before it: wait.lock, group.lock; all others stand alone. No
- * query is made under any lock.
+ * inner one taken under the outer ones before it: wait.lock, then group.lock or auth.lock; all
+ * others stand alone. No query is made under any lock.
  */
 
 #include "net/host.h"
@@ -196,6 +196,8 @@ WEFT_MUST_CHECK bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask 
 WEFT_MUST_CHECK bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask);
 /* The ask is about to be answered: it waits for nothing any more. */
 void weft_wait_done(struct weft_ask *ask);
+/* Tokens were read anew: asks that wait with one that is no longer good are answered. */
+void weft_waits_recheck(struct weft_waits *waits);
 /* There is work in these queues: wakes as many of the longest waiters as it may serve. */
 void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
                      const struct weft_woken *woken, size_t count);
@@ -311,6 +313,12 @@ struct weft_credentials {
 WEFT_MUST_CHECK enum weft_rc weft_auth_check(struct weft_auth *auth,
                                              const struct weft_credentials *given,
                                              struct weft_ask *ask, struct weft_err *err);
+/*
+ * WEFT_UNAUTHORIZED when the token of an ask that was let in was revoked or expired since then. For
+ * asks that have waited: called by the thread that has the ask, or under wait.lock while it sleeps.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_auth_again(struct weft_server *server, struct weft_ask *ask,
+                                             struct weft_err *err);
 
 /* ---- roster.c: workers heard of -------------------------------------------------------------- */
 

@@ -163,6 +163,11 @@ struct weft_ask {
     bool ns_fixed;            /* the token says so: leases of others are out of reach */
     uint32_t scopes;          /* what the token allows */
     int32_t token;            /* its id; 0: there is none */
+    struct weft_ask_secret {  /* of auth.c alone */
+        int32_t id;           /* of the secret that was shown; 0: none */
+        uint64_t load;        /* the load of the tokens in which it was last found good */
+        weft_usec expires_us; /* as of that load, the store's time; 0: never */
+    } secret;
     struct weft_buf body;
     enum weft_coding coding; /* in which the body still is */
     struct weft_items items; /* grouped requests */

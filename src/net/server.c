@@ -273,6 +273,7 @@ void weft_server_tokens_changed(struct weft_server *server)
     struct weft_err err = {0};
     if (weft_auth_load(server->auth, server->engine, &err))
         weft_warn("the tokens could not be read; the next poll does it", F_STR("error", err.text));
+    weft_waits_recheck(server->waits);
 }
 
 void weft_server_show_uses(struct weft_server *server, struct weft_token *token, size_t count)
@@ -345,6 +346,7 @@ void weft_server_reload(struct weft_server *server, const struct weft_server_con
         weft_warn("the tokens could not be read anew", F_STR("error", err.text));
     else
         weft_info("the tokens were read anew");
+    weft_waits_recheck(server->waits);
     err = (struct weft_err){0};
     if (weft_loop_certify(server->loop, config, &err))
         weft_error("the certificate stays as it was", F_STR("error", err.text));

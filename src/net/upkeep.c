@@ -136,6 +136,7 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
     if (poll.tokens != upkeep->tokens) {
         if (weft_auth_load(server->auth, server->engine, &err) == WEFT_OK)
             upkeep->tokens = poll.tokens;
+        weft_waits_recheck(server->waits);
     }
     weft_supervisor_told(server->supervisor, poll.due_us);
     weft_counts_keep(server);

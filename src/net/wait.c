@@ -61,6 +61,7 @@ struct weft_waits {
     pthread_cond_t news;
     struct weft_waiter *first, **last; /* the longest waiter first */
     weft_usec wakes_us;                /* when the thread wakes by itself */
+    bool recheck;                      /* tokens have changed */
     bool stopping, ended;
 };
 
@@ -395,6 +396,28 @@ static void rouse_gone(struct weft_waits *waits)
     free((void *)who);
 }
 
+/* The request's token was revoked or has expired: it must not get what it waits for. Under the
+ * lock. */
+static void rouse_unauthorized(struct weft_waits *waits)
+{
+    struct weft_err ignored;
+    for (struct weft_waiter *w = waits->first; w; w = w->next)
+        if (w->asleep && weft_auth_again(waits->server, w->ask, &ignored)) {
+            w->until_us = 0;
+            rouse(waits, w);
+        }
+    waits->recheck = false;
+}
+
+void weft_waits_recheck(struct weft_waits *waits)
+{
+    pthread_mutex_lock(&waits->lock);
+    waits->recheck = true;
+    waits->wakes_us = 0;
+    pthread_cond_signal(&waits->news);
+    pthread_mutex_unlock(&waits->lock);
+}
+
 static void *run_thread(void *context)
 {
     struct weft_waits *waits = context;
@@ -403,6 +426,8 @@ static void *run_thread(void *context)
     while (!waits->ended) {
         weft_usec now_us = weft_boot_us();
         weft_usec next_us = rouse_due(waits, now_us);
+        if (waits->recheck || now_us - swept_us >= SWEEP_US)
+            rouse_unauthorized(waits);
         if (now_us - swept_us >= SWEEP_US) {
             rouse_gone(waits);
             swept_us = now_us;
@@ -411,7 +436,8 @@ static void *run_thread(void *context)
         if (next_us > swept_us + SWEEP_US)
             next_us = swept_us + SWEEP_US;
         waits->wakes_us = next_us;
-        weft_cond_until(&waits->news, &waits->lock, next_us);
+        if (!waits->recheck)
+            weft_cond_until(&waits->news, &waits->lock, next_us);
     }
     pthread_mutex_unlock(&waits->lock);
     return NULL;
