@@ -3,8 +3,8 @@
 """The client of namespace b, in a process of its own: tenants_probe.py HOST PORT BOUND_S
 
 For each line with a number of seconds on its input it works that long (submit, claim, complete,
-read, list, /readyz on one connection, /healthz on a new one each time, and now and then a body of
-more than 128 KiB) and prints one line of JSON: the microseconds of each call, and what failed. A
+read, list, /readyz on one connection, /healthz on a new one each time; now and then a body of more
+than 128 KiB, a flow of two members, and a delayed execution) and prints one line of JSON: the microseconds of each call, and what failed. A
 call that fails counts as one that took FAILED_US.
 """
 import json
@@ -17,6 +17,11 @@ ENOUGH = 5  # a window ends early after so many failures
 LEAST, LONGEST = 5, 3  # it has so many turns, unless that takes so many times as long
 BULK_EVERY = 5
 BULK = json.dumps({"items": [{"kind": "bulk", "lane": "bulk", "payload": "x" * 8192}] * 20})
+
+FLOW = json.dumps({"name": "hop", "nodes": [{"name": "a", "kind": "b", "lane": "hop"},
+                                            {"name": "b", "kind": "b", "lane": "hop",
+                                             "after": ["a"]}]})
+DELAY_MS = 20
 
 
 class Refused(Exception):
@@ -118,6 +123,48 @@ class Window:
         self.fresh.close()
         self.timed("healthz", self.fresh, "GET", "/healthz")
 
+    def claim(self, lane):
+        got = self.client.call("POST", "/v1/claims", json.dumps(
+            {"worker": "b", "lanes": [lane], "max": 1, "wait_ms": 5000}))
+        items = json.loads(got)["items"]
+        if not items:
+            raise Refused(f"nothing could be claimed in lane {lane}")
+        return items[0]
+
+    def complete(self, item):
+        self.client.call("POST", "/v1/leases/complete", json.dumps(
+            {"items": [{"id": item["id"], "epoch": item["epoch"]}]}))
+
+    def hop(self):
+        """How long after the end of a member the next member of its flow is claimed."""
+        self.client.call("POST", "/v1/flows", FLOW)
+        first = self.claim("hop")
+        began = time.perf_counter()
+        self.complete(first)
+        second = self.claim("hop")
+        took = time.perf_counter() - began
+        self.complete(second)
+        return took
+
+    def due(self):
+        """How long after its time a delayed execution is claimed."""
+        began = time.perf_counter()
+        self.client.call("POST", "/v1/executions",
+                         f'{{"kind":"b","lane":"due","delay_ms":{DELAY_MS}}}')
+        item = self.claim("due")
+        took = time.perf_counter() - began - DELAY_MS / 1000
+        self.complete(item)
+        return max(0, took)
+
+    def stretch(self, name, run):
+        """Several calls whose time is measured together."""
+        try:
+            took = int(run() * 1e6)
+        except Refused as error:
+            took = FAILED_US
+            self.failed.append(f"{name}: {error}")
+        self.times.setdefault(name, []).append(took)
+
     def run(self, seconds):
         began, turn = time.monotonic(), 0
         while len(self.failed) < ENOUGH:
@@ -128,6 +175,8 @@ class Window:
             self.look()
             if turn % BULK_EVERY == 0:
                 self.timed("bulk", self.client, "POST", "/v1/executions", BULK)
+                self.stretch("hop", self.hop)
+                self.stretch("due", self.due)
             turn += 1
 
 
