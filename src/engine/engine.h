@@ -241,9 +241,8 @@ WEFT_MUST_CHECK enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_
 
 /* What another process may have made of the schema. */
 void weft_version_seen(struct weft_engine *engine, int64_t version, int64_t oldest_binary);
-/* WEFT_SCHEMA: this binary is too old for the store. */
-WEFT_MUST_CHECK enum weft_rc weft_version_check(struct weft_engine *engine, struct weft_err *err);
-/* The same, after a look at the schema when the last one is old. No transaction is open. */
+/* weft_engine_version(), after a look at the schema when the last one is old. No transaction is
+ * open. */
 WEFT_MUST_CHECK enum weft_rc weft_version_look(struct weft_engine *engine, struct weft_conn *conn,
                                                struct weft_err *err);
 

@@ -39,6 +39,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_open(const struct weft_engine_config *c
                                               struct weft_err *err);
 void weft_engine_close(struct weft_engine *engine); /* NULL is fine */
 struct weft_clock *weft_engine_clock(struct weft_engine *engine);
+/* WEFT_SCHEMA: this binary is too old for the store, which was migrated. Known without asking. */
+WEFT_MUST_CHECK enum weft_rc weft_engine_version(struct weft_engine *engine, struct weft_err *err);
 /* How many transactions may write at once: 1 for SQLite. */
 size_t weft_engine_writers(const struct weft_engine *engine);
 

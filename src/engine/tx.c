@@ -397,7 +397,7 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
                              void *context, struct weft_err *err)
 {
     struct weft_engine *engine = tx->engine;
-    enum weft_rc rc = weft_version_check(engine, err);
+    enum weft_rc rc = weft_engine_version(engine, err);
     if (rc)
         return rc;
     struct weft_slot *slot = acquire(engine, mode, err);

@@ -32,7 +32,7 @@ void weft_version_seen(struct weft_engine *engine, int64_t version, int64_t olde
             F_I64("oldest", oldest_binary));
 }
 
-enum weft_rc weft_version_check(struct weft_engine *engine, struct weft_err *err)
+enum weft_rc weft_engine_version(struct weft_engine *engine, struct weft_err *err)
 {
     int_fast64_t oldest_binary = atomic_load(&engine->oldest_binary);
     return oldest_binary == 0 ? WEFT_OK : weft_too_old(weft_migration_count, oldest_binary, err);
@@ -58,5 +58,5 @@ enum weft_rc weft_version_look(struct weft_engine *engine, struct weft_conn *con
         weft_version_seen(engine, weft_get_i64(&rows, 0, SCHEMA_READ_OUT_VERSION),
                           weft_get_i64(&rows, 0, SCHEMA_READ_OUT_OLDEST_BINARY));
     weft_arena_free(arena);
-    return rc ? rc : weft_version_check(engine, err);
+    return rc ? rc : weft_engine_version(engine, err);
 }

@@ -88,6 +88,8 @@ enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err)
     if (!weft_server_is_open(ask->server)) {
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "the server waits for its store");
         reply_not_ready(ask, &why);
+    } else if (weft_engine_version(weft_server_engine(ask->server), &why)) {
+        reply_not_ready(ask, &why);
     } else if (!store_answers(ask->server)) {
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "%s", weft_rc_text(WEFT_UNAVAILABLE));
         reply_not_ready(ask, &why);

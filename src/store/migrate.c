@@ -221,8 +221,10 @@ static enum weft_rc record(const struct job *job, const struct weft_migration *m
     weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_APPLIED_US, now_us);
     weft_call_init(&call[1], job->arena, WEFT_STMT_SCHEMA_PUT, 0);
     weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_VERSION, migration->number);
-    if (migration->oldest_binary > oldest_binary)
-        oldest_binary = migration->oldest_binary;
+    /* Those before it count too: a binary that applied them may not have known their numbers. */
+    for (int i = 0; i < migration->number; i++)
+        if (job->set->migration[i].oldest_binary > oldest_binary)
+            oldest_binary = job->set->migration[i].oldest_binary;
     weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_OLDEST_BINARY, oldest_binary);
     return job->conn->driver->run(job->conn, call, WEFT_LEN(call), job->arena, NULL, err);
 }

@@ -20,6 +20,7 @@ from release import TAG, build_release
 from serving import Server
 
 BOUND_S = 60
+FLOWS = 4  # the migration that brought them
 
 
 def run_sql(store, text):
@@ -83,6 +84,8 @@ def upgrade(tap, release):
         new = serve(store, tap=tap)
         after = schema(store)
         tap.note(f"{TAG} has {before[0]} migrations, this binary {after[0]}; asked for: {after[1]}")
+        tap.ok(after[0] == before[0] or after[1] >= FLOWS,
+               "a migrated store refuses binaries that do not know flows", after)
         beside = Load([new], 3)
         tap.ok(grows(beside), "the new binary serves beside it")
         if after[1] <= before[0]:
