@@ -126,6 +126,8 @@ class Node:
                                       " WHERE sync_state = 'sync' AND state = 'streaming'") == "1",
                      START_S):
             raise AssertionError("the standby is not synchronous")
+        # What was committed before it was has arrived when this has.
+        self.sql("SELECT pg_logical_emit_message(true, 'pair', '')")
 
     def promote(self, alone=True):
         """alone: its commits wait for no standby."""
