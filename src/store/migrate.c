@@ -69,7 +69,7 @@ static enum weft_rc run_plain(const struct job *job, enum weft_stmt stmt,
 /* Reads inside the transaction in hand. */
 static enum weft_rc read_state(const struct job *job, struct state *ret_state, struct weft_err *err)
 {
-    struct state state = {.oldest_binary = 1};
+    struct state state = {0};
     struct weft_rows rows;
     enum weft_rc rc = run_plain(job, WEFT_STMT_SCHEMA_PROBE, &rows, err);
     if (rc)

@@ -416,4 +416,15 @@ static inline void member(const struct api_fixture *f, const char *name, char re
                    at ? at + strlen(key) : "");
 }
 
+/* The query of the next page: "after=" and the cursor that the last answer gave; "" for none. */
+static inline const char *next_page(const struct api_fixture *f)
+{
+    static char query[256];
+    const char *next = strstr(f->text.data, "\"next\":\"");
+    query[0] = '\0';
+    if (next)
+        (void)snprintf(query, sizeof(query), "after=%.*s", (int)strcspn(next + 8, "\""), next + 8);
+    return query;
+}
+
 #endif

@@ -199,12 +199,12 @@ static void test_attempts(struct api_fixture *f)
     }
     is_int(ask_about(f, "GET", id, "/attempts?limit=4", NULL), 200, "the first page");
     is_int(count_of(f, "\"ended\":"), 4, "has four");
-    ok(has(f, "{\"items\":[{\"epoch\":1,") && has(f, "\"next\":\"4\""), "from the oldest on");
-    is_int(ask_about(f, "GET", id, "/attempts?limit=4&after=4", NULL), 200, "the second");
+    ok(has(f, "{\"items\":[{\"epoch\":1,"), "from the oldest on");
+    char second[300];
+    (void)snprintf(second, sizeof(second), "/attempts?limit=4&%s", next_page(f));
+    is_int(ask_about(f, "GET", id, second, NULL), 200, "the second");
     is_int(count_of(f, "\"ended\":"), 2, "has two");
     ok(has(f, "{\"items\":[{\"epoch\":5,") && has(f, "\"next\":null"), "to the end");
-    is_int(ask_about(f, "GET", id, "/attempts?after=99", NULL), 200, "behind the end");
-    is_str(f->text.data, "{\"items\":[],\"next\":null}", "is nothing");
     is_int(ask_about(f, "GET", id, "/attempts?after=x", NULL), 400, "a bad cursor");
     is_int(ask_about(f, "GET", id, "/attempts?after=-1", NULL), 400, "another");
     is_int(ask_about(f, "GET", id, "/attempts?after=99999999999999999999", NULL), 400,

@@ -110,6 +110,10 @@ enum weft_rc weft_pg_fail(struct weft_pg *pg, const PGresult *result, const char
     if (!state || !text)
         return weft_pg_lost(pg, what, PQresultErrorMessage(result), err);
     const struct verdict *verdict = judge(state);
+    /* Every server refuses a write in a transaction that only reads: no sign of a standby. */
+    static const struct verdict reading = {"25006", WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
+    if (pg->mode == WEFT_TX_READ && strcmp(state, reading.state) == 0)
+        verdict = &reading;
     if (verdict->cause == WEFT_CAUSE_LOST)
         pg->conn.broken = true;
     return tell(err, verdict, state, what, text);
