@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * GET /v1/executions: a page as JSON, or everything as lines of JSON. The lines are read and sent
- * page by page, each with an arena of its own, so a list of any length takes the memory of a page.
+ * GET /v1/executions: a page as JSON, or everything as lines of JSON. Both are read and sent in
+ * parts of about PART bytes: what was read for a part is freed before it is sent, and the next one
+ * is read when it has gone. So a list of any length, read however slowly, takes the memory of a
+ * part. A page that fits one part is sent whole, with its length.
  */
 
 #include "net/api.h"
@@ -17,14 +19,19 @@
 #include <string.h>
 
 enum {
-    STREAM_PAGE = 500,       /* executions read at once for a stream */
+    STREAM_PAGE = 500,       /* executions read at once for a stream, at most */
+    FIRST_READ = 32,         /* executions read at once while their size is not known */
+    PART = 256 << 10,        /* bytes sent at once, but for the last execution read */
     STREAM_EMPTY_PAGES = 10, /* that may follow each other before a sign of life is sent */
 };
 
 struct list_state {
     struct weft_listing listing;
     bool lines;
-    char after[WEFT_CURSOR_TEXT_MAX]; /* of a stream: where the next page begins */
+    uint32_t left;                    /* of a page: executions still to be sent */
+    size_t told;                      /* executions sent or on their way */
+    uint64_t bytes;                   /* that they took */
+    char after[WEFT_CURSOR_TEXT_MAX]; /* where the next part begins */
 };
 
 static enum weft_rc read_tag(struct weft_ask *ask, struct weft_filter *filter, struct weft_err *err)
@@ -116,53 +123,69 @@ enum weft_rc weft_executions_read(struct weft_ask *ask, struct weft_err *err)
     return rc;
 }
 
-/* ---- A page ---------------------------------------------------------------------------------- */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
-static enum weft_rc reply_page(struct weft_ask *ask, const struct list_state *list,
-                               struct weft_err *err)
+/* How many executions fill what is left of a part, by the size of those that were told. */
+static uint32_t read_next(const struct list_state *list, size_t room)
 {
-    struct weft_read_page page;
-    enum weft_rc rc =
-        weft_engine_list(weft_server_engine(ask->server), &list->listing, ask->arena, &page, err);
-    if (rc)
-        return rc;
-    struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
-    weft_json_begin_object(&out);
-    weft_json_key(&out, "items");
-    weft_json_begin_array(&out);
-    for (size_t i = 0; i < page.count; i++)
-        weft_wire_write(&weft_wire_execution, &page.item[i], &out);
-    weft_json_end_array(&out);
-    weft_json_key(&out, "next");
-    weft_json_put_text(&out, page.next);
-    if (page.looked_to_us) {
-        weft_json_key(&out, "looked_to");
-        weft_wire_put_moment(&out, page.looked_to_us);
-    }
-    weft_json_end_object(&out);
-    return WEFT_OK;
+    if (list->told == 0)
+        return FIRST_READ;
+    uint64_t count = room / (list->bytes / list->told + 1) + 1;
+    return count < STREAM_PAGE ? (uint32_t)count : STREAM_PAGE;
 }
 
-/* ---- Lines ----------------------------------------------------------------------------------- */
+static void write_items(struct list_state *list, const struct weft_read_page *page,
+                        struct weft_buf *out)
+{
+    size_t before = out->size;
+    for (size_t i = 0; i < page->count; i++) {
+        struct weft_json_writer item;
+        if (!list->lines && list->told > 0)
+            weft_buf_add_char(out, ',');
+        weft_json_writer_init(&item, out);
+        weft_wire_write(&weft_wire_execution, &page->item[i], &item);
+        if (list->lines)
+            weft_buf_add_char(out, '\n');
+        list->told++;
+    }
+    list->bytes += out->size - before;
+}
 
-/* Appends one page as lines and moves the cursor; ret_last: there is no page after it. */
-static enum weft_rc add_page(struct weft_ask *ask, struct list_state *list, struct weft_buf *out,
+/* What follows the items of a page. */
+static void write_end(const struct weft_read_page *page, struct weft_buf *out)
+{
+    struct weft_json_writer end;
+    weft_buf_add_text(out, "],\"next\":");
+    weft_json_writer_init(&end, out);
+    weft_json_put_text(&end, page->next);
+    if (page->looked_to_us) {
+        weft_buf_add_text(out, ",\"looked_to\":");
+        weft_json_writer_init(&end, out);
+        weft_wire_put_moment(&end, page->looked_to_us);
+    }
+    weft_buf_add_char(out, '}');
+}
+
+/* Reads some more and appends them; ret_last: that was all. */
+static enum weft_rc add_some(struct weft_ask *ask, struct list_state *list, struct weft_buf *out,
                              bool *ret_last, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_read_page page;
+    list->listing.limit = read_next(list, out->size < PART ? PART - out->size : 0);
+    if (!list->lines && list->listing.limit > list->left)
+        list->listing.limit = list->left;
     enum weft_rc rc =
         weft_engine_list(weft_server_engine(ask->server), &list->listing, arena, &page, err);
     if (rc)
         goto out;
-    for (size_t i = 0; i < page.count; i++) {
-        struct weft_json_writer line;
-        weft_json_writer_init(&line, out);
-        weft_wire_write(&weft_wire_execution, &page.item[i], &line);
-        weft_buf_add_char(out, '\n');
-    }
-    *ret_last = page.next == NULL;
+    write_items(list, &page, out);
+    list->left -= (uint32_t)page.count;
+    /* A page that the store left short ends there: the client goes on as it likes. */
+    bool last = !page.next || (!list->lines && (list->left == 0 || page.looked_to_us));
+    if (!list->lines && last)
+        write_end(&page, out);
+    *ret_last = last;
     if (page.next) {
         size_t size = strnlen(page.next, sizeof(list->after) - 1);
         memcpy(list->after, page.next, size);
@@ -170,21 +193,23 @@ static enum weft_rc add_page(struct weft_ask *ask, struct list_state *list, stru
         list->listing.after = list->after;
     }
     if (out->full)
-        rc = weft_fail(err, WEFT_TOO_LARGE, "a page of the list does not fit");
+        rc = weft_fail(err, WEFT_TOO_LARGE, "a part of the list does not fit");
 out:
     weft_arena_free(arena);
     return rc;
 }
 
-static enum weft_rc more_lines(struct weft_ask *ask, struct weft_buf *out, bool *ret_last,
+static enum weft_rc more_items(struct weft_ask *ask, struct weft_buf *out, bool *ret_last,
                                struct weft_err *err)
 {
     struct list_state *list = ask->state;
     bool last = false;
-    for (int pages = 0; pages < STREAM_EMPTY_PAGES && out->size == 0 && !last; pages++) {
-        enum weft_rc rc = add_page(ask, list, out, &last, err);
+    for (int in_vain = 0; in_vain < STREAM_EMPTY_PAGES && out->size < PART && !last;) {
+        size_t before = list->told;
+        enum weft_rc rc = add_some(ask, list, out, &last, err);
         if (rc)
             return rc;
+        in_vain += list->told == before;
     }
     /* A filter that fits next to nothing: an empty line keeps the connection alive. */
     if (out->size == 0 && !last)
@@ -196,16 +221,16 @@ static enum weft_rc more_lines(struct weft_ask *ask, struct weft_buf *out, bool 
 enum weft_rc weft_executions_run(struct weft_ask *ask, struct weft_err *err)
 {
     struct list_state *list = ask->state;
-    if (!list->lines)
-        return reply_page(ask, list, err);
-    /* The first page is read before anything is sent, so that a bad cursor is still an error. */
-    list->listing.limit = STREAM_PAGE;
     bool last = false;
-    weft_reply_bytes(ask, "", 0, WEFT_LINES_TYPE);
-    enum weft_rc rc = more_lines(ask, &ask->reply.body, &last, err);
+    list->left = list->listing.limit;
+    /* The first part is read before anything is sent, so that a bad cursor is still an error. */
+    weft_reply_bytes(ask, "", 0, list->lines ? WEFT_LINES_TYPE : NULL);
+    if (!list->lines)
+        weft_buf_add_text(&ask->reply.body, "{\"items\":[");
+    enum weft_rc rc = more_items(ask, &ask->reply.body, &last, err);
     if (rc)
         ask->reply.status = 0; /* nothing was sent yet: the failure is the answer */
     else if (!last)
-        ask->reply.stream = more_lines;
+        ask->reply.stream = more_items;
     return rc;
 }

@@ -214,6 +214,6 @@ void weft_reply_fence(struct weft_ask *ask, const struct weft_err *err, enum wef
 
 void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const char *type)
 {
-    begin_reply(ask, 200, weft_arena_strdup(ask->arena, type));
+    begin_reply(ask, 200, type ? weft_arena_strdup(ask->arena, type) : NULL);
     weft_buf_add(&ask->reply.body, data, size);
 }

@@ -89,34 +89,62 @@ static bool next_batch(struct weft_groups *groups, struct weft_batch *batch,
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* One that runs alone; it may have been queued only to be read, and goes to its own queue then. */
-static void run_alone(struct weft_server *server, enum weft_group class, struct weft_ask *ask)
+/*
+ * Calls the route, or what makes the next part of its answer, and writes a failure. What it reads
+ * is in an arena that is freed at once, not when the answer has been sent: a client that reads
+ * slowly holds the answer alone. What the answer keeps is copied.
+ */
+static void run_route(struct weft_server *server, struct weft_ask *ask)
 {
     struct weft_err err = {0};
-    enum weft_rc rc = WEFT_OK;
-    if (ask->unread) {
-        ask->unread = false;
-        rc = weft_body_decode(ask, &err);
-        if (!rc)
-            rc = ask->route->read(ask, &err);
-        bool here = ask->route->group == class || (ask->items.alone && class == WEFT_GROUP_HEAVY);
-        if (!rc && !ask->reply.status && !here) {
-            weft_groups_put_again(server->groups, ask);
-            return;
-        }
-    }
-    bool streaming = ask->reply.status && ask->reply.stream;
-    if (!rc)
-        rc = weft_auth_again(server, ask, &err);
+    struct weft_reply *reply = &ask->reply;
+    struct weft_arena *kept = ask->arena;
+    ask->arena = weft_arena_new();
+    bool streaming = reply->status && reply->stream;
+    enum weft_rc rc = weft_auth_again(server, ask, &err);
     if (!rc && streaming)
-        rc = ask->reply.stream(ask, &ask->reply.body, &ask->reply.last, &err);
-    else if (!rc && !ask->reply.status)
+        rc = reply->stream(ask, &reply->body, &reply->last, &err);
+    else if (!rc)
         rc = ask->route->run(ask, &err);
     if (rc && streaming)
-        ask->reply.broken = true; /* the head has been sent: all that can be done is to stop */
+        reply->broken = true; /* the head has been sent: all that can be done is to stop */
     else if (rc)
         weft_reply_error(ask, &err);
-    else if (!ask->reply.status && weft_waits_sleep_till_end(server->waits, ask))
+    if (!streaming) {
+        reply->type = weft_arena_strdup(kept, reply->type);
+        reply->location = weft_arena_strdup(kept, reply->location);
+    }
+    weft_arena_free(ask->arena);
+    ask->arena = kept;
+}
+
+/* Reads the body; false: it is answered, or waits in a queue of its own now. */
+static bool read_body(struct weft_server *server, enum weft_group class, struct weft_ask *ask)
+{
+    struct weft_err err = {0};
+    ask->unread = false;
+    enum weft_rc rc = weft_body_decode(ask, &err);
+    if (!rc)
+        rc = ask->route->read(ask, &err);
+    if (rc)
+        weft_reply_error(ask, &err);
+    bool here = ask->route->group == class || (ask->items.alone && class == WEFT_GROUP_HEAVY);
+    if (!ask->reply.status && here)
+        return true;
+    if (ask->reply.status)
+        weft_loop_answer(server, &ask, 1);
+    else
+        weft_groups_put_again(server->groups, ask);
+    return false;
+}
+
+/* One that runs alone; it may have been queued only to be read. */
+static void run_alone(struct weft_server *server, enum weft_group class, struct weft_ask *ask)
+{
+    if (ask->unread && !read_body(server, class, ask))
+        return;
+    run_route(server, ask);
+    if (!ask->reply.status && weft_waits_sleep_till_end(server->waits, ask))
         return;
     weft_wait_done(ask);
     weft_loop_answer(server, &ask, 1);

@@ -217,8 +217,10 @@ static ssize_t read_stream(void *context, uint64_t position, char *to, size_t ma
     }
     if (reply->last)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    /* The part before has gone out: an engine thread makes the next one. */
-    weft_buf_clear(&reply->body);
+    /* The part before has gone out: it is freed, and an engine thread makes the next one. */
+    size_t body_max = reply->body.max;
+    weft_buf_done(&reply->body);
+    weft_buf_init(&reply->body, body_max);
     link->sent = 0;
     weft_peer_stage(&ask->server->loop->peers, link->peer, WEFT_PEER_SENDING);
     MHD_suspend_connection(link->connection);

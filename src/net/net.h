@@ -239,7 +239,7 @@ void weft_reply_json(struct weft_ask *ask, int status, struct weft_json_writer *
 void weft_reply_error(struct weft_ask *ask, const struct weft_err *err);
 /* The same, with the reason why a lease is gone. */
 void weft_reply_fence(struct weft_ask *ask, const struct weft_err *err, enum weft_fence fence);
-/* Bytes as they are. */
+/* Bytes as they are; type NULL: application/json. */
 void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const char *type);
 
 /* ---- Waiting (wait.c) ------------------------------------------------------------------------ */
