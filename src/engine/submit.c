@@ -320,20 +320,29 @@ static enum weft_rc write_batch(struct weft_tx *tx, void *context, struct weft_e
     return batch->from_inbox ? write_from_inbox(tx, batch, err) : write_new(tx, batch, err);
 }
 
-/* True when the batch should be cut in halves to find who is to blame. */
-static bool blame_is_inside(const struct weft_err *err)
+/*
+ * True when the batch should be cut in halves to find the item that is to blame. A lock that it
+ * waited for in vain belongs to a key; without keys it is on a whole table, and every half would
+ * wait for it as long again.
+ */
+static bool blame_is_inside(const struct weft_submissions *batch, const struct weft_err *err)
 {
-    return err->cause == WEFT_CAUSE_DATA || err->cause == WEFT_CAUSE_LOCK_TIMEOUT ||
-           err->cause == WEFT_CAUSE_DUPLICATE;
+    return err->cause == WEFT_CAUSE_DATA || err->cause == WEFT_CAUSE_DUPLICATE ||
+           (err->cause == WEFT_CAUSE_LOCK_TIMEOUT && batch->keyed);
 }
 
 static void answer_refused(struct weft_submission *item, const struct weft_err *err)
 {
     *item->answer = (struct weft_submitted){.err = *err};
-    if (err->cause == WEFT_CAUSE_LOCK_TIMEOUT) {
+    if (err->cause != WEFT_CAUSE_LOCK_TIMEOUT)
+        return;
+    if (item->spec.key) {
         weft_fail_field(&item->answer->err, WEFT_BUSY, "key",
-                        "somebody's open transaction holds this key");
+                        "another open transaction holds this key");
         item->answer->err.hint = "try again when that transaction has ended";
+    } else {
+        weft_fail(&item->answer->err, WEFT_BUSY, "another open transaction locks weft's tables");
+        item->answer->err.hint = "try again later; `weft doctor` finds old transactions";
     }
 }
 
@@ -390,7 +399,7 @@ enum weft_rc weft_submission_run(struct weft_engine *engine, const struct weft_s
         enum weft_rc rc = run_part(engine, &part, err);
         if (!rc)
             continue;
-        if (!blame_is_inside(err)) {
+        if (!blame_is_inside(&part, err)) {
             todo[count++] = part;
             for (size_t i = 0; i < count; i++)
                 for (size_t k = 0; k < todo[i].count; k++)

@@ -123,6 +123,28 @@ def full_queue(tap, cluster):
     tap.equal(server.stop(), 0, "the server stops by itself")
 
 
+def locked_table(tap, cluster):
+    """A submission without keys that waits for a lock on a table: refused once, and for that."""
+    server = serve(cluster.store("locked"), tap=tap)
+    calls = Calls(server, timeout=400)
+    calls.good("POST", "/v1/executions", {"kind": "first"})
+    lock = Lock(cluster, "LOCK TABLE locked.execution IN ACCESS EXCLUSIVE MODE")
+    for name, body in (("one", {"kind": "k"}), ("twenty", {"items": [{"kind": "k"}] * 20})):
+        began = time.monotonic()
+        status, _, answer = calls("POST", "/v1/executions", body)
+        took = time.monotonic() - began
+        errors = [answer["error"]] if "error" in answer else [item["error"] for item in
+                                                              answer["items"]]
+        tap.ok(took < 60, f"a locked table: {name} without a key waits a few seconds", took)
+        tap.ok(all(error["code"] == "busy" and error["field"] is None and
+                   "key" not in error["message"] + error["hint"] for error in errors),
+               "and the refusal speaks of no key", (status, errors[0]))
+    lock.let_go()
+    calls.good("POST", "/v1/executions", {"items": [{"kind": "k"}] * 20})
+    calls.close()
+    tap.equal(server.stop(), 0, "the server stops by itself")
+
+
 def held_row(tap, cluster):
     """Completions share transactions with others, who must not wait for a row that one of them needs."""
     server = serve(cluster.store("held"), tap=tap)
@@ -173,6 +195,7 @@ def main():
         away(tap, cluster, server)
         tap.equal(server.stop(), 0, "the server stops by itself")
         full_queue(tap, cluster)
+        locked_table(tap, cluster)
         held_row(tap, cluster)
     finally:
         cluster.remove()
