@@ -24,6 +24,7 @@ enum weft_limit {
     WEFT_BATCH_MAX = 1000,      /* items in one transaction */
     WEFT_BATCH_BYTES = 8 << 20, /* payload bytes in one transaction or one claim */
     WEFT_UPSTREAM_BYTES = 128,  /* what an upstream counts for there, besides its result */
+    WEFT_REPEATS_MAX = 8,       /* transactions of one call for words about the same lease */
     WEFT_CLAIM_QUEUES_MAX = 64, /* queues one claim looks at */
     WEFT_CLAIM_LANES_MAX = 64,  /* lanes one claim may name */
     WEFT_CLAIM_KINDS_MAX = 256, /* kinds one claim may name */

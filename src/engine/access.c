@@ -39,8 +39,16 @@ enum weft_rc weft_engine_namespaces(struct weft_engine *engine, const struct wef
     for (size_t i = 0; i < ids->count; i++)
         ret_ns[i] = NULL;
     enum weft_rc rc = WEFT_OK;
-    for (size_t c = 0; c < chunks.count && !rc; c++)
+    size_t c = 0;
+    for (; c < chunks.count && chunks.chunk[c].round == 0 && !rc; c++)
         rc = find_chunk(engine, ids, &chunks.chunk[c], ret_ns, err);
+    /* An id that comes again has the namespace that it had the first time. */
+    for (; c < chunks.count && !rc; c++)
+        for (size_t k = 0; k < chunks.chunk[c].count; k++) {
+            size_t item = chunks.chunk[c].item[k], at = 0;
+            ret_ns[item] =
+                ret_ns[weft_chunks_next(&chunks, 1, ids, weft_column_id(ids, item), &at)];
+        }
     weft_arena_free(arena);
     return rc;
 }

@@ -36,8 +36,9 @@ const struct weft_id *weft_column_id(const struct weft_id_column *ids, size_t i)
     return (const struct weft_id *)((const char *)ids->first + i * ids->stride);
 }
 
-size_t weft_chunk_find(const struct weft_chunk *chunk, const struct weft_id_column *ids,
-                       const struct weft_id *id)
+/* The first place in the chunk whose id is not below this one; chunk->count: all are. */
+static size_t find_place(const struct weft_chunk *chunk, const struct weft_id_column *ids,
+                         const struct weft_id *id)
 {
     size_t low = 0, high = chunk->count;
     while (low < high) {
@@ -47,8 +48,27 @@ size_t weft_chunk_find(const struct weft_chunk *chunk, const struct weft_id_colu
         else
             high = middle;
     }
-    assert(low < chunk->count); /* the store answers about what it was asked */
     return low;
+}
+
+size_t weft_chunk_find(const struct weft_chunk *chunk, const struct weft_id_column *ids,
+                       const struct weft_id *id)
+{
+    size_t place = find_place(chunk, ids, id);
+    assert(place < chunk->count); /* the store answers about what it was asked */
+    return place;
+}
+
+size_t weft_chunks_next(const struct weft_chunks *chunks, size_t round,
+                        const struct weft_id_column *ids, const struct weft_id *id, size_t *at)
+{
+    while (*at < chunks->count && chunks->chunk[*at].round < round) {
+        const struct weft_chunk *chunk = &chunks->chunk[(*at)++];
+        size_t place = find_place(chunk, ids, id);
+        if (place < chunk->count && weft_id_cmp(weft_column_id(ids, chunk->item[place]), id) == 0)
+            return chunk->item[place];
+    }
+    return SIZE_MAX;
 }
 
 struct weft_chunks weft_chunks_by_id(const struct weft_id_column *ids, const bool *skip,
@@ -81,8 +101,8 @@ struct weft_chunks weft_chunks_by_id(const struct weft_id_column *ids, const boo
                     i + 1 - begin == WEFT_BATCH_MAX;
         if (!last)
             continue;
-        chunks.chunk[chunks.count++] =
-            (struct weft_chunk){.item = item + begin, .count = i + 1 - begin};
+        chunks.chunk[chunks.count++] = (struct weft_chunk){
+            .item = item + begin, .count = i + 1 - begin, .round = entry[i].round};
         begin = i + 1;
     }
     return chunks;

@@ -304,6 +304,7 @@ uint64_t weft_pool_waits(struct weft_engine *engine);
 struct weft_chunk {
     const size_t *item;
     size_t count;
+    size_t round; /* so many earlier items of the call have the id of each of these */
 };
 
 struct weft_chunks {
@@ -317,6 +318,12 @@ struct weft_chunks {
  */
 struct weft_chunks weft_chunks_by_id(const struct weft_id_column *ids, const bool *skip,
                                      struct weft_arena *arena);
+/*
+ * The next item with this id in the chunks from *at on, which moves on; SIZE_MAX: there is none in
+ * the rounds before `round`.
+ */
+size_t weft_chunks_next(const struct weft_chunks *chunks, size_t round,
+                        const struct weft_id_column *ids, const struct weft_id *id, size_t *at);
 /* The place of an id in a chunk, which must hold it. */
 size_t weft_chunk_find(const struct weft_chunk *chunk, const struct weft_id_column *ids,
                        const struct weft_id *id);

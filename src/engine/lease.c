@@ -235,11 +235,41 @@ static struct weft_chunks begin_call(struct lease_call *call, size_t count,
     return weft_chunks_by_id(&call->ids, skip, arena);
 }
 
+/*
+ * Answers an item whose lease the call has named WEFT_REPEATS_MAX times before. A word that was
+ * said before gets the answer it got then: the lease has ended by it, or it was gone already and
+ * stays so, because epochs only grow. A renewal gets the time to which the call renewed the lease
+ * last. Of that many other epochs of one execution at most one was ever a lease that still runs: no
+ * worker says that in one call, and the item may be sent again.
+ */
+static void answer_repeat(const struct lease_call *call, const struct weft_chunks *chunks,
+                          size_t item)
+{
+    struct weft_lease_answer *answer = &call->answer[item];
+    *answer = (struct weft_lease_answer){0};
+    weft_fail_field(&answer->err, WEFT_BUSY, "id", "the call names this execution too often");
+    answer->err.hint = "say one word about each lease in a call";
+    const struct weft_id *id = weft_column_id(&call->ids, item);
+    for (size_t at = 0, same;
+         (same = weft_chunks_next(chunks, WEFT_REPEATS_MAX, &call->ids, id, &at)) != SIZE_MAX;)
+        if (call->epoch(call->item, same) == call->epoch(call->item, item))
+            *answer = call->answer[same];
+}
+
+/*
+ * However often a call names a lease, it has no more than WEFT_REPEATS_MAX transactions for that:
+ * all callers whose words were gathered into this call wait for the last of them.
+ */
 static enum weft_rc run_chunks(struct weft_engine *engine, struct lease_call *call,
                                const struct weft_chunks *chunks, struct weft_err *err)
 {
     enum weft_rc rc = WEFT_OK;
     for (size_t c = 0; c < chunks->count; c++) {
+        if (chunks->chunk[c].round >= WEFT_REPEATS_MAX) {
+            for (size_t k = 0; k < chunks->chunk[c].count; k++)
+                answer_repeat(call, chunks, chunks->chunk[c].item[k]);
+            continue;
+        }
         call->chunk = chunks->chunk[c];
         enum weft_rc failed = run_chunk(engine, call, err);
         /* With several transactions, some may have been committed: then the items tell. */

@@ -308,6 +308,63 @@ static void count_ends(void *context, enum weft_fault_point point, enum weft_stm
     *(int *)context += point == WEFT_FAULT_BEFORE_RUN && stmt == WEFT_STMT_LIVE_END;
 }
 
+/* A lease that a call names a thousand times costs a few transactions, and so does a wrong one. */
+CASE(repeat_one_lease_a_thousand_times)
+{
+    enum { TIMES = 1000 };
+    int ends = 0;
+    struct weft_fault fault = {.hook = count_ends, .context = &ends};
+    struct weft_engine *engine = open_faulty(f, &fault);
+    struct weft_claimed lease = start(f, NULL), neighbour = start(f, NULL);
+    struct weft_complete item[TIMES];
+    struct weft_lease_answer answer[TIMES];
+    for (size_t i = 0; i < TIMES; i++)
+        item[i] = (struct weft_complete){.id = lease.id, .epoch = lease.epoch};
+    item[500].id = neighbour.id;
+    is_int(weft_engine_complete(engine, item, TIMES, answer, &f->err), WEFT_OK, "complete");
+    size_t same = 0;
+    for (size_t i = 0; i < TIMES; i++)
+        same += answer[i].err.rc == WEFT_OK && answer[i].state == WEFT_STATE_SUCCEEDED;
+    is_int(same, TIMES, "all get the same answer");
+    ok(ends <= WEFT_REPEATS_MAX, "in %d transactions", ends);
+    is_int(state_of(f, &neighbour.id), WEFT_STATE_SUCCEEDED, "a neighbour is done too");
+
+    ends = 0;
+    for (size_t i = 0; i < TIMES; i++)
+        item[i].epoch = 7;
+    is_int(weft_engine_complete(engine, item, TIMES, answer, &f->err), WEFT_OK, "a wrong epoch");
+    size_t fenced = 0;
+    for (size_t i = 0; i < TIMES; i++)
+        fenced += answer[i].err.rc == WEFT_FENCED && answer[i].fence == WEFT_FENCE_UNKNOWN;
+    is_int(fenced, TIMES, "all are fenced");
+    ok(ends <= WEFT_REPEATS_MAX, "in %d transactions", ends);
+
+    ends = 0;
+    for (size_t i = 0; i < TIMES; i++)
+        item[i].epoch = (int32_t)i + 1;
+    is_int(weft_engine_complete(engine, item, TIMES, answer, &f->err), WEFT_OK, "many epochs");
+    size_t busy = 0;
+    for (size_t i = 0; i < TIMES; i++)
+        busy += answer[i].err.rc == WEFT_BUSY;
+    is_int(busy, TIMES - WEFT_REPEATS_MAX - 1, "all but the first epochs may be sent again");
+    ok(ends <= WEFT_REPEATS_MAX, "in %d transactions", ends);
+}
+
+CASE(repeat_renewals_of_one_lease)
+{
+    enum { TIMES = 1000 };
+    struct weft_claimed lease = start(f, NULL);
+    struct weft_renew item[TIMES];
+    struct weft_lease_answer answer[TIMES];
+    for (size_t i = 0; i < TIMES; i++)
+        item[i] = (struct weft_renew){.id = lease.id, .epoch = lease.epoch, .lease_ms = 5000};
+    is_int(weft_engine_renew(f->a, item, TIMES, answer, &f->err), WEFT_OK, "renew");
+    size_t renewed = 0;
+    for (size_t i = 0; i < TIMES; i++)
+        renewed += !answer[i].err.rc && answer[i].lease_expires_us == f->now_us + 5000 * WEFT_MS;
+    is_int(renewed, TIMES, "all get the time of the lease");
+}
+
 CASE(repeat_large_results_in_one_call)
 {
     /* A transaction holds 8 MiB: a call with more is cut, and each item still gets its answer. */

@@ -300,6 +300,13 @@ def doubled_leases(target, connections):
     return Flood(target, connections, lambda _: whole)
 
 
+def same_lease(target, connections):
+    """Completions of one lease, one in each request, which the server gathers into one call."""
+    one, = Owner(target).submit(1, lambda _: {"kind": "a"})
+    whole = request("POST", "/v1/leases/complete", of_json({"items": [{"id": one, "epoch": 7}]}))
+    return Flood(target, connections, lambda _: whole)
+
+
 def flow_completes(target, nodes, connections):
     """Members of one large flow end on many connections: each end has an effect on the flow."""
     owner = Owner(target)
