@@ -337,6 +337,17 @@ CASE(fairness_polls_of_many_queues)
     weft_engine_close(third);
 }
 
+/* After a failover a number may be that of another queue: the list is read anew. */
+CASE(fairness_list_begins_anew_with_the_lineage)
+{
+    submit_for(f, "acme", 3);
+    is_int(claim(f, f->b, 1).count, 1, "one is claimed, and its queue listed");
+    weft_names_suspect(&f->b->names);
+    weft_ready_suspect(&f->b->ready);
+    is_int(f->b->ready.rings.listed.count, 0, "no queue of the lineage before is listed");
+    is_int(claim(f, f->b, 5).count, 2, "and the others are found all the same");
+}
+
 /* ---- Weights while the settings are read ----------------------------------------------------- */
 
 struct meanwhile {
