@@ -56,3 +56,8 @@ SELECT * FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, 
 SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.queue WHERE id = w.id OFFSET 0) q;
+
+-- name: namespace_queues (namespace int, most int)
+-- returns: queues
+-- How many queues a namespace has; the count stops at `most`.
+SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namespace LIMIT :most) AS q;

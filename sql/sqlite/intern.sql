@@ -34,3 +34,7 @@ INSERT INTO queue (namespace, lane, kind, route, tenant) VALUES (:namespace, :la
 -- name: queue_load (id int[])
 -- returns: id namespace lane kind route tenant
 SELECT id, namespace, lane, kind, route, tenant FROM queue WHERE id = :id;
+
+-- name: namespace_queues (namespace int, most int)
+-- returns: queues
+SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace LIMIT :most) AS q;

@@ -69,6 +69,7 @@ enum weft_exit weft_exit_of(enum weft_rc rc)
     case WEFT_FORBIDDEN:
         return WEFT_EXIT_DENIED;
     case WEFT_CONFLICT:
+    case WEFT_LIMIT_EXCEEDED:
     case WEFT_FENCED:
     case WEFT_NOT_LIVE:
         return WEFT_EXIT_CONFLICT;

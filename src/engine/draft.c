@@ -85,7 +85,12 @@ enum weft_rc weft_draft_place(struct weft_engine *engine, struct weft_draft *dra
     struct weft_name_want space = {.sort = WEFT_NAME_NAMESPACE, .text = draft->ns};
     enum weft_rc rc = weft_intern_names(engine, true, &space, 1, err);
     draft->ns_id = space.id;
-    return rc ? rc : weft_submission_place(engine, draft->member, draft->count, err);
+    if (!rc)
+        rc = weft_submission_place(engine, true, draft->member, draft->count, err);
+    for (size_t i = 0; i < draft->count && !rc; i++)
+        if (!draft->member[i].queue)
+            rc = weft_census_refuse(engine, draft->member[i].spec.ns, err);
+    return rc;
 }
 
 static bool begins_blocked(const struct weft_draft *draft, size_t i)

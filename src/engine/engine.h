@@ -6,8 +6,8 @@
  * Shared by the files of the engine; nothing outside this folder includes it.
  *
  * Threads: any number call in. Locks: pool.lock, ord_lock, sample_lock, ready.lock, names.lock,
- * tally.lock. No query is made under any of them, and none is taken under another, except
- * names.lock under ready.lock.
+ * census.lock, tally.lock. No query is made under any of them, and none is taken under another,
+ * except names.lock under ready.lock.
  */
 
 #include "base/arena.h"
@@ -167,6 +167,13 @@ struct weft_unspanned {
     _Atomic(weft_usec) since_us, until_us; /* 0: there are none */
 };
 
+/* How many queues namespaces have: census.c. */
+struct weft_census {
+    pthread_mutex_t lock;
+    uint32_t most;        /* queues of a namespace; 0: no limit */
+    struct weft_index ns; /* by namespace; owned */
+};
+
 struct weft_engine {
     const struct weft_driver *driver;
     char *url;
@@ -174,6 +181,7 @@ struct weft_engine {
     struct weft_pool pool;
     struct weft_names names;
     struct weft_ready ready;
+    struct weft_census census;
     struct weft_tally tally;
     pthread_mutex_t ord_lock;
     int64_t last_ord;
@@ -346,11 +354,14 @@ struct weft_name_want {
 WEFT_MUST_CHECK enum weft_rc weft_intern_names(struct weft_engine *engine, bool add,
                                                struct weft_name_want *want, size_t count,
                                                struct weft_err *err);
-/* The queue of each resolved spec; those with skip[i] are left out. */
+/*
+ * The queue of each resolved spec; items with skip[i] are left out. refused: NULL for no limit, or
+ * whether an item was refused because its namespace may not have a queue more; its queue is NULL.
+ */
 WEFT_MUST_CHECK enum weft_rc weft_intern_queues(struct weft_engine *engine,
                                                 const struct weft_resolved *spec, const bool *skip,
                                                 size_t count, const struct weft_queue **ret_queue,
-                                                struct weft_err *err);
+                                                bool *ret_refused, struct weft_err *err);
 WEFT_MUST_CHECK enum weft_rc weft_intern_policies(struct weft_engine *engine,
                                                   const struct weft_resolved *spec,
                                                   const bool *skip, size_t count,
@@ -379,6 +390,17 @@ const char *weft_find_name(struct weft_engine *engine, int32_t id); /* NULL for 
 /* The id of a namespace; 0 when there is none of that name. */
 WEFT_MUST_CHECK enum weft_rc weft_find_namespace(struct weft_engine *engine, const char *ns,
                                                  int32_t *ret_id, struct weft_err *err);
+
+/* ---- How many queues (census.c) -------------------------------------------------------------- */
+
+void weft_census_init(struct weft_census *census, uint32_t most);
+void weft_census_done(struct weft_census *census);
+/* How many of `wanted` queues more a namespace may have. */
+WEFT_MUST_CHECK enum weft_rc weft_census_room(struct weft_engine *engine, int32_t ns, size_t wanted,
+                                              size_t *ret_room, struct weft_err *err);
+/* The error of a submission that needs a queue too many. */
+enum weft_rc weft_census_refuse(const struct weft_engine *engine, const char *ns,
+                                struct weft_err *err);
 
 /* ---- Changing rows (change.c) ---------------------------------------------------------------- */
 

@@ -419,7 +419,14 @@ enum weft_rc weft_engine_flow_submit(struct weft_engine *engine, const char *ns,
             continue;
         }
         flow[i].draft.hidden = is_staged(engine, &flow[i].draft);
-        rc = weft_draft_place(engine, &flow[i].draft, err);
+        rc = weft_draft_place(engine, &flow[i].draft, &story);
+        if (rc == WEFT_LIMIT_EXCEEDED) {
+            ret_answer[i].err = story;
+            rc = WEFT_OK;
+            continue;
+        }
+        if (rc && err)
+            *err = story;
         valid[valid_count++] = &flow[i];
     }
     if (!rc)

@@ -304,14 +304,14 @@ struct queue_gap {
     struct weft_name_want *ns, *rest; /* rest: lane, tenant, route of each */
 };
 
-static enum weft_rc gap_names(struct weft_engine *engine, struct queue_gap *gap,
+static enum weft_rc gap_names(struct weft_engine *engine, struct queue_gap *gap, bool add,
                               struct weft_err *err)
 {
     gap->ns = weft_new_array(gap->arena, struct weft_name_want, gap->count);
     gap->rest = weft_new_array(gap->arena, struct weft_name_want, gap->count * 3);
     for (size_t i = 0; i < gap->count; i++)
         gap->ns[i] = (struct weft_name_want){.sort = WEFT_NAME_NAMESPACE, .text = gap->spec[i]->ns};
-    enum weft_rc rc = weft_intern_names(engine, true, gap->ns, gap->count, err);
+    enum weft_rc rc = weft_intern_names(engine, add, gap->ns, gap->count, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < gap->count; i++) {
@@ -322,7 +322,7 @@ static enum weft_rc gap_names(struct weft_engine *engine, struct queue_gap *gap,
             .sort = WEFT_NAME_TENANT, .ns = gap->ns[i].id, .text = gap->spec[i]->tenant};
         want[2] = (struct weft_name_want){.sort = WEFT_NAME_ROUTE, .text = gap->spec[i]->route};
     }
-    return weft_intern_names(engine, true, gap->rest, gap->count * 3, err);
+    return weft_intern_names(engine, add, gap->rest, gap->count * 3, err);
 }
 
 static void queue_call(struct weft_call *call, enum weft_stmt stmt, const struct queue_gap *gap)
@@ -337,29 +337,86 @@ static void queue_call(struct weft_call *call, enum weft_stmt stmt, const struct
     }
 }
 
-static enum weft_rc fill_gap(struct weft_engine *engine, struct queue_gap *gap,
+/* Caches the queues of the gap that there are. */
+static enum weft_rc find_gap(struct weft_engine *engine, const struct queue_gap *gap,
                              struct weft_err *err)
 {
-    enum weft_rc rc = gap_names(engine, gap, err);
-    if (rc)
-        return rc;
     struct weft_call call;
     struct weft_rows rows;
-    queue_call(&call, WEFT_STMT_QUEUE_ADD, gap);
-    rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, gap->arena, NULL, err);
-    if (rc)
-        return rc;
     queue_call(&call, WEFT_STMT_QUEUE_FIND, gap);
-    rc = weft_tx_once(engine, WEFT_TX_READ, &call, gap->arena, &rows, err);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, gap->arena, &rows, err);
     if (!rc)
         cache_queues(engine, &rows);
     return rc;
 }
 
+static enum weft_rc fill_gap(struct weft_engine *engine, struct queue_gap *gap,
+                             struct weft_err *err)
+{
+    enum weft_rc rc = gap_names(engine, gap, true, err);
+    if (rc)
+        return rc;
+    struct weft_call call;
+    queue_call(&call, WEFT_STMT_QUEUE_ADD, gap);
+    rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, gap->arena, NULL, err);
+    return rc ? rc : find_gap(engine, gap, err);
+}
+
+/*
+ * Takes queues out of the gap that would be too many for the namespace of its first item. Where
+ * there is not room for all, the queues that exist are looked up first, because they are not new.
+ */
+static enum weft_rc admit_namespace(struct weft_engine *engine, struct queue_gap *gap,
+                                    struct queue_gap *ret_admitted, struct weft_err *err)
+{
+    struct queue_gap same = {.arena = gap->arena}, other = *gap;
+    same.spec = weft_new_array(gap->arena, const struct weft_resolved *, gap->count);
+    other.count = 0;
+    for (size_t i = 0; i < gap->count; i++)
+        if (strcmp(gap->spec[i]->ns, gap->spec[0]->ns) == 0)
+            same.spec[same.count++] = gap->spec[i];
+        else
+            other.spec[other.count++] = gap->spec[i];
+    struct weft_name_want space = {.sort = WEFT_NAME_NAMESPACE, .text = same.spec[0]->ns};
+    size_t room = 0, admitted = 0;
+    enum weft_rc rc = weft_intern_names(engine, true, &space, 1, err);
+    if (!rc)
+        rc = weft_census_room(engine, space.id, same.count, &room, err);
+    if (!rc && room < same.count)
+        rc = gap_names(engine, &same, false, err);
+    if (!rc && room < same.count)
+        rc = find_gap(engine, &same, err);
+    for (size_t i = 0; i < same.count && !rc && admitted < room; i++) {
+        struct cache_key key;
+        queue_key(&key, same.spec[i]);
+        bool exists = room < same.count && find_key(&engine->names, &engine->names.queue, &key);
+        if (!exists)
+            ret_admitted->spec[ret_admitted->count++] = same.spec[i];
+        admitted += !exists;
+    }
+    *gap = other;
+    return rc;
+}
+
+/* Leaves in the gap the queues that their namespaces may have. */
+static enum weft_rc admit_gap(struct weft_engine *engine, struct queue_gap *gap,
+                              struct weft_err *err)
+{
+    struct queue_gap left = *gap, admitted = {.arena = gap->arena};
+    admitted.spec = weft_new_array(gap->arena, const struct weft_resolved *, gap->count);
+    enum weft_rc rc = WEFT_OK;
+    while (left.count > 0 && !rc)
+        rc = admit_namespace(engine, &left, &admitted, err);
+    *gap = admitted;
+    return rc;
+}
+
 enum weft_rc weft_intern_queues(struct weft_engine *engine, const struct weft_resolved *spec,
                                 const bool *skip, size_t count, const struct weft_queue **ret_queue,
-                                struct weft_err *err)
+                                bool *ret_refused, struct weft_err *err)
 {
+    if (ret_refused)
+        *ret_refused = false;
     if (queues_from_cache(engine, spec, skip, count, ret_queue) == 0)
         return WEFT_OK;
     struct queue_gap gap = {.arena = weft_arena_new()};
@@ -367,8 +424,16 @@ enum weft_rc weft_intern_queues(struct weft_engine *engine, const struct weft_re
     for (size_t i = 0; i < count; i++)
         if (!(skip && skip[i]) && !ret_queue[i])
             gap.spec[gap.count++] = &spec[i];
-    enum weft_rc rc = fill_gap(engine, &gap, err);
-    if (!rc && queues_from_cache(engine, spec, skip, count, ret_queue) > 0)
+    enum weft_rc rc = WEFT_OK;
+    if (ret_refused && engine->census.most > 0) {
+        size_t wanted = gap.count;
+        rc = admit_gap(engine, &gap, err);
+        *ret_refused = gap.count < wanted;
+    }
+    if (!rc && gap.count > 0)
+        rc = fill_gap(engine, &gap, err);
+    if (!rc && queues_from_cache(engine, spec, skip, count, ret_queue) > 0 &&
+        !(ret_refused && *ret_refused))
         rc = weft_fail(err, WEFT_INTERNAL, "a queue that was just added cannot be found");
     weft_arena_free(gap.arena);
     return rc;

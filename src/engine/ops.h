@@ -20,6 +20,7 @@ struct weft_engine_config {
     const char *url;
     const struct weft_driver *driver; /* NULL: the one for the URL */
     uint32_t connections;             /* 0: 4 */
+    uint32_t namespace_queues;        /* queues of one namespace, at most; 0: no limit */
     bool no_migrate;
     uint32_t migrate_wait_s; /* how long a migration tries to get its locks; 0: 10 min */
     bool must_exist;         /* WEFT_NOT_FOUND instead of creating a store that is not there */

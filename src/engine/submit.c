@@ -27,8 +27,8 @@ static int64_t reserve_ord(struct weft_engine *engine, weft_usec now_us, size_t 
     return first;
 }
 
-enum weft_rc weft_submission_place(struct weft_engine *engine, struct weft_submission *item,
-                                   size_t count, struct weft_err *err)
+enum weft_rc weft_submission_place(struct weft_engine *engine, bool limited,
+                                   struct weft_submission *item, size_t count, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_resolved *spec = weft_new_array(arena, struct weft_resolved, count + 1);
@@ -36,7 +36,9 @@ enum weft_rc weft_submission_place(struct weft_engine *engine, struct weft_submi
     int32_t *policy = weft_new_array(arena, int32_t, count + 1);
     for (size_t i = 0; i < count; i++)
         spec[i] = item[i].spec;
-    enum weft_rc rc = weft_intern_queues(engine, spec, NULL, count, queue, err);
+    bool refused;
+    enum weft_rc rc =
+        weft_intern_queues(engine, spec, NULL, count, queue, limited ? &refused : NULL, err);
     if (!rc)
         rc = weft_intern_policies(engine, spec, NULL, count, policy, err);
     if (!rc) {
@@ -467,6 +469,24 @@ static void take_submit(struct weft_tx *tx, void *context, const struct weft_row
     (void)rows; /* the answers are known before */
 }
 
+/* Answers items that got no queue, and says how many are left. */
+static size_t leave_out_refused(const struct weft_engine *engine, struct weft_submission *item,
+                                size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (item[i].queue) {
+            if (kept < i)
+                item[kept] = item[i];
+            kept++;
+            continue;
+        }
+        *item[i].answer = (struct weft_submitted){0};
+        (void)weft_census_refuse(engine, item[i].spec.ns, &item[i].answer->err);
+    }
+    return kept;
+}
+
 void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call,
                        struct weft_arena *arena, struct weft_part *ret_part)
 {
@@ -486,7 +506,9 @@ void weft_submit_begin(struct weft_engine *engine, struct weft_submit_call *call
         next->answer = &call->answer[i];
         valid++;
     }
-    call->rc = valid ? weft_submission_place(engine, item, valid, &call->err) : WEFT_OK;
+    call->rc = valid ? weft_submission_place(engine, true, item, valid, &call->err) : WEFT_OK;
+    if (!call->rc)
+        valid = leave_out_refused(engine, item, valid);
     if (!call->rc)
         all->batch = weft_submission_batches(item, valid, arena, &all->count);
     for (size_t i = 0; i < all->count; i++) {

@@ -26,8 +26,11 @@ struct weft_submissions {
     uint64_t history; /* as in weft_tx */
 };
 
-/* Resolves queues and policies and gives each item its place in the order. */
-WEFT_MUST_CHECK enum weft_rc weft_submission_place(struct weft_engine *engine,
+/*
+ * Resolves queues and policies and gives each item its place in the order. limited: an item whose
+ * namespace may not have a queue more is left without one (census.c).
+ */
+WEFT_MUST_CHECK enum weft_rc weft_submission_place(struct weft_engine *engine, bool limited,
                                                    struct weft_submission *item, size_t count,
                                                    struct weft_err *err);
 /*

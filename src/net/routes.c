@@ -32,7 +32,7 @@ const struct weft_route weft_routes[] = {
             "`application/ndjson`, `application/jsonl`) the body holds one spec on each line; "
             "blank lines are skipped, and a line that is refused does not touch the others. "
             "Many items come back as lines when `Accept` names `application/x-ndjson`.",
-        .fails = RC(CONFLICT),
+        .fails = RC(CONFLICT) | RC(LIMIT_EXCEEDED),
         .body = SUBMIT_BODY,
         .answer = SUBMIT_ANSWER,
         .shape = WEFT_SHAPE_OTHER,

@@ -22,6 +22,7 @@ enum {
     THREADS = 6,
     CONNECTIONS = 4096,
     QUEUE_MAX = 4096,
+    NAMESPACE_QUEUES = 100000,
     BODY_BYTES = 256 << 20,
     IDLE_S = 75,
     RECEIVE_S = 30,
@@ -50,6 +51,7 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     config->threads = given->threads ? given->threads : THREADS;
     config->connections = given->connections ? given->connections : CONNECTIONS;
     config->queue_max = given->queue_max ? given->queue_max : QUEUE_MAX;
+    config->namespace_queues = given->namespace_queues ? given->namespace_queues : NAMESPACE_QUEUES;
     config->body_bytes = given->body_bytes ? given->body_bytes : BODY_BYTES;
     config->idle_s = given->idle_s ? given->idle_s : IDLE_S;
     config->receive_s = given->receive_s ? given->receive_s : RECEIVE_S;
@@ -147,6 +149,7 @@ static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
     const struct weft_server_config *config = &server->config;
     const struct weft_engine_config engine = {.url = config->store,
                                               .connections = config->threads + EXTRA_CONNECTIONS,
+                                              .namespace_queues = config->namespace_queues,
                                               .no_migrate = config->no_migrate,
                                               .migrate_wait_s = config->migrate_wait_s};
     enum weft_rc rc = weft_engine_open(&engine, &server->engine, err);

@@ -135,12 +135,24 @@ def many_kinds(tap, server):
                f"{small} of {turns}")
 
 
+def limit(tap, server):
+    """The namespace has as many queues as it may: work for them goes on, a new one is refused."""
+    calls = Calls(server, namespace="many")
+    _, _, answer = calls("POST", "/v1/executions", {"items": [
+        {"kind": "job", "tenant": "tenant-1"}, {"kind": "job", "tenant": "one-too-many"}]})
+    items = answer["items"]
+    tap.ok("id" in items[0] and items[1]["error"]["code"] == "limit_exceeded"
+           and str(TENANTS) in items[1]["error"]["message"],
+           "a queue too many is refused, and its neighbour is not", answer)
+
+
 def main():
     tap = Tap()
     store = scratch(os.environ.get("WEFT_TEST_STORE") or "sqlite", "many_queues")
-    server = serve(store, tap=tap)
+    server = serve(store, "--namespace-queues", str(TENANTS), tap=tap)
     try:
         other_namespace(tap, server)
+        limit(tap, server)
         first_claim(tap, store)
         across_servers(tap, store, server)
         many_kinds(tap, server)

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The limit on the queues of a namespace: what it refuses, and what goes on. */
+
+#include "conformance.h"
+
+#include "engine/engine.h"
+
+enum { LIMIT = 5 };
+
+static struct weft_submitted *submit_tenants(struct fixture *f, const char *ns, size_t first,
+                                             size_t count)
+{
+    struct weft_spec *spec = weft_new_array(f->arena, struct weft_spec, count);
+    for (size_t i = 0; i < count; i++)
+        spec[i] =
+            (struct weft_spec){.ns = ns,
+                               .kind = "job",
+                               .tenant = weft_arena_printf(f->arena, "tenant-%zu", first + i)};
+    struct weft_submitted *answer = weft_new_array(f->arena, struct weft_submitted, count);
+    is_int(weft_engine_submit(f->a, "default", spec, count, answer, &f->err), WEFT_OK,
+           "%zu items, from number %zu", count, first);
+    return answer;
+}
+
+static size_t refused_of(const struct weft_submitted *answer, size_t count)
+{
+    size_t refused = 0;
+    for (size_t i = 0; i < count; i++)
+        refused += answer[i].err.rc == WEFT_LIMIT_EXCEEDED;
+    return refused;
+}
+
+CASE(census_refuses_a_queue_too_many)
+{
+    f->a->census.most = LIMIT;
+    is_int(refused_of(submit_tenants(f, NULL, 0, 3), 3), 0, "three of five");
+    struct weft_submitted *answer = submit_tenants(f, NULL, 0, 7);
+    is_int(refused_of(answer, 7), 2, "seven, three of them known: two are too many");
+    is_int(refused_of(answer, 5), 0, "which are the last");
+    ok(strstr(answer[6].err.text, "'default' has 5 queues") && answer[6].err.hint,
+       "the answer names the namespace, the number and a way out: %s", answer[6].err.text);
+    is_int(refused_of(submit_tenants(f, NULL, 0, 5), 5), 0, "queues that exist go on");
+    is_int(refused_of(submit_tenants(f, "other", 0, 5), 5), 0,
+           "another namespace has its own five");
+    is_int(refused_of(submit_tenants(f, "other", 5, 1), 1), 1, "and no more");
+}
+
+/* Another process has added the queues: they are found, and the limit holds there too. */
+CASE(census_of_another_process)
+{
+    (void)submit_tenants(f, NULL, 0, LIMIT);
+    struct weft_engine *a = f->a;
+    f->a = f->b;
+    f->a->census.most = LIMIT;
+    is_int(refused_of(submit_tenants(f, NULL, 0, LIMIT), LIMIT), 0, "those that there are");
+    is_int(refused_of(submit_tenants(f, NULL, LIMIT, 1), 1), 1, "one more is refused");
+    f->a = a;
+    is_int(refused_of(submit_tenants(f, NULL, LIMIT, 1), 1), 0, "but not without a limit");
+}
+
+CASE(census_refuses_a_flow)
+{
+    f->a->census.most = 1;
+    (void)submit_tenants(f, NULL, 0, 1);
+    const struct weft_node node[] = {
+        {.name = "one", .spec = {.kind = "job", .tenant = "tenant-0"}},
+        {.name = "two", .spec = {.kind = "job", .tenant = "tenant-1"}}};
+    struct weft_flow_spec flow = {.name = "flow", .nodes = node, .node_count = 2};
+    struct weft_flow_submitted answer = {0};
+    is_int(weft_engine_flow_submit(f->a, "default", &flow, 1, &answer, &f->err), WEFT_OK, "call");
+    is_int(answer.err.rc, WEFT_LIMIT_EXCEEDED, "a flow that needs a queue too many is refused");
+}
