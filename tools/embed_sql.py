@@ -21,6 +21,9 @@ with the same parameters and results, unless `-- only:` says why not.
 A migration may hold a line `-- oldest_binary: N`: from then on a binary that knows fewer than N
 migrations must not use the store. Without it that number stays as it was. Migrations whose text is
 fixed have theirs in sql/migrations/oldest_binary.
+
+A migration for PostgreSQL with a line `-- concurrently` is one statement, CREATE INDEX CONCURRENTLY IF
+NOT EXISTS, which runs outside of a transaction and does not block writers: see src/store/migrate.c.
 """
 import hashlib
 import os
@@ -173,6 +176,18 @@ def read_oldest(path):
     return found
 
 
+def read_index(path, text):
+    """The name and the table of an index that is built beside the work, or None."""
+    if not re.search(r"^-- concurrently$", text, re.M):
+        return None
+    text = re.sub(r"^\s*--.*\n", "", text, flags=re.M).strip()
+    found = re.fullmatch(r"CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)\s+ON weft\.(\w+)[^;]*;?",
+                         text)
+    if not found or not path.endswith(".pg.sql"):
+        fail(path, "'-- concurrently' is for one CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON weft.table")
+    return found.groups()
+
+
 def write_migrations(out_c, states, paths):
     found = {}
     late = read_oldest(os.path.join(os.path.dirname(paths[0]), "oldest_binary"))
@@ -186,7 +201,8 @@ def write_migrations(out_c, states, paths):
         oldest = int(oldest.group(1)) if oldest else late.get(number, 0)
         if oldest > number:
             fail(path, "oldest_binary is a number of migrations and cannot exceed this one's")
-        found.setdefault(number, (name, {}))[1][driver] = (raw.decode(), hashlib.sha256(raw).hexdigest(), oldest)
+        found.setdefault(number, (name, {}))[1][driver] = (raw.decode(), hashlib.sha256(raw).hexdigest(), oldest,
+                                                           read_index(path, raw.decode()))
     if sorted(found) != list(range(1, len(found) + 1)):
         fail("sql/migrations", "numbers must be 1, 2, 3 ... without a gap")
     with open(out_c, "w", encoding="utf-8") as f:
@@ -201,7 +217,9 @@ def write_migrations(out_c, states, paths):
             f.write(f'     .oldest_binary = {text["pg"][2]},\n')
             for driver in ("pg", "sqlite"):
                 sql = put_states(re.sub(r"^\s*--.*\n", "", text[driver][0], flags=re.M), states, name)
-                f.write(f'     .{driver} = {{.sha256 = "{text[driver][1]}",\n            .sql =\n{c_string(sql)}}},\n')
+                index = text[driver][3]
+                where = f'            .index = "{index[0]}",\n            .table = "{index[1]}",\n' if index else ""
+                f.write(f'     .{driver} = {{.sha256 = "{text[driver][1]}",\n{where}            .sql =\n{c_string(sql)}}},\n')
             f.write("    },\n")
         f.write(f"}};\nconst size_t weft_migration_count = {len(found)};\n")
 

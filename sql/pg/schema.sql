@@ -48,6 +48,15 @@ SELECT set_config('statement_timeout', '0', true) AS statement_timeout,
 -- While a migration waits for a table, everything that comes after it waits behind it.
 SELECT set_config('lock_timeout', :lock_timeout, true) AS lock_timeout
 
+-- name: index_state (name text)
+-- returns: valid
+-- only: pg, because SQLite builds an index in a moment or not at all
+-- No row: there is none.
+SELECT i.indisvalid AS valid
+  FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+ WHERE c.relname = :name
+   AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'weft.migration'::regclass)
+
 -- name: migration_blocker ()
 -- returns: pid open_us application
 -- only: pg, as migration_hurry

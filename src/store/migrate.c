@@ -9,6 +9,17 @@
  * PostgreSQL a lock on the table of migrations, in SQLite the write lock) and reads again under
  * it: whoever came second finds the work done.
  *
+ * An index on a large table is built beside the work: CREATE INDEX CONCURRENTLY runs outside of a
+ * transaction, so it cannot hold the mutex, and a lock of the session would be lost behind a
+ * pooler. Instead the table is the mutex, and the build can be repeated:
+ *
+ * 1. In a transaction, the table is locked in the mode that a build holds to its end (it conflicts
+ *    with itself, not with readers and writers). So no build is under way, and an index that is not
+ *    valid was left by one that failed: it is dropped.
+ * 2. The index is built, unless there is one of that name. Two processes that begin at once wait
+ * for each other's lock or snapshot; PostgreSQL ends one of them, and it takes another turn.
+ * 3. It is recorded under the mutex, if it is there and valid; else back to 1.
+ *
  * The bookkeeping itself is created without a mutex, since there is nothing to lock yet. Those who
  * lose that race get an error about an object that exists already, and take another turn.
  */
@@ -240,12 +251,90 @@ static void name_culprit(const struct weft_migration *migration, struct weft_err
     memcpy(err->sqlstate, told.sqlstate, sizeof(err->sqlstate));
 }
 
+/* ---- Indexes built beside the work ----------------------------------------------------------- */
+
+enum index_state { INDEX_NONE, INDEX_INVALID, INDEX_VALID };
+
+static enum weft_rc find_index(const struct job *job, enum index_state *ret_state,
+                               struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, job->arena, WEFT_STMT_INDEX_STATE, 0);
+    weft_set_text(&call, 0, INDEX_STATE_IN_NAME, text_of(job, job->next)->index);
+    enum weft_rc rc = job->conn->driver->run(job->conn, &call, 1, job->arena, &rows, err);
+    if (!rc)
+        *ret_state = rows.count == 0                                 ? INDEX_NONE
+                     : weft_get_i64(&rows, 0, INDEX_STATE_OUT_VALID) ? INDEX_VALID
+                                                                     : INDEX_INVALID;
+    return rc;
+}
+
+/* Step 1. The lock is waited for a few seconds: only other builds and vacuum wait along. */
+static enum weft_rc clear_index(const struct job *job, enum index_state *ret_state,
+                                struct weft_err *err)
+{
+    const struct weft_driver *driver = job->conn->driver;
+    const struct weft_migration_text *text = text_of(job, job->next);
+    enum weft_rc rc = driver->begin(job->conn, WEFT_TX_WRITE, err);
+    if (rc)
+        return rc;
+    rc = driver->script(job->conn,
+                        weft_arena_printf(job->arena,
+                                          "LOCK TABLE weft.%s IN SHARE UPDATE EXCLUSIVE MODE",
+                                          text->table),
+                        err);
+    if (!rc)
+        rc = find_index(job, ret_state, err);
+    if (!rc && *ret_state == INDEX_INVALID) {
+        rc = hurry(job, err);
+        if (!rc)
+            rc = driver->script(
+                job->conn, weft_arena_printf(job->arena, "DROP INDEX weft.%s", text->index), err);
+        *ret_state = INDEX_NONE;
+    }
+    if (rc)
+        driver->rollback(job->conn);
+    else
+        rc = driver->commit(job->conn, err);
+    return rc;
+}
+
+/* Steps 1 and 2. The record is the next turn's, which finds the index. */
+static enum weft_rc build_index(const struct job *job, struct weft_err *err)
+{
+    enum index_state state = INDEX_NONE;
+    enum weft_rc rc = clear_index(job, &state, err);
+    if (!rc && state == INDEX_NONE)
+        rc = job->conn->driver->alone(job->conn, text_of(job, job->next)->sql, err);
+    if (rc)
+        name_culprit(job->next, err);
+    return rc;
+}
+
+/* Runs the script of a migration, or sees that its index is there. */
+static enum weft_rc run_script(const struct job *job, bool *ret_done, struct weft_err *err)
+{
+    const struct weft_migration_text *text = text_of(job, job->next);
+    enum index_state state = INDEX_NONE;
+    enum weft_rc rc = WEFT_OK;
+    if (text->index) {
+        rc = find_index(job, &state, err);
+        *ret_done = state == INDEX_VALID;
+        return rc;
+    }
+    *ret_done = true;
+    rc = hurry(job, err);
+    return rc ? rc : job->conn->driver->script(job->conn, text->sql, err);
+}
+
 /* Applies the next migration, unless another process did so while this one waited. */
 static enum weft_rc apply_next(struct job *job, struct weft_err *err)
 {
     const struct weft_driver *driver = job->conn->driver;
     struct state state = {0};
     weft_usec now_us = 0;
+    bool done = true;
     enum weft_rc rc = driver->time(job->conn, &now_us, err);
     if (!rc)
         rc = driver->begin(job->conn, WEFT_TX_WRITE, err);
@@ -259,10 +348,8 @@ static enum weft_rc apply_next(struct job *job, struct weft_err *err)
     if (!rc && state.applied.count < job->set->count) {
         const struct weft_migration *next = &job->set->migration[state.applied.count];
         job->next = next;
-        rc = hurry(job, err);
-        if (!rc)
-            rc = driver->script(job->conn, text_of(job, next)->sql, err);
-        if (!rc)
+        rc = run_script(job, &done, err);
+        if (!rc && done)
             rc = record(job, next, state.oldest_binary, now_us, err);
         if (rc)
             name_culprit(next, err);
@@ -271,7 +358,7 @@ static enum weft_rc apply_next(struct job *job, struct weft_err *err)
         driver->rollback(job->conn);
     else
         rc = driver->commit(job->conn, err);
-    return rc;
+    return rc || done ? rc : build_index(job, err);
 }
 
 /* Who is in the way. What cannot be read stays unknown: it is for the log and the error alone. */

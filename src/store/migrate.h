@@ -15,6 +15,9 @@
 struct weft_migration_text {
     const char *sha256; /* of the file, in hex */
     const char *sql;
+    const char
+        *index; /* PostgreSQL: it builds this index beside the work, on this table; or NULL */
+    const char *table;
 };
 
 struct weft_migration {

@@ -173,6 +173,11 @@ struct weft_driver {
     void (*rollback)(struct weft_conn *conn); /* harmless when no transaction is open */
     /* Runs several statements of plain SQL inside the transaction in hand; for migrations. */
     enum weft_rc (*script)(struct weft_conn *conn, const char *sql, struct weft_err *err);
+    /*
+     * Runs one statement of plain SQL outside of any transaction, however long it takes; for
+     * indexes that are built beside the work. NULL: the store has no such thing.
+     */
+    enum weft_rc (*alone)(struct weft_conn *conn, const char *sql, struct weft_err *err);
     /* Prepares every statement, so that a bad one is found at the start. */
     enum weft_rc (*prepare)(struct weft_conn *conn, struct weft_err *err);
     /* The store's clock. */

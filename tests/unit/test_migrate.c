@@ -309,6 +309,70 @@ static void test_reader(void)
     fixture_done(&f);
 }
 
+/* Whether the query gives true. */
+static bool holds(struct fixture *f, struct weft_conn *conn, const char *condition)
+{
+    return fixture_script(f, conn,
+                          weft_arena_printf(f->arena,
+                                            "DO $$ BEGIN IF NOT (%s) THEN RAISE 'no'; END IF; "
+                                            "END $$",
+                                            condition)) == WEFT_OK;
+}
+
+/* An index that is built beside the work: writers go on, and what a failed build left goes. */
+static void test_concurrently(void)
+{
+    enum { PROCESSES = 4, WRITES = 50 };
+    static const char valid[] =
+        "SELECT indisvalid FROM pg_index WHERE indexrelid = 'weft.first_id'::regclass";
+    struct fixture f;
+    int told[2], good = 0, wrote = 0;
+    struct weft_migration change[2] = {steps[0], steps[1]};
+    change[1].pg = (struct weft_migration_text){
+        .sha256 = "p2",
+        .index = "first_id",
+        .table = "first",
+        .sql = "CREATE INDEX CONCURRENTLY IF NOT EXISTS first_id ON weft.first (id)"};
+    fixture_init(&f, &weft_driver_pg);
+    struct weft_conn *holder = fixture_open(&f), *other = fixture_open(&f);
+    ok(migrate(&f, holder, change, 1) == WEFT_OK && pipe(told) == 0, "one migration");
+    ok(f.driver->begin(holder, WEFT_TX_WRITE, &f.err) == WEFT_OK &&
+           f.driver->script(holder, "INSERT INTO weft.first VALUES (1)", &f.err) == WEFT_OK,
+       "a writer keeps its transaction open");
+    pid_t child = migrate_beside(&f, change, 2, 60 * WEFT_SECOND, told[1]);
+    weft_usec end_us = weft_boot_us() + 60 * WEFT_SECOND;
+    bool begun = false;
+    while (!begun && weft_boot_us() < end_us)
+        begun = holds(&f, other, "SELECT count(*) = 1 FROM pg_stat_progress_create_index");
+    ok(begun, "the index is being built");
+    for (int i = 0; i < WRITES; i++)
+        wrote += fixture_script(&f, other, "INSERT INTO weft.first VALUES (2)") == WEFT_OK;
+    is_int(wrote, WRITES, "writers go on meanwhile: %s", f.err.text);
+    ok(holds(&f, other, "SELECT count(*) = 1 FROM weft.migration"), "it is not recorded yet");
+    f.driver->rollback(holder);
+    is_int(exit_of(child), 0, "it is built when the transactions from before have ended");
+    ok(holds(&f, other, valid) && count_applied(&f, other) == 2, "and recorded");
+
+    ok(fixture_script(&f, other,
+                      "UPDATE pg_index SET indisvalid = false WHERE indexrelid = "
+                      "'weft.first_id'::regclass; DELETE FROM weft.migration WHERE number = 2; "
+                      "UPDATE weft.schema SET version = 1") == WEFT_OK,
+       "a build that failed: %s", f.err.text);
+    pid_t pid[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++)
+        pid[i] = migrate_beside(&f, change, 2, 60 * WEFT_SECOND, told[1]);
+    for (int i = 0; i < PROCESSES; i++)
+        good += exit_of(pid[i]) == 0;
+    is_int(good, PROCESSES, "several processes at once begin anew");
+    ok(holds(&f, other, valid), "the index is whole");
+    is_int(count_applied(&f, other), 2, "and recorded once");
+    (void)close(told[0]);
+    (void)close(told[1]);
+    weft_conn_close(holder);
+    weft_conn_close(other);
+    fixture_done(&f);
+}
+
 static void test_driver(const struct weft_driver *driver)
 {
     test_at_once(driver);
@@ -326,6 +390,7 @@ int main(void)
         test_driver(&weft_driver_pg);
         test_permission();
         test_reader();
+        test_concurrently();
     }
     return tap_done();
 }

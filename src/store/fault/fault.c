@@ -290,6 +290,13 @@ static enum weft_rc fault_script(struct weft_conn *conn, const char *sql, struct
     return rc ? rc : mirror(faulty, faulty->inner->driver->script(faulty->inner, sql, err));
 }
 
+static enum weft_rc fault_alone(struct weft_conn *conn, const char *sql, struct weft_err *err)
+{
+    struct faulty *faulty = faulty_of(conn);
+    enum weft_rc rc = check_alive(faulty, err);
+    return rc ? rc : mirror(faulty, faulty->inner->driver->alone(faulty->inner, sql, err));
+}
+
 static enum weft_rc fault_prepare(struct weft_conn *conn, struct weft_err *err)
 {
     struct faulty *faulty = faulty_of(conn);
@@ -334,6 +341,7 @@ static struct weft_driver fault_driver = {
     .commit = fault_commit,
     .rollback = fault_rollback,
     .script = fault_script,
+    .alone = fault_alone,
     .prepare = fault_prepare,
     .time = fault_time,
     .settle = fault_settle,

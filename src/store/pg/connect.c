@@ -254,6 +254,7 @@ static enum weft_rc choose_names(struct weft_pg *pg, struct weft_err *err)
     static atomic_flag told = ATOMIC_FLAG_INIT;
     bool pooler = false;
     enum weft_rc rc = read_server(pg, &pooler, err);
+    pg->pooled = pooler;
     if (!rc && pooler && !pg->decided)
         rc = try_names(pg, &pg->named, err);
     if (!rc && !pg->named && !pg->decided && !atomic_flag_test_and_set(&told))

@@ -207,6 +207,26 @@ static enum weft_rc pg_script(struct weft_conn *conn, const char *sql, struct we
     return rc;
 }
 
+/*
+ * Outside of a transaction the settings of the session hold, which are the role's: a timeout of
+ * these would end the statement. They are set where the session is this connection's own.
+ */
+static enum weft_rc pg_alone(struct weft_conn *conn, const char *sql, struct weft_err *err)
+{
+    struct weft_pg *pg = weft_pg_of(conn);
+    enum weft_rc rc = WEFT_OK;
+    assert(pg->tx == WEFT_PG_TX_NONE);
+    if (conn->broken)
+        return weft_pg_lost(pg, "script", "the connection is broken", err);
+    if (!pg->pooled)
+        rc = weft_pg_simple(pg, "SET statement_timeout = 0; SET lock_timeout = 0", err);
+    struct weft_arena *arena = weft_arena_new();
+    if (!rc)
+        rc = weft_pg_simple(pg, weft_pg_place_schema(sql, pg->schema, arena), err);
+    weft_arena_free(arena);
+    return rc;
+}
+
 /* The connection is gone, and nothing was sent. */
 static enum weft_rc lost_before(struct weft_pg *pg, const char *what, struct weft_err *err)
 {
@@ -489,6 +509,7 @@ const struct weft_driver weft_driver_pg = {
     .commit = pg_commit,
     .rollback = pg_rollback,
     .script = pg_script,
+    .alone = pg_alone,
     .prepare = pg_prepare,
     .time = pg_time,
     .settle = pg_settle,

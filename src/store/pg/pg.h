@@ -48,6 +48,7 @@ struct weft_pg {
     const char *text[WEFT_PG_STMT_COUNT]; /* in the arena or static, with the schema put in */
     bool prepared[WEFT_PG_STMT_COUNT];
     bool named;   /* false: a pooler would lose prepared statements, so there are none */
+    bool pooled;  /* a pooler stands in between: nothing may be set for the session */
     bool decided; /* the URL says whether to; otherwise the connection is tried (connect.c) */
     enum weft_pg_tx tx;
     enum weft_tx_mode mode;
