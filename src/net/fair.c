@@ -140,9 +140,24 @@ static struct weft_ask *pop(struct weft_fair *fair, struct weft_fair_line *line)
     return ask;
 }
 
-static bool is_meant(const struct weft_fair_line *line, enum weft_fair_lines lines)
+bool weft_fair_any(const struct weft_fair *fair, weft_fair_may *may, const void *context)
 {
-    return lines == WEFT_FAIR_ALL || is_small(line) == (lines == WEFT_FAIR_SMALL);
+    const struct weft_fair_line *line = fair->next;
+    size_t looked = 0;
+    while (looked < fair->lines && may && !may(context, line->ns)) {
+        line = line->after;
+        looked++;
+    }
+    return looked < fair->lines;
+}
+
+static bool is_meant(const struct weft_fair_line *line, const struct weft_fair_limit *limit)
+{
+    /* A large line of which this call took something may be small by now. */
+    if (line->taken == 0 && limit->lines != WEFT_FAIR_ALL &&
+        is_small(line) != (limit->lines == WEFT_FAIR_SMALL))
+        return false;
+    return !limit->may || limit->may(limit->context, line->ns);
 }
 
 static bool fits(const struct weft_fair_line *line, const struct weft_fair_limit *limit,
@@ -165,12 +180,10 @@ size_t weft_fair_take(struct weft_fair *fair, const struct weft_fair_limit *limi
     bool shared = fair->lines > 1;
     for (size_t i = 0; i < fair->lines; i++, line = line->after)
         line->taken = 0;
-    /* A large line that this call makes small must stay large for it. */
-    enum weft_fair_lines lines = limit->lines;
     size_t in_vain = 0; /* lines looked at since an ask was taken */
     while (line && sum.count < limit->count && in_vain < fair->lines) {
         struct weft_fair_line *after = line->after;
-        bool meant = line->taken > 0 || is_meant(line, lines);
+        bool meant = is_meant(line, limit);
         in_vain++;
         if (meant && fits(line, limit, &sum, shared)) {
             struct weft_ask *ask = pop(fair, line);

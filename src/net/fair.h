@@ -43,12 +43,19 @@ void weft_fair_put(struct weft_fair *fair, struct weft_ask *ask);
 /* How many requests of a namespace wait. */
 size_t weft_fair_of(const struct weft_fair *fair, const char *ns);
 
+/* Whether requests of a namespace may be taken now. */
+typedef bool weft_fair_may(const void *context, const char *ns);
+/* True when some request may be taken; may NULL: all may. */
+bool weft_fair_any(const struct weft_fair *fair, weft_fair_may *may, const void *context);
+
 enum weft_fair_lines { WEFT_FAIR_ALL, WEFT_FAIR_SMALL, WEFT_FAIR_LARGE };
 /* What may be taken together. */
 struct weft_fair_limit {
     enum weft_fair_lines lines;
     size_t count, items, bytes;
-    size_t share; /* items of one namespace beside its first ask, when several wait */
+    size_t share;       /* items of one namespace beside its first ask, when several wait */
+    weft_fair_may *may; /* or NULL; a line that may not is passed over */
+    const void *context;
 };
 /*
  * Takes asks in turns, one of each namespace, as many as fit; the first one in any case. A line

@@ -21,8 +21,10 @@
  * What is not folded together runs alone, in classes with slots of their own: quick reads; lists
  * and parts of streams; large bodies to be parsed; large flows, their growth, and cancel and replay
  * of many; administration. A class never has all threads, all slow ones and errands together leave
- * two, and one is left to quick reads whatever else runs. With fewer than four threads that is one
- * or none: then things take turns.
+ * two, and one is left to quick reads whatever else runs. One namespace never has all slots of a
+ * slow class, nor all threads that slow ones may have: another one need not wait until something
+ * ends that takes long. With fewer than four threads all that is one or none, and things take
+ * turns.
  *
  * Errands, what the server does for itself (passes, leases to give back), are one more kind: they
  * wait for their turn like the requests, and the requests for theirs.
@@ -31,6 +33,10 @@
 #include "net/plan.h"
 
 #include "base/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     ERRANDS = WEFT_GROUP_COUNT, /* the turn of errands, behind those of the groups */
@@ -43,12 +49,16 @@ enum {
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers)
 {
     *plan = (struct weft_plan){.threads = threads, .writers = writers};
+    plan->holder = calloc(threads, sizeof(*plan->holder));
+    if (!plan->holder)
+        weft_oom(threads * sizeof(*plan->holder));
 }
 
 void weft_plan_done(struct weft_plan *plan)
 {
     for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
         weft_fair_done(&plan->queue[i].fair);
+    free(plan->holder);
 }
 
 /* ---- In -------------------------------------------------------------------------------------- */
@@ -123,8 +133,40 @@ static uint32_t slots_of(const struct weft_plan *plan, enum weft_group class)
     if (class == WEFT_GROUP_HEAVY && plan->writers == 1)
         return 1;
     /* Errands would wait behind passes that an operator began: these have fewer. */
-    uint32_t slots = plan->threads / (class == WEFT_GROUP_ADMIN ? 6 : 3);
+    uint32_t slots = plan->threads / (class == WEFT_GROUP_ADMIN ? 6 : 2);
     return slots > 0 ? slots : 1;
+}
+
+/* A class of a plan, for the turns of namespaces in it. */
+struct class_of_plan {
+    const struct weft_plan *plan;
+    enum weft_group class;
+};
+
+/* Whether a namespace may have one more thread for a slow class. */
+static bool may_hold(const void *context, const char *ns)
+{
+    const struct class_of_plan *of = context;
+    uint32_t same = 0, all = 0, slots = slots_of(of->plan, of->class), most = slow_max(of->plan);
+    for (uint32_t i = 0; i < of->plan->threads; i++) {
+        const struct weft_holder *holder = &of->plan->holder[i];
+        bool own = holder->busy && strcmp(holder->ns, ns) == 0;
+        all += own;
+        same += own && holder->class == of->class;
+    }
+    return (slots < 2 || same + 1 < slots) && (most < 2 || all + 1 < most);
+}
+
+static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
+                                const struct weft_ask *ask)
+{
+    struct weft_holder *holder = plan->holder;
+    while (holder->busy) /* there are as many as threads */
+        holder++;
+    holder->busy = true;
+    holder->class = class;
+    (void)snprintf(holder->ns, sizeof(holder->ns), "%s", ask->ns ? ask->ns : "");
+    return holder;
 }
 
 /* Whether a thread is left for this, by what runs already. */
@@ -173,8 +215,10 @@ static bool may_run_apart(const struct weft_plan *plan, size_t group)
     const struct weft_plan_queue *queue = &plan->queue[group];
     if (queue->fair.all.count == 0)
         return false;
-    if (weft_group_alone((enum weft_group)group))
-        return queue->running < slots_of(plan, (enum weft_group)group);
+    const struct class_of_plan of = {plan, (enum weft_group)group};
+    if (weft_group_alone(of.class))
+        return queue->running < slots_of(plan, of.class) &&
+               (!is_slow(group) || weft_fair_any(&queue->fair, may_hold, &of));
     bool large = queue->fair.small.count < queue->fair.all.count;
     if (!large && may_join(plan, group))
         return false;
@@ -234,12 +278,15 @@ static void take(struct weft_plan *plan, size_t group, enum weft_fair_lines line
                  struct weft_lot *lot)
 {
     struct weft_plan_queue *queue = &plan->queue[group];
-    bool alone = weft_group_alone((enum weft_group)group);
+    const struct class_of_plan of = {plan, (enum weft_group)group};
+    bool alone = weft_group_alone(of.class);
     const struct weft_fair_limit limit = {.lines = lines,
                                           .count = alone ? 1 : WEFT_BATCH_MAX,
                                           .items = WEFT_BATCH_MAX,
                                           .bytes = WEFT_BATCH_BYTES,
-                                          .share = SHARE};
+                                          .share = SHARE,
+                                          .may = is_slow(group) ? may_hold : NULL,
+                                          .context = &of};
     struct weft_fair_sum sum;
     lot->group = (enum weft_group)group;
     lot->count = weft_fair_take(&queue->fair, &limit, lot->ask, &sum);
@@ -270,6 +317,8 @@ static void take_apart(struct weft_plan *plan, size_t group, struct weft_batch *
     take(plan, group, may_join(plan, group) ? WEFT_FAIR_LARGE : WEFT_FAIR_ALL,
          &batch->lot[batch->lots++]);
     queue->apart++;
+    if (is_slow(group))
+        batch->holder = hold(plan, (enum weft_group)group, batch->lot[0].ask[0]);
 }
 
 bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch *batch)
@@ -284,6 +333,7 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
     batch->errand = turn == ERRANDS;
     batch->lots = 0;
     batch->joint = NULL;
+    batch->holder = NULL;
     if (batch->errand) {
         plan->errands--;
         return true;
@@ -303,6 +353,8 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
     plan->others -= turn != WEFT_GROUP_NONE;
     if (batch->errand)
         return;
+    if (batch->holder)
+        batch->holder->busy = false;
     for (size_t i = 0; i < batch->lots; i++)
         plan->queue[batch->lot[i].group].running--;
     if (batch->joint)

@@ -18,6 +18,13 @@ struct weft_joint {
     size_t requests;    /* 0: there is none */
 };
 
+/* A thread that runs something of a slow class, and for which namespace. */
+struct weft_holder {
+    bool busy;
+    enum weft_group class;
+    char ns[129];
+};
+
 struct weft_plan_queue {
     struct weft_fair fair;
     uint32_t running; /* calls under way */
@@ -31,10 +38,11 @@ struct weft_plan {
     size_t errands; /* that wait */
     size_t waiting; /* asks in all queues */
     struct weft_joint joint[WEFT_JOINTS_MAX];
-    size_t writing;  /* calls that write now */
-    uint32_t slow;   /* errands and calls of slow classes that run now */
-    uint32_t others; /* all that runs now but for quick reads */
-    unsigned turn;   /* the kind to look at first, or that of errands */
+    size_t writing;             /* calls that write now */
+    uint32_t slow;              /* errands and calls of slow classes that run now */
+    uint32_t others;            /* all that runs now but for quick reads */
+    struct weft_holder *holder; /* owned; one for each thread */
+    unsigned turn;              /* the kind to look at first, or that of errands */
 };
 
 /* What a thread took. */
@@ -42,7 +50,8 @@ struct weft_batch {
     bool errand;                        /* the first one; or asks: */
     struct weft_lot lot[WEFT_LOTS_MAX]; /* each with room for WEFT_BATCH_MAX */
     size_t lots;
-    struct weft_joint *joint; /* the call is for several kinds; or NULL */
+    struct weft_joint *joint;   /* the call is for several kinds; or NULL */
+    struct weft_holder *holder; /* the call is of a slow class; or NULL */
 };
 
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers);

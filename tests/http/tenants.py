@@ -78,8 +78,7 @@ TURNS = "item 10: group commit takes turns between namespaces"
 
 ROWS = [
     # Writes.
-    Row("bulk-submits", {"connections": 100, "items": 1000}, {"connections": 400, "items": 1000},
-        fails=both(TURNS)),
+    Row("bulk-submits", {"connections": 100, "items": 1000}, {"connections": 400, "items": 1000}),
     Row("single-submits", {"connections": 100}, {"connections": 1000}, rare=True,
         fails={"pg": TURNS}),
     Row("same-key", {"connections": 100}, {"connections": 1000}, rare=True),
@@ -88,10 +87,9 @@ ROWS = [
     Row("large-payloads", {"connections": 30}, {"connections": 200}, rare=True,
         fails={"pg": TURNS}),
     Row("compressed", {"connections": 8, "unpacked": 16 << 20},
-        {"connections": 100, "unpacked": 16 << 20}, fails=both(CLASSES)),
+        {"connections": 100, "unpacked": 16 << 20}),
     Row("flows", {"count": 2, "nodes": 20000}, {"count": 8, "nodes": 100000}),
-    Row("flow-cancels", {"count": 4, "nodes": 5000}, {"count": 8, "nodes": 100000}, rare=True,
-        fails=both(CLASSES)),
+    Row("flow-cancels", {"count": 4, "nodes": 5000}, {"count": 8, "nodes": 100000}, rare=True),
     Row("inbox", {"rows": 1000}, {"rows": 10000}, stores=("pg",)),
 
     # Names.
@@ -115,20 +113,20 @@ ROWS = [
     Row("list-pages", {"backlog": 5000, "connections": 16},
         {"backlog": 200000, "connections": 64}, fails=both(FLOODS)),
     Row("streams", {"backlog": 10000, "connections": 16}, {"backlog": 200000, "connections": 64},
-        rare=True, fails=both(CLASSES)),
+        rare=True),
     Row("counts-of-lanes", {"backlog": 10000, "connections": 16},
         {"backlog": 200000, "connections": 64}, fails=both(FLOODS)),
     Row("slow-readers", {"backlog": 1000, "connections": 50},
         {"backlog": 5000, "connections": 300}),
     Row("slow-streams", {"backlog": 10000, "connections": 50},
-        {"backlog": 100000, "connections": 300}, rare=True, fails=both(CLASSES)),
+        {"backlog": 100000, "connections": 300}, rare=True),
     Row("slow-payloads", {"backlog": 2000, "connections": 20},
         {"backlog": 100000, "connections": 300}, rare=True, fails={"soak": ANSWERS}),
     Row("waiting-gets", {"connections": 1000}, {"connections": 3000}),
     Row("attempts", {"count": 500, "connections": 16}, {"count": 20000, "connections": 64},
         fails={"soak": FLOODS}),
     Row("flow-reads", {"nodes": 5000, "connections": 16}, {"nodes": 100000, "connections": 64},
-        rare=True, fails=both(CLASSES)),
+        rare=True),
     Row("public-pages", {"connections": 16}, {"connections": 64}, rare=True),
 
     # Working.
