@@ -35,6 +35,23 @@ SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), coalesce(l.r
  WHERE n.sort = 2 AND n.namespace = :namespace
    AND (l.id IS NOT NULL OR n.id IN (SELECT lane FROM used));
 
+-- name: lane_own_settings (namespace int)
+-- returns: lane paused max_running retention_us weights
+SELECT id, paused, max_running, retention_us, weights FROM weft.lane WHERE namespace = :namespace;
+
+-- name: lane_used (lane int, namespace int)
+-- returns: used
+-- Whether a lane has executions that are not over, through the indexes of their states.
+SELECT EXISTS (SELECT 1 FROM weft.live WHERE state = @running AND lane = :lane)
+    OR EXISTS (SELECT 1 FROM weft.live WHERE state BETWEEN @delayed AND @delayed AND lane = :lane)
+    OR EXISTS (SELECT 1 FROM (SELECT id FROM weft.queue WHERE lane = :lane OFFSET 0) q
+                CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE state = @ready AND queue = q.id
+                                     LIMIT 1) l)
+    OR EXISTS (SELECT 1 FROM (SELECT id FROM weft.flow
+                               WHERE namespace = :namespace AND finished IS NULL OFFSET 0) f
+                CROSS JOIN LATERAL (SELECT 1 FROM weft.live
+                                     WHERE flow = f.id AND state = @blocked AND lane = :lane LIMIT 1) l);
+
 -- name: lane_get (lane int)
 -- returns: paused max_running retention_us weights
 SELECT paused, max_running, retention_us, weights FROM weft.lane WHERE id = :lane;

@@ -183,14 +183,16 @@ SELECT q.namespace, e.content_type, e.payload
   FROM weft.execution e JOIN weft.queue q ON q.id = e.queue WHERE e.id = :id;
 
 -- name: counts (now bigint, namespace int)
--- returns: lane state number
--- Reads all of `live`, which is as large as the work in hand. State 0: draining, as lane_running counts.
-SELECT l.lane, l.state, count(*)
-  FROM weft.live l JOIN weft.queue q ON q.id = l.queue
- WHERE q.namespace = :namespace
- GROUP BY l.lane, l.state
+-- returns: namespace lane state number
+-- Of a namespace, NULL: of all. Reads all of `live`, which is as large as the work in hand. State 0: draining,
+-- as lane_running counts.
+SELECT q.namespace, q.lane, c.state, sum(c.number)::bigint
+  FROM (SELECT queue, state, count(*) AS number FROM weft.live GROUP BY queue, state) c
+  JOIN weft.queue q ON q.id = c.queue
+ WHERE :namespace IS NULL OR q.namespace = :namespace
+ GROUP BY q.namespace, q.lane, c.state
 UNION ALL
-SELECT d.lane, 0::smallint, count(*)
+SELECT q.namespace, d.lane, 0::smallint, count(*)
   FROM weft.draining d JOIN weft.queue q ON q.id = d.queue
- WHERE q.namespace = :namespace AND d.until > :now
- GROUP BY d.lane;
+ WHERE (:namespace IS NULL OR q.namespace = :namespace) AND d.until > :now
+ GROUP BY q.namespace, d.lane;

@@ -124,9 +124,8 @@ DELETE FROM weft.tally
                              FOR UPDATE SKIP LOCKED);
 
 -- name: tally_read (namespace int, minute bigint)
--- returns: lane succeeded failed
-SELECT t.lane, sum(t.succeeded)::bigint, sum(t.failed)::bigint
-  FROM weft.tally t
- WHERE t.minute >= :minute
-   AND EXISTS (SELECT 1 FROM weft.name n WHERE n.id = t.lane AND n.namespace = :namespace)
- GROUP BY t.lane;
+-- returns: namespace lane succeeded failed
+SELECT n.namespace, t.lane, sum(t.succeeded)::bigint, sum(t.failed)::bigint
+  FROM weft.tally t JOIN weft.name n ON n.id = t.lane
+ WHERE t.minute >= :minute AND (:namespace IS NULL OR n.namespace = :namespace)
+ GROUP BY n.namespace, t.lane;

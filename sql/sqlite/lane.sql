@@ -13,6 +13,20 @@ SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), coalesce(l.r
  WHERE n.sort = 2 AND n.namespace = :namespace
    AND (l.id IS NOT NULL OR n.id IN (SELECT lane FROM used));
 
+-- name: lane_own_settings (namespace int)
+-- returns: lane paused max_running retention_us weights
+SELECT id, paused, max_running, retention_us, weights FROM lane WHERE namespace = :namespace;
+
+-- name: lane_used (lane int, namespace int)
+-- returns: used
+SELECT EXISTS (SELECT 1 FROM live WHERE state = @running AND lane = :lane)
+    OR EXISTS (SELECT 1 FROM live WHERE state = @delayed AND lane = :lane)
+    OR EXISTS (SELECT 1 FROM queue q CROSS JOIN live l ON l.queue = q.id
+                WHERE q.lane = :lane AND l.state = @ready)
+    OR EXISTS (SELECT 1 FROM flow f CROSS JOIN live l ON l.flow = f.num
+                WHERE f.namespace = :namespace AND f.finished IS NULL AND l.state = @blocked
+                  AND l.lane = :lane);
+
 -- name: lane_get (lane int)
 -- returns: paused max_running retention_us weights
 SELECT paused, max_running, retention_us, weights FROM lane WHERE id = :lane;

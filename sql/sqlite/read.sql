@@ -170,13 +170,14 @@ SELECT q.namespace, e.content_type, e.payload
   FROM execution e JOIN queue q ON q.id = e.queue WHERE e.id = :id;
 
 -- name: counts (now bigint, namespace int)
--- returns: lane state number
-SELECT l.lane, l.state, count(*)
-  FROM live l JOIN queue q ON q.id = l.queue
- WHERE q.namespace = :namespace
- GROUP BY l.lane, l.state
+-- returns: namespace lane state number
+SELECT q.namespace, q.lane, c.state, sum(c.number)
+  FROM (SELECT queue, state, count(*) AS number FROM live GROUP BY queue, state) c
+  JOIN queue q ON q.id = c.queue
+ WHERE :namespace IS NULL OR q.namespace = :namespace
+ GROUP BY q.namespace, q.lane, c.state
 UNION ALL
-SELECT d.lane, 0, count(*)
+SELECT q.namespace, d.lane, 0, count(*)
   FROM draining d JOIN queue q ON q.id = d.queue
- WHERE q.namespace = :namespace AND d.until > :now
- GROUP BY d.lane;
+ WHERE (:namespace IS NULL OR q.namespace = :namespace) AND d.until > :now
+ GROUP BY q.namespace, d.lane;

@@ -128,9 +128,8 @@ INSERT INTO tally (lane, minute, succeeded, failed) VALUES (:lane, :minute, :suc
 DELETE FROM tally WHERE minute < :minute;
 
 -- name: tally_read (namespace int, minute bigint)
--- returns: lane succeeded failed
-SELECT t.lane, sum(t.succeeded), sum(t.failed)
-  FROM tally t
- WHERE t.minute >= :minute
-   AND EXISTS (SELECT 1 FROM name n WHERE n.id = t.lane AND n.namespace = :namespace)
- GROUP BY t.lane;
+-- returns: namespace lane succeeded failed
+SELECT n.namespace, t.lane, sum(t.succeeded), sum(t.failed)
+  FROM tally t JOIN name n ON n.id = t.lane
+ WHERE t.minute >= :minute AND (:namespace IS NULL OR n.namespace = :namespace)
+ GROUP BY n.namespace, t.lane;

@@ -610,14 +610,15 @@ void weft_tally_flush(struct weft_engine *engine);
 
 /* How a lane did in the last hour. */
 struct weft_lane_hour {
-    int32_t lane;
+    int32_t ns, lane;
     int64_t succeeded, failed; /* failed may be below 0: see tally.c */
 };
 struct weft_lane_hours {
     struct weft_lane_hour *item; /* in the arena */
     size_t count;
 };
-/* Of the lanes of a namespace that had any end, from the store and from memory. */
+enum { WEFT_ALL_NAMESPACES = -1 };
+/* Of the lanes of a namespace, or of all, that had any end, from the store and from memory. */
 WEFT_MUST_CHECK enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns,
                                               struct weft_arena *arena,
                                               struct weft_lane_hours *ret_hours,

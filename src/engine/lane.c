@@ -130,7 +130,8 @@ static void read_weights(const char *text, struct weft_arena *arena, struct weft
 enum { PAUSED, MAX_RUNNING, RETENTION_US, WEIGHTS };
 static_assert((int)LANE_GET_OUT_WEIGHTS == (int)WEIGHTS &&
                   (int)LANE_REMOVE_OUT_WEIGHTS == (int)WEIGHTS &&
-                  (int)LANE_LIST_OUT_WEIGHTS == LANE_LIST_OUT_PAUSED + (int)WEIGHTS,
+                  (int)LANE_LIST_OUT_WEIGHTS == LANE_LIST_OUT_PAUSED + (int)WEIGHTS &&
+                  (int)LANE_OWN_SETTINGS_OUT_WEIGHTS == LANE_OWN_SETTINGS_OUT_PAUSED + (int)WEIGHTS,
               "one reader for all");
 
 static void read_settings(const struct weft_rows *rows, size_t row, size_t first,
@@ -191,6 +192,53 @@ enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns, struc
     return WEFT_OK;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
+                                  const char *const *used, size_t count, struct weft_arena *arena,
+                                  struct weft_lanes *ret_lanes, struct weft_err *err)
+{
+    int32_t space;
+    struct weft_call call;
+    struct weft_rows rows;
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
+    if (rc)
+        return rc;
+    weft_call_init(&call, arena, WEFT_STMT_LANE_OWN_SETTINGS, 0);
+    weft_set_i64(&call, 0, LANE_OWN_SETTINGS_IN_NAMESPACE, space);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_id_list names = {.id = weft_new_array(arena, int32_t, rows.count + 1),
+                                 .count = rows.count};
+    for (size_t i = 0; i < rows.count; i++)
+        names.id[i] = (int32_t)weft_get_i64(&rows, i, LANE_OWN_SETTINGS_OUT_LANE);
+    rc = weft_load_names(engine, &names, err);
+    if (rc)
+        return rc;
+    struct weft_lane *lane = weft_new_array(arena, struct weft_lane, rows.count + count + 1);
+    bool *has_settings = weft_new_array(arena, bool, count + 1);
+    size_t listed = rows.count;
+    for (size_t i = 0; i < rows.count; i++) {
+        read_settings(&rows, i, LANE_OWN_SETTINGS_OUT_PAUSED, arena, &lane[i]);
+        lane[i].name = weft_find_name(engine, names.id[i]);
+        const char *const *at = count ? bsearch((const void *)&lane[i].name, (const void *)used,
+                                                count, sizeof(*used), by_text)
+                                      : NULL;
+        if (at)
+            has_settings[at - used] = true;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (!has_settings[i])
+            lane[listed++] = (struct weft_lane){.name = used[i]};
+    qsort(lane, listed, sizeof(*lane), by_name);
+    *ret_lanes = (struct weft_lanes){.item = lane, .count = listed};
+    return WEFT_OK;
+}
+
 static enum weft_rc no_lane(const char *lane, struct weft_err *err)
 {
     enum weft_rc rc = weft_fail_field(err, WEFT_NOT_FOUND, "lane", "there is no lane '%s'", lane);
@@ -218,6 +266,32 @@ static enum weft_rc find_lane(struct weft_engine *engine, const char *ns, const 
     return rc;
 }
 
+/* Whether a lane without settings has executions that are not over, or that ended lately. */
+static enum weft_rc is_used(struct weft_engine *engine, const char *ns, int32_t lane,
+                            struct weft_arena *arena, bool *ret_used, struct weft_err *err)
+{
+    int32_t space;
+    struct weft_call call;
+    struct weft_rows rows;
+    struct weft_lane_hours hours;
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
+    if (rc)
+        return rc;
+    weft_call_init(&call, arena, WEFT_STMT_LANE_USED, 0);
+    weft_set_i64(&call, 0, LANE_USED_IN_LANE, lane);
+    weft_set_i64(&call, 0, LANE_USED_IN_NAMESPACE, space);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    *ret_used = weft_get_i64(&rows, 0, LANE_USED_OUT_USED) != 0;
+    if (*ret_used)
+        return WEFT_OK;
+    rc = weft_tally_hours(engine, space, arena, &hours, err);
+    for (size_t i = 0; !rc && i < hours.count; i++)
+        *ret_used |= hours.item[i].lane == lane;
+    return rc;
+}
+
 enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns, const char *name,
                               struct weft_arena *arena, struct weft_lane *ret_lane,
                               struct weft_err *err)
@@ -225,7 +299,7 @@ enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns, const 
     int32_t id;
     struct weft_call call;
     struct weft_rows rows;
-    struct weft_lanes lanes;
+    bool used = false;
     enum weft_rc rc = find_lane(engine, ns, name, &id, err);
     if (!rc && id == 0)
         rc = no_lane(name, err);
@@ -241,8 +315,8 @@ enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns, const 
         read_settings(&rows, 0, LANE_GET_OUT_PAUSED, arena, ret_lane);
         return WEFT_OK;
     }
-    rc = weft_engine_lanes(engine, ns, arena, &lanes, err); /* is it in use without settings? */
-    if (!rc && !bsearch(ret_lane, lanes.item, lanes.count, sizeof(*lanes.item), by_name))
+    rc = is_used(engine, ns, id, arena, &used, err);
+    if (!rc && !used)
         rc = no_lane(name, err);
     return rc;
 }

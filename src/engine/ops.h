@@ -270,10 +270,11 @@ struct weft_attempts_page {
     size_t count;
     const char *next; /* in the arena, or NULL */
 };
-WEFT_MUST_CHECK enum weft_rc
-weft_engine_attempts_page(struct weft_engine *engine, const struct weft_attempts_asking *asking,
-                          struct weft_arena *arena, struct weft_attempts_page *ret_page,
-                          struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_engine_attempts_page(struct weft_engine *engine,
+                                                       const struct weft_attempts_asking *asking,
+                                                       struct weft_arena *arena,
+                                                       struct weft_attempts_page *ret_page,
+                                                       struct weft_err *err);
 /* All of them. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_attempts(struct weft_engine *engine, const char *ns,
                                                   const struct weft_id *id,
@@ -297,6 +298,21 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_counts(struct weft_engine *engine, cons
                                                 struct weft_counts *ret_counts,
                                                 struct weft_err *err);
 
+/* The counts of every namespace, in the order of namespaces and lanes. */
+struct weft_counted_lane {
+    const char *ns;
+    struct weft_lane_count lane;
+};
+struct weft_all_counts {
+    struct weft_counted_lane *item; /* in the arena */
+    size_t count;
+    weft_usec as_of_us;
+};
+WEFT_MUST_CHECK enum weft_rc weft_engine_all_counts(struct weft_engine *engine,
+                                                    struct weft_arena *arena,
+                                                    struct weft_all_counts *ret_counts,
+                                                    struct weft_err *err);
+
 WEFT_MUST_CHECK enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
                                                   const struct weft_lane *lane,
                                                   struct weft_err *err);
@@ -307,6 +323,15 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_lane_put(struct weft_engine *engine, co
 WEFT_MUST_CHECK enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns,
                                                struct weft_arena *arena,
                                                struct weft_lanes *ret_lanes, struct weft_err *err);
+/*
+ * The same where it is known which lanes are in use, by the counts of a moment ago: only settings
+ * are read. `used` are names in their order.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
+                                                  const char *const *used, size_t count,
+                                                  struct weft_arena *arena,
+                                                  struct weft_lanes *ret_lanes,
+                                                  struct weft_err *err);
 /* WEFT_NOT_FOUND: it is not in use. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns,
                                               const char *name, struct weft_arena *arena,

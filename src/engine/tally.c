@@ -137,14 +137,26 @@ static void put_back(struct weft_engine *engine, const struct weft_tally *copy)
     pthread_mutex_unlock(&engine->tally.lock);
 }
 
-static struct weft_lane_hour *hour_of(struct weft_lane_hours *hours, int32_t lane)
+static int by_lane(const void *left, const void *right)
 {
-    size_t at = 0;
-    while (at < hours->count && hours->item[at].lane != lane)
-        at++;
-    hours->count += at == hours->count;
-    hours->item[at].lane = lane;
-    return &hours->item[at];
+    const struct weft_lane_hour *a = left, *b = right;
+    return (a->lane > b->lane) - (a->lane < b->lane);
+}
+
+/* Adds up what several rows say of one lane. */
+static void fold_hours(struct weft_lane_hours *hours)
+{
+    size_t kept = 0;
+    qsort(hours->item, hours->count, sizeof(*hours->item), by_lane);
+    for (size_t i = 0; i < hours->count; i++) {
+        if (kept == 0 || hours->item[kept - 1].lane != hours->item[i].lane) {
+            hours->item[kept++] = hours->item[i];
+            continue;
+        }
+        hours->item[kept - 1].succeeded += hours->item[i].succeeded;
+        hours->item[kept - 1].failed += hours->item[i].failed;
+    }
+    hours->count = kept;
 }
 
 enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct weft_arena *arena,
@@ -155,7 +167,8 @@ enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct wef
     struct weft_tally copy = {0};
     int64_t since = minute_of(weft_clock_now(engine->clock)) - HOUR + 1;
     weft_call_init(&call, arena, WEFT_STMT_TALLY_READ, 0);
-    weft_set_i64(&call, 0, TALLY_READ_IN_NAMESPACE, ns);
+    if (ns != WEFT_ALL_NAMESPACES)
+        weft_set_i64(&call, 0, TALLY_READ_IN_NAMESPACE, ns);
     weft_set_i64(&call, 0, TALLY_READ_IN_MINUTE, since);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (!rc)
@@ -164,20 +177,25 @@ enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct wef
         return rc;
     struct weft_lane_hours hours = {
         .item = weft_new_array(arena, struct weft_lane_hour, rows.count + copy.count + 1)};
-    for (size_t i = 0; i < rows.count; i++) {
-        struct weft_lane_hour *hour =
-            hour_of(&hours, (int32_t)weft_get_i64(&rows, i, TALLY_READ_OUT_LANE));
-        hour->succeeded += weft_get_i64(&rows, i, TALLY_READ_OUT_SUCCEEDED);
-        hour->failed += weft_get_i64(&rows, i, TALLY_READ_OUT_FAILED);
-    }
+    for (size_t i = 0; i < rows.count; i++)
+        hours.item[hours.count++] = (struct weft_lane_hour){
+            .ns = (int32_t)weft_get_i64(&rows, i, TALLY_READ_OUT_NAMESPACE),
+            .lane = (int32_t)weft_get_i64(&rows, i, TALLY_READ_OUT_LANE),
+            .succeeded = weft_get_i64(&rows, i, TALLY_READ_OUT_SUCCEEDED),
+            .failed = weft_get_i64(&rows, i, TALLY_READ_OUT_FAILED),
+        };
     for (size_t i = 0; i < copy.count; i++) {
         const struct weft_queue *queue = weft_find_queue(engine, copy.entry[i].queue);
-        if (queue->ns != ns || copy.entry[i].minute < since)
+        if ((ns != WEFT_ALL_NAMESPACES && queue->ns != ns) || copy.entry[i].minute < since)
             continue;
-        struct weft_lane_hour *hour = hour_of(&hours, queue->lane);
-        hour->succeeded += copy.entry[i].succeeded;
-        hour->failed += copy.entry[i].failed;
+        hours.item[hours.count++] = (struct weft_lane_hour){
+            .ns = queue->ns,
+            .lane = queue->lane,
+            .succeeded = copy.entry[i].succeeded,
+            .failed = copy.entry[i].failed,
+        };
     }
+    fold_hours(&hours);
     *ret_hours = hours;
     return WEFT_OK;
 }

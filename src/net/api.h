@@ -151,7 +151,7 @@ enum weft_rc weft_counts_run(struct weft_ask *ask, struct weft_err *err);
 
 /*
  * Counts cost the store work that grows with what is in it, so they are computed at most once a
- * second for each namespace and lane, whoever asks how often.
+ * second, for all namespaces and lanes at once, however often clients ask.
  */
 struct weft_counts_cache; /* opaque */
 struct weft_counts_cache *weft_counts_cache_new(void);
@@ -162,23 +162,32 @@ struct weft_counts_of {
     const char *ns;
     const char *lane;
     enum weft_counts_text text;
-    bool keeps; /* the server itself asks, so that they are there when a client does */
 };
 /* Appends the answer of GET /v1/counts, or the executions by state for /metrics. */
 WEFT_MUST_CHECK enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cache,
                                                    struct weft_engine *engine,
                                                    const struct weft_counts_of *of,
                                                    struct weft_buf *out, struct weft_err *err);
+/* The lanes of a namespace that have living executions, or some that ended in the last hour. */
+struct weft_texts {
+    const char *const *item; /* in their order, in the arena */
+    size_t count;
+};
+WEFT_MUST_CHECK enum weft_rc weft_counts_cache_lanes(struct weft_counts_cache *cache,
+                                                     struct weft_engine *engine, const char *ns,
+                                                     struct weft_arena *arena,
+                                                     struct weft_texts *ret_lanes,
+                                                     struct weft_err *err);
 /*
- * The same from memory, for the loop thread: no query, no wait. False, and nothing is appended,
+ * The texts from memory, for the loop thread: no query, no wait. False, and nothing is appended,
  * when what is known is older than a few seconds, or nothing is. `old` appends it all the same.
  */
 WEFT_MUST_CHECK bool weft_counts_cache_glance(struct weft_counts_cache *cache,
                                               const struct weft_counts_of *of, bool old,
                                               struct weft_buf *out);
 /*
- * About once a second: has the counts of namespaces whose metrics are being asked for computed
- * again, on an engine thread, for weft_counts_cache_glance().
+ * About once a second: has the counts computed again while metrics are being asked for, on an
+ * engine thread, for weft_counts_cache_glance().
  */
 void weft_counts_keep(struct weft_server *server);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Counts, cached. An entry is computed by one caller; others who come meanwhile get what was
- * computed before, if that is not too old, and wait otherwise. The names come from outside, so the
- * cache has a fixed size and the entry that was not used for longest gives way.
+ * Counts, computed for all namespaces and lanes at once and at most once a second, whatever is
+ * asked for. One thread computes; requests that come meanwhile get what was computed before, if
+ * that is not too old, and wait otherwise. What was computed never changes, and is freed by the
+ * last thread that reads it.
  */
 
 #include "net/api.h"
@@ -21,34 +22,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENTRIES = 256, TEXT_MAX = 16 << 20 };
+enum { TEXT_MAX = 16 << 20 };
 
 #define FRESH_US WEFT_SECOND        /* younger than this is given as it is */
 #define STALE_US (10 * WEFT_SECOND) /* older than this is not given while another computes */
 /*
- * Counts of a namespace whose metrics are asked for are kept: computed again each second, or more
- * rarely, so that it takes at most one part in COST_PARTS of the time. Until nobody asked for long.
+ * While metrics are asked for, counts are kept: computed again each second, or more rarely, so that
+ * it takes at most one part in COST_PARTS of the time. Until no scrape came for long.
  */
 #define KEPT_US (300 * WEFT_SECOND)
-enum { COST_PARTS = 20, KEPT_MAX = 16 };
+enum { COST_PARTS = 20 };
 
-struct entry {
-    char *key;  /* owned; namespace, newline, lane; NULL: free */
-    bool busy;  /* somebody computes */
-    bool known; /* it was computed; the texts hold it, or err says why not */
-    struct weft_err err;
+/* What was computed. */
+struct counted {
+    size_t readers; /* under the lock of the cache; the cache itself is one */
+    struct weft_arena *arena;
+    struct weft_all_counts all;
+    struct weft_err err;   /* why there is nothing */
     weft_usec computed_us; /* boot time, when the computing began */
     weft_usec took_us;     /* the computing */
-    weft_usec used_us;
-    weft_usec scraped_us; /* when its metrics were last asked for; 0: never */
-    struct weft_buf json, metrics;
 };
 
 struct weft_counts_cache {
     pthread_mutex_t lock;
-    pthread_cond_t done; /* an entry is not busy any more */
-    bool keeping;        /* an engine thread is computing what is kept, or will */
-    struct entry entry[ENTRIES];
+    pthread_cond_t done;     /* a thread has computed */
+    struct counted *counted; /* the newest; NULL: none yet */
+    bool busy;               /* a thread computes */
+    bool keeping;            /* an engine thread is computing what is kept, or will */
+    weft_usec scraped_us;    /* when metrics were last asked for; 0: never */
 };
 
 struct weft_counts_cache *weft_counts_cache_new(void)
@@ -61,20 +62,20 @@ struct weft_counts_cache *weft_counts_cache_new(void)
     return cache;
 }
 
-static void empty(struct entry *entry)
+/* Under the lock, or when no other thread has the cache. */
+static void leave(struct counted *counted)
 {
-    free(entry->key);
-    weft_buf_done(&entry->json);
-    weft_buf_done(&entry->metrics);
-    *entry = (struct entry){0};
+    if (!counted || --counted->readers > 0)
+        return;
+    weft_arena_free(counted->arena);
+    free(counted);
 }
 
 void weft_counts_cache_free(struct weft_counts_cache *cache)
 {
     if (!cache)
         return;
-    for (size_t i = 0; i < ENTRIES; i++)
-        empty(&cache->entry[i]);
+    leave(cache->counted);
     pthread_cond_destroy(&cache->done);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
@@ -82,30 +83,45 @@ void weft_counts_cache_free(struct weft_counts_cache *cache)
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
-/* The answer without its age, which is put before it when it is given: see give_json(). */
-static void write_json(const struct weft_counts *counts, struct weft_buf *text)
+/* The lanes of a namespace: a stretch of the list, which is sorted. */
+static const struct weft_counted_lane *lanes_of(const struct counted *counted, const char *ns,
+                                                size_t *ret_count)
 {
+    const struct weft_all_counts *all = &counted->all;
+    size_t low = 0, high = all->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(all->item[middle].ns, ns) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    size_t end = low;
+    while (end < all->count && strcmp(all->item[end].ns, ns) == 0)
+        end++;
+    *ret_count = end - low;
+    return all->item + low;
+}
+
+static void write_json(const struct counted *counted, const struct weft_counts_of *of,
+                       struct weft_buf *text)
+{
+    size_t count;
+    const struct weft_counted_lane *item = lanes_of(counted, of->ns, &count);
     struct weft_json_writer out;
     weft_json_writer_init(&out, text);
     weft_json_begin_object(&out);
+    weft_json_key(&out, "age_ms");
+    weft_json_put_i64(&out, (weft_boot_us() - counted->computed_us) / WEFT_MS);
     weft_json_key(&out, "as_of");
-    weft_wire_put_moment(&out, counts->as_of_us);
+    weft_wire_put_moment(&out, counted->all.as_of_us);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
-    for (size_t i = 0; i < counts->count; i++)
-        weft_wire_write(&weft_wire_lane_count, &counts->item[i], &out);
+    for (size_t i = 0; i < count; i++)
+        if (!of->lane || strcmp(item[i].lane.lane, of->lane) == 0)
+            weft_wire_write(&weft_wire_lane_count, &item[i].lane, &out);
     weft_json_end_array(&out);
     weft_json_end_object(&out);
-}
-
-static void give_json(const struct entry *entry, struct weft_buf *out)
-{
-    const struct weft_buf *text = &entry->json;
-    if (text->size == 0)
-        return; /* it could not be counted */
-    weft_buf_printf(out, "{\"age_ms\":%" PRId64 ",",
-                    (weft_boot_us() - entry->computed_us) / WEFT_MS);
-    weft_buf_add(out, text->data + 1, text->size - 1); /* but for the brace */
 }
 
 static void write_metric(const char *ns, const struct weft_lane_count *lane, enum weft_state state,
@@ -120,104 +136,108 @@ static void write_metric(const char *ns, const struct weft_lane_count *lane, enu
     weft_buf_printf(text, "} %" PRIu64 "\n", lane->count[state]);
 }
 
-static void write_metrics(const char *ns, const struct weft_counts *counts, struct weft_buf *text)
+static void write_metrics(const struct counted *counted, const char *ns, struct weft_buf *text)
 {
+    size_t count;
+    const struct weft_counted_lane *item = lanes_of(counted, ns, &count);
     weft_metrics_head(text, "weft_executions", "gauge", "Living executions by lane and state.");
-    for (size_t i = 0; i < counts->count; i++)
+    for (size_t i = 0; i < count; i++)
         for (int state = WEFT_STATE_NONE + 1; state < WEFT_STATE_COUNT; state++)
             if (weft_state_living((enum weft_state)state))
-                write_metric(ns, &counts->item[i], (enum weft_state)state, text);
+                write_metric(ns, &item[i].lane, (enum weft_state)state, text);
     weft_metrics_head(text, "weft_draining", "gauge",
                       "Leases that others ended and whose workers have not let go, by lane.");
-    for (size_t i = 0; i < counts->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         weft_buf_add_text(text, "weft_draining{");
         weft_metrics_put_label(text, "namespace", ns);
         weft_buf_add_char(text, ',');
-        weft_metrics_put_label(text, "lane", counts->item[i].lane);
-        weft_buf_printf(text, "} %" PRIu64 "\n", counts->item[i].draining);
+        weft_metrics_put_label(text, "lane", item[i].lane.lane);
+        weft_buf_printf(text, "} %" PRIu64 "\n", item[i].lane.draining);
     }
 }
 
-/* ---- Entries, under the lock ----------------------------------------------------------------- */
-
-enum { KEY_MAX = 2 * (WEFT_NAME_MAX + 1) };
-
-/* Names have no newline, and no lane is empty. */
-static void write_key(const struct weft_counts_of *of, char key[KEY_MAX])
+static void write_text(const struct counted *counted, const struct weft_counts_of *of,
+                       struct weft_buf *out)
 {
-    (void)snprintf(key, KEY_MAX, "%s\n%s", of->ns, of->lane ? of->lane : "");
+    if (counted->err.rc)
+        return;
+    if (of->text == WEFT_COUNTS_JSON)
+        write_json(counted, of, out);
+    else
+        write_metrics(counted, of->ns, out);
 }
 
-/* The entry of a key, or the one that gives way to it; NULL when all are being computed. */
-static struct entry *find(struct weft_counts_cache *cache, const char *key)
+/* ---- Computing ------------------------------------------------------------------------------- */
+
+/* Without the lock; a failure is an answer too, or all that wait would try it in turn. */
+static struct counted *compute(struct weft_engine *engine)
 {
-    struct entry *oldest = NULL;
-    for (size_t i = 0; i < ENTRIES; i++) {
-        struct entry *entry = &cache->entry[i];
-        if (entry->key && strcmp(entry->key, key) == 0)
-            return entry;
-        if (!entry->busy && (!oldest || entry->used_us < oldest->used_us))
-            oldest = entry;
+    struct counted *counted = calloc(1, sizeof(*counted));
+    if (!counted)
+        weft_oom(sizeof(*counted));
+    counted->readers = 1;
+    counted->arena = weft_arena_new();
+    counted->computed_us = weft_boot_us();
+    enum weft_rc rc = weft_engine_all_counts(engine, counted->arena, &counted->all, &counted->err);
+    if (rc)
+        counted->all.count = 0;
+    /* It outlives the call, and the names that the engine caches may not. */
+    for (size_t i = 0; i < counted->all.count; i++) {
+        struct weft_counted_lane *item = &counted->all.item[i];
+        bool same = i > 0 && strcmp(item[-1].ns, item->ns) == 0;
+        item->ns = same ? item[-1].ns : weft_arena_strdup(counted->arena, item->ns);
+        item->lane.lane = weft_arena_strdup(counted->arena, item->lane.lane);
     }
-    if (!oldest)
-        return NULL;
-    empty(oldest);
-    oldest->key = strdup(key);
-    if (!oldest->key)
-        weft_oom(strlen(key) + 1);
-    return oldest;
+    counted->took_us = weft_boot_us() - counted->computed_us;
+    return counted;
 }
 
-/* Waits until the entry can be given or computed. */
-static struct entry *take(struct weft_counts_cache *cache, const char *key)
+/* How long what took this long to compute is fresh. */
+static weft_usec fresh_for(const struct counted *counted)
 {
+    weft_usec pause_us = counted->took_us * COST_PARTS;
+    if (pause_us > STALE_US / 2)
+        pause_us = STALE_US / 2;
+    return pause_us > FRESH_US ? pause_us : FRESH_US;
+}
+
+/* What can be given, computed by this thread if need be. The caller is a reader of it. */
+static struct counted *take(struct weft_counts_cache *cache, struct weft_engine *engine)
+{
+    pthread_mutex_lock(&cache->lock);
     for (;;) {
-        weft_usec now_us = weft_boot_us();
-        struct entry *entry = find(cache, key);
-        if (entry && (!entry->busy || (entry->known && now_us - entry->computed_us < STALE_US))) {
-            entry->used_us = now_us;
-            return entry;
+        struct counted *counted = cache->counted;
+        weft_usec age_us = counted ? weft_boot_us() - counted->computed_us : WEFT_NEVER;
+        if (counted && (age_us < fresh_for(counted) || (cache->busy && age_us < STALE_US)))
+            break;
+        if (cache->busy) {
+            pthread_cond_wait(&cache->done, &cache->lock);
+            continue;
         }
-        pthread_cond_wait(&cache->done, &cache->lock);
+        cache->busy = true;
+        pthread_mutex_unlock(&cache->lock);
+        struct counted *newest = compute(engine);
+        pthread_mutex_lock(&cache->lock);
+        leave(cache->counted);
+        cache->counted = newest;
+        cache->busy = false;
+        pthread_cond_broadcast(&cache->done);
+        break;
     }
+    struct counted *taken = cache->counted;
+    taken->readers++;
+    pthread_mutex_unlock(&cache->lock);
+    return taken;
 }
 
-static bool is_fresh(const struct entry *entry)
+static void give_back(struct weft_counts_cache *cache, struct counted *counted)
 {
-    return entry->known && (entry->busy || weft_boot_us() - entry->computed_us < FRESH_US);
+    pthread_mutex_lock(&cache->lock);
+    leave(counted);
+    pthread_mutex_unlock(&cache->lock);
 }
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
-
-/* Computes a busy entry, which is the caller's, without the lock. */
-static void compute(struct weft_engine *engine, const struct weft_counts_of *of,
-                    struct entry *ret_new)
-{
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_counts counts;
-    ret_new->computed_us = weft_boot_us();
-    weft_buf_init(&ret_new->json, TEXT_MAX);
-    weft_buf_init(&ret_new->metrics, TEXT_MAX);
-    if (!weft_engine_counts(engine, of->ns, of->lane, arena, &counts, &ret_new->err)) {
-        write_json(&counts, &ret_new->json);
-        write_metrics(of->ns, &counts, &ret_new->metrics);
-    }
-    weft_arena_free(arena);
-    ret_new->took_us = weft_boot_us() - ret_new->computed_us;
-}
-
-/* Puts what was computed in place: a failure too, or all who wait would try it in turn. */
-static void settle(struct weft_counts_cache *cache, struct entry *entry, struct entry *computed)
-{
-    computed->key = entry->key;
-    computed->used_us = entry->used_us;
-    computed->scraped_us = entry->scraped_us;
-    computed->known = true;
-    entry->key = NULL;
-    empty(entry);
-    *entry = *computed;
-    pthread_cond_broadcast(&cache->done);
-}
 
 enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cache, struct weft_engine *engine,
                                    const struct weft_counts_of *of, struct weft_buf *out,
@@ -226,92 +246,71 @@ enum weft_rc weft_counts_cache_get(struct weft_counts_cache *cache, struct weft_
     enum weft_rc rc = of->lane ? weft_name_check(of->lane, "lane", err) : WEFT_OK;
     if (rc)
         return rc;
-    char key[KEY_MAX];
-    write_key(of, key);
-    pthread_mutex_lock(&cache->lock);
-    struct entry *entry = take(cache, key);
-    if (of->text == WEFT_COUNTS_METRICS && !of->keeps)
-        entry->scraped_us = entry->used_us;
-    if (!is_fresh(entry)) {
-        struct entry computed = {0};
-        entry->busy = true;
-        pthread_mutex_unlock(&cache->lock);
-        compute(engine, of, &computed);
+    struct counted *counted = take(cache, engine);
+    if (of->text == WEFT_COUNTS_METRICS) {
         pthread_mutex_lock(&cache->lock);
-        settle(cache, entry, &computed);
+        cache->scraped_us = weft_boot_us();
+        pthread_mutex_unlock(&cache->lock);
     }
-    if (of->text == WEFT_COUNTS_JSON)
-        give_json(entry, out);
-    else
-        weft_buf_add(out, entry->metrics.data, entry->metrics.size);
-    rc = entry->err.rc;
+    write_text(counted, of, out);
+    rc = counted->err.rc;
     if (rc && err)
-        *err = entry->err;
-    pthread_mutex_unlock(&cache->lock);
+        *err = counted->err;
+    give_back(cache, counted);
+    return rc;
+}
+
+enum weft_rc weft_counts_cache_lanes(struct weft_counts_cache *cache, struct weft_engine *engine,
+                                     const char *ns, struct weft_arena *arena,
+                                     struct weft_texts *ret_lanes, struct weft_err *err)
+{
+    struct counted *counted = take(cache, engine);
+    size_t count;
+    const struct weft_counted_lane *item = lanes_of(counted, ns, &count);
+    const char **name = weft_new_array(arena, const char *, count + 1);
+    for (size_t i = 0; i < count; i++)
+        name[i] = weft_arena_strdup(arena, item[i].lane.lane);
+    enum weft_rc rc = counted->err.rc;
+    if (rc && err)
+        *err = counted->err;
+    *ret_lanes = (struct weft_texts){.item = name, .count = count};
+    give_back(cache, counted);
     return rc;
 }
 
 bool weft_counts_cache_glance(struct weft_counts_cache *cache, const struct weft_counts_of *of,
                               bool old, struct weft_buf *out)
 {
-    char key[KEY_MAX];
-    bool given = false;
-    write_key(of, key);
+    weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&cache->lock);
-    for (size_t i = 0; i < ENTRIES; i++) {
-        struct entry *entry = &cache->entry[i];
-        if (!entry->known || strcmp(entry->key, key) != 0)
-            continue;
-        weft_usec now_us = weft_boot_us();
-        entry->used_us = entry->scraped_us = now_us;
-        given = old || (!entry->err.rc && now_us - entry->computed_us < STALE_US);
-        if (given)
-            weft_buf_add(out, entry->metrics.data, entry->metrics.size);
-    }
+    cache->scraped_us = now_us;
+    struct counted *counted = cache->counted;
+    bool given = counted && (old || (!counted->err.rc && now_us - counted->computed_us < STALE_US));
+    if (given)
+        counted->readers++;
     pthread_mutex_unlock(&cache->lock);
-    return given;
+    if (!given)
+        return false;
+    write_text(counted, of, out);
+    give_back(cache, counted);
+    return true;
 }
 
 /* ---- Keeping --------------------------------------------------------------------------------- */
 
-static bool is_due(const struct entry *entry, weft_usec now_us)
+static bool is_due(const struct weft_counts_cache *cache)
 {
-    weft_usec pause_us = entry->took_us * COST_PARTS;
-    return entry->known && !entry->busy && entry->scraped_us > 0 &&
-           now_us - entry->scraped_us < KEPT_US &&
-           now_us - entry->computed_us >= (pause_us > FRESH_US ? pause_us : FRESH_US);
-}
-
-/* The namespaces of entries that are due, one text for each; how many they are. */
-static size_t list_due(struct weft_counts_cache *cache, char ns[KEPT_MAX][KEY_MAX])
-{
-    size_t count = 0;
+    const struct counted *counted = cache->counted;
     weft_usec now_us = weft_boot_us();
-    for (size_t i = 0; i < ENTRIES && count < KEPT_MAX; i++) {
-        const struct entry *entry = &cache->entry[i];
-        if (is_due(entry, now_us))
-            (void)snprintf(ns[count++], KEY_MAX, "%.*s", (int)strcspn(entry->key, "\n"),
-                           entry->key);
-    }
-    return count;
+    return counted && !cache->busy && cache->scraped_us > 0 &&
+           now_us - cache->scraped_us < KEPT_US &&
+           now_us - counted->computed_us >= fresh_for(counted);
 }
 
 static void compute_kept(struct weft_server *server, void *context)
 {
     struct weft_counts_cache *cache = context;
-    char ns[KEPT_MAX][KEY_MAX];
-    pthread_mutex_lock(&cache->lock);
-    size_t count = list_due(cache, ns);
-    pthread_mutex_unlock(&cache->lock);
-    for (size_t i = 0; i < count; i++) {
-        const struct weft_counts_of of = {.ns = ns[i], .text = WEFT_COUNTS_METRICS, .keeps = true};
-        struct weft_buf ignored;
-        weft_buf_init(&ignored, TEXT_MAX);
-        enum weft_rc rc =
-            weft_counts_cache_get(cache, weft_server_engine(server), &of, &ignored, NULL);
-        (void)rc; /* it is in the entry */
-        weft_buf_done(&ignored);
-    }
+    give_back(cache, take(cache, weft_server_engine(server)));
     pthread_mutex_lock(&cache->lock);
     cache->keeping = false;
     pthread_mutex_unlock(&cache->lock);
@@ -320,16 +319,15 @@ static void compute_kept(struct weft_server *server, void *context)
 void weft_counts_keep(struct weft_server *server)
 {
     struct weft_counts_cache *cache = weft_api_counts(weft_server_api(server));
-    char ns[KEPT_MAX][KEY_MAX];
     pthread_mutex_lock(&cache->lock);
-    bool begins = !cache->keeping && list_due(cache, ns) > 0;
+    bool begins = !cache->keeping && is_due(cache);
     cache->keeping |= begins;
     pthread_mutex_unlock(&cache->lock);
     if (begins)
         weft_server_do(server, compute_kept, cache);
 }
 
-/* ---- GET /v1/counts -------------------------------------------------------------------------- */
+/* ---- The request ----------------------------------------------------------------------------- */
 
 enum weft_rc weft_counts_read(struct weft_ask *ask, struct weft_err *err)
 {

@@ -23,8 +23,12 @@ enum weft_rc weft_lanes_read(struct weft_ask *ask, struct weft_err *err)
 enum weft_rc weft_lanes_run(struct weft_ask *ask, struct weft_err *err)
 {
     struct weft_lanes lanes;
-    enum weft_rc rc =
-        weft_engine_lanes(weft_server_engine(ask->server), ask->ns, ask->arena, &lanes, err);
+    struct weft_texts used;
+    struct weft_engine *engine = weft_server_engine(ask->server);
+    enum weft_rc rc = weft_counts_cache_lanes(weft_api_counts(weft_server_api(ask->server)), engine,
+                                              ask->ns, ask->arena, &used, err);
+    if (!rc)
+        rc = weft_engine_lanes_of(engine, ask->ns, used.item, used.count, ask->arena, &lanes, err);
     if (rc)
         return rc;
     const struct weft_api_list list = {.name = "lanes",

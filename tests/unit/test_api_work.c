@@ -4,6 +4,8 @@
 
 #include "api_fixture.h"
 
+#include <unistd.h>
+
 struct lease {
     char id[WEFT_ID_TEXT];
     int32_t epoch;
@@ -146,13 +148,24 @@ static void test_workers(struct api_fixture *f)
     is_int(ask_for(f, "POST", "/v1/workers/a%20b/goodbye", NULL), 400, "nor any name");
 }
 
+/* Counts are those of a second ago at most, or of longer ago on a slow machine. */
+static bool comes_to_have(struct api_fixture *f, const char *target, const char *text)
+{
+    for (int i = 0; i < 3000; i++) {
+        if (ask_for(f, "GET", target, NULL) == 200 && has(f, text))
+            return true;
+        (void)usleep(10000);
+    }
+    return false;
+}
+
 static void test_counts(struct api_fixture *f)
 {
     char before[64], after[64];
     is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\",\"lane\":\"counted\"}"), 201,
            "one");
-    is_int(ask_for(f, "GET", "/v1/counts?lane=counted", NULL), 200, "counts");
-    ok(has(f, "\"lane\":\"counted\",\"ready\":1"), "of a lane");
+    ok(comes_to_have(f, "/v1/counts?lane=counted", "\"lane\":\"counted\",\"ready\":1"),
+       "counts of a lane");
     member(f, "as_of", before);
     is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\",\"lane\":\"counted\"}"), 201,
            "one more");
@@ -161,8 +174,7 @@ static void test_counts(struct api_fixture *f)
     /* A second may have passed on a slow machine: then they were computed anew. */
     ok(strcmp(before, after) != 0 || has(f, "\"ready\":1"), "the same count has the same moment");
     ok(*before && *after && has(f, "\"age_ms\":"), "and a moment they have, and an age");
-    is_int(ask_for(f, "GET", "/v1/counts", NULL), 200, "all lanes");
-    ok(has(f, "\"lane\":\"counted\",\"ready\":2"), "are another question");
+    ok(comes_to_have(f, "/v1/counts", "\"lane\":\"counted\",\"ready\":2"), "all lanes");
     is_int(ask_for(f, "GET", "/v1/counts?lane=%20", NULL), 400, "a bad lane");
     f->ns = "other";
     is_int(ask_for(f, "GET", "/v1/counts", NULL), 200, "another namespace");

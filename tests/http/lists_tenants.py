@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What one namespace holds does not slow the reads of another, nor show in them. Prints TAP and figures.
+
+Namespace B has a few executions in every state. Namespace A then gets 30,000 (WEFT_SOAK=1: 2,000,000),
+all newer. Lists, reads and counts of B take about as long as before; cursors of A are refused in B, and
+for other filters; counts of very many lanes are computed once a second.
+"""
+import os
+import statistics
+import time
+
+from harness import SANITIZED, Calls, Tap, scratch, serve
+
+SOAK = os.environ.get("WEFT_SOAK", "0") not in ("", "0")
+ROWS = 2000000 if SOAK else 6000 if SANITIZED else 30000
+BATCH, LANES, ROUNDS = 1000, 200, 15
+TIMES, FLOOR_S = 5, 0.02  # of quiet; below the floor a machine under load says nothing
+
+READS = {
+    "list": "/v1/executions?limit=20",
+    "ready": "/v1/executions?state=ready",
+    "running": "/v1/executions?state=running",
+    "delayed": "/v1/executions?state=delayed",
+    "succeeded": "/v1/executions?state=succeeded",
+    "none failed": "/v1/executions?state=failed",
+    "none of this kind": "/v1/executions?kind=nothing",
+    "the old ones": "/v1/executions?created_until=2035-01-01T00:00:00Z",
+    "flows": "/v1/flows",
+    "counts": "/v1/counts",
+    "lanes": "/v1/lanes",
+}
+
+
+def fill_few(calls):
+    """Something in every state; the id of one."""
+    calls.good("POST", "/v1/executions", {"items": [{"kind": "job", "lane": "work"}] * 20})
+    for _ in range(10):
+        calls.good("POST", "/v1/executions", {"kind": "job", "lane": "work"})
+    made = calls.good("POST", "/v1/executions", {"kind": "later", "delay_ms": 3600000})
+    got = calls.good("POST", "/v1/claims", {"worker": "w", "lanes": ["work"], "max": 5,
+                                            "lease_ms": 600000})["items"]
+    calls.good("POST", "/v1/leases/complete",
+               {"items": [{"id": item["id"], "epoch": item["epoch"]} for item in got[:3]]})
+    return made["id"]
+
+
+def fill_many(calls, rows):
+    for at in range(0, rows, BATCH):
+        calls.good("POST", "/v1/executions", {"items": [
+            {"kind": "job", "lane": f"lane{(at + i) % LANES}", "delay_ms": 3600000 if i % 10 == 0 else 0}
+            for i in range(BATCH)]})
+
+
+def measure(calls, paths):
+    """The median seconds of each read, and the numbers of items."""
+    took, items = {}, {}
+    for name, path in paths.items():
+        times = []
+        for _ in range(ROUNDS):
+            began = time.monotonic()
+            answer = calls.good("GET", path)
+            times.append(time.monotonic() - began)
+        took[name] = statistics.median(times)
+        items[name] = len(answer.get("items", [])), answer.get("next"), answer.get("looked_to")
+    return took, items
+
+
+def check_times(tap, few, paths, quiet):
+    found, items = measure(few, paths)
+    for name, before in quiet[0].items():
+        tap.ok(found[name] < max(TIMES * before, FLOOR_S),
+               f"{name}: below {TIMES} times of the time without the other namespace",
+               f"{found[name] * 1000:.2f} ms, before {before * 1000:.2f} ms")
+        tap.note(f"{name}: {found[name] * 1000:.2f} ms, before {before * 1000:.2f} ms")
+        tap.equal(items[name], quiet[1][name], f"{name}: the same page")
+
+
+def check_cursors(tap, few, many):
+    cursor = many.good("GET", "/v1/executions?limit=3")["next"]
+    for what, calls, path in (
+            ("another namespace", few, f"/v1/executions?limit=3&after={cursor}"),
+            ("another filter", many, f"/v1/executions?state=ready&after={cursor}"),
+            ("another list", many, f"/v1/lanes?after={cursor}")):
+        status, _, answer = calls("GET", path)
+        tap.ok(status == 400 and answer["error"]["field"] == "after" and answer["error"]["hint"],
+               f"a cursor is refused in {what}", f"{status} {str(answer)[:200]}")
+    page = many.good("GET", f"/v1/executions?limit=7&after={cursor}")
+    tap.equal(len(page["items"]), 7, "its own list takes it")
+
+
+def check_counts(tap, many):
+    began, moments = time.monotonic(), set()
+    for lane in range(LANES):
+        answer = many.good("GET", f"/v1/counts?lane=lane{lane}")
+        moments.add(answer["as_of"])
+        if lane == 0:
+            item = answer["items"][0]
+            tap.equal(item["ready"] + item["delayed"], ROWS // LANES, "a lane is counted")
+    took = time.monotonic() - began
+    tap.ok(len(moments) <= took + 2, "counts of many lanes are computed once a second",
+           f"{len(moments)} in {took:.1f} s")
+    tap.note(f"counts: computed {len(moments)} times for {LANES} lanes in {took:.2f} s")
+
+
+def main():
+    tap, kind = Tap(), os.environ.get("WEFT_TEST_STORE", "sqlite")
+    store = scratch(kind, "lists")
+    server = serve(store, tap=tap)
+    try:
+        few, many = Calls(server, namespace="few"), Calls(server, timeout=120, namespace="many")
+        paths = {**READS, "one": f"/v1/executions/{fill_few(few)}"}
+        quiet = measure(few, paths)
+        began = time.monotonic()
+        fill_many(many, ROWS)
+        tap.note(f"{ROWS} executions in another namespace, in {time.monotonic() - began:.1f} s")
+        few.good("GET", "/v1/counts")  # which waits for the first count of so many
+        check_times(tap, few, paths, quiet)
+        check_cursors(tap, few, many)
+        check_counts(tap, many)
+    finally:
+        server.stop()
+        store.remove()
+    tap.done()
+
+
+if __name__ == "__main__":
+    main()
