@@ -480,6 +480,7 @@ struct weft_steer {
     const char *reason;    /* cancel, revoke: stored; or NULL */
     int32_t priority;      /* reprioritize */
     weft_usec deadline_us; /* set deadline; 0: none any more */
+    bool force;            /* replay: also if upstreams stand in the way */
 };
 
 struct weft_steered {
@@ -538,6 +539,7 @@ struct weft_steer_all {
     const char *reason;        /* cancel: stored; or NULL */
     uint32_t max;              /* 1..10,000; 0: 10,000 */
     const char *after;         /* NULL, or the `next` of the call before */
+    bool force;                /* replay: also if upstreams stand in the way */
 };
 
 /*

@@ -67,19 +67,19 @@ SELECT i.upstream, i.downstream, 0 FROM unnest(:upstream, :downstream) AS i(upst
 UPDATE weft.flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
 
 -- name: flow_lock (flow uuid[])
--- returns: id state cancel reason
+-- returns: id state cancel reason cancels
 -- SKIP LOCKED: whoever has it looks again after its commit. A flow that is not whole yet is nobody's: a
 -- member may end already, but the edges that leave it are not there.
-SELECT f.id, f.state, f.cancel, f.reason
+SELECT f.id, f.state, f.cancel, f.reason, f.cancels
   FROM weft.flow f WHERE f.id = ANY(:flow) AND f.state <> -1 ORDER BY f.id FOR UPDATE SKIP LOCKED;
 
 -- name: cascade_look (flow uuid[], chunk int)
--- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at
+-- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at again
 -- What the completions of locked flows are about, as it is now: each completion with the state of
 -- its execution, its mark as a bad sink, its own join and the edges that leave it, behind its cursor. A completion
 -- without edges comes once, with nulls. Nested loops keep the order: flow, seq, downstream.
 SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), s.bad, s.fired, e.downstream, e.state, n.policy,
-       n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
+       n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at, n.again
   FROM (SELECT x.* FROM unnest(:flow) AS f(id)
          CROSS JOIN LATERAL (SELECT * FROM weft.completion p
                               WHERE (p.flow, p.seq) > (f.id, 0) AND p.flow <= f.id
@@ -127,11 +127,34 @@ UPDATE weft.node n SET bad = i.bad
   FROM unnest(:id, :bad) AS i(id, bad)
  WHERE n.id BETWEEN i.id AND i.id;
 
--- name: nodes_fire (id uuid[])
--- A replay begins a node whatever its join says.
-UPDATE weft.node n SET fired = 1
-  FROM unnest(:id) AS i(id)
- WHERE n.id BETWEEN i.id AND i.id AND n.fired <> 1;
+-- name: nodes_replay (id uuid[], succeeded int[], failed int[], fired smallint[], again int[])
+-- Members that live again: their joins as they stand without the upstreams that were replayed with them.
+UPDATE weft.node n SET succeeded = i.succeeded, failed = i.failed, fired = i.fired, again = i.again
+  FROM unnest(:id, :succeeded, :failed, :fired, :again) AS i(id, succeeded, failed, fired, again)
+ WHERE n.id BETWEEN i.id AND i.id;
+
+-- name: joins_read (id uuid[])
+-- returns: id policy k total succeeded failed
+-- Under the locks of their flows.
+SELECT n.id, n.policy, n.k, n.total, n.succeeded, n.failed FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.node WHERE id = i.id OFFSET 0) n;
+
+-- name: edges_among (id uuid[])
+-- returns: upstream downstream edge_state
+-- Resolved edges between nodes of the list, under the locks of their flows. Reads all edges that lead to
+-- these nodes.
+SELECT e.upstream, e.downstream, e.state FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT * FROM weft.edge WHERE downstream = i.id AND state <> 0 OFFSET 0) e
+ WHERE e.upstream IN (SELECT unnest(:id) OFFSET 0);
+
+-- name: upstream_failed (id uuid[])
+-- returns: id name state
+-- The first upstream of each node that has not succeeded, as its edge says.
+SELECT i.id, n.name, o.state FROM unnest(:id) AS i(id)
+ CROSS JOIN LATERAL (SELECT upstream FROM weft.edge WHERE downstream = i.id AND state = 2
+                      ORDER BY upstream LIMIT 1) e
+ CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = e.upstream OFFSET 0) n
+  LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = e.upstream OFFSET 0) o ON true;
 
 -- name: completion_add (flow uuid[], id uuid[], at bigint)
 -- Of what has not just ended: that is live_end.
@@ -173,14 +196,6 @@ SELECT i.id, i.flow, i.reason, :at, false FROM unnest(:id, :flow, :reason) AS i(
  WHERE i.reason > 0
     OR EXISTS (SELECT 1 FROM weft.cancel_group g WHERE g.flow = i.flow AND g.reason > 0 OFFSET 0)
     ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, waiting = false, wakes = cancel_group.wakes + 1;
-
--- name: groups_wake (flow uuid[])
--- Something was replayed: all groups look at all their upstreams again. Whoever walks along one begins
--- anew.
-UPDATE weft.cancel_group g SET waiting = false, wakes = g.wakes + 1
-  FROM (SELECT x.id FROM unnest(:flow) AS i(flow)
-         CROSS JOIN LATERAL (SELECT id FROM weft.cancel_group WHERE flow = i.flow OFFSET 0) x) w
- WHERE g.id BETWEEN w.id AND w.id;
 
 -- name: flow_over (flow uuid[])
 -- returns: id bad
@@ -244,10 +259,10 @@ UPDATE weft.cancel_group g SET waiting = true
   FROM unnest(:id) AS i(id) WHERE g.id BETWEEN i.id AND i.id;
 
 -- name: flow_hold (flow uuid[])
--- returns: id namespace state revision nodes cancel reason backlog deleted cancelled
+-- returns: id namespace state revision nodes cancel reason backlog deleted cancelled cancels
 -- As flow_lock, but waits: for calls of people and programs.
 SELECT f.id, f.namespace, f.state, f.revision, f.nodes, f.cancel, f.reason, f.backlog, f.deleted,
-       f.cancelled
+       f.cancelled, f.cancels
   FROM weft.flow f WHERE f.id = ANY(:flow) ORDER BY f.id FOR UPDATE;
 
 -- name: flows_of (id uuid[])
@@ -263,7 +278,8 @@ UPDATE weft.flow f SET state = 0, finished = NULL
  WHERE f.id BETWEEN i.flow AND i.flow AND f.state > 0;
 
 -- name: flow_cancel (flow uuid, cancel smallint, reason text, backlog bool)
-UPDATE weft.flow SET cancel = :cancel, reason = :reason, backlog = :backlog, drained = NULL
+UPDATE weft.flow SET cancel = :cancel, reason = :reason, backlog = :backlog, drained = NULL,
+                     cancels = cancels + 1
  WHERE id = :flow;
 
 -- name: flow_living (flow uuid, batch int)

@@ -42,17 +42,17 @@ VALUES ((SELECT num FROM execution WHERE id = :upstream),
 UPDATE flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
 
 -- name: flow_lock (flow uuid[])
--- returns: id state cancel reason
-SELECT id, state, cancel, reason FROM flow WHERE id = :flow AND state <> -1;
+-- returns: id state cancel reason cancels
+SELECT id, state, cancel, reason, cancels FROM flow WHERE id = :flow AND state <> -1;
 
 -- Limits here are those of one flow or group; the calls have the one of all (`most`), and no row
 -- behind it is read.
 
 -- name: cascade_look (flow uuid[], chunk int)
--- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at
+-- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at again
 -- The loops keep the order. To sort by it would read all edges of a completion for each chunk of them.
 SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.state, o.state), s.bad,
-       s.fired, d.id, e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at
+       s.fired, d.id, e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at, n.again
   FROM (SELECT * FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow)
          ORDER BY seq LIMIT :chunk) c
   LEFT JOIN execution u ON u.num = c.num
@@ -84,9 +84,30 @@ UPDATE node SET succeeded = :succeeded, failed = :failed, fired = :fired
 -- name: node_mark (id uuid[], bad bool[])
 UPDATE node SET bad = :bad WHERE num = (SELECT num FROM execution WHERE id = :id);
 
--- name: nodes_fire (id uuid[])
-UPDATE node SET fired = 1
- WHERE num = (SELECT num FROM execution WHERE id = :id) AND fired <> 1;
+-- name: nodes_replay (id uuid[], succeeded int[], failed int[], fired smallint[], again int[])
+UPDATE node SET succeeded = :succeeded, failed = :failed, fired = :fired, again = :again
+ WHERE num = (SELECT num FROM execution WHERE id = :id);
+
+-- name: joins_read (id uuid[])
+-- returns: id policy k total succeeded failed
+SELECT :id, policy, k, total, succeeded, failed FROM node
+ WHERE num = (SELECT num FROM execution WHERE id = :id);
+
+-- name: edges_among (id uuid[])
+-- returns: upstream downstream edge_state
+SELECT u.id, i.id, e.state
+  FROM input i
+ CROSS JOIN execution d ON d.id = i.id
+ CROSS JOIN edge e ON e.downstream = d.num
+ CROSS JOIN execution u ON u.num = e.upstream
+ WHERE e.state <> 0 AND u.id IN (SELECT w.id FROM input w);
+
+-- name: upstream_failed (id uuid[])
+-- returns: id name state
+SELECT :id, n.name, o.state
+  FROM edge e CROSS JOIN node n ON n.num = e.upstream LEFT JOIN outcome o ON o.num = e.upstream
+ WHERE e.downstream = (SELECT num FROM execution WHERE id = :id) AND e.state = 2
+ ORDER BY e.upstream LIMIT 1;
 
 -- name: completion_add (flow uuid[], id uuid[], at bigint)
 INSERT INTO completion (flow, num, at, anew)
@@ -123,10 +144,6 @@ SELECT (SELECT num FROM execution WHERE id = :id), f.num, :reason, :at, 0
  WHERE f.id = :flow
    AND (:reason > 0 OR EXISTS (SELECT 1 FROM cancel_group g WHERE g.flow = f.num AND g.reason > 0))
     ON CONFLICT (num) DO UPDATE SET reason = excluded.reason, waiting = 0, wakes = wakes + 1;
-
--- name: groups_wake (flow uuid[])
-UPDATE cancel_group SET waiting = 0, wakes = wakes + 1
- WHERE flow = (SELECT num FROM flow WHERE id = :flow);
 
 -- name: flow_over (flow uuid[])
 -- returns: id bad
@@ -169,8 +186,8 @@ DELETE FROM cancel_group WHERE num = (SELECT num FROM execution WHERE id = :id);
 UPDATE cancel_group SET waiting = 1 WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: flow_hold (flow uuid[])
--- returns: id namespace state revision nodes cancel reason backlog deleted cancelled
-SELECT id, namespace, state, revision, nodes, cancel, reason, backlog, deleted, cancelled
+-- returns: id namespace state revision nodes cancel reason backlog deleted cancelled cancels
+SELECT id, namespace, state, revision, nodes, cancel, reason, backlog, deleted, cancelled, cancels
   FROM flow WHERE id = :flow;
 
 -- name: flows_of (id uuid[])
@@ -182,7 +199,8 @@ SELECT :id, f.id FROM node n CROSS JOIN flow f ON f.num = n.flow
 UPDATE flow SET state = 0, finished = NULL WHERE id = :flow AND state > 0;
 
 -- name: flow_cancel (flow uuid, cancel smallint, reason text, backlog bool)
-UPDATE flow SET cancel = :cancel, reason = :reason, backlog = :backlog, drained = NULL
+UPDATE flow SET cancel = :cancel, reason = :reason, backlog = :backlog, drained = NULL,
+                cancels = cancels + 1
  WHERE id = :flow;
 
 -- name: flow_living (flow uuid, batch int)

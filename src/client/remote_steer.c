@@ -28,12 +28,12 @@ static size_t part_of(const struct weft_steering *steering, size_t at)
     const struct weft_steer *item = steering->item;
     size_t i = at + 1;
     while (i < steering->count && i - at < WEFT_BATCH_MAX && same_text(item[i].ns, item[at].ns) &&
-           same_text(item[i].reason, item[at].reason))
+           same_text(item[i].reason, item[at].reason) && item[i].force == item[at].force)
         i++;
     return i - at;
 }
 
-static void write_ids(const struct weft_steer *item, size_t count, const char *reason,
+static void write_ids(const struct weft_steer *item, size_t count, enum weft_steer_kind kind,
                       struct weft_buf *body)
 {
     struct weft_json_writer out;
@@ -44,9 +44,13 @@ static void write_ids(const struct weft_steer *item, size_t count, const char *r
     for (size_t i = 0; i < count; i++)
         weft_wire_put_id(&out, &item[i].id);
     weft_json_end_array(&out);
-    if (reason) {
+    if (item->reason && kind == WEFT_STEER_CANCEL) {
         weft_json_key(&out, "reason");
-        weft_json_put_text(&out, reason);
+        weft_json_put_text(&out, item->reason);
+    }
+    if (item->force && kind == WEFT_STEER_REPLAY) { /* older servers do not know the field */
+        weft_json_key(&out, "force");
+        weft_json_put_bool(&out, true);
     }
     weft_json_end_object(&out);
 }
@@ -78,7 +82,7 @@ static enum weft_rc steer_part(const struct weft_via *via, const struct weft_ste
     struct weft_arena *arena = weft_arena_new();
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
-    write_ids(part->item, part->count, replay ? NULL : part->item->reason, &body);
+    write_ids(part->item, part->count, part->kind, &body);
     const struct weft_request request = {.method = "POST",
                                          .path =
                                              replay ? "/executions/replay" : "/executions/cancel",
@@ -189,6 +193,10 @@ static void write_sweep(const struct weft_steer_all *args, struct weft_buf *body
     if (args->reason && args->kind == WEFT_STEER_CANCEL) {
         weft_json_key(&out, "reason");
         weft_json_put_text(&out, args->reason);
+    }
+    if (args->force && args->kind == WEFT_STEER_REPLAY) {
+        weft_json_key(&out, "force");
+        weft_json_put_bool(&out, true);
     }
     if (args->max) {
         weft_json_key(&out, "max");

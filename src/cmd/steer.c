@@ -132,10 +132,11 @@ static enum weft_exit steer_ids(struct weft_cli *cli, const struct weft_verb *ve
     struct weft *weft;
     const struct weft_id *id;
     const char *const *arg;
-    struct weft_steer like = {.reason =
-                                  verb->kind == WEFT_STEER_CANCEL || verb->kind == WEFT_STEER_REVOKE
-                                      ? weft_cli_get(cli, "reason")
-                                      : NULL};
+    struct weft_steer like = {
+        .reason = verb->kind == WEFT_STEER_CANCEL || verb->kind == WEFT_STEER_REVOKE
+                      ? weft_cli_get(cli, "reason")
+                      : NULL,
+        .force = verb->kind == WEFT_STEER_REPLAY && weft_cli_has(cli, "force")};
     size_t count = weft_cli_args(cli, &arg) - (verb->takes_value ? 1 : 0);
     if (verb->takes_value && !read_value(cli, verb, arg[count], &like))
         return WEFT_EXIT_USAGE;
@@ -235,7 +236,9 @@ const struct weft_command weft_command_replay = {
     .about =
         "By id, or by a filter all that fit it: then the number is shown and must be "
         "confirmed, unless --yes is given. A replayed execution is ready again, with all its "
-        "attempts; how it ended before is kept in its history.\n\n"
+        "attempts; how it ended before is kept in its history. A member of a flow waits for "
+        "upstreams that have not ended, or that are replayed with it; where they have ended in a "
+        "way that its join does not allow it is refused, unless --force is given.\n\n"
         "An id may be given in short form, as `weft ls` shows it on a terminal. --since and "
         "--until are compared with the moment at which an execution ended; they take how long ago "
         "(1h) or a moment. A filter is followed to its end, newest first. When it is interrupted "
@@ -246,6 +249,7 @@ const struct weft_command weft_command_replay = {
     .option =
         (const struct weft_option[]){
             WEFT_FILTER_OPTIONS,
+            {.name = "force", .about = "members of flows also if their upstreams do not allow it"},
             {.name = "yes", .letter = 'y', .about = "do not ask"},
             {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
             {.name = NULL},

@@ -145,6 +145,7 @@ enum weft_exit weft_steer_filter(struct weft_cli *cli, const struct weft_verb *v
         !weft_cli_open(cli, &weft, &code))
         return code;
     args.reason = verb->living ? weft_cli_get(cli, "reason") : NULL;
+    args.force = !verb->living && weft_cli_has(cli, "force");
     weft_cli_catch();
     if (weft_find_filter(cli, weft, &args.filter, &code))
         code = ask_first(cli, weft, verb, &args, &expected);

@@ -24,11 +24,12 @@ static const enum weft_state next_state[WEFT_STATE_COUNT][WEFT_EVENT_COUNT] = {
                                ON(RETRY, DELAYED),      ON(DELAY, DELAYED),
                                ON(RETRY_NOW, READY),    ON(RELEASE, READY),
                                ON(LOSE, READY),         ON(REVOKE, READY) },
-    [WEFT_STATE_SUCCEEDED] = { ON(REPLAY, READY) },
-    [WEFT_STATE_FAILED]    = { ON(REPLAY, READY) },
-    [WEFT_STATE_CANCELLED] = { ON(REPLAY, READY) },
-    [WEFT_STATE_EXPIRED]   = { ON(REPLAY, READY) },
-    [WEFT_STATE_SKIPPED]   = { ON(REPLAY, READY), ON(REARM, BLOCKED) },
+    [WEFT_STATE_SUCCEEDED] = { ON(REPLAY, READY), ON(REPLAY_BLOCKED, BLOCKED) },
+    [WEFT_STATE_FAILED]    = { ON(REPLAY, READY), ON(REPLAY_BLOCKED, BLOCKED) },
+    [WEFT_STATE_CANCELLED] = { ON(REPLAY, READY), ON(REPLAY_BLOCKED, BLOCKED) },
+    [WEFT_STATE_EXPIRED]   = { ON(REPLAY, READY), ON(REPLAY_BLOCKED, BLOCKED) },
+    [WEFT_STATE_SKIPPED]   = { ON(REPLAY, READY), ON(REPLAY_BLOCKED, BLOCKED),
+                               ON(REARM, BLOCKED) },
 };
 /* clang-format on */
 
@@ -71,6 +72,7 @@ static enum weft_ended lease_end(const struct weft_event *event)
     case WEFT_EVENT_UNBLOCK_LATER:
     case WEFT_EVENT_SKIP:
     case WEFT_EVENT_REARM:
+    case WEFT_EVENT_REPLAY_BLOCKED:
     case WEFT_EVENT_COUNT:
         break;
     }
@@ -133,6 +135,7 @@ static void apply(struct weft_live *live, const struct weft_event *event)
     case WEFT_EVENT_REPLAY:
     case WEFT_EVENT_SKIP:
     case WEFT_EVENT_REARM:
+    case WEFT_EVENT_REPLAY_BLOCKED:
     case WEFT_EVENT_COUNT:
         break;
     }
@@ -166,7 +169,8 @@ bool weft_state_step(const struct weft_live *before, const struct weft_event *ev
     /* An ended row keeps its last lease: reads and fences need to know who had it. */
     if (ends_lease && weft_state_living(to))
         drop_lease(&step.after);
-    if (event->kind == WEFT_EVENT_REPLAY || event->kind == WEFT_EVENT_REARM)
+    if (event->kind == WEFT_EVENT_REPLAY || event->kind == WEFT_EVENT_REPLAY_BLOCKED ||
+        event->kind == WEFT_EVENT_REARM)
         replay(&step.after, event->how);
     else
         apply(&step.after, event);
@@ -230,6 +234,7 @@ const char *weft_event_name(enum weft_event_kind event)
         [WEFT_EVENT_UNBLOCK_LATER] = "UNBLOCK_LATER",
         [WEFT_EVENT_SKIP] = "SKIP",
         [WEFT_EVENT_REARM] = "REARM",
+        [WEFT_EVENT_REPLAY_BLOCKED] = "REPLAY_BLOCKED",
     };
     assert(event < WEFT_EVENT_COUNT);
     return name[event];

@@ -17,7 +17,8 @@
  *   submit --> BLOCKED --UNBLOCK--> READY, --UNBLOCK_LATER--> DELAYED, --SKIP--> skipped, and
  *   --REARM--> from skipped back to BLOCKED: what a join does with a member of a flow.
  *   CANCEL -> cancelled and EXPIRE -> expired from every living state; REPLAY leads from every
- *   ended state back to READY. PRIORITIZE, SET_DEADLINE and RENEW change a row but not its state.
+ *   ended state back to READY, REPLAY_BLOCKED to BLOCKED. PRIORITIZE, SET_DEADLINE and RENEW change
+ * a row but not its state.
  *
  * This is the only authority on which change is legal. Statements that change many rows at once
  * declare their step in a `-- moves:` line, which a test checks against weft_state_next().
@@ -44,10 +45,11 @@ enum weft_event_kind {
     WEFT_EVENT_REPLAY,
     WEFT_EVENT_PRIORITIZE,
     WEFT_EVENT_SET_DEADLINE,
-    WEFT_EVENT_UNBLOCK,       /* its join was satisfied */
-    WEFT_EVENT_UNBLOCK_LATER, /* the same, with a time to wait */
-    WEFT_EVENT_SKIP,          /* its join became impossible */
-    WEFT_EVENT_REARM,         /* its join is open again */
+    WEFT_EVENT_UNBLOCK,        /* its join was satisfied */
+    WEFT_EVENT_UNBLOCK_LATER,  /* the same, with a time to wait */
+    WEFT_EVENT_SKIP,           /* its join became impossible */
+    WEFT_EVENT_REARM,          /* its join is open again */
+    WEFT_EVENT_REPLAY_BLOCKED, /* as REPLAY, of a member of a flow whose join is open */
     WEFT_EVENT_COUNT
 };
 

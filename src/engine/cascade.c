@@ -10,7 +10,8 @@
  * node is skipped, which ends it and leaves a completion of its own, for a later hop. A node that
  * was skipped is blocked again when its join is open again. A join that was satisfied stays so. In
  * a flow that is cancelled nothing begins and nothing is skipped: whatever a join says, its node is
- * cancelled, as it would have been if the drain had come to it first.
+ * cancelled, as it would have been if the drain had come to it first. Not so a node that was
+ * replayed since the last cancel: its join decides about it as in any flow.
  *
  * A hop is one transaction over at most WEFT_FLOW_CHUNK edges, of any number of flows; a larger
  * fan-out takes several, and its completion remembers how far they came. So do the nodes of a flow
@@ -69,7 +70,7 @@ static void fire(struct weft_hop *hop, const struct weft_hop_join *joint,
     weft_usec due_us = hop->tx->now_us + joint->delay_us;
     change->by = "flow";
     change->reason = "upstream_failed";
-    if (joint->flow->cancel) {
+    if (joint->flow->cancel && joint->again != joint->flow->cancels) {
         event.kind = WEFT_EVENT_CANCEL;
         change->reason = joint->flow->reason;
         hop->cancelled[flow_at(hop, joint)]++; /* what is blocked can always be */

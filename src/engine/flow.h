@@ -25,6 +25,7 @@ struct weft_flow_held {
     struct weft_id id;
     int state;
     int cancel;         /* 0: it is not cancelled */
+    int cancels;        /* how often it was */
     const char *reason; /* why it is; may be NULL */
 };
 
@@ -82,19 +83,43 @@ WEFT_MUST_CHECK enum weft_rc weft_flow_settle(struct weft_engine *engine,
 /* Members of flows among executions that are to be replayed. */
 struct weft_member {
     struct weft_id id, flow;
-    bool seen;     /* its flow is there for everybody */
-    bool replayed; /* the caller's to set */
+    bool seen;   /* its flow is there for every caller */
+    int cancels; /* how often its flow was cancelled */
+    /* The caller's to set before weft_members_judge(). */
+    bool wanted; /* its outcome is locked, and it may live again */
+    bool force;  /* also if its join is impossible */
+    /* How it is judged: */
+    bool replayed;        /* it lives again; else, if it was wanted, its join is impossible */
+    bool waits;           /* it does, but its join is open: it is blocked */
+    const char *upstream; /* an upstream that stands in the way, and how that ended */
+    enum weft_state upstream_state;
+    struct weft_join_state join; /* without the upstreams that are replayed with it */
+};
+struct weft_replay_edge {
+    uint32_t from, to; /* members */
+    enum weft_edge_state state;
+    bool opens; /* both ends are replayed */
 };
 struct weft_members {
     struct weft_member *item; /* by id */
     size_t count;
+    bool unsettled; /* hops are due in one of the flows: nothing may be done (flow_settle.c) */
+    struct weft_replay_edge *edge; /* that were resolved, by `from` */
+    size_t edges;
 };
-/* Locks the flows of those executions that belong to one, waiting for whoever has them. */
+/*
+ * Locks the flows of those executions that belong to one, waiting for other holders. `round` is as
+ * for weft_flow_unsettled().
+ */
 WEFT_MUST_CHECK enum weft_rc weft_members_hold(struct weft_tx *tx, const struct weft_id *id,
-                                               size_t count, struct weft_members *ret_members,
+                                               size_t count, unsigned round,
+                                               struct weft_members *ret_members,
                                                struct weft_err *err);
+/* Decides which of the wanted members live again, and which of these wait for others. */
+WEFT_MUST_CHECK enum weft_rc weft_members_judge(struct weft_tx *tx, struct weft_members *members,
+                                                struct weft_err *err);
 struct weft_member *weft_members_find(const struct weft_members *members, const struct weft_id *id);
-/* Tells the flows of those that live again. After the commit they want a cascade. */
+/* Writes the joins of members that live again. After the commit their flows want a cascade. */
 WEFT_MUST_CHECK enum weft_rc
 weft_members_replayed(struct weft_tx *tx, const struct weft_members *members, struct weft_err *err);
 

@@ -25,6 +25,7 @@
 
 enum {
     HOPS_AT_ONCE = 8,
+    FLOWS_AT_ONCE = 256,
     ROUNDS_LIVING = 4,
     ROUNDS_MOST = 250,
 };
@@ -38,9 +39,14 @@ enum weft_rc weft_flow_settle(struct weft_engine *engine, const struct weft_id *
                               unsigned round, struct weft_err *err)
 {
     struct weft_cascaded cascaded = {0};
+    enum weft_rc rc = WEFT_OK;
+    for (size_t at = 0; at < count && round < ROUNDS_MOST && !rc; at += FLOWS_AT_ONCE)
+        rc = weft_cascade_some(engine, flow + at,
+                               count - at < FLOWS_AT_ONCE ? count - at : FLOWS_AT_ONCE,
+                               HOPS_AT_ONCE, &cascaded, err);
     if (round < ROUNDS_MOST)
-        return weft_cascade_some(engine, flow, count, HOPS_AT_ONCE, &cascaded, err);
-    enum weft_rc rc = weft_fail(err, WEFT_BUSY, "the flow is being brought up to date");
+        return rc;
+    rc = weft_fail(err, WEFT_BUSY, "the flow is being brought up to date");
     if (err)
         err->hint = "try again in a moment";
     return rc;

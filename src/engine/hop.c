@@ -46,6 +46,7 @@ static struct weft_flows_held read_held(const struct weft_rows *rows, struct wef
             .state = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_STATE),
             .cancel = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_CANCEL),
             .reason = weft_get_text(rows, i, FLOW_LOCK_OUT_REASON),
+            .cancels = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_CANCELS),
         };
     return (struct weft_flows_held){.item = item, .count = rows->count};
 }
@@ -104,6 +105,7 @@ static void read_joint(const struct weft_rows *rows, size_t row, struct weft_hop
     joint->let_run = weft_get_i64(rows, row, CASCADE_LOOK_OUT_LET_RUN);
     joint->delay_us = weft_get_i64(rows, row, CASCADE_LOOK_OUT_DELAY);
     joint->run_at_us = weft_get_i64(rows, row, CASCADE_LOOK_OUT_RUN_AT);
+    joint->again = (int)weft_get_i64(rows, row, CASCADE_LOOK_OUT_AGAIN);
 }
 
 static void count_edge(struct weft_hop_join *joint, enum weft_edge_state state, uint32_t by)
@@ -201,6 +203,7 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
         struct weft_hop_join *joint = joint_of(hop, &id, flow);
         joint->delay_us = weft_get_i64(&rows, i, FLOW_ROOTS_OUT_DELAY);
         joint->run_at_us = weft_get_i64(&rows, i, FLOW_ROOTS_OUT_RUN_AT);
+        joint->again = -1;
     }
     *ret_all = rows.count < WEFT_FLOW_CHUNK;
     return WEFT_OK;

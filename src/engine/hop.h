@@ -18,6 +18,7 @@ struct weft_hop_join {
     enum weft_fired fired;
     bool let_run;
     weft_usec delay_us, run_at_us;
+    int again;       /* how often the flow had been cancelled when the node was replayed; or -1 */
     bool fires;      /* in this hop */
     bool comes_back; /* it was skipped and is not any more */
 };

@@ -27,11 +27,11 @@
  * that takes the last of them dispatches the groups.
  *
  * One transaction looks at a chunk of edges; the next goes on where it ended, so that a group is
- * walked once and not from its beginning each time. What an earlier transaction has seen holds as
- * long as nothing is replayed: that counts the wakes of all groups, under the lock of the flow, and
- * a walk that finds them counted on begins anew. How far it came is known to this process alone:
- * after a crash the group is there, and whoever takes it up walks over what has ended. So may two
- * at once.
+ * walked once and not from its beginning each time. What an earlier transaction has seen holds: an
+ * upstream that is replayed meanwhile is not cancelled for this group. A join that is decided anew
+ * increments `wakes` of its group, and the walk begins anew. How far it came is known to this
+ * process alone: after a crash the group is there, and whoever takes it up walks over what has
+ * ended. So may two at once.
  */
 
 #include "engine/flow.h"

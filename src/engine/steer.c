@@ -30,7 +30,9 @@ struct steer_call {
     struct weft_changes changes;
     struct weft_id_list woken; /* queues that got work by replay */
     weft_usec *failed_us;      /* of each of them: when it had failed; 0: it had not */
+    bool *blocked;             /* of each of them: it waits for its upstreams */
     struct weft_members members;
+    unsigned round; /* of hops that were due before a replay */
 };
 
 /* ---- Items that are not living ------------------------------------------------------------------
@@ -190,7 +192,19 @@ static bool left_alone(const struct weft_member *member, enum weft_state state,
     return true;
 }
 
-/* Locks flows, then outcomes. */
+/* The join of a member cannot be satisfied as its upstreams stand. */
+static void refuse_member(const struct weft_member *member, enum weft_state state,
+                          struct weft_steered *answer)
+{
+    *answer = (struct weft_steered){.state = state};
+    weft_fail_field(&answer->err, WEFT_CONFLICT, "id",
+                    "the join of the execution cannot be satisfied: its upstream '%s' is %s",
+                    member->upstream ? member->upstream : "",
+                    weft_state_name(member->upstream_state));
+    answer->err.hint = "replay that upstream first or in the same call, or set force";
+}
+
+/* Locks flows, then outcomes; no outcomes where hops are due in one of the flows. */
 static enum weft_rc lock_outcomes(struct weft_tx *tx, struct steer_call *call,
                                   struct weft_rows *ret_rows, struct weft_err *err)
 {
@@ -201,10 +215,45 @@ static enum weft_rc lock_outcomes(struct weft_tx *tx, struct steer_call *call,
         id[k] = call->item[call->chunk.item[k]].id;
         weft_set_id(&lock, k, OUTCOME_LOCK_IN_ID, &id[k]);
     }
-    enum weft_rc rc = weft_members_hold(tx, id, call->chunk.count, &call->members, err);
-    if (!rc)
-        rc = weft_tx_run(tx, &lock, 1, ret_rows, err);
+    enum weft_rc rc =
+        weft_members_hold(tx, id, call->chunk.count, call->round, &call->members, err);
+    if (rc || call->members.unsettled)
+        return rc;
+    rc = weft_tx_run(tx, &lock, 1, ret_rows, err);
     return rc ? rc : know_queues(tx, ret_rows, OUTCOME_LOCK_OUT_QUEUE, err);
+}
+
+/* The item that asks for the execution of a row. */
+static size_t item_of(const struct steer_call *call, const struct weft_live *before)
+{
+    return call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &before->id)];
+}
+
+/* Marks the members that may live again, as far as this can be said without their joins. */
+static void want_members(struct weft_tx *tx, struct steer_call *call, const struct weft_rows *rows)
+{
+    for (size_t row = 0; row < rows->count; row++) {
+        struct weft_live before = weft_outcome_read(rows, row);
+        struct weft_member *member = weft_members_find(&call->members, &before.id);
+        size_t i = item_of(call, &before);
+        if (!member || !member->seen || before.replays == WEFT_REPLAYS_MAX ||
+            !in_namespace(tx->engine, before.queue, call->ns[i]))
+            continue;
+        member->wanted = true;
+        member->force = call->item[i].force;
+    }
+}
+
+/* Whether the execution is not replayed, which is answered then. */
+static bool refused(const struct weft_live *before, const struct weft_member *member,
+                    struct weft_steered *answer)
+{
+    if (worn_out(before, answer) || left_alone(member, before->state, answer))
+        return true;
+    if (!member || member->replayed)
+        return false;
+    refuse_member(member, before->state, answer);
+    return true;
 }
 
 static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -212,6 +261,10 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
     struct steer_call *call = context;
     struct weft_rows rows;
     enum weft_rc rc = lock_outcomes(tx, call, &rows, err);
+    if (rc || call->members.unsettled)
+        return rc;
+    want_members(tx, call, &rows);
+    rc = weft_members_judge(tx, &call->members, err);
     if (rc)
         return rc;
     bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
@@ -219,6 +272,7 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
     weft_call_init(&back, tx->arena, WEFT_STMT_OUTCOME_BACK, rows.count);
     call->woken = (struct weft_id_list){.id = weft_new_array(tx->arena, int32_t, rows.count + 1)};
     call->failed_us = weft_new_array(tx->arena, weft_usec, rows.count + 1);
+    call->blocked = weft_new_array(tx->arena, bool, rows.count + 1);
     /* Calls borrow what they are given until they run, so the steps must live as long. */
     struct weft_step *steps = weft_new_array(tx->arena, struct weft_step, rows.count + 1);
     size_t count = 0;
@@ -226,24 +280,24 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
         struct weft_live before = weft_outcome_read(&rows, row);
         size_t k = weft_chunk_find(&call->chunk, &call->ids, &before.id);
         size_t i = call->chunk.item[k];
-        struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->item[i]);
-        event.how = (enum weft_ended)weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_ENDED);
         if (!in_namespace(tx->engine, before.queue, call->ns[i]))
             continue;
-        struct weft_member *member = weft_members_find(&call->members, &before.id);
-        done[k] = worn_out(&before, &call->answer[i]) ||
-                  left_alone(member, before.state, &call->answer[i]);
+        const struct weft_member *member = weft_members_find(&call->members, &before.id);
+        struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->item[i]);
+        event.how = (enum weft_ended)weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_ENDED);
+        if (member && member->waits)
+            event.kind = WEFT_EVENT_REPLAY_BLOCKED;
+        done[k] = refused(&before, member, &call->answer[i]);
         if (done[k] || !weft_state_step(&before, &event, &steps[row]))
             continue;
         weft_outcome_back(&back, count++, &steps[row].after);
         if (before.state == WEFT_STATE_FAILED || before.state == WEFT_STATE_EXPIRED)
             call->failed_us[call->woken.count] =
                 weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_FINISHED);
+        call->blocked[call->woken.count] = member && member->waits;
         call->woken.id[call->woken.count++] = before.queue;
         call->answer[i] = (struct weft_steered){.state = steps[row].after.state, .changed = true};
         done[k] = true;
-        if (member)
-            member->replayed = true;
     }
     back.rows = count;
     rc = count ? weft_tx_run(tx, &back, 1, NULL, err) : WEFT_OK;
@@ -287,6 +341,17 @@ static enum weft_rc find_namespaces(struct weft_engine *engine,
     return rc;
 }
 
+/* Runs the hops that are due in the flows of the call. */
+static enum weft_rc settle_members(struct weft_engine *engine, struct steer_call *call,
+                                   struct weft_arena *arena, struct weft_err *err)
+{
+    struct weft_id *flow = weft_new_array(arena, struct weft_id, call->members.count);
+    for (size_t i = 0; i < call->members.count; i++)
+        flow[i] = call->members.item[i].flow;
+    size_t count = weft_ids_sort(flow, call->members.count);
+    return weft_flow_settle(engine, flow, count, call->round++, err);
+}
+
 static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *call,
                               struct weft_err *err)
 {
@@ -294,12 +359,18 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
     call->changes = (struct weft_changes){0};
     call->woken = (struct weft_id_list){0};
     call->members = (struct weft_members){0};
-    enum weft_rc rc = weft_tx_do(
-        &tx, WEFT_TX_WRITE, call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call, err);
+    enum weft_rc rc = WEFT_OK;
+    do {
+        if (call->members.unsettled)
+            rc = settle_members(engine, call, tx.arena, err);
+        if (!rc)
+            rc = weft_tx_do(&tx, WEFT_TX_WRITE,
+                            call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call, err);
+    } while (!rc && call->members.unsettled);
     struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
     weft_change_news(&news, &call->changes);
     for (size_t i = 0; i < call->woken.count && !rc; i++) {
-        weft_news_of(&news, call->woken.id[i])->ready++;
+        weft_news_of(&news, call->woken.id[i])->ready += !call->blocked[i];
         if (call->failed_us[i])
             weft_tally_replayed(engine, call->woken.id[i], call->failed_us[i]);
     }
@@ -312,6 +383,59 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
         call->answer[call->chunk.item[k]] = (struct weft_steered){.err = *err};
     weft_arena_free(tx.arena);
     return rc;
+}
+
+/* All items of a call, or those that a round before refused. */
+struct round {
+    const struct weft_steering *steering;
+    const int32_t *ns;
+    struct weft_steered *answer;
+    bool *skip;
+    size_t chunks;
+    bool changed;
+};
+
+static enum weft_rc run_round(struct weft_engine *engine, struct round *round,
+                              struct weft_arena *arena, struct weft_err *err)
+{
+    const struct weft_steering *steering = round->steering;
+    struct weft_id_column ids = {.first = &steering->item[0].id,
+                                 .stride = sizeof(*steering->item),
+                                 .count = steering->count};
+    struct weft_chunks chunks = weft_chunks_by_id(&ids, round->skip, arena);
+    enum weft_rc rc = WEFT_OK;
+    round->chunks = chunks.count;
+    round->changed = false;
+    for (size_t c = 0; c < chunks.count; c++) {
+        struct steer_call call = {.kind = steering->kind,
+                                  .item = steering->item,
+                                  .ids = ids,
+                                  .ns = round->ns,
+                                  .answer = round->answer,
+                                  .chunk = chunks.chunk[c]};
+        enum weft_rc failed = run_chunk(engine, &call, err);
+        if (failed && chunks.count == 1)
+            rc = failed;
+        for (size_t k = 0; k < call.chunk.count; k++)
+            round->changed |= round->answer[call.chunk.item[k]].changed;
+    }
+    return rc;
+}
+
+static bool is_refused(const struct weft_steered *answer)
+{
+    return answer->err.rc == WEFT_CONFLICT;
+}
+
+/* Leaves only the refused items for the next round; false: there is none. */
+static bool find_refused(struct round *round)
+{
+    bool any = false;
+    for (size_t i = 0; i < round->steering->count; i++) {
+        round->skip[i] = !is_refused(&round->answer[i]);
+        any |= !round->skip[i];
+    }
+    return any;
 }
 
 enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_steering *steering,
@@ -329,23 +453,12 @@ enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_ste
         if (skip[i])
             ret_answer[i] = (struct weft_steered){.err = story};
     }
-    struct weft_chunks chunks = {0};
-    struct weft_id_column ids = {.stride = sizeof(*steering->item), .count = count};
-    if (!rc && count) {
-        ids.first = &steering->item[0].id;
-        chunks = weft_chunks_by_id(&ids, skip, arena);
-    }
-    for (size_t c = 0; c < chunks.count; c++) {
-        struct steer_call call = {.kind = steering->kind,
-                                  .item = steering->item,
-                                  .ids = ids,
-                                  .ns = ns,
-                                  .answer = ret_answer,
-                                  .chunk = chunks.chunk[c]};
-        enum weft_rc failed = run_chunk(engine, &call, err);
-        if (failed && chunks.count == 1)
-            rc = failed;
-    }
+    struct round all = {.steering = steering, .ns = ns, .answer = ret_answer, .skip = skip};
+    if (!rc && count)
+        rc = run_round(engine, &all, arena, err);
+    /* A member may have been refused for an upstream that a later transaction brought back. */
+    while (!rc && all.chunks > 1 && all.changed && find_refused(&all))
+        rc = run_round(engine, &all, arena, err);
     weft_arena_free(arena);
     return rc;
 }
@@ -366,7 +479,53 @@ struct sweep {
     struct weft_listing listing;
     struct weft_sweep count; /* with the cursor, which is empty before the first page */
     weft_usec empty_us;      /* spent on pages without items */
+    struct weft_id *refused; /* members of flows that upstreams stood in the way of */
+    size_t refused_count;
 };
+
+static enum weft_rc steer_items(struct weft_engine *engine, struct sweep *sweep,
+                                const struct weft_id *id, size_t count, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_steer *item = weft_new_array(arena, struct weft_steer, count + 1);
+    struct weft_steered *answer = weft_new_array(arena, struct weft_steered, count + 1);
+    const struct weft_steering steering = {
+        .kind = sweep->args->kind, .ns = sweep->listing.filter.ns, .item = item, .count = count};
+    for (size_t i = 0; i < count; i++)
+        item[i] = (struct weft_steer){
+            .id = id[i], .reason = sweep->args->reason, .force = sweep->args->force};
+    enum weft_rc rc = weft_engine_steer(engine, &steering, answer, err);
+    for (size_t i = 0; i < count && !rc; i++) {
+        sweep->count.changed += answer[i].changed;
+        if (is_refused(&answer[i]))
+            sweep->refused[sweep->refused_count++] = item[i].id;
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+/*
+ * Pages come newest first, so a member mostly comes before its upstreams and is refused for their
+ * sake. What was refused is tried again, oldest first, as long as that brings others back: in the
+ * end all are replayed whose joins the members that this call has met allow, in whatever order ids
+ * and edges stand. Members whose upstreams only a later call meets stay as they are.
+ */
+static enum weft_rc steer_refused(struct weft_engine *engine, struct sweep *sweep,
+                                  struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    uint64_t before = 0;
+    while (!rc && sweep->refused_count > 0 && sweep->count.changed > before) {
+        struct weft_arena *arena = weft_arena_new();
+        size_t count = sweep->refused_count;
+        struct weft_id *id = weft_arena_dup(arena, sweep->refused, count * sizeof(*id));
+        before = sweep->count.changed;
+        sweep->refused_count = 0;
+        rc = steer_items(engine, sweep, id, count, err);
+        weft_arena_free(arena);
+    }
+    return rc;
+}
 
 /* Steers one page of the list, counting what fitted and what changed. */
 static enum weft_rc steer_page(struct weft_engine *engine, struct sweep *sweep,
@@ -381,17 +540,11 @@ static enum weft_rc steer_page(struct weft_engine *engine, struct sweep *sweep,
         goto out;
     if (page.count == 0)
         sweep->empty_us += weft_boot_us() - began_us;
-    struct weft_steer *item = weft_new_array(arena, struct weft_steer, page.count + 1);
-    struct weft_steered *answer = weft_new_array(arena, struct weft_steered, page.count + 1);
-    struct weft_steering steering = {
-        .kind = sweep->args->kind, .ns = sweep->listing.filter.ns, .item = item};
+    struct weft_id *id = weft_new_array(arena, struct weft_id, page.count + 1);
     for (size_t i = 0; i < page.count; i++)
-        item[steering.count++] =
-            (struct weft_steer){.id = page.item[i].id, .reason = sweep->args->reason};
-    rc = weft_engine_steer(engine, &steering, answer, err);
-    sweep->count.matched += steering.count;
-    for (size_t i = 0; i < steering.count && !rc; i++)
-        sweep->count.changed += answer[i].changed;
+        id[i] = page.item[i].id;
+    rc = steer_items(engine, sweep, id, page.count, err);
+    sweep->count.matched += page.count;
     sweep->count.more = page.next != NULL;
     (void)snprintf(sweep->count.next, sizeof(sweep->count.next), "%s", page.next ? page.next : "");
 
@@ -431,6 +584,8 @@ enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft
     uint64_t most = args->max ? args->max : WEFT_SWEEP_MAX;
     struct sweep sweep = {.args = args, .listing = {.filter = args->filter}};
     sweep.listing.source = args->kind == WEFT_STEER_CANCEL ? WEFT_LIST_LIVING : WEFT_LIST_ENDED;
+    struct weft_arena *arena = weft_arena_new();
+    sweep.refused = weft_new_array(arena, struct weft_id, most);
     int pages = 0;
     do {
         uint64_t left = most - sweep.count.matched;
@@ -438,6 +593,9 @@ enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft
         rc = steer_page(engine, &sweep, err);
     } while (!rc && sweep.count.more && sweep.count.matched < most && ++pages < SWEEP_PAGES_MAX &&
              sweep.empty_us < SWEEP_EMPTY_US);
+    if (!rc)
+        rc = steer_refused(engine, &sweep, err);
+    weft_arena_free(arena);
     if (!rc)
         *ret_sweep = sweep.count;
     return rc;

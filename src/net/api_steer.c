@@ -50,7 +50,7 @@ enum weft_rc weft_cancel_read(struct weft_ask *ask, struct weft_err *err)
 
 enum weft_rc weft_replay_read(struct weft_ask *ask, struct weft_err *err)
 {
-    return read_one(ask, NULL, true, err);
+    return read_one(ask, &weft_wire_replay, true, err);
 }
 
 enum weft_rc weft_priority_read(struct weft_ask *ask, struct weft_err *err)
@@ -81,17 +81,26 @@ void weft_steer_write(struct weft_ask *ask)
 
 /* ---- Many ------------------------------------------------------------------------------------ */
 
-enum many_field { MANY_IDS, MANY_FILTER, MANY_MAX, MANY_AFTER, MANY_REASON, MANY_COUNT };
+enum many_field {
+    MANY_IDS,
+    MANY_FILTER,
+    MANY_MAX,
+    MANY_AFTER,
+    MANY_REASON,
+    MANY_FORCE,
+    MANY_COUNT
+};
 
 struct many {
     enum weft_steer_kind kind;
     unsigned met; /* a bit for each field that was there */
     bool by_filter;
     struct weft_filter filter;
-    int64_t max;       /* by filter, how many at most; 0: as many as a call may change */
-    const char *after; /* by filter, the next of the call before; or NULL */
-    const char *reason;
-    const char **text; /* the ids as they were given */
+    int64_t max;        /* by filter, how many at most; 0: as many as a call may change */
+    const char *after;  /* by filter, the next of the call before; or NULL */
+    const char *reason; /* of a cancel */
+    bool force;         /* of a replay */
+    const char **text;  /* the ids as they were given */
     struct weft_id *id;
     struct weft_err *err; /* of ids that are none */
     size_t count;
@@ -146,6 +155,11 @@ static enum weft_rc read_many_value(struct weft_ask *ask, enum many_field field,
         if (weft_json_string(value, ask->arena, &many->reason, NULL))
             return weft_fail_field(err, WEFT_INVALID_VALUE, "reason", "reason must be a text");
         return WEFT_OK;
+    case MANY_FORCE:
+        if (value->kind != WEFT_JSON_BOOL)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "force", "force must be true or false");
+        many->force = weft_json_bool(value);
+        return WEFT_OK;
     case MANY_COUNT:
         break;
     }
@@ -155,12 +169,13 @@ static enum weft_rc read_many_value(struct weft_ask *ask, enum many_field field,
 static enum weft_rc read_many_field(struct weft_ask *ask, const struct weft_json_iter *member,
                                     struct many *many, struct weft_err *err)
 {
-    static const char *const names[MANY_COUNT] = {"ids", "filter", "max", "after", "reason"};
-    /* A replay keeps no reason. */
-    unsigned known = many->kind == WEFT_STEER_CANCEL ? MANY_COUNT : MANY_REASON, field = 0;
-    while (field < known && !weft_json_is(&member->key, names[field]))
+    static const char *const names[MANY_COUNT] = {"ids",   "filter", "max",
+                                                  "after", "reason", "force"};
+    /* A replay keeps no reason, and a cancel needs no force. */
+    unsigned other = many->kind == WEFT_STEER_CANCEL ? MANY_FORCE : MANY_REASON, field = 0;
+    while (field < MANY_COUNT && (field == other || !weft_json_is(&member->key, names[field])))
         field++;
-    if (field == known) {
+    if (field == MANY_COUNT) {
         const char *name = NULL;
         enum weft_rc rc = weft_json_string(&member->key, ask->arena, &name, err);
         return rc ? rc
@@ -210,7 +225,8 @@ static enum weft_rc run_filter(struct weft_ask *ask, const struct many *many, st
                                         .filter = many->filter,
                                         .reason = many->reason,
                                         .max = (uint32_t)many->max,
-                                        .after = many->after};
+                                        .after = many->after,
+                                        .force = many->force};
     struct weft_sweep sweep;
     enum weft_rc rc = weft_engine_steer_all(weft_server_engine(ask->server), &args, &sweep, err);
     if (rc)
@@ -267,7 +283,8 @@ static enum weft_rc run_ids(struct weft_ask *ask, const struct many *many, struc
     struct weft_steering steering = {.kind = many->kind, .ns = ask->ns, .item = item};
     for (size_t i = 0; i < many->count; i++)
         if (!many->err[i].rc)
-            item[steering.count++] = (struct weft_steer){.id = many->id[i], .reason = many->reason};
+            item[steering.count++] = (struct weft_steer){
+                .id = many->id[i], .reason = many->reason, .force = many->force};
     enum weft_rc rc = WEFT_OK;
     if (steering.count > 0)
         rc = weft_engine_steer(weft_server_engine(ask->server), &steering, answer, err);

@@ -109,7 +109,8 @@ const struct weft_route weft_routes[] = {
         .summary = "Replay many executions, by id or by filter",
         .about = "By `ids` (at most 1,000): answered item by item. By `filter`: at most `max` "
                  "executions are replayed in one call, and `more` tells whether some are left. An "
-                 "empty filter is refused.",
+                 "empty filter is refused. Members of flows wait for their upstreams; those whose "
+                 "upstreams, as they ended, do not allow it are left out, unless `force` is set.",
         .body = REPLAY_MANY_BODY,
         .answer = STEER_MANY_ANSWER,
         .shape = WEFT_SHAPE_OTHER,
@@ -204,10 +205,10 @@ const struct weft_route weft_routes[] = {
         .about =
             "The execution is ready again; a member of a flow may be blocked instead. One that "
             "has not ended is 409 `not_live`; a member of a flow whose upstreams do not allow "
-            "it is 409 `conflict`.",
+            "it is 409 `conflict`, unless `force` is set.",
         .fails = RC(NOT_FOUND) | RC(NOT_LIVE) | RC(CONFLICT),
         .may_be_empty = true,
-        .body = NOTHING_BODY,
+        .takes = &weft_wire_replay,
         .gives = &weft_wire_execution,
     },
     {

@@ -81,7 +81,9 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
 #define CANCEL_MANY_BODY                                                                           \
     "{\"type\":\"object\",\"properties\":{" IDS_SCHEMA                                             \
     ",\"reason\":{\"type\":[\"string\",\"null\"]}}," ONE_OF_BOTH "}"
-#define REPLAY_MANY_BODY "{\"type\":\"object\",\"properties\":{" IDS_SCHEMA "}," ONE_OF_BOTH "}"
+#define REPLAY_MANY_BODY                                                                           \
+    "{\"type\":\"object\",\"properties\":{" IDS_SCHEMA                                             \
+    ",\"force\":{\"type\":[\"boolean\",\"null\"],\"default\":false}}," ONE_OF_BOTH "}"
 #define STEER_MANY_ANSWER                                                                          \
     "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"items\":{\"type\":\"array\",\"items\":{"   \
     "\"type\":\"object\",\"properties\":{\"id\":{\"type\":[\"string\",\"null\"]},\"state\":"       \

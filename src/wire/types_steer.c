@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Steering: cancel, priority, deadline, and the filter that picks many. */
+/* Steering: cancel, replay, priority, deadline, and the filter that picks many. */
 
 #include "wire/type.h"
 
@@ -16,6 +16,18 @@ const struct weft_wire_type weft_wire_cancel = {
     .about = "Ends an execution.",
     .field = cancel,
     .count = WEFT_LEN(cancel),
+    .size = sizeof(struct weft_steer),
+};
+
+static const struct weft_wire_field replay[] = {
+    {NAMED("force", BOOL), AT(force),
+     .about = "Of a member of a flow: also if its upstreams, as they ended, do not allow it"},
+};
+const struct weft_wire_type weft_wire_replay = {
+    .name = "Replay",
+    .about = "Lets an execution that is over live again.",
+    .field = replay,
+    .count = WEFT_LEN(replay),
     .size = sizeof(struct weft_steer),
 };
 

@@ -38,6 +38,7 @@ extern const struct weft_wire_type
     weft_wire_renewed; /* struct weft_lease_answer: lease_expires_at */
 extern const struct weft_wire_type weft_wire_finished; /* struct weft_lease_answer: state, run_at */
 extern const struct weft_wire_type weft_wire_cancel;   /* struct weft_steer: reason */
+extern const struct weft_wire_type weft_wire_replay;   /* struct weft_steer: force */
 extern const struct weft_wire_type weft_wire_priority; /* struct weft_steer: priority, required */
 extern const struct weft_wire_type weft_wire_deadline; /* struct weft_steer: deadline_at */
 extern const struct weft_wire_type weft_wire_filter;   /* struct weft_filter */

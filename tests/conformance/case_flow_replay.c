@@ -4,12 +4,188 @@
 
 #include "flows.h"
 
-static void replay(struct fixture *f, const struct drawn *flow, const char *name)
+static void replay_to(struct fixture *f, const struct drawn *flow, const char *name,
+                      enum weft_state state)
 {
     struct weft_steered answer = steer_id(f, WEFT_STEER_REPLAY, id_of(flow, name));
     is_int(answer.err.rc, WEFT_OK, "replay %s", name);
+    is_str(weft_state_name(answer.state), weft_state_name(state), "%s after its replay", name);
+}
+
+static void replay(struct fixture *f, const struct drawn *flow, const char *name)
+{
+    replay_to(f, flow, name, WEFT_STATE_READY);
+}
+
+/* A replay that an upstream stands in the way of, and that is forced then. */
+static void replay_by_force(struct fixture *f, const struct drawn *flow, const char *name,
+                            const char *because)
+{
+    struct weft_steered answer = steer_id(f, WEFT_STEER_REPLAY, id_of(flow, name));
+    expect_err(&answer.err, WEFT_CONFLICT, "id", "an upstream stands in the way");
+    ok(strstr(answer.err.text, because) != NULL, "the answer names %s: %s", because,
+       answer.err.text);
+    ok(answer.err.hint && strstr(answer.err.hint, "force"), "the hint says what to do");
+    const struct weft_steer item = {.id = *id_of(flow, name), .force = true};
+    const struct weft_steering steering = {
+        .kind = WEFT_STEER_REPLAY, .ns = "default", .item = &item, .count = 1};
+    is_int(weft_engine_steer(f->a, &steering, &answer, &f->err), WEFT_OK, "replay %s by force",
+           name);
     is_int(answer.state, WEFT_STATE_READY, "%s is ready", name);
 }
+
+static void cancel_all(struct fixture *f, const struct weft_id *flow)
+{
+    const struct weft_flow_cancelling all = {
+        .ns = "default", .flow = *flow, .how = WEFT_FLOW_CANCEL_ALL, .reason = "enough"};
+    enum weft_flow_state state;
+    struct weft_flow_drain drain;
+    is_int(weft_engine_flow_cancel_now(f->a, &all, &state, &drain, &f->err), WEFT_OK,
+           "cancel the flow");
+    while (drain.more && !f->err.rc)
+        is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "drain it");
+}
+
+static struct weft_sweep replay_flow(struct fixture *f, const struct weft_id *flow, bool force)
+{
+    const struct weft_steer_all args = {
+        .kind = WEFT_STEER_REPLAY, .filter = {.ns = "default", .flow = *flow}, .force = force};
+    struct weft_sweep sweep = {0};
+    is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK, "replay by filter");
+    return sweep;
+}
+
+/* ---- Dependencies ---------------------------------------------------------------------------- */
+
+CASE(flow_replay_of_a_cancelled_chain)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:b");
+    submit_drawn(f, &flow);
+    cancel_all(f, &flow.answer.id);
+    is_str(states(f, &flow), "ccc", "all are cancelled");
+    is_int(replay_flow(f, &flow.answer.id, false).changed, 3, "all are replayed");
+    is_str(states(f, &flow), "rbb", "each waits for its upstream");
+    end_node(f, &flow, "a", true);
+    end_node(f, &flow, "b", true);
+    is_str(states(f, &flow), "ssr", "joins begin what was replayed, also in a cancelled flow");
+    end_node(f, &flow, "c", true);
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "cancelled as before");
+}
+
+CASE(flow_replay_of_a_chain_whose_members_were_cancelled)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:b");
+    submit_drawn(f, &flow);
+    (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "c"));
+    (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "b"));
+    (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "a"));
+    is_int(replay_flow(f, &flow.answer.id, false).changed, 3, "all are replayed");
+    is_str(states(f, &flow), "rbb", "each waits for its upstream");
+    end_node(f, &flow, "a", false);
+    is_str(states(f, &flow), "fkk", "a failure skips what was replayed with it");
+    replay(f, &flow, "a");
+    end_node(f, &flow, "a", true);
+    end_node(f, &flow, "b", true);
+    end_node(f, &flow, "c", true);
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
+}
+
+CASE(flow_replay_together_with_an_upstream_that_succeeded)
+{
+    struct drawn flow;
+    draw(&flow, "a; x; b:a; d:a,x");
+    node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+    node_of(&flow, "d")->on_satisfied = WEFT_ON_SATISFIED_LET_RUN;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    end_node(f, &flow, "x", true);
+    end_node(f, &flow, "b", false);
+    end_node(f, &flow, "d", false);
+    const struct weft_steer item[] = {{.id = flow.id[0]}, {.id = flow.id[2]}, {.id = flow.id[3]}};
+    struct weft_steered answer[WEFT_LEN(item)];
+    const struct weft_steering steering = {
+        .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = WEFT_LEN(item)};
+    is_int(weft_engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay a, b and d");
+    is_str(states(f, &flow), "rsbr", "b waits for a; d has the result of x");
+    end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "ssrr", "b begins with the new result");
+}
+
+CASE(flow_replay_that_upstreams_stand_in_the_way_of)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a; c:b");
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", false);
+    is_str(states(f, &flow), "fkk", "skipped");
+    const struct weft_steer item[] = {{.id = flow.id[1]}, {.id = flow.id[2]}};
+    struct weft_steered answer[WEFT_LEN(item)];
+    const struct weft_steering steering = {
+        .kind = WEFT_STEER_REPLAY, .ns = "default", .item = item, .count = WEFT_LEN(item)};
+    is_int(weft_engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay b and c");
+    expect_err(&answer[0].err, WEFT_CONFLICT, "id", "b cannot begin without a");
+    expect_err(&answer[1].err, WEFT_CONFLICT, "id", "c cannot without b, which is refused");
+    ok(strstr(answer[1].err.text, "'b' is skipped") != NULL, "%s", answer[1].err.text);
+    is_str(states(f, &flow), "fkk", "nothing has changed");
+    replay_by_force(f, &flow, "b", "'a' is failed");
+    is_str(states(f, &flow), "frb", "b runs, and c waits for it");
+    end_node(f, &flow, "b", true);
+    end_node(f, &flow, "c", true);
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "every sink has succeeded");
+}
+
+CASE(flow_replay_in_a_flow_that_is_cancelled_again)
+{
+    struct drawn flow;
+    draw(&flow, "a; b:a");
+    submit_drawn(f, &flow);
+    cancel_all(f, &flow.answer.id);
+    (void)replay_flow(f, &flow.answer.id, false);
+    struct weft_claimed lease = claim_node(f, "a");
+    const struct weft_flow_cancelling only = {
+        .ns = "default", .flow = flow.answer.id, .how = WEFT_FLOW_CANCEL_ONLY};
+    enum weft_flow_state state;
+    is_int(weft_engine_flow_cancel(f->a, &only, &state, &f->err), WEFT_OK, "cancel it again");
+    (void)complete(f, f->a, &lease, "1");
+    is_str(states(f, &flow), "sc", "the second cancel takes in what was replayed before it");
+}
+
+CASE(flow_replay_of_a_sibling)
+{
+    struct drawn flow;
+    draw(&flow, "a; b; c; d:a,b,c; e:c");
+    node_of(&flow, "d")->join = WEFT_JOIN_ANY;
+    submit_drawn(f, &flow);
+    end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "scrrb", "b is cancelled, the group of d waits for c");
+    replay(f, &flow, "b");
+    cascade(f, f->b, &flow);
+    is_str(states(f, &flow), "srrrb", "a sibling that is replayed runs");
+    end_node(f, &flow, "b", true);
+    is_str(states(f, &flow), "ssrrb", "to its end");
+}
+
+/* Each node comes after the one behind it: ids are in the order of submission, edges are not. */
+CASE(flow_replay_of_many_against_the_order_of_ids)
+{
+    enum { MANY = 2 * WEFT_FLOW_CHUNK + 300 };
+    struct many many;
+    many_new(f, &many, MANY);
+    for (size_t i = 0; i + 1 < MANY; i++)
+        many_after(&many, i, i + 1, 1);
+    many_submit(f, &many);
+    cancel_all(f, &many.answer.id);
+    is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "all are cancelled");
+    struct weft_sweep sweep = replay_flow(f, &many.answer.id, false);
+    is_int(sweep.matched, MANY, "all match");
+    is_int(sweep.changed, MANY, "all are replayed");
+    is_int(many_in(f, &many, WEFT_STATE_BLOCKED), MANY - 1, "all but the root wait");
+    is_int(many_in(f, &many, WEFT_STATE_READY), 1, "the root is ready");
+}
+
+/* ---- What comes back ------------------------------------------------------------------------- */
 
 CASE(flow_replay_brings_back_what_was_skipped)
 {
@@ -70,8 +246,7 @@ CASE(flow_replay_before_the_cascade)
     lease = claim_node(f, "a");
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
     cascade(f, f->b, &flow);
-    is_str(states(f, &flow), "fkk", "of many ends the last one counts");
-    is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "the flow has failed");
+    is_str(states(f, &flow), "frb", "b has begun: the first end was looked at before the replay");
 }
 
 CASE(flow_replay_of_what_fed_a_join_that_fired)
@@ -100,7 +275,7 @@ CASE(flow_replay_of_a_skipped_member)
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", false);
     is_str(states(f, &flow), "fkkk", "skipped");
-    replay(f, &flow, "b");
+    replay_by_force(f, &flow, "b", "'a' is failed");
     is_str(states(f, &flow), "frbk", "b begins all the same; d cannot be had without a");
     cascade(f, f->b, &flow);
     is_str(states(f, &flow), "frbk", "nobody skips it again");
@@ -122,11 +297,10 @@ CASE(flow_replay_of_one_that_was_cancelled_while_it_waited)
     submit_drawn(f, &flow);
     (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "b"));
     is_str(states(f, &flow), "rck", "c cannot begin");
-    replay(f, &flow, "b");
-    is_str(states(f, &flow), "rrb", "b does not wait for a");
-    end_node(f, &flow, "b", true);
-    end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fsr", "nor does it care how a ends");
+    replay_to(f, &flow, "b", WEFT_STATE_BLOCKED);
+    is_str(states(f, &flow), "rbb", "b waits for a, which lives");
+    end_node(f, &flow, "a", true);
+    is_str(states(f, &flow), "srb", "and begins after it");
 }
 
 CASE(flow_replay_in_a_cancelled_flow)
@@ -134,12 +308,7 @@ CASE(flow_replay_in_a_cancelled_flow)
     struct drawn flow;
     draw(&flow, "a; b:a");
     submit_drawn(f, &flow);
-    const struct weft_flow_cancelling all = {
-        .ns = "default", .flow = flow.answer.id, .how = WEFT_FLOW_CANCEL_ALL, .reason = "enough"};
-    enum weft_flow_state state;
-    struct weft_flow_drain drain;
-    is_int(weft_engine_flow_cancel_now(f->a, &all, &state, &drain, &f->err), WEFT_OK,
-           "cancel the flow");
+    cancel_all(f, &flow.answer.id);
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "it is cancelled");
     replay(f, &flow, "a");
     is_str(states(f, &flow), "rc", "what is replayed runs");
@@ -182,8 +351,8 @@ CASE(flow_replay_of_many_at_once)
     is_int(weft_engine_steer(f->a, &steering, answer, &f->err), WEFT_OK, "replay them together");
     for (size_t i = 0; i < WEFT_LEN(item); i++)
         is_int(answer[i].err.rc, WEFT_OK, "%zu is replayed", i);
-    is_str(states(f, &one), "rrb", "two of the one flow, and what comes after");
-    is_str(states(f, &two), "rr", "two of the other");
+    is_str(states(f, &one), "rbb", "two of the one flow, and what comes after");
+    is_str(states(f, &two), "rb", "two of the other");
     is_int(state_of(f, &plain), WEFT_STATE_READY, "and one of none");
 }
 
@@ -207,6 +376,7 @@ CASE(flow_replay_before_the_siblings_of_a_join_that_comes_back)
     replay(f, &flow, "b");
     forward_ms(f, 1000);
     (void)run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
+    cascade(f, f->b, &flow);
     is_str(states(f, &flow), "rrrbb", "no group speaks for a join that is about to open");
     end_node(f, &flow, "a", true);
     end_node(f, &flow, "b", true);

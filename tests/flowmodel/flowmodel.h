@@ -51,6 +51,7 @@ struct member {
     int wish;      /* how it fired when it began to want that */
     bool maybe;    /* whether it still does depends on the order of what a replay set off */
     bool replayed; /* it lives again */
+    bool again;    /* it was replayed since the last cancel, and waits for its join */
     bool unsure;   /* the same, for a moment in which it was skipped; its deadline may be gone */
     const char *reason;
 };
@@ -99,6 +100,8 @@ void print_story(const struct world *w);
 #define EITHER_REASON "either" /* cancelled with its flow, or as a sibling: both are right */
 bool lives(enum weft_state state);
 void set_ended(struct flow *flow, struct member *member, enum weft_state state, const char *reason);
+/* The verdict on the join of a member as its upstreams stand. */
+int verdict(const struct flow *flow, const struct member *member);
 /* What a cascade that has run dry makes of the flow; `got` are the states in the store. */
 void settle(const struct world *w, struct flow *flow, const enum weft_state *got);
 
@@ -113,6 +116,7 @@ void op_claim(struct world *w);
 void op_end(struct world *w);
 void op_cancel(struct world *w);
 void op_replay(struct world *w);
+void op_replay_all(struct world *w);
 void op_clock(struct world *w);
 void op_grow(struct world *w);
 void op_cancel_flow(struct world *w);

@@ -36,7 +36,7 @@ static bool begins(const struct member *member, uint32_t good)
     return false;
 }
 
-static int verdict(const struct flow *flow, const struct member *member)
+int verdict(const struct flow *flow, const struct member *member)
 {
     uint32_t good = 0, open = 0;
     for (size_t up = 0; up < flow->count; up++) {
@@ -65,10 +65,13 @@ static bool all_ended(const struct flow *flow, const struct member *member)
     return true;
 }
 
-/* A blocked member whose join has been decided. None begins or is skipped in a cancelled flow. */
+/*
+ * A blocked member whose join has been decided. In a cancelled flow none begins or is skipped, but
+ * what was replayed since.
+ */
 static void decide(const struct world *w, struct flow *flow, struct member *member)
 {
-    if (flow->cancel != WEFT_FLOW_CANCEL_NONE) {
+    if (flow->cancel != WEFT_FLOW_CANCEL_NONE && !member->again) {
         set_ended(flow, member, WEFT_STATE_CANCELLED, flow->stirred ? EITHER_REASON : "flow");
         return;
     }

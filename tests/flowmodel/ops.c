@@ -210,29 +210,93 @@ void op_cancel(struct world *w)
     after_step(w, flow);
 }
 
-/* A member that is replayed begins at once, whatever its join says. */
+static void live_again(struct flow *flow, struct member *member, int join)
+{
+    member->state = join == OPEN_JOIN ? WEFT_STATE_BLOCKED : WEFT_STATE_READY;
+    member->fired = join == OPEN_JOIN ? OPEN_JOIN : SATISFIED;
+    member->again = join == OPEN_JOIN;
+    member->attempts = 0;
+    member->deadline_us = member->due_us = 0;
+    member->reason = NULL;
+    member->replayed = true;
+    flow->state = WEFT_FLOW_OPEN;
+    flow->dirty = flow->stirred = true;
+}
+
+/* A replay looks first at what has ended; what the model makes of that must be known before. */
+static void settle_first(struct world *w, struct flow *flow)
+{
+    if (!flow->dirty)
+        return;
+    cascade_whole(w, &flow->id, 1);
+    settle_now(w, flow);
+}
+
+/* A member that is replayed is ready, waits, or is refused, as its upstreams stand. */
 void op_replay(struct world *w)
 {
     struct flow *flow = any_flow(w);
     struct member *member = &flow->member[below(w, flow->count)];
-    struct weft_steered answer =
-        steer_one(any_engine(w), WEFT_STEER_REPLAY, &(struct weft_steer){.id = member->id});
-    note(w, "replay %s of flow %zu: %s", member->name, (size_t)(flow - w->flow),
-         weft_rc_wire(answer.err.rc));
-    bool changes = !lives(member->state);
-    if (changes != (answer.err.rc == WEFT_OK && answer.changed))
+    bool force = chance(w, 30);
+    settle_first(w, flow);
+    if (w->failed)
+        return;
+    bool ended = !lives(member->state);
+    int join = ended ? verdict(flow, member) : OPEN_JOIN;
+    struct weft_steered answer = steer_one(any_engine(w), WEFT_STEER_REPLAY,
+                                           &(struct weft_steer){.id = member->id, .force = force});
+    note(w, "replay %s of flow %zu%s: %s", member->name, (size_t)(flow - w->flow),
+         force ? " by force" : "", weft_rc_wire(answer.err.rc));
+    enum weft_rc want = !ended                         ? WEFT_NOT_LIVE
+                        : join == IMPOSSIBLE && !force ? WEFT_CONFLICT
+                                                       : WEFT_OK;
+    if (answer.err.rc != want || answer.changed != (want == WEFT_OK))
         wrong(w, "%s is %s, and a replay says %s", member->name, weft_state_name(member->state),
               weft_rc_wire(answer.err.rc));
-    if (changes) {
-        member->state = WEFT_STATE_READY;
-        member->fired = SATISFIED;
-        member->attempts = 0;
-        member->deadline_us = member->due_us = 0;
-        member->reason = NULL;
-        member->replayed = true;
-        flow->state = WEFT_FLOW_OPEN;
-        flow->dirty = flow->stirred = true;
+    if (want == WEFT_OK)
+        live_again(flow, member, join);
+    after_step(w, flow);
+}
+
+/* All that has ended, by filter: the largest set in which no join is impossible. */
+void op_replay_all(struct world *w)
+{
+    struct flow *flow = any_flow(w), with;
+    bool in[NODES_MAX] = {false}, changed = true, force = chance(w, 10);
+    uint64_t count = 0;
+    settle_first(w, flow);
+    if (w->failed)
+        return;
+    with = *flow;
+    for (size_t i = 0; i < flow->count; i++) {
+        in[i] = !lives(flow->member[i].state);
+        if (in[i])
+            with.member[i].state = WEFT_STATE_BLOCKED;
     }
+    while (changed) {
+        changed = false;
+        for (size_t i = 0; i < flow->count; i++)
+            if (in[i] && !force && verdict(&with, &with.member[i]) == IMPOSSIBLE) {
+                in[i] = false;
+                with.member[i].state = flow->member[i].state;
+                changed = true;
+            }
+    }
+    const struct weft_steer_all args = {
+        .kind = WEFT_STEER_REPLAY, .filter = {.ns = "default", .flow = flow->id}, .force = force};
+    struct weft_sweep sweep = {0};
+    struct weft_err err = {0};
+    must_be(w, weft_engine_steer_all(any_engine(w), &args, &sweep, &err), WEFT_OK, "replay", &err);
+    for (size_t i = 0; i < flow->count; i++)
+        if (in[i]) {
+            live_again(flow, &flow->member[i], verdict(&with, &with.member[i]));
+            count++;
+        }
+    note(w, "replay all of flow %zu%s: %llu", (size_t)(flow - w->flow), force ? " by force" : "",
+         (unsigned long long)sweep.changed);
+    if (sweep.changed != count)
+        wrong(w, "a replay by filter changes %llu, must be %llu", (unsigned long long)sweep.changed,
+              (unsigned long long)count);
     after_step(w, flow);
 }
 
@@ -372,6 +436,8 @@ void op_cancel_flow(struct world *w)
     if (flow->state == WEFT_FLOW_OPEN) {
         flow->cancel = stronger ? args.how : flow->cancel;
         flow->backlog = flow->cancel != WEFT_FLOW_CANCEL_ONLY;
+        for (size_t i = 0; i < flow->count; i++)
+            flow->member[i].again = false;
     }
     after_step(w, flow);
 }

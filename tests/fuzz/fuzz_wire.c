@@ -17,14 +17,15 @@ static const struct weft_wire_type *const types[] = {
     &weft_wire_claim,          &weft_wire_claimed,        &weft_wire_renew,
     &weft_wire_complete,       &weft_wire_failure,        &weft_wire_delay,
     &weft_wire_release,        &weft_wire_renewed,        &weft_wire_finished,
-    &weft_wire_cancel,         &weft_wire_priority,       &weft_wire_deadline,
-    &weft_wire_filter,         &weft_wire_sweep,          &weft_wire_attempt,
-    &weft_wire_lane,           &weft_wire_lane_count,     &weft_wire_worker,
-    &weft_wire_replica,        &weft_wire_scanner,        &weft_wire_pass,
-    &weft_wire_flow_spec,      &weft_wire_flow_submitted, &weft_wire_flow_growth,
-    &weft_wire_flow_grown,     &weft_wire_flow_cancel,    &weft_wire_flow_cancelled,
-    &weft_wire_flow,           &weft_wire_flow_page,      &weft_wire_token_spec,
-    &weft_wire_token_rotation, &weft_wire_token,          &weft_wire_token_made,
+    &weft_wire_cancel,         &weft_wire_replay,         &weft_wire_priority,
+    &weft_wire_deadline,       &weft_wire_filter,         &weft_wire_sweep,
+    &weft_wire_attempt,        &weft_wire_lane,           &weft_wire_lane_count,
+    &weft_wire_worker,         &weft_wire_replica,        &weft_wire_scanner,
+    &weft_wire_pass,           &weft_wire_flow_spec,      &weft_wire_flow_submitted,
+    &weft_wire_flow_growth,    &weft_wire_flow_grown,     &weft_wire_flow_cancel,
+    &weft_wire_flow_cancelled, &weft_wire_flow,           &weft_wire_flow_page,
+    &weft_wire_token_spec,     &weft_wire_token_rotation, &weft_wire_token,
+    &weft_wire_token_made,
 };
 
 static void write_to(const struct weft_wire_type *type, const void *item, struct weft_buf *buf)

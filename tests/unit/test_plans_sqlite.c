@@ -65,7 +65,10 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_EDGE_PUT,
     WEFT_STMT_NODE_PUT,
     WEFT_STMT_NODE_MARK,
-    WEFT_STMT_NODES_FIRE,
+    WEFT_STMT_NODES_REPLAY,
+    WEFT_STMT_JOINS_READ,
+    WEFT_STMT_EDGES_AMONG,
+    WEFT_STMT_UPSTREAM_FAILED,
     WEFT_STMT_COMPLETION_DONE,
     WEFT_STMT_COMPLETION_CURSOR,
     WEFT_STMT_COMPLETION_ANY,
@@ -87,7 +90,6 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_FLOWS_DELETED,
     WEFT_STMT_FLOWS_REMOVING,
     WEFT_STMT_GROUPS_TAKE,
-    WEFT_STMT_GROUPS_WAKE,
     WEFT_STMT_DRAINING_ADD,
     WEFT_STMT_DRAINING_DROP,
     WEFT_STMT_DRAINING_EXPIRE,
@@ -292,8 +294,8 @@ static const char fill[] =
     "SELECT e.id, 1, 0, 1, 4, 1, 1, o.finished FROM outcome o JOIN execution e ON e.num = o.num;"
     "INSERT INTO key SELECT 1, key, id, X'' FROM execution;"
     "INSERT INTO flow SELECT num, id, 1 + num % 3, NULL, NULL, NULL, 0, 1, 50, 1, NULL, 0, NULL, "
-    "       0, NULL, 0, NULL FROM execution WHERE num <= 500;"
-    "INSERT INTO node SELECT num, 1 + num % 500, 'node' || num, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0 "
+    "       0, NULL, 0, NULL, 0 FROM execution WHERE num <= 500;"
+    "INSERT INTO node SELECT num, 1 + num % 500, 'node' || num, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, -1 "
     "  FROM execution WHERE num % 2;"
     "INSERT INTO edge SELECT num, num + 500, 0 FROM node;"
     "INSERT INTO completion (flow, num, at) SELECT flow, num, num FROM node WHERE num < 5000;"

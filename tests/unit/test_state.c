@@ -15,20 +15,20 @@ static const struct {
     char letter;
     const char *after; /* PROMOTE CLAIM RENEW COMPLETE FAIL RETRY RETRY_NOW DELAY RELEASE LOSE
                           REVOKE CANCEL EXPIRE REPLAY PRIORITIZE SET_DEADLINE UNBLOCK
-                          UNBLOCK_LATER SKIP REARM */
+                          UNBLOCK_LATER SKIP REARM REPLAY_BLOCKED */
 } square[] = {
-    {WEFT_STATE_NONE,      '.', "...................."},
-    {WEFT_STATE_READY,     'R', ".U.........cx.RR...."},
-    {WEFT_STATE_DELAYED,   'D', "R..........cx.DD...."},
-    {WEFT_STATE_BLOCKED,   'B', "...........cx.BBRDk."},
-    {WEFT_STATE_RUNNING,   'U', "..UsfDRDRRRcx.UU...."},
-    {WEFT_STATE_SUSPENDED, 'S', "...........cx.SS...."},
-    {WEFT_STATE_HELD,      'H', "...........cx.HH...."},
-    {WEFT_STATE_SUCCEEDED, 's', ".............R......"},
-    {WEFT_STATE_FAILED,    'f', ".............R......"},
-    {WEFT_STATE_CANCELLED, 'c', ".............R......"},
-    {WEFT_STATE_EXPIRED,   'x', ".............R......"},
-    {WEFT_STATE_SKIPPED,   'k', ".............R.....B"},
+    {WEFT_STATE_NONE,      '.', "....................."},
+    {WEFT_STATE_READY,     'R', ".U.........cx.RR....."},
+    {WEFT_STATE_DELAYED,   'D', "R..........cx.DD....."},
+    {WEFT_STATE_BLOCKED,   'B', "...........cx.BBRDk.."},
+    {WEFT_STATE_RUNNING,   'U', "..UsfDRDRRRcx.UU....."},
+    {WEFT_STATE_SUSPENDED, 'S', "...........cx.SS....."},
+    {WEFT_STATE_HELD,      'H', "...........cx.HH....."},
+    {WEFT_STATE_SUCCEEDED, 's', ".............R......B"},
+    {WEFT_STATE_FAILED,    'f', ".............R......B"},
+    {WEFT_STATE_CANCELLED, 'c', ".............R......B"},
+    {WEFT_STATE_EXPIRED,   'x', ".............R......B"},
+    {WEFT_STATE_SKIPPED,   'k', ".............R.....BB"},
 };
 /* clang-format on */
 
@@ -140,7 +140,8 @@ static void check_counters(const struct weft_live *before, const struct weft_liv
                            const struct weft_event *event, const char *name)
 {
     enum weft_event_kind kind = event->kind;
-    bool replay = kind == WEFT_EVENT_REPLAY || kind == WEFT_EVENT_REARM;
+    bool replay =
+        kind == WEFT_EVENT_REPLAY || kind == WEFT_EVENT_REPLAY_BLOCKED || kind == WEFT_EVENT_REARM;
     bool spends =
         kind == WEFT_EVENT_RETRY || kind == WEFT_EVENT_RETRY_NOW ||
         (replay && (event->how == WEFT_ENDED_FAILED || event->how == WEFT_ENDED_TIMED_OUT));
@@ -173,7 +174,8 @@ static void check_lease(const struct weft_live *before, const struct weft_live *
         event->kind == WEFT_EVENT_RETRY || event->kind == WEFT_EVENT_DELAY ||
         event->kind == WEFT_EVENT_UNBLOCK_LATER)
         due_us = event->due_us;
-    else if (after->state == WEFT_STATE_READY || event->kind == WEFT_EVENT_REARM)
+    else if (after->state == WEFT_STATE_READY || event->kind == WEFT_EVENT_REARM ||
+             event->kind == WEFT_EVENT_REPLAY_BLOCKED)
         due_us = 0;
     is_int(after->due_us, due_us, "%s: due", name);
 }
@@ -198,7 +200,8 @@ static void check_step(const struct weft_live *before, const struct weft_event *
     weft_usec deadline_us = before->deadline_us;
     if (event->kind == WEFT_EVENT_SET_DEADLINE)
         deadline_us = event->deadline_us;
-    else if (event->kind == WEFT_EVENT_REPLAY || event->kind == WEFT_EVENT_REARM)
+    else if (event->kind == WEFT_EVENT_REPLAY || event->kind == WEFT_EVENT_REPLAY_BLOCKED ||
+             event->kind == WEFT_EVENT_REARM)
         deadline_us = 0;
     is_int(after->deadline_us, deadline_us, "%s: deadline", name);
     ok(memcmp(&after->id, &before->id, sizeof(after->id)) == 0 && after->queue == before->queue &&

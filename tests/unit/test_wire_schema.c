@@ -6,12 +6,13 @@
 #include "wire/type.h"
 
 static const struct weft_wire_type *const request[] = {
-    &weft_wire_spec,        &weft_wire_claim,      &weft_wire_renew,
-    &weft_wire_complete,    &weft_wire_failure,    &weft_wire_delay,
-    &weft_wire_release,     &weft_wire_cancel,     &weft_wire_priority,
-    &weft_wire_deadline,    &weft_wire_filter,     &weft_wire_lane,
-    &weft_wire_node,        &weft_wire_flow_spec,  &weft_wire_flow_growth,
-    &weft_wire_flow_cancel, &weft_wire_token_spec, &weft_wire_token_rotation,
+    &weft_wire_spec,           &weft_wire_claim,       &weft_wire_renew,
+    &weft_wire_complete,       &weft_wire_failure,     &weft_wire_delay,
+    &weft_wire_release,        &weft_wire_cancel,      &weft_wire_replay,
+    &weft_wire_priority,       &weft_wire_deadline,    &weft_wire_filter,
+    &weft_wire_lane,           &weft_wire_node,        &weft_wire_flow_spec,
+    &weft_wire_flow_growth,    &weft_wire_flow_cancel, &weft_wire_token_spec,
+    &weft_wire_token_rotation,
 };
 static const struct weft_wire_type *const answer[] = {
     &weft_wire_submitted,      &weft_wire_execution,  &weft_wire_claimed,

@@ -94,6 +94,8 @@ static const struct trip trip[] = {
      "{\"state\":\"delayed\",\"run_at\":\"2026-01-01T00:00:00.006Z\"}"},
     {"cancel", &weft_wire_cancel, "{\"reason\":\"r\"}"},
     {"least cancel", &weft_wire_cancel, "{}"},
+    {"replay", &weft_wire_replay, "{\"force\":true}"},
+    {"least replay", &weft_wire_replay, "{}"},
     {"priority", &weft_wire_priority, "{\"priority\":0}"},
     {"deadline", &weft_wire_deadline, "{\"deadline_at\":\"2026-01-01T00:00:00.006Z\"}"},
     {"no deadline", &weft_wire_deadline, "{\"deadline_at\":null}"},
