@@ -64,14 +64,60 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
 
 struct framing {
     unsigned lengths, codings, hosts;
-    bool bad; /* a name that is no token, or a coding that is not known */
+    bool bad;      /* a name that is no token, or a coding that is not known */
+    bool hidden;   /* there are bytes that no text shows: see follows() */
+    uintptr_t end; /* of the text that was looked at last */
 };
 
+/*
+ * libmicrohttpd takes a line of the head apart in its buffer and passes texts that end at the first
+ * NUL: "Host: localhost\0.evil" is shown as "localhost", and a proxy in front may have seen the
+ * rest. What follows the NUL can be told by where the next text begins: right behind the end of the
+ * line. A header that goes on in the next line is copied elsewhere, and is refused as well; it was
+ * abolished long ago, and 0.9.75 adds the second line to the name of the header.
+ */
+static bool follows(uintptr_t end, uintptr_t next, size_t least, size_t most)
+{
+#if MHD_VERSION < 0x00097700 /* later ones refuse a NUL by themselves */
+    if (next < end + least || next > end + most)
+        return false;
+    for (const char *at = (const char *)end + 1; at < (const char *)next; at++)
+        if (*at != '\0' && *at != '\r' && *at != '\n') /* it writes NULs over ends of lines */
+            return false;
+    return true;
+#else
+    (void)end, (void)next, (void)least, (void)most;
+    return true;
+#endif
+}
+
+/* The first line: texts with one space between them. */
+static void look_at_line(const struct weft_link *link, struct framing *framing)
+{
+    uintptr_t method_end = link->at.method + strlen(link->method);
+    uintptr_t target_end = link->at.target + strlen(link->target);
+    framing->hidden |=
+        !follows(method_end, link->at.target, 1, 1) || !follows(target_end, link->at.version, 1, 1);
+    framing->end = link->at.version + strlen("HTTP/1.1"); /* all versions are as long */
+}
+
+/* The last header ends where the head does, but for its line and the empty one. */
+static void look_at_end(const struct weft_link *link, struct framing *framing)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(link->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    framing->hidden |= info && !follows(framing->end, link->at.method + info->header_size, 2, 4);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd says what it passes */
 static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const char *name,
-                               const char *value)
+                               size_t name_size, const char *value, size_t value_size)
 {
     struct framing *framing = context;
     (void)kind;
+    (void)name_size;
+    framing->hidden |= !value || !follows(framing->end, (uintptr_t)name, 1, 2);
+    framing->end = (uintptr_t)value + value_size;
     framing->bad |= !*name || name[weft_word_size(name, "!#$%&'*+-.^_`|~")] != '\0';
     framing->lengths += strcasecmp(name, "Content-Length") == 0;
     framing->hosts += strcasecmp(name, "Host") == 0;
@@ -90,7 +136,15 @@ static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const cha
 static enum weft_rc check_framing(struct weft_link *link, struct weft_err *err)
 {
     struct framing framing = {0};
-    (void)MHD_get_connection_values(link->connection, MHD_HEADER_KIND, look_at, &framing);
+    look_at_line(link, &framing);
+    (void)MHD_get_connection_values_n(link->connection, MHD_HEADER_KIND, look_at, &framing);
+    look_at_end(link, &framing);
+    if (framing.hidden) {
+        link->doubtful = true;
+        return weft_fail(err, WEFT_INVALID_VALUE,
+                         "the head of the request holds a NUL character, a header over several "
+                         "lines, or more than one space in its first line");
+    }
     if (!framing.bad && framing.lengths + framing.codings <= 1 && framing.hosts <= 1)
         return WEFT_OK;
     link->doubtful = true;

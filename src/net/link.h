@@ -77,7 +77,10 @@ struct weft_link {
     struct weft_query query;
     const char *target; /* as it came; in the arena of the ask */
     const char *method; /* likewise */
-    const char *allow;  /* 405: what would do; or NULL */
+    struct {
+        uintptr_t method, target, version; /* where they are in libmicrohttpd's buffer: head.c */
+    } at;
+    const char *allow; /* 405: what would do; or NULL */
     /* 415: the types or the encodings that would do; or NULL. Static. */
     const char *accept, *accept_encoding;
     const char *origin;  /* the site of the page that asks, if a browser says so; or NULL */

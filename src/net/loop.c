@@ -303,6 +303,7 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     link->ask.link = link;
     link->ask.arena = weft_arena_new();
     link->target = weft_arena_strdup(link->ask.arena, target);
+    link->at.target = (uintptr_t)target;
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_RECEIVING);
     return link;
 }
@@ -336,10 +337,12 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     (void)context;
     (void)connection;
     (void)url;
-    (void)version;
     struct weft_link *link = *link_place;
-    if (!link->begun)
+    if (!link->begun) {
+        link->at.method = (uintptr_t)method;
+        link->at.version = (uintptr_t)version;
         return begin(link, method) ? MHD_YES : send_answer(link);
+    }
     if (*size > 0) {
         bool goes_on = take_piece(link, data, *size);
         *size = 0;
