@@ -17,10 +17,11 @@ struct wanted {
 };
 
 static enum weft_rc describe(struct weft_ask *ask, const struct weft_id *id,
-                             struct weft_execution *ret_execution, struct weft_err *err)
+                             struct weft_arena *arena, struct weft_execution *ret_execution,
+                             struct weft_err *err)
 {
-    enum weft_rc rc = weft_engine_describe(weft_server_engine(ask->server), ask->ns, id, 1,
-                                           ask->arena, ret_execution, err);
+    enum weft_rc rc = weft_engine_describe(weft_server_engine(ask->server), ask->ns, id, 1, arena,
+                                           ret_execution, err);
     if (!rc && ret_execution->state == WEFT_STATE_NONE)
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
     return rc;
@@ -37,7 +38,7 @@ enum weft_rc weft_execution_reply(struct weft_ask *ask, const struct weft_id *id
                                   struct weft_err *err)
 {
     struct weft_execution execution;
-    enum weft_rc rc = describe(ask, id, &execution, err);
+    enum weft_rc rc = describe(ask, id, ask->arena, &execution, err);
     if (!rc)
         reply(ask, &execution);
     return rc;
@@ -61,14 +62,17 @@ enum weft_rc weft_execution_run(struct weft_ask *ask, struct weft_err *err)
 {
     const struct wanted *wanted = ask->state;
     struct weft_execution execution;
-    enum weft_rc rc = describe(ask, &wanted->id, &execution, err);
-    if (rc)
-        return rc;
-    bool waits = wanted->until_us > 0 && weft_state_living(execution.state) &&
+    if (wanted->until_us == 0)
+        return weft_execution_reply(ask, &wanted->id, err);
+    /* A request that waits looks many times: it keeps nothing of what it read. */
+    struct weft_arena *arena = weft_arena_new();
+    enum weft_rc rc = describe(ask, &wanted->id, arena, &execution, err);
+    bool waits = !rc && weft_state_living(execution.state) &&
                  weft_wait_for_end(ask, &wanted->id, wanted->until_us);
-    if (!waits)
+    if (!rc && !waits)
         reply(ask, &execution);
-    return WEFT_OK;
+    weft_arena_free(arena);
+    return rc;
 }
 
 /* ---- Its bytes ------------------------------------------------------------------------------- */

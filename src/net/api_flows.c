@@ -154,12 +154,19 @@ enum weft_rc weft_flow_read(struct weft_ask *ask, struct weft_err *err)
     return rc ? rc : read_wait(ask, &wanted->until_us, err);
 }
 
-/* The flow alone. */
-static enum weft_rc read_head(struct weft_ask *ask, const struct weft_id *id,
-                              struct weft_flow_page *ret_page, struct weft_err *err)
+/* The state of the flow. A request that waits looks many times: it keeps nothing of what it read.
+ */
+static enum weft_rc read_state(struct weft_ask *ask, const struct weft_id *id,
+                               enum weft_flow_state *ret_state, struct weft_err *err)
 {
     const struct weft_flow_asking asking = {.ns = ask->ns, .flow = *id};
-    return weft_engine_flow(weft_server_engine(ask->server), &asking, ask->arena, ret_page, err);
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_flow_page page;
+    enum weft_rc rc = weft_engine_flow(weft_server_engine(ask->server), &asking, arena, &page, err);
+    if (!rc)
+        *ret_state = page.flow.state;
+    weft_arena_free(arena);
+    return rc;
 }
 
 enum weft_rc weft_flow_run(struct weft_ask *ask, struct weft_err *err)
@@ -168,8 +175,9 @@ enum weft_rc weft_flow_run(struct weft_ask *ask, struct weft_err *err)
     struct weft_flow_page page;
     /* Those who wait look often: not at a thousand nodes each time. */
     if (wanted->until_us > 0) {
-        enum weft_rc rc = read_head(ask, &wanted->asking.flow, &page, err);
-        if (rc || (page.flow.state == WEFT_FLOW_OPEN &&
+        enum weft_flow_state state = WEFT_FLOW_OPEN;
+        enum weft_rc rc = read_state(ask, &wanted->asking.flow, &state, err);
+        if (rc || (state == WEFT_FLOW_OPEN &&
                    weft_wait_for_end(ask, &wanted->asking.flow, wanted->until_us)))
             return rc;
     }
@@ -365,14 +373,12 @@ static enum weft_rc look(struct weft_ask *ask, struct cancelling *cancel, bool *
         *ret_done = cancel->drained;
         return WEFT_OK;
     }
-    struct weft_flow_page page;
-    enum weft_rc rc = read_head(ask, &cancel->args.flow, &page, err);
+    enum weft_rc rc = read_state(ask, &cancel->args.flow, &cancel->told.state, err);
     if (rc)
         return rc;
-    cancel->told.state = page.flow.state;
     /* Members that run on keep it open. */
     bool ends = cancel->args.how == WEFT_FLOW_CANCEL_ALL;
-    *ret_done = page.flow.state != WEFT_FLOW_OPEN || (cancel->drained && !ends);
+    *ret_done = cancel->told.state != WEFT_FLOW_OPEN || (cancel->drained && !ends);
     return WEFT_OK;
 }
 
