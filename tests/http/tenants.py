@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No namespace harms another: tests/http/tenants.py [--binary FILE] [ROW...]   Prints TAP.
+"""No namespace harms another: tests/http/tenants.py [--binary FILE] [--once] [ROW...]
 
     WEFT_TEST_STORE  sqlite or pg
     WEFT_SOAK=1      the sizes of earnest, and long windows
+
+Prints TAP.
 
 The rule: whatever namespace a does within its limits, the 99th percentile of the calls of namespace
 b stays below 10 times of what it is in quiet, and below 250 ms.
@@ -29,6 +31,7 @@ from harness import SANITIZED, STORE, Figures, Tap, scratch, serve
 
 SOAK = os.environ.get("WEFT_SOAK", "0") not in ("", "0")
 WINDOWS, QUIET_S, LOADED_S = 3, 5.0 if SOAK else 0.3, 10.0 if SOAK else 0.4
+TRIES = 3
 WARM_S = 3.0 if SOAK else 0.2
 CALL_S = 10.0 if SOAK else 3.0  # a call of b that takes longer has failed
 RATIO, MOST_US = 10, 250000
@@ -69,7 +72,6 @@ CLASSES = "item 2: classes of work with slots of their own"
 ANSWERS = "item 3: answers in the memory budget"
 BODIES = "item 3: a namespace fills no more than its share of body_bytes"
 QUEUES = "item 4: many queues"
-ORDER = "item 7: lists in the order of an index per namespace"
 PASSES = "passes of scanners that take turns between namespaces"
 FLOODS = "items 2 and 8: reads with slots of their own, bounded lists"
 PARSING = "item 2: the loop thread parses no bodies that take long"
@@ -78,14 +80,14 @@ TURNS = "item 10: group commit takes turns between namespaces"
 
 ROWS = [
     # Writes.
-    Row("bulk-submits", {"connections": 100, "items": 1000}, {"connections": 400, "items": 1000}),
-    Row("single-submits", {"connections": 100}, {"connections": 1000}, rare=True,
-        fails={"pg": TURNS}),
+    Row("bulk-submits", {"connections": 100, "items": 1000}, {"connections": 400, "items": 1000},
+        fails={"sqlite": TURNS}),
+    Row("single-submits", {"connections": 100}, {"connections": 1000}, rare=True),
     Row("same-key", {"connections": 100}, {"connections": 1000}, rare=True),
     Row("doubled-keys", {"connections": 4}, {"connections": 50}),
     Row("many-numbers", {"connections": 50}, {"connections": 400}, fails=both(PARSING)),
     Row("large-payloads", {"connections": 30}, {"connections": 200}, rare=True,
-        fails={"pg": TURNS}),
+        fails={"sqlite": TURNS}),
     Row("compressed", {"connections": 8, "unpacked": 16 << 20},
         {"connections": 100, "unpacked": 16 << 20}),
     Row("flows", {"count": 2, "nodes": 20000}, {"count": 8, "nodes": 100000}),
@@ -94,13 +96,12 @@ ROWS = [
 
     # Names.
     Row("many-tenants", {"tenants": 20000, "connections": 2},
-        {"tenants": 200000, "connections": 8}, fails={"pg": ORDER, "soak": QUEUES}),
-    Row("many-kinds", {"kinds": 20000, "connections": 2}, {"kinds": 20000, "connections": 8},
-        fails={"pg": ORDER, "soak": QUEUES}),
+        {"tenants": 200000, "connections": 8}),
+    Row("many-kinds", {"kinds": 20000, "connections": 2}, {"kinds": 20000, "connections": 8}),
     Row("many-lanes", {"lanes": 5000, "connections": 4}, {"lanes": 50000, "connections": 16},
-        rare=True, fails={"pg": FLOODS, "soak": FLOODS}),
+        rare=True, fails=both(FLOODS)),
     Row("new-names", {"connections": 4, "items": 100}, {"connections": 16, "items": 1000},
-        rare=True, fails=both(QUEUES)),
+        rare=True, fails={"soak": QUEUES}),
     Row("many-routes", {"routes": 5000, "connections": 2}, {"routes": 20000, "connections": 8},
         fails=both(QUEUES)),
     Row("wide-claims", {"connections": 16}, {"connections": 100}, rare=True),
@@ -111,11 +112,11 @@ ROWS = [
     Row("lists-of-nothing", {"backlog": 10000, "connections": 16},
         {"backlog": 200000, "connections": 64}, fails=both(FLOODS)),
     Row("list-pages", {"backlog": 5000, "connections": 16},
-        {"backlog": 200000, "connections": 64}, fails=both(FLOODS)),
+        {"backlog": 200000, "connections": 64}, fails={"sqlite": FLOODS, "soak": FLOODS}),
     Row("streams", {"backlog": 10000, "connections": 16}, {"backlog": 200000, "connections": 64},
         rare=True),
     Row("counts-of-lanes", {"backlog": 10000, "connections": 16},
-        {"backlog": 200000, "connections": 64}, fails=both(FLOODS)),
+        {"backlog": 200000, "connections": 64}, fails={"pg": FLOODS, "soak": FLOODS}),
     Row("slow-readers", {"backlog": 1000, "connections": 50},
         {"backlog": 5000, "connections": 300}),
     Row("slow-streams", {"backlog": 10000, "connections": 50},
@@ -137,13 +138,14 @@ ROWS = [
     Row("flow-completes", {"nodes": 4000, "connections": 50},
         {"nodes": 100000, "connections": 400}, rare=True),
     Row("heartbeats", {"leases": 1000, "connections": 8}, {"leases": 1000, "connections": 64},
-        fails=both(TURNS)),
+        fails={"sqlite": TURNS}),
     Row("steering", {"backlog": 10000, "connections": 8},
-        {"backlog": 200000, "connections": 64}, fails=both(FLOODS)),
+        {"backlog": 200000, "connections": 64}),
     Row("limited-lane", {"connections": 50}, {"connections": 400}, rare=True),
     Row("short-leases", {"leases": 5000, "connections": 2}, {"leases": 100000, "connections": 8},
-        rare=True, fails={"pg": TURNS}),
-    Row("due-together", {"backlog": 10000}, {"backlog": 200000}, rare=True, fails=both(PASSES)),
+        rare=True),
+    Row("due-together", {"backlog": 10000}, {"backlog": 200000}, rare=True,
+        fails={"soak": PASSES}),
 
     # Connections.
     Row("silent", {"connections": 600}, {"connections": 5000}, ("--connections", "300")),
@@ -259,7 +261,8 @@ def measure(row, server, store, parts):
                                  f"{before >> 10} -> {most >> 10} MB")
 
 
-def run(tap, row):
+def attack(tap, row):
+    """What was broken by one run of a row, in words; an empty list: nothing."""
     store, parts = scratch(STORE, "tenants"), []
     server = serve(store, "--access-log=no", *row.options)
     try:
@@ -277,13 +280,25 @@ def run(tap, row):
             tap.note(f"  {line[:200]}")
     if most >> 10 > row.memory_mb:
         broken.append(f"{most >> 10} MB of memory, wanted {row.memory_mb} at most")
-    tap.ok(alive and not broken, f"{row.name}: b is served as in quiet",
-           "; ".join(broken) if alive else "the server has died")
+    return broken if alive else ["the server has died"]
+
+
+def run(tap, row, tries):
+    """A row that breaks the rule is run again: on a machine that does other things as well a run
+    may fail by chance, three in a row do not."""
+    broken = attack(tap, row)
+    for _ in range(1, tries if broken else 1):
+        tap.note(f"{row.name}: {'; '.join(broken)}; once more")
+        broken = attack(tap, row)
+        if not broken:
+            break
+    tap.ok(not broken, f"{row.name}: b is served as in quiet", "; ".join(broken))
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", help="the server to attack")
+    parser.add_argument("--once", action="store_true", help="do not run a row again that fails")
     parser.add_argument("rows", nargs="*")
     options = parser.parse_args()
     if options.binary:
@@ -299,7 +314,7 @@ def main():
         elif row.waits_for() and not named:
             tap.skip(f"{row.name}: fails until {row.waits_for()}")
         else:
-            run(tap, row)
+            run(tap, row, 1 if options.once else TRIES)
     tap.done()
 
 
