@@ -182,6 +182,14 @@ SELECT q.namespace, o.state, o.content_type, o.result
 SELECT q.namespace, e.content_type, e.payload
   FROM weft.execution e JOIN weft.queue q ON q.id = e.queue WHERE e.id = :id;
 
+-- name: ended (id uuid[])
+-- returns: id
+-- Of executions and flows, those that are over or not there.
+SELECT w.id FROM unnest(:id) AS w(id)
+ WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = w.id OFFSET 0)
+   AND NOT EXISTS (SELECT 1 FROM (SELECT finished FROM weft.flow WHERE id = w.id OFFSET 0) f
+                    WHERE f.finished IS NULL);
+
 -- name: counts (now bigint, namespace int)
 -- returns: namespace lane state number
 -- Of a namespace, NULL: of all. Reads all of `live`, which is as large as the work in hand. State 0: draining,

@@ -169,6 +169,12 @@ SELECT q.namespace, o.state, o.content_type, o.result
 SELECT q.namespace, e.content_type, e.payload
   FROM execution e JOIN queue q ON q.id = e.queue WHERE e.id = :id;
 
+-- name: ended (id uuid[])
+-- returns: id
+SELECT :id
+ WHERE NOT EXISTS (SELECT 1 FROM live WHERE num = (SELECT num FROM execution WHERE id = :id))
+   AND NOT EXISTS (SELECT 1 FROM flow WHERE id = :id AND finished IS NULL);
+
 -- name: counts (now bigint, namespace int)
 -- returns: namespace lane state number
 SELECT q.namespace, q.lane, c.state, sum(c.number)

@@ -238,6 +238,15 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_describe(struct weft_engine *engine, co
                                                   struct weft_execution *ret_item,
                                                   struct weft_err *err);
 
+/*
+ * Which of these executions and flows, in whatever namespace, are over or not there: a hint for
+ * those that wait for their end. In the arena.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_ended(struct weft_engine *engine, const struct weft_id *id,
+                                               size_t count, struct weft_arena *arena,
+                                               struct weft_id **ret_id, size_t *ret_count,
+                                               struct weft_err *err);
+
 /* Where a list walks. */
 enum weft_list_source {
     WEFT_LIST_BY_STATE, /* wherever the state of the filter is found */

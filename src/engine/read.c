@@ -157,6 +157,30 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
     return rc;
 }
 
+enum weft_rc weft_engine_ended(struct weft_engine *engine, const struct weft_id *id, size_t count,
+                               struct weft_arena *arena, struct weft_id **ret_id, size_t *ret_count,
+                               struct weft_err *err)
+{
+    struct weft_id *ended = weft_new_array(arena, struct weft_id, count + 1);
+    size_t over = 0;
+    for (size_t at = 0; at < count; at += WEFT_BATCH_MAX) {
+        size_t part = count - at < WEFT_BATCH_MAX ? count - at : WEFT_BATCH_MAX;
+        struct weft_call call;
+        struct weft_rows rows;
+        weft_call_init(&call, arena, WEFT_STMT_ENDED, part);
+        for (size_t i = 0; i < part; i++)
+            weft_set_id(&call, i, ENDED_IN_ID, &id[at + i]);
+        enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+        if (rc)
+            return rc;
+        for (size_t i = 0; i < rows.count; i++)
+            ended[over++] = weft_get_id(&rows, i, ENDED_OUT_ID);
+    }
+    *ret_id = ended;
+    *ret_count = over;
+    return WEFT_OK;
+}
+
 /* ---- One execution --------------------------------------------------------------------------- */
 
 /* Where a page of attempts begins: behind the lease of this epoch, or the replay of this number. */

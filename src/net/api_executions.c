@@ -68,7 +68,7 @@ enum weft_rc weft_execution_run(struct weft_ask *ask, struct weft_err *err)
     struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = describe(ask, &wanted->id, arena, &execution, err);
     bool waits = !rc && weft_state_living(execution.state) &&
-                 weft_wait_for_end(ask, &wanted->id, wanted->until_us);
+                 weft_wait_for_end(ask, &wanted->id, wanted->until_us, WEFT_WAIT_TOLD);
     if (!rc && !waits)
         reply(ask, &execution);
     weft_arena_free(arena);

@@ -178,7 +178,7 @@ enum weft_rc weft_flow_run(struct weft_ask *ask, struct weft_err *err)
         enum weft_flow_state state = WEFT_FLOW_OPEN;
         enum weft_rc rc = read_state(ask, &wanted->asking.flow, &state, err);
         if (rc || (state == WEFT_FLOW_OPEN &&
-                   weft_wait_for_end(ask, &wanted->asking.flow, wanted->until_us)))
+                   weft_wait_for_end(ask, &wanted->asking.flow, wanted->until_us, WEFT_WAIT_TOLD)))
             return rc;
     }
     enum weft_rc rc =
@@ -396,7 +396,7 @@ enum weft_rc weft_flow_cancel_run(struct weft_ask *ask, struct weft_err *err)
     if (rc)
         return rc;
     if (!done && cancel->until_us > 0 &&
-        weft_wait_for_end(ask, &cancel->args.flow, cancel->until_us))
+        weft_wait_for_end(ask, &cancel->args.flow, cancel->until_us, WEFT_WAIT_LOOKS))
         return WEFT_OK;
     if (!cancel->drained)
         leave_to_others(ask, &cancel->args.flow);

@@ -202,6 +202,12 @@ void weft_waits_recheck(struct weft_waits *waits);
 void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
                      const struct weft_woken *woken, size_t count);
 
+/*
+ * Whose end the sleepers wait for that do not look by themselves, in the arena: upkeep looks for
+ * all of them at once. One that falls asleep after this is found a second later.
+ */
+size_t weft_waits_ids(struct weft_waits *waits, struct weft_arena *arena, struct weft_id **ret_id);
+
 /* These workers, by number, have to be told of leases: their watches look again. */
 void weft_waits_tell(struct weft_waits *waits, enum weft_metric_wake who, const int32_t *worker,
                      size_t count);

@@ -249,8 +249,12 @@ void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const
  * it would. True: it returns WEFT_OK without an answer, and is called again when the execution may
  * have ended or the time has passed. False: it must answer with what there is.
  */
+enum weft_wait_looks {
+    WEFT_WAIT_LOOKS, /* every second, because a look also does something */
+    WEFT_WAIT_TOLD,  /* a few times, then it is told of the end */
+};
 WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id,
-                                       weft_usec until_us);
+                                       weft_usec until_us, enum weft_wait_looks looks);
 /*
  * The same for a run() that waits until a worker (by its number) has to be told of leases. It is
  * called before the look, so that nothing falls between the look and the sleep; no look is made

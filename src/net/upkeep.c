@@ -120,6 +120,25 @@ static void do_chores(struct weft_upkeep *upkeep)
     upkeep->idle = weft_heap_trim(upkeep->idle);
 }
 
+/*
+ * Waiting reads of ends by other replicas: one question for all of them, and none when no read
+ * waits. A read of which this misses the end, because it fell asleep meanwhile, is found by the
+ * next one.
+ */
+static void look_for_ends(struct weft_upkeep *upkeep, struct weft_arena *arena)
+{
+    struct weft_server *server = upkeep->server;
+    struct weft_id *id, *ended;
+    struct weft_err err = {0};
+    size_t count = weft_waits_ids(server->waits, arena, &id), over = 0;
+    if (count == 0)
+        return;
+    if (weft_engine_ended(server->engine, id, count, arena, &ended, &over, &err))
+        weft_debug("ends were not looked for", F_STR("error", err.text));
+    else if (over > 0)
+        weft_wait_ended(server, ended, over);
+}
+
 static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
 {
     struct weft_server *server = upkeep->server;
@@ -133,6 +152,7 @@ static void turn(struct weft_upkeep *upkeep, struct weft_arena *arena)
     note_answer(upkeep);
     weft_waits_wake(server->waits, WEFT_WAKE_POLL, poll.queue, poll.count);
     weft_waits_tell(server->waits, WEFT_WAKE_POLL, poll.worker, poll.workers);
+    look_for_ends(upkeep, arena);
     if (poll.tokens != upkeep->tokens) {
         if (weft_auth_load(server->auth, server->engine, &err) == WEFT_OK)
             upkeep->tokens = poll.tokens;

@@ -36,6 +36,7 @@
 #define SWEEP_US      WEFT_SECOND
 #define LOOK_FIRST_US (50 * WEFT_MS)
 #define LOOK_LAST_US  WEFT_SECOND
+#define LOOK_ALONE_US (200 * WEFT_MS) /* one that is told looks by itself up to this pause */
 
 struct weft_waiter {
     struct weft_waiter *next, **link;
@@ -48,6 +49,7 @@ struct weft_waiter {
     struct weft_woken woken; /* the wake it was given; count 0: none */
     bool late;               /* that came while it was looking, and may be for what it cannot see */
     struct weft_id id;       /* whose end: an execution's or a flow's */
+    bool is_told;            /* of that end: by a commit here, or by the look of upkeep for all */
     int32_t worker;          /* of a watch: whose leases */
 };
 
@@ -239,7 +241,8 @@ bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask *ask, bool soon)
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us)
+bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us,
+                       enum weft_wait_looks looks)
 {
     struct weft_waits *waits = ask->server->waits;
     bool waits_on = weft_boot_us() < until_us;
@@ -248,6 +251,7 @@ bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec
     if (waits_on && !ask->waiter) {
         struct weft_waiter *waiter = new_waiter(ask, WEFT_WAIT_END, until_us);
         waiter->id = *id;
+        waiter->is_told = looks == WEFT_WAIT_TOLD;
         waiter->woken.count = 1; /* it may have ended since the caller looked: once more */
         link_waiter(waits, waiter);
     }
@@ -271,11 +275,17 @@ bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask)
         waiter->look_us = waits->stopping ? now_us : WEFT_NEVER;
         expect_by(waits, waiter->look_us < waiter->until_us ? waiter->look_us : waiter->until_us);
     } else {
+        /* A few looks of its own find an end by another replica before upkeep does. */
         waiter->pause_us = waiter->pause_us ? waiter->pause_us * 2 : LOOK_FIRST_US;
         if (waiter->pause_us > LOOK_LAST_US)
             waiter->pause_us = LOOK_LAST_US;
+        weft_usec look_us = now_us + waiter->pause_us;
+        if (waiter->is_told && waiter->pause_us > LOOK_ALONE_US) {
+            waiter->pause_us = LOOK_LAST_US;
+            look_us = WEFT_NEVER;
+        }
         waiter->asleep = true;
-        waiter->look_us = waits->stopping ? now_us : now_us + waiter->pause_us;
+        waiter->look_us = waits->stopping ? now_us : look_us;
         expect_by(waits, waiter->look_us < waiter->until_us ? waiter->look_us : waiter->until_us);
     }
     pthread_mutex_unlock(&waits->lock);
@@ -306,6 +316,22 @@ void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_
                     rouse(waits, w);
             }
     pthread_mutex_unlock(&waits->lock);
+}
+
+size_t weft_waits_ids(struct weft_waits *waits, struct weft_arena *arena, struct weft_id **ret_id)
+{
+    size_t most = atomic_load(&waits->count), count = 0;
+    *ret_id = NULL;
+    if (most == 0)
+        return 0;
+    struct weft_id *id = weft_new_array(arena, struct weft_id, most);
+    pthread_mutex_lock(&waits->lock);
+    for (struct weft_waiter *w = waits->first; w && count < most; w = w->next)
+        if (w->kind == WEFT_WAIT_END && w->asleep && w->look_us == WEFT_NEVER)
+            id[count++] = w->id;
+    pthread_mutex_unlock(&waits->lock);
+    *ret_id = id;
+    return count;
 }
 
 /* ---- Watches --------------------------------------------------------------------------------- */

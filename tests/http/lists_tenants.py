@@ -4,17 +4,21 @@
 
 Namespace B has a few executions in every state. Namespace A then gets 30,000 (WEFT_SOAK=1: 2,000,000),
 all newer. Lists, reads and counts of B take about as long as before; cursors of A are refused in B, and
-for other filters; counts of very many lanes are computed once a second.
+for other filters; counts of very many lanes are computed once a second. Reads that wait for an end look
+a few times and are then told of it, also when another replica did it.
 """
 import os
 import statistics
+import threading
 import time
 
-from harness import SANITIZED, Calls, Tap, scratch, serve
+from harness import SANITIZED, Calls, Tap, metric_sum, metrics, scratch, serve, until
 
 SOAK = os.environ.get("WEFT_SOAK", "0") not in ("", "0")
 ROWS = 2000000 if SOAK else 6000 if SANITIZED else 30000
 BATCH, LANES, ROUNDS = 1000, 200, 15
+OWN_LOOKS = 5  # of a read that waits, before it is told
+WAITERS, WAIT_MS = 20, 60000 if SOAK else 9000
 TIMES, FLOOR_S = 5, 0.02  # of quiet; below the floor a machine under load says nothing
 
 READS = {
@@ -89,18 +93,70 @@ def check_cursors(tap, few, many):
     tap.equal(len(page["items"]), 7, "its own list takes it")
 
 
+def counted(many):
+    items = many.good("GET", "/v1/counts?lane=lane0")["items"]
+    return items and items[0]["ready"] + items[0]["delayed"] == ROWS // LANES
+
+
 def check_counts(tap, many):
+    tap.ok(until(lambda: counted(many), 30), "a lane is counted")
     began, moments = time.monotonic(), set()
     for lane in range(LANES):
-        answer = many.good("GET", f"/v1/counts?lane=lane{lane}")
-        moments.add(answer["as_of"])
-        if lane == 0:
-            item = answer["items"][0]
-            tap.equal(item["ready"] + item["delayed"], ROWS // LANES, "a lane is counted")
+        moments.add(many.good("GET", f"/v1/counts?lane=lane{lane}")["as_of"])
     took = time.monotonic() - began
     tap.ok(len(moments) <= took + 2, "counts of many lanes are computed once a second",
            f"{len(moments)} in {took:.1f} s")
     tap.note(f"counts: computed {len(moments)} times for {LANES} lanes in {took:.2f} s")
+
+
+class Waiting(threading.Thread):
+    """A read that waits for the end of an execution."""
+
+    def __init__(self, server, path, wait_ms):
+        super().__init__(daemon=True)
+        self.calls, self.path = Calls(server, timeout=120, namespace="few"), f"{path}?wait_ms={wait_ms}"
+        self.state, self.took = None, None
+        self.start()
+
+    def run(self):
+        began = time.monotonic()
+        self.state = self.calls.good("GET", self.path)["state"]
+        self.took = time.monotonic() - began
+
+
+def reads(server):
+    return metric_sum(metrics(server), "weft_group_items_count", 'group="read"')
+
+
+def check_waits(tap, server, path):
+    """Reads that wait look a few times, not once a second."""
+    before = reads(server)
+    waiting = [Waiting(server, path, WAIT_MS) for _ in range(WAITERS)]
+    for thread in waiting:
+        thread.join(WAIT_MS / 1000 + 60)
+    looks = (reads(server) - before) / WAITERS
+    tap.equal({thread.state for thread in waiting}, {"delayed"}, "reads wait to the end of their time")
+    tap.ok(looks <= OWN_LOOKS + 2, f"a read that waits {WAIT_MS // 1000} s looks a few times", f"{looks:.1f} times")
+    tap.note(f"looks of a read that waits {WAIT_MS // 1000} s: {looks:.1f}")
+
+
+def check_end_elsewhere(tap, store, server, path):
+    """The end at another replica is found."""
+    other = serve(store, tap=tap)
+    try:
+        before = reads(server)
+        waiting = Waiting(server, path, 60000)
+        until(lambda: reads(server) - before >= OWN_LOOKS, 30)
+        calls = Calls(other, namespace="few")
+        calls.good("POST", path + "/cancel", {})
+        calls.close()
+        waiting.join(90)
+        tap.ok(waiting.state == "cancelled" and waiting.took < 55,
+               "a read that waits learns of an end at another replica",
+               f"{waiting.state} after {waiting.took} s")
+        tap.note(f"told of an end at another replica after {waiting.took:.2f} s")
+    finally:
+        other.stop()
 
 
 def main():
@@ -118,6 +174,8 @@ def main():
         check_times(tap, few, paths, quiet)
         check_cursors(tap, few, many)
         check_counts(tap, many)
+        check_waits(tap, server, paths["one"])
+        check_end_elsewhere(tap, store, server, paths["one"])
     finally:
         server.stop()
         store.remove()

@@ -76,11 +76,13 @@ const char *weft_ask_header(const struct weft_ask *ask, const char *name)
     return strcmp(name, "Accept") == 0 ? fixture->accept : NULL;
 }
 
-bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us)
+bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us,
+                       enum weft_wait_looks looks)
 {
     (void)ask;
     (void)id;
     (void)until_us;
+    (void)looks;
     fixture->waited++;
     return fixture->waited <= fixture->naps;
 }
