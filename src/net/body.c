@@ -64,22 +64,30 @@ enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err)
     return check_coding(link, err);
 }
 
+/* A body that is being unpacked. */
+struct unpacking {
+    const struct weft_ask *ask;
+    const struct weft_buf *plain;
+};
+
 static bool take_room(void *context, size_t size)
 {
-    return weft_loop_take_room(context, size);
+    const struct unpacking *unpacking = context;
+    const struct weft_ask *ask = unpacking->ask;
+    return weft_loop_take_room(ask, ask->body.size + unpacking->plain->size, size);
 }
 
 enum weft_rc weft_body_decode(struct weft_ask *ask, struct weft_err *err)
 {
     if (ask->coding == WEFT_CODING_NONE || ask->body.size == 0)
         return WEFT_OK;
-    struct weft_loop *loop = ask->server->loop;
+    struct weft_buf plain;
+    struct unpacking unpacking = {.ask = ask, .plain = &plain};
     const struct weft_decode decode = {.coding = ask->coding,
                                        .data = ask->body.data,
                                        .size = ask->body.size,
                                        .room = take_room,
-                                       .context = loop};
-    struct weft_buf plain;
+                                       .context = &unpacking};
     weft_buf_init(&plain, ask->route->body_max);
     enum weft_rc rc = weft_decode(&decode, &plain, err);
     ask->coding = WEFT_CODING_NONE;
@@ -88,7 +96,7 @@ enum weft_rc weft_body_decode(struct weft_ask *ask, struct weft_err *err)
         ask->body = plain;
         plain = packed;
     }
-    weft_loop_give_room(loop, plain.size); /* of the one that is not needed any more */
+    weft_loop_give_room(ask, plain.size); /* of the one that is not needed any more */
     weft_buf_done(&plain);
     return rc;
 }

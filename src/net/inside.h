@@ -112,11 +112,12 @@ void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t 
 bool weft_loop_gone(const struct weft_ask *ask);
 int weft_loop_fd(const struct weft_ask *ask);
 /*
- * Bytes of bodies that are kept in memory, from any thread. False, and nothing is counted, when
- * there is no room for so many more.
+ * Bytes of bodies that are kept in memory, from any thread; the request holds so many already.
+ * False, and nothing is counted, when there is no room for so many more: all together have
+ * body_bytes, and one namespace has three quarters of that, or one body if that is larger.
  */
-WEFT_MUST_CHECK bool weft_loop_take_room(struct weft_loop *loop, size_t size);
-void weft_loop_give_room(struct weft_loop *loop, size_t size);
+WEFT_MUST_CHECK bool weft_loop_take_room(const struct weft_ask *ask, size_t held, size_t size);
+void weft_loop_give_room(const struct weft_ask *ask, size_t size);
 /* Ends connections that take longer than they may; called about once a second. */
 void weft_loop_sweep(struct weft_loop *loop);
 

@@ -31,6 +31,7 @@ enum {
     READ_INLINE = 128 << 10, /* larger bodies are read by an engine thread */
     DISCARD_MAX = 1 << 20,   /* a refused request may send so much before it is cut off */
     STREAM_BLOCK = 32 << 10,
+    SHARES = 256,
 };
 
 struct weft_loop {
@@ -39,9 +40,10 @@ struct weft_loop {
     struct weft_turns *turns;
     struct weft_peers peers;
     char url[300];
-    struct weft_tls *tls;     /* NULL: plain HTTP */
-    _Atomic size_t in_flight; /* requests begun and not completed */
-    _Atomic uint64_t bodies;  /* bytes of request bodies in memory */
+    struct weft_tls *tls;           /* NULL: plain HTTP */
+    _Atomic size_t in_flight;       /* requests begun and not completed */
+    _Atomic uint64_t bodies;        /* bytes of request bodies in memory */
+    _Atomic uint64_t share[SHARES]; /* the same by namespace; those with one hash share a place */
 };
 
 static struct weft_peer *peer_of(struct MHD_Connection *connection)
@@ -144,17 +146,39 @@ static void show_bodies(struct weft_loop *loop, uint64_t bytes)
     weft_metric_set(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_BODY_BYTES, 0, bytes);
 }
 
-bool weft_loop_take_room(struct weft_loop *loop, size_t size)
+/* Where the bytes of a request's namespace are counted. */
+static _Atomic uint64_t *share_of(const struct weft_ask *ask)
 {
-    uint64_t now = atomic_fetch_add(&loop->bodies, size) + size;
-    bool room = now <= loop->server->config.body_bytes;
-    show_bodies(loop, room ? now : atomic_fetch_sub(&loop->bodies, size) - size);
-    return room;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = ask->ns ? ask->ns : ""; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return &ask->server->loop->share[(hash ^ hash >> 32) % SHARES];
 }
 
-void weft_loop_give_room(struct weft_loop *loop, size_t size)
+void weft_loop_give_room(const struct weft_ask *ask, size_t size)
 {
+    struct weft_loop *loop = ask->server->loop;
+    atomic_fetch_sub(share_of(ask), size);
     show_bodies(loop, atomic_fetch_sub(&loop->bodies, size) - size);
+}
+
+/*
+ * Bodies that never come to their end keep their room until receive_timeout. Those of one namespace
+ * leave a quarter to all others.
+ */
+bool weft_loop_take_room(const struct weft_ask *ask, size_t held, size_t size)
+{
+    struct weft_loop *loop = ask->server->loop;
+    uint64_t most = loop->server->config.body_bytes;
+    uint64_t own = atomic_fetch_add(share_of(ask), size) + size;
+    uint64_t all = atomic_fetch_add(&loop->bodies, size) + size;
+    bool alone = own == held + size;
+    bool room = all <= most && (own <= most - most / 4 || alone);
+    if (room)
+        show_bodies(loop, all);
+    else
+        weft_loop_give_room(ask, size);
+    return room;
 }
 
 static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err *err)
@@ -163,7 +187,7 @@ static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err
     weft_reply_error(&link->ask, err);
     link->discard = true;
     link->close = true;
-    weft_loop_give_room(link->ask.server->loop, link->ask.body.size);
+    weft_loop_give_room(&link->ask, link->ask.body.size);
     weft_buf_done(&link->ask.body);
 }
 
@@ -171,7 +195,6 @@ static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err
 static bool take_piece(struct weft_link *link, const char *data, size_t size)
 {
     struct weft_ask *ask = &link->ask;
-    struct weft_loop *loop = ask->server->loop;
     struct weft_err err = {0};
     if (link->discard) {
         link->discarded += size;
@@ -185,7 +208,7 @@ static bool take_piece(struct weft_link *link, const char *data, size_t size)
         refuse_body(link, too_large(link, &err), &err);
         return true;
     }
-    if (!weft_loop_take_room(loop, size)) {
+    if (!weft_loop_take_room(ask, ask->body.size, size)) {
         enum weft_rc rc = weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
         err.hint = "too many large requests at once: try again later";
         refuse_body(link, rc, &err);
@@ -389,7 +412,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
                             weft_boot_us() - link->began_us);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_RECEIVED, 0, link->received);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_SENT, 0, link->sent_total);
-        weft_loop_give_room(loop, ask->body.size);
+        weft_loop_give_room(ask, ask->body.size);
         atomic_fetch_sub(&loop->in_flight, 1);
     }
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);
