@@ -146,19 +146,91 @@ int weft_hex_digit(char c)
     return -1;
 }
 
+/* ---- Passwords in URLs ----------------------------------------------------------------------- */
+
+/*
+ * The end of the part that names a user, which may hold a password, or NULL. A password may hold
+ * any character if it was not encoded as it should be, so the last @ counts: rather too much is
+ * hidden than too little.
+ */
+static const char *userinfo_end(const char *begin)
+{
+    const char *at = strrchr(begin, '@');
+    return at && memchr(begin, ':', (size_t)(at - begin)) ? at : NULL;
+}
+
+/* True for a key whose value is a secret: password, sslpassword; letters of it may be encoded. */
+static bool names_secret(const char *key, size_t size)
+{
+    static const char word[] = "password";
+    char last[sizeof(word)] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < size; i++) {
+        char c = key[i];
+        if (c == '%' && i + 2 < size && weft_hex_digit(key[i + 1]) >= 0 &&
+            weft_hex_digit(key[i + 2]) >= 0) {
+            c = (char)(weft_hex_digit(key[i + 1]) * 16 + weft_hex_digit(key[i + 2]));
+            i += 2;
+        }
+        if (c == ' ' || c == '\t')
+            continue;
+        if (length == sizeof(word) - 1)
+            memmove(last, last + 1, --length);
+        last[length++] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+    return length == sizeof(word) - 1 && memcmp(last, word, length) == 0;
+}
+
+/* Behind a value: in quotes with backslashes as libpq's keywords have it, or up to a separator. */
+static const char *value_end(const char *value, const char *separators)
+{
+    bool quoted = *value == '\'';
+    const char *end = value + quoted;
+    while (*end && (quoted ? *end != '\'' : !strchr(separators, *end)))
+        end += end[0] == '\\' && end[1] ? 2 : 1;
+    return end + (quoted && *end);
+}
+
+/*
+ * Hides the values of secrets among key=value pairs: those of a URL, behind its question mark and
+ * separated by &, or libpq's keywords, separated by white space, where there may be some around =.
+ */
+static const char *mask_pairs(const char *text, bool is_url, struct weft_arena *arena)
+{
+    const char *separators = is_url ? "&" : " \t\r\n";
+    const char *shown = "", *from = text;
+    const char *at = is_url ? strchr(text, '?') : text;
+    at = at && is_url ? at + 1 : at;
+    while (at && *at) {
+        size_t size = strcspn(at, is_url ? "&=" : "=");
+        const char *value = at + size;
+        if (*value != '=') { /* a word without a value */
+            at = *value ? value + 1 : value;
+            continue;
+        }
+        value += 1 + (is_url ? 0 : strspn(value + 1, separators));
+        const char *end = value_end(value, separators);
+        if (names_secret(at, size)) {
+            shown = weft_arena_printf(arena, "%s%.*s***", shown, (int)(value - from), from);
+            from = end;
+        }
+        at = *end ? end + 1 : end;
+    }
+    return *shown ? weft_arena_printf(arena, "%s%s", shown, from) : text;
+}
+
 const char *weft_url_masked(const char *url, struct weft_arena *arena)
 {
-    const char *host = strstr(url, "://");
-    size_t authority = host ? strcspn(host + 3, "/?#") : 0;
-    const char *at = host ? memrchr(host + 3, '@', authority) : NULL;
-    const char *colon = at ? memchr(host + 3, ':', (size_t)(at - host - 3)) : NULL;
-    if (colon)
-        url = weft_arena_printf(arena, "%.*s:***%s", (int)(colon - url), url, at);
-    const char *secret = strstr(url, "password=");
-    if (secret) {
-        secret += strlen("password=");
-        url = weft_arena_printf(arena, "%.*s***%s", (int)(secret - url), url,
-                                secret + strcspn(secret, "& "));
+    const char *begin = strstr(url, "://");
+    const char *at = begin ? userinfo_end(begin + 3) : NULL;
+    bool is_url = begin || strchr(url, '?') || strncmp(url, "sqlite:", 7) == 0;
+    if (at) {
+        int shown = (int)(strchr(begin + 3, ':') - url);
+        url = weft_arena_printf(arena, "%.*s:***%s", shown, url, at);
+    } else if (begin && strncmp(url, "http", 4) == 0 && strchr(begin + 3, '@')) {
+        /* A user without a password is a token, as some servers have it. */
+        url = weft_arena_printf(arena, "%.*s***%s", (int)(begin + 3 - url), url,
+                                strrchr(begin + 3, '@'));
     }
-    return url;
+    return mask_pairs(url, is_url, arena);
 }

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/str.h"
 #include "cmd/bench.h"
 
 #include <errno.h>
@@ -38,13 +39,22 @@ static enum weft_rc resolve_host(const char *host, const char *port,
     return WEFT_OK;
 }
 
+static enum weft_rc bad_target(const char *url, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    enum weft_rc rc = weft_fail(err, WEFT_INVALID_VALUE,
+                                "the benchmark speaks plain HTTP: '%s' is no http://HOST:PORT",
+                                weft_url_masked(url, arena));
+    weft_arena_free(arena);
+    return rc;
+}
+
 enum weft_rc weft_bench_resolve(const char *url, struct weft_bench_target *target,
                                 struct weft_err *err)
 {
     static const char scheme[] = "http://";
     if (strncmp(url, scheme, sizeof(scheme) - 1) != 0)
-        return weft_fail(err, WEFT_INVALID_VALUE,
-                         "the benchmark speaks plain HTTP: '%s' does not begin with http://", url);
+        return bad_target(url, err);
     const char *host = url + sizeof(scheme) - 1;
     size_t size = strcspn(host, "/?#");
     const char *path = host + size;
@@ -53,7 +63,7 @@ enum weft_rc weft_bench_resolve(const char *url, struct weft_bench_target *targe
         path_size--;
     if (size == 0 || size >= sizeof(target->host) || path_size >= sizeof(target->prefix) ||
         strcspn(path, "?# \r\n") < path_size || memchr(host, '@', size))
-        return weft_fail(err, WEFT_INVALID_VALUE, "'%s' is no http://HOST:PORT", url);
+        return bad_target(url, err);
     memcpy(target->host, host, size);
     target->host[size] = '\0';
     memcpy(target->prefix, path, path_size);
@@ -66,7 +76,7 @@ enum weft_rc weft_bench_resolve(const char *url, struct weft_bench_target *targe
     if (name[0] == '[') {
         char *close = strchr(name, ']');
         if (!close || (close[1] != '\0' && close[1] != ':'))
-            return weft_fail(err, WEFT_INVALID_VALUE, "'%s' is no http://HOST:PORT", url);
+            return bad_target(url, err);
         colon = close[1] == ':' ? close + 1 : NULL;
         *close = '\0';
         begin++;

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/str.h"
 #include "store/migrate.h"
 
 #include <errno.h>
@@ -106,7 +107,7 @@ static enum weft_exit migrate(const struct weft_cli *cli, const char *url, int64
     const char *role = weft_cli_get(cli, "grant-submit");
     enum weft_rc rc = weft_driver_for(url, &driver, &err);
     if (!rc && set.check_only && is_missing_file(url, arena))
-        rc = weft_fail(&err, WEFT_SCHEMA, "%s does not exist yet", url);
+        rc = weft_fail(&err, WEFT_SCHEMA, "%s does not exist yet", weft_url_masked(url, arena));
     if (!rc)
         rc = driver->open(url, &conn, &err);
     if (!rc)

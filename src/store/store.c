@@ -108,7 +108,9 @@ static bool has_scheme(const char *url, const char *scheme)
     return size > 0 && size == strlen(scheme) && strncasecmp(url, scheme, size) == 0;
 }
 
-/* Says what to write instead. A URL is not repeated: it may hold a password. A mere path does not.
+/*
+ * Says what to write instead. A URL is not repeated: it may hold a password, and so may libpq's
+ * "host=... password=...". A mere path does not.
  */
 static enum weft_rc unknown_url(const char *url, struct weft_err *err)
 {
@@ -140,7 +142,7 @@ static enum weft_rc unknown_url(const char *url, struct weft_err *err)
     if (!rc && size > 0 && strncmp(url + size, "://", 3) == 0)
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "there is no store for %.*s:// URLs",
                              (int)size, url);
-    else if (!rc && *url && !strpbrk(url, ":@"))
+    else if (!rc && *url && !strpbrk(url, ":@="))
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url",
                              "the store URL has no scheme: for the file %.*s write sqlite:%.*s",
                              SHOWN, url, SHOWN, url);

@@ -128,4 +128,17 @@ exits 0 'a table' "$weft" config
 has "$out" '^NAME +VALUE +FROM +MEANING' 'has titles'
 exits 0 'a narrow terminal' env COLUMNS=50 "$weft" config
 if [[ $(wc -L <<<"$out") -le 50 ]]; then ok 'is not overrun'; else bad 'is not overrun' "$out"; fi
+
+# Whatever is said of a URL, its password is not.
+for url in postgres://u:hunter2@127.0.0.1:1/d postgres://u:hun/ter2@127.0.0.1:1/d \
+    'postgres://127.0.0.1:1/d?user=u&p%61ssword=hunter2' 'host=127.0.0.1 password=hunter2' \
+    http://u:hunter2@127.0.0.1:1 'sqlite:/nowhere/x.db?password=hunter2'; do
+    for command in 'config --store' 'migrate --check --store' 'serve --store-wait 0 --store' \
+        'ls --store' 'ls --server' 'bench --server' 'doctor --store'; do
+        # The command is several words.
+        # shellcheck disable=SC2086
+        said=$("$weft" $command "$url" 2>&1 </dev/null || true)
+        lacks "$said" 'ter2' "weft $command: ${url%%:*}"
+    done
+done
 plan

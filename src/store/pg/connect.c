@@ -82,6 +82,11 @@ static enum weft_rc read_url(struct weft_pg *pg, const char *url, const char **r
     const char *joint = "?";
     if (query)
         *query++ = '\0';
+    /* libpq would take the end of a password for the database, and name it when it fails. */
+    const char *path = strchr(strstr(base, "://") + 3, '/');
+    if (path && strchr(path, '@'))
+        return bad_url(err, "there is an @ behind the first slash of the URL",
+                       "in a password write %2F for a slash and %40 for an @");
     for (char *saved = NULL, *option = query ? strtok_r(query, "&", &saved) : NULL; option;
          option = strtok_r(NULL, "&", &saved)) {
         if (strncmp(option, "weft_", 5) != 0) {
