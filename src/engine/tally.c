@@ -170,7 +170,7 @@ enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct wef
     if (ns != WEFT_ALL_NAMESPACES)
         weft_set_i64(&call, 0, TALLY_READ_IN_NAMESPACE, ns);
     weft_set_i64(&call, 0, TALLY_READ_IN_MINUTE, since);
-    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (!rc)
         rc = copy_entries(engine, false, arena, &copy, err);
     if (rc)

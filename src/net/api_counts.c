@@ -27,10 +27,12 @@ enum { TEXT_MAX = 16 << 20 };
 #define FRESH_US WEFT_SECOND        /* younger than this is given as it is */
 #define STALE_US (10 * WEFT_SECOND) /* older than this is not given while another computes */
 /*
- * While metrics are asked for, counts are kept: computed again each second, or more rarely, so that
- * it takes at most one part in COST_PARTS of the time. Until no scrape came for long.
+ * While metrics are asked for, counts are kept: computed again every KEEP_US, or more rarely, so
+ * that it takes at most one part in COST_PARTS of the time. Until no scrape came for long. A scrape
+ * comes every 15 s as a rule; each second would be four times the statements of an idle server.
  */
-#define KEPT_US (300 * WEFT_SECOND)
+#define KEEP_US (8 * WEFT_SECOND)
+#define KEPT_US (120 * WEFT_SECOND)
 enum { COST_PARTS = 20 };
 
 /* What was computed. */
@@ -301,10 +303,11 @@ bool weft_counts_cache_glance(struct weft_counts_cache *cache, const struct weft
 static bool is_due(const struct weft_counts_cache *cache)
 {
     const struct counted *counted = cache->counted;
-    weft_usec now_us = weft_boot_us();
-    return counted && !cache->busy && cache->scraped_us > 0 &&
-           now_us - cache->scraped_us < KEPT_US &&
-           now_us - counted->computed_us >= fresh_for(counted);
+    if (!counted || cache->busy || cache->scraped_us == 0)
+        return false;
+    weft_usec now_us = weft_boot_us(), pause_us = fresh_for(counted);
+    return now_us - cache->scraped_us < KEPT_US &&
+           now_us - counted->computed_us >= (pause_us > KEEP_US ? pause_us : KEEP_US);
 }
 
 static void compute_kept(struct weft_server *server, void *context)
