@@ -191,6 +191,14 @@ static enum weft_rc set_up(struct weft_pg *pg, struct weft_err *err)
             err->hint = "PostgreSQL 13 or newer is needed";
         return rc;
     }
+    const char *encoding = PQparameterStatus(pg->pq, "server_encoding");
+    if (encoding && strcmp(encoding, "UTF8") != 0) {
+        enum weft_rc rc = weft_fail(
+            err, WEFT_SCHEMA, "the encoding of the database is %s, and weft needs UTF8", encoding);
+        if (err)
+            err->hint = "make another one: CREATE DATABASE weft ENCODING 'UTF8' TEMPLATE template0";
+        return rc;
+    }
     if (PQsetnonblocking(pg->pq, 1) != 0 || !PQenterPipelineMode(pg->pq))
         return weft_pg_lost(pg, "open", PQerrorMessage(pg->pq), err);
     weft_pg_set_texts(pg);
@@ -253,6 +261,19 @@ static enum weft_rc try_names(struct weft_pg *pg, bool *ret_kept, struct weft_er
     return rc;
 }
 
+/* Settings of the session, where it is ours; else they go into each transaction. */
+static enum weft_rc set_session(struct weft_pg *pg, struct weft_err *err)
+{
+    if (pg->pooled) {
+        weft_pg_set_texts(pg);
+        return WEFT_OK;
+    }
+    struct weft_pg_step step = {.stmt = WEFT_PG_SESSION, .unnamed = true};
+    enum weft_rc rc = weft_pg_exchange(pg, &step, 1, err);
+    weft_pg_clear(&step, 1);
+    return rc;
+}
+
 /* Does without prepared statements where they would be lost. */
 static enum weft_rc choose_names(struct weft_pg *pg, struct weft_err *err)
 {
@@ -260,6 +281,8 @@ static enum weft_rc choose_names(struct weft_pg *pg, struct weft_err *err)
     bool pooler = false;
     enum weft_rc rc = read_server(pg, &pooler, err);
     pg->pooled = pooler;
+    if (!rc)
+        rc = set_session(pg, err);
     if (!rc && pooler && !pg->decided)
         rc = try_names(pg, &pg->named, err);
     if (!rc && !pg->named && !pg->decided && !atomic_flag_test_and_set(&told))

@@ -45,6 +45,7 @@ static const struct verdict verdicts[] = {
     {"08",    WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         NULL},
     {"25P03", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         NULL},
     {"25006", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_primary},
+    {"0A000", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_primary}, /* BEGIN in recovery */
     {"26000", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_pooler},
     {"42P05", WEFT_UNAVAILABLE,   WEFT_CAUSE_LOST,         hint_pooler},
     {"XX001", WEFT_CORRUPT,       WEFT_CAUSE_NONE,         "restore the database from a backup"},

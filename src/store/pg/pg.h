@@ -27,6 +27,7 @@ enum weft_pg_own {
     WEFT_PG_SETTLE,
     WEFT_PG_BACKEND, /* from here on: used while a connection is opened, never prepared ahead */
     WEFT_PG_BACKEND_ALONE,
+    WEFT_PG_SESSION,
     WEFT_PG_PROBE,
     WEFT_PG_FORGET,
     WEFT_PG_STMT_COUNT

@@ -34,11 +34,33 @@ static const struct {
     {"jit", "off"},
 };
 
+/*
+ * What a role, a database or the URL may have set otherwise, and statements depend on. Where the
+ * session is this connection's own, they are set once, when it is opened; behind a pooler the next
+ * transaction of the session is another client's, so there these are pinned as well. The isolation
+ * and that a transaction may write is said by BEGIN; the defaults are for statements without one.
+ */
+static const struct {
+    const char *name;
+    const char *value;
+    bool defaults; /* of no use within a transaction */
+} session[] = {
+    {"standard_conforming_strings", "on", false},
+    {"search_path", "pg_catalog", false},
+    {"DateStyle", "ISO", false},
+    {"default_transaction_isolation", "read committed", true},
+    {"default_transaction_read_only", "off", true},
+    {"default_transaction_deferrable", "off", true},
+    {"statement_timeout", "30s", true},
+    {"lock_timeout", "5s", true},
+};
+
 /* A keyed write may meet a key that an application holds in an open transaction. */
 static const char lock_timeout[] = "5s", lock_timeout_keyed[] = "200ms";
 
 /* Its name begins with the timeline, in eight hexadecimal digits. Not to be asked in recovery. */
-#define WAL_FILE "pg_walfile_name(pg_current_wal_insert_lsn())"
+#define WAL_FILE "pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn())"
+#define SET      "pg_catalog.set_config("
 
 static const struct {
     const char *name;
@@ -46,14 +68,15 @@ static const struct {
 } own[] = {
     [WEFT_PG_BEGIN_READ - WEFT_STMT_COUNT] = {"begin",
                                               "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"},
-    [WEFT_PG_BEGIN_WRITE - WEFT_STMT_COUNT] = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED"},
+    [WEFT_PG_BEGIN_WRITE -
+        WEFT_STMT_COUNT] = {"begin", "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
     [WEFT_PG_PIN_READ - WEFT_STMT_COUNT] = {"begin", NULL},
     [WEFT_PG_PIN_WRITE - WEFT_STMT_COUNT] = {"begin", NULL},
     [WEFT_PG_PIN_KEYED - WEFT_STMT_COUNT] = {"begin", NULL},
     [WEFT_PG_COMMIT - WEFT_STMT_COUNT] = {"commit", "COMMIT"},
     [WEFT_PG_ROLLBACK - WEFT_STMT_COUNT] = {"rollback", "ROLLBACK"},
     [WEFT_PG_TIME - WEFT_STMT_COUNT] = {"time",
-                                        "SELECT (extract(epoch FROM clock_timestamp()) "
+                                        "SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) "
                                         "* 1000000)::bigint"},
     /*
      * $1 is "xid age timeline". A number speaks of our transaction only where it was given:
@@ -71,7 +94,7 @@ static const struct {
      */
     [WEFT_PG_SETTLE - WEFT_STMT_COUNT] =
         {"settle",
-         "SELECT CASE WHEN pg_is_in_recovery() THEN 'in recovery'"
+         "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'in recovery'"
          " WHEN left(" WAL_FILE ", 8) = split_part($1::text, ' ', 3) THEN"
          " (SELECT CASE WHEN status <> 'committed' THEN status"
          " WHEN stats_reset < clock_timestamp()"
@@ -80,13 +103,15 @@ static const struct {
          " FROM pg_xact_status(split_part($1, ' ', 1)::xid8) AS x(status), pg_stat_bgwriter) END"},
     /* The process, the timeline, the system; the last where the role may call that function. */
     [WEFT_PG_BACKEND - WEFT_STMT_COUNT] = {"open",
-                                           "SELECT pg_backend_pid(), CASE WHEN NOT"
-                                           " pg_is_in_recovery() THEN " WAL_FILE " END,"
-                                           " system_identifier FROM pg_control_system()"},
+                                           "SELECT pg_catalog.pg_backend_pid(), CASE WHEN NOT"
+                                           " pg_catalog.pg_is_in_recovery() THEN " WAL_FILE " END,"
+                                           " system_identifier FROM"
+                                           " pg_catalog.pg_control_system()"},
     [WEFT_PG_BACKEND_ALONE - WEFT_STMT_COUNT] = {"open",
-                                                 "SELECT pg_backend_pid(), CASE WHEN NOT"
-                                                 " pg_is_in_recovery() THEN " WAL_FILE " END,"
-                                                 " NULL::bigint"},
+                                                 "SELECT pg_catalog.pg_backend_pid(), CASE WHEN"
+                                                 " NOT pg_catalog.pg_is_in_recovery()"
+                                                 " THEN " WAL_FILE " END, NULL::bigint"},
+    [WEFT_PG_SESSION - WEFT_STMT_COUNT] = {"open", NULL},
     /* Sent under a name like weft_123_probe: is it known to the server by that name? */
     [WEFT_PG_PROBE - WEFT_STMT_COUNT] = {"probe",
                                          "SELECT count(*) FROM pg_prepared_statements"
@@ -107,15 +132,33 @@ const char *weft_pg_stmt_name(size_t stmt)
  * Column 0 of a write is the number of the transaction, known before COMMIT is ever sent; column 1
  * tells the timeline on which it is that number.
  */
-static const char *pin_text(struct weft_arena *arena, size_t stmt)
+static const char *pin_text(const struct weft_pg *pg, size_t stmt)
 {
-    const char *text =
-        stmt == WEFT_PG_PIN_READ ? "SELECT" : "SELECT pg_current_xact_id(), " WAL_FILE ",";
+    const char *text = stmt == WEFT_PG_PIN_READ
+                           ? "SELECT"
+                           : "SELECT pg_catalog.pg_current_xact_id(), " WAL_FILE ",";
+    for (size_t i = 0; i < WEFT_LEN(session) && pg->pooled; i++)
+        if (!session[i].defaults)
+            text = weft_arena_printf(pg->arena, "%s " SET "'%s', '%s', true),", text,
+                                     session[i].name, session[i].value);
     for (size_t i = 0; i < WEFT_LEN(pins); i++)
-        text = weft_arena_printf(arena, "%s set_config('%s', '%s', true),", text, pins[i].name,
+        text = weft_arena_printf(pg->arena, "%s " SET "'%s', '%s', true),", text, pins[i].name,
                                  pins[i].value);
-    return weft_arena_printf(arena, "%s set_config('lock_timeout', '%s', true)", text,
+    return weft_arena_printf(pg->arena, "%s " SET "'lock_timeout', '%s', true)", text,
                              stmt == WEFT_PG_PIN_KEYED ? lock_timeout_keyed : lock_timeout);
+}
+
+/* A role may close sessions that rest, from PostgreSQL 14 on; ours rest by design. */
+static const char *session_text(const struct weft_pg *pg)
+{
+    const char *text = "SELECT";
+    for (size_t i = 0; i < WEFT_LEN(session); i++)
+        text = weft_arena_printf(pg->arena, "%s%s " SET "'%s', '%s', false)", text, i ? "," : "",
+                                 session[i].name, session[i].value);
+    return PQserverVersion(pg->pq) < 140000
+               ? text
+               : weft_arena_printf(pg->arena, "%s, " SET "'idle_session_timeout', '0', false)",
+                                   text);
 }
 
 void weft_pg_set_texts(struct weft_pg *pg)
@@ -126,7 +169,7 @@ void weft_pg_set_texts(struct weft_pg *pg)
     }
     for (size_t i = WEFT_STMT_COUNT; i < WEFT_PG_STMT_COUNT; i++) {
         const char *text = own[i - WEFT_STMT_COUNT].text;
-        pg->text[i] = text ? text : pin_text(pg->arena, i);
+        pg->text[i] = text ? text : i == WEFT_PG_SESSION ? session_text(pg) : pin_text(pg, i);
     }
 }
 
