@@ -37,6 +37,15 @@ void weft_buf_clear(struct weft_buf *buf)
     buf->data[0] = '\0';
 }
 
+void weft_buf_fit(struct weft_buf *buf)
+{
+    char *data = realloc(buf->data, buf->size + 1);
+    if (!data)
+        return; /* it stays as large as it is */
+    buf->data = data;
+    buf->capacity = buf->size + 1;
+}
+
 /* Makes room for `more` bytes and the NUL; false, and full from now on, when the ceiling is met. */
 static bool reserve(struct weft_buf *buf, size_t more)
 {

@@ -21,6 +21,7 @@ struct weft_buf {
 void weft_buf_init(struct weft_buf *buf, size_t max);
 void weft_buf_done(struct weft_buf *buf); /* a zeroed buffer is fine */
 void weft_buf_clear(struct weft_buf *buf);
+void weft_buf_fit(struct weft_buf *buf); /* gives back what it does not use */
 void weft_buf_add(struct weft_buf *buf, const void *data, size_t size);
 void weft_buf_add_text(struct weft_buf *buf, const char *text);
 void weft_buf_add_char(struct weft_buf *buf, char c);

@@ -21,7 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUIET_RUNS = 20 }; /* in a few seconds: passes, and the odd request */
+enum {
+    QUIET_RUNS = 20,       /* in a few seconds: passes, and the odd request */
+    LARGE_BODY = 64 << 10, /* an answer that may wait in memory takes no more than it needs */
+};
 
 /*
  * Something else to do on an engine thread. It may write, but does not count as a call that does:
@@ -114,6 +117,8 @@ static void run_route(struct weft_server *server, struct weft_ask *ask)
         reply->type = weft_arena_strdup(kept, reply->type);
         reply->location = weft_arena_strdup(kept, reply->location);
     }
+    if (reply->body.capacity > LARGE_BODY)
+        weft_buf_fit(&reply->body);
     weft_arena_free(ask->arena);
     ask->arena = kept;
 }
@@ -206,6 +211,13 @@ static void *run_thread(void *context)
     pthread_cond_broadcast(&groups->work);
     pthread_mutex_unlock(&groups->lock);
     return NULL;
+}
+
+void weft_groups_look(struct weft_groups *groups)
+{
+    pthread_mutex_lock(&groups->lock);
+    wake_one(groups);
+    pthread_mutex_unlock(&groups->lock);
 }
 
 bool weft_groups_rest(struct weft_groups *groups)
@@ -335,6 +347,8 @@ struct weft_groups *weft_groups_new(struct weft_server *server)
     pthread_cond_init(&groups->work, NULL);
     groups->threads = groups->alive = server->config.threads;
     weft_plan_init(&groups->plan, groups->threads, weft_engine_writers(server->engine));
+    if (server->loop)
+        groups->plan.answers = weft_loop_answers(server->loop);
     groups->thread = calloc(groups->threads, sizeof(*groups->thread));
     if (!groups->thread)
         weft_oom(groups->threads * sizeof(*groups->thread));
@@ -349,6 +363,7 @@ void weft_groups_stop(struct weft_groups *groups)
         return;
     pthread_mutex_lock(&groups->lock);
     groups->stopping = true;
+    groups->plan.answers = NULL; /* what still waits is answered, and then all is freed */
     pthread_cond_broadcast(&groups->work);
     pthread_mutex_unlock(&groups->lock);
     for (uint32_t i = 0; i < groups->threads; i++)

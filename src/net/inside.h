@@ -12,6 +12,7 @@
  * others stand alone. No query is made under any lock.
  */
 
+#include "net/answers.h"
 #include "net/host.h"
 #include "net/metrics.h"
 #include "net/origin.h"
@@ -118,6 +119,8 @@ int weft_loop_fd(const struct weft_ask *ask);
  */
 WEFT_MUST_CHECK bool weft_loop_take_room(const struct weft_ask *ask, size_t held, size_t size);
 void weft_loop_give_room(const struct weft_ask *ask, size_t size);
+/* The memory that answers take. */
+const struct weft_answers *weft_loop_answers(const struct weft_loop *loop);
 /* Ends connections that take longer than they may; called about once a second. */
 void weft_loop_sweep(struct weft_loop *loop);
 
@@ -140,6 +143,8 @@ void weft_groups_free(struct weft_groups *groups);
 void weft_groups_put(struct weft_groups *groups, struct weft_ask *first);
 /* One that was accepted before and only looks again: never refused. */
 void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask);
+/* Something that had to wait may run now. */
+void weft_groups_look(struct weft_groups *groups);
 /* When little ran since the last call: true, and the threads give back memory they do not need. */
 bool weft_groups_rest(struct weft_groups *groups);
 size_t weft_groups_waiting(struct weft_groups *groups);

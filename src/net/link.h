@@ -29,6 +29,12 @@ struct weft_peer {
     struct weft_address *address;                     /* or NULL */
     struct weft_peer *next_stranger, **stranger_link; /* link NULL: not on that list */
     bool shut;
+    /* While it sends: */
+    size_t held;    /* bytes of its answer in memory */
+    bool looked;    /* what follows is known */
+    uint64_t acked; /* bytes that the client had taken at mark_us; all since it connected */
+    uint64_t last;  /* the same at the last sweep */
+    weft_usec mark_us;
 };
 
 enum { WEFT_PEERS_BUCKET_BITS = 10 };
@@ -36,7 +42,8 @@ enum { WEFT_PEERS_BUCKET_BITS = 10 };
 struct weft_peers {
     pthread_mutex_t lock;
     struct weft_peer *first;
-    weft_usec limit_us[WEFT_PEER_SENDING + 1];         /* 0: none */
+    weft_usec limit_us[WEFT_PEER_SENDING + 1]; /* 0: none */
+    uint64_t send_min; /* bytes that a client takes of its answer in 10 s, or is hung up on */
     uint32_t max, per_address;                         /* per_address 0: see peer.c */
     struct weft_peer *first_stranger, **last_stranger; /* the oldest first */
     uint32_t open, strangers;                          /* without those that were shut */
@@ -56,6 +63,8 @@ uint32_t weft_peers_spare(uint32_t max);
 struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address);
 void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer);
 void weft_peer_stage(struct weft_peers *peers, struct weft_peer *peer, enum weft_peer_stage stage);
+/* An answer of which so many bytes are in memory goes out from here on: stage SENDING. */
+void weft_peer_sends(struct weft_peers *peers, struct weft_peer *peer, size_t held);
 /* It is no stranger any more: it is not shut to make room. On the loop thread. */
 void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer);
 /* Shuts the sockets of those that are over their limits; the loop then closes them. */
@@ -63,7 +72,8 @@ struct weft_peers_swept {
     uint64_t evicted,
         refused; /* since the last sweep: shut to make room; above an address's limit */
 };
-struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers);
+/* excess: bytes of answers that should be freed, by shutting connections that take nothing. */
+struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t excess);
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
@@ -88,6 +98,7 @@ struct weft_link {
     bool preflight;      /* a browser asks whether it may ask */
     size_t received;     /* bytes of the body, as they came */
     weft_usec began_us;  /* boot time */
+    size_t held;         /* bytes of the answer that are counted: see answers.h */
     size_t sent;         /* of the body of a stream's part */
     uint64_t sent_total; /* in all parts */
     size_t discarded;    /* of a body that is not wanted */

@@ -32,6 +32,7 @@ enum {
     DISCARD_MAX = 1 << 20,   /* a refused request may send so much before it is cut off */
     STREAM_BLOCK = 32 << 10,
     SHARES = 256,
+    SMALL_ANSWER = 16 << 10, /* is sent whatever the others hold */
 };
 
 struct weft_loop {
@@ -44,6 +45,7 @@ struct weft_loop {
     _Atomic size_t in_flight;       /* requests begun and not completed */
     _Atomic uint64_t bodies;        /* bytes of request bodies in memory */
     _Atomic uint64_t share[SHARES]; /* the same by namespace; those with one hash share a place */
+    struct weft_answers answers;
 };
 
 static struct weft_peer *peer_of(struct MHD_Connection *connection)
@@ -86,7 +88,8 @@ size_t weft_loop_in_flight(const struct weft_loop *loop)
 
 void weft_loop_sweep(struct weft_loop *loop)
 {
-    struct weft_peers_swept swept = weft_peers_sweep(&loop->peers);
+    struct weft_peers_swept swept =
+        weft_peers_sweep(&loop->peers, weft_answers_excess(&loop->answers));
     weft_metric_add(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_TURNED_AWAY, 0,
                     swept.evicted + swept.refused);
 }
@@ -221,6 +224,35 @@ static bool take_piece(struct weft_link *link, const char *data, size_t size)
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
+const struct weft_answers *weft_loop_answers(const struct weft_loop *loop)
+{
+    return &loop->answers;
+}
+
+/* Gives back the room of an answer, or of the part of one that has gone out. */
+static void let_go(struct weft_link *link)
+{
+    struct weft_server *server = link->ask.server;
+    if (link->held == 0)
+        return;
+    bool opens = weft_answers_give(&server->loop->answers, link->ask.ns, link->held);
+    weft_metric_sub(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
+    link->held = 0;
+    if (opens && server->groups)
+        weft_groups_look(server->groups);
+}
+
+/* The answer, or the next part of it, goes out from here on. */
+static void begin_sending(struct weft_link *link)
+{
+    struct weft_server *server = link->ask.server;
+    let_go(link);
+    link->held = link->ask.reply.body.capacity;
+    weft_answers_take(&server->loop->answers, link->ask.ns, link->held);
+    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
+    weft_peer_sends(&server->loop->peers, link->peer, link->held);
+}
+
 /* The next bytes of an answer that comes in parts. */
 static ssize_t read_stream(void *context, uint64_t position, char *to, size_t max)
 {
@@ -231,6 +263,8 @@ static ssize_t read_stream(void *context, uint64_t position, char *to, size_t ma
     if (reply->broken)
         return MHD_CONTENT_READER_END_WITH_ERROR;
     size_t left = reply->body.size - link->sent;
+    if (left > 0 && link->held == 0)
+        begin_sending(link);
     if (left > 0) {
         size_t size = left < max ? left : max;
         memcpy(to, reply->body.data + link->sent, size);
@@ -245,7 +279,8 @@ static ssize_t read_stream(void *context, uint64_t position, char *to, size_t ma
     weft_buf_done(&reply->body);
     weft_buf_init(&reply->body, body_max);
     link->sent = 0;
-    weft_peer_stage(&ask->server->loop->peers, link->peer, WEFT_PEER_SENDING);
+    let_go(link);
+    weft_peer_stage(&ask->server->loop->peers, link->peer, WEFT_PEER_WORKING);
     MHD_suspend_connection(link->connection);
     weft_groups_put_again(ask->server->groups, ask);
     return 0;
@@ -283,18 +318,33 @@ static void add_headers(struct weft_link *link, struct MHD_Response *response)
         (void)MHD_add_response_header(response, "Connection", "close");
 }
 
+/* Answers with an error what cannot be sent. Claims are sent: their leases are given. */
+static void check_answer(struct weft_link *link)
+{
+    const struct weft_reply *reply = &link->ask.reply;
+    const struct weft_route *route = link->ask.route;
+    const struct weft_answers *answers = &link->ask.server->loop->answers;
+    struct weft_err err = {0};
+    if (reply->body.full) {
+        (void)weft_fail(&err, WEFT_TOO_LARGE, "the answer is larger than %zu bytes",
+                        reply->body.max);
+        err.hint = "ask for fewer at once";
+        weft_reply_error(&link->ask, &err);
+    } else if (reply->body.size > SMALL_ANSWER && weft_answers_refuse(answers, reply->body.size) &&
+               !(route && route->group == WEFT_GROUP_CLAIM)) {
+        (void)weft_fail(&err, WEFT_UNAVAILABLE, "no room for the answer in memory");
+        err.hint = "other clients read their answers too slowly: try again later";
+        weft_buf_done(&link->ask.reply.body);
+        weft_reply_error(&link->ask, &err);
+    }
+}
+
 static enum MHD_Result send_answer(struct weft_link *link)
 {
     struct weft_reply *reply = &link->ask.reply;
     if (reply->status == 0)
         return MHD_NO; /* its client has gone */
-    if (reply->body.full) {
-        struct weft_err err = {0};
-        (void)weft_fail(&err, WEFT_TOO_LARGE, "the answer is larger than %zu bytes",
-                        reply->body.max);
-        err.hint = "ask for fewer at once";
-        weft_reply_error(&link->ask, &err);
-    }
+    check_answer(link);
     struct MHD_Response *response =
         reply->stream ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
                                                           read_stream, link, NULL)
@@ -303,7 +353,7 @@ static enum MHD_Result send_answer(struct weft_link *link)
     if (!response)
         return MHD_NO;
     add_headers(link, response);
-    weft_peer_stage(&link->ask.server->loop->peers, link->peer, WEFT_PEER_SENDING);
+    begin_sending(link);
     link->sent_total = reply->stream ? 0 : reply->body.size;
     enum MHD_Result queued =
         MHD_queue_response(link->connection, (unsigned)reply->status, response);
@@ -415,6 +465,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
         weft_loop_give_room(ask, ask->body.size);
         atomic_fetch_sub(&loop->in_flight, 1);
     }
+    let_go(link);
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);
     weft_buf_done(&ask->body);
     weft_buf_done(&ask->reply.body);
@@ -495,6 +546,8 @@ enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
     loop->peers.limit_us[WEFT_PEER_IDLE] = config->idle_s * WEFT_SECOND;
     loop->peers.limit_us[WEFT_PEER_RECEIVING] = config->receive_s * WEFT_SECOND;
     loop->peers.limit_us[WEFT_PEER_SENDING] = config->send_s * WEFT_SECOND;
+    loop->peers.send_min = config->send_min;
+    loop->answers.most = config->answer_bytes;
     enum weft_rc rc = WEFT_OK;
     if (config->tls_cert) {
         /* A handshake is part of the first stage, which the sweep bounds. */

@@ -5,7 +5,8 @@
  *
  * libmicrohttpd ends connections on which nothing happens; one that sends or takes a byte now and
  * then would live for ever. So each stage has a limit of its own, and a connection over it is shut;
- * the loop finds it closed and frees what it held. So is one whose client has left.
+ * the loop finds it closed and frees what it held. So is one whose client has left, or takes less
+ * of its answer than a few bytes a second, or nothing while answers fill the memory they may take.
  *
  * A connection is a stranger until it has sent the head of a request that is let in: with a good
  * token, or at a server that wants none. When there are more connections than may be, the oldest
@@ -30,14 +31,17 @@
 #include "base/arena.h"
 #include "base/log.h"
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#define LEFT_US   WEFT_SECOND /* what has arrived is read long before */
-#define LOITER_US WEFT_SECOND /* a stranger that was quiet for so long goes when all is full */
+#define LEFT_US     WEFT_SECOND        /* what has arrived is read long before */
+#define PROGRESS_US (10 * WEFT_SECOND) /* in which a client takes send_min of its answer */
+#define STANDS_US   (2 * WEFT_SECOND)  /* it goes when memory is short and it took nothing */
+#define LOITER_US   WEFT_SECOND /* a stranger that was quiet for so long goes when all is full */
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
 
@@ -272,6 +276,68 @@ static bool has_left(const struct weft_peer *peer, weft_usec now_us)
            poll(&fd, 1, 0) > 0;
 }
 
+/* ---- Answers that are not read --------------------------------------------------------------- */
+
+void weft_peer_sends(struct weft_peers *peers, struct weft_peer *peer, size_t held)
+{
+    weft_usec now_us = weft_boot_us();
+    pthread_mutex_lock(&peers->lock);
+    peer->stage = WEFT_PEER_SENDING;
+    peer->since_us = peer->mark_us = now_us;
+    peer->held = held;
+    peer->looked = false;
+    pthread_mutex_unlock(&peers->lock);
+}
+
+/* Bytes that the client's machine has acknowledged; 0 where that is not known. */
+static uint64_t acked_by(const struct weft_peer *peer)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+    if (getsockopt(peer->fd, IPPROTO_TCP, TCP_INFO, &info, &size))
+        return 0;
+    return info.tcpi_bytes_acked;
+}
+
+/*
+ * Under the lock. True when a client takes less of its answer than it must; `ret_stands`: it took
+ * nothing since the last sweep. What it took is what its machine acknowledged: the answer itself is
+ * with libmicrohttpd, which does not tell.
+ */
+static bool is_too_slow(const struct weft_peers *peers, struct weft_peer *peer, weft_usec now_us,
+                        bool *ret_stands)
+{
+    uint64_t acked = acked_by(peer);
+    *ret_stands = peer->looked && acked == peer->last && now_us - peer->since_us >= STANDS_US;
+    if (!peer->looked || acked - peer->acked >= peers->send_min) {
+        peer->acked = acked;
+        peer->mark_us = peer->looked ? now_us : peer->since_us;
+        peer->looked = true;
+    }
+    peer->last = acked;
+    return now_us - peer->mark_us >= PROGRESS_US;
+}
+
+/* Under the lock: the slow ones go; and, while memory is short, those that stand still. */
+static uint64_t shut_slow(struct weft_peers *peers, weft_usec now_us, uint64_t excess)
+{
+    uint64_t slow = 0;
+    for (struct weft_peer *p = peers->first; p; p = p->next) {
+        bool stands = false;
+        if (p->stage != WEFT_PEER_SENDING || p->shut)
+            continue;
+        bool goes = is_too_slow(peers, p, now_us, &stands);
+        if (!goes && !(stands && excess > 0))
+            continue;
+        excess -= p->held < excess ? p->held : excess;
+        shut(peers, p);
+        slow++;
+    }
+    return slow;
+}
+
+/* ---- The sweep ------------------------------------------------------------------------------- */
+
 /* Under the lock: where connections that were let in fill the server, strangers do not stay. */
 static void shut_loiterers(struct weft_peers *peers, weft_usec now_us)
 {
@@ -285,12 +351,12 @@ static void shut_loiterers(struct weft_peers *peers, weft_usec now_us)
     }
 }
 
-struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers)
+struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t excess)
 {
     weft_usec now_us = weft_boot_us();
-    uint64_t slow = 0;
     pthread_mutex_lock(&peers->lock);
     shut_loiterers(peers, now_us);
+    uint64_t slow = shut_slow(peers, now_us, excess);
     for (struct weft_peer *p = peers->first; p; p = p->next) {
         weft_usec limit_us = peers->limit_us[p->stage];
         bool left = has_left(p, now_us);

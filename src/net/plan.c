@@ -143,10 +143,18 @@ struct class_of_plan {
     enum weft_group class;
 };
 
-/* Whether a namespace may have one more thread for a slow class. */
+/*
+ * Whether a namespace may have one more thread for a class. Reads wait while the answers of their
+ * namespace fill the memory.
+ */
 static bool may_hold(const void *context, const char *ns)
 {
     const struct class_of_plan *of = context;
+    bool reads = of->class == WEFT_GROUP_NONE || of->class == WEFT_GROUP_LIST;
+    if (reads && of->plan->answers && !weft_answers_has_room(of->plan->answers, ns))
+        return false;
+    if (of->class == WEFT_GROUP_NONE)
+        return true;
     uint32_t same = 0, all = 0, slots = slots_of(of->plan, of->class), most = slow_max(of->plan);
     for (uint32_t i = 0; i < of->plan->threads; i++) {
         const struct weft_holder *holder = &of->plan->holder[i];
@@ -218,7 +226,7 @@ static bool may_run_apart(const struct weft_plan *plan, size_t group)
     const struct class_of_plan of = {plan, (enum weft_group)group};
     if (weft_group_alone(of.class))
         return queue->running < slots_of(plan, of.class) &&
-               (!is_slow(group) || weft_fair_any(&queue->fair, may_hold, &of));
+               weft_fair_any(&queue->fair, may_hold, &of);
     bool large = queue->fair.small.count < queue->fair.all.count;
     if (!large && may_join(plan, group))
         return false;
@@ -285,7 +293,7 @@ static void take(struct weft_plan *plan, size_t group, enum weft_fair_lines line
                                           .items = WEFT_BATCH_MAX,
                                           .bytes = WEFT_BATCH_BYTES,
                                           .share = SHARE,
-                                          .may = is_slow(group) ? may_hold : NULL,
+                                          .may = alone ? may_hold : NULL,
                                           .context = &of};
     struct weft_fair_sum sum;
     lot->group = (enum weft_group)group;

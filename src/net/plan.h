@@ -7,6 +7,7 @@
  * once, and whose turn it is. Pure: group.c has the threads, and holds its lock around each call.
  */
 
+#include "net/answers.h"
 #include "net/fair.h"
 #include "net/kinds.h"
 
@@ -38,11 +39,12 @@ struct weft_plan {
     size_t errands; /* that wait */
     size_t waiting; /* asks in all queues */
     struct weft_joint joint[WEFT_JOINTS_MAX];
-    size_t writing;             /* calls that write now */
-    uint32_t slow;              /* errands and calls of slow classes that run now */
-    uint32_t others;            /* all that runs now but for quick reads */
-    struct weft_holder *holder; /* owned; one for each thread */
-    unsigned turn;              /* the kind to look at first, or that of errands */
+    size_t writing;                     /* calls that write now */
+    uint32_t slow;                      /* errands and calls of slow classes that run now */
+    uint32_t others;                    /* all that runs now but for quick reads */
+    const struct weft_answers *answers; /* reads wait while these fill the memory; or NULL */
+    struct weft_holder *holder;         /* owned; one for each thread */
+    unsigned turn;                      /* the kind to look at first, or that of errands */
 };
 
 /* What a thread took. */

@@ -24,6 +24,8 @@ enum {
     QUEUE_MAX = 4096,
     NAMESPACE_QUEUES = 100000,
     BODY_BYTES = 256 << 20,
+    ANSWER_BYTES = 128 << 20,
+    SEND_MIN = 16 << 10,
     IDLE_S = 75,
     RECEIVE_S = 30,
     SEND_S = 120,
@@ -53,6 +55,8 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     config->queue_max = given->queue_max ? given->queue_max : QUEUE_MAX;
     config->namespace_queues = given->namespace_queues ? given->namespace_queues : NAMESPACE_QUEUES;
     config->body_bytes = given->body_bytes ? given->body_bytes : BODY_BYTES;
+    config->answer_bytes = given->answer_bytes ? given->answer_bytes : ANSWER_BYTES;
+    config->send_min = given->send_min ? given->send_min : SEND_MIN;
     config->idle_s = given->idle_s ? given->idle_s : IDLE_S;
     config->receive_s = given->receive_s ? given->receive_s : RECEIVE_S;
     config->send_s = given->send_s ? given->send_s : SEND_S;

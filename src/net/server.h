@@ -34,6 +34,8 @@ struct weft_server_config {
     uint32_t queue_max; /* requests waiting for an engine thread; 0: 4,096 */
     uint32_t namespace_queues; /* queues of one namespace; 0: 100,000 */
     uint64_t body_bytes;       /* all request bodies in memory at once; 0: 256 MiB */
+    uint64_t answer_bytes;     /* all answers in memory at once; 0: 128 MiB */
+    uint64_t send_min;         /* bytes of an answer that a client takes in 10 s; 0: 16 KiB */
     uint32_t idle_s;           /* a connection without a request is closed after; 0: 75 */
     uint32_t receive_s;        /* a request must have arrived after; 0: 30 */
     uint32_t send_s;           /* an answer must have been taken after; 0: 120 */

@@ -15,7 +15,8 @@ import os
 import threading
 import time
 
-from harness import FAULTS, SANITIZED, STORE, Calls, Cluster, Tap, pause, scratch, serve, until
+from harness import (FAULTS, QUARANTINE_KB, SANITIZED, STORE, Calls, Cluster, Figures, Raw, Tap,
+                     metric_sum, metrics, pause, scratch, serve, until)
 from outage import Lock
 
 SOAK = os.environ.get("WEFT_SOAK") == "1"
@@ -23,6 +24,7 @@ BOUND_S = 0.25 * (8 if SANITIZED else 1)
 FACTOR = 10
 FLOWS, NODES = (8, 100000) if SOAK else (8, 10000)
 WRITERS, ITEMS = (400, 1000) if SOAK else (40, 1000)
+READERS, UNREAD_KB = (300, 150 << 10) if SOAK else (50, 60 << 10)
 PROMPT_S = 1  # what needs no engine thread, on a slow machine
 LARGE = json.dumps({"items": [{"kind": "large", "payload": "x" * 1500}] * 100}).encode()
 
@@ -153,6 +155,49 @@ def flooded(tap, load, clients, path, body):
     store.remove()
 
 
+def unread(tap):
+    """Clients that ask for lists and never read them: the memory is bounded, and they are cut."""
+    store = scratch(STORE, "unread")
+    server = serve(store, "--answer-bytes", "16MiB", tap=tap)
+    writer = Calls(server, namespace="flood")
+    tags = {f"tag{number}": "x" * 250 for number in range(32)}  # a page of 8 MB
+    for _ in range(10):
+        writer.good("POST", "/v1/executions", {"items": [{"kind": "large", "tags": tags}] * 100})
+    probe, begun = Probe(server), Figures(server.process.pid).rss_kb
+    quiet = probe.time(["read", "list"], 50)
+    readers = [Raw(server, receive_buffer=4096) for _ in range(READERS)]
+    for reader in readers:
+        reader.send(b"GET /v1/executions?limit=1000 HTTP/1.1\r\nHost: localhost\r\n"
+                    b"X-Weft-Namespace: flood\r\n\r\n")
+    largest, held = 0, 0
+
+    def cut():
+        nonlocal largest, held
+        numbers = metrics(server)
+        largest = max(largest, Figures(server.process.pid).rss_kb)
+        held = max(held, metric_sum(numbers, "weft_http_answer_bytes"))
+        return metric_sum(numbers, "weft_http_connections") <= 3
+    until(lambda: cut() or held > 0, 30)
+    busy = probe.time(["read", "list"], 50)
+    compare(tap, f"{READERS} clients that do not read", quiet, busy)
+    ended = until(cut, 60)
+    tap.ok(held > 0, "answers that wait for their clients are counted")
+    tap.ok(held < (32 << 20), "and stay within twice their budget", held)
+    tap.ok(largest - begun < UNREAD_KB + QUARANTINE_KB, "the server stays small",
+           f"{begun} kB, then {largest} kB")
+    tap.note(f"{READERS} clients that do not read: {begun >> 10} MB, then {largest >> 10} MB, "
+             f"{held / 1048576:.1f} MiB of answers")
+    tap.ok(ended, "all of them are hung up on")
+    tap.equal(metric_sum(metrics(server), "weft_http_answer_bytes"), 0, "and their room is free")
+    for reader in readers:
+        reader.socket.close()
+    status, _, page = Calls(server, namespace="flood")("GET", "/v1/executions?limit=1000")
+    tap.ok(status == 200 and len(page["items"]) == 1000, "one that reads gets the whole page",
+           (status, len(page.get("items", []))))
+    tap.equal(server.stop(), 0, "the server stops by itself")
+    store.remove()
+
+
 def listing(server, stop):
     """Reads lists, which need an engine thread."""
     while not stop.is_set():
@@ -213,6 +258,7 @@ def main():
     tap = Tap()
     if STORE == "pg":
         held(tap)
+    unread(tap)
     flooded(tap, f"{FLOWS} flows of {NODES} nodes", FLOWS, "/v1/flows",
             json.dumps(chains(NODES)).encode())
     flooded(tap, f"{WRITERS} clients of {ITEMS} items", WRITERS, "/v1/executions",
