@@ -92,3 +92,45 @@ UPDATE weft.live l
  WHERE l.id BETWEEN r.id AND r.id
 RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline,
           e.created, e.content_type, e.tags, e.payload, l.size, l.flow;
+
+-- name: claim_above (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[], floor_priority smallint[], floor_ord bigint[])
+-- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
+-- moves: ready CLAIM running
+-- only: pg, because in SQLite a removed row leaves nothing behind
+-- The same for queues of which this process knows that no ready row lies before (priority, ord), see
+-- floor.c: the index is entered there, so what dead rows lie before it costs nothing. Rows of a lower
+-- priority are left to `claim`.
+WITH want AS MATERIALIZED (
+    SELECT w.*
+      FROM unnest(:want, :queue, :lane, :counted, :worker, :lease, :skip, :upto, :bytes,
+              :floor_priority, :floor_ord)
+        AS w(n, queue, lane, counted, worker, lease, skip, upto, bytes, floor_priority, floor_ord)
+      LEFT JOIN weft.lane s ON s.id BETWEEN w.lane AND w.lane
+     WHERE NOT coalesce(s.paused, false) AND (w.counted OR coalesce(s.max_running, 0) = 0)
+), picked AS MATERIALIZED (
+    SELECT l.*
+      FROM (SELECT queue, max(upto) AS upto, min(floor_priority) AS priority, min(floor_ord) AS ord
+              FROM want GROUP BY queue) q
+     CROSS JOIN LATERAL (SELECT r.id, r.queue, r.priority, r.ord, r.size, r.policy FROM weft.live r
+                          WHERE r.queue = q.queue AND r.state = @ready
+                            AND r.priority = q.priority AND r.ord >= q.ord
+                          ORDER BY r.ord, r.id
+                          LIMIT q.upto
+                            FOR UPDATE SKIP LOCKED) l
+), ranked AS (
+    SELECT id, queue, policy, row_number() OVER line AS place, sum(size) OVER line AS bytes
+      FROM picked
+    WINDOW line AS (PARTITION BY queue ORDER BY priority DESC, ord, id ROWS UNBOUNDED PRECEDING)
+)
+UPDATE weft.live l
+   SET state = @running, epoch = l.epoch + 1, worker = w.worker, claimed = :now,
+       due = :now + coalesce(w.lease, p.lease_us), started = coalesce(l.started, :now),
+       attempt_deadline = CASE WHEN p.timeout_us > 0 THEN :now + p.timeout_us END
+  FROM ranked r
+  JOIN want w ON w.queue = r.queue AND r.place > w.skip AND r.place <= w.upto
+             AND (r.bytes <= w.bytes OR (w.n = 0 AND r.place = 1))
+  JOIN weft.policy p ON p.id BETWEEN r.policy AND r.policy
+ CROSS JOIN LATERAL (SELECT * FROM weft.execution WHERE id = r.id OFFSET 0) e
+ WHERE l.id BETWEEN r.id AND r.id
+RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline,
+          e.created, e.content_type, e.tags, e.payload, l.size, l.flow;

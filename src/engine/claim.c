@@ -125,10 +125,33 @@ static uint32_t places_before(const struct weft_want *want, size_t at)
     return before;
 }
 
-static void claim_call(struct weft_tx *tx, const struct weft_claiming *all,
-                       const struct weft_want *want, size_t count, struct weft_call *call)
+/* True when every want has a floor. claim_above has the parameters of claim, and two more. */
+static bool find_floors(struct weft_tx *tx, const struct weft_claiming *all,
+                        const struct weft_want *want, size_t count, struct weft_call *call)
 {
-    weft_call_init(call, tx->arena, WEFT_STMT_CLAIM, count);
+    struct weft_floors *floors = &tx->engine->floors;
+    struct weft_floor floor;
+    if (all->no_floors || !weft_floor_get(floors, want[0].candidate->queue->id, &floor))
+        return false;
+    weft_call_init(call, tx->arena, WEFT_STMT_CLAIM_ABOVE, count);
+    for (size_t i = 0; i < count; i++) {
+        if (!weft_floor_get(floors, want[i].candidate->queue->id, &floor))
+            return false;
+        weft_set_i64(call, i, CLAIM_ABOVE_IN_FLOOR_PRIORITY, floor.priority);
+        weft_set_i64(call, i, CLAIM_ABOVE_IN_FLOOR_ORD, floor.ord);
+    }
+    return true;
+}
+
+static void claim_call(struct weft_tx *tx, struct weft_claiming *all, const struct weft_want *want,
+                       size_t count, struct weft_call *call)
+{
+    all->asked_us = weft_boot_us();
+    all->asked_at_us = weft_clock_now(tx->engine->clock);
+    all->floor_tick = weft_floor_tick(&tx->engine->floors);
+    all->above = find_floors(tx, all, want, count, call);
+    if (!all->above)
+        weft_call_init(call, tx->arena, WEFT_STMT_CLAIM, count);
     weft_set_i64(call, 0, CLAIM_IN_NOW, tx->now_us);
     for (size_t i = 0; i < count; i++) {
         const struct weft_candidate *candidate = want[i].candidate;
@@ -206,10 +229,11 @@ static void settle_round(struct weft_claiming *all, struct weft_want *want, size
         uint32_t missing = candidate->take - want[i].got;
         if (missing == 0)
             continue;
+        all->no_floors |= all->above; /* once more, from the front */
         /* Only the first is sure to get a row: the others may have stopped for their share. */
         size_t next = all->largest ? all->largest : WEFT_PAYLOAD_MAX;
         bool nothing = want[0].got == 0 && candidate->queue == want[0].candidate->queue;
-        candidate->empty = i == 0 || nothing || want[i].bytes + next <= all->share;
+        candidate->empty = !all->above && (i == 0 || nothing || want[i].bytes + next <= all->share);
         weft_share_refund(&want[i].request->share[candidate->share], missing);
         if (candidate->lane != WEFT_NO_LANE && all->limit[candidate->lane].left != UINT32_MAX)
             all->limit[candidate->lane].left += missing;
@@ -247,16 +271,45 @@ static enum weft_rc plan_round(struct weft_tx *tx, struct weft_claiming *all,
     return WEFT_OK;
 }
 
+/* Tells where the rows that are left begin. */
+static void note_floors(struct weft_engine *engine, const struct weft_claiming *all)
+{
+    weft_usec took_us = weft_boot_us() - all->asked_us;
+    for (size_t i = 0; i < all->wants; i++) {
+        const struct weft_want *want = &all->want[i];
+        const struct weft_floor_claim claim = {.queue = want->candidate->queue->id,
+                                               .above = all->above,
+                                               .short_of = want->got < want->candidate->take,
+                                               .got = want->got,
+                                               .last = want->last,
+                                               .tick = all->floor_tick,
+                                               .began_us = all->asked_at_us,
+                                               .took_us = took_us};
+        weft_floor_claimed(&engine->floors, &claim);
+    }
+}
+
+/* What this call had locked may be ready again: others may have moved floors past it. */
+static void drop_floors(struct weft_engine *engine, const struct weft_claiming *all)
+{
+    for (size_t r = 0; r < all->count; r++)
+        for (size_t c = 0; c < all->request[r].candidates; c++)
+            weft_floor_drop(&engine->floors, all->request[r].candidate[c].queue->id);
+}
+
 /* Gives what the statement of a round brought, and settles. */
 static void take_round(struct weft_tx *tx, struct weft_claiming *all, const struct weft_rows *rows)
 {
     const struct weft_head *order = order_rows(rows, tx->arena);
     for (size_t i = 0; i < rows->count; i++) {
         size_t row = order[i].row;
-        give(all, &all->want[weft_get_i64(rows, row, CLAIM_OUT_WANT)], rows, row);
+        struct weft_want *want = &all->want[weft_get_i64(rows, row, CLAIM_OUT_WANT)];
+        want->last = (struct weft_floor){order[i].priority, order[i].ord};
+        give(all, want, rows, row);
         struct weft_claimed *item = &all->item[all->items - 1];
         item->lease_ms = (item->lease_expires_us - tx->now_us) / WEFT_MS;
     }
+    note_floors(tx->engine, all);
     settle_round(all, all->want, all->wants);
     bool more = may_have_more(all), room = all->bytes + WEFT_PAYLOAD_MAX <= WEFT_BATCH_BYTES;
     all->contended |= more && !room && all->count > 1; /* somebody may have gone without for it */
@@ -306,6 +359,8 @@ static bool is_simple(const struct weft_claiming *all)
 /* A try begins; all->out is empty. */
 static void begin_try(struct weft_tx *tx, struct weft_claiming *all)
 {
+    drop_floors(tx->engine, all); /* of a try before this one: it was rolled back */
+    all->no_floors = false;
     all->items = all->members = all->bytes = all->largest = 0;
     all->contended = false;
     all->limits = 0;
@@ -494,6 +549,8 @@ static enum weft_rc claim_all(struct weft_engine *engine, struct weft_claiming *
     }
     for (size_t r = 0; r < all->count && !rc; r++)
         weft_claim_keep_turns(engine, &all->request[r]);
+    if (rc)
+        drop_floors(engine, all);
     weft_arena_free(arena);
     return rc;
 }
@@ -551,6 +608,8 @@ void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
 {
     struct weft_claiming *all = part->context;
     all->taken = part->fate == WEFT_PART_DONE;
+    if (!all->taken && part->joins)
+        drop_floors(engine, all);
     if (part->fate == WEFT_PART_FAILED) {
         call->rc = part->err.rc;
         call->err = part->err;

@@ -53,6 +53,7 @@ struct weft_want {
     struct weft_candidate *candidate;
     uint32_t got;
     size_t bytes;
+    struct weft_floor last; /* where the last that it got was */
 };
 
 /* The whole call. */
@@ -68,6 +69,11 @@ struct weft_claiming {
     size_t bytes;           /* of what item carries: weft_live.size */
     size_t share;           /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
     size_t largest;         /* of those so far; 0: none was seen */
+    bool above;             /* the round begins at floors: see floor.c */
+    bool no_floors;         /* one did and came up short: not again in this call */
+    uint64_t floor_tick;    /* before its statement, as these two */
+    weft_usec asked_us;     /* boot time */
+    weft_usec asked_at_us;  /* the store's clock */
     struct weft_want *want; /* of the round; in the arena of the transaction */
     size_t wants;
     bool contended;

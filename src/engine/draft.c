@@ -106,7 +106,7 @@ void weft_draft_news(const struct weft_draft *draft, struct weft_tidings *news)
         if (begins_blocked(draft, i))
             continue;
         if (spec->state == WEFT_STATE_READY)
-            weft_news_of(news, draft->member[i].queue->id)->ready++;
+            weft_news_fresh(news, draft->member[i].queue->id, spec->priority, draft->member[i].ord);
         else
             weft_news_due(news, spec->due_us);
     }

@@ -94,6 +94,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     weft_names_init(&engine->names);
     weft_ready_init(&engine->ready);
     weft_census_init(&engine->census, config->namespace_queues);
+    weft_floors_init(&engine->floors, strcmp(engine->driver->name, weft_driver_pg.name) == 0);
     weft_tally_init(&engine->tally);
     pthread_mutex_init(&engine->ord_lock, NULL);
     pthread_mutex_init(&engine->sample_lock, NULL);
@@ -120,6 +121,7 @@ void weft_engine_close(struct weft_engine *engine)
     weft_pool_done(engine);
     weft_ready_done(&engine->ready);
     weft_census_done(&engine->census);
+    weft_floors_done(&engine->floors);
     weft_tally_done(&engine->tally);
     weft_names_done(&engine->names);
     pthread_mutex_destroy(&engine->ord_lock);

@@ -6,7 +6,8 @@
  * Shared by the files of the engine; nothing outside this folder includes it.
  *
  * Threads: any number call in. Locks: pool.lock, ord_lock, sample_lock, ready.lock, names.lock,
- * census.lock, tally.lock. No query is made under any of them, and none is taken under another,
+ * census.lock, floors.lock,
+ * tally.lock. No query is made under any of them, and none is taken under another,
  * except names.lock under ready.lock.
  */
 
@@ -45,7 +46,7 @@ struct weft_pool {
     pthread_cond_t freed;
     struct weft_slot *slot;
     size_t count;
-    size_t writers;               /* the first so many slots may write; readers prefer the others */
+    size_t writers; /* the first so many slots may write; readers prefer the others */
     /* Threads that wait for a slot, the first come first. */
     struct weft_pool_turn *first, **last;
     uint64_t waits;               /* how often somebody had to wait for a slot */
@@ -167,6 +168,15 @@ struct weft_unspanned {
     _Atomic(weft_usec) since_us, until_us; /* 0: there are none */
 };
 
+/* Where the ready rows of queues begin: floor.c. */
+struct weft_floors {
+    pthread_mutex_t lock;
+    bool used;               /* the store needs them */
+    _Atomic size_t count;    /* of queue; read without the lock to leave early */
+    struct weft_index queue; /* by queue; owned */
+    uint64_t tick;
+};
+
 /* How many queues namespaces have: census.c. */
 struct weft_census {
     pthread_mutex_t lock;
@@ -181,6 +191,7 @@ struct weft_engine {
     struct weft_pool pool;
     struct weft_names names;
     struct weft_ready ready;
+    struct weft_floors floors;
     struct weft_census census;
     struct weft_tally tally;
     pthread_mutex_t ord_lock;
@@ -391,6 +402,36 @@ const char *weft_find_name(struct weft_engine *engine, int32_t id); /* NULL for 
 WEFT_MUST_CHECK enum weft_rc weft_find_namespace(struct weft_engine *engine, const char *ns,
                                                  int32_t *ret_id, struct weft_err *err);
 
+/* ---- Floors (floor.c) ------------------------------------------------------------------------ */
+
+struct weft_floor {
+    int32_t priority;
+    int64_t ord;
+};
+
+/* What a claim took from a queue. */
+struct weft_floor_claim {
+    int32_t queue;
+    bool above;    /* it began at a floor */
+    bool short_of; /* and got less than it asked for */
+    uint32_t got;
+    struct weft_floor last; /* where the last of these was */
+    uint64_t tick;          /* before its statement, as the time: */
+    weft_usec began_us;     /* the clock of the store */
+    weft_usec took_us;
+};
+
+void weft_floors_init(struct weft_floors *floors, bool used);
+void weft_floors_done(struct weft_floors *floors);
+uint64_t weft_floor_tick(struct weft_floors *floors);
+bool weft_floor_get(struct weft_floors *floors, int32_t queue, struct weft_floor *ret_floor);
+void weft_floor_claimed(struct weft_floors *floors, const struct weft_floor_claim *claim);
+/* A row may have become ready anywhere in the queue. */
+void weft_floor_drop(struct weft_floors *floors, int32_t queue);
+/* New rows are ready: with at most this priority, and none before this place in the order. */
+void weft_floor_added(struct weft_floors *floors, int32_t queue, const struct weft_floor *first,
+                      weft_usec now_us);
+
 /* ---- How many queues (census.c) -------------------------------------------------------------- */
 
 void weft_census_init(struct weft_census *census, uint32_t most);
@@ -464,6 +505,9 @@ struct weft_queue_news {
     uint32_t ready;             /* executions that became ready */
     uint32_t freed;             /* leases that ended */
     uint32_t succeeded, failed; /* executions that ended so; failed or expired */
+    uint32_t fresh;             /* of `ready`: new executions, */
+    int32_t priority;           /* the highest priority of these, */
+    int64_t ord;                /* and the first in order */
 };
 
 /* What a transaction did: gathered when it has committed, then told once. */
@@ -480,6 +524,8 @@ struct weft_tidings {
 };
 
 struct weft_tidings weft_news_new(struct weft_arena *arena, weft_usec now_us);
+/* A new execution is ready. */
+void weft_news_fresh(struct weft_tidings *news, int32_t queue, int32_t priority, int64_t ord);
 /* Where the news of a queue is gathered; good until the next call. */
 struct weft_queue_news *weft_news_of(struct weft_tidings *news, int32_t queue);
 /* Something becomes due then; 0: nothing. */

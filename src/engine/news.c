@@ -48,6 +48,17 @@ struct weft_queue_news *weft_news_of(struct weft_tidings *news, int32_t queue)
     return next;
 }
 
+void weft_news_fresh(struct weft_tidings *news, int32_t queue, int32_t priority, int64_t ord)
+{
+    struct weft_queue_news *item = weft_news_of(news, queue);
+    if (item->fresh == 0 || item->priority < priority)
+        item->priority = priority;
+    if (item->fresh == 0 || item->ord > ord)
+        item->ord = ord;
+    item->fresh++;
+    item->ready++;
+}
+
 void weft_news_due(struct weft_tidings *news, weft_usec due_us)
 {
     if (due_us != 0 && due_us < news->due_us)
@@ -217,13 +228,26 @@ static void tell_flows(struct weft_engine *engine, const struct weft_tidings *ne
         (void)!weft_engine_cascade(engine, news->flow, news->flows, &err);
 }
 
+/* Rows that are not new may be anywhere in their queue. */
+static void tell_floors(struct weft_engine *engine, const struct weft_queue_news *item,
+                        weft_usec now_us)
+{
+    const struct weft_floor first = {.priority = item->priority, .ord = item->ord};
+    if (item->fresh < item->ready)
+        weft_floor_drop(&engine->floors, item->queue);
+    else
+        weft_floor_added(&engine->floors, item->queue, &first, now_us);
+}
+
 void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
 {
+    weft_usec now_us = weft_clock_now(engine->clock);
     struct weft_woken *woken = weft_new_array(news->arena, struct weft_woken, news->count + 1);
     size_t count = 0;
     for (size_t i = 0; i < news->count; i++) {
         if (news->item[i].ready == 0)
             continue;
+        tell_floors(engine, &news->item[i], now_us);
         woken[count].queue = news->item[i].queue;
         woken[count++].count = news->item[i].ready;
     }

@@ -363,7 +363,7 @@ static void tell(struct weft_engine *engine, const struct weft_submissions *batc
             continue;
         }
         if (item->spec.state == WEFT_STATE_READY)
-            weft_news_of(&news, item->queue->id)->ready++;
+            weft_news_fresh(&news, item->queue->id, item->spec.priority, item->ord);
         else
             weft_news_due(&news, item->spec.due_us);
         weft_news_due(&news, item->spec.deadline_us);

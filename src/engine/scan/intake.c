@@ -241,7 +241,8 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
     if (intake->valid_count)
         rc = weft_submission_place(intake->engine, false, intake->valid, intake->valid_count, err);
     if (!rc && intake->refused_count)
-        rc = weft_submission_place(intake->engine, false, intake->refused, intake->refused_count, err);
+        rc = weft_submission_place(intake->engine, false, intake->refused, intake->refused_count,
+                                   err);
     return rc;
 }
 
