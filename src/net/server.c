@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -131,10 +132,11 @@ static enum weft_rc fit_connections(struct weft_server *server, struct weft_err 
     if (limit >= files + asked + spare)
         return WEFT_OK;
     if (limit <= files + spare) {
-        enum weft_rc rc = weft_fail_field(
-            err, WEFT_INVALID_VALUE, "connections",
-            "the process may have only %llu descriptors, %llu are needed without any connection",
-            (unsigned long long)limit, (unsigned long long)(files + spare));
+        enum weft_rc rc =
+            weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
+                            "the process may have only %" PRIu64 " descriptors, %" PRIu64
+                            " are needed without any connection",
+                            limit, files + spare);
         err->hint = "raise the limit with `ulimit -n` or LimitNOFILE= of systemd";
         return rc;
     }

@@ -84,83 +84,81 @@ static void test_lists(struct weft_arena *arena)
     }
 }
 
+static const struct {
+    const char *host, *origin, *site;
+    bool allowed, listed, https;
+} pages[] = {
+    /* Programs. */
+    {.host = "localhost:7717", .allowed = true},
+    {.host = "127.0.0.1:7717", .allowed = true},
+    {.host = "weft.example", .allowed = true},
+    {.host = "Weft.Example:443", .allowed = true},
+    {.allowed = true},
+    {.host = "evil.example"},
+    {.host = "127.0.0.1.evil.com:7717"},
+    {.host = "localhost:80evil"},
+    {.host = ""},
+    /* DNS rebinding: to the browser it is the server's own page. */
+    {.host = "evil.example:7717", .origin = "http://evil.example:7717", .site = "same-origin"},
+    /* The server's own origin. */
+    {.host = "localhost:7717", .origin = "http://localhost:7717", .allowed = true},
+    {.host = "[::1]:7717", .origin = "http://[::1]:7717", .allowed = true},
+    {.host = "localhost", .origin = "http://localhost", .allowed = true},
+    {.host = "localhost:80", .origin = "http://localhost", .allowed = true},
+    {.host = "localhost:7717", .origin = "https://localhost:7717", .https = true, .allowed = true},
+    {.host = "localhost:7717", .origin = "https://localhost:7717"},
+    {.host = "localhost:7717", .origin = "http://localhost:7717", .https = true},
+    {.host = "weft.example", .origin = "https://weft.example", .allowed = true},
+    {.host = "weft.example", .origin = "http://weft.example", .allowed = true},
+    {.host = "weft.example", .origin = "https://weft.example:8443"},
+    {.origin = "http://localhost:7717"},
+    /* Others, of this machine too. */
+    {.host = "localhost:7717", .origin = "http://localhost:3000"},
+    {.host = "localhost:7717", .origin = "http://localhost"},
+    {.host = "localhost:7717", .origin = "http://127.0.0.1:7717"},
+    {.host = "localhost:7717", .origin = "http://localhost:7717evil"},
+    {.host = "localhost", .origin = "http://localhost:80evil"},
+    {.host = "localhost:7717", .origin = "http://localhost:7717.evil.com"},
+    {.host = "127.0.0.1", .origin = "http://127.0.0.1.evil.com"},
+    {.host = "localhost:7717", .origin = "http://evil@localhost:7717"},
+    {.host = "localhost:7717", .origin = "http://localhost:7717/"},
+    {.host = "localhost:7717", .origin = "ftp://localhost:7717"},
+    {.host = "localhost:7717", .origin = "null"},
+    {.host = "localhost:7717", .origin = ""},
+    {.host = "localhost:7717",
+     .origin = "https://app.example",
+     .site = "cross-site",
+     .listed = true,
+     .allowed = true},
+    {.host = "evil.example", .origin = "https://app.example", .listed = true},
+    /* Pictures, scripts and links. */
+    {.host = "localhost:7717", .site = "none", .allowed = true},
+    {.host = "localhost:7717", .site = "same-origin", .allowed = true},
+    {.host = "localhost:7717", .site = "same-site"},
+    {.host = "localhost:7717", .site = "cross-site"},
+    {.host = "localhost:7717", .site = "cross-site", .listed = true},
+    {.host = "localhost:7717", .origin = "http://localhost:7717", .site = "cross-site"},
+    {.host = "localhost:7717", .site = "whatever"},
+};
+
 static void test_pages(struct weft_arena *arena)
 {
-    static const struct {
-        const char *host, *origin, *site;
-        bool allowed, listed, https;
-    } row[] = {
-        /* Programs. */
-        {.host = "localhost:7717", .allowed = true},
-        {.host = "127.0.0.1:7717", .allowed = true},
-        {.host = "weft.example", .allowed = true},
-        {.host = "Weft.Example:443", .allowed = true},
-        {.allowed = true},
-        {.host = "evil.example"},
-        {.host = "127.0.0.1.evil.com:7717"},
-        {.host = "localhost:80evil"},
-        {.host = ""},
-        /* DNS rebinding: to the browser it is the server's own page. */
-        {.host = "evil.example:7717", .origin = "http://evil.example:7717", .site = "same-origin"},
-        /* The server's own origin. */
-        {.host = "localhost:7717", .origin = "http://localhost:7717", .allowed = true},
-        {.host = "[::1]:7717", .origin = "http://[::1]:7717", .allowed = true},
-        {.host = "localhost", .origin = "http://localhost", .allowed = true},
-        {.host = "localhost:80", .origin = "http://localhost", .allowed = true},
-        {.host = "localhost:7717",
-         .origin = "https://localhost:7717",
-         .https = true,
-         .allowed = true},
-        {.host = "localhost:7717", .origin = "https://localhost:7717"},
-        {.host = "localhost:7717", .origin = "http://localhost:7717", .https = true},
-        {.host = "weft.example", .origin = "https://weft.example", .allowed = true},
-        {.host = "weft.example", .origin = "http://weft.example", .allowed = true},
-        {.host = "weft.example", .origin = "https://weft.example:8443"},
-        {.origin = "http://localhost:7717"},
-        /* Others, of this machine too. */
-        {.host = "localhost:7717", .origin = "http://localhost:3000"},
-        {.host = "localhost:7717", .origin = "http://localhost"},
-        {.host = "localhost:7717", .origin = "http://127.0.0.1:7717"},
-        {.host = "localhost:7717", .origin = "http://localhost:7717evil"},
-        {.host = "localhost", .origin = "http://localhost:80evil"},
-        {.host = "localhost:7717", .origin = "http://localhost:7717.evil.com"},
-        {.host = "127.0.0.1", .origin = "http://127.0.0.1.evil.com"},
-        {.host = "localhost:7717", .origin = "http://evil@localhost:7717"},
-        {.host = "localhost:7717", .origin = "http://localhost:7717/"},
-        {.host = "localhost:7717", .origin = "ftp://localhost:7717"},
-        {.host = "localhost:7717", .origin = "null"},
-        {.host = "localhost:7717", .origin = ""},
-        {.host = "localhost:7717",
-         .origin = "https://app.example",
-         .site = "cross-site",
-         .listed = true,
-         .allowed = true},
-        {.host = "evil.example", .origin = "https://app.example", .listed = true},
-        /* Pictures, scripts and links. */
-        {.host = "localhost:7717", .site = "none", .allowed = true},
-        {.host = "localhost:7717", .site = "same-origin", .allowed = true},
-        {.host = "localhost:7717", .site = "same-site"},
-        {.host = "localhost:7717", .site = "cross-site"},
-        {.host = "localhost:7717", .site = "cross-site", .listed = true},
-        {.host = "localhost:7717", .origin = "http://localhost:7717", .site = "cross-site"},
-        {.host = "localhost:7717", .site = "whatever"},
-    };
     struct weft_hosts hosts;
     struct weft_err err = {0};
     if (weft_hosts_parse("weft.example", arena, &hosts, &err))
         ok(false, "the list of hosts: %s", err.text);
-    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+    for (size_t i = 0; i < WEFT_LEN(pages); i++) {
         const struct weft_web_page page = {.hosts = &hosts,
-                                           .host = row[i].host,
-                                           .origin = row[i].origin,
-                                           .site = row[i].site,
-                                           .listed = row[i].listed,
-                                           .https = row[i].https};
+                                           .host = pages[i].host,
+                                           .origin = pages[i].origin,
+                                           .site = pages[i].site,
+                                           .listed = pages[i].listed,
+                                           .https = pages[i].https};
         enum weft_rc rc = weft_web_page_check(&page, &err);
-        ok(rc == (row[i].allowed ? WEFT_OK : WEFT_FORBIDDEN) && (row[i].allowed || err.hint),
-           "Host %s, Origin %s, Sec-Fetch-Site %s: %s", row[i].host ? row[i].host : "-",
-           row[i].origin ? row[i].origin : "-", row[i].site ? row[i].site : "-",
-           row[i].allowed ? "served" : "refused");
+        ok(rc == (pages[i].allowed ? WEFT_OK : WEFT_FORBIDDEN) && (pages[i].allowed || err.hint),
+           "Host %s, Origin %s, Sec-Fetch-Site %s: %s", pages[i].host ? pages[i].host : "-",
+           pages[i].origin ? pages[i].origin : "-", pages[i].site ? pages[i].site : "-",
+           pages[i].allowed ? "served" : "refused");
     }
 }
 
