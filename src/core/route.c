@@ -113,6 +113,28 @@ bool weft_route_offered(const char *needed, const char *const *token, size_t cou
     return true;
 }
 
+bool weft_route_within(const char *needed, const char *const *token, size_t count)
+{
+    while (*needed) {
+        size_t size = strcspn(needed, ","), low = 0, high = count;
+        while (low < high) {
+            size_t middle = (low + high) / 2;
+            int order = token_cmp(token[middle], strlen(token[middle]), needed, size);
+            if (order == 0)
+                break;
+            if (order < 0)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low >= high)
+            return false;
+        needed += size;
+        needed += *needed == ',';
+    }
+    return true;
+}
+
 const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count)
 {
     size_t count = *text != '\0';

@@ -20,6 +20,9 @@ WEFT_MUST_CHECK enum weft_rc weft_route_text(const char *const *token, size_t co
 bool weft_route_fits(const char *needed, const char *offered);
 /* The same with an offer that is a plain list of tokens, in any order. */
 bool weft_route_offered(const char *needed, const char *const *token, size_t count);
+/* The same with the tokens of a canonical text, as weft_route_split() gives them: for long offers.
+ */
+bool weft_route_within(const char *needed, const char *const *token, size_t count);
 /* The tokens of a canonical text, in the arena. */
 const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count);
 

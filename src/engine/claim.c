@@ -23,6 +23,7 @@
 
 enum {
     ROUNDS_MAX = 4,
+    LONG_OFFER = 8,    /* capabilities; more are searched, not walked through */
     WALK_MAX = 64,     /* times 64 queues that turn out to be empty */
     RENEWALS_MAX = 16, /* of the list, while the queues of a lane have not all been seen */
 };
@@ -89,6 +90,8 @@ static enum weft_rc prepare(struct weft_engine *engine, const char *ns,
                              err);
     if (rc)
         return rc;
+    if (claim->capability_count > LONG_OFFER)
+        request->offered = weft_route_split(request->route, arena, &request->offers);
     request->left = claim->max ? claim->max : 1;
     struct weft_name_want space = {.sort = WEFT_NAME_NAMESPACE, .text = claim->ns ? claim->ns : ns};
     rc = weft_intern_names(engine, true, &space, 1, err);

@@ -37,14 +37,17 @@ struct weft_request {
     const struct weft_claim *claim;
     int32_t ns;
     int32_t worker;
-    const char *route; /* canonical capabilities */
-    uint32_t left;     /* how many it may still get */
+    const char *route;          /* canonical capabilities */
+    const char *const *offered; /* the same as tokens, when they are many; else NULL */
+    size_t offers;
+    uint32_t left; /* how many it may still get */
     struct weft_candidate candidate[WEFT_CLAIM_QUEUES_MAX];
     size_t candidates;
     struct weft_claim_tenant tenant[WEFT_CLAIM_QUEUES_MAX];
     struct weft_share share[WEFT_CLAIM_QUEUES_MAX];
     size_t tenants;
-    bool unseen; /* no queue that was looked at fits, and there are more */
+    bool unseen;   /* no queue that was looked at fits, and there are more */
+    size_t looked; /* at so many by choices that found none */
 };
 
 /* A want row of a round: which request and candidate it belongs to. */

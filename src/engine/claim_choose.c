@@ -46,7 +46,9 @@ static bool wants(const struct weft_claim *claim, const struct weft_queue *queue
 bool weft_claim_fits(const struct weft_request *request, const struct weft_queue *queue)
 {
     return queue->ns == request->ns && wants(request->claim, queue) &&
-           weft_route_fits(queue->route_text, request->route);
+           (request->offered
+                ? weft_route_within(queue->route_text, request->offered, request->offers)
+                : weft_route_fits(queue->route_text, request->route));
 }
 
 bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue)
@@ -355,8 +357,15 @@ void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
     if (request->candidates > 0)
         move_on(&choice);
     request->unseen = request->candidates == 0 && choice.looks >= LOOKS_MAX;
-    if (request->unseen)
+    if (request->unseen) {
         move_past(&choice);
+        /* A call goes around once: where nothing fits, it ends behind the last queue. */
+        size_t most = 0;
+        for (size_t r = 0; r < choice.rings; r++)
+            most += choice.ring[r]->tenant.count + choice.ring[r]->queues;
+        request->looked += choice.looks;
+        request->unseen = request->looked < most;
+    }
     pthread_mutex_unlock(&ready->lock);
 }
 

@@ -128,12 +128,29 @@ static void test_split(void)
     is_str(text_of(token, count), "a,bc,d", "and back");
 }
 
+/* A search in the tokens of an offer says the same as a walk along both texts. */
+static void test_within(void)
+{
+    static const char *const offer[] = {"", "a", "a,b", "a,aa,b", "aa,ab,b,c,ca,d", "b,ba,bb"};
+    static const char *const need[] = {"",     "a",  "aa",  "ab", "b",    "c",
+                                       "ca,d", "bb", "a,z", "z",  "aa,d", "ba,c"};
+    size_t wrong = 0;
+    for (size_t i = 0; i < WEFT_LEN(offer); i++) {
+        size_t count;
+        const char *const *token = weft_route_split(offer[i], arena, &count);
+        for (size_t k = 0; k < WEFT_LEN(need); k++)
+            wrong += weft_route_within(need[k], token, count) != weft_route_fits(need[k], offer[i]);
+    }
+    is_int(wrong, 0, "within: as fits");
+}
+
 int main(void)
 {
     arena = weft_arena_new();
     test_text();
     test_bad();
     test_fits();
+    test_within();
     test_all_subsets();
     test_split();
     weft_arena_free(arena);
