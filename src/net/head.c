@@ -96,8 +96,9 @@ static void look_at_line(const struct weft_link *link, struct framing *framing)
 {
     uintptr_t method_end = link->at.method + strlen(link->method);
     uintptr_t target_end = link->at.target + strlen(link->target);
-    framing->hidden |=
-        !follows(method_end, link->at.target, 1, 1) || !follows(target_end, link->at.version, 1, 1);
+    framing->hidden |= !follows(method_end, link->at.target, 1, 1) ||
+                       !follows(target_end, link->at.version, 1, 1) ||
+                       strpbrk(link->target, " \t\v\f\r");
     framing->end = link->at.version + strlen("HTTP/1.1"); /* all versions are as long */
 }
 
@@ -143,7 +144,11 @@ static enum weft_rc check_framing(struct weft_link *link, struct weft_err *err)
         link->doubtful = true;
         return weft_fail(err, WEFT_INVALID_VALUE,
                          "the head of the request holds a NUL character, a header over several "
-                         "lines, or more than one space in its first line");
+                         "lines, or more than the two spaces of its first line");
+    }
+    if (link->needs_host && framing.hosts == 0) {
+        link->doubtful = true;
+        return weft_fail(err, WEFT_INVALID_VALUE, "the header Host is missing");
     }
     if (!framing.bad && framing.lengths + framing.codings <= 1 && framing.hosts <= 1)
         return WEFT_OK;

@@ -96,6 +96,7 @@ struct weft_link {
     const char *origin;  /* the site of the page that asks, if a browser says so; or NULL */
     bool cors;           /* that site is listed: the browser is told so */
     bool preflight;      /* a browser asks whether it may ask */
+    bool needs_host;     /* it is no HTTP/1.0 */
     size_t received;     /* bytes of the body, as they came */
     weft_usec began_us;  /* boot time */
     size_t held;         /* bytes of the answer that are counted: see answers.h */

@@ -414,6 +414,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     if (!link->begun) {
         link->at.method = (uintptr_t)method;
         link->at.version = (uintptr_t)version;
+        link->needs_host = strcmp(version, MHD_HTTP_VERSION_1_0) != 0;
         return begin(link, method) ? MHD_YES : send_answer(link);
     }
     if (*size > 0) {
@@ -525,7 +526,7 @@ static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop,   /* */
         MHD_OPTION_CONNECTION_LIMIT, config->connections + weft_peers_spare(config->connections),
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,     /* */
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,                             /* */
+        MHD_OPTION_STRICT_FOR_CLIENT, 0,                             /* head.c is, in JSON */
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_s + 1, /* the sweep is first */
         MHD_OPTION_ARRAY, loop->tls ? tls : &tls[WEFT_LEN(tls) - 1], MHD_OPTION_END);
     loop->server->listener.fd = -1; /* it is libmicrohttpd's, also after a failure */

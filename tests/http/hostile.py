@@ -308,8 +308,20 @@ def nul_bytes(tap, server):
         answer = one(server, data)
         tap.ok(answer not in (None, "silent") and is_error(answer, 400) and
                answer[1].get("content-type") == "application/json", f"a NUL in {name}", answer)
-    answer = one(server, get + b"X: a\r\n b\r\nY: 1\r\n\r\n")
-    tap.ok(is_error(answer, 400), "a header over two lines", answer)
+    for name, data in {
+            "a header over two lines": get + b"X: a\r\n b\r\nY: 1\r\n\r\n",
+            "no Host": b"GET /healthz HTTP/1.1\r\n\r\n",
+            "two Hosts": get + b"Host: elsewhere\r\n\r\n",
+            "a space in the target": b"GET /v1/lanes/a b HTTP/1.1\r\n" + HOST + b"\r\n",
+            "a tab in the target": b"GET /v1/lanes/a\tb HTTP/1.1\r\n" + HOST + b"\r\n",
+            "two spaces before the target": b"GET  /healthz HTTP/1.1\r\n" + HOST + b"\r\n",
+            "two spaces behind the target": b"GET /healthz  HTTP/1.1\r\n" + HOST + b"\r\n",
+    }.items():
+        answer = one(server, data + request(b"GET /healthz HTTP/1.1"))
+        tap.ok(answer not in (None, "silent") and is_error(answer, 400) and
+               answer[1].get("content-type") == "application/json" and
+               answer[1].get("connection", "").lower() == "close",
+               f"{name}: 400 in JSON, and the connection is closed", answer)
     fine = {
         "no space behind a colon": get + b"X:a\r\nY:1\r\n\r\n",
         "much space around a value": get + b"X: \t a \t \r\nY: 1\r\n\r\n",
