@@ -68,19 +68,16 @@ def both(item):
     return {"sqlite": item, "pg": item}
 
 
-CLASSES = "item 2: classes of work with slots of their own"
 ANSWERS = "item 3: answers in the memory budget"
 QUEUES = "item 4: many queues"
 PASSES = "passes of scanners that take turns between namespaces"
-FLOODS = "items 2 and 8: reads with slots of their own, bounded lists"
 PARSING = "item 2: the loop thread parses no bodies that take long"
 RESTING = "item 11: connections that rest make room when the server is full"
 TURNS = "item 10: group commit takes turns between namespaces"
 
 ROWS = [
     # Writes.
-    Row("bulk-submits", {"connections": 100, "items": 1000}, {"connections": 400, "items": 1000},
-        fails={"sqlite": TURNS}),
+    Row("bulk-submits", {"connections": 100, "items": 1000}, {"connections": 400, "items": 1000}),
     Row("single-submits", {"connections": 100}, {"connections": 1000}, rare=True),
     Row("same-key", {"connections": 100}, {"connections": 1000}, rare=True),
     Row("doubled-keys", {"connections": 4}, {"connections": 50}),
@@ -95,10 +92,10 @@ ROWS = [
 
     # Names.
     Row("many-tenants", {"tenants": 20000, "connections": 2},
-        {"tenants": 200000, "connections": 8}),
+        {"tenants": 200000, "connections": 8}, ("--namespace-queues", "1000000")),
     Row("many-kinds", {"kinds": 20000, "connections": 2}, {"kinds": 20000, "connections": 8}),
     Row("many-lanes", {"lanes": 5000, "connections": 4}, {"lanes": 50000, "connections": 16},
-        rare=True, fails=both(FLOODS)),
+        rare=True),
     Row("new-names", {"connections": 4, "items": 100}, {"connections": 16, "items": 1000},
         rare=True, fails={"soak": QUEUES}),
     Row("many-routes", {"routes": 5000, "connections": 2}, {"routes": 20000, "connections": 8}),
@@ -108,13 +105,13 @@ ROWS = [
 
     # Reads.
     Row("lists-of-nothing", {"backlog": 10000, "connections": 16},
-        {"backlog": 200000, "connections": 64}, fails=both(FLOODS)),
+        {"backlog": 200000, "connections": 64}),
     Row("list-pages", {"backlog": 5000, "connections": 16},
-        {"backlog": 200000, "connections": 64}, fails={"sqlite": FLOODS, "soak": FLOODS}),
+        {"backlog": 200000, "connections": 64}),
     Row("streams", {"backlog": 10000, "connections": 16}, {"backlog": 200000, "connections": 64},
         rare=True),
     Row("counts-of-lanes", {"backlog": 10000, "connections": 16},
-        {"backlog": 200000, "connections": 64}, fails={"pg": FLOODS, "soak": FLOODS}),
+        {"backlog": 200000, "connections": 64}),
     Row("slow-readers", {"backlog": 1000, "connections": 50},
         {"backlog": 5000, "connections": 300}),
     Row("slow-streams", {"backlog": 10000, "connections": 50},
@@ -123,7 +120,7 @@ ROWS = [
         {"backlog": 100000, "connections": 300}, rare=True, fails={"soak": ANSWERS}),
     Row("waiting-gets", {"connections": 1000}, {"connections": 3000}, memory_mb=120),
     Row("attempts", {"count": 500, "connections": 16}, {"count": 20000, "connections": 64},
-        fails={"soak": FLOODS}),
+        fails={"soak": "item 8: a page of attempts"}),
     Row("flow-reads", {"nodes": 5000, "connections": 16}, {"nodes": 100000, "connections": 64},
         rare=True),
     Row("public-pages", {"connections": 16}, {"connections": 64}, rare=True),
