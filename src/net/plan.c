@@ -216,7 +216,7 @@ static bool may_begin_joint(const struct weft_plan *plan, weft_usec now_us)
 
 /*
  * True when a call of this kind alone may begin. Requests that can join are left to a joint call;
- * unless some are large, the call waits for the joint ones of its kind that run.
+ * the call waits for the joint ones of its kind that run, unless some are large and others wait.
  */
 static bool may_run_apart(const struct weft_plan *plan, size_t group)
 {
@@ -230,7 +230,8 @@ static bool may_run_apart(const struct weft_plan *plan, size_t group)
     bool large = queue->fair.small.count < queue->fair.all.count;
     if (!large && may_join(plan, group))
         return false;
-    return (large ? queue->apart : queue->running) < weft_kinds[group].calls;
+    bool beside = large && queue->fair.lines > 1;
+    return (beside ? queue->apart : queue->running) < weft_kinds[group].calls;
 }
 
 enum way { NOT_NOW, JOINTLY, APART };
