@@ -21,12 +21,8 @@ void weft_names_init(struct weft_names *names)
     pthread_mutex_init(&names->lock, NULL);
 }
 
-void weft_names_done(struct weft_names *names)
+static void free_caches(struct weft_names *names)
 {
-    if (names->before) {
-        weft_names_done(names->before);
-        free(names->before);
-    }
     weft_map_done(&names->by_text);
     weft_map_done(&names->by_id);
     weft_map_done(&names->queue);
@@ -36,6 +32,18 @@ void weft_names_done(struct weft_names *names)
     weft_map_done(&names->policy_id);
     weft_arena_free(names->arena);
     pthread_mutex_destroy(&names->lock);
+}
+
+void weft_names_done(struct weft_names *names)
+{
+    struct weft_names *before = names->before;
+    free_caches(names);
+    while (before) {
+        struct weft_names *next = before->before;
+        free_caches(before);
+        free(before);
+        before = next;
+    }
 }
 
 /*

@@ -51,6 +51,7 @@ struct job {
     const struct weft_migration *next; /* the one that was tried last */
     weft_usec began_us;                /* boot time; the first try that met a lock; 0: none yet */
     weft_usec pause_us;                /* after the last one */
+    int failures;                      /* lost races so far */
 };
 
 /* What the store holds. */
@@ -431,6 +432,32 @@ static bool is_race(enum weft_rc rc, const struct weft_err *err)
     return rc == WEFT_BUSY;
 }
 
+/* Reads what is there and does the next thing; done: there was nothing to do. */
+static enum weft_rc take_turn(struct job *job, bool *ret_done, struct weft_err *story)
+{
+    struct state state;
+    enum weft_rc rc = look(job, &state, story);
+    if (!rc && state.ours)
+        rc = check_state(job, &state, story);
+    *ret_done = !rc && state.ours && state.applied.count >= job->set->count;
+    if (rc || *ret_done)
+        return rc;
+    rc = check_allowed(job, &state, story);
+    if (rc)
+        return rc;
+    return state.ours ? apply_next(job, story) : bootstrap(job, &state, story);
+}
+
+/* Whether a turn that failed is followed by another one. */
+static bool goes_on(struct job *job, enum weft_rc rc, struct weft_err *story)
+{
+    if (job->conn->broken)
+        return false;
+    if (story->cause == WEFT_CAUSE_LOCK_TIMEOUT && job->next)
+        return may_try_again(job, story);
+    return is_race(rc, story) && ++job->failures <= FAILURES_MAX;
+}
+
 enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_set *set,
                           struct weft_arena *arena, struct weft_err *err)
 {
@@ -439,27 +466,12 @@ enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_se
                       .arena = arena,
                       .pg = strcmp(conn->driver->name, weft_driver_pg.name) == 0};
     struct weft_err story = {0};
-    int failures = 0;
+    bool done = false;
     enum weft_rc rc;
-    for (;;) {
-        struct state state;
-        rc = look(&job, &state, &story);
-        if (!rc && state.ours)
-            rc = check_state(&job, &state, &story);
-        if (!rc && state.ours && state.applied.count >= set->count)
-            return WEFT_OK;
-        if (!rc)
-            rc = check_allowed(&job, &state, &story);
-        if (!rc)
-            rc = state.ours ? apply_next(&job, &story) : bootstrap(&job, &state, &story);
-        if (rc && story.cause == WEFT_CAUSE_LOCK_TIMEOUT && job.next && !conn->broken) {
-            if (!may_try_again(&job, &story))
-                break;
-        } else if (rc && (conn->broken || !is_race(rc, &story) || ++failures > FAILURES_MAX)) {
-            break;
-        }
-    }
-    if (err)
+    do {
+        rc = take_turn(&job, &done, &story);
+    } while (rc ? goes_on(&job, rc, &story) : !done);
+    if (rc && err)
         *err = story;
     return rc;
 }

@@ -273,7 +273,7 @@ static void test_reader(void)
 {
     enum { TRIES = 3 };
     struct fixture f;
-    int told[2];
+    int told[2] = {-1, -1};
     struct weft_migration change[2] = {steps[0], steps[1]};
     change[1].pg.sql = "ALTER TABLE weft.first ADD COLUMN more int";
     fixture_init(&f, &weft_driver_pg);
@@ -326,7 +326,7 @@ static void test_concurrently(void)
     static const char valid[] =
         "SELECT indisvalid FROM pg_index WHERE indexrelid = 'weft.first_id'::regclass";
     struct fixture f;
-    int told[2], good = 0, wrote = 0;
+    int told[2] = {-1, -1}, good = 0, wrote = 0;
     struct weft_migration change[2] = {steps[0], steps[1]};
     change[1].pg = (struct weft_migration_text){
         .sha256 = "p2",
