@@ -193,10 +193,11 @@ SELECT w.id FROM unnest(:id) AS w(id)
 -- name: counts (now bigint, namespace int)
 -- returns: namespace lane state number
 -- Of a namespace, NULL: of all. Reads all of `live`, which is as large as the work in hand. State 0: draining,
--- as lane_running counts.
+-- as lane_running counts. The queues are probed by their key: with very many of them and without
+-- statistics the planner would compare each with each.
 SELECT q.namespace, q.lane, c.state, sum(c.number)::bigint
   FROM (SELECT queue, state, count(*) AS number FROM weft.live GROUP BY queue, state) c
-  JOIN weft.queue q ON q.id = c.queue
+ CROSS JOIN LATERAL (SELECT namespace, lane FROM weft.queue WHERE id = c.queue OFFSET 0) q
  WHERE :namespace IS NULL OR q.namespace = :namespace
  GROUP BY q.namespace, q.lane, c.state
 UNION ALL
