@@ -51,6 +51,12 @@ bool weft_claim_fits(const struct weft_request *request, const struct weft_queue
                 : weft_route_fits(queue->route_text, request->route));
 }
 
+const char *weft_engine_namespace_of(struct weft_engine *engine, int32_t queue)
+{
+    const struct weft_queue *found = weft_find_queue(engine, queue);
+    return found ? found->ns_name : NULL;
+}
+
 bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue)
 {
     const struct weft_queue *found = weft_find_queue(engine, queue);

@@ -435,6 +435,8 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_heard(struct weft_engine *engine,
                                                struct weft_err *err);
 /* True when the claim (its namespace given) may be served from the queue. No query is made. */
 bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue);
+/* The namespace of a queue; NULL when this process has not met it. No query is made. */
+const char *weft_engine_namespace_of(struct weft_engine *engine, int32_t queue);
 
 /*
  * The slow poll: all a replica must know of what others did, in one statement (PostgreSQL: without

@@ -40,6 +40,8 @@
 
 struct weft_waiter {
     struct weft_waiter *next, **link;
+    struct weft_waiter *peer, **peer_link; /* of a claim: among those of the same bucket */
+    unsigned bucket;
     struct weft_ask *ask;
     enum weft_metric_wait kind;
     bool asleep;
@@ -53,6 +55,13 @@ struct weft_waiter {
     int32_t worker;          /* of a watch: whose leases */
 };
 
+/* Claims by the hash of their namespace: the queues of one are not held against all others. */
+enum { BUCKETS = 256 };
+
+struct weft_bucket {
+    struct weft_waiter *first, **last; /* the longest waiter first */
+};
+
 struct weft_waits {
     struct weft_server *server;
     pthread_t thread;
@@ -62,13 +71,45 @@ struct weft_waits {
     pthread_mutex_t lock; /* over all below */
     pthread_cond_t news;
     struct weft_waiter *first, **last; /* the longest waiter first */
-    weft_usec wakes_us;                /* when the thread wakes by itself */
-    bool recheck;                      /* tokens have changed */
+    struct weft_bucket bucket[BUCKETS];
+    weft_usec wakes_us; /* when the thread wakes by itself */
+    bool recheck;       /* tokens have changed */
     bool stopping, ended;
 };
 
+static unsigned bucket_of(const char *ns)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (const char *at = ns ? ns : "default"; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 16777619u;
+    return (hash ^ (hash >> 16)) % BUCKETS;
+}
+
+static void link_peer(struct weft_waits *waits, struct weft_waiter *waiter)
+{
+    waiter->bucket = bucket_of(weft_claims_of(waiter->ask)->ns);
+    struct weft_bucket *bucket = &waits->bucket[waiter->bucket];
+    if (!bucket->last)
+        bucket->last = &bucket->first;
+    waiter->peer = NULL;
+    waiter->peer_link = bucket->last;
+    *bucket->last = waiter;
+    bucket->last = &waiter->peer;
+}
+
+static void unlink_peer(struct weft_waits *waits, struct weft_waiter *waiter)
+{
+    *waiter->peer_link = waiter->peer;
+    if (waiter->peer)
+        waiter->peer->peer_link = waiter->peer_link;
+    else
+        waits->bucket[waiter->bucket].last = waiter->peer_link;
+}
+
 static void link_waiter(struct weft_waits *waits, struct weft_waiter *waiter)
 {
+    if (waiter->kind == WEFT_WAIT_CLAIM)
+        link_peer(waits, waiter);
     waiter->next = NULL;
     waiter->link = waits->last;
     *waits->last = waiter;
@@ -79,6 +120,8 @@ static void link_waiter(struct weft_waits *waits, struct weft_waiter *waiter)
 
 static void unlink_waiter(struct weft_waits *waits, struct weft_waiter *waiter)
 {
+    if (waiter->kind == WEFT_WAIT_CLAIM)
+        unlink_peer(waits, waiter);
     *waiter->link = waiter->next;
     if (waiter->next)
         waiter->next->link = waiter->link;
@@ -140,8 +183,14 @@ void weft_waits_enter(struct weft_waits *waits, struct weft_ask *ask, weft_usec 
 
 static bool may_serve(struct weft_waits *waits, const struct weft_waiter *waiter, int32_t queue)
 {
-    return waiter->kind == WEFT_WAIT_CLAIM &&
-           weft_engine_fits(waits->server->engine, weft_claims_of(waiter->ask), queue);
+    return weft_engine_fits(waits->server->engine, weft_claims_of(waiter->ask), queue);
+}
+
+/* The claims that may be of the namespace of a queue; NULL when none can be. */
+static const struct weft_bucket *claims_for(struct weft_waits *waits, int32_t queue)
+{
+    const char *ns = weft_engine_namespace_of(waits->server->engine, queue);
+    return ns ? &waits->bucket[bucket_of(ns)] : NULL;
 }
 
 /*
@@ -152,8 +201,9 @@ static size_t wake_for(struct weft_waits *waits, const struct weft_woken *woken)
 {
     uint64_t left = woken->count;
     size_t roused = 0;
-    for (int awake = 0; awake < 2; awake++)
-        for (struct weft_waiter *w = waits->first; w && left > 0; w = w->next) {
+    const struct weft_bucket *bucket = claims_for(waits, woken->queue);
+    for (int awake = 0; awake < 2 && bucket; awake++)
+        for (struct weft_waiter *w = bucket->first; w && left > 0; w = w->peer) {
             if (w->asleep == (awake == 1) || w->late || !may_serve(waits, w, woken->queue))
                 continue;
             const struct weft_claim *claim = weft_claims_of(w->ask);
@@ -172,9 +222,9 @@ static size_t wake_for(struct weft_waits *waits, const struct weft_woken *woken)
  */
 static bool is_looked_at(struct weft_waits *waits, int32_t queue)
 {
-    for (struct weft_waiter *w = waits->first; w; w = w->next)
-        if (w->kind == WEFT_WAIT_CLAIM && !w->asleep && !w->late && w->woken.count > 0 &&
-            w->woken.queue == queue) {
+    const struct weft_bucket *bucket = claims_for(waits, queue);
+    for (struct weft_waiter *w = bucket ? bucket->first : NULL; w; w = w->peer)
+        if (!w->asleep && !w->late && w->woken.count > 0 && w->woken.queue == queue) {
             w->late = true;
             return true;
         }

@@ -16,7 +16,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-enum { QUEUE_A = 1, QUEUE_B = 2, ASKS_MAX = 8 };
+enum { QUEUE_A = 1, QUEUE_B = 2, QUEUE_C = 3, ASKS_MAX = 8 };
 
 struct stage {
     struct weft_server server;
@@ -28,6 +28,7 @@ struct stage {
     uint32_t finds;           /* how many executions the next look finds, for its first claim */
     bool fails;               /* the next look fails */
     unsigned looks;
+    unsigned fits;                    /* how often a claim was held against a queue */
     struct weft_ask *again[ASKS_MAX]; /* queued to look again, in order */
     size_t agains;
     unsigned answered;
@@ -65,11 +66,19 @@ void weft_metric_sub(struct weft_metrics *metrics, enum weft_metric which, size_
 bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue)
 {
     (void)engine;
+    stage->fits++;
     const char *lane = queue == QUEUE_A ? "a" : "b";
     for (size_t i = 0; i < claim->lane_count; i++)
         if (strcmp(claim->lanes[i], lane) == 0)
             return true;
     return false;
+}
+
+/* Queues A and B are in "default", queue C is in "other". */
+const char *weft_engine_namespace_of(struct weft_engine *engine, int32_t queue)
+{
+    (void)engine;
+    return queue == QUEUE_C ? "other" : "default";
 }
 
 enum weft_rc weft_engine_claim_check(const struct weft_claim *claim, struct weft_err *err)
@@ -456,6 +465,23 @@ static void test_watch_times_out(void)
     clear(&s);
 }
 
+/* A wake for a queue of another namespace is not held against the claims of this one. */
+static void test_namespaces(void)
+{
+    struct stage s;
+    set_up(&s);
+    run(&s, claim_of(&s, "a"));
+    run(&s, claim_of(&s, "b"));
+    s.fits = 0;
+    const struct weft_woken elsewhere = {QUEUE_C, 5}, here = {QUEUE_B, 1};
+    weft_waits_wake(s.server.waits, WEFT_WAKE_POLL, &elsewhere, 1);
+    is_int(s.fits, 0, "work of another namespace is held against no claim");
+    is_int(s.agains, 0, "and wakes none");
+    weft_waits_wake(s.server.waits, WEFT_WAKE_POLL, &here, 1);
+    is_int(s.agains, 1, "work of this one wakes its claim");
+    clear(&s);
+}
+
 static void test_the_end(void)
 {
     struct stage s;
@@ -477,6 +503,7 @@ int main(void)
     test_handed_on(false);
     test_handed_on(true);
     test_poll_and_wake();
+    test_namespaces();
     test_watches();
     test_watch_times_out();
     test_the_end();
