@@ -63,15 +63,25 @@ SELECT id, :now, ord, queue, policy, 0, 1, 0, 0, 0, 0, state, ended, false, 'int
   FROM item;
 
 -- name: inbox_peek (batch int, bytes bigint, namespace text, first int, last int)
--- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy
+-- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy oversize known
 -- only: pg, because SQLite has no weft_submit(): whoever shares the file uses the library
--- A look at what waits, oldest first, without locks and bounded in bytes. A payload that is too
--- large to be accepted is not read, only its size. namespace NULL: of all; partitions as in pass.sql.
-SELECT i.id, i.namespace, i.lane, i.kind, CASE WHEN i.size <= 1048576 THEN i.payload END, i.size,
-       i.content_type, i.priority, i.delay_ms, i.run_at, i.deadline, i.capabilities, i.tenant,
-       i.tags, i.key, i.policy
+-- A look at what waits, oldest first, without locks and bounded in bytes. A field that is too large to be
+-- accepted is not read: `oversize` names it, and size is that of the payload. known: an execution with
+-- this id is there. namespace NULL: of all; partitions as in pass.sql.
+SELECT i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
+       CASE WHEN i.size <= 1048576 THEN i.payload END, i.size, left(i.content_type, 1024), i.priority,
+       i.delay_ms, i.run_at, i.deadline, CASE WHEN i.oversize IS NULL THEN i.capabilities END,
+       left(i.tenant, 1024), CASE WHEN i.oversize IS NULL THEN i.tags END, left(i.key, 4096),
+       CASE WHEN i.oversize IS NULL THEN i.policy END, i.oversize,
+       EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = i.id OFFSET 0)
   FROM (SELECT b.*, coalesce(octet_length(b.payload), 0) AS size,
-               sum(least(coalesce(octet_length(b.payload), 0), 1048576)) OVER (ORDER BY b.id) AS total,
+               CASE WHEN octet_length(b.capabilities) > 262144 THEN 'capabilities'
+                    WHEN octet_length(b.tags) > 262144 THEN 'tags'
+                    WHEN octet_length(b.policy) > 262144 THEN 'policy' END AS oversize,
+               sum(least(coalesce(octet_length(b.payload), 0), 1048576)
+                   + least(coalesce(octet_length(b.capabilities), 0), 262144)
+                   + least(coalesce(octet_length(b.tags), 0), 262144)
+                   + least(coalesce(octet_length(b.policy), 0), 262144)) OVER (ORDER BY b.id) AS total,
                row_number() OVER (ORDER BY b.id) AS place
           FROM (SELECT n.* FROM weft.inbox n
                  WHERE (:namespace IS NULL OR n.namespace = :namespace)
@@ -79,6 +89,22 @@ SELECT i.id, i.namespace, i.lane, i.kind, CASE WHEN i.size <= 1048576 THEN i.pay
                  ORDER BY n.id LIMIT :batch) b) i
  WHERE i.total <= :bytes OR i.place = 1
  ORDER BY i.id;
+
+-- name: inbox_refuse (now bigint, id uuid[], namespace text[], reason text[])
+-- returns: id
+-- only: pg, as inbox_peek
+-- Removes rows that cannot become executions and notes each once; notes of more than a week ago go.
+WITH gone AS (
+    DELETE FROM weft.inbox
+     WHERE id IN (SELECT i.id FROM weft.inbox i WHERE i.id = ANY(:id) ORDER BY i.id FOR UPDATE SKIP LOCKED)
+    RETURNING id
+), old AS (
+    DELETE FROM weft.inbox_refused WHERE at < :now - 604800000000
+)
+INSERT INTO weft.inbox_refused (id, at, namespace, reason)
+SELECT g.id, :now, w.namespace, w.reason
+  FROM unnest(:id, :namespace, :reason) AS w(id, namespace, reason) JOIN gone g ON g.id = w.id
+RETURNING id;
 
 -- name: inbox_take (id uuid[])
 -- returns: id

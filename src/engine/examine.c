@@ -171,6 +171,7 @@ static const struct {
     {"tally_pkey", true},
     {"replica_pkey", true},
     {"span_pkey", true},
+    {"inbox_refused_at", true},
     {"migration_pkey", true},
     {"schema_pkey", true},
 };

@@ -384,3 +384,61 @@ CASE(inbox_two_at_once)
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_FAILED}), 16,
            "the invalid ones among them failed");
 }
+
+/* A row under the id of an execution cannot become one: it is noted and removed, and met once. */
+CASE(inbox_existing_id)
+{
+    if (!on_pg(f))
+        return;
+    struct weft_id living = submit_job(f);
+    struct weft_claimed ended = bring(f, WEFT_STATE_SUCCEEDED, NULL);
+    char text[2][WEFT_ID_TEXT];
+    weft_id_print(&living, text[0]);
+    weft_id_print(&ended.id, text[1]);
+    is_int(application(f,
+                       weft_arena_printf(f->arena,
+                                         "INSERT INTO weft.inbox (id, namespace, kind) VALUES "
+                                         "('%s', 'default', 'job'), ('%s', 'default', NULL);"
+                                         "SELECT weft.weft_submit('good')",
+                                         text[0], text[1]),
+                       true),
+           WEFT_OK, "rows under ids that are taken, and a good one");
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
+    is_int(report.handled, 3, "all are taken out");
+    is_int(report.failed, 2, "two are refused");
+    is_int(take_in(f), 0, "and not met again");
+    is_int(state_of(f, &living), WEFT_STATE_READY, "the living one is as it was");
+    is_int(state_of(f, &ended.id), WEFT_STATE_SUCCEEDED, "and so is the ended one");
+    is_int(count_rows(f, &(struct weft_filter){.kind = "good"}), 1, "the good one is there");
+    (void)application(f,
+                      "DO $$ BEGIN RAISE EXCEPTION '%', (SELECT count(*) FROM weft.inbox_refused); "
+                      "END $$",
+                      false);
+    ok(strstr(f->err.text, "2") != NULL, "each is noted once: %s", f->err.text);
+}
+
+/* Fields that no submission may have that long are not even read. */
+CASE(inbox_oversize_fields)
+{
+    if (!on_pg(f))
+        return;
+    static const char *const field[] = {"namespace", "lane", "kind", "content_type", "capabilities",
+                                        "tenant",    "tags", "key",  "policy"};
+    for (size_t i = 0; i < WEFT_LEN(field); i++)
+        is_int(application(f,
+                           weft_arena_printf(
+                               f->arena,
+                               "INSERT INTO weft.inbox (id, namespace, kind) VALUES "
+                               "(gen_random_uuid(), 'default', 'job'); UPDATE weft.inbox SET %s = "
+                               "repeat('x', 20000000) WHERE id IN (SELECT id FROM weft.inbox WHERE "
+                               "length(coalesce(lane, '') || kind || namespace) < 100 AND "
+                               "coalesce(tags, tenant, policy, capabilities, key, content_type) IS "
+                               "NULL)",
+                               field[i]),
+                           true),
+               WEFT_OK, "20 MB of %s", field[i]);
+    struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_INTAKE);
+    is_int(report.handled, WEFT_LEN(field), "all are taken");
+    is_int(report.failed, WEFT_LEN(field), "and fail");
+    is_int(take_in(f), 0, "nothing comes back");
+}

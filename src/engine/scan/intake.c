@@ -109,7 +109,10 @@ static enum weft_rc read_spec(const struct weft_rows *rows, size_t i, struct wef
     const char *tags = weft_get_text(rows, i, INBOX_PEEK_OUT_TAGS);
     const char *policy = weft_get_text(rows, i, INBOX_PEEK_OUT_POLICY);
     enum weft_rc rc = WEFT_OK;
-    if (weft_get_i64(rows, i, INBOX_PEEK_OUT_SIZE) > WEFT_PAYLOAD_MAX)
+    const char *oversize = weft_get_text(rows, i, INBOX_PEEK_OUT_OVERSIZE);
+    if (oversize)
+        rc = weft_fail_field(err, WEFT_TOO_LARGE, oversize, "%s is larger than allowed", oversize);
+    if (!rc && weft_get_i64(rows, i, INBOX_PEEK_OUT_SIZE) > WEFT_PAYLOAD_MAX)
         rc = weft_fail_field(err, WEFT_TOO_LARGE, "payload", "the payload is larger than %d bytes",
                              WEFT_PAYLOAD_MAX);
     if (!rc && capabilities)
@@ -185,7 +188,11 @@ enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *con
 
 /* ---- The pass -------------------------------------------------------------------------------- */
 
-enum { INTAKE_PROCESSED, INTAKE_REFUSED }; /* the counters of the table in pass.c */
+enum {
+    INTAKE_PROCESSED,
+    INTAKE_REFUSED,
+    INTAKE_EXISTING
+}; /* the counters of the table in pass.c */
 
 struct intake {
     struct weft_engine *engine;
@@ -193,6 +200,8 @@ struct intake {
     weft_usec now_us;
     struct weft_submission *valid, *refused;
     size_t valid_count, refused_count;
+    struct weft_submission *existing; /* rows under the id of an execution that is there */
+    size_t existing_count, removed_count;
     struct weft_submission **ended; /* of the refused: those that nobody else took meanwhile */
     size_t ended_count;
     struct weft_submitted *answer;
@@ -217,8 +226,15 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
 {
     intake->valid = weft_new_array(intake->arena, struct weft_submission, rows->count + 1);
     intake->refused = weft_new_array(intake->arena, struct weft_submission, rows->count + 1);
+    intake->existing = weft_new_array(intake->arena, struct weft_submission, rows->count + 1);
     intake->answer = weft_new_array(intake->arena, struct weft_submitted, rows->count + 1);
     for (size_t i = 0; i < rows->count; i++) {
+        if (weft_get_i64(rows, i, INBOX_PEEK_OUT_KNOWN)) {
+            intake->existing[intake->existing_count++] = (struct weft_submission){
+                .id = weft_get_id(rows, i, INBOX_PEEK_OUT_ID),
+                .spec.ns = weft_get_text(rows, i, INBOX_PEEK_OUT_NAMESPACE)};
+            continue;
+        }
         struct weft_spec spec;
         struct weft_submitted *answer = &intake->answer[i];
         struct weft_submission *item = &intake->valid[intake->valid_count];
@@ -274,6 +290,35 @@ static enum weft_rc refuse(struct intake *intake, struct weft_err *err)
     return WEFT_OK;
 }
 
+/*
+ * A row under the id of an execution that is there cannot become one, not even a failed one. It is
+ * removed and noted, so that it is met once.
+ */
+static enum weft_rc remove_existing(struct intake *intake, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    if (intake->existing_count == 0)
+        return WEFT_OK;
+    weft_call_init(&call, intake->arena, WEFT_STMT_INBOX_REFUSE, intake->existing_count);
+    weft_set_i64(&call, 0, INBOX_REFUSE_IN_NOW, intake->now_us);
+    for (size_t i = 0; i < intake->existing_count; i++) {
+        weft_set_id(&call, i, INBOX_REFUSE_IN_ID, &intake->existing[i].id);
+        weft_set_text(&call, i, INBOX_REFUSE_IN_NAMESPACE, intake->existing[i].spec.ns);
+        weft_set_text(&call, i, INBOX_REFUSE_IN_REASON, "there is an execution with this id");
+    }
+    enum weft_rc rc = weft_tx_once(intake->engine, WEFT_TX_WRITE, &call, intake->arena, &rows, err);
+    intake->removed_count = rc ? 0 : rows.count;
+    return rc;
+}
+
+/* What a batch could not write because its id is taken: by an execution that came since the look.
+ */
+static bool is_taken(const struct weft_submitted *answer)
+{
+    return answer->err.cause == WEFT_CAUSE_DUPLICATE;
+}
+
 static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *report,
                                struct weft_err *err)
 {
@@ -292,14 +337,20 @@ static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *r
             intake->refused[intake->refused_count++] = intake->valid[i];
     if (!rc && intake->refused_count)
         rc = refuse(intake, err);
+    for (size_t i = 0; i < intake->valid_count && !rc; i++)
+        if (is_taken(intake->valid[i].answer))
+            intake->existing[intake->existing_count++] = intake->valid[i];
+    if (!rc)
+        rc = remove_existing(intake, err);
     for (size_t i = 0; i < intake->valid_count && !rc; i++) {
         const struct weft_submitted *answer = intake->valid[i].answer;
-        bool left = answer->err.rc == WEFT_BUSY || answer->err.cause == WEFT_CAUSE_DATA;
+        bool left =
+            answer->err.rc == WEFT_BUSY || answer->err.cause == WEFT_CAUSE_DATA || is_taken(answer);
         report->handled += !left; /* somebody else has it, or it is counted below */
         report->failed += !left && answer->err.rc != WEFT_OK;
     }
-    report->handled += intake->ended_count;
-    report->failed += intake->ended_count;
+    report->handled += intake->ended_count + intake->removed_count;
+    report->failed += intake->ended_count + intake->removed_count;
     return rc;
 }
 
@@ -329,6 +380,7 @@ enum weft_rc weft_intake_run(struct weft_engine *engine, const struct weft_pass_
         report.more = report.handled > 0;
         report.counter[INTAKE_PROCESSED].value = report.handled;
         report.counter[INTAKE_REFUSED].value = report.failed;
+        report.counter[INTAKE_EXISTING].value = intake.removed_count;
     }
     if (!rc)
         *ret_report = report;

@@ -44,7 +44,7 @@ static const struct scanner {
                                       .batch_max = WEFT_BATCH_MAX,
                                       .timed = true,
                                       .partitioned = true,
-                                      .counter = {"processed", "refused"}},
+                                      .counter = {"processed", "refused", "existing_id"}},
                              .next_due = NO_TIMER},
     [WEFT_SCANNER_LEASE_EXPIRY] = {.info = {.name = "lease_expiry",
                                             .interval_us = WEFT_SECOND,
