@@ -315,6 +315,36 @@ SELECT n.id, n.name, o.state FROM unnest(:name) AS i(name)
  CROSS JOIN LATERAL (SELECT id, name FROM weft.node WHERE flow = :flow AND name = i.name OFFSET 0) n
   LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = n.id OFFSET 0) o ON true;
 
+-- name: nodes_widen (id uuid[], by int[])
+-- Nodes that come after more than before.
+UPDATE weft.node n SET total = n.total + i.by FROM unnest(:id, :by) AS i(id, by)
+ WHERE n.id BETWEEN i.id AND i.id;
+
+-- name: live_widen (id uuid[], by int[])
+-- The same for what a claim of them carries; their rows are locked. 128: WEFT_UPSTREAM_BYTES.
+UPDATE weft.live l SET size = l.size + 128 * i.by FROM unnest(:id, :by) AS i(id, by)
+ WHERE l.id BETWEEN i.id AND i.id;
+
+-- name: edges_there (upstream uuid[], downstream uuid[])
+-- returns: upstream downstream
+SELECT e.upstream, e.downstream FROM unnest(:upstream, :downstream) AS i(upstream, downstream)
+ CROSS JOIN LATERAL (SELECT upstream, downstream FROM weft.edge
+                      WHERE upstream = i.upstream AND downstream = i.downstream OFFSET 0) e;
+
+-- name: edge_circle (from uuid, to uuid[])
+-- returns: name
+-- Under the lock of the flow, with the new edges written: those of the nodes `to`, which come after `from`,
+-- that `from` comes after. Walks up from there over each node once.
+WITH RECURSIVE up(id) AS (
+    SELECT :from
+    UNION
+    SELECT e.upstream FROM up
+     CROSS JOIN LATERAL (SELECT upstream FROM weft.edge WHERE downstream = up.id OFFSET 0) e
+)
+SELECT n.name FROM unnest(:to) AS i(id)
+ CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = i.id OFFSET 0) n
+ WHERE i.id IN (SELECT up.id FROM up);
+
 -- name: flow_last (flow uuid)
 -- returns: id
 -- Under the lock of the flow: nodes that are added come after this one, whatever the clocks say.

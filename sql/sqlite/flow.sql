@@ -230,6 +230,28 @@ SELECT e.id, n.name, o.state
   FROM node n CROSS JOIN execution e ON e.num = n.num LEFT JOIN outcome o ON o.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow) AND n.name = :name;
 
+-- name: nodes_widen (id uuid[], by int[])
+UPDATE node SET total = total + :by WHERE num = (SELECT num FROM execution WHERE id = :id);
+
+-- name: live_widen (id uuid[], by int[])
+UPDATE live SET size = size + 128 * :by WHERE num = (SELECT num FROM execution WHERE id = :id);
+
+-- name: edges_there (upstream uuid[], downstream uuid[])
+-- returns: upstream downstream
+SELECT :upstream, :downstream FROM edge
+ WHERE upstream = (SELECT num FROM execution WHERE id = :upstream)
+   AND downstream = (SELECT num FROM execution WHERE id = :downstream);
+
+-- name: edge_circle (from uuid, to uuid[])
+-- returns: name
+WITH RECURSIVE up(num) AS (
+    SELECT num FROM execution WHERE id = :from
+    UNION
+    SELECT e.upstream FROM up CROSS JOIN edge e ON e.downstream = up.num
+)
+SELECT n.name FROM node n
+ WHERE n.num = (SELECT num FROM execution WHERE id = :to) AND n.num IN (SELECT up.num FROM up);
+
 -- name: flow_last (flow uuid)
 -- returns: id
 SELECT e.id FROM node n CROSS JOIN execution e ON e.num = n.num

@@ -33,6 +33,7 @@ enum weft_limit {
     WEFT_SWEEP_MAX = 10000,     /* executions that one cancel or replay by filter changes */
     WEFT_FLOW_NODES_MAX = 100000,
     WEFT_FLOW_EDGES_MAX = 1000000,
+    WEFT_FLOW_LINKS_MAX = 1000, /* edges that one call adds between nodes of a flow */
     WEFT_LEASE_MIN_MS = 1000,
     WEFT_LEASE_MAX_MS = 86400000,
     WEFT_JSON_DEPTH_MAX = 64,

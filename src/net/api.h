@@ -87,6 +87,8 @@ enum weft_rc weft_flow_submit_run(struct weft_ask *ask, struct weft_err *err);
 void weft_flow_submit_write(struct weft_ask *ask);
 enum weft_rc weft_flow_grow_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_flow_grow_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_edges_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_edges_run(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_flow_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_flow_run(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_flow_nodes_read(struct weft_ask *ask, struct weft_err *err);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "core/graph.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -125,6 +126,33 @@ enum weft_rc weft_flow_grow_run(struct weft_ask *ask, struct weft_err *err)
     struct weft_json_writer out;
     weft_reply_json(ask, 200, &out);
     weft_wire_write(&weft_wire_flow_grown, &flow, &out);
+    return WEFT_OK;
+}
+
+enum weft_rc weft_flow_edges_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_flow_edging *edging = weft_new(ask->arena, struct weft_flow_edging);
+    struct weft_json object;
+    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    if (!rc)
+        rc = weft_wire_read(&weft_wire_flow_edging, &object, ask->arena, edging, err);
+    if (!rc)
+        rc = weft_ask_id(ask, &edging->flow, err);
+    edging->ns = ask->ns;
+    ask->state = edging;
+    return rc;
+}
+
+enum weft_rc weft_flow_edges_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_wire_flow_submitted linked = {0};
+    enum weft_rc rc =
+        weft_engine_flow_edges(weft_server_engine(ask->server), ask->state, &linked.revision, err);
+    struct weft_json_writer out;
+    if (rc)
+        return rc;
+    weft_reply_json(ask, 200, &out);
+    weft_wire_write(&weft_wire_flow_linked, &linked, &out);
     return WEFT_OK;
 }
 

@@ -23,6 +23,7 @@ static const struct weft_wire_type *const MESSAGES[] = {
     &weft_wire_lane_count,     &weft_wire_replica,        &weft_wire_scanner,
     &weft_wire_pass,           &weft_wire_node,           &weft_wire_flow_spec,
     &weft_wire_flow_submitted, &weft_wire_flow_growth,    &weft_wire_flow_grown,
+    &weft_wire_flow_edge,      &weft_wire_flow_edging,    &weft_wire_flow_linked,
     &weft_wire_flow_cancel,    &weft_wire_flow_cancelled, &weft_wire_flow_node,
     &weft_wire_flow,           &weft_wire_flow_page,      &weft_wire_upstream,
     &weft_wire_token_spec,     &weft_wire_token_rotation, &weft_wire_token,

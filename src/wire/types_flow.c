@@ -4,6 +4,8 @@
 
 #include "wire/spec_rows.h"
 
+#include "core/graph.h"
+
 #include <assert.h>
 
 #define NAMED(name, kind) WEFT_WIRE_NAMED(name, kind)
@@ -96,6 +98,36 @@ const struct weft_wire_type weft_wire_flow_growth = {
     .size = sizeof(struct weft_flow_growth),
 };
 
+static const struct weft_wire_field edge[] = {
+    {NAMED("from", TEXT), .at = offsetof(struct weft_flow_edge, from), .flags = WEFT_WIRE_REQUIRED,
+     .about = "The node that is to end first"},
+    {NAMED("to", TEXT), .at = offsetof(struct weft_flow_edge, to), .flags = WEFT_WIRE_REQUIRED,
+     .about = "The node that is to come after it; it is blocked"},
+};
+const struct weft_wire_type weft_wire_flow_edge = {
+    .name = "FlowEdge",
+    .about = "An edge between two nodes of a flow, by their names.",
+    .field = edge,
+    .count = WEFT_LEN(edge),
+    .size = sizeof(struct weft_flow_edge),
+};
+
+static const struct weft_wire_field edging[] = {
+    {NAMED("revision", I32), .at = offsetof(struct weft_flow_edging, revision),
+     .flags = WEFT_WIRE_REQUIRED | WEFT_WIRE_CHECKED, .min = 1, .max = INT32_MAX,
+     .about = "Of the flow as the caller knows it"},
+    {NAMED("edges", LIST), .at = offsetof(struct weft_flow_edging, edges),
+     .count = offsetof(struct weft_flow_edging, edge_count), .flags = WEFT_WIRE_REQUIRED,
+     .of = &weft_wire_flow_edge, .max = WEFT_FLOW_LINKS_MAX, .about = "In any order"},
+};
+const struct weft_wire_type weft_wire_flow_edging = {
+    .name = "FlowEdges",
+    .about = "Edges between nodes of a flow that is open.",
+    .field = edging,
+    .count = WEFT_LEN(edging),
+    .size = sizeof(struct weft_flow_edging),
+};
+
 #define AT(field) .at = offsetof(struct weft_wire_flow_submitted, field)
 #define IDS                                                                                        \
     {                                                                                              \
@@ -122,6 +154,16 @@ const struct weft_wire_type weft_wire_flow_submitted = {
     .about = "What a flow became.",
     .field = submitted,
     .count = WEFT_LEN(submitted),
+    .size = sizeof(struct weft_wire_flow_submitted),
+    .answer = true,
+};
+
+static const struct weft_wire_field linked[] = {REVISION};
+const struct weft_wire_type weft_wire_flow_linked = {
+    .name = "FlowLinked",
+    .about = "The flow with its new edges.",
+    .field = linked,
+    .count = WEFT_LEN(linked),
     .size = sizeof(struct weft_wire_flow_submitted),
     .answer = true,
 };

@@ -60,6 +60,9 @@ extern const struct weft_wire_type weft_wire_flow_spec;      /* struct weft_flow
 extern const struct weft_wire_type weft_wire_flow_submitted; /* struct weft_wire_flow_submitted */
 extern const struct weft_wire_type weft_wire_flow_grown;     /* the same, with less to say */
 extern const struct weft_wire_type weft_wire_flow_growth;    /* struct weft_flow_growth */
+extern const struct weft_wire_type weft_wire_flow_edge;      /* struct weft_flow_edge */
+extern const struct weft_wire_type weft_wire_flow_edging;    /* struct weft_flow_edging */
+extern const struct weft_wire_type weft_wire_flow_linked;    /* its answer: a revision */
 extern const struct weft_wire_type weft_wire_flow_cancel;    /* struct weft_flow_cancelling */
 extern const struct weft_wire_type weft_wire_flow_cancelled; /* struct weft_flow_cancelled */
 extern const struct weft_wire_type weft_wire_flow_node;      /* struct weft_flow_node */
