@@ -119,6 +119,7 @@ void op_replay(struct world *w);
 void op_replay_all(struct world *w);
 void op_clock(struct world *w);
 void op_grow(struct world *w);
+void op_edge(struct world *w);
 void op_cancel_flow(struct world *w);
 void op_drain(struct world *w);
 void op_cascade(struct world *w);

@@ -17,8 +17,9 @@ static const struct {
     void (*run)(struct world *w);
     unsigned share;
 } operations[] = {
-    {op_claim, 25}, {op_end, 30},        {op_cancel, 4}, {op_replay, 5},   {op_clock, 6},
-    {op_grow, 7},   {op_cancel_flow, 1}, {op_drain, 3},  {op_cascade, 24}, {op_replay_all, 2},
+    {op_claim, 25},   {op_end, 30},       {op_cancel, 4},      {op_replay, 5},
+    {op_clock, 6},    {op_grow, 7},       {op_cancel_flow, 1}, {op_drain, 3},
+    {op_cascade, 24}, {op_replay_all, 2}, {op_edge, 6},
 };
 
 /* What a server does with the news, or nothing: then a later cascade must find it all. */

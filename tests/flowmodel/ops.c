@@ -4,6 +4,7 @@
 
 #include "flowmodel.h"
 
+#include "core/graph.h"
 #include "engine/flow.h"
 
 struct weft_engine *any_engine(struct world *w)
@@ -414,6 +415,40 @@ void op_grow(struct world *w)
         flow->member[i].id = answer.node[i - had];
     flow->dirty |= rc == WEFT_OK;
     weft_arena_free(arena);
+    after_step(w, flow);
+}
+
+/* An edge to a member that waits; from a member before it, so that there is no circle. */
+void op_edge(struct world *w)
+{
+    struct flow *flow = any_flow(w);
+    bool stale = chance(w, 10);
+    if (flow->count < 2)
+        return;
+    struct member *to = pick(w, flow, WEFT_STATE_BLOCKED);
+    if (to == flow->member)
+        to++;
+    size_t from = below(w, (size_t)(to - flow->member));
+    const struct weft_flow_edge edge = {.from = flow->member[from].name, .to = to->name};
+    const struct weft_flow_edging edging = {.ns = "default",
+                                            .flow = flow->id,
+                                            .revision = flow->revision - stale,
+                                            .edges = &edge,
+                                            .edge_count = 1};
+    struct weft_err err = {0};
+    int32_t revision = 0;
+    enum weft_rc rc = weft_engine_flow_edges(any_engine(w), &edging, &revision, &err);
+    note(w, "an edge from %s to %s of flow %zu: %s", edge.from, edge.to, (size_t)(flow - w->flow),
+         weft_rc_wire(rc));
+    settle_before(w, flow, flow->count);
+    bool open = flow->state == WEFT_FLOW_OPEN && flow->cancel == WEFT_FLOW_CANCEL_NONE;
+    bool conflict = stale || to->state != WEFT_STATE_BLOCKED || (to->after >> from & 1);
+    must_be(w, rc, !open ? WEFT_NOT_LIVE : conflict ? WEFT_CONFLICT : WEFT_OK, "edge", &err);
+    if (!rc) {
+        to->after |= 1u << from;
+        flow->revision++;
+        flow->dirty = true;
+    }
     after_step(w, flow);
 }
 
