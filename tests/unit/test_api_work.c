@@ -4,7 +4,7 @@
 
 #include "api_fixture.h"
 
-#include <unistd.h>
+#include <poll.h>
 
 struct lease {
     char id[WEFT_ID_TEXT];
@@ -154,7 +154,7 @@ static bool comes_to_have(struct api_fixture *f, const char *target, const char 
     for (int i = 0; i < 3000; i++) {
         if (ask_for(f, "GET", target, NULL) == 200 && has(f, text))
             return true;
-        (void)usleep(10000);
+        (void)poll(NULL, 0, 10);
     }
     return false;
 }
