@@ -180,10 +180,12 @@ static void hold_keys(struct race *race, PGconn *app, const struct weft_id *twin
                 "INSERT INTO weft.execution (id, created, queue, content_type, key, payload) "
                 "SELECT made.id, created, queue, content_type, 'key-%zu', payload "
                 "FROM weft.execution e, made WHERE e.id = '%s' AND n = %zu;"
+                "INSERT INTO weft.span SELECT namespace, made.id, made.id, 1 "
+                "FROM weft.key k, made WHERE k.id = '%s' AND n = %zu;"
                 "INSERT INTO weft.live (id, ord, queue, lane, policy, epoch, attempt, forgiven, "
                 "size, lost, replays, priority, state) SELECT made.id, ord, queue, lane, policy, "
                 "0, 1, 0, 0, 0, 0, 0, state FROM weft.live l, made WHERE l.id = '%s' AND n = %zu",
-                i, i, text, i, i, text, i, text, i);
+                i, i, text, i, i, text, i, text, i, text, i);
     }
 }
 
