@@ -59,14 +59,21 @@ static int by_id(const void *left, const void *right)
     return weft_id_cmp(left, right);
 }
 
-/* Takes what has been told: the caller frees it. */
+/*
+ * Takes what has been told: the caller frees it. After a stop that is nothing, also for an errand
+ * that was waiting for a thread when the stop came.
+ */
 static struct weft_id *take(struct weft_cascades *cascades, size_t *ret_count)
 {
+    struct weft_id *flow = NULL;
+    size_t told = 0, count = 0;
     pthread_mutex_lock(&cascades->lock);
-    struct weft_id *flow = cascades->flow;
-    size_t told = cascades->count, count = 0;
-    cascades->flow = NULL;
-    cascades->count = cascades->room = 0;
+    if (!cascades->stopping) {
+        flow = cascades->flow;
+        told = cascades->count;
+        cascades->flow = NULL;
+        cascades->count = cascades->room = 0;
+    }
     pthread_mutex_unlock(&cascades->lock);
     if (told > 1)
         qsort(flow, told, sizeof(*flow), by_id);
@@ -92,7 +99,8 @@ static void run_errand(struct weft_server *server, void *context)
     struct weft_err err = {0};
     size_t count;
     struct weft_id *flow = take(cascades, &count);
-    note(cascades, weft_engine_cascade(server->engine, flow, count, &err), &err);
+    if (count > 0)
+        note(cascades, weft_engine_cascade(server->engine, flow, count, &err), &err);
     free(flow);
     pthread_mutex_lock(&cascades->lock);
     cascades->running = cascades->count > 0 && !cascades->stopping;
