@@ -49,7 +49,7 @@ static bool reserve(struct weft_census *census, int32_t ns, size_t wanted, bool 
     weft_usec age_us = counted ? now_us - counted->at_us : MAX_AGE_US + 1;
     size_t room = counted && counted->queues < census->most ? census->most - counted->queues : 0;
     bool exact = counted && counted->reserved == 0 && age_us <= MIN_AGE_US;
-    bool known = was_counted || exact || (room >= wanted && age_us <= MAX_AGE_US);
+    bool known = counted && (was_counted || exact || (room >= wanted && age_us <= MAX_AGE_US));
     if (known) {
         *ret_room = room < wanted ? room : wanted;
         counted->queues += *ret_room;

@@ -190,9 +190,16 @@ struct attempts_place {
 
 static bool read_place(const char *text, struct attempts_place *ret_place)
 {
-    int used = 0;
-    return sscanf(text, "%d.%d%n", &ret_place->epoch, &ret_place->replay, &used) == 2 &&
-           !text[used];
+    char *rest = NULL;
+    long epoch = strtol(text, &rest, 10), replay = 0;
+    bool good = rest > text && *rest == '.';
+    if (good) {
+        text = rest + 1;
+        replay = strtol(text, &rest, 10);
+        good = rest > text && *rest == '\0';
+    }
+    *ret_place = (struct attempts_place){(int32_t)epoch, (int32_t)replay};
+    return good && epoch == ret_place->epoch && replay == ret_place->replay;
 }
 
 static struct weft_attempt read_attempt(struct weft_engine *engine, const struct weft_rows *rows,
@@ -211,23 +218,31 @@ static struct weft_attempt read_attempt(struct weft_engine *engine, const struct
     };
 }
 
-/* Reads behind *place, up to `limit`, and moves it; ret_more: there are more. */
-static enum weft_rc read_attempts(struct weft_engine *engine, const struct weft_id *id,
-                                  uint32_t limit, struct attempts_place *place,
+/* A walk over the attempts of an execution. */
+struct attempts_walk {
+    const struct weft_id *id;
+    uint32_t limit; /* of a page */
+    struct attempts_place place;
+    bool more; /* behind place */
+};
+
+/* Reads the next page, and moves on. */
+static enum weft_rc read_attempts(struct weft_engine *engine, struct attempts_walk *walk,
                                   struct weft_arena *arena, struct weft_attempts_page *ret_page,
-                                  bool *ret_more, struct weft_err *err)
+                                  struct weft_err *err)
 {
+    struct attempts_place *place = &walk->place;
     struct weft_call call;
     struct weft_rows rows;
     weft_call_init(&call, arena, WEFT_STMT_ATTEMPTS, 0);
-    weft_set_id(&call, 0, ATTEMPTS_IN_ID, id);
+    weft_set_id(&call, 0, ATTEMPTS_IN_ID, walk->id);
     weft_set_i64(&call, 0, ATTEMPTS_IN_EPOCH, place->epoch);
     weft_set_i64(&call, 0, ATTEMPTS_IN_REPLAY, place->replay);
-    weft_set_i64(&call, 0, ATTEMPTS_IN_LIMIT, (int64_t)limit + 1);
+    weft_set_i64(&call, 0, ATTEMPTS_IN_LIMIT, (int64_t)walk->limit + 1);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
-    size_t count = rows.count < limit ? rows.count : limit;
+    size_t count = rows.count < walk->limit ? rows.count : walk->limit;
     struct weft_id_list workers = {.id = weft_new_array(arena, int32_t, count + 1)};
     for (size_t i = 0; i < count; i++)
         workers.id[workers.count++] = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_WORKER);
@@ -242,7 +257,7 @@ static enum weft_rc read_attempts(struct weft_engine *engine, const struct weft_
         place->replay = (int32_t)weft_get_i64(&rows, count - 1, ATTEMPTS_OUT_REPLAY);
     }
     *ret_page = (struct weft_attempts_page){.item = item, .count = count};
-    *ret_more = rows.count > count;
+    walk->more = rows.count > count;
     return WEFT_OK;
 }
 
@@ -265,23 +280,23 @@ enum weft_rc weft_engine_attempts_page(struct weft_engine *engine,
 {
     char text[WEFT_ID_TEXT], after[WEFT_CURSOR_PLACE_MAX + 1];
     size_t size = 0;
-    struct attempts_place place = {-1, -1};
-    bool more = false;
+    struct attempts_walk walk = {.id = &asking->id,
+                                 .limit = asking->limit ? asking->limit : WEFT_PAGE_DEFAULT,
+                                 .place = {-1, -1}};
     weft_id_print(&asking->id, text);
     const struct weft_cursor_list cursors = {.name = "attempts", .ns = asking->ns, .filter = text};
     enum weft_rc rc = weft_page_limit(asking->limit, err);
     if (!rc && asking->after)
         rc = weft_cursor_read(&cursors, asking->after, after, &size, err);
-    if (!rc && asking->after && !read_place(after, &place))
+    if (!rc && asking->after && !read_place(after, &walk.place))
         rc = weft_cursor_refuse(err);
     if (!rc)
         rc = check_visible(engine, asking->ns, &asking->id, arena, err);
     if (!rc)
-        rc = read_attempts(engine, &asking->id, asking->limit ? asking->limit : WEFT_PAGE_DEFAULT,
-                           &place, arena, ret_page, &more, err);
-    if (rc || !more)
+        rc = read_attempts(engine, &walk, arena, ret_page, err);
+    if (rc || !walk.more)
         return rc;
-    const char *last = weft_arena_printf(arena, "%d.%d", place.epoch, place.replay);
+    const char *last = weft_arena_printf(arena, "%d.%d", walk.place.epoch, walk.place.replay);
     ret_page->next = weft_cursor_write(&cursors, last, strlen(last), arena);
     return WEFT_OK;
 }
@@ -290,14 +305,13 @@ enum weft_rc weft_engine_attempts(struct weft_engine *engine, const char *ns,
                                   const struct weft_id *id, struct weft_arena *arena,
                                   struct weft_attempts *ret_attempts, struct weft_err *err)
 {
-    struct attempts_place place = {-1, -1};
+    struct attempts_walk walk = {.id = id, .limit = WEFT_PAGE_MAX, .place = {-1, -1}, .more = true};
     struct weft_attempt *item = NULL;
     size_t count = 0;
-    bool more = true;
     enum weft_rc rc = check_visible(engine, ns, id, arena, err);
-    while (!rc && more) {
+    while (!rc && walk.more) {
         struct weft_attempts_page page;
-        rc = read_attempts(engine, id, WEFT_PAGE_MAX, &place, arena, &page, &more, err);
+        rc = read_attempts(engine, &walk, arena, &page, err);
         if (rc)
             break;
         struct weft_attempt *all =

@@ -176,9 +176,9 @@ static void widen(struct weft_ring_tenant *tenant)
 {
     uint32_t room = tenant->room * 2;
     struct weft_listed **wider =
-        realloc(tenant->room > 1 ? (void *)tenant->queue : NULL, room * sizeof(*wider));
+        realloc(tenant->room > 1 ? (void *)tenant->queue : NULL, room * sizeof(void *));
     if (!wider)
-        weft_oom(room * sizeof(*wider));
+        weft_oom(room * sizeof(void *));
     if (tenant->room == 1)
         wider[0] = tenant->one;
     tenant->queue = wider;

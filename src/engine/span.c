@@ -39,7 +39,7 @@ void weft_spans_find(struct weft_span_row *row, size_t count, struct weft_arena 
         in_order &= i == 0 || by_place((const void *)&sorted[i - 1], (const void *)&sorted[i]) <= 0;
     }
     if (!in_order)
-        qsort((void *)sorted, count, sizeof(*sorted), by_place);
+        qsort((void *)sorted, count, sizeof(void *), by_place);
     for (size_t i = 0, first = 0; i < count; i++) {
         sorted[i]->count = 0;
         if (i + 1 < count && same_span(sorted[i], sorted[i + 1]))
@@ -71,13 +71,14 @@ enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_span_row *row, si
     if (groups == 0)
         return WEFT_OK;
     weft_call_init(&call, tx->arena, WEFT_STMT_SPANS_REMOVE, groups);
+    struct weft_id *end = weft_new_array(tx->arena, struct weft_id, groups);
     for (size_t i = 0, at = 0; i < count; i++) {
         if (row[i].count == 0)
             continue;
-        struct weft_id end = weft_span_end(&row[i].id);
+        end[at] = weft_span_end(&row[i].id);
         weft_set_i64(&call, at, SPANS_REMOVE_IN_NAMESPACE, row[i].ns);
         weft_set_id(&call, at, SPANS_REMOVE_IN_FIRST, &row[i].first);
-        weft_set_id(&call, at, SPANS_REMOVE_IN_LAST, &end);
+        weft_set_id(&call, at, SPANS_REMOVE_IN_LAST, &end[at]);
         at++;
     }
     return weft_tx_run(tx, &call, 1, NULL, err);
