@@ -221,6 +221,28 @@ static void answer_taken(struct weft_submission *item, const struct weft_rows *r
     weft_fail_field(&answer->err, WEFT_BUSY, "key", "the holder of this key just went away");
 }
 
+/* Reads what items lost their keys to. They are in the order of keys: each key is read once. */
+static enum weft_rc answer_losers(struct weft_tx *tx, struct weft_submission **loser, size_t count,
+                                  struct weft_err *err)
+{
+    size_t keys = 0;
+    for (size_t i = 0; i < count; i++)
+        keys += i == 0 || !same_key(loser[i - 1], loser[i]);
+    struct weft_call read;
+    struct weft_rows taken;
+    weft_call_init(&read, tx->arena, WEFT_STMT_KEY_READ, keys);
+    for (size_t i = 0, at = 0; i < count; i++) {
+        if (i > 0 && same_key(loser[i - 1], loser[i]))
+            continue;
+        weft_set_i64(&read, at, KEY_READ_IN_NAMESPACE, loser[i]->queue->ns);
+        weft_set_text(&read, at++, KEY_READ_IN_KEY, loser[i]->spec.key);
+    }
+    enum weft_rc rc = weft_tx_run(tx, &read, 1, &taken, err);
+    for (size_t i = 0; i < count && !rc; i++)
+        answer_taken(loser[i], &taken);
+    return rc;
+}
+
 /* Takes the keys, writes the winners, reads what the losers lost to. */
 static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submissions *batch,
                                 struct weft_err *err)
@@ -260,26 +282,7 @@ static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submission
     }
     if (winner.count > 0)
         rc = write_rows(tx, &winner, losers == 0 && !batch->from_inbox, err);
-    if (rc || losers == 0)
-        return rc;
-
-    /* The losers are in the order of keys: each key is read once. */
-    size_t keys = 0;
-    for (size_t i = 0; i < losers; i++)
-        keys += i == 0 || !same_key(loser[i - 1], loser[i]);
-    struct weft_call read;
-    struct weft_rows taken;
-    weft_call_init(&read, tx->arena, WEFT_STMT_KEY_READ, keys);
-    for (size_t i = 0, at = 0; i < losers; i++) {
-        if (i > 0 && same_key(loser[i - 1], loser[i]))
-            continue;
-        weft_set_i64(&read, at, KEY_READ_IN_NAMESPACE, loser[i]->queue->ns);
-        weft_set_text(&read, at++, KEY_READ_IN_KEY, loser[i]->spec.key);
-    }
-    rc = weft_tx_run(tx, &read, 1, &taken, err);
-    for (size_t i = 0; i < losers && !rc; i++)
-        answer_taken(loser[i], &taken);
-    return rc;
+    return rc || losers == 0 ? rc : answer_losers(tx, loser, losers, err);
 }
 
 static enum weft_rc write_new(struct weft_tx *tx, const struct weft_submissions *batch,

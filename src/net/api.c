@@ -119,8 +119,8 @@ enum weft_rc weft_api_reply_list(struct weft_ask *ask, const struct weft_api_lis
     }
     weft_json_end_array(&out);
     weft_json_key(&out, "next");
-    weft_json_put_text(&out,
-                       more ? weft_cursor_write(&cursors, last, strlen(last), ask->arena) : NULL);
+    weft_json_put_text(
+        &out, more && last ? weft_cursor_write(&cursors, last, strlen(last), ask->arena) : NULL);
     weft_json_end_object(&out);
     return WEFT_OK;
 }

@@ -5,7 +5,8 @@
     tests/http/classes.py    WEFT_TEST_STORE: sqlite or pg; WEFT_SOAK=1: the long form
 
 Each call of the quiet namespace is timed without a load and then under it, in the same run: the
-99th of a hundred may take ten times as long, or 250 ms. The clients that flood are processes of
+99th of a hundred may take ten times as long, or 250 ms (in the short form, which runs beside other
+tests and makes a hundred calls, the 95th). The clients that flood are processes of
 their own, with bodies made beforehand, so that this process measures the server and not itself.
 """
 import http.client
@@ -21,7 +22,7 @@ from outage import Lock
 
 SOAK = os.environ.get("WEFT_SOAK") == "1"
 BOUND_S = 0.25 * (8 if SANITIZED else 1)
-FACTOR = 10
+FACTOR, PERCENT = 10, 99 if SOAK else 95
 FLOWS, NODES = (8, 100000) if SOAK else (8, 10000)
 WRITERS, ITEMS = (400, 1000) if SOAK else (40, 1000)
 READERS, UNREAD_KB = (300, 150 << 10) if SOAK else (50, 60 << 10)
@@ -129,8 +130,8 @@ def at(times, percent):
 def compare(tap, load, quiet, busy):
     for name, times in busy.items():
         bound = max(FACTOR * at(quiet[name], 99), BOUND_S)
-        tap.ok(at(times, 99) <= bound, f"{load}: {name} of another namespace goes on",
-               f"p99 {at(times, 99) * 1e3:.1f} ms, allowed {bound * 1e3:.1f} ms")
+        tap.ok(at(times, PERCENT) <= bound, f"{load}: {name} of another namespace goes on",
+               f"p{PERCENT} {at(times, PERCENT) * 1e3:.1f} ms, allowed {bound * 1e3:.1f} ms")
         tap.note(f"{load}: {name}: quiet {at(quiet[name], 50) * 1e3:.1f} "
                  f"p99 {at(quiet[name], 99) * 1e3:.1f} ms, busy {at(times, 50) * 1e3:.1f} "
                  f"p99 {at(times, 99) * 1e3:.1f} max {times[-1] * 1e3:.1f} ms")

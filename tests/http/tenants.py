@@ -37,9 +37,12 @@ CALL_S = 10.0 if SOAK else 3.0  # a call of b that takes longer has failed
 RATIO, MOST_US = 10, 250000
 # Where a call takes less than this in quiet, its ratio is one to this: below it the scheduler of a
 # machine whose two cores are shared with the attacker decides, not the server: a call waits at four
-# threads for its turn.
-LEAST_US = 2000 if SOAK else 5000
-CALLS = ("submit", "claim", "complete", "read", "list", "bulk", "hop", "due", "readyz", "healthz")
+# threads for its turn. The short form runs beside other tests, with windows of less than a second:
+# it asks for 250 ms alone, and the soak for the rule.
+LEAST_US = 2000 if SOAK else 25000
+# What a soak judges as well: how soon the next node of a flow and delayed work become claimable.
+CALLS = ("submit", "claim", "complete", "read", "list", "bulk", "readyz", "healthz", "hop", "due")
+JUDGED = len(CALLS) if SOAK else CALLS.index("hop")
 
 
 class Row:
@@ -221,7 +224,7 @@ def judge(tap, quiet, loaded):
                  f"{told(seen):>6} ms ({many:>4})   x{seen / base:<6.1f} "
                  f"windows {' '.join(told(one) for one in before)} / "
                  f"{' '.join(told(one) for one in after)}{'' if good else '   BROKEN'}")
-        if not good:
+        if not good and CALLS.index(call) < JUDGED:
             broken.append(f"{call}: {told(base)} -> {told(seen)} ms")
     return broken
 
