@@ -9,10 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * The requests of one token in a line, its walks apart from the rest. Parties of a line take turns
+ * too. They are searched one after the other: there are as many as tokens with requests that wait.
+ */
+struct party {
+    struct party *after; /* in the line; the first one's turn is next */
+    struct weft_ask *first, **last;
+    int32_t token;
+    bool walks;
+    size_t count;
+};
+
 struct weft_fair_line {
     struct weft_fair_line *before, *after; /* in the ring */
     struct weft_fair_line *same;           /* the next one of its bucket */
-    struct weft_ask *first, **last;
+    struct party *party, **last_party;
+    struct party home; /* the first one to come: most lines have no other; in use: count > 0 */
     struct weft_fair_sum sum;
     size_t taken; /* items that the call under way took */
     char ns[WEFT_NAME_MAX + 1];
@@ -49,7 +62,7 @@ static struct weft_fair_line *add_line(struct weft_fair *fair, const char *ns)
         weft_oom(sizeof(*line));
     fair->spare = NULL;
     *line = (struct weft_fair_line){.same = fair->bucket[bucket_of(ns)]};
-    line->last = &line->first;
+    line->last_party = &line->party;
     (void)snprintf(line->ns, sizeof(line->ns), "%s", ns);
     fair->bucket[bucket_of(ns)] = line;
     line->after = fair->next ? fair->next : line;
@@ -75,6 +88,48 @@ static void remove_line(struct weft_fair *fair, struct weft_fair_line *line)
     fair->lines--;
     free(fair->spare);
     fair->spare = line;
+}
+
+static struct party *find_party(const struct weft_fair_line *line, const struct weft_ask *ask)
+{
+    struct party *party = line->party;
+    while (party && (party->token != ask->token || party->walks != ask->walks))
+        party = party->after;
+    return party;
+}
+
+/* Puts a party behind the others of its line. */
+static void append_party(struct weft_fair_line *line, struct party *party)
+{
+    party->after = NULL;
+    *line->last_party = party;
+    line->last_party = &party->after;
+}
+
+static struct party *add_party(struct weft_fair_line *line, const struct weft_ask *ask)
+{
+    struct party *party = line->home.count == 0 ? &line->home : malloc(sizeof(*party));
+    if (!party)
+        weft_oom(sizeof(*party));
+    *party = (struct party){.token = ask->token, .walks = ask->walks};
+    party->last = &party->first;
+    append_party(line, party);
+    return party;
+}
+
+/* A party had its turn: it is the last one now, or goes when it has no more. */
+static void end_turn(struct weft_fair_line *line, struct party *party)
+{
+    struct party **place = &line->party;
+    while (*place != party)
+        place = &(*place)->after;
+    *place = party->after;
+    if (!party->after)
+        line->last_party = place;
+    if (party->count > 0)
+        append_party(line, party);
+    else if (party != &line->home)
+        free(party);
 }
 
 static bool is_small(const struct weft_fair_line *line)
@@ -106,9 +161,13 @@ void weft_fair_put(struct weft_fair *fair, struct weft_ask *ask)
         line = add_line(fair, ns_of(ask));
     if (is_small(line))
         take_from(&fair->small, &line->sum);
+    struct party *party = find_party(line, ask);
+    if (!party)
+        party = add_party(line, ask);
     ask->next = NULL;
-    *line->last = ask;
-    line->last = &ask->next;
+    *party->last = ask;
+    party->last = &ask->next;
+    party->count++;
     add_to(&line->sum, &one);
     add_to(&fair->all, &one);
     if (is_small(line))
@@ -121,17 +180,27 @@ size_t weft_fair_of(const struct weft_fair *fair, const char *ns)
     return line ? line->sum.count : 0;
 }
 
+size_t weft_fair_like(const struct weft_fair *fair, const struct weft_ask *ask)
+{
+    const struct weft_fair_line *line = find(fair, ns_of(ask));
+    const struct party *party = line ? find_party(line, ask) : NULL;
+    return party ? party->count : 0;
+}
+
 /* ---- Out ------------------------------------------------------------------------------------- */
 
-static struct weft_ask *pop(struct weft_fair *fair, struct weft_fair_line *line)
+static struct weft_ask *pop(struct weft_fair *fair, struct weft_fair_line *line,
+                            struct party *party)
 {
-    struct weft_ask *ask = line->first;
+    struct weft_ask *ask = party->first;
     const struct weft_fair_sum one = {1, ask->weight, ask->items.bytes};
     if (is_small(line))
         take_from(&fair->small, &line->sum);
-    line->first = ask->next;
-    if (!line->first)
-        line->last = &line->first;
+    party->first = ask->next;
+    party->count--;
+    if (!party->first)
+        party->last = &party->first;
+    end_turn(line, party);
     take_from(&line->sum, &one);
     take_from(&fair->all, &one);
     if (is_small(line))
@@ -140,30 +209,41 @@ static struct weft_ask *pop(struct weft_fair *fair, struct weft_fair_line *line)
     return ask;
 }
 
+/* The party of a line whose turn it is among those that may have it; or NULL. */
+static struct party *next_party(const struct weft_fair_line *line, weft_fair_may *may,
+                                const void *context)
+{
+    struct party *party = line->party;
+    while (party && may && !may(context, party->first))
+        party = party->after;
+    return party;
+}
+
 bool weft_fair_any(const struct weft_fair *fair, weft_fair_may *may, const void *context)
 {
     const struct weft_fair_line *line = fair->next;
     size_t looked = 0;
-    while (looked < fair->lines && may && !may(context, line->ns)) {
+    while (looked < fair->lines && !next_party(line, may, context)) {
         line = line->after;
         looked++;
     }
     return looked < fair->lines;
 }
 
-static bool is_meant(const struct weft_fair_line *line, const struct weft_fair_limit *limit)
+/* The party of a line that the limit means, or NULL. */
+static struct party *meant_of(const struct weft_fair_line *line,
+                              const struct weft_fair_limit *limit)
 {
     /* A large line of which this call took something may be small by now. */
     if (line->taken == 0 && limit->lines != WEFT_FAIR_ALL &&
         is_small(line) != (limit->lines == WEFT_FAIR_SMALL))
-        return false;
-    return !limit->may || limit->may(limit->context, line->ns);
+        return NULL;
+    return next_party(line, limit->may, limit->context);
 }
 
-static bool fits(const struct weft_fair_line *line, const struct weft_fair_limit *limit,
-                 const struct weft_fair_sum *sum, bool shared)
+static bool fits(const struct weft_fair_line *line, const struct weft_ask *ask,
+                 const struct weft_fair_limit *limit, const struct weft_fair_sum *sum, bool shared)
 {
-    const struct weft_ask *ask = line->first;
     if (sum->count == 0)
         return true;
     if (shared && line->taken > 0 && line->taken + ask->weight > limit->share)
@@ -183,15 +263,15 @@ size_t weft_fair_take(struct weft_fair *fair, const struct weft_fair_limit *limi
     size_t in_vain = 0; /* lines looked at since an ask was taken */
     while (line && sum.count < limit->count && in_vain < fair->lines) {
         struct weft_fair_line *after = line->after;
-        bool meant = is_meant(line, limit);
+        struct party *meant = meant_of(line, limit);
         in_vain++;
-        if (meant && fits(line, limit, &sum, shared)) {
-            struct weft_ask *ask = pop(fair, line);
+        if (meant && fits(line, meant->first, limit, &sum, shared)) {
+            struct weft_ask *ask = pop(fair, line, meant);
             const struct weft_fair_sum one = {1, ask->weight, ask->items.bytes};
             to[sum.count] = ask;
             add_to(&sum, &one);
             in_vain = 0;
-            if (!line->first)
+            if (!line->party)
                 remove_line(fair, line);
         } else if (meant && !missed && line->taken == 0) {
             missed = line;

@@ -5,7 +5,9 @@
 /*
  * A queue of requests in which namespaces take turns: one FIFO for each namespace that has requests
  * waiting ("line"), and a ring of these. However many requests one namespace sends, a request of
- * another is behind at most one of them. Pure: no lock, no clock; group.c holds its lock around it.
+ * another is behind at most one of them. In a line the tokens take turns in the same way, each with
+ * its walks (ask->walks) apart from its other requests. Pure: no lock, no clock; group.c holds its
+ * lock around it.
  */
 
 #include "net/net.h"
@@ -43,8 +45,12 @@ void weft_fair_put(struct weft_fair *fair, struct weft_ask *ask);
 /* How many requests of a namespace wait. */
 size_t weft_fair_of(const struct weft_fair *fair, const char *ns);
 
-/* Whether requests of a namespace may be taken now. */
-typedef bool weft_fair_may(const void *context, const char *ns);
+/* How many requests wait that are of the namespace and token of this one, and walks if it is one.
+ */
+size_t weft_fair_like(const struct weft_fair *fair, const struct weft_ask *ask);
+
+/* Whether a request, and others of its namespace and token, may be taken now. */
+typedef bool weft_fair_may(const void *context, const struct weft_ask *ask);
 /* True when some request may be taken; may NULL: all may. */
 bool weft_fair_any(const struct weft_fair *fair, weft_fair_may *may, const void *context);
 
@@ -54,7 +60,7 @@ struct weft_fair_limit {
     enum weft_fair_lines lines;
     size_t count, items, bytes;
     size_t share;       /* items of one namespace beside its first ask, when several wait */
-    weft_fair_may *may; /* or NULL; a line that may not is passed over */
+    weft_fair_may *may; /* or NULL; what may not is passed over */
     const void *context;
 };
 /*

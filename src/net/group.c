@@ -267,44 +267,60 @@ void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask)
         turn_away(groups, ask);
 }
 
-static void refuse(struct weft_groups *groups, struct weft_ask *ask)
+static void refuse(struct weft_groups *groups, struct weft_ask *ask, bool walk)
 {
     struct weft_err err = {0};
-    (void)weft_fail(&err, WEFT_RATE_LIMITED, "%u requests are waiting already",
-                    groups->server->config.queue_max);
-    err.hint =
-        "the store is slower than the requests come: try again later, or send fewer, larger "
-        "requests";
+    if (walk) {
+        (void)weft_fail(&err, WEFT_RATE_LIMITED,
+                        "%d lists with a filter are waiting already for this %s",
+                        WEFT_WALKS_WAITING, ask->token ? "token" : "namespace");
+        err.hint =
+            "a list whose filter fits little takes long: ask for one at a time and follow its "
+            "cursor, or narrow it with created_since";
+    } else {
+        (void)weft_fail(&err, WEFT_RATE_LIMITED, "%u requests are waiting already",
+                        groups->server->config.queue_max);
+        err.hint =
+            "the store is slower than the requests come: try again later, or send fewer, larger "
+            "requests";
+    }
     weft_reply_error(ask, &err);
     weft_loop_answer(groups->server, &ask, 1);
 }
 
+static void prepend(struct weft_ask **list, struct weft_ask *ask)
+{
+    ask->next = *list;
+    *list = ask;
+}
+
 void weft_groups_put(struct weft_groups *groups, struct weft_ask *first)
 {
-    struct weft_ask *refused = NULL;
+    const struct weft_plan *plan = &groups->plan;
+    struct weft_ask *refused[2] = {NULL}; /* the second: walks beyond those that may wait */
     pthread_mutex_lock(&groups->lock);
     bool ended = groups->ended;
     while (first) {
         struct weft_ask *ask = first;
         first = ask->next;
-        if (ended ||
-            !weft_plan_has_room(&groups->plan, ask->ns, groups->server->config.queue_max)) {
-            ask->next = refused;
-            refused = ask;
-        } else {
+        if (ended || !weft_plan_has_room(plan, ask->ns, groups->server->config.queue_max))
+            prepend(&refused[0], ask);
+        else if (!weft_plan_has_room_to_walk(plan, ask))
+            prepend(&refused[1], ask);
+        else
             put(groups, ask);
-        }
     }
     wake_one(groups);
     pthread_mutex_unlock(&groups->lock);
-    while (refused) {
-        struct weft_ask *ask = refused;
-        refused = ask->next;
-        if (ended)
-            turn_away(groups, ask);
-        else
-            refuse(groups, ask);
-    }
+    for (size_t walk = 0; walk < WEFT_LEN(refused); walk++)
+        while (refused[walk]) {
+            struct weft_ask *ask = refused[walk];
+            refused[walk] = ask->next;
+            if (ended)
+                turn_away(groups, ask);
+            else
+                refuse(groups, ask, walk);
+        }
 }
 
 void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),

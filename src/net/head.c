@@ -208,5 +208,6 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
         rc = weft_query_parse(weft_query_of(link->target), ask->arena, &link->query, err);
     if (!rc)
         rc = weft_query_check(&link->query, ask->route, err);
+    ask->walks = !rc && ask->route->walks && weft_query_filters(&link->query);
     return rc ? rc : weft_body_check(link, err);
 }

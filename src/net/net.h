@@ -87,6 +87,7 @@ struct weft_route {
     bool while_waiting; /* also before the store is open: `read` answers then, without an engine */
     size_t body_max;    /* 0: no body is read */
     enum weft_group group;
+    bool walks; /* with a filter it may look at much and find little; see plan.c */
     /* On the loop thread (large bodies: on an engine thread). A failure is the answer. */
     enum weft_rc (*read)(struct weft_ask *ask, struct weft_err *err);
     /* On an engine thread; of grouped ones those that say items.alone. A failure is the answer. */
@@ -171,6 +172,7 @@ struct weft_ask {
     struct weft_buf body;
     enum weft_coding coding; /* in which the body still is */
     struct weft_items items; /* grouped requests */
+    bool walks;              /* a list with a filter: it may look at much and find little */
     bool unread;             /* the body is large or encoded: an engine thread reads it */
     void *state;             /* of the route, from read to run */
     struct weft_reply reply;

@@ -26,6 +26,12 @@
  * ends that takes long. With fewer than four threads all that is one or none, and things take
  * turns.
  *
+ * A list with a filter may look at rows for as long as it is allowed to and find nothing: it is a
+ * walk. A token (without tokens: a namespace) has at most two of them at once, and one slot less
+ * than its namespace may have, so that another token of the namespace, and its own plain lists,
+ * need not wait for them. A bounded number more waits in the queue, without a thread; the rest is
+ * refused.
+ *
  * Errands, what the server does for itself (passes, leases to give back), are one more kind: they
  * wait for their turn like the requests, and the requests for theirs.
  */
@@ -43,6 +49,7 @@ enum {
     TURN_COUNT,
     SHARE = WEFT_BATCH_MAX / 4, /* of a transaction, of one namespace while others wait */
     FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
+    WALKS_MAX = 2,              /* at once, of one token */
 };
 #define JOINT_OLD_US (20 * WEFT_MS) /* something holds the call up: others need not wait for it */
 
@@ -109,6 +116,12 @@ bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t mos
     return own < most / 2 / lines;
 }
 
+bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_ask *ask)
+{
+    return !ask->walks ||
+           weft_fair_like(&plan->queue[class_of(ask)].fair, ask) < WEFT_WALKS_WAITING;
+}
+
 /* ---- Who may run ----------------------------------------------------------------------------- */
 
 static bool is_slow(size_t group)
@@ -143,26 +156,39 @@ struct class_of_plan {
     enum weft_group class;
 };
 
+/* Of the slots of a class, those that one namespace may have. */
+static uint32_t slots_of_one(uint32_t slots)
+{
+    return slots < 2 ? 1 : slots - 1;
+}
+
 /*
- * Whether a namespace may have one more thread for a class. Reads wait while the answers of their
- * namespace fill the memory.
+ * Whether the namespace and the token of a request may have one more thread for a class. Reads wait
+ * while the answers of their namespace fill the memory.
  */
-static bool may_hold(const void *context, const char *ns)
+static bool may_hold(const void *context, const struct weft_ask *ask)
 {
     const struct class_of_plan *of = context;
+    const char *ns = ask->ns ? ask->ns : "";
     bool reads = of->class == WEFT_GROUP_NONE || of->class == WEFT_GROUP_LIST;
     if (reads && of->plan->answers && !weft_answers_has_room(of->plan->answers, ns))
         return false;
     if (of->class == WEFT_GROUP_NONE)
         return true;
-    uint32_t same = 0, all = 0, slots = slots_of(of->plan, of->class), most = slow_max(of->plan);
+    uint32_t walks = 0, same = 0, all = 0;
     for (uint32_t i = 0; i < of->plan->threads; i++) {
         const struct weft_holder *holder = &of->plan->holder[i];
         bool own = holder->busy && strcmp(holder->ns, ns) == 0;
         all += own;
         same += own && holder->class == of->class;
+        walks += own && holder->walks && holder->token == ask->token;
     }
-    return (slots < 2 || same + 1 < slots) && (most < 2 || all + 1 < most);
+    uint32_t slots = slots_of_one(slots_of(of->plan, of->class));
+    uint32_t most_walks = slots_of_one(slots);
+    if (most_walks > WALKS_MAX)
+        most_walks = WALKS_MAX;
+    return same < slots && all < slots_of_one(slow_max(of->plan)) &&
+           (!ask->walks || walks < most_walks);
 }
 
 static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
@@ -173,6 +199,8 @@ static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
         holder++;
     holder->busy = true;
     holder->class = class;
+    holder->walks = ask->walks;
+    holder->token = ask->token;
     (void)snprintf(holder->ns, sizeof(holder->ns), "%s", ask->ns ? ask->ns : "");
     return holder;
 }

@@ -11,7 +11,10 @@
 #include "net/fair.h"
 #include "net/kinds.h"
 
-enum { WEFT_JOINTS_MAX = 4 }; /* joint calls at once, of which all but two are held up */
+enum {
+    WEFT_JOINTS_MAX = 4,     /* joint calls at once, of which all but two are held up */
+    WEFT_WALKS_WAITING = 64, /* lists with a filter that wait, of one token: some seconds of work */
+};
 
 /* A joint call that is under way. */
 struct weft_joint {
@@ -22,7 +25,9 @@ struct weft_joint {
 /* A thread that runs something of a slow class, and for which namespace. */
 struct weft_holder {
     bool busy;
+    bool walks; /* a list with a filter */
     enum weft_group class;
+    int32_t token; /* 0: none */
     char ns[129];
 };
 
@@ -66,6 +71,8 @@ enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_ask *ask);
  * the queues as long as it is alone; others still find room, so it may become half as many more.
  */
 bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t most);
+/* Whether a request may wait beside the other lists with filters of its token. */
+bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_ask *ask);
 
 /* True when something may run now. */
 bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us);

@@ -24,6 +24,13 @@ const char *weft_query_find(const struct weft_query *query, const char *name)
     return NULL;
 }
 
+bool weft_query_filters(const struct weft_query *query)
+{
+    size_t others = weft_query_find(query, "limit") != NULL;
+    others += weft_query_find(query, "after") != NULL;
+    return query->count > others && !weft_query_find(query, "key");
+}
+
 static bool decode(const char *text, size_t size, struct weft_arena *arena, const char **ret_text)
 {
     char *decoded = weft_new_array(arena, char, size + 1);

@@ -34,5 +34,7 @@ WEFT_MUST_CHECK enum weft_rc weft_query_check(const struct weft_query *query,
                                               const struct weft_route *route, struct weft_err *err);
 /* The value, or NULL when it is absent. */
 const char *weft_query_find(const struct weft_query *query, const char *name);
+/* Whether a list with these parameters has to look for what fits. One by key is looked up. */
+bool weft_query_filters(const struct weft_query *query);
 
 #endif

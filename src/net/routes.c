@@ -45,6 +45,7 @@ const struct weft_route weft_routes[] = {
         .path = "/v1/executions",
         .scope = WEFT_SCOPE_READ,
         .group = WEFT_GROUP_LIST,
+        .walks = true,
         .read = weft_executions_read,
         .run = weft_executions_run,
         .name = "listExecutions",

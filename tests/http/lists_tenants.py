@@ -4,21 +4,27 @@
 
 Namespace B has a few executions in every state. Namespace A then gets 30,000 (WEFT_SOAK=1: 2,000,000),
 all newer. Lists, reads and counts of B take about as long as before; cursors of A are refused in B, and
-for other filters; counts of very many lanes are computed once a second. Reads that wait for an end look
-a few times and are then told of it, also when another replica did it.
+for other filters; counts of very many lanes are computed once a second. Lists of one token that match
+nothing do not slow the lists of another token, of the same namespace or of another one. Reads that wait
+for an end look a few times and are then told of it, also when another replica did it.
 """
+import multiprocessing
 import os
 import statistics
 import threading
 import time
 
 from harness import SANITIZED, Calls, Tap, metric_sum, metrics, scratch, serve, until
+from tenants_flood import Flood, request
 
 SOAK = os.environ.get("WEFT_SOAK", "0") not in ("", "0")
 ROWS = 2000000 if SOAK else 6000 if SANITIZED else 30000
 BATCH, LANES, ROUNDS = 1000, 200, 15
 OWN_LOOKS = 5  # of a read that waits, before it is told
 WAITERS, WAIT_MS = 20, 60000 if SOAK else 9000
+WALKERS, TOO_MANY = 64 if SOAK else 16, 120  # connections; the server lets 64 lists of a token wait
+WALK_TIMES, WALK_MOST_S, WALK_LEAST_S = 10, 0.25 * (8 if SANITIZED else 1), 0.005  # see tenants.py
+WINDOWS, WINDOW = 3, 100 if SOAK else 30
 TIMES, FLOOR_S = 5, 0.02  # of quiet; below the floor a machine under load says nothing
 
 READS = {
@@ -109,6 +115,76 @@ def check_counts(tap, many):
     tap.note(f"counts: computed {len(moments)} times for {LANES} lanes in {took:.2f} s")
 
 
+def walk(target, connections, token, stop, asked, refused):
+    """Lists of one token that match nothing, until it is told to stop; a process of its own."""
+    os.nice(10)
+    whole = request("GET", "/v1/executions?tag=none:such&limit=1000", namespace="many",
+                    headers=(f"Authorization: Bearer {token}",))
+    flood = Flood(target, connections, lambda _: whole)
+    while not stop.is_set():
+        flood.turn()
+        asked.value = sum(flood.statuses.values())
+        refused.value = flood.statuses[429]
+
+
+class Walks:
+    def __init__(self, server, connections, token):
+        self.stop = multiprocessing.Event()
+        self.answered, self.refused = multiprocessing.Value("l"), multiprocessing.Value("l")
+        self.process = multiprocessing.Process(target=walk, daemon=True, args=(
+            (server.host, int(server.port)), connections, token, self.stop, self.answered, self.refused))
+        self.process.start()
+
+    def end(self):
+        self.stop.set()
+        self.process.join(30)
+
+
+def worst(calls, path):
+    """The 99th percentile of a window, as the median of some windows."""
+    found = []
+    for _ in range(WINDOWS):
+        times = []
+        for _ in range(WINDOW):
+            began = time.monotonic()
+            calls.good("GET", path)
+            times.append(time.monotonic() - began)
+        found.append(sorted(times)[int(WINDOW * 0.99)])
+    return statistics.median(found)
+
+
+def check_walks(tap, server):
+    """Lists of one token that match nothing harm no list of another token."""
+    token = [server.make_token("read")["token"] for _ in range(2)]
+    lists = {}
+    for namespace in ("many", "few"):
+        calls = Calls(server, timeout=60, namespace=namespace)
+        calls.headers["Authorization"] = f"Bearer {token[1]}"
+        until(lambda calls=calls: calls("GET", "/v1/executions?limit=1")[0] == 200, 10)
+        for path in ("/v1/executions?limit=20", "/v1/executions?kind=job&limit=20"):
+            lists[f"{namespace}: {path}"] = calls, path
+    quiet = {name: worst(*each) for name, each in lists.items()}
+    walks = Walks(server, WALKERS, token[0])
+    try:
+        tap.ok(until(lambda: walks.answered.value > WALKERS, 60), "lists that match nothing are answered")
+        for name, each in lists.items():
+            took = worst(*each)
+            bound = min(WALK_TIMES * max(quiet[name], WALK_LEAST_S), WALK_MOST_S)
+            tap.ok(took < bound, f"{name}, of another token, beside lists that match nothing",
+                   f"{took * 1000:.1f} ms, quiet {quiet[name] * 1000:.1f} ms")
+            tap.note(f"{name}: p99 {took * 1000:.1f} ms, quiet {quiet[name] * 1000:.1f} ms")
+        tap.equal(walks.refused.value, 0, "so many lists that match nothing are not refused")
+    finally:
+        walks.end()
+    walks = Walks(server, TOO_MANY, token[0])
+    try:
+        tap.ok(until(lambda: walks.refused.value > 0, 60), "too many of them are answered 429")
+        calls, path = lists["many: /v1/executions?kind=job&limit=20"]
+        tap.equal(calls("GET", path)[0], 200, "while another token has room")
+    finally:
+        walks.end()
+
+
 class Waiting(threading.Thread):
     """A read that waits for the end of an execution."""
 
@@ -174,6 +250,7 @@ def main():
         check_times(tap, few, paths, quiet)
         check_cursors(tap, few, many)
         check_counts(tap, many)
+        check_walks(tap, server)
         check_waits(tap, server, paths["one"])
         check_end_elsewhere(tap, store, server, paths["one"])
     finally:

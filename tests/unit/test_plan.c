@@ -262,8 +262,74 @@ static void test_room(void)
     empty(&plan);
 }
 
+static void walk(struct weft_plan *plan, const char *ns, int32_t token, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct weft_ask *ask = new_ask(&LIST, ns, 1);
+        ask->token = token;
+        ask->walks = true;
+        (void)weft_plan_put(plan, ask);
+    }
+}
+
+/* Lists with a filter, of one token: few at once, few that wait, and tokens take turns. */
+static void test_walks(void)
+{
+    struct weft_plan plan;
+    weft_plan_init(&plan, THREADS, THREADS);
+    walk(&plan, "a", 1, 10);
+    is_int(run(&plan, 0), 1, "walks of a token leave a slot of its namespace");
+    walk(&plan, "a", 2, 1);
+    is_int(run(&plan, 0), 1, "to another token");
+    is_int(batches[1].lot[0].ask[0]->token, 2, "which need not wait behind the first");
+    end(&plan, 1);
+    put(&plan, &LIST, "a", 1);
+    is_int(run(&plan, 0), 1, "and to plain lists");
+    end(&plan, 1);
+    walk(&plan, "b", 0, 10);
+    is_int(run(&plan, 0), 1, "another namespace has its own");
+    empty(&plan);
+
+    weft_plan_init(&plan, 4 * THREADS, THREADS);
+    walk(&plan, "a", 0, 10);
+    is_int(run(&plan, 0), 2, "with many threads there are two walks at once");
+    put(&plan, &LIST, "a", 4);
+    is_int(run(&plan, 0), 4, "and as many plain lists as before");
+    empty(&plan);
+
+    weft_plan_init(&plan, THREADS, THREADS);
+    walk(&plan, "a", 1, WEFT_WALKS_WAITING);
+    struct weft_ask more = {.route = &LIST, .ns = "a", .token = 1, .walks = true};
+    ok(!weft_plan_has_room_to_walk(&plan, &more), "the walks of a token that wait are bounded");
+    more.walks = false;
+    ok(weft_plan_has_room_to_walk(&plan, &more), "its plain lists have room");
+    more.walks = true;
+    more.token = 2;
+    ok(weft_plan_has_room_to_walk(&plan, &more), "and so have the walks of another token");
+    empty(&plan);
+}
+
+static void test_tokens(void)
+{
+    struct weft_fair fair = {0};
+    const int32_t came[] = {1, 1, 1, 2, 3, 2}, wanted[] = {1, 2, 3, 1, 2, 1};
+    struct weft_ask *to[WEFT_BATCH_MAX];
+    struct weft_fair_sum sum;
+    for (size_t i = 0; i < WEFT_LEN(came); i++) {
+        struct weft_ask *ask = new_ask(&LIST, "a", 1);
+        ask->token = came[i];
+        weft_fair_put(&fair, ask);
+    }
+    is_int(weft_fair_take(&fair, &FEW, to, &sum), WEFT_LEN(came), "all tokens are served");
+    for (size_t i = 0; i < WEFT_LEN(came); i++)
+        is_int(to[i]->token, wanted[i], "tokens of a namespace take turns: %zu", i);
+    weft_fair_done(&fair);
+}
+
 int main(void)
 {
+    test_tokens();
+    test_walks();
     test_turns();
     test_transactions();
     test_small();
