@@ -23,12 +23,16 @@ enum weft_peer_stage {
 struct weft_peer {
     struct weft_peer *next, **link;
     int fd;
-    bool let_in;                /* the loop thread's: it has sent a request that was let in */
+    bool let_in; /* it has sent a request that was let in; the loop thread writes it, locked */
+    bool extra;  /* the loop thread's: it was let in when there was no room */
     enum weft_peer_stage stage; /* under the lock of the list, as all that follows */
     weft_usec since_us;
     struct weft_address *address;                     /* or NULL */
     struct weft_peer *next_stranger, **stranger_link; /* link NULL: not on that list */
+    struct weft_peer *next_resting, **resting_link;   /* likewise */
+    uint32_t tenant;                                  /* of `tenants` below, once it is let in */
     bool shut;
+    _Atomic bool retired; /* nothing new is read from it; an answer under way is still sent */
     /* While it sends: */
     size_t held;    /* bytes of its answer in memory */
     bool looked;    /* what follows is known */
@@ -37,7 +41,7 @@ struct weft_peer {
     weft_usec mark_us;
 };
 
-enum { WEFT_PEERS_BUCKET_BITS = 10 };
+enum { WEFT_PEERS_BUCKET_BITS = 10, WEFT_PEERS_TENANTS = 256 };
 
 struct weft_peers {
     pthread_mutex_t lock;
@@ -46,10 +50,12 @@ struct weft_peers {
     uint64_t send_min; /* bytes that a client takes of its answer in 10 s, or is hung up on */
     uint32_t max, per_address;                         /* per_address 0: see peer.c */
     struct weft_peer *first_stranger, **last_stranger; /* the oldest first */
+    struct weft_peer *first_resting, **last_resting;   /* let in, and idle: the longest first */
     uint32_t open, strangers;                          /* without those that were shut */
+    uint32_t tenants[WEFT_PEERS_TENANTS]; /* connections that were let in, by namespace: by hash */
     struct weft_address *bucket[1 << WEFT_PEERS_BUCKET_BITS];
     uint64_t seed;
-    uint64_t evicted, refused; /* since the last sweep */
+    uint64_t evicted, refused, retired; /* since the last sweep */
 };
 
 void weft_peers_init(struct weft_peers *peers, uint32_t max, uint32_t per_address);
@@ -65,12 +71,17 @@ void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer);
 void weft_peer_stage(struct weft_peers *peers, struct weft_peer *peer, enum weft_peer_stage stage);
 /* An answer of which so many bytes are in memory goes out from here on: stage SENDING. */
 void weft_peer_sends(struct weft_peers *peers, struct weft_peer *peer, size_t held);
-/* It is no stranger any more: it is not shut to make room. On the loop thread. */
-void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer);
+/*
+ * A request for a namespace was let in: it is no stranger any more, and makes room only while it
+ * rests between requests. Another one may be closed for it. On the loop thread.
+ */
+void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer, const char *ns);
+/* It came when all places were in use, and they still are: its answer is the last one on it. */
+bool weft_peer_must_go(struct weft_peers *peers, struct weft_peer *peer);
 /* Shuts the sockets of those that are over their limits; the loop then closes them. */
 struct weft_peers_swept {
-    uint64_t evicted,
-        refused; /* since the last sweep: shut to make room; above an address's limit */
+    /* Since the last sweep: strangers, shut to make room; above an address's limit; resting. */
+    uint64_t evicted, refused, retired;
 };
 /* excess: bytes of answers that should be freed, by shutting connections that take nothing. */
 struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t excess);

@@ -67,7 +67,9 @@ int weft_loop_fd(const struct weft_ask *ask)
 
 bool weft_loop_gone(const struct weft_ask *ask)
 {
-    struct pollfd fd = {.fd = weft_loop_fd(ask), .events = POLLRDHUP};
+    /* One that was closed for reading on this side looks as if its client had closed it. */
+    bool retired = atomic_load(&ask->link->peer->retired);
+    struct pollfd fd = {.fd = weft_loop_fd(ask), .events = retired ? 0 : POLLRDHUP};
     return poll(&fd, 1, 0) > 0;
 }
 
@@ -91,7 +93,7 @@ void weft_loop_sweep(struct weft_loop *loop)
     struct weft_peers_swept swept =
         weft_peers_sweep(&loop->peers, weft_answers_excess(&loop->answers));
     weft_metric_add(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_TURNED_AWAY, 0,
-                    swept.evicted + swept.refused);
+                    swept.evicted + swept.refused + swept.retired);
 }
 
 void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count)
@@ -130,7 +132,7 @@ static bool begin(struct weft_link *link, const char *method)
                                   : weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
     if (!rc && ask->route) {
         if (ask->token || !weft_server_wants_tokens(ask->server))
-            weft_peer_let_in(&loop->peers, link->peer);
+            weft_peer_let_in(&loop->peers, link->peer, ask->ns);
         if (ask->route->body_max)
             weft_buf_init(&ask->body, ask->route->body_max);
         return true;
@@ -314,7 +316,8 @@ static void add_headers(struct weft_link *link, struct MHD_Response *response)
         (void)MHD_add_response_header(response, "Accept-Encoding", link->accept_encoding);
     if (reply->status == 401)
         (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    if (link->close || link->ask.server->stopping)
+    struct weft_server *server = link->ask.server;
+    if (link->close || server->stopping || weft_peer_must_go(&server->loop->peers, link->peer))
         (void)MHD_add_response_header(response, "Connection", "close");
 }
 

@@ -12,10 +12,19 @@
  * token, or at a server that wants none. When there are more connections than may be, the oldest
  * stranger between requests, or in the middle of one that was not let in yet, is shut. So silent
  * connections, however many, do not keep others out. One whose request is carried out, waits or is
- * being answered is never shut for this, and neither is one that was let in before. libmicrohttpd
- * stops accepting a few connections (`spare`) above the limit: a new one must be accepted before
- * an old one can be chosen, and when all others were let in, it is the spare ones that still answer
- * /healthz.
+ * being answered is never shut for this. libmicrohttpd stops accepting a few connections (`spare`)
+ * above the limit: a new one must be accepted before an old one can be chosen.
+ *
+ * Strangers never take the place of a connection that was let in. But when one of them is let in
+ * and there are more such connections than may be, one that rests between two requests is closed,
+ * as HTTP/1.1 lets a server do: one of the address and the namespace that have most, and of these
+ * the one that has rested longest. It is closed for reading only ("retired"): a request that came
+ * in at the same moment is carried out and answered, and libmicrohttpd closes the connection at
+ * the end of what it can read. One that has not rested for RESTED_US, whose client may be about to
+ * send, is closed only when none has. When none rests at all, the new one is `extra`: its answer
+ * tells the client that the connection ends with it, unless there is room by then. So connections
+ * that were let in do not fill the spare places for good, and new ones, and /healthz on them, are
+ * answered.
  *
  * Each address has a limit too (a v6 one together with the other addresses of its /64). A new
  * connection above it takes the place of the oldest stranger of the same address, or is shut
@@ -42,6 +51,9 @@
 #define PROGRESS_US (10 * WEFT_SECOND) /* in which a client takes send_min of its answer */
 #define STANDS_US   (2 * WEFT_SECOND)  /* it goes when memory is short and it took nothing */
 #define LOITER_US   WEFT_SECOND /* a stranger that was quiet for so long goes when all is full */
+#define RESTED_US   WEFT_SECOND /* and so does one that was let in and rests, for one that comes */
+
+enum { RESTING_LOOKS = 1024 }; /* resting ones among which one is chosen */
 
 /* ---- Addresses ------------------------------------------------------------------------------- */
 
@@ -136,17 +148,46 @@ static void unlink_stranger(struct weft_peers *peers, struct weft_peer *peer)
     peers->strangers--;
 }
 
+static void unlink_resting(struct weft_peers *peers, struct weft_peer *peer)
+{
+    if (!peer->resting_link)
+        return;
+    *peer->resting_link = peer->next_resting;
+    if (peer->next_resting)
+        peer->next_resting->resting_link = peer->resting_link;
+    else
+        peers->last_resting = peer->resting_link;
+    peer->resting_link = NULL;
+}
+
+static void link_resting(struct weft_peers *peers, struct weft_peer *peer)
+{
+    peer->next_resting = NULL;
+    peer->resting_link = peers->last_resting;
+    *peers->last_resting = peer;
+    peers->last_resting = &peer->next_resting;
+}
+
+/* It has been shut, or goes: it counts no more. */
+static void leave(struct weft_peers *peers, struct weft_peer *peer)
+{
+    peer->shut = true;
+    unlink_stranger(peers, peer);
+    unlink_resting(peers, peer);
+    peers->open--;
+    if (peer->address)
+        peer->address->open--;
+    if (peer->let_in)
+        peers->tenants[peer->tenant]--;
+}
+
 /* The descriptor is the loop's and open: a peer is freed before it is closed. */
 static void shut(struct weft_peers *peers, struct weft_peer *peer)
 {
     (void)shutdown(peer->fd, SHUT_RDWR);
     if (peer->shut)
         return;
-    peer->shut = true;
-    unlink_stranger(peers, peer);
-    peers->open--;
-    if (peer->address)
-        peer->address->open--;
+    leave(peers, peer);
 }
 
 /* The oldest stranger that no request would miss, of this address unless that is NULL; or NULL. */
@@ -183,14 +224,90 @@ static void make_room(struct weft_peers *peers, struct weft_peer *peer)
     shut(peers, victim);
 }
 
-void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer)
+/* ---- Those that rest ------------------------------------------------------------------------- */
+
+static uint32_t tenant_of(const char *ns)
 {
-    if (peer->let_in)
+    uint32_t hash = 2166136261U; /* FNV-1a */
+    for (; ns && *ns; ns++)
+        hash = (hash ^ (unsigned char)*ns) * 16777619U;
+    return (hash ^ hash >> 16) % WEFT_PEERS_TENANTS;
+}
+
+/* Under the lock, as what follows. */
+static bool has_too_many(const struct weft_peers *peers)
+{
+    return peers->open - peers->strangers > peers->max;
+}
+
+/*
+ * The one to close, or NULL: of those that have rested long enough, if there are any. Of a
+ * namespace with many connections from many addresses, or an address with many for many namespaces:
+ * the sum tells both, and behind a proxy the address makes no difference.
+ */
+static struct weft_peer *find_resting(const struct weft_peers *peers, weft_usec now_us)
+{
+    struct weft_peer *best = NULL;
+    uint64_t most = 0;
+    unsigned looks = 0;
+    weft_usec first_us = peers->first_resting ? peers->first_resting->since_us : 0;
+    weft_usec rested_us = now_us - first_us >= RESTED_US ? RESTED_US : 0;
+    for (struct weft_peer *p = peers->first_resting;
+         p && looks < RESTING_LOOKS && now_us - p->since_us >= rested_us; p = p->next_resting) {
+        uint64_t held = (uint64_t)peers->tenants[p->tenant] + (p->address ? p->address->open : 0);
+        if (held > most) {
+            most = held;
+            best = p;
+        }
+        looks++;
+    }
+    return best;
+}
+
+/*
+ * It is the loop thread that reads, and it may be about to: what it has read, and what has arrived
+ * before the end that it sees now, is answered. What arrives later is not read at all.
+ */
+static void retire(struct weft_peers *peers, struct weft_peer *peer)
+{
+    atomic_store(&peer->retired, true);
+    (void)shutdown(peer->fd, SHUT_RD);
+    leave(peers, peer);
+    peers->retired++;
+}
+
+void weft_peer_let_in(struct weft_peers *peers, struct weft_peer *peer, const char *ns)
+{
+    uint32_t tenant = tenant_of(ns);
+    if (peer->let_in && peer->tenant == tenant)
         return;
-    peer->let_in = true;
     pthread_mutex_lock(&peers->lock);
-    unlink_stranger(peers, peer);
+    if (!peer->shut) {
+        if (peer->let_in)
+            peers->tenants[peer->tenant]--;
+        peers->tenants[tenant]++;
+        unlink_stranger(peers, peer);
+        if (has_too_many(peers)) {
+            struct weft_peer *victim = find_resting(peers, weft_boot_us());
+            if (victim)
+                retire(peers, victim);
+            else
+                peer->extra = true;
+        }
+    }
+    peer->tenant = tenant;
+    peer->let_in = true;
     pthread_mutex_unlock(&peers->lock);
+}
+
+bool weft_peer_must_go(struct weft_peers *peers, struct weft_peer *peer)
+{
+    if (!peer->extra)
+        return false;
+    pthread_mutex_lock(&peers->lock);
+    peer->extra = has_too_many(peers);
+    pthread_mutex_unlock(&peers->lock);
+    return peer->extra;
 }
 
 /* ---- Connections ----------------------------------------------------------------------------- */
@@ -199,6 +316,7 @@ void weft_peers_init(struct weft_peers *peers, uint32_t max, uint32_t per_addres
 {
     pthread_mutex_init(&peers->lock, NULL);
     peers->last_stranger = &peers->first_stranger;
+    peers->last_resting = &peers->first_resting;
     peers->max = max;
     peers->per_address = per_address;
     peers->seed = (uint64_t)weft_boot_us(); /* not to be guessed from outside */
@@ -245,12 +363,8 @@ void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer)
     *peer->link = peer->next;
     if (peer->next)
         peer->next->link = peer->link;
-    unlink_stranger(peers, peer);
-    if (!peer->shut) {
-        peers->open--;
-        if (peer->address)
-            peer->address->open--;
-    }
+    if (!peer->shut)
+        leave(peers, peer);
     leave_address(peers, peer->address);
     pthread_mutex_unlock(&peers->lock);
     free(peer);
@@ -262,6 +376,9 @@ void weft_peer_stage(struct weft_peers *peers, struct weft_peer *peer, enum weft
     pthread_mutex_lock(&peers->lock);
     peer->stage = stage;
     peer->since_us = now_us;
+    unlink_resting(peers, peer);
+    if (stage == WEFT_PEER_IDLE && peer->let_in && !peer->shut)
+        link_resting(peers, peer);
     pthread_mutex_unlock(&peers->lock);
 }
 
@@ -366,14 +483,18 @@ struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t exce
         shut(peers, p);
         p->since_us = now_us;
     }
-    struct weft_peers_swept swept = {.evicted = peers->evicted, .refused = peers->refused};
-    peers->evicted = peers->refused = 0;
+    struct weft_peers_swept swept = {
+        .evicted = peers->evicted, .refused = peers->refused, .retired = peers->retired};
+    peers->evicted = peers->refused = peers->retired = 0;
     pthread_mutex_unlock(&peers->lock);
     if (slow > 0)
         weft_info("slow clients were hung up on", F_U64("connections", slow));
     if (swept.evicted > 0)
         weft_warn("too many connections: silent ones were closed",
                   F_U64("connections", swept.evicted));
+    if (swept.retired > 0)
+        weft_warn("too many connections: those that rested longest were closed",
+                  F_U64("connections", swept.retired));
     if (swept.refused > 0)
         weft_warn("too many connections of one address: new ones were closed",
                   F_U64("connections", swept.refused));

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many connections that say nothing, and those they must not keep out. Prints TAP.
+"""Many connections that say nothing, or rest, and those they must not keep out. Prints TAP.
 
 The short form has some hundred of them; WEFT_SOAK=1 has 5,000, with the usual limits.
 """
@@ -21,11 +21,13 @@ SLACK_S = 10
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
-def request(method, path, token=None, body=b""):
+def request(method, path, token=None, body=b"", namespace=None):
     head = [b"%s %s HTTP/1.1" % (method, path), b"Host: localhost",
             b"Content-Length: %d" % len(body)]
     if token:
         head.append(b"Authorization: Bearer " + token.encode())
+    if namespace:
+        head.append(b"X-Weft-Namespace: " + namespace.encode())
     return b"\r\n".join(head) + b"\r\n\r\n" + body
 
 
@@ -89,7 +91,7 @@ def metrics_of(server, token):
 
 
 def keep_out(tap, tokens):
-    """Silent connections give way; those with a request under way, or that were let in, do not."""
+    """Silent connections give way; those with a request under way, or let in before, do not."""
     what = "with tokens" if tokens else "without tokens"
     store = scratch("sqlite", "silent")
     server = serve(store, "--connections", str(LIMIT), *(["--tokens"] if tokens else []))
@@ -144,7 +146,7 @@ class Caller:
 
 
 def known_ones(tap):
-    """Connections that were let in fill the server: /healthz is answered on the spare ones."""
+    """Connections that were let in fill the server, and silent ones come."""
     store = scratch("sqlite", "known")
     server = serve(store, "--connections", "40")
     held = [Raw(server, timeout=SLACK_S) for _ in range(40)]
@@ -154,12 +156,105 @@ def known_ones(tap):
     more = silent(server, 60)
     took = until(lambda: isinstance(healthy_s(server, 1), float), SLACK_S)
     tap.ok(took, "/healthz answers although all were let in")
-    for raw in held:
+    stay = [raw for raw in held if is_open(raw)]
+    tap.ok(len(stay) >= len(held) - 10, "silent ones take no places of these", len(stay))
+    for raw in stay:
         raw.send(HEALTH)
-    tap.ok(all(raw.answer()[0] == 200 for raw in held), "and all of these are still served")
+    tap.ok(all(raw.answer()[0] == 200 for raw in stay), "and these are still served")
     for one in more:
         one.close()
     for raw in held:
+        raw.socket.close()
+    tap.equal(server.stop(), 0, "the server stops by itself")
+    store.remove()
+
+
+def known(server, count, namespace, source="127.0.0.1"):
+    """Connections that have sent one good request, one after the other; and the answers."""
+    found, answers = [], []
+    for _ in range(count):
+        found.append(Raw(server, timeout=SLACK_S, source=source))
+        found[-1].send(request(b"GET", b"/v1/executions", namespace=namespace))
+        answers.append(found[-1].answer())
+    return found, answers
+
+
+def closed_cleanly(raw):
+    """The server closed between two requests: an end, and no reset."""
+    try:
+        return raw.socket.recv(1) == b""
+    except OSError:
+        return False
+
+
+def resting_ones(tap):
+    """Connections that rest between two requests make room, those of whom has most first."""
+    store = scratch("sqlite", "resting")
+    server = serve(store, "--connections", "100")
+    few, answers = known(server, 10, "few")
+    elsewhere, more = known(server, 10, "other", "127.0.0.2")
+    waiting = claim(tap, server)
+    body = json.dumps({"kind": "slow"}).encode()
+    slow = Raw(server, timeout=SLACK_S)
+    slow.send(request(b"POST", b"/v1/executions", None, body)[:-1])
+    quiet = healthy_s(server)
+    many, rest = known(server, 200, "many")
+    tap.ok(all(one and one[0] == 200 for one in answers + more + rest),
+           "twice as many as may be send a request, and all are answered")
+    quick(tap, healthy_s(server), quiet if isinstance(quiet, float) else 0.1,
+          "/healthz answers beside connections that rest")
+    number = until(lambda: metric_sum(metrics_of(server, None), "weft_http_connections") <= 100,
+                   SLACK_S)
+    tap.ok(number, "there are no more connections than may be")
+    stay = [raw for raw in many if is_open(raw)]
+    gone = [raw for raw in many if not is_open(raw)]
+    tap.ok(60 <= len(stay) <= 80, "as many of them stay as have a place", len(stay))
+    tap.ok(all(closed_cleanly(raw) for raw in gone), "the others were closed between requests")
+    tap.ok(all(is_open(raw) for raw in few + elsewhere),
+           "those of a namespace or an address with few are left alone")
+    tap.ok(is_open(waiting) and is_open(slow), "and those with a request under way")
+    slow.send(body[-1:])
+    tap.equal(slow.answer()[0], 201, "a request that was coming in is carried out")
+    slow.send(request(b"POST", b"/v1/executions", None, json.dumps({"kind": "late"}).encode()))
+    tap.equal(slow.answer()[0], 201, "work comes")
+    answer = waiting.answer()
+    tap.equal((answer[0], len(json.loads(answer[2])["items"])), (200, 1), "for the claim")
+    for raw in few + stay:
+        raw.send(request(b"GET", b"/v1/executions"))
+    tap.ok(all(raw.answer()[0] == 200 for raw in few + stay), "those that stayed are served")
+    for raw in few + elsewhere + many + [waiting, slow]:
+        raw.socket.close()
+    tap.equal(server.stop(), 0, "the server stops by itself")
+    store.remove()
+
+
+def busy_ones(tap):
+    """All places have a request under way: a new connection gets one answer, and goes."""
+    store = scratch("sqlite", "busy")
+    server = serve(store, "--connections", "20")
+    body = json.dumps({"kind": "slow"}).encode()
+    busy = [Raw(server, timeout=SLACK_S) for _ in range(20)]
+    head, _, _ = request(b"POST", b"/v1/executions", None, body).partition(b"\r\n\r\n")
+    for raw in busy:
+        raw.send(head + b"\r\nExpect: 100-continue\r\n\r\n")
+    tap.ok(all(raw.answer()[0] == 100 for raw in busy), "requests come in on all connections")
+    for _ in range(8):  # more often than there are spare places
+        with Raw(server, timeout=SLACK_S) as raw:
+            raw.send(HEALTH)
+            answer = raw.answer()
+            fine = answer and (answer[0], answer[1].get("connection")) == (200, "close")
+            if not fine or not raw.ended(SLACK_S):
+                tap.ok(False, "one more is answered, and closed", answer)
+    for raw in busy:
+        raw.send(body)
+    tap.ok(all(raw.answer()[0] == 201 for raw in busy), "the requests are carried out")
+    with Raw(server, timeout=SLACK_S) as raw:
+        raw.send(HEALTH)
+        answer = raw.answer()
+        tap.ok(answer[0] == 200 and "connection" not in answer[1],
+               "a new one takes the place of one that rests", answer)
+        tap.ok(until(lambda: sum(not is_open(one) for one in busy) == 1, SLACK_S), "of one alone")
+    for raw in busy:
         raw.socket.close()
     tap.equal(server.stop(), 0, "the server stops by itself")
     store.remove()
@@ -169,24 +264,22 @@ def per_address(tap):
     """One address has its own limit; 127.0.0.2 is another address than 127.0.0.1."""
     store = scratch("sqlite", "address")
     server = serve(store, "--connections", "100", "--per-address", "20")
-    known = [Raw(server, timeout=SLACK_S) for _ in range(20)]
-    for raw in known:
-        raw.send(request(b"GET", b"/v1/executions"))
-    tap.ok(all(raw.answer()[0] == 200 for raw in known), "connections up to the limit are served")
+    first, answers = known(server, 20, "default")
+    tap.ok(all(one[0] == 200 for one in answers), "connections up to the limit are served")
     extra = Raw(server, timeout=SLACK_S)
     tap.ok(extra.ended(SLACK_S), "one more of the same address is closed")
     other = socket.create_connection((server.host, int(server.port)), SLACK_S, ("127.0.0.2", 0))
     other.sendall(HEALTH)
     tap.ok(other.recv(15).startswith(b"HTTP/1.1 200"), "one of another address is served")
-    known.pop().socket.close()
-    known.pop().socket.close()
+    first.pop().socket.close()
+    first.pop().socket.close()
     tap.ok(until(lambda: isinstance(healthy_s(server, 1), float), SLACK_S),
            "when some have gone, there is room again")
     quiet = Raw(server, timeout=SLACK_S)
     again = [Raw(server, timeout=SLACK_S) for _ in range(3)]
     tap.ok(quiet.ended(SLACK_S), "a silent one of the address makes room for its next")
-    tap.ok(all(is_open(raw) for raw in known), "and those that were let in stay")
-    for raw in known + again + [extra, quiet]:
+    tap.ok(all(is_open(raw) for raw in first), "and those that were let in stay")
+    for raw in first + again + [extra, quiet]:
         raw.socket.close()
     other.close()
     tap.equal(server.stop(), 0, "the server stops by itself")
@@ -260,6 +353,8 @@ def main():
     keep_out(tap, False)
     keep_out(tap, True)
     known_ones(tap)
+    resting_ones(tap)
+    busy_ones(tap)
     per_address(tap)
     descriptors(tap)
     tap.done()

@@ -198,8 +198,10 @@ class Figures:
 class Raw:
     """A connection on which anything may be sent."""
 
-    def __init__(self, server, timeout=15, receive_buffer=None):
+    def __init__(self, server, timeout=15, receive_buffer=None, source=None):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if source:
+            self.socket.bind((source, 0))
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

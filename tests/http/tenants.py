@@ -75,7 +75,6 @@ ANSWERS = "item 3: answers in the memory budget"
 QUEUES = "item 4: many queues"
 PASSES = "passes of scanners that take turns between namespaces"
 PARSING = "item 2: the loop thread parses no bodies that take long"
-RESTING = "item 11: connections that rest make room when the server is full"
 TURNS = "item 10: group commit takes turns between namespaces"
 
 ROWS = [
@@ -147,8 +146,7 @@ ROWS = [
 
     # Connections.
     Row("silent", {"connections": 600}, {"connections": 5000}, ("--connections", "300")),
-    Row("idle-connections", {"connections": 600}, {"connections": 5000}, ("--connections", "300"),
-        rare=True, fails=both(RESTING)),
+    Row("idle-connections", {"connections": 600}, {"connections": 5000}, ("--connections", "300")),
     Row("scanner-runs", {"connections": 8}, {"connections": 64}, rare=True),
     Row("new-connections", {"connections": 16}, {"connections": 64}, rare=True),
     Row("half-requests", {"connections": 120, "size": 1 << 20},

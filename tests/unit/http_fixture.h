@@ -63,7 +63,7 @@ struct stage {
     char *(*make)(void *context, const struct asked *asked, struct take *ret_take);
     void *context;
     struct asked asked[STAGE_TAKES_MAX]; /* the first ones */
-    int connections, requests;
+    int connections, requests, closed;
 };
 
 static inline int64_t mono_ms(void)
@@ -191,6 +191,10 @@ static inline void *stage_talk(void *context)
         ;
     free(data);
     (void)close(call.fd);
+    pthread_mutex_lock(&call.stage->lock);
+    call.stage->closed++;
+    pthread_cond_broadcast(&call.stage->changed);
+    pthread_mutex_unlock(&call.stage->lock);
     return NULL;
 }
 
@@ -251,19 +255,25 @@ static inline void stage_release(struct stage *stage)
     pthread_mutex_unlock(&stage->lock);
 }
 
-/* True when so many requests came in time. */
-static inline bool stage_wait(struct stage *stage, int requests)
+/* True when a number of the stage has come to this in time. */
+static inline bool stage_wait_for(struct stage *stage, const int *number, int least)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += STAGE_PATIENCE_MS / 1000;
     int waited = 0;
     pthread_mutex_lock(&stage->lock);
-    while (stage->requests < requests && waited == 0)
+    while (*number < least && waited == 0)
         waited = pthread_cond_timedwait(&stage->changed, &stage->lock, &until);
-    bool there = stage->requests >= requests;
+    bool there = *number >= least;
     pthread_mutex_unlock(&stage->lock);
     return there;
+}
+
+/* The same for requests. */
+static inline bool stage_wait(struct stage *stage, int requests)
+{
+    return stage_wait_for(stage, &stage->requests, requests);
 }
 
 static inline void stage_add(struct stage *stage, struct take take)

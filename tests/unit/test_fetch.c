@@ -233,6 +233,12 @@ static void test_stale(void)
     for (int i = 0; i < 20; i++)
         done += fetch_do(fetch, i % 2 ? &post : &get) == WEFT_OK;
     is_int(done, 20, "closed connections are replaced");
+    /* One that is known to be closed does not have to be tried: nothing is sent twice. */
+    for (int i = 0; i < 10; i++) {
+        ok(stage_wait_for(&stage, &stage.closed, stage.connections), "the server has closed");
+        done += fetch_do(fetch, &post_once) == WEFT_OK;
+    }
+    is_int(done, 30, "and what may be sent once is sent on a new one");
     weft_fetch_close(fetch);
     weft_fetch_answer_done(&answer);
     stage_done(&stage);
