@@ -12,7 +12,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # Every function of the public headers: a name in front of a parenthesis, comments taken out.
-cat "$root"/include/weft/weft.h "$root"/include/weft/base.h |
+cat "$root"/include/weft/*.h |
     tr '\n' ' ' | sed 's|/\*[^*]*\*\+\([^/*][^*]*\*\+\)*/||g; s/;/;\n/g' |
     grep -o 'WEFT_EXPORT .*' | grep -v 'define WEFT_EXPORT' |
     sed 's/WEFT_EXPORT//; s/WEFT_MUST_CHECK//' |
@@ -32,7 +32,7 @@ if [[ ${#compilers[@]} -eq 0 ]]; then
     echo 'library: there is neither g++ nor clang++' >&2
     exit 1
 fi
-for header in weft base; do
+for header in weft admin base; do
     echo "#include <weft/$header.h>" >"$scratch/$header.cc"
     for compiler in "${compilers[@]}"; do
         "$compiler" -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$root/include" \
