@@ -30,8 +30,6 @@ SELECT s.now - 3600000000, s.now + 86400000000
   FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now) s
  WHERE EXISTS (SELECT 1 FROM weft.name);
 
--- The living of a namespace are found through live_ready and live_lease, and through these two. The first
--- predicate is written so that a statement can name this index and not live_timer, which holds the same rows
--- of all namespaces.
-CREATE INDEX live_delayed ON weft.live (lane, id) WHERE state BETWEEN @delayed AND @delayed;
+-- The living of a namespace are found through live_ready and live_lease, through live_delayed (0014), and
+-- through this one.
 CREATE INDEX flow_open ON weft.flow (namespace, id) WHERE finished IS NULL;

@@ -17,5 +17,4 @@ INSERT INTO unspanned (since, until)
 SELECT unixepoch() * 1000000 - 3600000000, unixepoch() * 1000000 + 86400000000
  WHERE EXISTS (SELECT 1 FROM name);
 
-CREATE INDEX live_delayed ON live (lane) WHERE state = @delayed;
 CREATE INDEX flow_open ON flow (namespace) WHERE finished IS NULL;
