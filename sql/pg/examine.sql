@@ -19,6 +19,16 @@ SELECT i.relname::text, x.indisvalid AND x.indisready
                           WHERE oid = 'weft.live'::regclass)
    AND t.relkind = 'r';
 
+-- name: examine_inbox (since bigint)
+-- returns: reason number example namespace
+-- only: pg, because SQLite has no inbox
+-- Rows of the inbox that were refused since then: each reason with its number and its last row.
+SELECT r.reason, count(*), (array_agg(r.id ORDER BY r.at DESC))[1], (array_agg(r.namespace ORDER BY r.at DESC))[1]
+  FROM weft.inbox_refused r
+ WHERE r.at >= :since
+ GROUP BY r.reason
+ ORDER BY count(*) DESC, r.reason LIMIT 4;
+
 -- name: examine_server ()
 -- returns: version bytes connections max_connections fsync synchronous_commit full_page_writes autovacuum standby
 -- only: pg, because SQLite has no server

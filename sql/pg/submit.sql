@@ -106,6 +106,15 @@ SELECT g.id, :now, w.namespace, w.reason
   FROM unnest(:id, :namespace, :reason) AS w(id, namespace, reason) JOIN gone g ON g.id = w.id
 RETURNING id;
 
+-- name: inbox_note (now bigint, id uuid[], namespace text[], reason text[])
+-- only: pg, as inbox_peek
+-- Notes rows that became failed executions, for `weft doctor`; notes of more than a week ago go.
+WITH old AS (
+    DELETE FROM weft.inbox_refused WHERE at < :now - 604800000000
+)
+INSERT INTO weft.inbox_refused (id, at, namespace, reason)
+SELECT id, :now, namespace, reason FROM unnest(:id, :namespace, :reason) AS w(id, namespace, reason);
+
 -- name: inbox_take (id uuid[])
 -- returns: id
 -- only: pg, as inbox_peek

@@ -9,6 +9,7 @@
 
 #include "engine/engine.h"
 
+#include "base/id.h"
 #include "store/migrate.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@
 enum { FINDINGS_MAX = 32, MISSING_MAX = 512 };
 
 #define MINUTE_US (60 * WEFT_SECOND)
+#define WEEK_US   (7 * 86400 * WEFT_SECOND)
 #define MB        ((int64_t)1 << 20)
 #define GB        ((int64_t)1 << 30)
 
@@ -84,6 +86,9 @@ static enum weft_rc look(struct exam *exam, enum weft_stmt stmt, struct weft_row
     weft_call_init(&call, exam->arena, stmt, 0);
     if (stmt == WEFT_STMT_EXAMINE_WORK)
         weft_set_i64(&call, 0, EXAMINE_WORK_IN_NOW, weft_clock_now(exam->engine->clock));
+    if (stmt == WEFT_STMT_EXAMINE_INBOX)
+        weft_set_i64(&call, 0, EXAMINE_INBOX_IN_SINCE,
+                     weft_clock_now(exam->engine->clock) - WEEK_US);
     enum weft_rc rc = weft_tx_once(exam->engine, WEFT_TX_READ, &call, exam->arena, ret_rows, err);
     if (!rc || rc == WEFT_UNAVAILABLE)
         return rc;
@@ -326,6 +331,32 @@ static enum weft_rc examine_server(struct exam *exam, struct weft_err *err)
     return WEFT_OK;
 }
 
+/* What applications submitted by SQL and did not become work. */
+static enum weft_rc examine_inbox(struct exam *exam, struct weft_err *err)
+{
+    struct weft_rows rows;
+    enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_INBOX, &rows, err);
+    if (rc || rows.width == 0)
+        return rc;
+    const char *detail = "submissions by SQL refused in the last week: ";
+    for (size_t i = 0; i < rows.count; i++) {
+        struct weft_id id = weft_get_id(&rows, i, EXAMINE_INBOX_OUT_EXAMPLE);
+        char text[WEFT_ID_TEXT];
+        weft_id_print(&id, text);
+        detail = weft_arena_printf(exam->arena, "%s%s%lld (%s, as %s of namespace %s)", detail,
+                                   i ? ", " : "",
+                                   (long long)weft_get_i64(&rows, i, EXAMINE_INBOX_OUT_NUMBER),
+                                   weft_get_text(&rows, i, EXAMINE_INBOX_OUT_REASON), text,
+                                   weft_get_text(&rows, i, EXAMINE_INBOX_OUT_NAMESPACE));
+    }
+    if (rows.count == 0)
+        detail = weft_arena_printf(exam->arena, "%s0", detail);
+    found(exam, rows.count ? WEFT_FINDING_WARN : WEFT_FINDING_OK, "inbox_refused", detail,
+          "`weft show ID` says what was wrong with it: mend the application; rows under ids that "
+          "are taken were removed: let weft_submit() make the ids");
+    return WEFT_OK;
+}
+
 static enum weft_rc examine_sessions(struct exam *exam, struct weft_err *err)
 {
     struct weft_rows rows;
@@ -495,6 +526,8 @@ enum weft_rc weft_engine_examine(struct weft_engine *engine, struct weft_arena *
     if (!rc)
         rc = examine_indexes(&exam, pg, err);
     examine_clock(&exam);
+    if (!rc && pg)
+        rc = examine_inbox(&exam, err);
     if (!rc)
         rc = examine_work(&exam, err);
     if (!rc)

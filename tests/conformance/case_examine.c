@@ -90,6 +90,29 @@ CASE(examine_work_that_waits)
     expect(f, "expired_leases", WEFT_FINDING_BAD, "since 5 h");
 }
 
+CASE(examine_refused_rows)
+{
+    if (strcmp(f->store, "pg") != 0) {
+        tap_skip("SQLite has no inbox");
+        return;
+    }
+    expect(f, "inbox_refused", WEFT_FINDING_OK, "last week: 0");
+    struct weft_id taken = submit_job(f);
+    char text[WEFT_ID_TEXT];
+    weft_id_print(&taken, text);
+    run_sql(f, weft_arena_printf(f->arena,
+                                 "INSERT INTO weft.inbox (id, namespace, kind) VALUES ('%s', "
+                                 "'default', 'job'); SELECT weft.weft_submit('a b'); "
+                                 "SELECT weft.weft_submit('job', lane => 'a b')",
+                                 text));
+    is_int(run_pass(f, f->a, WEFT_SCANNER_INTAKE).failed, 3, "three rows are refused");
+    expect(f, "inbox_refused", WEFT_FINDING_WARN, "2 (invalid_value, as ");
+    expect(f, "inbox_refused", WEFT_FINDING_WARN,
+           weft_arena_printf(f->arena, "1 (there is an execution with this id, as %s of", text));
+    forward_ms(f, 8 * 86400000LL);
+    expect(f, "inbox_refused", WEFT_FINDING_OK, "last week: 0");
+}
+
 CASE(examine_a_broken_store)
 {
     bool is_pg = strcmp(f->store, "pg") == 0;

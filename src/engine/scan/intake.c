@@ -262,6 +262,23 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
     return rc;
 }
 
+/* Notes the rows that failed, each under the class of its error: there are few of these. */
+static enum weft_rc note_refused(struct weft_tx *tx, struct weft_submission *const *item,
+                                 size_t count, weft_usec now_us, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_INBOX_NOTE, count);
+    weft_set_i64(&call, 0, INBOX_NOTE_IN_NOW, now_us);
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_err *why = &item[i]->answer->err;
+        weft_set_id(&call, i, INBOX_NOTE_IN_ID, &item[i]->id);
+        weft_set_text(&call, i, INBOX_NOTE_IN_NAMESPACE, item[i]->spec.ns);
+        weft_set_text(&call, i, INBOX_NOTE_IN_REASON, weft_rc_wire(why->rc));
+    }
+    return weft_tx_run(tx, &call, 1, &rows, err);
+}
+
 static enum weft_rc refuse_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct intake *intake = context;
@@ -272,6 +289,8 @@ static enum weft_rc refuse_body(struct weft_tx *tx, void *context, struct weft_e
     enum weft_rc rc = weft_inbox_take(tx, item, &count, err);
     if (!rc && count)
         rc = weft_submission_end(tx, item, count, intake->now_us, err);
+    if (!rc && count)
+        rc = note_refused(tx, item, count, intake->now_us, err);
     intake->ended = item;
     intake->ended_count = count;
     return rc;
