@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum sort { COUNTER, GAUGE, SECONDS, SIZES };
-enum labels { NONE, ROUTE, ROUTE_CODE, GROUP, SCANNER, SCANNER_ROW, WAIT, WAKE };
+enum labels { NONE, ROUTE, ROUTE_CODE, GROUP, SCANNER, SCANNER_ROW, WAIT, WAKE, REFUSAL };
 
 struct definition {
     const char *name;
@@ -99,6 +99,11 @@ static size_t width_of(enum sort sort)
     return buckets.count ? buckets.count + 2 : 1;
 }
 
+static const char *const REFUSALS[WEFT_REFUSAL_COUNT] = {
+    [WEFT_REFUSAL_INVALID] = "invalid",
+    [WEFT_REFUSAL_EXISTING_ID] = "existing_id",
+};
+
 static size_t label_count(const struct weft_metrics *metrics, enum labels labels)
 {
     switch (labels) {
@@ -118,6 +123,8 @@ static size_t label_count(const struct weft_metrics *metrics, enum labels labels
         return WEFT_WAIT_COUNT;
     case WAKE:
         return WEFT_WAKE_COUNT;
+    case REFUSAL:
+        return WEFT_REFUSAL_COUNT;
     }
     return 0;
 }
@@ -297,6 +304,9 @@ static void put_labels(const struct weft_metrics *metrics, enum labels labels, s
         break;
     case WAKE:
         weft_metrics_put_label(out, "by", WAKES[label]);
+        break;
+    case REFUSAL:
+        weft_metrics_put_label(out, "reason", REFUSALS[label]);
         break;
     }
 }

@@ -26,6 +26,7 @@ enum weft_metric {
  */
 enum weft_metric_wait { WEFT_WAIT_CLAIM, WEFT_WAIT_END, WEFT_WAIT_WATCH, WEFT_WAIT_COUNT };
 enum weft_metric_wake { WEFT_WAKE_LOCAL, WEFT_WAKE_REMOTE, WEFT_WAKE_POLL, WEFT_WAKE_COUNT };
+enum weft_metric_refusal { WEFT_REFUSAL_INVALID, WEFT_REFUSAL_EXISTING_ID, WEFT_REFUSAL_COUNT };
 
 /* The routes are borrowed for its life. The caller ends it with _free(). */
 struct weft_metrics *weft_metrics_new(const struct weft_route_table *routes);

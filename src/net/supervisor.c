@@ -59,6 +59,20 @@ static enum weft_rc pass_of_engine(void *context, enum weft_scanner scanner,
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
+/* Of the rows that intake refused, those under an id that is taken; the others were not valid. */
+static void measure_refused(struct weft_metrics *metrics, const struct weft_pass_report *report)
+{
+    uint64_t refused = 0, existing = 0;
+    for (size_t i = 0; i < report->counter_count; i++) {
+        if (strcmp(report->counter[i].name, "refused") == 0)
+            refused = report->counter[i].value;
+        if (strcmp(report->counter[i].name, "existing_id") == 0)
+            existing = report->counter[i].value;
+    }
+    weft_metric_add(metrics, WEFT_METRIC_INBOX_REFUSED, WEFT_REFUSAL_EXISTING_ID, existing);
+    weft_metric_add(metrics, WEFT_METRIC_INBOX_REFUSED, WEFT_REFUSAL_INVALID, refused - existing);
+}
+
 static void measure(struct weft_supervisor *supervisor, const struct weft_pass_end *end)
 {
     struct weft_metrics *metrics = weft_server_metrics(supervisor->server);
@@ -75,6 +89,8 @@ static void measure(struct weft_supervisor *supervisor, const struct weft_pass_e
                 weft_metric_add(metrics, WEFT_METRIC_SCANNER_ROWS,
                                 (size_t)end->scanner * WEFT_COUNTERS_MAX + c,
                                 end->report->counter[i].value);
+    if (end->scanner == WEFT_SCANNER_INTAKE)
+        measure_refused(metrics, end->report);
 }
 
 /* Runs a pass that has begun, and takes in how it went. */

@@ -306,6 +306,19 @@ def crowd(tap, cluster, server):
     calls.close()
 
 
+def refusals(tap, cluster, server):
+    """What is refused is counted by why."""
+    session = Psql(cluster, "application")
+    made = session(f"{SUBMIT}('refused', lane => 'a b')")
+    tap.ok(until(lambda: metric_sum(metrics(server), "weft_inbox_refused_total", 'reason="invalid"') == 1, 20),
+           "an invalid row is counted", made)
+    cluster.sql(f"INSERT INTO {SCHEMA}.inbox (id, namespace, kind) VALUES ('{made}', 'default', 'again')")
+    tap.ok(until(lambda: metric_sum(metrics(server), "weft_inbox_refused_total", 'reason="existing_id"') == 1, 20),
+           "and so is one under an id that is taken", made)
+    tap.equal(metric_sum(metrics(server), "weft_inbox_refused_total", 'reason="invalid"'), 1, "each once")
+    session.close()
+
+
 def main():
     tap, cluster = Tap(), Cluster()
     store = cluster.store(SCHEMA)
@@ -321,6 +334,7 @@ def main():
                                   f"WHERE query = 'LISTEN \"{SCHEMA}\"'") == "1", 10)
         waking(tap, cluster, server)
         crowd(tap, cluster, server)
+        refusals(tap, cluster, server)
         tap.equal(server.stop(), 0, "the server stops by itself")
     finally:
         cluster.remove()
