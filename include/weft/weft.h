@@ -180,6 +180,18 @@ struct weft_flow_growth {
     size_t node_count;
 };
 
+/* Adds edges between nodes of a flow that is open. */
+struct weft_flow_edge {
+    const char *from, *to; /* names of nodes; `to` comes after `from`, and is blocked */
+};
+struct weft_flow_edging {
+    const char *ns; /* NULL: the namespace of the handle */
+    struct weft_id flow;
+    int32_t revision; /* as in struct weft_flow_growth */
+    const struct weft_flow_edge *edges;
+    size_t edge_count; /* up to 1,000 */
+};
+
 struct weft_flow_cancelling {
     const char *ns; /* NULL: the namespace of the handle */
     struct weft_id flow;
@@ -263,6 +275,15 @@ weft_flow_submit(struct weft *weft, const struct weft_flow_spec *spec, size_t co
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_flow_grow(struct weft *weft,
                                                         const struct weft_flow_growth *growth,
                                                         struct weft_flow_submitted *ret_answer,
+                                                        struct weft_err *err);
+/*
+ * All edges or none. *ret_revision is that of the flow with them. WEFT_CONFLICT: another revision,
+ * an edge that is there, or a `to` that is not blocked any more. WEFT_INVALID_VALUE: a circle, or
+ * no such node. An edge from a node that has ended counts at once. Must not be repeated blindly.
+ */
+WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_flow_link(struct weft *weft,
+                                                        const struct weft_flow_edging *edging,
+                                                        int32_t *ret_revision,
                                                         struct weft_err *err);
 /*
  * From here on the joins of the flow begin nothing; members are cancelled as `how` says (NONE:

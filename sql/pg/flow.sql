@@ -331,6 +331,13 @@ SELECT e.upstream, e.downstream FROM unnest(:upstream, :downstream) AS i(upstrea
  CROSS JOIN LATERAL (SELECT upstream, downstream FROM weft.edge
                       WHERE upstream = i.upstream AND downstream = i.downstream OFFSET 0) e;
 
+-- name: flow_edge_count (flow uuid)
+-- returns: count
+-- Under the lock of the flow. The planner proves the partial index as in flow_last.
+SELECT coalesce(sum(n.total), 0)::bigint FROM weft.node n
+ WHERE (n.flow, n.id) >= (:flow, '00000000-0000-0000-0000-000000000000')
+   AND (n.flow, n.id) <= (:flow, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND n.k >= 0;
+
 -- name: edge_circle (from uuid, to uuid[])
 -- returns: name
 -- Under the lock of the flow, with the new edges written: those of the nodes `to`, which come after `from`,

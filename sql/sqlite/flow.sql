@@ -242,6 +242,10 @@ SELECT :upstream, :downstream FROM edge
  WHERE upstream = (SELECT num FROM execution WHERE id = :upstream)
    AND downstream = (SELECT num FROM execution WHERE id = :downstream);
 
+-- name: flow_edge_count (flow uuid)
+-- returns: count
+SELECT coalesce(sum(total), 0) FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow);
+
 -- name: edge_circle (from uuid, to uuid[])
 -- returns: name
 WITH RECURSIVE up(num) AS (

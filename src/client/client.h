@@ -139,9 +139,11 @@ struct weft_backend {
     enum weft_rc (*flow_submit)(const struct weft_via *via, const struct weft_flow_spec *spec,
                                 size_t count, struct weft_flow_submitted *ret_answer,
                                 struct weft_err *err);
-    /* These four name their namespace. */
+    /* These five name their namespace. */
     enum weft_rc (*flow_grow)(const struct weft_via *via, const struct weft_flow_growth *growth,
                               struct weft_flow_submitted *ret_answer, struct weft_err *err);
+    enum weft_rc (*flow_link)(const struct weft_via *via, const struct weft_flow_edging *edging,
+                              int32_t *ret_revision, struct weft_err *err);
     enum weft_rc (*flow_cancel)(const struct weft_via *via, const struct weft_flow_cancelling *args,
                                 int64_t wait_ms, struct weft_flow_cancelled *ret_answer,
                                 struct weft_err *err);
@@ -196,6 +198,8 @@ enum weft_rc weft_local_flow_submit(const struct weft_via *via, const struct wef
                                     struct weft_err *err);
 enum weft_rc weft_local_flow_grow(const struct weft_via *via, const struct weft_flow_growth *growth,
                                   struct weft_flow_submitted *ret_answer, struct weft_err *err);
+enum weft_rc weft_local_flow_link(const struct weft_via *via, const struct weft_flow_edging *edging,
+                                  int32_t *ret_revision, struct weft_err *err);
 enum weft_rc weft_local_flow_cancel(const struct weft_via *via,
                                     const struct weft_flow_cancelling *args, int64_t wait_ms,
                                     struct weft_flow_cancelled *ret_answer, struct weft_err *err);

@@ -28,6 +28,20 @@ static enum weft_rc check_nodes(const struct weft_node *node, size_t count, stru
     return rc;
 }
 
+static enum weft_rc check_edges(const struct weft_flow_edge *edge, size_t count,
+                                struct weft_err *err)
+{
+    if (count > 0 && !edge)
+        return weft_missing("edges", err);
+    if (count > WEFT_FLOW_LINKS_MAX)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "edges", "at most %d edges in one call",
+                               WEFT_FLOW_LINKS_MAX);
+    for (size_t i = 0; i < count; i++)
+        if (!edge[i].from || !edge[i].to)
+            return weft_missing(edge[i].from ? "to" : "from", err);
+    return WEFT_OK;
+}
+
 /* A handle, what goes in and where the answer goes. */
 static enum weft_rc check_call(const struct weft *weft, const void *in, const void *out,
                                int64_t wait_ms, int64_t wait_max, struct weft_err *err)
@@ -68,6 +82,22 @@ enum weft_rc weft_flow_grow(struct weft *weft, const struct weft_flow_growth *gr
         named.ns = weft->ns;
     const struct weft_via via = {.weft = weft};
     return weft_told(weft->backend->flow_grow(&via, &named, ret_answer, &story), &story, err);
+}
+
+enum weft_rc weft_flow_link(struct weft *weft, const struct weft_flow_edging *edging,
+                            int32_t *ret_revision, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    enum weft_rc rc = check_call(weft, edging, ret_revision, 0, 0, &story);
+    if (!rc)
+        rc = check_edges(edging->edges, edging->edge_count, &story);
+    if (rc)
+        return weft_told(rc, &story, err);
+    struct weft_flow_edging named = *edging;
+    if (!named.ns)
+        named.ns = weft->ns;
+    const struct weft_via via = {.weft = weft};
+    return weft_told(weft->backend->flow_link(&via, &named, ret_revision, &story), &story, err);
 }
 
 enum weft_rc weft_flow_cancel(struct weft *weft, const struct weft_flow_cancelling *args,

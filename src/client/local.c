@@ -305,6 +305,7 @@ const struct weft_backend weft_backend_local = {
     .tokens = weft_local_tokens,
     .flow_submit = weft_local_flow_submit,
     .flow_grow = weft_local_flow_grow,
+    .flow_link = weft_local_flow_link,
     .flow_cancel = weft_local_flow_cancel,
     .flow = weft_local_flow,
     .flows = weft_local_flows,

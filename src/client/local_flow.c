@@ -26,6 +26,16 @@ enum weft_rc weft_local_flow_grow(const struct weft_via *via, const struct weft_
     return rc;
 }
 
+/* An edge from a node that has ended may let its node begin. */
+enum weft_rc weft_local_flow_link(const struct weft_via *via, const struct weft_flow_edging *edging,
+                                  int32_t *ret_revision, struct weft_err *err)
+{
+    enum weft_rc rc = weft_engine_flow_edges(via->weft->engine, edging, ret_revision, err);
+    if (!rc)
+        weft_wake_workers(via->weft, true, WEFT_NEVER);
+    return rc;
+}
+
 /* ---- Cancelling ------------------------------------------------------------------------------ */
 
 static enum weft_rc read_state(const struct weft_via *via, const struct weft_flow_cancelling *args,

@@ -142,6 +142,9 @@ enum weft_rc weft_remote_flow_submit(const struct weft_via *via, const struct we
 enum weft_rc weft_remote_flow_grow(const struct weft_via *via,
                                    const struct weft_flow_growth *growth,
                                    struct weft_flow_submitted *ret_answer, struct weft_err *err);
+enum weft_rc weft_remote_flow_link(const struct weft_via *via,
+                                   const struct weft_flow_edging *edging, int32_t *ret_revision,
+                                   struct weft_err *err);
 enum weft_rc weft_remote_flow_cancel(const struct weft_via *via,
                                      const struct weft_flow_cancelling *args, int64_t wait_ms,
                                      struct weft_flow_cancelled *ret_answer, struct weft_err *err);

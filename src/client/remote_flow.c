@@ -158,6 +158,33 @@ enum weft_rc weft_remote_flow_grow(const struct weft_via *via,
     return rc;
 }
 
+enum weft_rc weft_remote_flow_link(const struct weft_via *via,
+                                   const struct weft_flow_edging *edging, int32_t *ret_revision,
+                                   struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_wire_flow_submitted told;
+    struct weft_buf body;
+    struct weft_json_writer out;
+    struct weft_json object;
+    weft_buf_init(&body, SIZE_MAX);
+    weft_json_writer_init(&out, &body);
+    weft_wire_write(&weft_wire_flow_edging, edging, &out);
+    const struct weft_request request = {.method = "POST",
+                                         .path = path_of(arena, &edging->flow, "/edges"),
+                                         .ns = edging->ns,
+                                         .body = &body,
+                                         .once = true}; /* as with growth */
+    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
+    weft_buf_done(&body);
+    if (!rc && weft_wire_read_answer(&weft_wire_flow_linked, &object, arena, &told, NULL))
+        rc = weft_remote_garbled(&request, err);
+    if (!rc)
+        *ret_revision = told.revision;
+    weft_arena_free(arena);
+    return rc;
+}
+
 /* ---- Cancelling ------------------------------------------------------------------------------ */
 
 static enum weft_rc remove_flow(const struct weft_via *via, const struct weft_flow_cancelling *args,

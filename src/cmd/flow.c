@@ -271,33 +271,76 @@ static enum weft_exit run_run(const struct weft_cli *cli, struct weft *weft, con
     return stays ? follow(cli, weft) : WEFT_EXIT_OK;
 }
 
+/* The revision that is asked for, or that of the flow as it is now. */
+static enum weft_rc find_revision(const struct weft_cli *cli, struct weft *weft,
+                                  int32_t *ret_revision, struct weft_err *err)
+{
+    struct weft_flow_page page;
+    *ret_revision = (int32_t)weft_cli_i64(cli, "revision", 1, INT32_MAX, 0);
+    if (*ret_revision)
+        return WEFT_OK;
+    enum weft_rc rc = weft_flow_get(weft, &watched, 0, &page, err);
+    if (rc)
+        return rc;
+    *ret_revision = page.flow.revision;
+    weft_flow_page_free(&page);
+    return WEFT_OK;
+}
+
 static enum weft_exit run_add(const struct weft_cli *cli, struct weft *weft, const char *path)
 {
     struct weft_err err = {0};
     struct weft_flow_file file = {.grows = true};
-    struct weft_flow_page page;
     enum weft_exit code;
     if (!weft_flow_file_read(cli, path, &file, &code))
         return code;
-    struct weft_flow_growth growth = {.flow = watched,
-                                      .revision =
-                                          (int32_t)weft_cli_i64(cli, "revision", 1, INT32_MAX, 0),
-                                      .nodes = file.spec.nodes,
-                                      .node_count = file.spec.node_count};
-    if (growth.revision == 0) { /* as it is now: whoever wants more certainty names one */
-        if (weft_flow_get(weft, &watched, 0, &page, &err))
-            return weft_cli_fail(&err);
-        growth.revision = page.flow.revision;
-        weft_flow_page_free(&page);
-    }
+    struct weft_flow_growth growth = {
+        .flow = watched, .nodes = file.spec.nodes, .node_count = file.spec.node_count};
     struct weft_flow_submitted answer = {
         .node = weft_new_array(cli->arena, struct weft_id, file.spec.node_count + 1)};
-    if (weft_flow_grow(weft, &growth, &answer, &err))
+    if (find_revision(cli, weft, &growth.revision, &err) ||
+        weft_flow_grow(weft, &growth, &answer, &err))
         return weft_cli_fail(&err);
     if (weft_cli_json(cli))
         put_submitted(cli, &weft_wire_flow_grown, &answer, &file.spec);
     else
         printf("revision %d\n", answer.revision);
+    return WEFT_EXIT_OK;
+}
+
+/* "FROM,TO" for each edge: no name has a comma. False: it was said what is wrong. */
+static bool read_edges(const struct weft_cli *cli, const char *const *text, size_t count,
+                       struct weft_flow_edge *ret_edge)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *from = weft_arena_strdup(cli->arena, text[i]);
+        char *comma = strchr(from, ',');
+        if (!comma || comma == from || !comma[1] || strchr(comma + 1, ',')) {
+            (void)weft_cli_usage(cli, "'%s' is no edge: name two nodes, FROM,TO", text[i]);
+            return false;
+        }
+        *comma = '\0';
+        ret_edge[i] = (struct weft_flow_edge){.from = from, .to = comma + 1};
+    }
+    return true;
+}
+
+static enum weft_exit run_link(const struct weft_cli *cli, struct weft *weft,
+                               const char *const *text, size_t count)
+{
+    struct weft_err err = {0};
+    struct weft_wire_flow_submitted linked = {0};
+    struct weft_flow_edge *edge = weft_new_array(cli->arena, struct weft_flow_edge, count + 1);
+    struct weft_flow_edging edging = {.flow = watched, .edges = edge, .edge_count = count};
+    if (!read_edges(cli, text, count, edge))
+        return WEFT_EXIT_USAGE;
+    if (find_revision(cli, weft, &edging.revision, &err) ||
+        weft_flow_link(weft, &edging, &linked.revision, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        weft_json_out_item(&weft_wire_flow_linked, &linked);
+    else
+        printf("revision %d\n", linked.revision);
     return WEFT_EXIT_OK;
 }
 
@@ -350,16 +393,22 @@ static enum weft_exit run_rm(const struct weft_cli *cli, struct weft *weft)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-enum verb { RUN, SHOW, LS, CANCEL, DOT, ADD, RM, VERB_COUNT };
+enum verb { RUN, SHOW, LS, CANCEL, DOT, ADD, LINK, RM, VERB_COUNT };
 
 static const struct {
     const char *name;
     size_t args; /* with the verb */
     const char *takes;
+    bool more; /* it takes more of the last one */
 } verbs[VERB_COUNT] = {
-    [RUN] = {"run", 2, "FILE"},     [SHOW] = {"show", 2, "ID"}, [LS] = {"ls", 1, "nothing"},
-    [CANCEL] = {"cancel", 2, "ID"}, [DOT] = {"dot", 2, "ID"},   [ADD] = {"add", 3, "ID FILE"},
-    [RM] = {"rm", 2, "ID"},
+    [RUN] = {"run", 2, "FILE", false},
+    [SHOW] = {"show", 2, "ID", false},
+    [LS] = {"ls", 1, "nothing", false},
+    [CANCEL] = {"cancel", 2, "ID", false},
+    [DOT] = {"dot", 2, "ID", false},
+    [ADD] = {"add", 3, "ID FILE", false},
+    [LINK] = {"link", 3, "ID FROM,TO...", true},
+    [RM] = {"rm", 2, "ID", false},
 };
 
 /* Which verbs an option is for: with another it would be passed over in silence. */
@@ -377,7 +426,7 @@ static const struct {
     {"limit", FOR(LS)},
     {"policy", FOR(CANCEL)},
     {"reason", FOR(CANCEL)},
-    {"revision", FOR(ADD)},
+    {"revision", FOR(ADD) | FOR(LINK)},
 };
 
 /* An option that has nothing to do with the verb; NULL: there is none. */
@@ -390,7 +439,7 @@ static const char *find_unfit(const struct weft_cli *cli, enum verb verb)
 }
 
 static enum weft_exit do_verb(const struct weft_cli *cli, struct weft *weft, enum verb verb,
-                              const char *const *arg)
+                              const char *const *arg, size_t count)
 {
     switch (verb) {
     case RUN:
@@ -405,6 +454,8 @@ static enum weft_exit do_verb(const struct weft_cli *cli, struct weft *weft, enu
         return run_dot(weft);
     case ADD:
         return run_add(cli, weft, arg[2]);
+    case LINK:
+        return run_link(cli, weft, &arg[2], count - 2);
     case RM:
         return run_rm(cli, weft);
     case VERB_COUNT:
@@ -425,9 +476,9 @@ static enum weft_exit run_flow(struct weft_cli *cli)
     if (verb == VERB_COUNT)
         return weft_cli_usage(cli,
                               "there is no `weft flow %s`; there are run, show, ls, cancel, "
-                              "dot, add and rm",
+                              "dot, add, link and rm",
                               arg[0]);
-    if (count != verbs[verb].args)
+    if (count < verbs[verb].args || (count > verbs[verb].args && !verbs[verb].more))
         return weft_cli_usage(cli, "`weft flow %s` takes %s", arg[0], verbs[verb].takes);
     const char *unfit = find_unfit(cli, verb);
     if (unfit)
@@ -439,16 +490,16 @@ static enum weft_exit run_flow(struct weft_cli *cli)
     if (!weft_cli_open(cli, &weft, &code))
         return code;
     if (!by_id || weft_find_flow(cli, weft, arg[1], &watched, &code))
-        code = do_verb(cli, weft, verb, arg);
+        code = do_verb(cli, weft, verb, arg, count);
     weft_close(weft);
     return code;
 }
 
 const struct weft_command weft_command_flow = {
     .name = "flow",
-    .args = "run|show|ls|cancel|dot|add|rm [ID] [FILE]",
+    .args = "run|show|ls|cancel|dot|add|link|rm [ID] [FILE|FROM,TO...]",
     .args_min = 1,
-    .args_max = 3,
+    .args_max = UINT32_MAX,
     .summary = "run graphs of executions and look at them",
     .about =
         "A flow is a graph: a node is an execution with a name, and begins when what it comes "
@@ -465,7 +516,9 @@ const struct weft_command weft_command_flow = {
         "for. Of very many nodes in a row or a chain the first ones are drawn, the last "
         "one, and some that failed; the others are counted. With --all all are drawn. `dot ID` "
         "prints it for Graphviz. `add ID FILE` adds the nodes of a file to a flow that is open; "
-        "they may come after nodes that it has. `cancel ID` cancels it and `rm ID` deletes it, "
+        "they may come after nodes that it has. `link ID FROM,TO...` adds edges between nodes that "
+        "it has: the node TO, which is blocked, comes after the node FROM as well. `cancel ID` "
+        "cancels it and `rm ID` deletes it, "
         "cancelling it first if it is open.",
     .example =
         "weft flow run nightly.json --watch\n"
@@ -498,7 +551,7 @@ const struct weft_command weft_command_flow = {
             {.name = "reason", .value = "TEXT", .about = "cancel: why; kept with its members"},
             {.name = "revision",
              .value = "N",
-             .about = "add: only if the flow is still at this revision"},
+             .about = "add, link: only if the flow is still at this revision"},
             {.name = NULL},
         },
     .run = run_flow,

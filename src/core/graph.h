@@ -55,16 +55,4 @@ struct weft_names_outside {
 struct weft_names_outside weft_graph_outside(const struct weft_node *node, size_t count,
                                              struct weft_arena *arena);
 
-/* Edges between nodes that a flow has. */
-struct weft_flow_edge {
-    const char *from, *to; /* names */
-};
-struct weft_flow_edging {
-    const char *ns;
-    struct weft_id flow;
-    int32_t revision; /* that of the flow as the caller knows it */
-    const struct weft_flow_edge *edges;
-    size_t edge_count;
-};
-
 #endif

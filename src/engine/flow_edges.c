@@ -17,7 +17,6 @@
 
 #include "base/id.h"
 #include "base/map.h"
-#include "core/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +78,30 @@ static enum weft_rc check_flow(const struct edging *edging, const struct weft_fl
     if (err)
         err->hint = "read the flow again and decide anew";
     return rc;
+}
+
+/*
+ * The flow keeps to the number of edges that a submission may have. Without a circle n nodes have
+ * at most n * (n - 1) / 2 of them, so the nodes of a small flow need not be asked.
+ */
+static enum weft_rc check_count(struct weft_tx *tx, const struct edging *edging, int64_t nodes,
+                                struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    if (nodes * (nodes - 1) / 2 <= WEFT_FLOW_EDGES_MAX)
+        return WEFT_OK;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_EDGE_COUNT, 0);
+    weft_set_id(&call, 0, FLOW_EDGE_COUNT_IN_FLOW, &edging->args->flow);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    int64_t count = weft_get_i64(&rows, 0, FLOW_EDGE_COUNT_OUT_COUNT);
+    if (count + (int64_t)edging->args->edge_count > WEFT_FLOW_EDGES_MAX)
+        return weft_fail_field(
+            err, WEFT_TOO_LARGE, "edges", "the flow would have %lld edges, at most %d are allowed",
+            (long long)count + (long long)edging->args->edge_count, WEFT_FLOW_EDGES_MAX);
+    return WEFT_OK;
 }
 
 static enum weft_rc find_nodes(struct weft_tx *tx, struct edging *edging, struct weft_err *err)
@@ -234,6 +257,8 @@ static enum weft_rc edges_body(struct weft_tx *tx, void *context, struct weft_er
     if (rc || edging->unsettled)
         return rc;
     rc = check_flow(edging, &row, err);
+    if (!rc)
+        rc = check_count(tx, edging, row.nodes, err);
     if (!rc)
         rc = find_nodes(tx, edging, err);
     if (!rc)

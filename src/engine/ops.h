@@ -69,10 +69,10 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_flow_grow(struct weft_engine *engine,
                                                    struct weft_err *err);
 
 /*
- * Adds edges between nodes of a flow that is open. WEFT_CONFLICT: another revision, a node that is
- * not blocked any more, an edge that is there; WEFT_INVALID_VALUE: a circle, or no such node.
+ * Adds edges between nodes of a flow that is open; `ns` is required. WEFT_CONFLICT: another
+ * revision, a node that is not blocked any more, an edge that is there; WEFT_INVALID_VALUE: a
+ * circle, or no such node.
  */
-struct weft_flow_edging;
 WEFT_MUST_CHECK enum weft_rc weft_engine_flow_edges(struct weft_engine *engine,
                                                     const struct weft_flow_edging *edging,
                                                     int32_t *ret_revision, struct weft_err *err);

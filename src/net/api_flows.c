@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "core/graph.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 
 #include "wire/spec_rows.h"
 
-#include "core/graph.h"
 
 #include <assert.h>
 

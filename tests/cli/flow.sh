@@ -122,6 +122,31 @@ exits 0 'once more' "$weft" flow run good.json --key once --name named --json
 json "$out" "v['duplicate'] and v['id'] == '$once'" 'is the same'
 exits 0 'its members' "$weft" ls --flow "$once" --json
 json "$out" "[i['node'] for i in v['items']] == ['b', 'a']" 'are listed'
+cat >more.json <<'END'
+{"nodes": [{"name": "c", "kind": "k"}, {"name": "d", "kind": "k", "after": ["a"]}]}
+END
+exits 0 'other nodes' "$weft" flow add "$once" more.json
+is "$out" 'revision 2' 'the flow has grown'
+exits 0 'edges' "$weft" flow link "$once" c,b b,d
+is "$out" 'revision 3' 'it has them'
+exits 0 'its nodes' "$weft" flow show "$once" --json
+json "$out" '{n["name"]: sorted(n["after"]) for n in v["nodes"]} == {
+    "a": [], "b": ["a", "c"], "c": [], "d": ["a", "b"]}' 'come after one another'
+exits 2 'a circle' "$weft" flow link "$once" d,b
+has "$err" 'circle' 'is refused'
+exits 6 'a stale edge' "$weft" flow link "$once" c,d --revision 2
+has "$err" 'revision 3' 'names the revision'
+exits 2 'half an edge' "$weft" flow link "$once" c
+has "$err" "'c' is no edge" 'is none'
+exits 2 'no edge' "$weft" flow link "$once"
+has "$err" 'takes ID FROM,TO' 'and what it takes is told'
+exits 2 'two files' "$weft" flow add "$once" good.json good.json
+exits 0 'as JSON' "$weft" flow link "$once" c,d --revision 3 --json
+is "$out" '{"revision":4}' 'the revision'
+exits 0 'what was added' "$weft" cancel --flow "$once" --kind k --yes
+exits 0 'the flow again' "$weft" flow rm "$once"
+exits 0 'with a key' "$weft" flow run good.json --key again --name named
+once=$out
 exits 0 'one of them' "$weft" cancel --flow "$once" --state blocked --yes
 is "$out" 'cancelled 1 execution' 'is cancelled'
 exits 2 'members of nothing' "$weft" ls --flow 7

@@ -4,7 +4,7 @@
 
 #include "flows.h"
 
-#include "core/graph.h"
+#include <stdlib.h>
 
 /* Adds edges that are given as pairs of letters: "ab" is from a to b. */
 static enum weft_rc link_nodes(struct fixture *f, const struct drawn *flow, int32_t revision,
@@ -87,4 +87,39 @@ CASE(flow_edges_that_are_refused)
     is_str(states(f, &flow), "rbbfkk", "s and t are skipped");
     (void)LINK(2, "at");
     expect_err(&err, WEFT_CONFLICT, "edges", "a node that has ended");
+}
+
+CASE(flow_edges_keep_to_the_limit_of_a_flow)
+{
+    enum { NODES = 1500 }; /* so many may have a million edges */
+    static const char *const after[] = {"n0"};
+    struct weft_node *node = calloc(NODES, sizeof(*node));
+    char(*name)[8] = calloc(NODES, sizeof(*name));
+    struct weft_flow_submitted answer = {.node = calloc(NODES, sizeof(struct weft_id))};
+    for (int i = 0; i < NODES; i++) {
+        (void)snprintf(name[i], sizeof(name[i]), "n%d", i);
+        node[i] = (struct weft_node){.name = name[i], .spec = {.kind = "k"}};
+    }
+    node[1].after = after;
+    node[1].after_count = 1;
+    const struct weft_flow_spec spec = {.nodes = node, .node_count = NODES};
+    is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "a flow");
+    /* Nodes count what they come after; a million edges would take too long to write. */
+    run_sql(f, strcmp(f->store, "pg") == 0 ? "UPDATE weft.node SET total = 999998 WHERE name = 'n1'"
+                                           : "UPDATE node SET total = 999998 WHERE name = 'n1'");
+    const struct weft_flow_edge edge[] = {{"n2", "n1"}, {"n3", "n1"}, {"n4", "n1"}};
+    struct weft_flow_edging edging = {
+        .ns = "default", .flow = answer.id, .revision = 1, .edges = edge, .edge_count = 3};
+    int32_t revision = 0;
+    is_int(weft_engine_flow_edges(f->a, &edging, &revision, &f->err), WEFT_TOO_LARGE,
+           "a million edges and one more");
+    is_str(f->err.field, "edges", "are too many");
+    edging.edge_count = 2;
+    is_int(weft_engine_flow_edges(f->a, &edging, &revision, &f->err), WEFT_OK, "a million are not");
+    is_int(revision, 2, "and only these are there");
+    run_sql(f, strcmp(f->store, "pg") == 0 ? "UPDATE weft.node SET total = 3 WHERE name = 'n1'"
+                                           : "UPDATE node SET total = 3 WHERE name = 'n1'");
+    free(answer.node);
+    free(name);
+    free(node);
 }

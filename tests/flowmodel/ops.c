@@ -4,7 +4,6 @@
 
 #include "flowmodel.h"
 
-#include "core/graph.h"
 #include "engine/flow.h"
 
 struct weft_engine *any_engine(struct world *w)

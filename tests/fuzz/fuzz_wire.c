@@ -25,7 +25,7 @@ static const struct weft_wire_type *const types[] = {
     &weft_wire_flow_growth,    &weft_wire_flow_grown,     &weft_wire_flow_cancel,
     &weft_wire_flow_cancelled, &weft_wire_flow,           &weft_wire_flow_page,
     &weft_wire_token_spec,     &weft_wire_token_rotation, &weft_wire_token,
-    &weft_wire_token_made,
+    &weft_wire_token_made,     &weft_wire_flow_edging,    &weft_wire_flow_linked,
 };
 
 static void write_to(const struct weft_wire_type *type, const void *item, struct weft_buf *buf)

@@ -472,6 +472,39 @@ static void test_goodbye(struct weft *weft)
     weft_workers_free(&workers);
 }
 
+static void test_link(struct weft *weft)
+{
+    static const char *const after[] = {"a"};
+    const struct weft_node node[] = {
+        {.name = "a", .spec = {.kind = "k", .lane = "link"}},
+        {.name = "b", .spec = {.kind = "k", .lane = "link"}},
+        {.name = "c", .spec = {.kind = "k", .lane = "link"}, .after = after, .after_count = 1}};
+    const struct weft_flow_spec spec = {.nodes = node, .node_count = 3};
+    struct weft_id id[3];
+    struct weft_flow_submitted answer = {.node = id};
+    ok(weft_flow_submit(weft, &spec, 1, &answer, &err) == WEFT_OK && !answer.err.rc, "a flow %s",
+       answer.err.text);
+    const struct weft_flow_edge to_c = {"b", "c"}, to_a = {"c", "a"};
+    struct weft_flow_edging edging = {
+        .flow = answer.id, .revision = 1, .edges = &to_c, .edge_count = 1};
+    int32_t revision = 0;
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_OK, "an edge more %s", err.text);
+    is_int(revision, 2, "the revision grows");
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_CONFLICT, "a stale revision");
+    is_str(err.field, "revision", "is the field");
+    edging.revision = 2;
+    edging.edges = &to_a;
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_CONFLICT,
+           "to a node that is ready");
+    is_str(err.field, "edges", "is the field");
+    is_int(weft_flow_link(weft, NULL, &revision, &err), WEFT_INVALID_VALUE, "no arguments");
+    struct weft_flow_page page = {0};
+    is_int(weft_flow_get(weft, &answer.id, 0, &page, &err), WEFT_OK, "the flow");
+    ok(page.count == 3 && page.node[2].after_count == 2, "its third node comes after two");
+    weft_flow_page_free(&page);
+    is_int(weft_flow_delete(weft, &answer.id, &err), WEFT_OK, "removed");
+}
+
 static void run_all(void)
 {
     struct weft *weft = open_weft(remote ? "behind" : NULL);
@@ -484,6 +517,7 @@ static void run_all(void)
     test_namespaces(weft);
     test_waiting(weft);
     test_goodbye(weft);
+    test_link(weft);
     weft_close(weft);
 }
 

@@ -43,6 +43,7 @@ static const char *const point_name[] = {
     "scanners",
     "flow_submit",
     "flow_grow",
+    "flow_link",
     "flow_cancel",
     "flow_delete",
     "flow_get",
@@ -116,6 +117,7 @@ static void use_flows(struct told *told, struct weft *weft)
     const struct weft_flow_growth growth = {.flow = id, .nodes = &node, .node_count = 1};
     REFUSED(weft_flow_submit(weft, &spec, 1, &submitted, &err));
     REFUSED(weft_flow_grow(weft, &growth, &submitted, &err));
+    REFUSED(weft_flow_link(weft, &(struct weft_flow_edging){.flow = id}, &(int32_t){0}, &err));
     REFUSED(weft_flow_cancel(weft, &(struct weft_flow_cancelling){.flow = id}, 0,
                              &(struct weft_flow_cancelled){0}, &err));
     REFUSED(weft_flow_delete(weft, &id, &err));

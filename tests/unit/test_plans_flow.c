@@ -31,6 +31,7 @@ static const struct rule rules[] = {
     {.stmt = WEFT_STMT_NODES_WIDEN, .index = {"node_pkey"}, .drives = true},
     {.stmt = WEFT_STMT_LIVE_WIDEN, .index = {"live_pkey"}, .drives = true},
     {.stmt = WEFT_STMT_EDGES_THERE, .index = {"edge_"}, .drives = true},
+    {.stmt = WEFT_STMT_FLOW_EDGE_COUNT, .index = {"node_flow"}},
     {.stmt = WEFT_STMT_EDGE_CIRCLE, .index = {"edge_downstream", "node_pkey"}},
     {.stmt = WEFT_STMT_JOINS_READ, .index = {"node_pkey"}, .drives = true},
     {.stmt = WEFT_STMT_EDGES_AMONG, .index = {"edge_downstream"}},

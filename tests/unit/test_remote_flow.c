@@ -113,6 +113,45 @@ static void test_change(void)
     end();
 }
 
+static void test_link(void)
+{
+    const struct take take[] = {
+        {.body = "{\"revision\":4}"},
+        {.status = 409,
+         .body =
+             "{\"error\":{\"code\":\"conflict\",\"message\":\"node 'b' is not blocked any more\","
+             "\"field\":\"edges\"}}"},
+        {.body = "{\"revision\":\"four\"}"},
+    };
+    begin(take, WEFT_LEN(take));
+    const struct weft_flow_edge edge[] = {{"a", "b"}, {"c", "b"}};
+    struct weft_flow_edging edging = {.flow = id, .revision = 3, .edges = edge, .edge_count = 2};
+    int32_t revision = 0;
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_OK, "linked %s", err.text);
+    asked_for(0, "POST", "/v1/flows/" ID_TEXT "/edges",
+              "{\"revision\":3,\"edges\":[{\"from\":\"a\",\"to\":\"b\"},"
+              "{\"from\":\"c\",\"to\":\"b\"}]}");
+    is_int(revision, 4, "the revision of the flow with the edges");
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_CONFLICT, "a node that has begun");
+    is_str(err.field, "edges", "the field comes from the server");
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_UNAVAILABLE,
+           "an answer without a revision is none");
+
+    const struct weft_flow_edge half[] = {{"a", NULL}};
+    edging = (struct weft_flow_edging){.flow = id, .revision = 3, .edges = half, .edge_count = 1};
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_INVALID_VALUE, "an edge to NULL");
+    is_str(err.field, "to", "is refused without a request");
+    edging.edges = NULL;
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_INVALID_VALUE, "no array");
+    is_str(err.field, "edges", "of edges");
+    edging =
+        (struct weft_flow_edging){.flow = id, .revision = 3, .edges = edge, .edge_count = 1001};
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_TOO_LARGE, "1,001 edges");
+    is_int(weft_flow_link(weft, &edging, NULL, &err), WEFT_INVALID_VALUE,
+           "no place for the answer");
+    end();
+}
+
 #define FLOW(state)                                                                                \
     "\"id\":\"" ID_TEXT "\",\"name\":\"n\",\"state\":\"" state                                     \
     "\",\"revision\":2,"                                                                           \
@@ -171,6 +210,7 @@ int main(void)
     ok(weft_id_parse(ID_TEXT, 36, &id) && weft_id_parse(ID2_TEXT, 36, &id2), "ids");
     test_submit();
     test_change();
+    test_link();
     test_read();
     return tap_done();
 }

@@ -12,7 +12,7 @@ static const struct weft_wire_type *const request[] = {
     &weft_wire_priority,       &weft_wire_deadline,    &weft_wire_filter,
     &weft_wire_lane,           &weft_wire_node,        &weft_wire_flow_spec,
     &weft_wire_flow_growth,    &weft_wire_flow_cancel, &weft_wire_token_spec,
-    &weft_wire_token_rotation,
+    &weft_wire_token_rotation, &weft_wire_flow_edging,
 };
 static const struct weft_wire_type *const answer[] = {
     &weft_wire_submitted,      &weft_wire_execution,  &weft_wire_claimed,
@@ -22,6 +22,7 @@ static const struct weft_wire_type *const answer[] = {
     &weft_wire_flow_submitted, &weft_wire_flow_grown, &weft_wire_flow_cancelled,
     &weft_wire_flow_node,      &weft_wire_flow,       &weft_wire_flow_page,
     &weft_wire_upstream,       &weft_wire_token,      &weft_wire_token_made,
+    &weft_wire_flow_linked,
 };
 
 static struct weft_json schema_of(const struct weft_wire_type *type)

@@ -164,6 +164,8 @@ static const struct trip trip[] = {
     {"growth", &weft_wire_flow_growth,
      "{\"revision\":3,\"nodes\":[{\"name\":\"a\",\"kind\":\"k\"}]}"},
     {"grown", &weft_wire_flow_grown, "{\"revision\":4,\"nodes\":{\"a\":" ID "}}"},
+    {"edges", &weft_wire_flow_edging, "{\"revision\":3,\"edges\":[{\"from\":\"a\",\"to\":\"b\"}]}"},
+    {"linked", &weft_wire_flow_linked, "{\"revision\":4}"},
     {"cancel of a flow", &weft_wire_flow_cancel, "{\"policy\":\"flow_only\",\"reason\":\"r\"}"},
     {"least cancel of a flow", &weft_wire_flow_cancel, "{}"},
     {"cancelled flow", &weft_wire_flow_cancelled, "{\"state\":\"cancelled\",\"cancelled\":7}"},
