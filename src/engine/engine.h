@@ -560,6 +560,11 @@ struct weft_id weft_id_above(const struct weft_id_short *wanted);
 /* Row i of a statement that has the columns of describe; its names are known (read.c). */
 struct weft_execution weft_read_execution(struct weft_engine *engine, const struct weft_rows *rows,
                                           size_t i, struct weft_arena *arena);
+/* Describes executions inside a transaction, whose writes it sees; the rows are in the arena, and
+ * weft_read_execution() reads them. */
+WEFT_MUST_CHECK enum weft_rc weft_describe_in(struct weft_tx *tx, const struct weft_id *id,
+                                              size_t count, struct weft_arena *arena,
+                                              struct weft_rows *ret_rows, struct weft_err *err);
 /* Runs such a statement and makes the names of its rows known. */
 WEFT_MUST_CHECK enum weft_rc weft_read_chunk(struct weft_engine *engine,
                                              const struct weft_call *call, struct weft_arena *arena,

@@ -225,6 +225,10 @@ struct weft_steering {
     const char *ns;
     const struct weft_steer *item;
     size_t count;
+    /* NULL, or room for each execution as the call left it, read before others can change it: of
+     * items whose answer has no err. In the arena; state NONE: its flow was deleted. */
+    struct weft_execution *seen;
+    struct weft_arena *arena;
 };
 WEFT_MUST_CHECK enum weft_rc weft_engine_steer(struct weft_engine *engine,
                                                const struct weft_steering *steering,

@@ -75,13 +75,14 @@ struct weft_execution weft_read_execution(struct weft_engine *engine, const stru
 }
 
 /* Makes the queues, workers and policies of the rows known, so that weft_read_execution() cannot
- * miss. */
-static enum weft_rc know_names(struct weft_engine *engine, const struct weft_rows *rows,
-                               struct weft_arena *arena, struct weft_err *err)
+ * miss. In the transaction tx; NULL: in one of its own. */
+static enum weft_rc know_names(struct weft_engine *engine, struct weft_tx *tx,
+                               const struct weft_rows *rows, struct weft_arena *arena,
+                               struct weft_err *err)
 {
-    struct weft_id_list queue = {.id = weft_new_array(arena, int32_t, rows->count + 1)};
-    struct weft_id_list worker = {.id = weft_new_array(arena, int32_t, rows->count + 1)};
-    struct weft_id_list policy = {.id = weft_new_array(arena, int32_t, rows->count + 1)};
+    struct weft_id_list queue = {.id = weft_new_array(arena, int32_t, rows->count + 1), .tx = tx};
+    struct weft_id_list worker = {.id = weft_new_array(arena, int32_t, rows->count + 1), .tx = tx};
+    struct weft_id_list policy = {.id = weft_new_array(arena, int32_t, rows->count + 1), .tx = tx};
     for (size_t i = 0; i < rows->count; i++) {
         if (weft_get(rows, i, DESCRIBE_OUT_ID)->null)
             continue;
@@ -100,7 +101,7 @@ enum weft_rc weft_read_chunk(struct weft_engine *engine, const struct weft_call 
                              struct weft_err *err)
 {
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, call, arena, ret_rows, err);
-    return rc ? rc : know_names(engine, ret_rows, arena, err);
+    return rc ? rc : know_names(engine, NULL, ret_rows, arena, err);
 }
 
 static int by_row_id(const void *left, const void *right)
@@ -155,6 +156,21 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
         pick_items(engine, &rows, space, arena, &(struct picking){id + at, ret_item + at, part});
     }
     return rc;
+}
+
+enum weft_rc weft_describe_in(struct weft_tx *tx, const struct weft_id *id, size_t count,
+                              struct weft_arena *arena, struct weft_rows *ret_rows,
+                              struct weft_err *err)
+{
+    struct weft_arena *own = tx->arena;
+    struct weft_call call;
+    weft_call_init(&call, own, WEFT_STMT_DESCRIBE, count);
+    for (size_t i = 0; i < count; i++)
+        weft_set_id(&call, i, DESCRIBE_IN_ID, &id[i]);
+    tx->arena = arena; /* the rows are to outlive the transaction */
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, ret_rows, err);
+    tx->arena = own;
+    return rc ? rc : know_names(tx->engine, tx, ret_rows, own, err);
 }
 
 enum weft_rc weft_engine_ended(struct weft_engine *engine, const struct weft_id *id, size_t count,

@@ -26,6 +26,8 @@ struct steer_call {
     struct weft_id_column ids;
     const int32_t *ns; /* of each item; 0: that namespace does not exist */
     struct weft_steered *answer;
+    struct weft_execution *seen; /* of each item, in the arena; NULL: not wanted */
+    struct weft_arena *arena;
     struct weft_chunk chunk;
     struct weft_changes changes;
     struct weft_id_list woken; /* queues that got work by replay */
@@ -112,6 +114,34 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
     return WEFT_OK;
 }
 
+/*
+ * Reads the executions of the items that went well, with what this transaction wrote and under its
+ * locks: after the commit another worker may claim what was revoked or replayed, and the answer
+ * would show that lease.
+ */
+static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
+                              struct weft_err *err)
+{
+    struct weft_rows rows;
+    struct weft_id *id = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
+    size_t count = 0;
+    for (size_t k = 0; k < call->chunk.count && call->seen; k++) {
+        size_t i = call->chunk.item[k];
+        call->seen[i] = (struct weft_execution){.state = WEFT_STATE_NONE, .percent = -1};
+        if (!call->answer[i].err.rc)
+            id[count++] = call->item[i].id;
+    }
+    if (count == 0)
+        return WEFT_OK;
+    enum weft_rc rc = weft_describe_in(tx, id, count, call->arena, &rows, err);
+    for (size_t row = 0; row < rows.count && !rc; row++) {
+        struct weft_id found = weft_get_id(&rows, row, DESCRIBE_OUT_ID);
+        size_t i = call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &found)];
+        call->seen[i] = weft_read_execution(tx->engine, &rows, row, call->arena);
+    }
+    return rc;
+}
+
 /* ---- Living rows ----------------------------------------------------------------------------- */
 
 static struct weft_event event_for(enum weft_steer_kind kind, const struct weft_steer *item)
@@ -165,7 +195,9 @@ static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_er
         done[k] = true;
     }
     rc = weft_change_write(tx, &call->changes, err);
-    return rc ? rc : answer_others(tx, call, done, err);
+    if (!rc)
+        rc = answer_others(tx, call, done, err);
+    return rc ? rc : read_seen(tx, call, err);
 }
 
 /* ---- Replay ---------------------------------------------------------------------------------- */
@@ -303,7 +335,9 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
     rc = count ? weft_tx_run(tx, &back, 1, NULL, err) : WEFT_OK;
     if (!rc)
         rc = weft_members_replayed(tx, &call->members, err);
-    return rc ? rc : answer_others(tx, call, done, err);
+    if (!rc)
+        rc = answer_others(tx, call, done, err);
+    return rc ? rc : read_seen(tx, call, err);
 }
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
@@ -412,6 +446,8 @@ static enum weft_rc run_round(struct weft_engine *engine, struct round *round,
                                   .ids = ids,
                                   .ns = round->ns,
                                   .answer = round->answer,
+                                  .seen = steering->seen,
+                                  .arena = steering->arena,
                                   .chunk = chunks.chunk[c]};
         enum weft_rc failed = run_chunk(engine, &call, err);
         if (failed && chunks.count == 1)

@@ -56,9 +56,6 @@ void weft_submit_write(struct weft_ask *ask);
 
 enum weft_rc weft_execution_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_execution_run(struct weft_ask *ask, struct weft_err *err);
-/* Answers with the execution as it is now. */
-WEFT_MUST_CHECK enum weft_rc weft_execution_reply(struct weft_ask *ask, const struct weft_id *id,
-                                                  struct weft_err *err);
 
 enum weft_rc weft_executions_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_executions_run(struct weft_ask *ask, struct weft_err *err);
@@ -74,6 +71,18 @@ enum weft_rc weft_replay_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_priority_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_deadline_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_revoke_read(struct weft_ask *ask, struct weft_err *err);
+/* What becomes of one item: the execution as the call left it is written at once. */
+struct weft_steer_told {
+    struct weft_steered steered;
+    struct weft_arena *arena; /* borrowed, set before the call: the request's */
+    const char *json;         /* in the arena; NULL: there is no such execution */
+    size_t size;
+};
+/* Items without a namespace are of `ns`. */
+WEFT_MUST_CHECK enum weft_rc weft_steer_call(struct weft_engine *engine,
+                                             const struct weft_steering *steering,
+                                             struct weft_steer_told *ret_told,
+                                             struct weft_err *err);
 void weft_steer_write(struct weft_ask *ask);
 
 enum weft_rc weft_cancel_many_read(struct weft_ask *ask, struct weft_err *err);

@@ -34,8 +34,7 @@ static void reply(struct weft_ask *ask, const struct weft_execution *execution)
     weft_wire_write(&weft_wire_execution, execution, &out);
 }
 
-enum weft_rc weft_execution_reply(struct weft_ask *ask, const struct weft_id *id,
-                                  struct weft_err *err)
+static enum weft_rc reply_now(struct weft_ask *ask, const struct weft_id *id, struct weft_err *err)
 {
     struct weft_execution execution;
     enum weft_rc rc = describe(ask, id, ask->arena, &execution, err);
@@ -63,7 +62,7 @@ enum weft_rc weft_execution_run(struct weft_ask *ask, struct weft_err *err)
     const struct wanted *wanted = ask->state;
     struct weft_execution execution;
     if (wanted->until_us == 0)
-        return weft_execution_reply(ask, &wanted->id, err);
+        return reply_now(ask, &wanted->id, err);
     /* A request that waits looks many times: it keeps nothing of what it read. */
     struct weft_arena *arena = weft_arena_new();
     enum weft_rc rc = describe(ask, &wanted->id, arena, &execution, err);

@@ -68,15 +68,55 @@ enum weft_rc weft_revoke_read(struct weft_ask *ask, struct weft_err *err)
     return read_one(ask, &weft_wire_cancel, true, err);
 }
 
+/* The names in an execution are the engine's and its texts are in `arena`: it is written here. */
+static void keep_seen(const struct weft_execution *seen, struct weft_steer_told *told)
+{
+    struct weft_buf buf;
+    struct weft_json_writer out;
+    if (seen->state == WEFT_STATE_NONE)
+        return;
+    weft_buf_init(&buf, SIZE_MAX);
+    weft_json_writer_init(&out, &buf);
+    weft_wire_write(&weft_wire_execution, seen, &out);
+    told->json = weft_arena_dup(told->arena, buf.data, buf.size);
+    told->size = buf.size;
+    weft_buf_done(&buf);
+}
+
+enum weft_rc weft_steer_call(struct weft_engine *engine, const struct weft_steering *steering,
+                             struct weft_steer_told *ret_told, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_steering seeing = *steering;
+    struct weft_steered *answer = weft_new_array(arena, struct weft_steered, steering->count + 1);
+    seeing.seen = weft_new_array(arena, struct weft_execution, steering->count + 1);
+    seeing.arena = arena;
+    enum weft_rc rc = weft_engine_steer(engine, &seeing, answer, err);
+    for (size_t i = 0; i < steering->count && !rc; i++) {
+        ret_told[i].steered = answer[i];
+        if (!answer[i].err.rc)
+            keep_seen(&seeing.seen[i], &ret_told[i]);
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
 void weft_steer_write(struct weft_ask *ask)
 {
     const struct weft_steer *steer = ask->items.item;
-    const struct weft_steered *answer = ask->items.answer;
-    struct weft_err err = answer->err;
-    if (!err.rc && !weft_state_living(answer->state))
+    const struct weft_steer_told *told = ask->items.answer;
+    struct weft_err err = told->steered.err;
+    struct weft_json_writer out;
+    if (!err.rc && !weft_state_living(told->steered.state))
         weft_wait_ended(ask->server, &steer->id, 1);
-    if (err.rc || weft_execution_reply(ask, &steer->id, &err))
+    if (!err.rc && !told->json)
+        (void)weft_fail_field(&err, WEFT_NOT_FOUND, "id", "there is no such execution");
+    if (err.rc) {
         weft_reply_error(ask, &err);
+        return;
+    }
+    weft_reply_json(ask, 200, &out);
+    weft_json_put_raw(&out, told->json, told->size);
 }
 
 /* ---- Many ------------------------------------------------------------------------------------ */

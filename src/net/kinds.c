@@ -49,8 +49,9 @@ static enum weft_rc call_release(struct weft_engine *engine, const void *item, s
 static enum weft_rc steer(struct weft_engine *engine, enum weft_steer_kind kind, const void *item,
                           size_t count, void *ret_answer, struct weft_err *err)
 {
-    const struct weft_steering steering = {kind, "default", item, count};
-    return weft_engine_steer(engine, &steering, ret_answer, err);
+    const struct weft_steering steering = {
+        .kind = kind, .ns = "default", .item = item, .count = count};
+    return weft_steer_call(engine, &steering, ret_answer, err);
 }
 
 #define STEER(name, kind)                                                                          \
@@ -67,7 +68,7 @@ STEER(revoke, WEFT_STEER_REVOKE)
 
 #define LEASES(word, type) #word, call_##word, sizeof(struct type), sizeof(struct weft_lease_answer)
 
-#define STEERS(word) #word, call_##word, sizeof(struct weft_steer), sizeof(struct weft_steered)
+#define STEERS(word) #word, call_##word, sizeof(struct weft_steer), sizeof(struct weft_steer_told)
 
 /* clang-format off */
 const struct weft_kind weft_kinds[WEFT_GROUP_COUNT] = {

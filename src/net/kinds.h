@@ -4,6 +4,7 @@
 
 /* The kinds of requests that group.c folds together: what their items are and who takes them. */
 
+#include "net/api.h"
 #include "net/inside.h"
 
 typedef enum weft_rc weft_group_call(struct weft_engine *engine, const void *item, size_t count,

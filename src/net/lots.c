@@ -56,11 +56,14 @@ static size_t gather(const struct weft_kind *kind, const struct weft_ask *ask, c
             spec->ns = ask->ns;
             room->node = weft_new_array(ask->arena, struct weft_id, spec->node_count + 1);
         }
-        count++;
         if (kind->item == WEFT_ITEM_SPEC)
             ((struct weft_spec *)(void *)item)->ns = ask->ns;
-        else if (kind->item == WEFT_ITEM_STEER)
+        if (kind->item == WEFT_ITEM_STEER) {
             ((struct weft_steer *)(void *)item)->ns = ask->ns;
+            ((struct weft_steer_told *)(void *)(answer + count * kind->answer_size))->arena =
+                ask->arena;
+        }
+        count++;
     }
     return count;
 }

@@ -30,6 +30,8 @@ struct api_fixture {
     unsigned waited, naps; /* how often a request asked to wait; how often it may */
     unsigned ended;        /* executions that were told to be over */
     char forgotten[64];    /* the last worker that was */
+    /* Called when a steering call has committed and is not answered yet; or NULL. */
+    void (*committed)(struct api_fixture *f);
     const char *uncovered; /* scanners that nobody runs, or NULL */
 };
 
@@ -191,10 +193,15 @@ static inline void fixture_done(struct api_fixture *f)
 static inline enum weft_rc fixture_steer(struct api_fixture *f, struct weft_ask *ask,
                                          enum weft_steer_kind kind, struct weft_err *err)
 {
-    struct weft_steered *answer = weft_new_array(ask->arena, struct weft_steered, 1);
-    const struct weft_steering steering = {kind, ask->ns, ask->items.item, 1};
+    struct weft_steer_told *answer = weft_new_array(ask->arena, struct weft_steer_told, 1);
+    const struct weft_steering steering = {
+        .kind = kind, .ns = ask->ns, .item = ask->items.item, .count = 1};
+    answer->arena = ask->arena;
     ask->items.answer = answer;
-    return weft_engine_steer(f->server.engine, &steering, answer, err);
+    enum weft_rc rc = weft_steer_call(f->server.engine, &steering, answer, err);
+    if (f->committed)
+        f->committed(f);
+    return rc;
 }
 
 static inline enum weft_rc fixture_submit(struct api_fixture *f, struct weft_ask *ask,

@@ -188,6 +188,39 @@ static void test_steer(struct api_fixture *f)
     ok(has(f, "\"reason\":\"enough\""), "changes nothing");
 }
 
+/* A claim that waited gets the execution as soon as the call has committed. */
+static void claim_at_once(struct api_fixture *f)
+{
+    const struct weft_claim wanted = {.worker = "next", .max = 1};
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_claim_result result = {0};
+    struct weft_err err = {0};
+    is_int(weft_engine_claim(f->server.engine, "default", &wanted, 1, arena, &result, &err),
+           WEFT_OK, "the next worker claims");
+    is_int((long)result.count, 1, "what the call made ready");
+    weft_arena_free(arena);
+}
+
+static void test_steer_answers(struct api_fixture *f)
+{
+    char id[64], claimed[64];
+    submit(f, "{\"kind\":\"k\"}", id);
+    is_int(claim(f, claimed), 1, "claimed");
+    f->committed = claim_at_once;
+    is_int(ask_about(f, "POST", id, "/revoke", NULL), 200, "revoked, and claimed at once");
+    ok(has(f, "\"state\":\"ready\"") && has(f, "\"epoch\":1,") && !has(f, "\"next\""),
+       "the answer is the state that the revoke made, not the next lease");
+    f->committed = NULL;
+    is_int(ask_about(f, "GET", id, "", NULL), 200, "a read");
+    ok(has(f, "\"state\":\"running\"") && has(f, "\"epoch\":2,"), "shows the next lease");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "cancelled");
+    f->committed = claim_at_once;
+    is_int(ask_about(f, "POST", id, "/replay", NULL), 200, "replayed, and claimed at once");
+    ok(has(f, "\"state\":\"ready\"") && has(f, "\"epoch\":2,"), "the answer is what it made");
+    f->committed = NULL;
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "away with it");
+}
+
 /* Six leases that ended, in pages of four. */
 static void test_attempts(struct api_fixture *f)
 {
@@ -344,6 +377,7 @@ int main(void)
     test_get(&f);
     test_bytes(&f);
     test_steer(&f);
+    test_steer_answers(&f);
     test_attempts(&f);
     test_steer_many(&f);
     test_list(&f);
