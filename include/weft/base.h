@@ -41,6 +41,7 @@ enum weft_cause {
     WEFT_CAUSE_DATA,           /* a value was refused by the store */
     WEFT_CAUSE_LOST,           /* the connection broke before COMMIT was sent */
     WEFT_CAUSE_LOST_IN_COMMIT, /* the connection broke after COMMIT was sent */
+    WEFT_CAUSE_FLOW_LOCKED,    /* another transaction holds the flow: nothing was written */
 };
 
 /* The story of a failure. Written only when a call returns something other than WEFT_OK. */

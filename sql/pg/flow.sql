@@ -265,6 +265,11 @@ SELECT f.id, f.namespace, f.state, f.revision, f.nodes, f.cancel, f.reason, f.ba
        f.cancelled, f.cancels
   FROM weft.flow f WHERE f.id = ANY(:flow) ORDER BY f.id FOR UPDATE;
 
+-- name: flow_patience (lock_timeout text)
+-- returns: lock_timeout
+-- How long the statements behind it wait for a lock, to the end of the transaction.
+SELECT set_config('lock_timeout', :lock_timeout, true);
+
 -- name: flows_of (id uuid[])
 -- returns: id flow
 -- An execution never changes its flow: locks nothing.

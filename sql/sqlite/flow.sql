@@ -190,6 +190,11 @@ UPDATE cancel_group SET waiting = 1 WHERE num = (SELECT num FROM execution WHERE
 SELECT id, namespace, state, revision, nodes, cancel, reason, backlog, deleted, cancelled, cancels
   FROM flow WHERE id = :flow;
 
+-- name: flow_patience (lock_timeout text)
+-- returns: lock_timeout
+-- Nothing to set: no flow has a lock of its own.
+SELECT :lock_timeout;
+
 -- name: flows_of (id uuid[])
 -- returns: id flow
 SELECT :id, f.id FROM node n CROSS JOIN flow f ON f.num = n.flow

@@ -208,6 +208,7 @@ struct weft_engine {
     void *flows_context;
     weft_flows_fn *on_flows_ended; /* NULL: nobody listens */
     void *flows_ended_context;
+    bool holds_briefly;                 /* flows: see flow_hold.c */
     atomic_bool statements_fit;         /* a connection has prepared all of them */
     atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: version.c */
     atomic_int_fast64_t oldest_binary;  /* 0: this one is not too old */

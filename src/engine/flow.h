@@ -62,8 +62,23 @@ struct weft_flow_row {
     struct weft_flow_due due;
 };
 /*
- * Locks a flow, waiting for whoever has it. WEFT_NOT_FOUND when there is none of that id in the
- * namespace, or nobody may see it.
+ * Locks flows in the order of their ids (flow_hold.c), waiting for other holders: in a server
+ * briefly, WEFT_CAUSE_FLOW_LOCKED. What is due in them comes along, as of the lock.
+ */
+struct weft_flow_rows {
+    struct weft_rows flow; /* FLOW_HOLD_OUT_... */
+    struct weft_rows due;  /* FLOW_DUE_OUT_... */
+};
+WEFT_MUST_CHECK enum weft_rc weft_flows_hold(struct weft_tx *tx, const struct weft_id *flow,
+                                             size_t count, struct weft_flow_rows *ret_rows,
+                                             struct weft_err *err);
+/* The same for one flow of any namespace; *ret_row stays as it is when there is none. */
+WEFT_MUST_CHECK enum weft_rc weft_flow_hold_row(struct weft_tx *tx, const struct weft_id *flow,
+                                                struct weft_flow_row *ret_row, bool *ret_found,
+                                                struct weft_err *err);
+/*
+ * Locks a flow, waiting for another holder as weft_flows_hold() does. WEFT_NOT_FOUND when there is
+ * none of that id in the namespace, or nobody may see it.
  */
 WEFT_MUST_CHECK enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns,
                                             const struct weft_id *flow,

@@ -23,65 +23,7 @@
 
 #include "engine/flow.h"
 
-#include "base/id.h"
 #include "core/spec.h"
-
-#include <string.h>
-
-/*
- * Waits for the row and locks it; *ret_row stays as it is when there is none. What is due is asked
- * by a later statement, so it is seen as of the lock; both travel together.
- */
-static enum weft_rc hold_row(struct weft_tx *tx, const struct weft_id *flow,
-                             struct weft_flow_row *ret_row, bool *ret_found, struct weft_err *err)
-{
-    struct weft_call call[2];
-    struct weft_rows all[2];
-    const struct weft_rows *due = &all[1];
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_FLOW_HOLD, 1);
-    weft_set_id(&call[0], 0, FLOW_HOLD_IN_FLOW, flow);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_FLOW_DUE, 1);
-    weft_set_id(&call[1], 0, FLOW_DUE_IN_FLOW, flow);
-    enum weft_rc rc = weft_tx_run(tx, call, 2, all, err);
-    struct weft_rows rows = all[0];
-    *ret_found = !rc && rows.count > 0;
-    if (*ret_found)
-        *ret_row = (struct weft_flow_row){
-            .id = *flow,
-            .ns = (int32_t)weft_get_i64(&rows, 0, FLOW_HOLD_OUT_NAMESPACE),
-            .state = (int)weft_get_i64(&rows, 0, FLOW_HOLD_OUT_STATE),
-            .revision = (int32_t)weft_get_i64(&rows, 0, FLOW_HOLD_OUT_REVISION),
-            .nodes = weft_get_i64(&rows, 0, FLOW_HOLD_OUT_NODES),
-            .cancel = (enum weft_flow_cancel)weft_get_i64(&rows, 0, FLOW_HOLD_OUT_CANCEL),
-            .reason = weft_get_text(&rows, 0, FLOW_HOLD_OUT_REASON),
-            .backlog = weft_get_i64(&rows, 0, FLOW_HOLD_OUT_BACKLOG),
-            .deleted = !weft_get(&rows, 0, FLOW_HOLD_OUT_DELETED)->null,
-            .cancelled = (uint64_t)weft_get_i64(&rows, 0, FLOW_HOLD_OUT_CANCELLED),
-            .due = {.pending = weft_get_i64(due, 0, FLOW_DUE_OUT_PENDING),
-                    .anew = weft_get_i64(due, 0, FLOW_DUE_OUT_ANEW),
-                    .living = weft_get_i64(due, 0, FLOW_DUE_OUT_LIVING)},
-        };
-    return rc;
-}
-
-enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns, const struct weft_id *flow,
-                            struct weft_flow_row *ret_row, struct weft_err *err)
-{
-    struct weft_flow_row row = {0};
-    const char *name = NULL;
-    bool found;
-    enum weft_rc rc = hold_row(tx, flow, &row, &found, err);
-    if (found) {
-        struct weft_id_list names = {.id = &row.ns, .count = 1, .tx = tx};
-        rc = weft_load_names(tx->engine, &names, err);
-        name = rc ? NULL : weft_find_name(tx->engine, row.ns);
-    }
-    if (!rc && (!name || strcmp(name, ns) != 0 || row.state < 0 || row.deleted))
-        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such flow");
-    if (!rc)
-        *ret_row = row;
-    return rc;
-}
 
 /* Members that ended while the flow was locked left their completions to whoever had the lock. */
 static void look_for_ends(struct weft_engine *engine, const struct weft_tx *tx,
@@ -188,7 +130,7 @@ static enum weft_rc lock_flow(struct weft_tx *tx, struct weft_flow_drain *drain,
     bool found;
     enum weft_rc rc;
     if (drain->wait) {
-        rc = hold_row(tx, &drain->flow, &row, &found, err);
+        rc = weft_flow_hold_row(tx, &drain->flow, &row, &found, err);
         *ret_flow = as_held(&row); /* one that is gone has nothing left to cancel */
         if (found)
             drain->brought = row.cancelled - drain->before;

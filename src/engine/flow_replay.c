@@ -86,24 +86,17 @@ static void note_flow(struct weft_members *members, const struct weft_rows *rows
 static enum weft_rc hold_flows(struct weft_tx *tx, struct weft_members *members, unsigned round,
                                struct weft_err *err)
 {
-    struct weft_call call[2];
-    struct weft_rows rows[2];
+    struct weft_flow_rows held;
     struct weft_id *flow = weft_new_array(tx->arena, struct weft_id, members->count);
     for (size_t i = 0; i < members->count; i++)
         flow[i] = members->item[i].flow;
     size_t count = weft_ids_sort(flow, members->count);
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_FLOW_HOLD, count);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_FLOW_DUE, count);
-    for (size_t i = 0; i < count; i++) {
-        weft_set_id(&call[0], i, FLOW_HOLD_IN_FLOW, &flow[i]);
-        weft_set_id(&call[1], i, FLOW_DUE_IN_FLOW, &flow[i]);
-    }
-    enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
+    enum weft_rc rc = weft_flows_hold(tx, flow, count, &held, err);
     if (rc)
         return rc;
-    for (size_t row = 0; row < rows[0].count; row++)
-        note_flow(members, &rows[0], row);
-    members->unsettled = unsettled(&rows[1], round);
+    for (size_t row = 0; row < held.flow.count; row++)
+        note_flow(members, &held.flow, row);
+    members->unsettled = unsettled(&held.due, round);
     return WEFT_OK;
 }
 

@@ -430,6 +430,11 @@ void weft_engine_on_leases(struct weft_engine *engine, weft_leases_fn *fn, void 
  */
 typedef void weft_flows_fn(void *context, const struct weft_id *flow, size_t count);
 void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *context);
+/*
+ * Calls that need the row of a flow (cancel, growth, edges, replay) wait for it only briefly, and
+ * say WEFT_CAUSE_FLOW_LOCKED. Before the first call.
+ */
+void weft_engine_hold_briefly(struct weft_engine *engine);
 /* Flows that ended by a commit of this process, told like news; NULL: nobody listens. */
 void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context);
 /*

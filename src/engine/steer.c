@@ -580,6 +580,8 @@ static enum weft_rc steer_page(struct weft_engine *engine, struct sweep *sweep,
     for (size_t i = 0; i < page.count; i++)
         id[i] = page.item[i].id;
     rc = steer_items(engine, sweep, id, page.count, err);
+    if (rc)
+        goto out;
     sweep->count.matched += page.count;
     sweep->count.more = page.next != NULL;
     (void)snprintf(sweep->count.next, sizeof(sweep->count.next), "%s", page.next ? page.next : "");
@@ -629,6 +631,9 @@ enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft
         rc = steer_page(engine, &sweep, err);
     } while (!rc && sweep.count.more && sweep.count.matched < most && ++pages < SWEEP_PAGES_MAX &&
              sweep.empty_us < SWEEP_EMPTY_US);
+    /* The pages before stand: the caller is told of them, and meets the locked flow again. */
+    if (rc && err && err->cause == WEFT_CAUSE_FLOW_LOCKED && sweep.count.matched > 0)
+        rc = WEFT_OK;
     if (!rc)
         rc = steer_refused(engine, &sweep, err);
     weft_arena_free(arena);

@@ -68,6 +68,7 @@ enum weft_rc weft_attempts_run(struct weft_ask *ask, struct weft_err *err);
 
 enum weft_rc weft_cancel_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_replay_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_replay_run(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_priority_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_deadline_read(struct weft_ask *ask, struct weft_err *err);
 enum weft_rc weft_revoke_read(struct weft_ask *ask, struct weft_err *err);

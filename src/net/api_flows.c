@@ -383,9 +383,12 @@ static enum weft_rc drain(struct weft_ask *ask, struct cancelling *cancel, struc
         else
             rc = weft_engine_flow_cancel_now(engine, &cancel->args, &cancel->told.state,
                                              &cancel->drain, err);
-        cancel->marked = true;
+        cancel->marked |= !rc;
     } while (!rc && cancel->drain.more && weft_boot_us() < cancel->until_us);
-    cancel->drained = !cancel->drain.more;
+    /* With the mark the flow is cancelled: what is left is done later, by this call or others. */
+    if (rc && cancel->marked && err->cause == WEFT_CAUSE_FLOW_LOCKED)
+        rc = WEFT_OK;
+    cancel->drained = !rc && !cancel->drain.more;
     cancel->told.cancelled = cancel->drain.brought;
     return rc;
 }

@@ -119,6 +119,19 @@ void weft_steer_write(struct weft_ask *ask)
     weft_json_put_raw(&out, told->json, told->size);
 }
 
+/* One that met a flow that is locked. */
+enum weft_rc weft_replay_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_steered *answer = weft_new(ask->arena, struct weft_steered);
+    const struct weft_steering steering = {
+        .kind = WEFT_STEER_REPLAY, .ns = ask->ns, .item = ask->items.item, .count = 1};
+    enum weft_rc rc = weft_engine_steer(weft_server_engine(ask->server), &steering, answer, err);
+    ask->items.answer = answer;
+    if (!rc)
+        weft_steer_write(ask);
+    return rc;
+}
+
 /* ---- Many ------------------------------------------------------------------------------------ */
 
 enum many_field {

@@ -109,6 +109,9 @@ static void run_route(struct weft_server *server, struct weft_ask *ask)
         rc = reply->stream(ask, &reply->body, &reply->last, &err);
     else if (!rc)
         rc = ask->route->run(ask, &err);
+    if (rc && ask->route->locks_flow && err.cause == WEFT_CAUSE_FLOW_LOCKED &&
+        weft_wait_for_lock(ask))
+        rc = WEFT_OK; /* once more, later */
     if (rc && streaming)
         reply->broken = true; /* the head has been sent: all that can be done is to stop */
     else if (rc)

@@ -155,17 +155,51 @@ static size_t admit(struct weft_server *server, const struct weft_kind *kind, st
     return kept;
 }
 
+/* A flow that another transaction holds kept the request from being carried out. */
+static bool met_lock(const struct weft_kind *kind, const struct weft_ask *ask)
+{
+    const struct weft_steered *answer = ask->items.answer;
+    return kind->item == WEFT_ITEM_STEER && !ask->items.err[0].rc &&
+           answer->err.cause == WEFT_CAUSE_FLOW_LOCKED;
+}
+
+/*
+ * One of them needs a flow that another transaction holds. Those of which nothing was written, all
+ * when the call failed, go into the class of requests that run alone: the one that has to wait does
+ * so by itself there (wait.c), and the others need not wait with it. Says how many are left.
+ */
+static size_t set_apart(struct weft_server *server, const struct weft_kind *kind,
+                        const struct weft_lot *lot, bool all)
+{
+    size_t kept = 0;
+    for (size_t a = 0; a < lot->count; a++) {
+        struct weft_ask *ask = lot->ask[a];
+        if (!all && !met_lock(kind, ask)) {
+            lot->ask[kept++] = ask;
+            continue;
+        }
+        ask->items.alone = true;
+        weft_groups_put_again(server->groups, ask);
+    }
+    return kept;
+}
+
 /* Answers asks whose call ended with rc. */
 static void conclude(struct weft_server *server, const struct weft_kind *kind,
                      const struct weft_lot *lot, enum weft_rc rc, struct weft_err *err)
 {
-    if (rc)
-        weft_metric_add(weft_server_metrics(server), WEFT_METRIC_STORE_FAILURES, 0, 1);
+    bool locked = rc && err->cause == WEFT_CAUSE_FLOW_LOCKED;
+    if (locked || !rc) {
+        size_t kept = set_apart(server, kind, lot, locked);
+        finish(lot->ask, kept, WEFT_OK, err);
+        return;
+    }
+    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_STORE_FAILURES, 0, 1);
     /*
      * A call that fails as a whole has written nothing. When that is not the store's fault it is
      * somebody's input that should have been refused earlier: his neighbours must not suffer.
      */
-    if (rc && lot->count > 1 && !weft_rc_retryable(rc)) {
+    if (lot->count > 1 && !weft_rc_retryable(rc)) {
         for (size_t a = 0; a < lot->count; a++) {
             rc = call_together(server, kind, &lot->ask[a], 1, err);
             finish(&lot->ask[a], 1, rc, err);

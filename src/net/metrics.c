@@ -62,7 +62,7 @@ static const char *const GROUPS[WEFT_GROUP_COUNT] = {
     [WEFT_GROUP_REVOKE] = "revoke",
     [WEFT_GROUP_FLOW] = "flow",
 };
-static const char *const WAITS[WEFT_WAIT_COUNT] = {"claim", "end", "watch"};
+static const char *const WAITS[WEFT_WAIT_COUNT] = {"claim", "end", "watch", "lock"};
 static const char *const WAKES[WEFT_WAKE_COUNT] = {"local", "remote", "poll"};
 
 struct weft_metrics {

@@ -24,7 +24,13 @@ enum weft_metric {
  * weft_scanner for SCANNER, that times WEFT_COUNTERS_MAX plus the place of a counter in the table
  * of scanners for SCANNER_ROW, one of these for the others, 0 where there are no labels.
  */
-enum weft_metric_wait { WEFT_WAIT_CLAIM, WEFT_WAIT_END, WEFT_WAIT_WATCH, WEFT_WAIT_COUNT };
+enum weft_metric_wait {
+    WEFT_WAIT_CLAIM,
+    WEFT_WAIT_END,
+    WEFT_WAIT_WATCH,
+    WEFT_WAIT_LOCK,
+    WEFT_WAIT_COUNT
+};
 enum weft_metric_wake { WEFT_WAKE_LOCAL, WEFT_WAKE_REMOTE, WEFT_WAKE_POLL, WEFT_WAKE_COUNT };
 enum weft_metric_refusal { WEFT_REFUSAL_INVALID, WEFT_REFUSAL_EXISTING_ID, WEFT_REFUSAL_COUNT };
 

@@ -92,6 +92,11 @@ struct weft_route {
     enum weft_rc (*read)(struct weft_ask *ask, struct weft_err *err);
     /* On an engine thread; of grouped ones those that say items.alone. A failure is the answer. */
     enum weft_rc (*run)(struct weft_ask *ask, struct weft_err *err);
+    /*
+     * run() changes a flow, and may be called again after WEFT_CAUSE_FLOW_LOCKED. A grouped request
+     * that meets it runs alone from there on.
+     */
+    bool locks_flow;
     /* Grouped: writes the answer from ask->items, on an engine thread. */
     void (*write)(struct weft_ask *ask);
     const char *name;    /* for the OpenAPI document, as what follows */
@@ -176,6 +181,7 @@ struct weft_ask {
     bool unread;             /* the body is large or encoded: an engine thread reads it */
     void *state;             /* of the route, from read to run */
     struct weft_reply reply;
+    weft_usec lock_until_us;    /* boot time; 0: it has met no flow that is locked */
     struct weft_ask *next;      /* in the queue it waits in */
     size_t weight;              /* items, for the queue */
     struct weft_waiter *waiter; /* of wait.c alone */
@@ -263,6 +269,11 @@ WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_ask *ask, const struct weft_i
  * without a reason.
  */
 WEFT_MUST_CHECK bool weft_wait_for_leases(struct weft_ask *ask, int32_t worker, weft_usec until_us);
+/*
+ * The same for a run() that met a flow that another transaction holds, and wrote nothing: it is
+ * called again after a pause. False: it has waited long enough.
+ */
+WEFT_MUST_CHECK bool weft_wait_for_lock(struct weft_ask *ask);
 /* True when the client of the ask has hung up: it would not read the answer. */
 bool weft_ask_gone(const struct weft_ask *ask);
 /* These executions are over: whoever waits for one looks again. */

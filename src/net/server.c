@@ -183,6 +183,7 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     enum weft_rc rc = open_store(server, err);
     if (rc)
         return rc;
+    weft_engine_hold_briefly(server->engine); /* its threads are few: wait.c waits instead */
     server->roster = weft_roster_new();
     server->waits = weft_waits_new(server);
     server->supervisor = weft_supervisor_new(server);

@@ -2,7 +2,7 @@
 
 /*
  * Those who wait: claims for work, reads for the end of an execution, watches of workers for the
- * end of their leases by others.
+ * end of their leases by others, changes of flows for the lock of the flow.
  *
  * A claim that may wait is entered before it looks for work and leaves when it is answered. While
  * it looks, a wake that is meant for it is kept (`woken`), and it looks again instead of going to
@@ -18,6 +18,10 @@
  * then somebody else is roused. Two are woken for one execution only when the poll falls between a
  * commit and the news of it, or between a look in vain and the commit of whoever was quicker: what
  * the poll saw cannot be told from something else then.
+ *
+ * A call that changes a flow and finds its row locked by another transaction, of an operator's psql
+ * for example, is here between its tries: no engine thread waits with it, and the calls for other
+ * flows go on. It is told of nothing; it looks after a pause, from the back of its queue.
  *
  * Wakes are hints and may come for nothing. That they are never lost for good is what the slow poll
  * is for (upkeep.c).
@@ -36,7 +40,8 @@
 #define SWEEP_US      WEFT_SECOND
 #define LOOK_FIRST_US (50 * WEFT_MS)
 #define LOOK_LAST_US  WEFT_SECOND
-#define LOOK_ALONE_US (200 * WEFT_MS) /* one that is told looks by itself up to this pause */
+#define LOCK_US       (5 * WEFT_SECOND) /* a flow that is locked longer is told as busy */
+#define LOOK_ALONE_US (200 * WEFT_MS)   /* one that is told looks by itself up to this pause */
 
 struct weft_waiter {
     struct weft_waiter *next, **link;
@@ -298,6 +303,8 @@ bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec
     bool waits_on = weft_boot_us() < until_us;
     pthread_mutex_lock(&waits->lock);
     waits_on &= !waits->stopping && (!ask->waiter || ask->waiter->until_us != 0);
+    if (waits_on && ask->waiter && ask->waiter->kind == WEFT_WAIT_LOCK)
+        (void)drop(waits, ask); /* it has got the lock */
     if (waits_on && !ask->waiter) {
         struct weft_waiter *waiter = new_waiter(ask, WEFT_WAIT_END, until_us);
         waiter->id = *id;
@@ -305,6 +312,21 @@ bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec
         waiter->woken.count = 1; /* it may have ended since the caller looked: once more */
         link_waiter(waits, waiter);
     }
+    pthread_mutex_unlock(&waits->lock);
+    return waits_on;
+}
+
+bool weft_wait_for_lock(struct weft_ask *ask)
+{
+    struct weft_waits *waits = ask->server->waits;
+    weft_usec now_us = weft_boot_us();
+    if (ask->lock_until_us == 0)
+        ask->lock_until_us = now_us + LOCK_US;
+    bool waits_on = now_us < ask->lock_until_us;
+    pthread_mutex_lock(&waits->lock);
+    waits_on &= !waits->stopping && (!ask->waiter || ask->waiter->until_us != 0);
+    if (waits_on && !ask->waiter)
+        link_waiter(waits, new_waiter(ask, WEFT_WAIT_LOCK, ask->lock_until_us));
     pthread_mutex_unlock(&waits->lock);
     return waits_on;
 }

@@ -26,6 +26,7 @@ FACTOR, PERCENT = 10, 99 if SOAK else 95
 FLOWS, NODES = (8, 100000) if SOAK else (8, 10000)
 WRITERS, ITEMS = (400, 1000) if SOAK else (40, 1000)
 READERS, UNREAD_KB = (300, 150 << 10) if SOAK else (50, 60 << 10)
+APART_S = 2 * (8 if SANITIZED else 1)  # beside a locked flow, for which weft waits 5 s
 PROMPT_S = 1  # what needs no engine thread, on a slow machine
 LARGE = json.dumps({"items": [{"kind": "large", "payload": "x" * 1500}] * 100}).encode()
 
@@ -255,10 +256,132 @@ def held(tap):
     cluster.remove()
 
 
+class Graph:
+    """A flow of members that are claimed, of one that has ended, and of one that comes last."""
+
+    def __init__(self, calls, claimed):
+        names = [f"m{i}" for i in range(claimed)]
+        flow = calls.good("POST", "/v1/flows", {"nodes": [
+            *({"name": name, "kind": "member"} for name in names),
+            {"name": "spare", "kind": "other", "lane": "other"},
+            {"name": "ended", "kind": "other", "lane": "other"},
+            {"name": "last", "kind": "last", "lane": "last", "after": ["m0"]}]})
+        self.id, self.grown = flow["id"], 0
+        self.node = flow["nodes"]
+        calls.good("POST", f"/v1/executions/{self.node['ended']}/cancel")
+        self.leases = []
+        while len(self.leases) < claimed:
+            self.leases += calls.good("POST", "/v1/claims",
+                                      {"worker": "w", "max": claimed, "lease_ms": 600000})["items"]
+        self.leases.sort(key=lambda item: item["id"] != self.node["m0"])
+
+    def complete(self, calls):
+        lease = self.leases.pop(0)
+        calls.good("POST", "/v1/leases/complete", {"id": lease["id"], "epoch": lease["epoch"]})
+
+    def request(self, what):
+        self.grown += 1
+        return {"cancel": (f"/v1/flows/{self.id}/cancel", {"policy": "flow_only"}),
+                "grow": (f"/v1/flows/{self.id}/nodes",
+                         {"revision": 1, "nodes": [
+                             {"name": f"g{self.grown}-{threading.get_ident()}", "kind": "other",
+                              "lane": "other"}]}),
+                "replay": (f"/v1/executions/{self.node['ended']}/replay", {})}[what]
+
+
+def press(server, graph, what, stop, answers):
+    """Asks for a change of the locked flow again and again."""
+    calls = Calls(server, timeout=60)
+    while not stop.is_set():
+        began = time.monotonic()
+        status, headers, answer = calls("POST", *graph.request(what))
+        answers.append((what, status, headers.get("Retry-After"), answer,
+                        time.monotonic() - began))
+        pause()
+    calls.close()
+
+
+def beside(calls, graph, hurt, failed):
+    """What others do meanwhile, each with the time it took."""
+    def cancel_and_replay():
+        calls.good("POST", f"/v1/executions/{other.node['ended']}/replay")
+        calls.good("POST", f"/v1/executions/{other.node['ended']}/cancel")
+    other = Graph(calls, 1)
+    for name, do in (("grow", lambda: calls.good("POST", *other.request("grow"))),
+                     ("read", lambda: calls.good("GET", f"/v1/flows/{other.id}")),
+                     ("replay", cancel_and_replay),
+                     ("cancel", lambda: calls.good("POST", f"/v1/flows/{other.id}/cancel")),
+                     ("read the locked flow", lambda: calls.good("GET", f"/v1/flows/{graph.id}")),
+                     ("complete its member", lambda: graph.leases and graph.complete(calls)),
+                     ("submit", lambda: calls.good("POST", "/v1/executions",
+                                                   {"kind": "x", "lane": "x"}))):
+        began = time.monotonic()
+        try:
+            do()
+        except AssertionError as error:
+            failed.append(error)
+        hurt.setdefault(name, []).append(time.monotonic() - began)
+
+
+def locked(tap):
+    """A transaction from outside holds the row of a flow: only that flow waits."""
+    cluster, stop, answers = Cluster(), threading.Event(), []
+    hurt, failed = {}, []
+    server = serve(cluster.store("locked"), tap=tap)
+    calls = Calls(server, timeout=60)
+    graph, quiet = Graph(calls, 20), Graph(calls, 1)
+    lock = Lock(cluster, f"SELECT 1 FROM locked.flow WHERE id IN ('{graph.id}', '{quiet.id}') "
+                         "FOR UPDATE \\g /dev/null\n")
+    pressing = [threading.Thread(target=press, args=(server, graph, what, stop, answers),
+                                 daemon=True)
+                for what in ["cancel", "grow", "replay", "replay"] * 2]
+    for thread in pressing:
+        thread.start()
+    began = time.monotonic()
+    quiet.complete(calls)
+    hurt["complete its member"] = [time.monotonic() - began]
+    # Until all of them have been answered once, which takes weft's patience.
+    end = time.monotonic() + 30
+    while (len(answers) < len(pressing) or graph.leases) and time.monotonic() < end:
+        beside(calls, graph, hurt, failed)
+    for name, times in hurt.items():
+        tap.ok(max(times) < APART_S, f"beside a locked flow: {name} goes on",
+               f"{max(times):.2f} s of {len(times)}")
+        tap.note(f"beside a locked flow: {name}: {len(times)} calls, "
+                 f"median {at(sorted(times), 50) * 1e3:.0f} ms, max {max(times) * 1e3:.0f} ms")
+    tap.ok(not failed, "beside a locked flow: nothing else fails", failed[:3])
+    told = list(answers)
+    good = [one for one in told if one[1] == 429 and one[2] and
+            one[3]["error"]["code"] == "busy" and
+            "locked by another transaction" in one[3]["error"]["message"]]
+    tap.ok(told and len(good) == len(told), "all who want to change it are told that it is locked",
+           [one for one in told if one not in good][:3])
+    lock.let_go()
+    for what in ("replay", "cancel"):  # a cancelled flow does not grow
+        went = until(lambda w=what: any(one[0] == w and one[1] < 300 for one in answers), 30)
+        tap.ok(went, f"the lock is gone: {what} goes on", answers[-3:])
+    stop.set()
+    for thread in pressing:
+        thread.join(60)
+    odd = [one for one in answers if one[1] not in (200, 202, 409, 429)]
+    tap.ok(not odd, "and nobody gets another answer", odd[:3])
+    lasts = []
+
+    def comes_last():
+        items = calls.good("POST", "/v1/claims",
+                           {"worker": "w", "lanes": ["last"], "max": 10})["items"]
+        lasts.extend(item["id"] for item in items)
+        return quiet.node["last"] in lasts
+    tap.ok(until(comes_last, 30), "what ended meanwhile goes on", lasts)
+    tap.equal(server.stop(), 0, "the server stops by itself")
+    cluster.remove()
+
+
 def main():
     tap = Tap()
     if STORE == "pg":
         held(tap)
+        locked(tap)
     unread(tap)
     flooded(tap, f"{FLOWS} flows of {NODES} nodes", FLOWS, "/v1/flows",
             json.dumps(chains(NODES)).encode())

@@ -202,7 +202,8 @@ static void test_table(void)
     for (size_t i = 0; i < weft_route_count; i++) {
         const struct weft_route *route = &weft_routes[i];
         bool grouped = !weft_group_alone(route->group), claims = route->group == WEFT_GROUP_CLAIM;
-        bool alone = route->group == WEFT_GROUP_FLOW; /* large ones are */
+        /* Large flows are, and what waits for the lock of one. */
+        bool alone = route->group == WEFT_GROUP_FLOW || route->locks_flow;
         ok(route->read &&
                (grouped ? !route->run == !alone && (claims || route->write) : !route->write),
            "%s has its functions", route->name);
