@@ -275,12 +275,20 @@ static enum way way_of(const struct weft_plan *plan, size_t group, weft_usec now
     return may_run_apart(plan, group) ? APART : NOT_NOW;
 }
 
-/* The turn that comes next and how; NOT_NOW when nothing may run. Errands have no other way. */
-static enum way next_turn(const struct weft_plan *plan, weft_usec now_us, size_t *ret_turn)
+static bool turn_writes(size_t turn)
+{
+    return turn != ERRANDS && weft_kinds[turn].writes;
+}
+
+/* The next turn of those that write, or of the others. Errands have one way only. */
+static enum way next_of(const struct weft_plan *plan, weft_usec now_us, bool writes,
+                        size_t *ret_turn)
 {
     for (size_t i = 0; i < TURN_COUNT; i++) {
-        *ret_turn = (plan->turn + i) % TURN_COUNT;
+        *ret_turn = (plan->turn[writes] + i) % TURN_COUNT;
         enum way way = NOT_NOW;
+        if (turn_writes(*ret_turn) != writes)
+            continue;
         if (*ret_turn != ERRANDS)
             way = way_of(plan, *ret_turn, now_us);
         else if (plan->errands > 0 && has_thread(plan, ERRANDS))
@@ -289,6 +297,17 @@ static enum way next_turn(const struct weft_plan *plan, weft_usec now_us, size_t
             return way;
     }
     return NOT_NOW;
+}
+
+/*
+ * The turn that comes next and how; NOT_NOW when nothing may run. What writes has turns of its own:
+ * where one writes at a time, a read that was taken meanwhile must not begin the round anew, or the
+ * first kind of it would write for ever.
+ */
+static enum way next_turn(const struct weft_plan *plan, weft_usec now_us, size_t *ret_turn)
+{
+    enum way way = next_of(plan, now_us, !plan->wrote, ret_turn);
+    return way != NOT_NOW ? way : next_of(plan, now_us, plan->wrote, ret_turn);
 }
 
 bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us)
@@ -364,7 +383,8 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
     enum way way = next_turn(plan, now_us, &turn);
     if (way == NOT_NOW)
         return false;
-    plan->turn = (unsigned)turn + 1;
+    plan->wrote = turn_writes(turn);
+    plan->turn[plan->wrote] = (unsigned)turn + 1;
     plan->slow += is_slow(turn);
     plan->others += turn != WEFT_GROUP_NONE;
     batch->errand = turn == ERRANDS;

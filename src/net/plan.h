@@ -49,7 +49,8 @@ struct weft_plan {
     uint32_t others;                    /* all that runs now but for quick reads */
     const struct weft_answers *answers; /* reads wait while these fill the memory; or NULL */
     struct weft_holder *holder;         /* owned; one for each thread */
-    unsigned turn;                      /* the kind to look at first, or that of errands */
+    unsigned turn[2];                   /* whose it is: of what does not write, and of what does */
+    bool wrote;                         /* the last turn was one that writes */
 };
 
 /* What a thread took. */

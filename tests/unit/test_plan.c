@@ -17,6 +17,7 @@ static const struct weft_route HEAVY = {.group = WEFT_GROUP_HEAVY};
 static const struct weft_route ADMIN = {.group = WEFT_GROUP_ADMIN};
 static const struct weft_route SUBMIT = {.group = WEFT_GROUP_SUBMIT};
 static const struct weft_route COMPLETE = {.group = WEFT_GROUP_COMPLETE};
+static const struct weft_route CLAIM = {.group = WEFT_GROUP_CLAIM};
 static const struct weft_route FLOW = {.group = WEFT_GROUP_FLOW};
 
 static struct weft_ask asks[ASKS];
@@ -224,6 +225,36 @@ static void test_large_namespace(void)
     empty(&plan);
 }
 
+/* What a claim weighs is what it may give: one of many does not hold up what others complete. */
+static void test_large_claim(void)
+{
+    static const struct {
+        uint32_t max;
+        size_t joint; /* kinds in the call that completes */
+        const char *name;
+    } row[] = {
+        {0, 2, "a claim of one joins"},
+        {WEFT_SMALL_ITEMS, 2, "a claim of few joins"},
+        {WEFT_SMALL_ITEMS + 1, 1, "a claim of more goes apart"},
+        {WEFT_BATCH_MAX, 1, "a claim of a thousand goes apart"},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        struct weft_plan plan;
+        struct weft_claim claim = {.max = row[i].max}; /* what weft_claims_of() finds first */
+        struct weft_ask *ask = new_ask(&CLAIM, "a", 1);
+        ask->state = &claim;
+        weft_plan_init(&plan, THREADS, THREADS);
+        (void)weft_plan_put(&plan, ask);
+        put(&plan, &COMPLETE, "b", 1);
+        size_t calls = run(&plan, 0), complete = 0;
+        is_int(calls, 3 - row[i].joint, "%s", row[i].name);
+        while (complete + 1 < calls && batches[complete].lot[0].ask[0]->route != &COMPLETE)
+            complete++;
+        is_int(batches[complete].lots, row[i].joint, "what b completes has so many kinds beside");
+        empty(&plan);
+    }
+}
+
 static void test_one_writer(void)
 {
     struct weft_plan plan;
@@ -237,6 +268,25 @@ static void test_one_writer(void)
     is_int(run(&plan, 0), 1, "and then one");
     is_str(batches[0].lot[0].ask[0]->ns, "b", "of the second");
     is_int(batches[0].lot[0].count, 3, "all at once");
+    empty(&plan);
+}
+
+/* Reads that come all the time do not decide which kind writes next. */
+static void test_turns_of_writers(void)
+{
+    struct weft_plan plan;
+    weft_plan_init(&plan, THREADS, 1);
+    put(&plan, &COMPLETE, "b", 1);
+    bool completed = false;
+    for (int i = 0; i < 4 && !completed; i++) {
+        put(&plan, &SUBMIT, "a", 1);
+        (void)run(&plan, 0);
+        completed = plan.queue[WEFT_GROUP_COMPLETE].running > 0;
+        put(&plan, &READ, "a", 1);
+        (void)run(&plan, 0);
+        end(&plan, running);
+    }
+    ok(completed, "a completion has its turn beside submissions and reads");
     empty(&plan);
 }
 
@@ -336,7 +386,9 @@ int main(void)
     test_classes();
     test_few_threads();
     test_large_namespace();
+    test_large_claim();
     test_one_writer();
+    test_turns_of_writers();
     test_room();
     return tap_done();
 }
