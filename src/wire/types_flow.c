@@ -4,7 +4,6 @@
 
 #include "wire/spec_rows.h"
 
-
 #include <assert.h>
 
 #define NAMED(name, kind) WEFT_WIRE_NAMED(name, kind)
