@@ -348,6 +348,7 @@ CASE(repeat_one_lease_a_thousand_times)
         busy += answer[i].err.rc == WEFT_BUSY;
     is_int(busy, TIMES - WEFT_REPEATS_MAX - 1, "all but the first epochs may be sent again");
     ok(ends <= WEFT_REPEATS_MAX, "in %d transactions", ends);
+    weft_engine_close(engine);
 }
 
 CASE(repeat_renewals_of_one_lease)
