@@ -122,11 +122,12 @@ void weft_steer_write(struct weft_ask *ask)
 /* One that met a flow that is locked. */
 enum weft_rc weft_replay_run(struct weft_ask *ask, struct weft_err *err)
 {
-    struct weft_steered *answer = weft_new(ask->arena, struct weft_steered);
+    struct weft_steer_told *told = weft_new(ask->arena, struct weft_steer_told);
     const struct weft_steering steering = {
         .kind = WEFT_STEER_REPLAY, .ns = ask->ns, .item = ask->items.item, .count = 1};
-    enum weft_rc rc = weft_engine_steer(weft_server_engine(ask->server), &steering, answer, err);
-    ask->items.answer = answer;
+    told->arena = ask->arena;
+    enum weft_rc rc = weft_steer_call(weft_server_engine(ask->server), &steering, told, err);
+    ask->items.answer = told;
     if (!rc)
         weft_steer_write(ask);
     return rc;

@@ -158,9 +158,9 @@ static size_t admit(struct weft_server *server, const struct weft_kind *kind, st
 /* A flow that another transaction holds kept the request from being carried out. */
 static bool met_lock(const struct weft_kind *kind, const struct weft_ask *ask)
 {
-    const struct weft_steered *answer = ask->items.answer;
+    const struct weft_steer_told *told = ask->items.answer;
     return kind->item == WEFT_ITEM_STEER && !ask->items.err[0].rc &&
-           answer->err.cause == WEFT_CAUSE_FLOW_LOCKED;
+           told->steered.err.cause == WEFT_CAUSE_FLOW_LOCKED;
 }
 
 /*

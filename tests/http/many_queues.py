@@ -16,7 +16,7 @@ from harness import SANITIZED, Calls, Tap, metric_sum, metrics, scratch, serve, 
 
 SOAK = os.environ.get("WEFT_SOAK", "0") not in ("", "0")
 TENANTS = 200000 if SOAK else 2000 if SANITIZED else 20000
-KINDS = 20000 if SOAK else 2000
+KINDS = 20000 if SOAK else 500 if SANITIZED else 2000
 BATCH = 1000
 CYCLES = 1000 if SOAK else 300
 TIMES, LIMIT_S = 10, 0.25  # of quiet, and of a claim on a machine that does other things as well
