@@ -78,7 +78,7 @@ exits 0 'replay by id' "$weft" replay "$("$weft" ls --lane many --limit 1 --json
 exits 0 'lanes' "$weft" lanes many --pause --max-running 3 --json
 json "$out" 'v["paused"] and v["max_running"] == 3' 'are set'
 exits 0 'counts' "$weft" counts --json --lane many
-json "$out" 'v["items"][0]["ready"] == 1' 'are counted'
+counted many 'v["items"][0]["ready"] == 1' 'are counted'
 exits 0 'counts at a server' "$weft" counts --lane many
 has "$out" '^as of (now|[0-9.]+ s ago)$' 'tell their age'
 exits 0 'workers' "$weft" workers --json

@@ -470,8 +470,9 @@ static void test_namespaces(void)
 {
     struct stage s;
     set_up(&s);
-    run(&s, claim_of(&s, "a"));
-    run(&s, claim_of(&s, "b"));
+    struct weft_ask *a = claim_of(&s, "a"), *b = claim_of(&s, "b");
+    run(&s, a);
+    run(&s, b);
     s.fits = 0;
     const struct weft_woken elsewhere = {QUEUE_C, 5}, here = {QUEUE_B, 1};
     weft_waits_wake(s.server.waits, WEFT_WAKE_POLL, &elsewhere, 1);
@@ -479,6 +480,8 @@ static void test_namespaces(void)
     is_int(s.agains, 0, "and wakes none");
     weft_waits_wake(s.server.waits, WEFT_WAKE_POLL, &here, 1);
     is_int(s.agains, 1, "work of this one wakes its claim");
+    weft_wait_done(a);
+    weft_wait_done(b);
     clear(&s);
 }
 
