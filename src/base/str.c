@@ -234,3 +234,11 @@ const char *weft_url_masked(const char *url, struct weft_arena *arena)
     }
     return mask_pairs(url, is_url, arena);
 }
+
+uint32_t weft_text_bucket(const char *text, uint32_t buckets)
+{
+    uint32_t hash = 2166136261U; /* FNV-1a */
+    for (; text && *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619U;
+    return (hash ^ hash >> 16) % buckets;
+}

@@ -27,6 +27,8 @@ size_t weft_u64_print(uint64_t number, char ret_text[WEFT_NUMBER_TEXT]);
 size_t weft_i64_print(int64_t number, char ret_text[WEFT_NUMBER_TEXT]);
 /* Cuts a text to at most max bytes without splitting a character; returns the new size. */
 size_t weft_utf8_cut(const char *text, size_t size, size_t max);
+/* A bucket of 0 to buckets - 1 for a text, always the same; NULL is as the empty text. */
+uint32_t weft_text_bucket(const char *text, uint32_t buckets);
 /* A URL as it may be shown: passwords in it are replaced. In the arena, or the URL itself. */
 struct weft_arena;
 const char *weft_url_masked(const char *url, struct weft_arena *arena);

@@ -367,7 +367,7 @@ static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *
     return rc || !groups ? rc : weft_siblings_cancel(engine, flow, cascade->count, done, err);
 }
 
-/* Flows that are left with something to do are somebody else's from here on: nothing is missed. */
+/* Flows that still have something to do are told to the listener, as a commit tells its own. */
 static void tell_rest(struct weft_engine *engine, const struct cascade_call *call,
                       struct weft_arena *arena)
 {

@@ -243,7 +243,7 @@ static void settle_round(struct weft_claiming *all, struct weft_want *want, size
     }
 }
 
-/* True when somebody is short and one of its queues may have more, whatever this round brought. */
+/* True when a request is short and one of its queues may have more, whatever this round brought. */
 static bool may_have_more(const struct weft_claiming *all)
 {
     for (size_t r = 0; r < all->count; r++)

@@ -86,7 +86,7 @@ struct weft_claiming {
     bool more_queues;        /* and a lane has queues that it does not show yet */
     bool taken;              /* the first transaction was a joint one: see weft_claim_begin() */
     uint64_t tick;           /* of the list, before the transaction */
-    bool more;               /* somebody is short and one of its queues may have more */
+    bool more;               /* a request is short and one of its queues may have more */
     int rounds_left; /* of a call whose first transaction was committed with its first round */
 };
 

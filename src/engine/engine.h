@@ -49,7 +49,7 @@ struct weft_pool {
     size_t writers; /* the first so many slots may write; readers prefer the others */
     /* Threads that wait for a slot, the first come first. */
     struct weft_pool_turn *first, **last;
-    uint64_t waits;               /* how often somebody had to wait for a slot */
+    uint64_t waits;               /* how often a thread had to wait for a slot */
     weft_usec answered_us;        /* boot time; the last transaction that the store carried out */
     weft_usec gap_us;             /* the longest time between two of them; see weft_engine_gap() */
     weft_usec lost_us;            /* boot time; when a connection was last lost, or not to be had */

@@ -78,7 +78,7 @@ WEFT_MUST_CHECK enum weft_rc weft_flow_hold_row(struct weft_tx *tx, const struct
                                                 struct weft_err *err);
 /*
  * Locks a flow, waiting for another holder as weft_flows_hold() does. WEFT_NOT_FOUND when there is
- * none of that id in the namespace, or nobody may see it.
+ * none of that id in the namespace, or it is not whole yet, or being removed.
  */
 WEFT_MUST_CHECK enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns,
                                             const struct weft_id *flow,

@@ -2,12 +2,11 @@
 
 #include "net/answers.h"
 
+#include "base/str.h"
+
 static size_t bucket_of(const char *ns)
 {
-    uint32_t hash = 2166136261U; /* FNV-1a */
-    for (; ns && *ns; ns++)
-        hash = (hash ^ (unsigned char)*ns) * 16777619U;
-    return (hash ^ hash >> 16) % WEFT_ANSWERS_BUCKETS;
+    return weft_text_bucket(ns, WEFT_ANSWERS_BUCKETS);
 }
 
 void weft_answers_take(struct weft_answers *answers, const char *ns, size_t size)

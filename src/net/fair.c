@@ -3,6 +3,7 @@
 #include "net/fair.h"
 
 #include "base/limits.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -40,10 +41,7 @@ static const char *ns_of(const struct weft_ask *ask)
 
 static size_t bucket_of(const char *ns)
 {
-    uint32_t hash = 2166136261U; /* FNV-1a */
-    for (; *ns; ns++)
-        hash = (hash ^ (unsigned char)*ns) * 16777619U;
-    return (hash ^ hash >> 16) % WEFT_FAIR_BUCKETS;
+    return weft_text_bucket(ns, WEFT_FAIR_BUCKETS);
 }
 
 static struct weft_fair_line *find(const struct weft_fair *fair, const char *ns)

@@ -39,6 +39,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/str.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -228,10 +229,7 @@ static void make_room(struct weft_peers *peers, struct weft_peer *peer)
 
 static uint32_t tenant_of(const char *ns)
 {
-    uint32_t hash = 2166136261U; /* FNV-1a */
-    for (; ns && *ns; ns++)
-        hash = (hash ^ (unsigned char)*ns) * 16777619U;
-    return (hash ^ hash >> 16) % WEFT_PEERS_TENANTS;
+    return weft_text_bucket(ns, WEFT_PEERS_TENANTS);
 }
 
 /* Under the lock, as what follows. */

@@ -32,6 +32,8 @@
 
 #include "net/inside.h"
 
+#include "base/str.h"
+
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,10 +86,7 @@ struct weft_waits {
 
 static unsigned bucket_of(const char *ns)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *at = ns ? ns : "default"; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 16777619u;
-    return (hash ^ (hash >> 16)) % BUCKETS;
+    return weft_text_bucket(ns ? ns : "default", BUCKETS);
 }
 
 static void link_peer(struct weft_waits *waits, struct weft_waiter *waiter)
