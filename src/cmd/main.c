@@ -5,6 +5,7 @@
 #include "cmd/line.h"
 
 #include "base/arena.h"
+#include "store/store.h"
 
 #include <locale.h>
 #include <string.h>
@@ -41,6 +42,7 @@ int main(int argc, char **argv)
 {
     /* For the width of characters alone; numbers and messages stay as they are. */
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* NOLINT(concurrency-mt-unsafe): one thread yet */
+    weft_store_owns_process();
     struct weft_cli cli = {.arena = weft_arena_new(), .program = argc > 0 ? argv[0] : "weft"};
     weft_cli_current = &cli;
     enum weft_exit code = finish(run(&cli, argc, argv));

@@ -200,6 +200,13 @@ extern const struct weft_driver weft_driver_pg, weft_driver_sqlite;
 WEFT_MUST_CHECK enum weft_rc weft_driver_for(const char *url, const struct weft_driver **ret_driver,
                                              struct weft_err *err);
 
+/*
+ * For a process whose only use of SQLite is weft's, as its first step: SQLite need not count the
+ * memory it has, for which it takes a mutex of the whole process at every allocation. A library
+ * must not decide that for its host.
+ */
+void weft_store_owns_process(void);
+
 static inline void weft_conn_close(struct weft_conn *conn)
 {
     if (conn)
