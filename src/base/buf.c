@@ -71,9 +71,15 @@ static bool reserve(struct weft_buf *buf, size_t more)
     return true;
 }
 
+/* The common case of reserve(): what is there suffices. There is never more than the ceiling. */
+static inline bool fits(const struct weft_buf *buf, size_t more)
+{
+    return more < buf->capacity - buf->size && !buf->full;
+}
+
 void weft_buf_add(struct weft_buf *buf, const void *data, size_t size)
 {
-    if (!reserve(buf, size) || size == 0)
+    if (size == 0 || (!fits(buf, size) && !reserve(buf, size)))
         return;
     memcpy(buf->data + buf->size, data, size);
     buf->size += size;
@@ -87,7 +93,10 @@ void weft_buf_add_text(struct weft_buf *buf, const char *text)
 
 void weft_buf_add_char(struct weft_buf *buf, char c)
 {
-    weft_buf_add(buf, &c, 1);
+    if (!fits(buf, 1) && !reserve(buf, 1))
+        return;
+    buf->data[buf->size++] = c;
+    buf->data[buf->size] = '\0';
 }
 
 void weft_buf_printf(struct weft_buf *buf, const char *fmt, ...)

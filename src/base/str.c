@@ -87,8 +87,9 @@ size_t weft_word_size(const char *text, const char *marks)
 {
     size_t size = 0;
     for (;; size++) {
-        char c = text[size];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        unsigned char c = (unsigned char)text[size];
+        /* Unsigned: what is below the first letter or digit becomes very large. */
+        bool plain = (c | 0x20U) - 'a' < 26U || c - (unsigned)'0' < 10U;
         if (!plain && (c == '\0' || !strchr(marks, c)))
             return size;
     }

@@ -258,14 +258,16 @@ static bool may_have_more(const struct weft_claiming *all)
 static enum weft_rc plan_round(struct weft_tx *tx, struct weft_claiming *all,
                                struct weft_call *ret_call, struct weft_err *err)
 {
+    size_t candidates = 0;
     all->more = false;
     all->wants = 0;
     for (size_t r = 0; r < all->count; r++) {
         enum weft_rc rc = weft_claim_plan(tx, all, &all->request[r], err);
         if (rc)
             return rc;
+        candidates += all->request[r].candidates;
     }
-    all->want = weft_new_array(tx->arena, struct weft_want, all->count * WEFT_CLAIM_QUEUES_MAX + 1);
+    all->want = weft_new_array(tx->arena, struct weft_want, candidates + 1);
     all->wants = list_wants(all, all->want);
     if (all->wants == 0)
         return WEFT_OK;
