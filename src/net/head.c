@@ -30,7 +30,8 @@ void weft_head_request_id(struct weft_link *link)
     char text[WEFT_ID_TEXT];
     weft_id_new(&id, weft_boot_us(), -1);
     weft_id_print(&id, text);
-    (void)snprintf(link->request_id, sizeof(link->request_id), "%.17s", text + 19);
+    memcpy(link->request_id, text + 19, 17); /* what is random */
+    link->request_id[17] = '\0';
 }
 
 static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)

@@ -438,7 +438,9 @@ static void log_access(const struct weft_link *link, bool delivered)
     const struct weft_ask *ask = &link->ask;
     size_t path = strcspn(link->target, "?#");
     char shown[200];
-    (void)snprintf(shown, sizeof(shown), "%.*s", (int)(path < 199 ? path : 199), link->target);
+    size_t size = path < sizeof(shown) ? path : sizeof(shown) - 1;
+    memcpy(shown, link->target, size);
+    shown[size] = '\0';
     weft_info("request", F_STR("method", link->method), F_STR("path", shown),
               F_I64("status", ask->reply.status), F_U64("in", link->received),
               F_U64("out", link->sent_total), F_I64("us", weft_boot_us() - link->began_us),
