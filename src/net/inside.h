@@ -89,6 +89,8 @@ WEFT_MUST_CHECK enum weft_rc weft_loop_start(struct weft_server *server, struct 
 const char *weft_loop_url(const struct weft_loop *loop);
 /* Called by the thread that turns it, once. */
 void weft_loop_thread_begins(struct weft_loop *loop);
+/* The thread looks for requests once more. On that thread. */
+void weft_loop_turn_begins(struct weft_loop *loop);
 /*
  * Reads certificate and key anew; handshakes use them from here on. After a failure everything
  * stays as it was. Without TLS, before and in the config: WEFT_OK.

@@ -27,9 +27,11 @@
 #include <unistd.h>
 
 enum {
-    HEADERS_MAX = 16 << 10,  /* request line and headers of one request, and what is sent */
-    READ_INLINE = 128 << 10, /* larger bodies are read by an engine thread */
-    DISCARD_MAX = 1 << 20,   /* a refused request may send so much before it is cut off */
+    HEADERS_MAX = 16 << 10, /* request line and headers of one request, and what is sent */
+    READ_ALWAYS = 4 << 10,  /* a body of so much is read here */
+    READ_INLINE = 32 << 10, /* so is this, unless the turn has read enough: see reads_here() */
+    READ_TURN = 128 << 10,
+    DISCARD_MAX = 1 << 20, /* a refused request may send so much before it is cut off */
     STREAM_BLOCK = 32 << 10,
     SHARES = 256,
     SMALL_ANSWER = 16 << 10, /* is sent whatever the others hold */
@@ -42,6 +44,7 @@ struct weft_loop {
     struct weft_peers peers;
     char url[300];
     struct weft_tls *tls;           /* NULL: plain HTTP */
+    size_t read;                    /* the thread's: bytes of bodies that this turn has read */
     _Atomic size_t in_flight;       /* requests begun and not completed */
     _Atomic uint64_t bodies;        /* bytes of request bodies in memory */
     _Atomic uint64_t share[SHARES]; /* the same by namespace; those with one hash share a place */
@@ -384,6 +387,28 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     return link;
 }
 
+void weft_loop_turn_begins(struct weft_loop *loop)
+{
+    loop->read = 0;
+}
+
+/*
+ * Whether the body is read by this thread. An engine thread costs a small one more than reading it
+ * takes, but all others wait for this thread: bodies of numbers take some 15 ms for each MB, and
+ * hundreds may come in one turn. What is beyond goes to the engine threads, where namespaces take
+ * turns.
+ */
+static bool reads_here(struct weft_loop *loop, const struct weft_ask *ask)
+{
+    size_t size = ask->body.size;
+    if (ask->coding && size > 0)
+        return false;
+    if (size > READ_ALWAYS && (size > READ_INLINE || loop->read + size > READ_TURN))
+        return false;
+    loop->read += size;
+    return true;
+}
+
 /* The request has come wholly: reads it, and queues it unless it is answered already. */
 static void dispatch(struct weft_link *link)
 {
@@ -391,7 +416,7 @@ static void dispatch(struct weft_link *link)
     struct weft_server *server = ask->server;
     struct weft_err err = {0};
     weft_peer_stage(&server->loop->peers, link->peer, WEFT_PEER_WORKING);
-    if (ask->body.size > READ_INLINE || (ask->coding && ask->body.size > 0)) {
+    if (!reads_here(server->loop, ask)) {
         ask->unread = true;
     } else {
         enum weft_rc rc = ask->route->read ? ask->route->read(ask, &err) : WEFT_OK;

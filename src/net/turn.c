@@ -149,6 +149,7 @@ static void *run_thread(void *context)
             close_door(turns);
         if (left.ended)
             break;
+        weft_loop_turn_begins(turns->server->loop);
         (void)MHD_run(turns->daemon);
         hand_over(turns);
         weft_log_flush();

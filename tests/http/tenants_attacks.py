@@ -86,7 +86,7 @@ def doubled_keys(target, connections):
 
 
 def many_numbers(target, connections):
-    """Bodies below 128 KiB, read by the loop thread, with as many JSON values as fit."""
+    """Bodies of 120 KB with as many JSON values as fit: they take long to read."""
     body = b'{"kind":"a","payload":[' + b"0," * 60000 + b"0]}"
     whole = request("POST", "/v1/executions", body)
     return Flood(target, connections, lambda _: whole)
