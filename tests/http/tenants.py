@@ -70,7 +70,6 @@ class Row:
 ANSWERS = "item 3: answers in the memory budget"
 QUEUES = "item 4: many queues"
 PASSES = "passes of scanners that take turns between namespaces"
-TURNS = "item 10: group commit takes turns between namespaces"
 
 ROWS = [
     # Writes.
@@ -79,8 +78,7 @@ ROWS = [
     Row("same-key", {"connections": 100}, {"connections": 1000}, rare=True),
     Row("doubled-keys", {"connections": 4}, {"connections": 50}),
     Row("many-numbers", {"connections": 50}, {"connections": 400}),
-    Row("large-payloads", {"connections": 30}, {"connections": 200}, rare=True,
-        fails={"sqlite": TURNS}),
+    Row("large-payloads", {"connections": 30}, {"connections": 200}, rare=True),
     Row("compressed", {"connections": 8, "unpacked": 16 << 20},
         {"connections": 100, "unpacked": 16 << 20}),
     Row("flows", {"count": 2, "nodes": 20000}, {"count": 8, "nodes": 100000}),
@@ -129,8 +127,7 @@ ROWS = [
     Row("same-lease", {"connections": 100}, {"connections": 1000}, rare=True),
     Row("flow-completes", {"nodes": 4000, "connections": 50},
         {"nodes": 100000, "connections": 400}, rare=True),
-    Row("heartbeats", {"leases": 1000, "connections": 8}, {"leases": 1000, "connections": 64},
-        fails={"sqlite": TURNS}),
+    Row("heartbeats", {"leases": 1000, "connections": 8}, {"leases": 1000, "connections": 64}),
     Row("steering", {"backlog": 10000, "connections": 8},
         {"backlog": 200000, "connections": 64}),
     Row("limited-lane", {"connections": 50}, {"connections": 400}, rare=True),
