@@ -6,6 +6,10 @@
  * (wait.c) and comes back here when it is woken; one whose time is up is answered without another
  * look, because whatever came would have woken it.
  *
+ * A claim begins only while there is room for its answer (answers.h): leases that were given must
+ * be sent. Without room it sleeps for a while, and is then answered `unavailable`; no lease is
+ * touched by that.
+ *
  * Leases that no client will hear of are given back at once: before the answer when the client has
  * hung up, after it when the answer could not be sent. So are leases for a token that was revoked
  * or expired by the time they were committed.
@@ -15,15 +19,19 @@
 #include "net/metrics.h"
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+enum { LARGE_ANSWER = 64 << 10 }; /* counted, and cut to size, before the loop has it */
+
 struct claim_state {
     struct weft_claim claim;
-    weft_usec until_us; /* boot time; 0: does not wait */
+    weft_usec until_us;      /* boot time; 0: does not wait */
+    weft_usec room_until_us; /* boot time: how long it waits for room; 0: it has room */
     bool slept;
     struct weft_put_back *held; /* in the arena: the leases of the answer */
     size_t held_count;
@@ -160,15 +168,74 @@ static bool settle(struct weft_ask *ask, const struct weft_claim_result *result,
         size_t max = state->claim.max ? state->claim.max : 1;
         weft_waits_leave(server->waits, ask, got >= max ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
     }
+    if (ask->reply.body.capacity > LARGE_ANSWER) {
+        weft_buf_fit(&ask->reply.body);
+        weft_loop_hold(ask);
+    }
     return true;
 }
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
+/* NULL in tests without a loop: there is always room. */
+static struct weft_answers *answers_of(struct weft_server *server)
+{
+    return server->loop ? weft_loop_answers(server->loop) : NULL;
+}
+
+/* No room for its answer: it sleeps, or is told so when that has lasted. */
+static void wait_for_room(struct weft_server *server, struct weft_ask *ask, weft_usec now_us)
+{
+    struct claim_state *state = ask->state;
+    struct weft_err err = {0};
+    if (!state->room_until_us)
+        state->room_until_us = now_us + WEFT_ANSWERS_WAIT_US;
+    state->slept = true;
+    if (weft_waits_park(server->waits, ask, state->room_until_us))
+        return;
+    weft_waits_leave(server->waits, ask, WEFT_WAIT_FAILED);
+    (void)weft_answers_full(answers_of(server), ask->ns, &err);
+    weft_reply_error(ask, &err);
+    weft_loop_answer(server, &ask, 1);
+}
+
+/* Reserves room for a claim of a call, as long as the call has some left to reserve. */
+static void reserve(struct weft_claims_lot *lot, struct weft_ask *ask, size_t *left)
+{
+    const struct weft_claim *claim = weft_claims_of(ask);
+    size_t size = (claim->max ? claim->max : 1) * (size_t)WEFT_PAYLOAD_MAX;
+    if (size > *left)
+        size = *left;
+    *left -= size;
+    if (size > 0)
+        lot->room[lot->rooms++] = weft_answers_reserve(answers_of(ask->server), ask->ns, size);
+}
+
+/* The answers of the call are counted by now. */
+static void unreserve(struct weft_server *server, const struct weft_claims_lot *lot)
+{
+    bool opens = false;
+    for (size_t i = 0; i < lot->rooms; i++)
+        opens |= weft_answers_unreserve(answers_of(server), &lot->room[i]);
+    if (opens)
+        weft_groups_look(server->groups);
+}
+
+/* Whether a claim that has slept is to be answered without another look. */
+static bool is_over(const struct weft_ask *ask, weft_usec now_us)
+{
+    const struct claim_state *state = ask->state;
+    bool late = !state->room_until_us && now_us >= state->until_us;
+    return state->slept && (late || ask->server->stopping || weft_loop_gone(ask));
+}
+
 /* Answers those whose wait is over and keeps the others; enters who may have to wait. */
-static size_t admit(struct weft_server *server, struct weft_ask **ask, size_t count)
+static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, size_t count)
 {
     size_t kept = 0;
+    struct weft_ask **ask = lot->ask;
+    struct weft_answers *answers = answers_of(server);
+    size_t left = answers ? weft_answers_call_max(answers) : 0;
     weft_usec now_us = weft_boot_us(), store_us = weft_clock_now(weft_engine_clock(server->engine));
     for (size_t i = 0; i < count; i++) {
         struct claim_state *state = ask[i]->state;
@@ -177,11 +244,16 @@ static size_t admit(struct weft_server *server, struct weft_ask **ask, size_t co
             weft_loop_answer(server, &ask[i], 1);
             continue;
         }
-        if (state->slept &&
-            (now_us >= state->until_us || server->stopping || weft_loop_gone(ask[i]))) {
+        if (is_over(ask[i], now_us)) {
             answer_empty(ask[i]);
             continue;
         }
+        if (answers && !weft_answers_has_room(answers, ask[i]->ns)) {
+            wait_for_room(server, ask[i], now_us);
+            continue;
+        }
+        state->room_until_us = 0;
+        reserve(lot, ask[i], &left);
         if (state->until_us)
             weft_waits_enter(server->waits, ask[i], state->until_us);
         if (!state->slept)
@@ -196,11 +268,14 @@ struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct wef
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_claims_lot *lot = weft_new(arena, struct weft_claims_lot);
-    count = count ? admit(server, ask, count) : 0;
+    *lot = (struct weft_claims_lot){.arena = arena,
+                                    .ask = ask,
+                                    .room =
+                                        weft_new_array(arena, struct weft_answers_room, count + 1)};
+    count = count ? admit(server, lot, count) : 0;
     struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count + 1);
     for (size_t i = 0; i < count; i++)
         claim[i] = *weft_claims_of(ask[i]);
-    *lot = (struct weft_claims_lot){.arena = arena, .ask = ask};
     lot->call = (struct weft_claim_call){
         .ns = "default", .item = claim, .count = count, .arena = weft_arena_new()};
     return lot;
@@ -219,6 +294,7 @@ void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot)
         if (call->rc || settle(ask[i], &call->result, i))
             ask[answered++] = ask[i];
     }
+    unreserve(server, lot);
     weft_loop_answer(server, ask, answered);
     weft_arena_free(call->arena);
     weft_arena_free(lot->arena);

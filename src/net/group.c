@@ -216,6 +216,34 @@ static void *run_thread(void *context)
     return NULL;
 }
 
+/* Reads that found no room for their answers for long enough. A stream is cut off. */
+void weft_groups_sweep(struct weft_groups *groups)
+{
+    struct weft_ask *ask[WEFT_BATCH_MAX];
+    size_t count = WEFT_LEN(ask);
+    while (count == WEFT_LEN(ask)) {
+        pthread_mutex_lock(&groups->lock);
+        const struct weft_answers *answers = groups->plan.answers;
+        count = weft_plan_take_roomless(&groups->plan, weft_boot_us() - WEFT_ANSWERS_WAIT_US, ask,
+                                        WEFT_LEN(ask));
+        show_depth(groups, WEFT_GROUP_NONE);
+        show_depth(groups, WEFT_GROUP_LIST);
+        pthread_mutex_unlock(&groups->lock);
+        for (size_t i = 0; i < count; i++) {
+            struct weft_err err = {0};
+            if (ask[i]->reply.status && ask[i]->reply.stream) {
+                ask[i]->reply.broken = true;
+            } else {
+                (void)weft_answers_full(answers, ask[i]->ns, &err);
+                weft_reply_error(ask[i], &err);
+            }
+            weft_wait_done(ask[i]);
+        }
+        if (count > 0)
+            weft_loop_answer(groups->server, ask, count);
+    }
+}
+
 void weft_groups_look(struct weft_groups *groups)
 {
     pthread_mutex_lock(&groups->lock);
@@ -241,6 +269,7 @@ bool weft_groups_rest(struct weft_groups *groups)
 /* Under the lock. */
 static void put(struct weft_groups *groups, struct weft_ask *ask)
 {
+    ask->queued_us = weft_boot_us();
     show_depth(groups, weft_plan_put(&groups->plan, ask));
 }
 

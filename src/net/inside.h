@@ -122,7 +122,9 @@ int weft_loop_fd(const struct weft_ask *ask);
 WEFT_MUST_CHECK bool weft_loop_take_room(const struct weft_ask *ask, size_t held, size_t size);
 void weft_loop_give_room(const struct weft_ask *ask, size_t size);
 /* The memory that answers take. */
-const struct weft_answers *weft_loop_answers(const struct weft_loop *loop);
+struct weft_answers *weft_loop_answers(struct weft_loop *loop);
+/* Counts the reply of an ask from here on, before the loop has it. On an engine thread. */
+void weft_loop_hold(struct weft_ask *ask);
 /* Ends connections that take longer than they may; called about once a second. */
 void weft_loop_sweep(struct weft_loop *loop);
 
@@ -147,6 +149,8 @@ void weft_groups_put(struct weft_groups *groups, struct weft_ask *first);
 void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask);
 /* Something that had to wait may run now. */
 void weft_groups_look(struct weft_groups *groups);
+/* Answers reads that have waited too long for room for their answers; about once a second. */
+void weft_groups_sweep(struct weft_groups *groups);
 /* When little ran since the last call: true, and the threads give back memory they do not need. */
 bool weft_groups_rest(struct weft_groups *groups);
 size_t weft_groups_waiting(struct weft_groups *groups);
@@ -167,6 +171,8 @@ void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t c
 struct weft_claims_lot {
     struct weft_arena *arena;
     struct weft_ask **ask;
+    struct weft_answers_room *room; /* reserved for the answers */
+    size_t rooms;
     struct weft_claim_call call;
 };
 struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_ask **ask,
@@ -199,6 +205,12 @@ void weft_waits_leave(struct weft_waits *waits, struct weft_ask *ask, enum weft_
  * answers it. True: the ask is the list's from here on; `soon` asks to look again in a moment.
  */
 WEFT_MUST_CHECK bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask *ask, bool soon);
+/*
+ * A claim finds no room for its answer: the same, and it looks again after a pause, until then. It
+ * need not have been entered.
+ */
+WEFT_MUST_CHECK bool weft_waits_park(struct weft_waits *waits, struct weft_ask *ask,
+                                     weft_usec until_us);
 /* A run() that called weft_wait_for_end() or weft_wait_for_leases() goes to sleep; false when it
  * did not, or may not. */
 WEFT_MUST_CHECK bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask);

@@ -229,7 +229,7 @@ static bool take_piece(struct weft_link *link, const char *data, size_t size)
 
 /* ---- The answer ------------------------------------------------------------------------------ */
 
-const struct weft_answers *weft_loop_answers(const struct weft_loop *loop)
+struct weft_answers *weft_loop_answers(struct weft_loop *loop)
 {
     return &loop->answers;
 }
@@ -247,15 +247,23 @@ static void let_go(struct weft_link *link)
         weft_groups_look(server->groups);
 }
 
+void weft_loop_hold(struct weft_ask *ask)
+{
+    struct weft_link *link = ask->link;
+    struct weft_server *server = ask->server;
+    if (link->held > 0 && link->held == ask->reply.body.capacity)
+        return; /* an engine thread has counted it */
+    let_go(link);
+    link->held = ask->reply.body.capacity;
+    weft_answers_take(&server->loop->answers, ask->ns, link->held);
+    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
+}
+
 /* The answer, or the next part of it, goes out from here on. */
 static void begin_sending(struct weft_link *link)
 {
-    struct weft_server *server = link->ask.server;
-    let_go(link);
-    link->held = link->ask.reply.body.capacity;
-    weft_answers_take(&server->loop->answers, link->ask.ns, link->held);
-    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
-    weft_peer_sends(&server->loop->peers, link->peer, link->held);
+    weft_loop_hold(&link->ask);
+    weft_peer_sends(&link->ask.server->loop->peers, link->peer, link->held);
 }
 
 /* The next bytes of an answer that comes in parts. */

@@ -181,6 +181,7 @@ struct weft_ask {
     bool unread;             /* the body is large or encoded: an engine thread reads it */
     void *state;             /* of the route, from read to run */
     struct weft_reply reply;
+    weft_usec queued_us;        /* boot time: when it came into its queue */
     weft_usec lock_until_us;    /* boot time; 0: it has met no flow that is locked */
     struct weft_ask *next;      /* in the queue it waits in */
     size_t weight;              /* items, for the queue */

@@ -191,6 +191,39 @@ static bool may_hold(const void *context, const struct weft_ask *ask)
            (!ask->walks || walks < most_walks);
 }
 
+/* Reads that came before this and find no room for their answers. */
+struct roomless {
+    const struct weft_answers *answers;
+    weft_usec since_us;
+};
+
+static bool is_roomless(const void *context, const struct weft_ask *ask)
+{
+    const struct roomless *reads = context;
+    return ask->queued_us <= reads->since_us &&
+           !weft_answers_has_room(reads->answers, ask->ns ? ask->ns : "");
+}
+
+size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struct weft_ask **to,
+                               size_t most)
+{
+    static const enum weft_group reads[] = {WEFT_GROUP_NONE, WEFT_GROUP_LIST};
+    const struct roomless context = {plan->answers, since_us};
+    size_t count = 0;
+    for (size_t i = 0; i < WEFT_LEN(reads) && plan->answers; i++) {
+        const struct weft_fair_limit limit = {.count = most - count,
+                                              .items = SIZE_MAX,
+                                              .bytes = SIZE_MAX,
+                                              .share = SIZE_MAX,
+                                              .may = is_roomless,
+                                              .context = &context};
+        struct weft_fair_sum sum;
+        count += weft_fair_take(&plan->queue[reads[i]].fair, &limit, to + count, &sum);
+    }
+    plan->waiting -= count;
+    return count;
+}
+
 static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
                                 const struct weft_ask *ask)
 {

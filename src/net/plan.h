@@ -81,6 +81,12 @@ bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us);
 bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch *batch);
 /* What was taken has run: gives its room back. */
 void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch);
+/*
+ * Takes reads that have waited for room for their answers since `since_us` or longer; says how
+ * many, at most `most`.
+ */
+size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struct weft_ask **to,
+                               size_t most);
 /* When what may not run now may run although nothing ends or comes; WEFT_NEVER. */
 weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us);
 

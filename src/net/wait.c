@@ -21,7 +21,8 @@
  *
  * A call that changes a flow and finds its row locked by another transaction, of an operator's psql
  * for example, is here between its tries: no engine thread waits with it, and the calls for other
- * flows go on. It is told of nothing; it looks after a pause, from the back of its queue.
+ * flows go on. It is told of nothing; it looks after a pause, from the back of its queue. So is a
+ * claim that finds no room for its answer (answers.h).
  *
  * Wakes are hints and may come for nothing. That they are never lost for good is what the slow poll
  * is for (upkeep.c).
@@ -42,6 +43,7 @@
 #define SWEEP_US      WEFT_SECOND
 #define LOOK_FIRST_US (50 * WEFT_MS)
 #define LOOK_LAST_US  WEFT_SECOND
+#define ROOM_LAST_US  (250 * WEFT_MS)
 #define LOCK_US       (5 * WEFT_SECOND) /* a flow that is locked longer is told as busy */
 #define LOOK_ALONE_US (200 * WEFT_MS)   /* one that is told looks by itself up to this pause */
 
@@ -54,7 +56,7 @@ struct weft_waiter {
     bool asleep;
     weft_usec until_us;      /* boot time, as all of these */
     weft_usec look_us;       /* when to look again without being woken; WEFT_NEVER */
-    weft_usec pause_us;      /* for an end: how long it slept last */
+    weft_usec pause_us;      /* for an end, or for room: how long it slept last */
     struct weft_woken woken; /* the wake it was given; count 0: none */
     bool late;               /* that came while it was looking, and may be for what it cannot see */
     struct weft_id id;       /* whose end: an execution's or a flow's */
@@ -177,12 +179,41 @@ static struct weft_waiter *new_waiter(struct weft_ask *ask, enum weft_metric_wai
 
 void weft_waits_enter(struct weft_waits *waits, struct weft_ask *ask, weft_usec until_us)
 {
-    if (ask->waiter)
+    struct weft_waiter *waiter = ask->waiter;
+    /* While it is awake its times belong to its thread; 0: its client has gone. */
+    if (waiter && (waiter->until_us == until_us || waiter->until_us == 0))
         return;
-    struct weft_waiter *waiter = new_waiter(ask, WEFT_WAIT_CLAIM, until_us);
+    if (!waiter)
+        waiter = new_waiter(ask, WEFT_WAIT_CLAIM, until_us);
     pthread_mutex_lock(&waits->lock);
-    link_waiter(waits, waiter);
+    if (!waiter->link)
+        link_waiter(waits, waiter);
+    waiter->until_us = until_us; /* it may have waited for room before */
     pthread_mutex_unlock(&waits->lock);
+}
+
+/*
+ * It keeps the wake it was given: others that may serve the queue are of the same namespace and
+ * find no room either, and it looks by itself when there is some.
+ */
+bool weft_waits_park(struct weft_waits *waits, struct weft_ask *ask, weft_usec until_us)
+{
+    weft_usec now_us = weft_boot_us();
+    weft_waits_enter(waits, ask, until_us);
+    struct weft_waiter *waiter = ask->waiter;
+    pthread_mutex_lock(&waits->lock);
+    bool sleeps = !waits->stopping && now_us < waiter->until_us;
+    if (sleeps) {
+        waiter->pause_us = waiter->pause_us ? waiter->pause_us * 2 : SOON_US;
+        if (waiter->pause_us > ROOM_LAST_US)
+            waiter->pause_us = ROOM_LAST_US;
+        waiter->late = false;
+        waiter->asleep = true;
+        waiter->look_us = now_us + waiter->pause_us;
+        expect_by(waits, waiter->look_us < waiter->until_us ? waiter->look_us : waiter->until_us);
+    }
+    pthread_mutex_unlock(&waits->lock);
+    return sleeps;
 }
 
 static bool may_serve(struct weft_waits *waits, const struct weft_waiter *waiter, int32_t queue)
@@ -521,6 +552,12 @@ static void *run_thread(void *context)
     weft_usec swept_us = weft_boot_us();
     pthread_mutex_lock(&waits->lock);
     while (!waits->ended) {
+        if (weft_boot_us() - swept_us >= SWEEP_US) {
+            /* It answers requests, which leave this list. Before the look at who is due. */
+            pthread_mutex_unlock(&waits->lock);
+            weft_groups_sweep(waits->server->groups);
+            pthread_mutex_lock(&waits->lock);
+        }
         weft_usec now_us = weft_boot_us();
         weft_usec next_us = rouse_due(waits, now_us);
         if (waits->recheck || now_us - swept_us >= SWEEP_US)

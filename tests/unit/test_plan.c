@@ -376,8 +376,43 @@ static void test_tokens(void)
     weft_fair_done(&fair);
 }
 
+/* Reads whose namespace has no room for answers wait, and the old ones of them can be taken out. */
+static void test_no_room_for_answers(void)
+{
+    struct weft_answers answers = {.most = 100};
+    struct weft_plan plan;
+    struct weft_ask *to[10];
+    weft_plan_init(&plan, THREADS, THREADS);
+    plan.answers = &answers;
+    weft_answers_take(&answers, "full", 50);
+    for (int i = 0; i < 4; i++) {
+        struct weft_ask *ask = new_ask(i % 2 ? &LIST : &READ, "full", 1);
+        ask->queued_us = 1000 + i;
+        (void)weft_plan_put(&plan, ask);
+    }
+    struct weft_ask *other = new_ask(&READ, "other", 1);
+    (void)weft_plan_put(&plan, other);
+    is_int(weft_plan_take_roomless(&plan, 999, to, 10), 0, "none has waited long enough");
+    is_int(weft_plan_take_roomless(&plan, 1001, to, 10), 2, "those that came first have");
+    ok(to[0]->queued_us == 1000 && to[1]->queued_us == 1001, "a read and a list");
+    is_int(plan.waiting, 3, "the others wait");
+    is_int(weft_plan_take_roomless(&plan, 2000, to, 1), 1, "as many as are asked for");
+    (void)weft_answers_give(&answers, "full", 1);
+    is_int(weft_plan_take_roomless(&plan, 2000, to, 10), 0, "none when there is room again");
+    (void)weft_answers_give(&answers, "full", 49);
+    plan.answers = NULL;
+    is_int(weft_plan_take_roomless(&plan, 2000, to, 10), 0, "none without a budget");
+    struct weft_fair_limit all = {.count = 10, .items = 10, .bytes = 10, .share = 10};
+    struct weft_fair_sum sum;
+    is_int(weft_fair_take(&plan.queue[WEFT_GROUP_NONE].fair, &all, to, &sum) +
+               weft_fair_take(&plan.queue[WEFT_GROUP_LIST].fair, &all, to, &sum),
+           2, "two are left in their queues");
+    weft_plan_done(&plan);
+}
+
 int main(void)
 {
+    test_no_room_for_answers();
     test_tokens();
     test_walks();
     test_turns();

@@ -32,6 +32,8 @@ struct stage {
     struct weft_ask *again[ASKS_MAX]; /* queued to look again, in order */
     size_t agains;
     unsigned answered;
+    struct weft_answers answers; /* of the loop, which only some cases have */
+    uint64_t reserved;           /* at the last look */
 };
 
 static struct stage *stage; /* the stand-ins have no other way to it */
@@ -99,6 +101,7 @@ enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
     (void)claim;
     (void)count;
     stage->looks++;
+    stage->reserved = atomic_load(&stage->answers.reserved);
     ret_result->count = stage->finds;
     ret_result->item = weft_new_array(arena, struct weft_claimed, stage->finds + 1);
     for (uint32_t i = 0; i < stage->finds; i++)
@@ -147,6 +150,16 @@ void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask)
         stage->again[stage->agains++] = ask;
 }
 
+void weft_groups_look(struct weft_groups *groups)
+{
+    (void)groups;
+}
+
+void weft_groups_sweep(struct weft_groups *groups)
+{
+    (void)groups;
+}
+
 void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),
                     void *context)
 {
@@ -167,6 +180,17 @@ bool weft_loop_gone(const struct weft_ask *ask)
 {
     (void)ask;
     return false;
+}
+
+struct weft_answers *weft_loop_answers(struct weft_loop *loop)
+{
+    (void)loop;
+    return &stage->answers;
+}
+
+void weft_loop_hold(struct weft_ask *ask)
+{
+    (void)ask;
 }
 
 int weft_loop_fd(const struct weft_ask *ask)
@@ -498,8 +522,66 @@ static void test_the_end(void)
     clear(&s);
 }
 
+/* Bounded; the list's thread puts it there. */
+static bool comes_again(struct stage *s)
+{
+    weft_usec until_us = weft_boot_us() + 30 * WEFT_SECOND;
+    while (s->agains == 0 && weft_boot_us() < until_us)
+        (void)poll(NULL, 0, 5);
+    return s->agains > 0;
+}
+
+/* A claim whose answer finds no room takes no lease: it waits, and looks when there is room. */
+static void test_room(void)
+{
+    struct stage s;
+    set_up(&s);
+    s.server.loop = (struct weft_loop *)&s; /* any that is not NULL */
+    s.answers.most = 64 << 20;
+    weft_answers_take(&s.answers, "default", 32 << 20);
+    struct weft_ask *ask = claim_of(&s, "a");
+    s.finds = 1;
+    run(&s, ask);
+    is_int(s.looks, 0, "half of the budget is full: a claim of that namespace does not look");
+    is_int(s.answered, 0, "it waits");
+    ok(comes_again(&s) && next_again(&s) == ask, "and comes back by itself");
+    run(&s, ask);
+    is_int(s.looks, 0, "there is no room yet");
+    ok(comes_again(&s) && next_again(&s) == ask, "it comes back again");
+    ok(weft_answers_give(&s.answers, "default", 32 << 20), "the room is given back");
+    run(&s, ask);
+    is_int(s.looks, 1, "now it looks");
+    is_int(s.reserved, 2 << 20, "with room reserved for two payloads of any size");
+    is_int(ask->reply.status, 200, "and is answered");
+    is_int(atomic_load(&s.answers.all) + atomic_load(&s.answers.reserved), 0, "no room is lost");
+    is_int(s.waiters, 0, "and no claim waits any more");
+    clear(&s);
+}
+
+static void test_room_that_never_comes(void)
+{
+    struct stage s;
+    set_up(&s);
+    s.server.loop = (struct weft_loop *)&s;
+    s.answers.most = 64 << 20;
+    weft_answers_take(&s.answers, "other", 64 << 20);
+    struct weft_ask *ask = claim_of(&s, "a");
+    weft_waits_stop(s.server.waits); /* as if its time were up */
+    run(&s, ask);
+    is_int(s.looks, 0, "a claim without room, whose time is up, does not look");
+    is_int(s.answered, 1, "it is answered");
+    is_int(ask->reply.status, 503, "as not available");
+    ok(ask->reply.retry_after_s > 0 &&
+           strstr(ask->reply.body.data, "clients have not read fill answer_bytes, 67108864 bytes"),
+       "and is told which budget is full");
+    is_int(s.waiters, 0, "it waits no more");
+    clear(&s);
+}
+
 int main(void)
 {
+    test_room();
+    test_room_that_never_comes();
     test_wake_of_a_sleeper();
     test_wake_during_the_look();
     test_one_wake_one_look();
