@@ -95,6 +95,13 @@ WEFT_MUST_CHECK enum weft_rc weft_flow_settle(struct weft_engine *engine,
                                               const struct weft_id *flow, size_t count,
                                               unsigned round, struct weft_err *err);
 
+/*
+ * WEFT_TOO_LARGE when a flow with so many nodes, new ones included, would have more edges than a
+ * submission may have. Under its lock, which every call that writes edges of it takes.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_flow_edges_fit(struct weft_tx *tx, const struct weft_id *flow,
+                                                 int64_t nodes, size_t added, struct weft_err *err);
+
 /* Members of flows among executions that are to be replayed. */
 struct weft_member {
     struct weft_id id, flow;

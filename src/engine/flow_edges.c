@@ -81,27 +81,32 @@ static enum weft_rc check_flow(const struct edging *edging, const struct weft_fl
 }
 
 /*
- * The flow keeps to the number of edges that a submission may have. Without a circle n nodes have
- * at most n * (n - 1) / 2 of them, so the nodes of a small flow need not be asked.
+ * Without a circle n nodes have at most n * (n - 1) / 2 edges, so the nodes of a small flow need
+ * not be asked.
  */
-static enum weft_rc check_count(struct weft_tx *tx, const struct edging *edging, int64_t nodes,
-                                struct weft_err *err)
+enum weft_rc weft_flow_edges_fit(struct weft_tx *tx, const struct weft_id *flow, int64_t nodes,
+                                 size_t added, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows;
-    if (nodes * (nodes - 1) / 2 <= WEFT_FLOW_EDGES_MAX)
+    if (added == 0 || nodes * (nodes - 1) / 2 <= WEFT_FLOW_EDGES_MAX)
         return WEFT_OK;
     weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_EDGE_COUNT, 0);
-    weft_set_id(&call, 0, FLOW_EDGE_COUNT_IN_FLOW, &edging->args->flow);
+    weft_set_id(&call, 0, FLOW_EDGE_COUNT_IN_FLOW, flow);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
     int64_t count = weft_get_i64(&rows, 0, FLOW_EDGE_COUNT_OUT_COUNT);
-    if (count + (int64_t)edging->args->edge_count > WEFT_FLOW_EDGES_MAX)
-        return weft_fail_field(
-            err, WEFT_TOO_LARGE, "edges", "the flow would have %lld edges, at most %d are allowed",
-            (long long)count + (long long)edging->args->edge_count, WEFT_FLOW_EDGES_MAX);
-    return WEFT_OK;
+    if (count + (int64_t)added <= WEFT_FLOW_EDGES_MAX)
+        return WEFT_OK;
+    rc = weft_fail_field(err, WEFT_TOO_LARGE, "edges",
+                         "the flow would have %lld edges, at most %d are allowed",
+                         (long long)count + (long long)added, WEFT_FLOW_EDGES_MAX);
+    if (err)
+        err->hint =
+            "put a node between many upstreams and many downstreams: m * n edges become "
+            "m + n";
+    return rc;
 }
 
 static enum weft_rc find_nodes(struct weft_tx *tx, struct edging *edging, struct weft_err *err)
@@ -258,7 +263,7 @@ static enum weft_rc edges_body(struct weft_tx *tx, void *context, struct weft_er
         return rc;
     rc = check_flow(edging, &row, err);
     if (!rc)
-        rc = check_count(tx, edging, row.nodes, err);
+        rc = weft_flow_edges_fit(tx, &edging->args->flow, row.nodes, edging->args->edge_count, err);
     if (!rc)
         rc = find_nodes(tx, edging, err);
     if (!rc)

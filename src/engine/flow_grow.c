@@ -133,6 +133,9 @@ static enum weft_rc grow_body(struct weft_tx *tx, void *context, struct weft_err
         return rc;
     rc = check_flow(growth, &row, err);
     if (!rc)
+        rc = weft_flow_edges_fit(tx, &growth->args->flow, row.nodes + (int64_t)growth->draft->count,
+                                 growth->draft->graph.edges, err);
+    if (!rc)
         rc = name_nodes(tx, growth, err);
     if (!rc)
         rc = find_known(tx, growth, err);

@@ -117,6 +117,18 @@ CASE(flow_edges_keep_to_the_limit_of_a_flow)
     edging.edge_count = 2;
     is_int(weft_engine_flow_edges(f->a, &edging, &revision, &f->err), WEFT_OK, "a million are not");
     is_int(revision, 2, "and only these are there");
+    struct weft_node more[] = {{.name = "more", .spec = {.kind = "k"}, .after = after}};
+    struct weft_flow_growth growth = {.ns = "default", .flow = answer.id, .revision = 2};
+    growth.nodes = more;
+    growth.node_count = more[0].after_count = 1;
+    struct weft_flow_submitted grown = {0};
+    is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_TOO_LARGE,
+           "nor does a new node bring one more");
+    is_str(f->err.text, "the flow would have 1000001 edges, at most 1000000 are allowed",
+           "and the caller is told the count");
+    more[0].after_count = 0;
+    is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_OK,
+           "a node without edges is no matter");
     run_sql(f, strcmp(f->store, "pg") == 0 ? "UPDATE weft.node SET total = 3 WHERE name = 'n1'"
                                            : "UPDATE node SET total = 3 WHERE name = 'n1'");
     free(answer.node);
