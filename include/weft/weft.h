@@ -566,7 +566,8 @@ struct weft_steer_all {
 
 /*
  * Cancels or replays what fits, newest first, in chunks. A call that ends with `more` is followed
- * by one with its `next` as `after`: executions that are submitted meanwhile are not taken.
+ * by one with its `next` as `after`, also when it changed nothing: what is submitted meanwhile is
+ * not taken.
  */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_steer_all(struct weft *weft,
                                                         const struct weft_steer_all *args,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Steering: cancel, reprioritize, revoke, set deadline, replay; by id and by filter.
+ * Steering: cancel, reprioritize, revoke, set deadline, replay; by id. By filter: steer_all.c.
  *
  * The first four lock the living rows in the order of their ids. Replay locks outcomes in the same
  * order; an id is in one of the two, so the two kinds of call never hold each other's rows. Before
@@ -15,10 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Bounds of one sweep whose filter fits little: pages, and the time spent on empty ones. */
-enum { SWEEP_PAGES_MAX = 200 };
-#define SWEEP_EMPTY_US WEFT_SECOND
 
 struct steer_call {
     enum weft_steer_kind kind;
@@ -496,148 +492,5 @@ enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_ste
     while (!rc && all.chunks > 1 && all.changed && find_refused(&all))
         rc = run_round(engine, &all, arena, err);
     weft_arena_free(arena);
-    return rc;
-}
-
-/* ---- By filter ------------------------------------------------------------------------------- */
-
-static bool filter_empty(const struct weft_filter *filter)
-{
-    return !filter->lane && !filter->kind && !filter->tenant && !filter->key && !filter->tag &&
-           filter->state == WEFT_STATE_NONE && weft_id_is_zero(&filter->flow) &&
-           !filter->error_class && !filter->worker && !filter->created_since_us &&
-           !filter->created_until_us && !filter->finished_since_us && !filter->finished_until_us;
-}
-
-/* A sweep under way. */
-struct sweep {
-    const struct weft_steer_all *args;
-    struct weft_listing listing;
-    struct weft_sweep count; /* with the cursor, which is empty before the first page */
-    weft_usec empty_us;      /* spent on pages without items */
-    struct weft_id *refused; /* members of flows that upstreams stood in the way of */
-    size_t refused_count;
-};
-
-static enum weft_rc steer_items(struct weft_engine *engine, struct sweep *sweep,
-                                const struct weft_id *id, size_t count, struct weft_err *err)
-{
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_steer *item = weft_new_array(arena, struct weft_steer, count + 1);
-    struct weft_steered *answer = weft_new_array(arena, struct weft_steered, count + 1);
-    const struct weft_steering steering = {
-        .kind = sweep->args->kind, .ns = sweep->listing.filter.ns, .item = item, .count = count};
-    for (size_t i = 0; i < count; i++)
-        item[i] = (struct weft_steer){
-            .id = id[i], .reason = sweep->args->reason, .force = sweep->args->force};
-    enum weft_rc rc = weft_engine_steer(engine, &steering, answer, err);
-    for (size_t i = 0; i < count && !rc; i++) {
-        sweep->count.changed += answer[i].changed;
-        if (is_refused(&answer[i]))
-            sweep->refused[sweep->refused_count++] = item[i].id;
-    }
-    weft_arena_free(arena);
-    return rc;
-}
-
-/*
- * Pages come newest first, so a member mostly comes before its upstreams and is refused for their
- * sake. What was refused is tried again, oldest first, as long as that brings others back: in the
- * end all are replayed whose joins the members that this call has met allow, in whatever order ids
- * and edges stand. Members whose upstreams only a later call meets stay as they are.
- */
-static enum weft_rc steer_refused(struct weft_engine *engine, struct sweep *sweep,
-                                  struct weft_err *err)
-{
-    enum weft_rc rc = WEFT_OK;
-    uint64_t before = 0;
-    while (!rc && sweep->refused_count > 0 && sweep->count.changed > before) {
-        struct weft_arena *arena = weft_arena_new();
-        size_t count = sweep->refused_count;
-        struct weft_id *id = weft_arena_dup(arena, sweep->refused, count * sizeof(*id));
-        before = sweep->count.changed;
-        sweep->refused_count = 0;
-        rc = steer_items(engine, sweep, id, count, err);
-        weft_arena_free(arena);
-    }
-    return rc;
-}
-
-/* Steers one page of the list, counting what fitted and what changed. */
-static enum weft_rc steer_page(struct weft_engine *engine, struct sweep *sweep,
-                               struct weft_err *err)
-{
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_read_page page;
-    weft_usec began_us = weft_boot_us();
-    sweep->listing.after = sweep->count.next[0] ? sweep->count.next : sweep->args->after;
-    enum weft_rc rc = weft_engine_list(engine, &sweep->listing, arena, &page, err);
-    if (rc)
-        goto out;
-    if (page.count == 0)
-        sweep->empty_us += weft_boot_us() - began_us;
-    struct weft_id *id = weft_new_array(arena, struct weft_id, page.count + 1);
-    for (size_t i = 0; i < page.count; i++)
-        id[i] = page.item[i].id;
-    rc = steer_items(engine, sweep, id, page.count, err);
-    if (rc)
-        goto out;
-    sweep->count.matched += page.count;
-    sweep->count.more = page.next != NULL;
-    (void)snprintf(sweep->count.next, sizeof(sweep->count.next), "%s", page.next ? page.next : "");
-
-out:
-    weft_arena_free(arena);
-    return rc;
-}
-
-static enum weft_rc check_sweep(const struct weft_steer_all *args, struct weft_err *err)
-{
-    if (args->kind != WEFT_STEER_CANCEL && args->kind != WEFT_STEER_REPLAY)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
-                               "only cancel and replay work by filter");
-    if (args->filter.id)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "id",
-                               "a short form of an id is for lists: name the ids themselves");
-    if (filter_empty(&args->filter))
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "filter",
-                               "an empty filter would take everything: name at least one field");
-    if (args->max > WEFT_SWEEP_MAX)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max is %u, allowed are 1 to %d",
-                               args->max, WEFT_SWEEP_MAX);
-    return weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
-}
-
-/*
- * Walks only what can be changed, from the newest on or from where the call before ended. A cursor
- * is an id, and ids only grow: what is submitted or replayed meanwhile lies behind it and is not
- * met again, so that following the cursors comes to an end.
- */
-enum weft_rc weft_engine_steer_all(struct weft_engine *engine, const struct weft_steer_all *args,
-                                   struct weft_sweep *ret_sweep, struct weft_err *err)
-{
-    enum weft_rc rc = check_sweep(args, err);
-    if (rc)
-        return rc;
-    uint64_t most = args->max ? args->max : WEFT_SWEEP_MAX;
-    struct sweep sweep = {.args = args, .listing = {.filter = args->filter}};
-    sweep.listing.source = args->kind == WEFT_STEER_CANCEL ? WEFT_LIST_LIVING : WEFT_LIST_ENDED;
-    struct weft_arena *arena = weft_arena_new();
-    sweep.refused = weft_new_array(arena, struct weft_id, most);
-    int pages = 0;
-    do {
-        uint64_t left = most - sweep.count.matched;
-        sweep.listing.limit = left < WEFT_PAGE_MAX ? (uint32_t)left : WEFT_PAGE_MAX;
-        rc = steer_page(engine, &sweep, err);
-    } while (!rc && sweep.count.more && sweep.count.matched < most && ++pages < SWEEP_PAGES_MAX &&
-             sweep.empty_us < SWEEP_EMPTY_US);
-    /* The pages before stand: the caller is told of them, and meets the locked flow again. */
-    if (rc && err && err->cause == WEFT_CAUSE_FLOW_LOCKED && sweep.count.matched > 0)
-        rc = WEFT_OK;
-    if (!rc)
-        rc = steer_refused(engine, &sweep, err);
-    weft_arena_free(arena);
-    if (!rc)
-        *ret_sweep = sweep.count;
     return rc;
 }

@@ -185,6 +185,80 @@ CASE(flow_replay_of_many_against_the_order_of_ids)
     is_int(many_in(f, &many, WEFT_STATE_READY), 1, "the root is ready");
 }
 
+/* Follows the cursors; says how often, and adds up. */
+static size_t replay_in_portions(struct fixture *f, const struct weft_steer_all *given,
+                                 struct weft_sweep *ret_sum)
+{
+    struct weft_steer_all args = *given;
+    struct weft_sweep part = {.more = true};
+    char next[WEFT_CURSOR_TEXT];
+    size_t calls = 0;
+    *ret_sum = (struct weft_sweep){0};
+    while (part.more && calls < 100) {
+        is_int(weft_engine_steer_all(f->a, &args, &part, &f->err), WEFT_OK, "a portion");
+        ret_sum->matched += part.matched;
+        ret_sum->changed += part.changed;
+        memcpy(next, part.next, sizeof(next));
+        args.after = next;
+        calls++;
+    }
+    return calls;
+}
+
+/* The chain is longer than a call: its newest members come first, and their upstreams later. */
+CASE(flow_replay_in_portions)
+{
+    enum { MANY = 100, PORTION = 25 };
+    struct many many;
+    struct weft_sweep sum;
+    many_new(f, &many, MANY);
+    for (size_t i = 1; i < MANY; i++)
+        many_after(&many, i, i - 1, 1);
+    many_submit(f, &many);
+    cancel_all(f, &many.answer.id);
+    struct weft_steer_all args = {.kind = WEFT_STEER_REPLAY,
+                                  .filter = {.ns = "default", .flow = many.answer.id},
+                                  .max = PORTION};
+    size_t calls = replay_in_portions(f, &args, &sum);
+    is_int(sum.matched, MANY, "each member is counted once");
+    is_int(sum.changed, MANY, "and replayed once");
+    is_int(many_in(f, &many, WEFT_STATE_BLOCKED), MANY - 1, "all but the root wait");
+    is_int(many_in(f, &many, WEFT_STATE_READY), 1, "the root is ready");
+    ok(calls <= 4 + 3 + 2 + 1 + 4, "each pass brings a portion back, in %zu calls", calls);
+}
+
+/* Members whose upstream the filter does not fit stay refused, and the cursors come to an end. */
+CASE(flow_replay_in_portions_without_their_upstream)
+{
+    enum { MANY = 60, PORTION = 10 };
+    struct many many;
+    struct weft_sweep sum;
+    many_new(f, &many, MANY);
+    for (size_t i = 1; i < MANY / 2; i++)
+        many_after(&many, i, 0, 1);
+    many_submit(f, &many);
+    cancel_all(f, &many.answer.id);
+    forward_ms(f, 1000);
+    /* A root of the other half ends once more, later than the filter allows. */
+    struct weft_steered answer = steer_id(f, WEFT_STEER_REPLAY, &many.answer.node[0]);
+    is_int(answer.err.rc, WEFT_OK, "replay the root");
+    answer = steer_id(f, WEFT_STEER_CANCEL, &many.answer.node[0]);
+    is_int(answer.err.rc, WEFT_OK, "and cancel it again");
+    struct weft_steer_all args = {.kind = WEFT_STEER_REPLAY,
+                                  .filter = {.ns = "default",
+                                             .flow = many.answer.id,
+                                             .state = WEFT_STATE_CANCELLED,
+                                             .finished_until_us = f->now_us},
+                                  .max = PORTION};
+    size_t calls = replay_in_portions(f, &args, &sum);
+    is_int(sum.changed, MANY / 2, "those that come after nothing are replayed");
+    ok(calls < 20, "and the cursors come to an end, after %zu calls", calls);
+    is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "they are ready");
+    args.after = "0.9.x";
+    is_int(weft_engine_steer_all(f->a, &args, &sum, &f->err), WEFT_INVALID_VALUE,
+           "a cursor that is none");
+}
+
 /* ---- What comes back ------------------------------------------------------------------------- */
 
 CASE(flow_replay_brings_back_what_was_skipped)
