@@ -1,9 +1,12 @@
--- Interned rows: looked up, and added in transactions of their own. They are never changed or
--- deleted, so nothing is locked; ON CONFLICT waits for a concurrent adder and then finds its row.
+-- Interned rows: looked up, and added in transactions of their own. They are never changed, and
+-- deleted only long after they were retired (see unused.h), so nothing is locked; ON CONFLICT waits
+-- for a concurrent adder and then finds its row.
 
 -- name: name_find (sort smallint[], namespace int[], text text[])
--- returns: id sort namespace text
-SELECT n.id, n.sort, n.namespace, n.text
+-- returns: id sort namespace text retired
+SELECT n.id, n.sort, n.namespace, n.text,
+       EXISTS (SELECT 1 FROM weft.retired r
+                WHERE r.what = 0 AND r.id = n.id)::int
   FROM unnest(:sort, :namespace, :text) AS w(sort, namespace, text)
  CROSS JOIN LATERAL (SELECT * FROM weft.name
                       WHERE sort = w.sort AND namespace = w.namespace AND text = w.text OFFSET 0) n;
@@ -15,8 +18,10 @@ SELECT * FROM unnest(:sort, :namespace, :text) AS w(sort, namespace, text) ORDER
     ON CONFLICT DO NOTHING;
 
 -- name: name_load (id int[])
--- returns: id sort namespace text
-SELECT n.id, n.sort, n.namespace, n.text
+-- returns: id sort namespace text retired
+SELECT n.id, n.sort, n.namespace, n.text,
+       EXISTS (SELECT 1 FROM weft.retired r
+                WHERE r.what = 0 AND r.id = n.id)::int
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.name WHERE id = w.id OFFSET 0) n;
 
@@ -38,8 +43,10 @@ SELECT p.id, p.text
  CROSS JOIN LATERAL (SELECT * FROM weft.policy WHERE id = w.id OFFSET 0) p;
 
 -- name: queue_find (namespace int[], lane int[], kind text[], route int[], tenant int[])
--- returns: id namespace lane kind route tenant
-SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant
+-- returns: id namespace lane kind route tenant retired
+SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant,
+       EXISTS (SELECT 1 FROM weft.retired r
+                WHERE r.what = 1 AND r.id = q.id)::int
   FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, lane, kind, route, tenant)
  CROSS JOIN LATERAL (SELECT * FROM weft.queue
                       WHERE namespace = w.namespace AND lane = w.lane AND kind = w.kind
@@ -52,8 +59,10 @@ SELECT * FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, 
     ON CONFLICT DO NOTHING;
 
 -- name: queue_load (id int[])
--- returns: id namespace lane kind route tenant
-SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant
+-- returns: id namespace lane kind route tenant retired
+SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant,
+       EXISTS (SELECT 1 FROM weft.retired r
+                WHERE r.what = 1 AND r.id = q.id)::int
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.queue WHERE id = w.id OFFSET 0) q;
 
@@ -61,3 +70,13 @@ SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant
 -- returns: queues
 -- How many queues a namespace has; the count stops at `most`.
 SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namespace LIMIT :most) AS q;
+
+-- name: retired_keep (what smallint[], id int[])
+-- What was retired is wanted again. Sorted, so that two that want the same wait in one order. A
+-- remover that has the row is waited for: what it removed is then added anew.
+WITH kept AS MATERIALIZED (
+    SELECT r.what, r.id
+      FROM weft.retired r JOIN unnest(:what, :id) AS w(what, id) ON r.what = w.what AND r.id = w.id
+     ORDER BY 1, 2 FOR UPDATE OF r
+)
+DELETE FROM weft.retired r USING kept k WHERE r.what = k.what AND r.id = k.id;

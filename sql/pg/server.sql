@@ -6,7 +6,9 @@
 -- The version of the schema comes with it, because another process may migrate at any time.
 SELECT what, a, b, c, d, text FROM weft.poll(:after, :most)
 UNION ALL
-SELECT 7, version, oldest_binary, NULL, NULL, NULL FROM weft.schema;
+SELECT 7, version, oldest_binary, NULL, NULL, NULL FROM weft.schema
+UNION ALL
+SELECT 8, what, id, NULL, NULL, NULL FROM weft.retired;
 
 -- name: execution_queues (id uuid[])
 -- returns: id queue

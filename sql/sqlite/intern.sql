@@ -1,15 +1,19 @@
 -- The twins of sql/pg/intern.sql.
 
 -- name: name_find (sort smallint[], namespace int[], text text[])
--- returns: id sort namespace text
-SELECT id, sort, namespace, text FROM name WHERE sort = :sort AND namespace = :namespace AND text = :text;
+-- returns: id sort namespace text retired
+SELECT id, sort, namespace, text,
+       EXISTS (SELECT 1 FROM retired r WHERE r.what = 0 AND r.id = name.id)
+  FROM name WHERE sort = :sort AND namespace = :namespace AND text = :text;
 
 -- name: name_add (sort smallint[], namespace int[], text text[])
 INSERT INTO name (sort, namespace, text) VALUES (:sort, :namespace, :text) ON CONFLICT DO NOTHING;
 
 -- name: name_load (id int[])
--- returns: id sort namespace text
-SELECT id, sort, namespace, text FROM name WHERE id = :id;
+-- returns: id sort namespace text retired
+SELECT id, sort, namespace, text,
+       EXISTS (SELECT 1 FROM retired r WHERE r.what = 0 AND r.id = name.id)
+  FROM name WHERE id = :id;
 
 -- name: policy_find (text text[])
 -- returns: id text
@@ -23,8 +27,10 @@ INSERT INTO policy (text, lease_us, timeout_us) VALUES (:text, :lease_us, :timeo
 SELECT id, text FROM policy WHERE id = :id;
 
 -- name: queue_find (namespace int[], lane int[], kind text[], route int[], tenant int[])
--- returns: id namespace lane kind route tenant
-SELECT id, namespace, lane, kind, route, tenant FROM queue
+-- returns: id namespace lane kind route tenant retired
+SELECT id, namespace, lane, kind, route, tenant,
+       EXISTS (SELECT 1 FROM retired r WHERE r.what = 1 AND r.id = queue.id)
+  FROM queue
  WHERE namespace = :namespace AND lane = :lane AND kind = :kind AND route = :route AND tenant = :tenant;
 
 -- name: queue_add (namespace int[], lane int[], kind text[], route int[], tenant int[])
@@ -32,9 +38,14 @@ INSERT INTO queue (namespace, lane, kind, route, tenant) VALUES (:namespace, :la
     ON CONFLICT DO NOTHING;
 
 -- name: queue_load (id int[])
--- returns: id namespace lane kind route tenant
-SELECT id, namespace, lane, kind, route, tenant FROM queue WHERE id = :id;
+-- returns: id namespace lane kind route tenant retired
+SELECT id, namespace, lane, kind, route, tenant,
+       EXISTS (SELECT 1 FROM retired r WHERE r.what = 1 AND r.id = queue.id)
+  FROM queue WHERE id = :id;
 
 -- name: namespace_queues (namespace int, most int)
 -- returns: queues
 SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace LIMIT :most) AS q;
+
+-- name: retired_keep (what smallint[], id int[])
+DELETE FROM retired WHERE what = :what AND id = :id;

@@ -46,7 +46,9 @@ UNION ALL
 SELECT 6, worker, NULL, NULL, NULL, NULL
   FROM (SELECT worker FROM untold WHERE worker IS NOT NULL LIMIT 1000)
 UNION ALL
-SELECT 7, version, oldest_binary, NULL, NULL, NULL FROM schema;
+SELECT 7, version, oldest_binary, NULL, NULL, NULL FROM schema
+UNION ALL
+SELECT 8, what, id, NULL, NULL, NULL FROM retired;
 
 -- name: execution_queues (id uuid[])
 -- returns: id queue

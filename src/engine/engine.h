@@ -68,8 +68,9 @@ enum weft_name_sort {
 };
 
 struct weft_name {
-    int32_t id;
+    int32_t id, sort, ns;
     const char *text;
+    bool retired; /* names.lock; its id is not written before it was looked up again: unused.h */
 };
 
 /* A queue with all its names at hand. Lives as long as the engine. */
@@ -86,8 +87,9 @@ struct weft_policy_entry {
 };
 
 /*
- * Everything here was committed before it was cached, and is never changed or freed. When the store
- * changes its lineage, the caches begin anew: see weft_names_suspect().
+ * Everything here was committed before it was cached, and is never freed. When the store changes
+ * its lineage, the caches begin anew: see weft_names_suspect(). What is retired in the store is not
+ * written from here: see unused.h.
  */
 struct weft_names {
     pthread_mutex_t lock;
@@ -100,6 +102,7 @@ struct weft_names {
     struct weft_map policy;    /* text -> weft_policy_entry */
     struct weft_map policy_id; /* id -> weft_policy_entry */
     struct weft_names *before; /* owned; the caches of the lineage before, or NULL */
+    weft_usec told_us;         /* boot time; what was retired until then is known here */
 };
 
 /* ---- What can be claimed --------------------------------------------------------------------- */
@@ -355,6 +358,19 @@ void weft_names_init(struct weft_names *names);
 void weft_names_done(struct weft_names *names);
 /* The store has another lineage: what is cached may not exist there. */
 void weft_names_suspect(struct weft_names *names);
+
+/* Interned rows that the store may remove (unused.h), as its table numbers them. */
+enum weft_interned { WEFT_INTERNED_NAME = 0, WEFT_INTERNED_QUEUE = 1 };
+/* A look at what is retired in the store found this row. */
+void weft_names_retired(struct weft_names *names, enum weft_interned what, int32_t id);
+/* A look that began at `began_us` (boot time) has told of all. */
+void weft_names_told(struct weft_names *names, weft_usec began_us);
+/* Before ids are taken from the caches to be written: forgets the texts if no look was lately. */
+void weft_names_check_age(struct weft_names *names);
+/* Takes back that rows were retired, in a transaction of its own. */
+WEFT_MUST_CHECK enum weft_rc weft_names_keep(struct weft_engine *engine, enum weft_interned what,
+                                             const struct weft_rows *rows, size_t retired_column,
+                                             struct weft_err *err);
 
 struct weft_name_want {
     enum weft_name_sort sort;

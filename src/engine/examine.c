@@ -176,6 +176,7 @@ static const struct {
     {"tally_pkey", true},
     {"replica_pkey", true},
     {"span_pkey", true},
+    {"retired_pkey", true},
     {"inbox_refused_at", true},
     {"migration_pkey", true},
     {"schema_pkey", true},

@@ -5,10 +5,14 @@
  *
  * A row is created in a transaction of its own, committed before its first use, and cached only
  * after that commit: no cache can hold an id that a rollback took back, and no hot transaction
- * waits for another one's new name. Rows are never changed, so a cache is never wrong.
+ * waits for another one's new name. Rows are never changed, and an id is never used twice, so what
+ * is cached under an id is never wrong. What is cached under a text may be wrong once its row was
+ * removed: unused.h tells why no such id is written.
  */
 
 #include "engine/engine.h"
+
+#include "engine/unused.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -17,7 +21,7 @@
 
 void weft_names_init(struct weft_names *names)
 {
-    *names = (struct weft_names){.arena = weft_arena_new()};
+    *names = (struct weft_names){.arena = weft_arena_new(), .told_us = weft_boot_us()};
     pthread_mutex_init(&names->lock, NULL);
 }
 
@@ -78,6 +82,9 @@ void weft_names_suspect(struct weft_names *names)
     pthread_mutex_unlock(&names->lock);
 }
 
+/* A row that was removed between a look and the next is added once more, and so on. */
+enum { TRIES = 3 };
+
 /* ---- Cache keys: fields one after the other, texts with their NUL
  * -------------------------------- */
 
@@ -132,36 +139,48 @@ static void name_key(struct cache_key *key, int32_t sort, int32_t ns, const char
     key_text(key, text);
 }
 
-/* Caches rows with the columns id, sort, namespace, text. */
+/* Caches rows with the columns id, sort, namespace, text, retired. */
 static void cache_names(struct weft_names *names, const struct weft_rows *rows)
 {
     pthread_mutex_lock(&names->lock);
     for (size_t i = 0; i < rows->count; i++) {
         int32_t id = (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_ID);
-        if (weft_map_find(&names->by_id, &id, sizeof(id)))
-            continue;
-        struct weft_name *name = weft_new(names->arena, struct weft_name);
-        name->id = id;
-        name->text = weft_arena_strdup(names->arena, weft_get_text(rows, i, NAME_FIND_OUT_TEXT));
+        struct weft_name *name = weft_map_find(&names->by_id, &id, sizeof(id));
+        if (!name) {
+            name = weft_new(names->arena, struct weft_name);
+            name->id = id;
+            name->sort = (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_SORT);
+            name->ns = (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_NAMESPACE);
+            name->text =
+                weft_arena_strdup(names->arena, weft_get_text(rows, i, NAME_FIND_OUT_TEXT));
+            weft_map_put(&names->by_id, &id, sizeof(id), name);
+        }
+        name->retired = weft_get_i64(rows, i, NAME_FIND_OUT_RETIRED);
         struct cache_key key;
-        name_key(&key, (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_SORT),
-                 (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_NAMESPACE), name->text);
-        weft_map_put(&names->by_text, key.byte, key.size, name);
-        weft_map_put(&names->by_id, &id, sizeof(id), name);
+        name_key(&key, name->sort, name->ns, name->text);
+        const struct weft_name *known = weft_map_find(&names->by_text, key.byte, key.size);
+        if (!known || known->id < id) /* of two rows with this text the first was removed */
+            weft_map_put(&names->by_text, key.byte, key.size, name);
     }
     pthread_mutex_unlock(&names->lock);
 }
 
-/* Fills in the ids that are cached; returns how many are not. */
-static size_t names_from_cache(struct weft_names *names, struct weft_name_want *want, size_t count)
+/*
+ * Fills in the ids that are cached; returns how many are not. An id to write must not be retired; a
+ * reader may look for rows under one that is.
+ */
+static size_t names_from_cache(struct weft_names *names, bool write, struct weft_name_want *want,
+                               size_t count)
 {
     size_t missing = 0;
     for (size_t i = 0; i < count; i++) {
         struct cache_key key;
         name_key(&key, want[i].sort, want[i].ns, want[i].text);
-        const struct weft_name *name = find_key(names, &names->by_text, &key);
-        want[i].id = name ? name->id : 0;
-        missing += !name;
+        pthread_mutex_lock(&names->lock);
+        const struct weft_name *name = weft_map_find(&names->by_text, key.byte, key.size);
+        want[i].id = name && !(write && name->retired) ? name->id : 0;
+        pthread_mutex_unlock(&names->lock);
+        missing += want[i].id == 0;
     }
     return missing;
 }
@@ -184,33 +203,50 @@ static void name_call(struct weft_call *call, struct weft_arena *arena, enum wef
 }
 
 static enum weft_rc find_names(struct weft_engine *engine, struct weft_arena *arena,
-                               struct weft_name_want *want, size_t count, struct weft_err *err)
+                               struct weft_name_want *want, size_t count,
+                               struct weft_rows *ret_rows, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
     name_call(&call, arena, WEFT_STMT_NAME_FIND, want, count);
-    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, ret_rows, err);
     if (!rc)
-        cache_names(&engine->names, &rows);
+        cache_names(&engine->names, ret_rows);
     return rc;
+}
+
+/* Adds the names that are missing, and takes back that those in `found` were retired. */
+static enum weft_rc add_names(struct weft_engine *engine, struct weft_arena *arena,
+                              struct weft_name_want *want, size_t count,
+                              const struct weft_rows *found, struct weft_err *err)
+{
+    struct weft_call call;
+    enum weft_rc rc =
+        weft_names_keep(engine, WEFT_INTERNED_NAME, found, NAME_FIND_OUT_RETIRED, err);
+    if (rc)
+        return rc;
+    name_call(&call, arena, WEFT_STMT_NAME_ADD, want, count);
+    return weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
 }
 
 enum weft_rc weft_intern_names(struct weft_engine *engine, bool add, struct weft_name_want *want,
                                size_t count, struct weft_err *err)
 {
-    if (names_from_cache(&engine->names, want, count) == 0)
+    if (add)
+        weft_names_check_age(&engine->names);
+    if (names_from_cache(&engine->names, add, want, count) == 0)
         return WEFT_OK;
     struct weft_arena *arena = weft_arena_new();
-    enum weft_rc rc = find_names(engine, arena, want, count, err);
-    if (!rc && names_from_cache(&engine->names, want, count) > 0 && add) {
-        struct weft_call call;
-        name_call(&call, arena, WEFT_STMT_NAME_ADD, want, count);
-        rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
+    struct weft_rows found;
+    enum weft_rc rc = find_names(engine, arena, want, count, &found, err);
+    size_t missing = names_from_cache(&engine->names, add, want, count);
+    for (int try = 0; try < TRIES && add && missing > 0 && !rc; try++) {
+        rc = add_names(engine, arena, want, count, &found, err);
         if (!rc)
-            rc = find_names(engine, arena, want, count, err);
-        if (!rc && names_from_cache(&engine->names, want, count) > 0)
-            rc = weft_fail(err, WEFT_INTERNAL, "a name that was just added cannot be found");
+            rc = find_names(engine, arena, want, count, &found, err);
+        missing = names_from_cache(&engine->names, add, want, count);
     }
+    if (!rc && add && missing > 0)
+        rc = weft_fail(err, WEFT_INTERNAL, "a name that was just added cannot be found");
     weft_arena_free(arena);
     return rc;
 }
@@ -265,14 +301,17 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
         struct cache_key key;
         queue_key(&key, &parts);
         pthread_mutex_lock(&names->lock);
-        if (!weft_map_find(&names->queue_id, &queue.id, sizeof(queue.id))) {
-            struct weft_queue *kept = weft_new(names->arena, struct weft_queue);
+        struct weft_queue *kept = weft_map_find(&names->queue_id, &queue.id, sizeof(queue.id));
+        if (!kept) {
+            kept = weft_new(names->arena, struct weft_queue);
             queue.kind = weft_arena_strdup(names->arena, parts.kind);
             *kept = queue;
             kept->family = family_of(names, kept);
-            weft_map_put(&names->queue, key.byte, key.size, kept);
             weft_map_put(&names->queue_id, &kept->id, sizeof(kept->id), kept);
         }
+        const struct weft_queue *known = weft_map_find(&names->queue, key.byte, key.size);
+        if (!weft_get_i64(rows, i, QUEUE_FIND_OUT_RETIRED) && (!known || known->id < kept->id))
+            weft_map_put(&names->queue, key.byte, key.size, kept);
         pthread_mutex_unlock(&names->lock);
     }
 }
@@ -345,14 +384,22 @@ static void queue_call(struct weft_call *call, enum weft_stmt stmt, const struct
     }
 }
 
-/* Caches the queues of the gap that there are. */
+/* Caches the queues of the gap that there are; they are wanted, so none of them stays retired. */
 static enum weft_rc find_gap(struct weft_engine *engine, const struct queue_gap *gap,
                              struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     queue_call(&call, WEFT_STMT_QUEUE_FIND, gap);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, gap->arena, &rows, err);
+    size_t retired = 0;
+    for (size_t i = 0; i < rows.count && !rc; i++)
+        retired += weft_get_i64(&rows, i, QUEUE_FIND_OUT_RETIRED) != 0;
+    if (!rc && retired > 0) {
+        rc = weft_names_keep(engine, WEFT_INTERNED_QUEUE, &rows, QUEUE_FIND_OUT_RETIRED, err);
+        if (!rc)
+            rc = weft_tx_once(engine, WEFT_TX_READ, &call, gap->arena, &rows, err);
+    }
     if (!rc)
         cache_queues(engine, &rows);
     return rc;
@@ -425,6 +472,7 @@ enum weft_rc weft_intern_queues(struct weft_engine *engine, const struct weft_re
 {
     if (ret_refused)
         *ret_refused = false;
+    weft_names_check_age(&engine->names);
     if (queues_from_cache(engine, spec, skip, count, ret_queue) == 0)
         return WEFT_OK;
     struct queue_gap gap = {.arena = weft_arena_new()};
@@ -433,17 +481,91 @@ enum weft_rc weft_intern_queues(struct weft_engine *engine, const struct weft_re
         if (!(skip && skip[i]) && !ret_queue[i])
             gap.spec[gap.count++] = &spec[i];
     enum weft_rc rc = WEFT_OK;
+    size_t missing = 0;
     if (ret_refused && engine->census.most > 0) {
         size_t wanted = gap.count;
         rc = admit_gap(engine, &gap, err);
         *ret_refused = gap.count < wanted;
     }
-    if (!rc && gap.count > 0)
-        rc = fill_gap(engine, &gap, err);
-    if (!rc && queues_from_cache(engine, spec, skip, count, ret_queue) > 0 &&
-        !(ret_refused && *ret_refused))
+    for (int try = 0; try < TRIES && !rc && (try == 0 || missing > 0); try++) {
+        if (gap.count > 0)
+            rc = fill_gap(engine, &gap, err);
+        missing = queues_from_cache(engine, spec, skip, count, ret_queue);
+        if (ret_refused && *ret_refused)
+            break;
+    }
+    if (!rc && missing > 0 && !(ret_refused && *ret_refused))
         rc = weft_fail(err, WEFT_INTERNAL, "a queue that was just added cannot be found");
     weft_arena_free(gap.arena);
+    return rc;
+}
+
+/* ---- What is retired: see unused.h ----------------------------------------------------------- */
+
+void weft_names_retired(struct weft_names *names, enum weft_interned what, int32_t id)
+{
+    pthread_mutex_lock(&names->lock);
+    if (what == WEFT_INTERNED_NAME) {
+        struct weft_name *name = weft_map_find(&names->by_id, &id, sizeof(id));
+        if (name)
+            name->retired = true;
+    } else {
+        const struct weft_queue *queue = weft_map_find(&names->queue_id, &id, sizeof(id));
+        struct cache_key key;
+        if (queue) {
+            const struct weft_resolved parts = {.ns = queue->ns_name,
+                                                .lane = queue->lane_name,
+                                                .kind = queue->kind,
+                                                .tenant = queue->tenant_name,
+                                                .route = queue->route_text};
+            queue_key(&key, &parts);
+            if (weft_map_find(&names->queue, key.byte, key.size) == queue)
+                weft_map_remove(&names->queue, key.byte, key.size);
+        }
+    }
+    pthread_mutex_unlock(&names->lock);
+}
+
+void weft_names_told(struct weft_names *names, weft_usec began_us)
+{
+    pthread_mutex_lock(&names->lock);
+    if (names->told_us < began_us)
+        names->told_us = began_us;
+    pthread_mutex_unlock(&names->lock);
+}
+
+void weft_names_check_age(struct weft_names *names)
+{
+    weft_usec now_us = weft_boot_us();
+    pthread_mutex_lock(&names->lock);
+    if (now_us - names->told_us > WEFT_UNUSED_TOLD_US) {
+        weft_map_done(&names->by_text);
+        weft_map_done(&names->queue);
+        names->by_text = names->queue = (struct weft_map){0};
+        names->told_us = now_us;
+    }
+    pthread_mutex_unlock(&names->lock);
+}
+
+enum weft_rc weft_names_keep(struct weft_engine *engine, enum weft_interned what,
+                             const struct weft_rows *rows, size_t retired_column,
+                             struct weft_err *err)
+{
+    size_t count = 0, row = 0;
+    for (size_t i = 0; i < rows->count; i++)
+        count += weft_get_i64(rows, i, retired_column) != 0;
+    if (count == 0)
+        return WEFT_OK;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_call call;
+    weft_call_init(&call, arena, WEFT_STMT_RETIRED_KEEP, count);
+    for (size_t i = 0; i < rows->count; i++)
+        if (weft_get_i64(rows, i, retired_column)) {
+            weft_set_i64(&call, row, RETIRED_KEEP_IN_WHAT, what);
+            weft_set_i64(&call, row++, RETIRED_KEEP_IN_ID, weft_get_i64(rows, i, 0));
+        }
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
+    weft_arena_free(arena);
     return rc;
 }
 

@@ -21,7 +21,8 @@ enum {
     POLL_HINTS = 4,
     POLL_FLOWS = 5,
     POLL_UNTOLD = 6,
-    POLL_SCHEMA = 7
+    POLL_SCHEMA = 7,
+    POLL_RETIRED = 8
 };
 
 /*
@@ -102,6 +103,18 @@ static void see_schema(struct weft_engine *engine, const struct weft_rows *rows)
                               weft_get_i64(rows, i, POLL_OUT_B));
 }
 
+/* Which interned rows are retired, so that their ids are not written any more: see unused.h. */
+static void see_retired(struct weft_engine *engine, const struct weft_rows *rows,
+                        weft_usec began_us)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == POLL_RETIRED)
+            weft_names_retired(&engine->names,
+                               (enum weft_interned)weft_get_i64(rows, i, POLL_OUT_A),
+                               (int32_t)weft_get_i64(rows, i, POLL_OUT_B));
+    weft_names_told(&engine->names, began_us);
+}
+
 /* A paused lane has nothing to give: no waiter need be woken for it. */
 static void leave_out_paused(struct weft_engine *engine, struct weft_poll *poll)
 {
@@ -147,6 +160,7 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     struct weft_rows rows;
     struct weft_poll poll = {0};
     struct weft_ready_list list = {0};
+    weft_usec began_us = weft_boot_us();
     struct weft_ready_look look = weft_ready_begin(engine);
     weft_call_init(&call, arena, WEFT_STMT_POLL, 0);
     weft_set_i64(&call, 0, POLL_IN_AFTER, look.after);
@@ -155,6 +169,7 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     if (rc)
         return rc;
     see_schema(engine, &rows);
+    see_retired(engine, &rows, began_us);
     read_rows(&rows, arena, &poll, &list);
     const struct weft_id_list queues = {.id = list.queue, .count = list.count};
     rc = weft_load_queues(engine, &queues, err);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Interned rows that are retired, wanted again, and removed: see engine/unused.h. */
+
+#include "conformance.h"
+
+#include "engine/engine.h"
+#include "engine/unused.h"
+
+enum { GONE = -1, KEPT = 0, RETIRED = 1 };
+
+static void sql(struct fixture *f, const char *pg, const char *sqlite)
+{
+    run_sql(f, strcmp(f->store, "pg") == 0 ? pg : sqlite);
+}
+
+static void poll(struct fixture *f, struct weft_engine *engine)
+{
+    struct weft_poll told;
+    is_int(weft_engine_poll(engine, f->arena, &told, &f->err), WEFT_OK, "poll");
+}
+
+/* The queue of a tenant, as a submission through this engine would find or add it. */
+static int32_t queue_of(struct fixture *f, struct weft_engine *engine, const char *tenant)
+{
+    const struct weft_resolved spec = {
+        .ns = "default", .lane = "default", .kind = "job", .tenant = tenant, .route = ""};
+    const struct weft_queue *queue = NULL;
+    is_int(weft_intern_queues(engine, &spec, NULL, 1, &queue, NULL, &f->err), WEFT_OK,
+           "the queue of %s", tenant);
+    return queue ? queue->id : 0;
+}
+
+static int32_t name_of(struct fixture *f, struct weft_engine *engine, bool add, const char *tenant)
+{
+    struct weft_name_want space = {.sort = WEFT_NAME_NAMESPACE, .text = "default"};
+    is_int(weft_intern_names(engine, true, &space, 1, &f->err), WEFT_OK, "the namespace");
+    struct weft_name_want want = {.sort = WEFT_NAME_TENANT, .ns = space.id, .text = tenant};
+    is_int(weft_intern_names(engine, add, &want, 1, &f->err), WEFT_OK, "the name %s", tenant);
+    return want.id;
+}
+
+/* What the store says of a row. */
+static int row_state(struct fixture *f, enum weft_interned what, int32_t id)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    bool queue = what == WEFT_INTERNED_QUEUE;
+    weft_call_init(&call, f->arena, queue ? WEFT_STMT_QUEUE_LOAD : WEFT_STMT_NAME_LOAD, 1);
+    weft_set_i64(&call, 0, 0, id);
+    is_int(weft_tx_once(f->a, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "look");
+    if (rows.count == 0)
+        return GONE;
+    return (int)weft_get_i64(&rows, 0, queue ? QUEUE_LOAD_OUT_RETIRED : NAME_LOAD_OUT_RETIRED);
+}
+
+/* As a scanner will do it: all queues and tenants. */
+static void retire_all(struct fixture *f)
+{
+    sql(f,
+        "INSERT INTO weft.retired SELECT 1, id, 1 FROM weft.queue;"
+        "INSERT INTO weft.retired SELECT 0, id, 1 FROM weft.name WHERE sort = 3",
+        "INSERT INTO retired SELECT 1, id, 1 FROM queue;"
+        "INSERT INTO retired SELECT 0, id, 1 FROM name WHERE sort = 3");
+}
+
+/* The same an hour later; the rows with the largest numbers stay. */
+static void remove_retired(struct fixture *f)
+{
+    sql(f,
+        "DELETE FROM weft.queue WHERE id IN (SELECT id FROM weft.retired WHERE what = 1)"
+        " AND id < (SELECT max(id) FROM weft.queue);"
+        "DELETE FROM weft.name WHERE id IN (SELECT id FROM weft.retired WHERE what = 0)"
+        " AND id < (SELECT max(id) FROM weft.name);"
+        "DELETE FROM weft.retired",
+        "DELETE FROM queue WHERE id IN (SELECT id FROM retired WHERE what = 1)"
+        " AND id < (SELECT max(id) FROM queue);"
+        "DELETE FROM name WHERE id IN (SELECT id FROM retired WHERE what = 0)"
+        " AND id < (SELECT max(id) FROM name);"
+        "DELETE FROM retired");
+}
+
+CASE(unused_row_is_wanted_again)
+{
+    int32_t queue = queue_of(f, f->a, "acme"), name = name_of(f, f->a, true, "acme");
+    retire_all(f);
+    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED, "the queue is retired");
+    is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "and the name");
+    is_int(queue_of(f, f->a, "acme"), queue, "a cache that was not told goes on with its id");
+    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED, "which asks the store for nothing");
+    poll(f, f->a);
+    is_int(name_of(f, f->a, false, "acme"), name, "a reader finds the name");
+    is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "which leaves it retired");
+    is_int(queue_of(f, f->a, "acme"), queue, "a submission finds the same queue");
+    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), KEPT, "which is not retired any more");
+    is_int(row_state(f, WEFT_INTERNED_NAME, name), KEPT, "nor is the name");
+    poll(f, f->a);
+    is_int(queue_of(f, f->a, "acme"), queue, "and so it stays");
+}
+
+CASE(unused_row_is_removed_and_added_anew)
+{
+    int32_t queue = queue_of(f, f->a, "acme"), name = name_of(f, f->a, true, "acme");
+    is_int(queue_of(f, f->b, "acme"), queue, "another process has it too");
+    (void)queue_of(f, f->a, "last");
+    retire_all(f);
+    poll(f, f->a);
+    poll(f, f->b);
+    remove_retired(f);
+    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), GONE, "the queue is gone");
+    is_int(row_state(f, WEFT_INTERNED_NAME, name), GONE, "and the name");
+    int32_t anew = queue_of(f, f->a, "acme"), named = name_of(f, f->a, true, "acme");
+    ok(anew > queue && named > name, "both are added under other numbers");
+    is_int(queue_of(f, f->b, "acme"), anew, "the other process finds the new queue");
+    is_int(name_of(f, f->b, true, "acme"), named, "and the new name");
+    ok(weft_find_queue(f->a, queue) != NULL, "an operation that had the old one can read it");
+    const struct weft_spec spec = {.kind = "job", .tenant = "acme"};
+    struct weft_id id = submit_ok(f, &spec);
+    is_str(describe(f, &id).tenant, "acme", "work of the tenant is submitted and read");
+    struct weft_claimed claimed = claim_one(f, f->b);
+    ok(weft_id_cmp(&claimed.id, &id) == 0, "and claimed");
+}
+
+/* A process that does not poll, or cannot, forgets in time. */
+CASE(unused_row_and_a_process_that_was_not_told)
+{
+    int32_t queue = queue_of(f, f->b, "acme"), name = name_of(f, f->b, true, "acme");
+    (void)queue_of(f, f->a, "last");
+    retire_all(f);
+    remove_retired(f);
+    is_int(queue_of(f, f->b, "acme"), queue, "it goes on within its time");
+    f->b->names.told_us -= WEFT_UNUSED_TOLD_US + WEFT_SECOND;
+    int32_t named = name_of(f, f->b, true, "acme");
+    ok(named > name, "after it the name is looked up again");
+    ok(queue_of(f, f->b, "acme") > queue, "and the queue");
+    is_int(name_of(f, f->a, true, "acme"), named, "as another process has it");
+}
