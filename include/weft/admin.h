@@ -169,6 +169,7 @@ enum weft_scanner {
     WEFT_SCANNER_EDGE_CANCEL_DISPATCHER,
     WEFT_SCANNER_EDGE_CANCEL_RECONCILER,
     WEFT_SCANNER_CANCEL_BACKLOG,
+    WEFT_SCANNER_UNUSED_NAMES,
     WEFT_SCANNER_COUNT
 };
 WEFT_EXPORT const char *weft_scanner_name(enum weft_scanner scanner);

@@ -96,6 +96,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     weft_census_init(&engine->census, config->namespace_queues);
     weft_floors_init(&engine->floors, strcmp(engine->driver->name, weft_driver_pg.name) == 0);
     weft_tally_init(&engine->tally);
+    weft_unused_init(&engine->unused, config->unused_after_us);
     pthread_mutex_init(&engine->ord_lock, NULL);
     pthread_mutex_init(&engine->sample_lock, NULL);
     weft_pool_init(engine, config->connections);
@@ -123,6 +124,7 @@ void weft_engine_close(struct weft_engine *engine)
     weft_census_done(&engine->census);
     weft_floors_done(&engine->floors);
     weft_tally_done(&engine->tally);
+    weft_unused_done(&engine->unused);
     weft_names_done(&engine->names);
     pthread_mutex_destroy(&engine->ord_lock);
     pthread_mutex_destroy(&engine->sample_lock);

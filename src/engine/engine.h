@@ -7,7 +7,7 @@
  *
  * Threads: any number call in. Locks: pool.lock, ord_lock, sample_lock, ready.lock, names.lock,
  * census.lock, floors.lock,
- * tally.lock. No query is made under any of them, and none is taken under another,
+ * tally.lock, unused.lock. No query is made under any of them, and none is taken under another,
  * except names.lock under ready.lock.
  */
 
@@ -187,6 +187,16 @@ struct weft_census {
     struct weft_index ns; /* by namespace; owned */
 };
 
+/* The walk for interned rows that no row refers to: scan/unused_names.c. */
+struct weft_unused {
+    pthread_mutex_t lock;
+    weft_usec after_us; /* rows that are unused for so long are removed; 0: never */
+    int64_t walker;     /* the number of this engine among those that walk */
+    int32_t base;       /* where the ids begin that the next walk looks at; of the pass */
+    bool busy;          /* a pass is running, and has the walk */
+    struct weft_unused_walk *walk; /* owned; NULL: none is under way */
+};
+
 struct weft_engine {
     const struct weft_driver *driver;
     char *url;
@@ -197,6 +207,7 @@ struct weft_engine {
     struct weft_floors floors;
     struct weft_census census;
     struct weft_tally tally;
+    struct weft_unused unused;
     pthread_mutex_t ord_lock;
     int64_t last_ord;
     pthread_mutex_t sample_lock;
@@ -697,6 +708,11 @@ WEFT_MUST_CHECK enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_
 /* When each pass has work: rows has the times of the poll, from column `first` on. */
 void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
                    weft_usec ret_due_us[WEFT_SCANNER_COUNT]);
+
+/* ---- Unused names (scan/unused_names.c) ------------------------------------------------------ */
+
+void weft_unused_init(struct weft_unused *unused, weft_usec after_us);
+void weft_unused_done(struct weft_unused *unused);
 
 /* ---- examine_replicas.c ---------------------------------------------------------------------- */
 

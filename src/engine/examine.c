@@ -177,6 +177,8 @@ static const struct {
     {"replica_pkey", true},
     {"span_pkey", true},
     {"retired_pkey", true},
+    {"unused_pkey", true},
+    {"unused_walk_pkey", true},
     {"inbox_refused_at", true},
     {"migration_pkey", true},
     {"schema_pkey", true},

@@ -165,11 +165,9 @@ static void cache_names(struct weft_names *names, const struct weft_rows *rows)
     pthread_mutex_unlock(&names->lock);
 }
 
-/*
- * Fills in the ids that are cached; returns how many are not. An id to write must not be retired; a
- * reader may look for rows under one that is.
- */
-static size_t names_from_cache(struct weft_names *names, bool write, struct weft_name_want *want,
+/* Fills in the ids that are cached; returns how many are not. An id of a retired row is one that is
+ * not, unless `retired` allows it. */
+static size_t names_from_cache(struct weft_names *names, bool retired, struct weft_name_want *want,
                                size_t count)
 {
     size_t missing = 0;
@@ -178,7 +176,7 @@ static size_t names_from_cache(struct weft_names *names, bool write, struct weft
         name_key(&key, want[i].sort, want[i].ns, want[i].text);
         pthread_mutex_lock(&names->lock);
         const struct weft_name *name = weft_map_find(&names->by_text, key.byte, key.size);
-        want[i].id = name && !(write && name->retired) ? name->id : 0;
+        want[i].id = name && (retired || !name->retired) ? name->id : 0;
         pthread_mutex_unlock(&names->lock);
         missing += want[i].id == 0;
     }
@@ -231,19 +229,20 @@ static enum weft_rc add_names(struct weft_engine *engine, struct weft_arena *are
 enum weft_rc weft_intern_names(struct weft_engine *engine, bool add, struct weft_name_want *want,
                                size_t count, struct weft_err *err)
 {
-    if (add)
-        weft_names_check_age(&engine->names);
-    if (names_from_cache(&engine->names, add, want, count) == 0)
+    /* A reader looks again as well: the row may have been removed and added under another id. It
+     * then goes on with a retired row, because something may refer to it again. */
+    weft_names_check_age(&engine->names);
+    if (names_from_cache(&engine->names, false, want, count) == 0)
         return WEFT_OK;
     struct weft_arena *arena = weft_arena_new();
     struct weft_rows found;
     enum weft_rc rc = find_names(engine, arena, want, count, &found, err);
-    size_t missing = names_from_cache(&engine->names, add, want, count);
+    size_t missing = names_from_cache(&engine->names, !add, want, count);
     for (int try = 0; try < TRIES && add && missing > 0 && !rc; try++) {
         rc = add_names(engine, arena, want, count, &found, err);
         if (!rc)
             rc = find_names(engine, arena, want, count, &found, err);
-        missing = names_from_cache(&engine->names, add, want, count);
+        missing = names_from_cache(&engine->names, !add, want, count);
     }
     if (!rc && add && missing > 0)
         rc = weft_fail(err, WEFT_INTERNAL, "a name that was just added cannot be found");

@@ -16,11 +16,15 @@
 
 struct weft_engine; /* opaque */
 
+/* Of an engine in a program, and by default of a server. */
+#define WEFT_UNUSED_AFTER_US ((weft_usec)30 * 24 * 3600 * WEFT_SECOND)
+
 struct weft_engine_config {
     const char *url;
     const struct weft_driver *driver; /* NULL: the one for the URL */
     uint32_t connections;             /* 0: 4 */
     uint32_t namespace_queues;        /* queues of one namespace, at most; 0: no limit */
+    weft_usec unused_after_us;        /* names and queues unused for so long go; 0: never */
     bool no_migrate;
     uint32_t migrate_wait_s; /* how long a migration tries to get its locks; 0: 10 min */
     bool must_exist;         /* WEFT_NOT_FOUND instead of creating a store that is not there */

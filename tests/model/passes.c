@@ -33,6 +33,7 @@ static weft_usec due_for(const struct world *w, const struct subject *x, enum we
     case WEFT_SCANNER_EDGE_CANCEL_DISPATCHER:
     case WEFT_SCANNER_EDGE_CANCEL_RECONCILER:
     case WEFT_SCANNER_CANCEL_BACKLOG:
+    case WEFT_SCANNER_UNUSED_NAMES:
     case WEFT_SCANNER_COUNT:
         break;
     }
@@ -89,6 +90,7 @@ static void handle(struct world *w, struct subject *x, enum weft_scanner pass)
     case WEFT_SCANNER_EDGE_CANCEL_DISPATCHER:
     case WEFT_SCANNER_EDGE_CANCEL_RECONCILER:
     case WEFT_SCANNER_CANCEL_BACKLOG:
+    case WEFT_SCANNER_UNUSED_NAMES:
     case WEFT_SCANNER_COUNT:
         break;
     }

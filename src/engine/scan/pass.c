@@ -154,6 +154,14 @@ static const struct scanner {
                                                           "skipped_locked"}},
                                      .run_alone = weft_cancel_backlog_run,
                                      .next_due = NO_TIMER},
+    [WEFT_SCANNER_UNUSED_NAMES] = {.info = {.name = "unused_names",
+                                            .interval_us = 10 * WEFT_SECOND,
+                                            .batch = 5 * WEFT_BATCH_MAX,
+                                            .batch_max = 10 * WEFT_BATCH_MAX,
+                                            .counter = {"scanned", "noted", "retired", "removed",
+                                                        "wanted_again"}},
+                                   .run_alone = weft_unused_names_run,
+                                   .next_due = NO_TIMER},
 };
 
 const struct weft_scanner_info *weft_scanner_info(enum weft_scanner scanner)

@@ -43,7 +43,8 @@ typedef enum weft_rc weft_pass_fn(struct weft_engine *engine, const struct weft_
                                   struct weft_pass_report *ret_report, struct weft_err *err);
 weft_pass_fn weft_dependency_run, weft_edge_cancel_dispatcher_run, weft_edge_cancel_reconciler_run,
     weft_cancel_backlog_run;
-weft_pass_fn weft_worker_expiry_run, weft_invariant_check_run, weft_retention_run;
+weft_pass_fn weft_worker_expiry_run, weft_invariant_check_run, weft_retention_run,
+    weft_unused_names_run;
 
 /* The namespace a pass is limited to: 0 for all, -1 (which nothing is in) when there is none. */
 WEFT_MUST_CHECK enum weft_rc weft_pass_namespace(struct weft_engine *engine,
