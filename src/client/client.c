@@ -202,6 +202,7 @@ enum weft_rc weft_open(const char *url, const struct weft_options *options, stru
     static const struct weft_options none = {0};
     const struct weft_options *chosen = options ? options : &none;
     const struct weft_engine_config config = {.url = url,
+                                              .unused_after_us = WEFT_UNUSED_AFTER_US,
                                               .connections = chosen->connections,
                                               .no_migrate = chosen->no_migrate,
                                               .must_exist = chosen->must_exist};

@@ -156,6 +156,8 @@ static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
     const struct weft_engine_config engine = {.url = config->store,
                                               .connections = config->threads + EXTRA_CONNECTIONS,
                                               .namespace_queues = config->namespace_queues,
+                                              .unused_after_us =
+                                                  config->unused_names_after_s * WEFT_SECOND,
                                               .no_migrate = config->no_migrate,
                                               .migrate_wait_s = config->migrate_wait_s};
     enum weft_rc rc = weft_engine_open(&engine, &server->engine, err);

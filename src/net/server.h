@@ -32,15 +32,16 @@ struct weft_server_config {
     uint32_t
         per_address;    /* of one address; 0: a quarter of all, this machine as many as it likes */
     uint32_t queue_max; /* requests waiting for an engine thread; 0: 4,096 */
-    uint32_t namespace_queues; /* queues of one namespace; 0: 100,000 */
-    uint64_t body_bytes;       /* all request bodies in memory at once; 0: 256 MiB */
-    uint64_t answer_bytes;     /* all answers in memory at once; 0: 128 MiB */
-    uint64_t send_min;         /* bytes of an answer that a client takes in 10 s; 0: 16 KiB */
-    uint32_t idle_s;           /* a connection without a request is closed after; 0: 75 */
-    uint32_t receive_s;        /* a request must have arrived after; 0: 30 */
-    uint32_t send_s;           /* an answer must have been taken after; 0: 120 */
-    uint32_t grace_s;          /* how long a stop waits for what is in flight; 0: 10 */
-    bool access_log;           /* a line per request */
+    uint32_t namespace_queues;     /* queues of one namespace; 0: 100,000 */
+    uint32_t unused_names_after_s; /* names unused for so long are removed; 0: never */
+    uint64_t body_bytes;           /* all request bodies in memory at once; 0: 256 MiB */
+    uint64_t answer_bytes;         /* all answers in memory at once; 0: 128 MiB */
+    uint64_t send_min;             /* bytes of an answer that a client takes in 10 s; 0: 16 KiB */
+    uint32_t idle_s;               /* a connection without a request is closed after; 0: 75 */
+    uint32_t receive_s;            /* a request must have arrived after; 0: 30 */
+    uint32_t send_s;               /* an answer must have been taken after; 0: 120 */
+    uint32_t grace_s;              /* how long a stop waits for what is in flight; 0: 10 */
+    bool access_log;               /* a line per request */
     const struct weft_scanner_setting *scanners; /* WEFT_SCANNER_COUNT of them; NULL: defaults */
     const char *cors_origin; /* sites whose pages may call, with commas; "*": all; NULL: none */
     const char *host; /* without tokens: names of the server besides loopback's; NULL: none */
