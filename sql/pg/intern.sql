@@ -80,3 +80,8 @@ WITH kept AS MATERIALIZED (
      ORDER BY 1, 2 FOR UPDATE OF r
 )
 DELETE FROM weft.retired r USING kept k WHERE r.what = k.what AND r.id = k.id;
+
+-- name: namespace_workers (namespace int, most int)
+-- returns: workers
+-- How many names of workers a namespace has; the count stops at `most`.
+SELECT count(*) FROM (SELECT 1 FROM weft.name WHERE sort = 5 AND namespace = :namespace LIMIT :most) AS n;

@@ -49,3 +49,7 @@ SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace LIMIT :mo
 
 -- name: retired_keep (what smallint[], id int[])
 DELETE FROM retired WHERE what = :what AND id = :id;
+
+-- name: namespace_workers (namespace int, most int)
+-- returns: workers
+SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = 5 AND namespace = :namespace LIMIT :most) AS n;

@@ -93,7 +93,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     engine->clock = weft_clock_new();
     weft_names_init(&engine->names);
     weft_ready_init(&engine->ready);
-    weft_census_init(&engine->census, config->namespace_queues);
+    weft_census_init(&engine->census, config);
     weft_floors_init(&engine->floors, strcmp(engine->driver->name, weft_driver_pg.name) == 0);
     weft_tally_init(&engine->tally);
     weft_unused_init(&engine->unused, config->unused_after_us);

@@ -180,11 +180,13 @@ struct weft_floors {
     uint64_t tick;
 };
 
-/* How many queues namespaces have: census.c. */
+/* How many queues and worker names namespaces have: census.c. */
 struct weft_census {
     pthread_mutex_t lock;
-    uint32_t most;        /* queues of a namespace; 0: no limit */
-    struct weft_index ns; /* by namespace; owned */
+    uint32_t most;             /* queues of a namespace; 0: no limit */
+    uint32_t most_workers;     /* worker names of a namespace; 0: no limit */
+    struct weft_index ns;      /* queues, by namespace; owned */
+    struct weft_index workers; /* worker names, by namespace; owned */
 };
 
 /* The walk for interned rows that no row refers to: scan/unused_names.c. */
@@ -460,13 +462,16 @@ void weft_floor_drop(struct weft_floors *floors, int32_t queue);
 void weft_floor_added(struct weft_floors *floors, int32_t queue, const struct weft_floor *first,
                       weft_usec now_us);
 
-/* ---- How many queues (census.c) -------------------------------------------------------------- */
+/* ---- How many queues and worker names (census.c) --------------------------------------------- */
 
-void weft_census_init(struct weft_census *census, uint32_t most);
+void weft_census_init(struct weft_census *census, const struct weft_engine_config *config);
 void weft_census_done(struct weft_census *census);
 /* How many of `wanted` queues more a namespace may have. */
 WEFT_MUST_CHECK enum weft_rc weft_census_room(struct weft_engine *engine, int32_t ns, size_t wanted,
                                               size_t *ret_room, struct weft_err *err);
+/* WEFT_LIMIT_EXCEEDED: the namespace may not have a worker name more. */
+WEFT_MUST_CHECK enum weft_rc weft_census_worker(struct weft_engine *engine, int32_t ns,
+                                                const char *name, struct weft_err *err);
 /* The error of a submission that needs a queue too many. */
 enum weft_rc weft_census_refuse(const struct weft_engine *engine, const char *ns,
                                 struct weft_err *err);

@@ -24,6 +24,7 @@ struct weft_engine_config {
     const struct weft_driver *driver; /* NULL: the one for the URL */
     uint32_t connections;             /* 0: 4 */
     uint32_t namespace_queues;        /* queues of one namespace, at most; 0: no limit */
+    uint32_t namespace_workers;       /* worker names of one namespace, at most; 0: no limit */
     weft_usec unused_after_us;        /* names and queues unused for so long go; 0: never */
     bool no_migrate;
     uint32_t migrate_wait_s; /* how long a migration tries to get its locks; 0: 10 min */
@@ -210,7 +211,11 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_put_back(struct weft_engine *engine,
                                                   struct weft_lease_answer *ret_answer,
                                                   struct weft_err *err);
 
-/* What stands for a worker's name in news and in the poll; it is given one if it has none. */
+/*
+ * What stands for a worker's name in news and in the poll; it is given one if it has none.
+ * WEFT_LIMIT_EXCEEDED: its namespace has as many names as it may. A server asks this of each claim
+ * before it folds claims into one call, so that a name too many is the error of one claim alone.
+ */
 WEFT_MUST_CHECK enum weft_rc weft_engine_worker_number(struct weft_engine *engine,
                                                        const struct weft_watch *watch,
                                                        int32_t *ret_worker, struct weft_err *err);

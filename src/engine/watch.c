@@ -25,6 +25,11 @@ enum weft_rc weft_engine_worker_number(struct weft_engine *engine, const struct 
         rc = weft_intern_names(engine, true, &space, 1, err);
     struct weft_name_want worker = {
         .sort = WEFT_NAME_WORKER, .ns = space.id, .text = watch->worker};
+    if (!rc && engine->census.most_workers > 0) {
+        rc = weft_intern_names(engine, false, &worker, 1, err);
+        if (!rc && worker.id == 0)
+            rc = weft_census_worker(engine, space.id, watch->ns, err);
+    }
     if (!rc)
         rc = weft_intern_names(engine, true, &worker, 1, err);
     if (!rc)

@@ -229,6 +229,23 @@ static bool is_over(const struct weft_ask *ask, weft_usec now_us)
     return state->slept && (late || ask->server->stopping || weft_loop_gone(ask));
 }
 
+/* True when its namespace may not have its worker's name: it has its answer then. Any other error
+ * is left to the call. */
+static bool refuse_worker(struct weft_ask *ask)
+{
+    const struct weft_claim *claim = weft_claims_of(ask);
+    const struct weft_watch worker = {.ns = claim->ns, .worker = claim->worker};
+    struct weft_err err = {0};
+    int32_t number;
+    if (weft_roster_knows(ask->server->roster, claim))
+        return false;
+    if (weft_engine_worker_number(ask->server->engine, &worker, &number, &err) !=
+        WEFT_LIMIT_EXCEEDED)
+        return false;
+    weft_reply_error(ask, &err);
+    return true;
+}
+
 /* Answers those whose wait is over and keeps the others; enters who may have to wait. */
 static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, size_t count)
 {
@@ -239,7 +256,7 @@ static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, siz
     weft_usec now_us = weft_boot_us(), store_us = weft_clock_now(weft_engine_clock(server->engine));
     for (size_t i = 0; i < count; i++) {
         struct claim_state *state = ask[i]->state;
-        if (refuse_late(ask[i])) {
+        if (refuse_late(ask[i]) || (!state->slept && refuse_worker(ask[i]))) {
             weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
             weft_loop_answer(server, &ask[i], 1);
             continue;

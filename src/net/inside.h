@@ -350,6 +350,8 @@ WEFT_MUST_CHECK enum weft_rc weft_auth_again(struct weft_server *server, struct 
 
 struct weft_roster *weft_roster_new(void);
 void weft_roster_free(struct weft_roster *roster);
+/* Whether the worker of the claim has claimed here before. */
+bool weft_roster_knows(struct weft_roster *roster, const struct weft_claim *claim);
 /* A worker has claimed. */
 void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim, weft_usec now_us);
 /* A worker said goodbye: what was not written yet of it is not written any more. */

@@ -107,6 +107,16 @@ static void learn(struct entry *entry, const struct weft_claim *claim)
     entry->written_us = 0;
 }
 
+bool weft_roster_knows(struct weft_roster *roster, const struct weft_claim *claim)
+{
+    char key[KEY_MAX];
+    size_t size = key_of(claim->ns, claim->worker, key);
+    pthread_mutex_lock(&roster->lock);
+    bool known = weft_map_find(&roster->by_name, key, size) != NULL;
+    pthread_mutex_unlock(&roster->lock);
+    return known;
+}
+
 void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim, weft_usec now_us)
 {
     char key[KEY_MAX];

@@ -282,6 +282,7 @@ const struct weft_route weft_routes[] = {
             "Otherwise it waits up to `wait_ms` for the first one; no items after the wait is a "
             "usual answer, not an error. Each lease must be renewed, or ended by one of the "
             "calls under `/v1/leases`, before `lease_expires_at`.",
+        .fails = RC(LIMIT_EXCEEDED),
         .takes = &weft_wire_claim,
         .gives = &weft_wire_claimed,
         .shape = WEFT_SHAPE_ITEMS,
@@ -407,6 +408,7 @@ const struct weft_route weft_routes[] = {
             "once; a worker that misses the answer learns of it at its next renewal. Stop the "
             "work, then let go with any of complete, fail, delay or release: the answer is "
             "`fenced`, and the place in a lane with a limit is free.",
+        .fails = RC(LIMIT_EXCEEDED),
         .takes = &weft_wire_watch,
         .gives = &weft_wire_ended_lease,
         .shape = WEFT_SHAPE_ITEMS,

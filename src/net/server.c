@@ -24,6 +24,7 @@ enum {
     CONNECTIONS = 4096,
     QUEUE_MAX = 4096,
     NAMESPACE_QUEUES = 100000,
+    NAMESPACE_WORKERS = 100000,
     BODY_BYTES = 256 << 20,
     ANSWER_BYTES = 128 << 20,
     SEND_MIN = 16 << 10,
@@ -55,6 +56,8 @@ static void resolve(const struct weft_server_config *given, struct weft_server *
     config->connections = given->connections ? given->connections : CONNECTIONS;
     config->queue_max = given->queue_max ? given->queue_max : QUEUE_MAX;
     config->namespace_queues = given->namespace_queues ? given->namespace_queues : NAMESPACE_QUEUES;
+    config->namespace_workers =
+        given->namespace_workers ? given->namespace_workers : NAMESPACE_WORKERS;
     config->body_bytes = given->body_bytes ? given->body_bytes : BODY_BYTES;
     config->answer_bytes = given->answer_bytes ? given->answer_bytes : ANSWER_BYTES;
     config->send_min = given->send_min ? given->send_min : SEND_MIN;
@@ -156,6 +159,7 @@ static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
     const struct weft_engine_config engine = {.url = config->store,
                                               .connections = config->threads + EXTRA_CONNECTIONS,
                                               .namespace_queues = config->namespace_queues,
+                                              .namespace_workers = config->namespace_workers,
                                               .unused_after_us =
                                                   config->unused_names_after_s * WEFT_SECOND,
                                               .no_migrate = config->no_migrate,

@@ -33,6 +33,7 @@ struct weft_server_config {
         per_address;    /* of one address; 0: a quarter of all, this machine as many as it likes */
     uint32_t queue_max; /* requests waiting for an engine thread; 0: 4,096 */
     uint32_t namespace_queues;     /* queues of one namespace; 0: 100,000 */
+    uint32_t namespace_workers;    /* names of workers of one namespace; 0: 100,000 */
     uint32_t unused_names_after_s; /* names unused for so long are removed; 0: never */
     uint64_t body_bytes;           /* all request bodies in memory at once; 0: 256 MiB */
     uint64_t answer_bytes;         /* all answers in memory at once; 0: 128 MiB */

@@ -59,7 +59,7 @@ exits 0 'every flag of the table' "$weft" config --json --store sqlite:x --liste
     --listen-url postgres://a/b --tls-cert c --tls-key k --tokens --no-migrate --threads 1 \
     --cors-origin https://a.example --host a.example \
     --connections 2 --per-address 1 --queue-max 3 --namespace-queues 9 \
-    --unused-names-after 60d --body-bytes 2M \
+    --namespace-workers 9 --unused-names-after 60d --body-bytes 2M \
     --answer-bytes 2M --send-min 1K \
     --idle-timeout 1m --receive-timeout 2 \
     --send-timeout 3s --grace 1h --scanners intake --scan '*:interval=5s' --access-log \

@@ -71,3 +71,35 @@ CASE(census_refuses_a_flow)
     is_int(weft_engine_flow_submit(f->a, "default", &flow, 1, &answer, &f->err), WEFT_OK, "call");
     is_int(answer.err.rc, WEFT_LIMIT_EXCEEDED, "a flow that needs a queue too many is refused");
 }
+
+static enum weft_rc worker_in(struct fixture *f, const char *ns, const char *name)
+{
+    const struct weft_watch watch = {.ns = ns, .worker = name};
+    int32_t number = 0;
+    return weft_engine_worker_number(f->a, &watch, &number, &f->err);
+}
+
+CASE(census_of_worker_names)
+{
+    f->a->census.most_workers = LIMIT;
+    for (int i = 0; i < LIMIT; i++)
+        is_int(worker_in(f, "default", weft_arena_printf(f->arena, "w%d", i)), WEFT_OK,
+               "worker %d of %d", i + 1, LIMIT);
+    is_int(worker_in(f, "default", "w5"), WEFT_LIMIT_EXCEEDED, "one more is refused");
+    ok(strstr(f->err.text, "'default' has 5 names of workers") && f->err.hint,
+       "the answer names the namespace, the number and a way out: %s", f->err.text);
+    is_int(worker_in(f, "default", "w4"), WEFT_OK, "names that there are go on");
+    is_int(worker_in(f, "other", "w5"), WEFT_OK, "another namespace has its own");
+    f->a->unused.after_us = WEFT_SECOND;
+    struct weft_pass_report report = {0};
+    for (int i = 0; i < 3; i++) {
+        report = run_pass(f, f->a, WEFT_SCANNER_UNUSED_NAMES);
+        forward_ms(f, 3600 * 1000);
+    }
+    ok(report.handled >= LIMIT - 1, "unused names are removed: %d", (int)report.handled);
+    f->b->census.most_workers = LIMIT; /* the other engine counts at once, this one in a second */
+    struct weft_engine *engine = f->a;
+    f->a = f->b;
+    is_int(worker_in(f, "default", "w5"), WEFT_OK, "which makes room");
+    f->a = engine;
+}

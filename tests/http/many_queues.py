@@ -7,6 +7,7 @@ all of them are ready, the claims of another namespace take about as long as on 
 server that starts then answers its first claim at once. A tenant with very many kinds beside one
 with a single kind gets every second claim, no more.
 """
+import concurrent.futures
 import os
 import statistics
 import threading
@@ -16,6 +17,7 @@ from harness import SANITIZED, Calls, Tap, metric_sum, metrics, scratch, serve, 
 
 SOAK = os.environ.get("WEFT_SOAK", "0") not in ("", "0")
 TENANTS = 200000 if SOAK else 2000 if SANITIZED else 20000
+WORKERS = 50
 KINDS = 20000 if SOAK else 500 if SANITIZED else 2000
 BATCH = 1000
 CYCLES = 1000 if SOAK else 300
@@ -146,13 +148,39 @@ def limit(tap, server):
            "a queue too many is refused, and its neighbour is not", answer)
 
 
+def worker_names(tap, server):
+    """A namespace has as many worker names as it may: a new one is refused, and it alone."""
+    calls = Calls(server, namespace="names")
+    for i in range(WORKERS):
+        calls.good("POST", "/v1/claims", {"worker": f"worker-{i}"})
+
+    def claim(at):
+        name = ("worker-1", f"new-{at}")[at % 2]
+        return Calls(server, namespace="names")("POST", "/v1/claims", {"worker": name})
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(claim, range(64)))
+    known, new = answers[0::2], answers[1::2]
+    tap.ok(all(answer[0] == 409 and answer[2]["error"]["code"] == "limit_exceeded" and
+               str(WORKERS) in answer[2]["error"]["message"] for answer in new),
+           f"claims under a worker name more than {WORKERS} are refused", new[0])
+    tap.ok(all(answer[0] == 200 for answer in known),
+           "claims under a known name beside them are not", known)
+    status, _, answer = calls("POST", "/v1/leases/watch", {"worker": "new", "wait_ms": 1})
+    tap.ok(status == 409, "a watch under a new name is refused as well", answer)
+    status, _, answer = Calls(server, namespace="others")("POST", "/v1/claims", {"worker": "new"})
+    tap.ok(status == 200, "another namespace has its own number of names", answer)
+
+
 def main():
     tap = Tap()
     store = scratch(os.environ.get("WEFT_TEST_STORE") or "sqlite", "many_queues")
-    server = serve(store, "--namespace-queues", str(TENANTS), tap=tap)
+    server = serve(store, "--namespace-queues", str(TENANTS),
+                   "--namespace-workers", str(WORKERS), tap=tap)
     try:
         other_namespace(tap, server)
         limit(tap, server)
+        worker_names(tap, server)
         first_claim(tap, store)
         across_servers(tap, store, server)
         many_kinds(tap, server)
