@@ -269,11 +269,12 @@ static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, siz
             wait_for_room(server, ask[i], now_us);
             continue;
         }
+        bool first = !state->slept || state->room_until_us;
         state->room_until_us = 0;
         reserve(lot, ask[i], &left);
         if (state->until_us)
             weft_waits_enter(server->waits, ask[i], state->until_us);
-        if (!state->slept)
+        if (first)
             weft_roster_seen(server->roster, &state->claim, store_us);
         ask[kept++] = ask[i];
     }
