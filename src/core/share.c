@@ -60,3 +60,36 @@ void weft_share_order(struct weft_head *head, size_t count)
 {
     qsort(head, count, sizeof(*head), by_turn);
 }
+
+static int by_namespace(const void *left, const void *right)
+{
+    const struct weft_lane_share *a = left, *b = right;
+    if (a->ns != b->ns)
+        return a->ns < b->ns ? -1 : 1;
+    return (a->lane > b->lane) - (a->lane < b->lane);
+}
+
+/* The part of place `i` of `count`: all get the same, and the rest goes to the places from `first`.
+ */
+static uint32_t part_of(size_t i, size_t count, uint32_t whole, uint64_t first)
+{
+    size_t turn = (size_t)((i + count - first % count) % count);
+    return (uint32_t)(whole / count) + (turn < whole % count);
+}
+
+void weft_share_lanes(struct weft_lane_share *lane, size_t count, uint32_t batch, uint64_t random)
+{
+    size_t namespaces = 0, at = 0;
+    qsort(lane, count, sizeof(*lane), by_namespace);
+    for (size_t i = 0; i < count; i++)
+        namespaces += i == 0 || lane[i].ns != lane[i - 1].ns;
+    for (size_t i = 0; i < count; at++) {
+        size_t lanes = 1;
+        while (i + lanes < count && lane[i + lanes].ns == lane[i].ns)
+            lanes++;
+        uint32_t whole = part_of(at, namespaces, batch, random);
+        for (size_t k = 0; k < lanes; k++)
+            lane[i + k].share = part_of(k, lanes, whole, random >> 32);
+        i += lanes;
+    }
+}

@@ -41,4 +41,18 @@ struct weft_head {
  */
 void weft_share_order(struct weft_head *head, size_t count);
 
+/* A lane with due rows, in a pass that cannot take all that is due. */
+struct weft_lane_share {
+    int32_t ns, lane;
+    uint32_t share; /* out: how many rows the pass takes of it at most */
+};
+
+/*
+ * Divides a batch between namespaces, and the part of each between its lanes, so that a namespace
+ * with many lanes gets no more than one with a single lane. Sorts by (namespace, lane). Where there
+ * are fewer rows to give than namespaces or lanes, `random` says which ones go first: no lane is
+ * passed over for ever.
+ */
+void weft_share_lanes(struct weft_lane_share *lane, size_t count, uint32_t batch, uint64_t random);
+
 #endif

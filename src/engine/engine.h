@@ -199,6 +199,13 @@ struct weft_unused {
     struct weft_unused_walk *walk; /* owned; NULL: none is under way */
 };
 
+/* Whether the passes of a scanner take turns between namespaces now: scan/turns.c. */
+struct weft_scan_turns {
+    bool on;       /* the last pass left due rows, or did not look at all lanes */
+    bool left;     /* a lane of this round may have more than was taken of it */
+    int32_t after; /* the lane that the next look begins behind; 0: a new round */
+};
+
 struct weft_engine {
     const struct weft_driver *driver;
     char *url;
@@ -216,7 +223,8 @@ struct weft_engine {
     struct weft_id sampled;    /* how far invariant_check came; all 0: begin anywhere */
     bool sample_goes_on;       /* the next pass goes on there */
     struct weft_id reconciled; /* how far edge_cancel_reconciler came; sample_lock */
-    weft_news_fn *on_news;     /* NULL: nobody listens */
+    struct weft_scan_turns turns[WEFT_SCANNER_COUNT]; /* sample_lock */
+    weft_news_fn *on_news;                            /* NULL: nobody listens */
     void *news_context;
     weft_leases_fn *on_leases; /* NULL: no listener */
     void *leases_context;

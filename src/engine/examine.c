@@ -150,6 +150,8 @@ static const struct {
     {"draining_untold", false},
     {"queue_lane", false},
     {"live_delayed", false},
+    {"live_deadline_lane", false},
+    {"live_attempt_lane", false},
     {"flow_open", false},
     {"flow_pkey", true},
     {"node_pkey", true},

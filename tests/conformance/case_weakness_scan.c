@@ -61,6 +61,7 @@ static uint64_t count_calls(struct fixture *f, enum weft_scanner scanner, size_t
     /* What is asked once, of names and policies, is not the pass's. */
     struct weft_pass_config first = config ? *config : (struct weft_pass_config){0};
     first.batch = 1;
+    first.ns = "default"; /* a full batch of all namespaces would change how the next pass goes */
     (void)!weft_engine_pass(engine, scanner, &first, &report, &f->err);
     uint64_t before = fault.calls;
     is_int(weft_engine_pass(engine, scanner, config, &report, &f->err), WEFT_OK, "%s",

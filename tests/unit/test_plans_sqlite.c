@@ -19,6 +19,14 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_DUE_ATTEMPTS,
     WEFT_STMT_DUE_DEADLINES,
     WEFT_STMT_PROMOTE_DUE,
+    WEFT_STMT_LEASE_LANES,
+    WEFT_STMT_LEASE_TURNS,
+    WEFT_STMT_ATTEMPT_LANES,
+    WEFT_STMT_ATTEMPT_TURNS,
+    WEFT_STMT_DEADLINE_LANES,
+    WEFT_STMT_DEADLINE_TURNS,
+    WEFT_STMT_DELAYED_LANES,
+    WEFT_STMT_DELAYED_TURNS,
     WEFT_STMT_QUEUE_HEADS,
     WEFT_STMT_QUEUES_READY,
     WEFT_STMT_LANE_WALK,
@@ -121,6 +129,14 @@ static const struct {
     {WEFT_STMT_DUE_ATTEMPTS, "live_attempt_deadline"},
     {WEFT_STMT_DUE_DEADLINES, "live_deadline"},
     {WEFT_STMT_PROMOTE_DUE, "live_timer"},
+    {WEFT_STMT_LEASE_LANES, "live_lease (lane=? AND due<?)"},
+    {WEFT_STMT_LEASE_TURNS, "live_lease (lane=? AND due<?)"},
+    {WEFT_STMT_ATTEMPT_LANES, "live_attempt_lane (lane=? AND attempt_deadline"},
+    {WEFT_STMT_ATTEMPT_TURNS, "live_attempt_lane (lane=? AND attempt_deadline"},
+    {WEFT_STMT_DEADLINE_LANES, "live_deadline_lane (lane=? AND deadline"},
+    {WEFT_STMT_DEADLINE_TURNS, "live_deadline_lane (lane=? AND deadline"},
+    {WEFT_STMT_DELAYED_LANES, "live_delayed (lane=? AND due<?)"},
+    {WEFT_STMT_DELAYED_TURNS, "live_delayed (lane=? AND due<?)"},
     {WEFT_STMT_NEXT_LEASE, "live_lease"},
     {WEFT_STMT_NEXT_ATTEMPT, "live_attempt_deadline"},
     {WEFT_STMT_NEXT_DEADLINE, "live_deadline"},
@@ -178,6 +194,8 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
         return true; /* policies, of which there is a handful */
     if (is_passing_flow(name))
         return true;
+    if (strcmp(name, "looked") == 0 || strcmp(name, "looked LEFT-JOIN") == 0)
+        return true; /* the lanes of a look, as many as the call says */
     if (stmt == WEFT_STMT_NEXT_LEASE && strncmp(name, "d USING", 7) == 0 &&
         strstr(name, "INDEX draining_until"))
         return true; /* the earliest thousand, for a replica with a filter */

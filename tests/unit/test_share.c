@@ -124,6 +124,59 @@ static void test_order(void)
     is_int(head[0].queue, 8, "nothing to put in order");
 }
 
+/* The sum of the shares of a namespace. */
+static uint32_t share_of(const struct weft_lane_share *lane, size_t count, int32_t ns)
+{
+    uint32_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += lane[i].ns == ns ? lane[i].share : 0;
+    return sum;
+}
+
+static void test_lanes(void)
+{
+    enum { MANY = 5000, BATCH = 1000 };
+    struct weft_lane_share *lane = calloc(MANY + 1, sizeof(*lane));
+    for (int i = 0; i <= MANY; i++)
+        lane[i] = (struct weft_lane_share){.ns = i == MANY / 2 ? 7 : 3, .lane = 1 + i};
+    weft_share_lanes(lane, MANY + 1, BATCH, 12345);
+    is_int(share_of(lane, MANY + 1, 7), BATCH / 2, "one lane gets half of the batch");
+    is_int(share_of(lane, MANY + 1, 3), BATCH / 2, "5,000 lanes of another get no more");
+    bool served[MANY + 2] = {false};
+    size_t met = 0;
+    for (uint64_t turn = 0; turn < MANY / (BATCH / 2); turn++) {
+        weft_share_lanes(lane, MANY + 1, BATCH, (turn * (BATCH / 2)) << 32);
+        for (int i = 0; i <= MANY; i++)
+            if (lane[i].share && !served[lane[i].lane]) {
+                served[lane[i].lane] = true;
+                met++;
+            }
+    }
+    is_int(met, MANY + 1, "the number that is drawn reaches every lane");
+
+    static const struct {
+        uint32_t batch;
+        uint64_t random;
+        uint32_t want[4]; /* of lanes 1, 2 and 3 of namespace 1, and of lane 4 of namespace 2 */
+    } row[] = {
+        {12, 0, {2, 2, 2, 6}},
+        {7, 0, {2, 1, 1, 3}},
+        {7, 1, {1, 1, 1, 4}},
+        {1, 0, {1, 0, 0, 0}},
+        {1, 1, {0, 0, 0, 1}},
+        {0, 5, {0, 0, 0, 0}},
+        {2, (uint64_t)2 << 32, {0, 0, 1, 1}},
+    };
+    for (size_t r = 0; r < WEFT_LEN(row); r++) {
+        struct weft_lane_share few[] = {{2, 4, 0}, {1, 2, 0}, {1, 1, 0}, {1, 3, 0}};
+        weft_share_lanes(few, WEFT_LEN(few), row[r].batch, row[r].random);
+        for (size_t i = 0; i < WEFT_LEN(few); i++)
+            is_int(few[i].share, row[r].want[i], "batch %u, lane %d", row[r].batch, few[i].lane);
+    }
+    weft_share_lanes(lane, 0, BATCH, 1); /* no lanes: nothing to divide */
+    free(lane);
+}
+
 int main(void)
 {
     test_turns();
@@ -133,5 +186,6 @@ int main(void)
     test_refund();
     test_alone();
     test_order();
+    test_lanes();
     return tap_done();
 }

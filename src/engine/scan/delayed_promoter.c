@@ -15,6 +15,6 @@ enum weft_rc weft_scan_delayed_promoter(struct weft_scan *scan, struct weft_err 
         scan->promoted.id[scan->promoted.count++] =
             (int32_t)weft_get_i64(&rows, i, PROMOTE_DUE_OUT_QUEUE);
     scan->report.handled = rows.count;
-    scan->report.more = rows.count == scan->config->batch;
+    scan->report.more = scan->turns.on;
     return WEFT_OK;
 }

@@ -29,6 +29,11 @@ static_assert((int)DUE_LEASES_IN_LAST == (int)NEXT_LEASE_IN_LAST &&
                   (int)DUE_LEASES_OUT_SEEN == (int)DUE_ATTEMPTS_OUT_SEEN &&
                   (int)DUE_LEASES_OUT_SEEN == (int)DUE_DEADLINES_OUT_SEEN,
               "the statements of pass.sql are called alike");
+static_assert((int)LEASE_TURNS_OUT_SEEN == (int)DUE_LEASES_OUT_SEEN &&
+                  (int)ATTEMPT_TURNS_OUT_SEEN == (int)DUE_LEASES_OUT_SEEN &&
+                  (int)DEADLINE_TURNS_OUT_SEEN == (int)DUE_LEASES_OUT_SEEN &&
+                  (int)DELAYED_TURNS_OUT_QUEUE == (int)PROMOTE_DUE_OUT_QUEUE,
+              "the statements of turns.sql answer as those of pass.sql");
 
 static const struct scanner {
     struct weft_scanner_info info;
@@ -37,6 +42,7 @@ static const struct scanner {
     size_t next_due; /* the time of the poll that tells when it has work again, or NO_TIMER */
     enum weft_stmt
         next; /* with a timer: the statement that tells it for what this replica serves */
+    struct weft_turns_stmts turns; /* with a timer: for passes that follow a full batch */
 } scanners[WEFT_SCANNER_COUNT] = {
     [WEFT_SCANNER_INTAKE] = {.info = {.name = "intake",
                                       .interval_us = WEFT_SECOND,
@@ -56,7 +62,9 @@ static const struct scanner {
                                             .counter = ROWS_COUNTED},
                                    .run = weft_scan_lease_expiry,
                                    .next_due = DUE_LEASE,
-                                   .next = WEFT_STMT_NEXT_LEASE},
+                                   .next = WEFT_STMT_NEXT_LEASE,
+                                   .turns = {WEFT_STMT_LEASE_LANES, WEFT_STMT_LEASE_TURNS,
+                                             LEASE_TURNS_OUT_LANE}},
     [WEFT_SCANNER_ATTEMPT_TIMEOUT] = {.info = {.name = "attempt_timeout",
                                                .interval_us = WEFT_SECOND,
                                                .batch = WEFT_BATCH_MAX,
@@ -67,7 +75,9 @@ static const struct scanner {
                                                .counter = ROWS_COUNTED},
                                       .run = weft_scan_attempt_timeout,
                                       .next_due = DUE_ATTEMPT,
-                                      .next = WEFT_STMT_NEXT_ATTEMPT},
+                                      .next = WEFT_STMT_NEXT_ATTEMPT,
+                                      .turns = {WEFT_STMT_ATTEMPT_LANES, WEFT_STMT_ATTEMPT_TURNS,
+                                                ATTEMPT_TURNS_OUT_LANE}},
     [WEFT_SCANNER_DELAYED_PROMOTER] = {.info = {.name = "delayed_promoter",
                                                 .interval_us = WEFT_SECOND,
                                                 .batch = WEFT_BATCH_MAX,
@@ -77,7 +87,9 @@ static const struct scanner {
                                                 .counter = ROWS_COUNTED},
                                        .run = weft_scan_delayed_promoter,
                                        .next_due = DUE_DELAYED,
-                                       .next = WEFT_STMT_NEXT_DELAYED},
+                                       .next = WEFT_STMT_NEXT_DELAYED,
+                                       .turns = {WEFT_STMT_DELAYED_LANES, WEFT_STMT_DELAYED_TURNS,
+                                                 DELAYED_TURNS_OUT_LANE}},
     [WEFT_SCANNER_EXECUTION_DEADLINE] = {.info = {.name = "execution_deadline",
                                                   .interval_us = WEFT_SECOND,
                                                   .batch = WEFT_BATCH_MAX,
@@ -87,7 +99,10 @@ static const struct scanner {
                                                   .counter = ROWS_COUNTED},
                                          .run = weft_scan_execution_deadline,
                                          .next_due = DUE_DEADLINE,
-                                         .next = WEFT_STMT_NEXT_DEADLINE},
+                                         .next = WEFT_STMT_NEXT_DEADLINE,
+                                         .turns = {WEFT_STMT_DEADLINE_LANES,
+                                                   WEFT_STMT_DEADLINE_TURNS,
+                                                   DEADLINE_TURNS_OUT_LANE}},
     [WEFT_SCANNER_WORKER_EXPIRY] = {.info = {.name = "worker_expiry",
                                              .interval_us = 30 * WEFT_SECOND,
                                              .batch = WEFT_BATCH_MAX,
@@ -228,6 +243,8 @@ void weft_scan_call(const struct weft_scan *scan, enum weft_stmt stmt, struct we
 enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t seen,
                            struct weft_rows *ret_rows, struct weft_err *err)
 {
+    if (scan->by_lane)
+        return weft_scan_in_turns(scan, ret_rows, err);
     struct weft_call call[2];
     struct weft_rows rows[2] = {0};
     weft_scan_call(scan, stmt, &call[0]);
@@ -243,6 +260,7 @@ enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t s
     if (weft_get(ret_rows, 0, 0)->null) /* the id comes first in all of them */
         ret_rows->count = 0;
     scan->missed = in_sight > ret_rows->count ? in_sight - ret_rows->count : 0;
+    scan->turns = (struct weft_scan_turns){.on = ret_rows->count == scan->config->batch};
     return WEFT_OK;
 }
 
@@ -262,7 +280,7 @@ enum weft_rc weft_scan_write(struct weft_scan *scan, struct weft_err *err)
         scan->report.handled += change->apply;
         scan->report.failed += change->apply && !weft_state_living(change->step.after.state);
     }
-    scan->report.more = scan->changes.count == scan->config->batch;
+    scan->report.more = scan->turns.on;
     return scan->changes.count ? weft_change_write(scan->tx, &scan->changes, err) : WEFT_OK;
 }
 
@@ -280,6 +298,7 @@ void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
 struct pass_call {
     enum weft_scanner scanner;
     int32_t ns;
+    struct weft_scan_turns turns; /* as the last pass left it */
     struct weft_scan scan;
     struct weft_pass_config config;
 };
@@ -321,6 +340,10 @@ static enum weft_rc pass_body(struct weft_tx *tx, void *context, struct weft_err
                                     .config = &call->config,
                                     .ns = call->ns,
                                     .report = weft_scan_report(call->scanner)};
+    if (call->turns.on) {
+        call->scan.by_lane = &scanners[call->scanner].turns;
+        call->scan.turns = call->turns;
+    }
     enum weft_rc rc = scanners[call->scanner].run(&call->scan, err);
     if (rc || scanners[call->scanner].next_due == NO_TIMER)
         return rc;
@@ -370,7 +393,10 @@ enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scan
             return rc;
     }
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    call.turns = call.ns ? (struct weft_scan_turns){0} : weft_turns_read(engine, scanner);
     rc = weft_tx_do(&tx, WEFT_TX_WRITE, pass_body, &call, err);
+    if (!rc && !call.ns)
+        weft_turns_write(engine, scanner, &call.scan.turns);
     if (!rc) {
         struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
         weft_change_news(&news, &call.scan.changes);

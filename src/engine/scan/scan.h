@@ -19,12 +19,20 @@ struct weft_scan {
     const struct weft_pass_config *config; /* resolved: batch is set, all partitions are 0 to 255 */
     int32_t ns;                            /* of the config; 0: all */
     struct weft_pass_report report;
-    uint64_t missed;                /* rows that were due in the snapshot, but not taken */
-    struct weft_changes changes;    /* for the news after the commit */
-    struct weft_id_list promoted;   /* the queue of each that became ready in another way */
+    uint64_t missed;                        /* rows that were due in the snapshot, but not taken */
+    const struct weft_turns_stmts *by_lane; /* set: the pass takes turns between namespaces */
+    struct weft_scan_turns turns;           /* in: where it begins; out: how the next one goes on */
+    struct weft_changes changes;            /* for the news after the commit */
+    struct weft_id_list promoted;           /* the queue of each that became ready in another way */
     struct weft_id_list freed;      /* the queue of each slot that became free in another way */
     const struct weft_call *beside; /* travels with the statement that takes due rows; or NULL */
     struct weft_rows beside_rows;   /* what it gave */
+};
+
+/* The statements of turns.sql for a scanner. */
+struct weft_turns_stmts {
+    enum weft_stmt lanes, take;
+    size_t lane; /* the column of `take` with the lane */
 };
 
 typedef enum weft_rc weft_scan_fn(struct weft_scan *scan, struct weft_err *err);
@@ -67,6 +75,13 @@ void weft_scan_call(const struct weft_scan *scan, enum weft_stmt stmt, struct we
  */
 WEFT_MUST_CHECK enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t seen,
                                            struct weft_rows *ret_rows, struct weft_err *err);
+/* How the next pass of a scanner over all namespaces goes on: turns.c. */
+struct weft_scan_turns weft_turns_read(struct weft_engine *engine, enum weft_scanner scanner);
+void weft_turns_write(struct weft_engine *engine, enum weft_scanner scanner,
+                      const struct weft_scan_turns *turns);
+/* The same for a pass that takes turns between namespaces: turns.c. */
+WEFT_MUST_CHECK enum weft_rc weft_scan_in_turns(struct weft_scan *scan, struct weft_rows *ret_rows,
+                                                struct weft_err *err);
 /* The same for a statement with the columns of live_lock. */
 WEFT_MUST_CHECK enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt,
                                             struct weft_err *err);

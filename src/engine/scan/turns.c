@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Turns between namespaces, for passes that cannot take all that is due.
+ *
+ * A pass takes due rows in the order of time, over all namespaces. That is right while everything
+ * due fits into a batch. When it does not, a namespace with very many due rows would keep the
+ * others waiting until all of its own are done. So the pass that follows a full batch looks which
+ * lanes have due rows, divides the batch between their namespaces (core/share.h) and takes the
+ * oldest rows of each lane. This goes on until a pass has found nothing more to take; then the
+ * order of time is back. As long as batches are not filled, none of these statements runs.
+ *
+ * A look goes over at most LOOKED lanes for each row of the batch; the next one goes on behind
+ * them. A round is over when a look reaches the last lane. If every lane of the round gave fewer
+ * rows than its share, nothing is left that a pass could take: a row that is still due is locked by
+ * another session, or became due since, and finish_rows() in pass.c finds it. Otherwise the next
+ * round begins.
+ *
+ * The state is a hint of this process alone: a lost or mixed up one (two passes of a scanner at the
+ * same time) costs a look in vain, or the order of time for one batch, because any pass may follow
+ * any other. Replicas share the rows by SKIP LOCKED as ever.
+ */
+
+#include "engine/scan/scan.h"
+
+#include "base/id.h"
+#include "core/share.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { LOOKED = 4 }; /* each lane costs two probes of an index */
+
+static_assert((int)LEASE_LANES_OUT_NAMESPACE == (int)ATTEMPT_LANES_OUT_NAMESPACE &&
+                  (int)LEASE_LANES_OUT_NAMESPACE == (int)DEADLINE_LANES_OUT_NAMESPACE &&
+                  (int)LEASE_LANES_OUT_NAMESPACE == (int)DELAYED_LANES_OUT_NAMESPACE &&
+                  (int)LEASE_LANES_IN_MOST == (int)DELAYED_LANES_IN_MOST &&
+                  (int)LEASE_TURNS_IN_SHARE == (int)DELAYED_TURNS_IN_SHARE,
+              "the statements of turns.sql are called alike");
+
+struct weft_scan_turns weft_turns_read(struct weft_engine *engine, enum weft_scanner scanner)
+{
+    pthread_mutex_lock(&engine->sample_lock);
+    struct weft_scan_turns turns = engine->turns[scanner];
+    pthread_mutex_unlock(&engine->sample_lock);
+    return turns;
+}
+
+void weft_turns_write(struct weft_engine *engine, enum weft_scanner scanner,
+                      const struct weft_scan_turns *turns)
+{
+    pthread_mutex_lock(&engine->sample_lock);
+    engine->turns[scanner] = *turns;
+    pthread_mutex_unlock(&engine->sample_lock);
+}
+
+/* The lanes with due rows behind scan->turns.after, which becomes the place to go on from. */
+static enum weft_rc look(struct weft_scan *scan, struct weft_lane_share **ret_lane,
+                         size_t *ret_count, struct weft_err *err)
+{
+    struct weft_call call[2];
+    struct weft_rows rows[2] = {0};
+    weft_call_init(&call[0], scan->tx->arena, scan->by_lane->lanes, 0);
+    weft_set_i64(&call[0], 0, LEASE_LANES_IN_NOW, scan->tx->now_us);
+    weft_set_i64(&call[0], 0, LEASE_LANES_IN_AFTER, scan->turns.after);
+    weft_set_i64(&call[0], 0, LEASE_LANES_IN_MOST, (int64_t)LOOKED * scan->config->batch);
+    if (scan->beside)
+        call[1] = *scan->beside;
+    enum weft_rc rc = weft_tx_run(scan->tx, call, scan->beside ? 2 : 1, rows, err);
+    if (rc)
+        return rc;
+    scan->beside_rows = rows[1];
+    scan->turns.after = (int32_t)weft_get_i64(&rows[0], 0, LEASE_LANES_OUT_NEXT);
+    struct weft_lane_share *lane =
+        weft_new_array(scan->tx->arena, struct weft_lane_share, rows[0].count + 1);
+    *ret_count = 0;
+    for (size_t i = 0; i < rows[0].count; i++)
+        if (!weft_get(&rows[0], i, LEASE_LANES_OUT_LANE)->null)
+            lane[(*ret_count)++] = (struct weft_lane_share){
+                .ns = (int32_t)weft_get_i64(&rows[0], i, LEASE_LANES_OUT_NAMESPACE),
+                .lane = (int32_t)weft_get_i64(&rows[0], i, LEASE_LANES_OUT_LANE)};
+    *ret_lane = lane;
+    return WEFT_OK;
+}
+
+static int by_lane(const void *left, const void *right)
+{
+    const struct weft_lane_share *a = left, *b = right;
+    return (a->lane > b->lane) - (a->lane < b->lane);
+}
+
+/* Whether every lane gave fewer rows than its share. */
+static bool all_gave_less(struct weft_lane_share *lane, size_t count, const struct weft_rows *rows,
+                          size_t column)
+{
+    qsort(lane, count, sizeof(*lane), by_lane);
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct weft_lane_share key = {.lane = (int32_t)weft_get_i64(rows, i, column)};
+        struct weft_lane_share *found = bsearch(&key, lane, count, sizeof(*lane), by_lane);
+        if (found && found->share > 0)
+            found->share--;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (lane[i].share == 0)
+            return false;
+    return true;
+}
+
+static enum weft_rc take(struct weft_scan *scan, const struct weft_lane_share *lane, size_t count,
+                         struct weft_rows *ret_rows, struct weft_err *err)
+{
+    struct weft_call call;
+    size_t lanes = 0, row = 0;
+    for (size_t i = 0; i < count; i++)
+        lanes += lane[i].share > 0;
+    weft_call_init(&call, scan->tx->arena, scan->by_lane->take, lanes);
+    weft_set_i64(&call, 0, LEASE_TURNS_IN_NOW, scan->tx->now_us);
+    weft_set_i64(&call, 0, LEASE_TURNS_IN_FIRST, scan->config->partition_first);
+    weft_set_i64(&call, 0, LEASE_TURNS_IN_LAST, scan->config->partition_last);
+    for (size_t i = 0; i < count; i++)
+        if (lane[i].share > 0) {
+            weft_set_i64(&call, row, LEASE_TURNS_IN_LANE, lane[i].lane);
+            weft_set_i64(&call, row++, LEASE_TURNS_IN_SHARE, lane[i].share);
+        }
+    return weft_tx_run(scan->tx, &call, 1, ret_rows, err);
+}
+
+enum weft_rc weft_scan_in_turns(struct weft_scan *scan, struct weft_rows *ret_rows,
+                                struct weft_err *err)
+{
+    struct weft_lane_share *lane = NULL;
+    size_t count = 0;
+    uint64_t random;
+    if (scan->turns.after == 0)
+        scan->turns.left = false;
+    *ret_rows = (struct weft_rows){0};
+    enum weft_rc rc = look(scan, &lane, &count, err);
+    weft_random(&random, sizeof(random));
+    if (!rc && count > 0) {
+        weft_share_lanes(lane, count, scan->config->batch, random);
+        rc = take(scan, lane, count, ret_rows, err);
+    }
+    if (rc)
+        return rc;
+    if (!all_gave_less(lane, count, ret_rows, scan->by_lane->lane))
+        scan->turns.left = true;
+    scan->turns.on = scan->turns.left || scan->turns.after != 0;
+    return WEFT_OK;
+}
