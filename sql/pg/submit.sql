@@ -63,17 +63,18 @@ SELECT id, :now, ord, queue, policy, 0, 1, 0, 0, 0, 0, state, ended, false, 'int
   FROM item;
 
 -- name: inbox_peek (batch int, bytes bigint, namespace text, first int, last int)
--- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy oversize known
+-- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy oversize known next
 -- only: pg, because SQLite has no weft_submit(): whoever shares the file uses the library
 -- A look at what waits, oldest first, without locks and bounded in bytes. A field that is too large to be
 -- accepted is not read: `oversize` names it, and size is that of the payload. known: an execution with
--- this id is there. namespace NULL: of all; partitions as in pass.sql.
+-- this id is there. namespace NULL: of all; partitions as in pass.sql. next: in the last row, '' if the bytes
+-- kept a row of the batch back.
 SELECT i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
        CASE WHEN i.size <= 1048576 THEN i.payload END, i.size, left(i.content_type, 1024), i.priority,
        i.delay_ms, i.run_at, i.deadline, CASE WHEN i.oversize IS NULL THEN i.capabilities END,
        left(i.tenant, 1024), CASE WHEN i.oversize IS NULL THEN i.tags END, left(i.key, 4096),
        CASE WHEN i.oversize IS NULL THEN i.policy END, i.oversize,
-       EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = i.id OFFSET 0)
+       EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = i.id OFFSET 0), i.next
   FROM (SELECT b.*, coalesce(octet_length(b.payload), 0) AS size,
                CASE WHEN octet_length(b.capabilities) > 262144 THEN 'capabilities'
                     WHEN octet_length(b.tags) > 262144 THEN 'tags'
@@ -82,12 +83,68 @@ SELECT i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
                    + least(coalesce(octet_length(b.capabilities), 0), 262144)
                    + least(coalesce(octet_length(b.tags), 0), 262144)
                    + least(coalesce(octet_length(b.policy), 0), 262144)) OVER (ORDER BY b.id) AS total,
-               row_number() OVER (ORDER BY b.id) AS place
+               row_number() OVER (ORDER BY b.id) AS place,
+               lead(''::text) OVER (ORDER BY b.id) AS next
           FROM (SELECT n.* FROM weft.inbox n
                  WHERE (:namespace IS NULL OR n.namespace = :namespace)
                    AND (:last - :first = 255 OR weft.partition(n.id) BETWEEN :first AND :last)
                  ORDER BY n.id LIMIT :batch) b) i
  WHERE i.total <= :bytes OR i.place = 1
+ ORDER BY i.id;
+
+-- name: inbox_turns (batch int, bytes bigint, start text, most int, first int, last int)
+-- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy oversize known next
+-- only: pg, as inbox_peek
+-- The look after one that could not see all: namespaces take turns. Hops over the namespaces of the inbox from
+-- :start on, at most :most of them, and looks at the same number of rows of each, oldest first. The bytes go to
+-- the first row of every namespace, then to the second ones, and so on. next: the namespace to go on with, '' to
+-- begin anew. Names that are too long to be one count by their first 128 characters.
+WITH RECURSIVE hop AS (
+    (SELECT left(n.namespace, 128) COLLATE "C" AS name FROM weft.inbox n
+      WHERE left(n.namespace, 128) COLLATE "C" >= :start
+      ORDER BY left(n.namespace, 128) COLLATE "C" LIMIT 1)
+    UNION ALL
+    SELECT (SELECT left(n.namespace, 128) COLLATE "C" FROM weft.inbox n
+             WHERE left(n.namespace, 128) COLLATE "C" > hop.name
+             ORDER BY left(n.namespace, 128) COLLATE "C" LIMIT 1)
+      FROM hop WHERE hop.name IS NOT NULL
+), looked AS MATERIALIZED (
+    SELECT w.name, row_number() OVER () AS turn
+      FROM (SELECT hop.name FROM hop WHERE hop.name IS NOT NULL LIMIT :most + 1) w
+), waiting AS (
+    SELECT b.*, coalesce(octet_length(b.payload), 0) AS size,
+           CASE WHEN octet_length(b.capabilities) > 262144 THEN 'capabilities'
+                WHEN octet_length(b.tags) > 262144 THEN 'tags'
+                WHEN octet_length(b.policy) > 262144 THEN 'policy' END AS oversize,
+           least(coalesce(octet_length(b.payload), 0), 1048576)
+           + least(coalesce(octet_length(b.capabilities), 0), 262144)
+           + least(coalesce(octet_length(b.tags), 0), 262144)
+           + least(coalesce(octet_length(b.policy), 0), 262144) AS bytes,
+           looked.turn, row_number() OVER (PARTITION BY looked.turn ORDER BY b.id) AS place
+      FROM looked
+     CROSS JOIN LATERAL (SELECT n.* FROM weft.inbox n
+                          WHERE left(n.namespace, 128) COLLATE "C" = looked.name
+                            AND (:last - :first = 255
+                                 OR weft.partition(n.id) BETWEEN :first AND :last)
+                          ORDER BY n.id
+                          LIMIT greatest(:batch / least((SELECT count(*) FROM looked), :most), 1)) b
+     WHERE looked.turn <= :most
+), fit AS (
+    SELECT f.*
+      FROM (SELECT w.*, sum(w.bytes) OVER (ORDER BY w.place, w.turn) AS total,
+                   row_number() OVER (ORDER BY w.place, w.turn) AS number
+              FROM waiting w) f
+     WHERE (f.total <= :bytes OR f.number = 1) AND f.number <= :batch
+)
+SELECT i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
+       CASE WHEN i.size <= 1048576 THEN i.payload END, i.size, left(i.content_type, 1024), i.priority,
+       i.delay_ms, i.run_at, i.deadline, CASE WHEN i.oversize IS NULL THEN i.capabilities END,
+       left(i.tenant, 1024), CASE WHEN i.oversize IS NULL THEN i.tags END, left(i.key, 4096),
+       CASE WHEN i.oversize IS NULL THEN i.policy END, i.oversize,
+       EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = i.id OFFSET 0),
+       coalesce((SELECT looked.name FROM looked
+                  WHERE looked.turn = (SELECT max(fit.turn) FROM fit) + 1), '')
+  FROM fit i
  ORDER BY i.id;
 
 -- name: inbox_refuse (now bigint, id uuid[], namespace text[], reason text[])

@@ -206,6 +206,12 @@ struct weft_scan_turns {
     int32_t after; /* the lane that the next look begins behind; 0: a new round */
 };
 
+/* The same for intake, which knows namespaces by their names. */
+struct weft_inbox_turns {
+    bool on;
+    char start[4 * WEFT_NAME_MAX + 1]; /* the namespace that the next look begins with */
+};
+
 struct weft_engine {
     const struct weft_driver *driver;
     char *url;
@@ -224,6 +230,7 @@ struct weft_engine {
     bool sample_goes_on;       /* the next pass goes on there */
     struct weft_id reconciled; /* how far edge_cancel_reconciler came; sample_lock */
     struct weft_scan_turns turns[WEFT_SCANNER_COUNT]; /* sample_lock */
+    struct weft_inbox_turns inbox_turns;              /* sample_lock */
     weft_news_fn *on_news;                            /* NULL: nobody listens */
     void *news_context;
     weft_leases_fn *on_leases; /* NULL: no listener */

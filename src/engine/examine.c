@@ -150,6 +150,7 @@ static const struct {
     {"draining_untold", false},
     {"queue_lane", false},
     {"live_delayed", false},
+    {"inbox_namespace", true},
     {"live_deadline_lane", false},
     {"live_attempt_lane", false},
     {"flow_open", false},

@@ -487,3 +487,89 @@ CASE(inbox_oversize_fields)
     is_int(report.failed, WEFT_LEN(field), "and fail");
     is_int(take_in(f), 0, "nothing comes back");
 }
+
+/* How many of a namespace intake has made executions of. */
+static size_t taken_of(struct fixture *f, const char *ns)
+{
+    return count_rows(f, &(struct weft_filter){.ns = ns});
+}
+
+static struct weft_pass_report look_in(struct fixture *f, uint32_t batch)
+{
+    struct weft_pass_report report = {0};
+    const struct weft_pass_config config = {.batch = batch};
+    if (weft_engine_pass(f->a, WEFT_SCANNER_INTAKE, &config, &report, &f->err))
+        ok(false, "intake: %s", f->err.text);
+    return report;
+}
+
+/* Ten batches of one namespace, then a row of another: it is there after the second pass. */
+CASE(inbox_turns_of_namespaces)
+{
+    enum { BATCH = 10 };
+    if (!on_pg(f))
+        return;
+    for (int round = 1; round <= 2; round++) { /* the first round leaves nothing behind */
+        is_int(application(f,
+                           "SELECT weft.weft_submit('job', namespace => 'many') FROM "
+                           "generate_series(1, 100)",
+                           true),
+               WEFT_OK, "100 of one namespace");
+        is_int(application(f, "SELECT weft.weft_submit('job', namespace => 'few')", true), WEFT_OK,
+               "one of another");
+        size_t many = taken_of(f, "many");
+        is_int(look_in(f, BATCH).handled, BATCH, "the first pass is full");
+        is_int(taken_of(f, "many") - many, BATCH, "it goes by age");
+        struct weft_pass_report second = look_in(f, BATCH);
+        is_int(taken_of(f, "few"), round, "the second one has the row of the other");
+        ok(second.handled > 1 && second.more, "and others of the first");
+        is_int(BATCH + second.handled + take_in(f), 101, "all are taken, each once");
+    }
+}
+
+/* Payloads fill a pass before its batch is full: here 8 of 1 MB, of five namespaces in turns. */
+CASE(inbox_turns_of_large_payloads)
+{
+    if (!on_pg(f))
+        return;
+    is_int(application(f,
+                       "SELECT weft.weft_submit('job', namespace => 'n' || i % 5, payload_bytes => "
+                       "decode(repeat('00', 1000000), 'hex')) FROM generate_series(0, 39) i "
+                       "ORDER BY i % 5",
+                       true),
+           WEFT_OK, "40 MB of five namespaces, one after the other");
+    is_int(application(f, "SELECT weft.weft_submit('job', namespace => 'z')", true), WEFT_OK,
+           "a row of another");
+    ok(look_in(f, 0).more, "the first pass goes by age");
+    struct weft_pass_report second = look_in(f, 0);
+    ok(second.handled <= 9, "8 MiB at most: %d", (int)second.handled);
+    is_int(taken_of(f, "z"), 1, "the second one has the row of the other");
+    for (int i = 1; i < 5; i++)
+        ok(taken_of(f, weft_arena_printf(f->arena, "n%d", i)) > 0, "and some of n%d", i);
+    (void)take_in(f);
+    is_int(count_rows(f, &(struct weft_filter){.ns = "n4"}), 8, "the others follow");
+}
+
+/* More namespaces than rows in a batch: passes go on where the last one ended. */
+CASE(inbox_turns_of_many_namespaces)
+{
+    enum { NAMES = 25, BATCH = 10 };
+    if (!on_pg(f))
+        return;
+    is_int(application(f,
+                       "SELECT weft.weft_submit('job', namespace => 'a') FROM "
+                       "generate_series(1, 50);"
+                       "SELECT weft.weft_submit('job', namespace => 'n' || i % 25) FROM "
+                       "generate_series(0, 99) i",
+                       true),
+           WEFT_OK, "50 of one and 4 of each of 25 namespaces");
+    size_t handled = 0;
+    for (int i = 0; i < 5; i++)
+        handled += look_in(f, BATCH).handled;
+    size_t met = 0;
+    for (int i = 0; i < NAMES; i++)
+        met += taken_of(f, weft_arena_printf(f->arena, "n%d", i)) > 0;
+    is_int(met, NAMES, "after five passes each has had a turn");
+    is_int(handled + take_in(f), 150, "the others follow");
+    is_int(taken_of(f, "a"), 50, "all of them");
+}

@@ -44,6 +44,8 @@ static const struct rule rules[] = {
     {.stmt = WEFT_STMT_DEADLINE_TURNS, .index = {"live_deadline_lane"}, .drives = true},
     {.stmt = WEFT_STMT_DELAYED_LANES, .index = {"live_delayed", "name_pkey"}},
     {.stmt = WEFT_STMT_DELAYED_TURNS, .index = {"live_delayed", "live_pkey"}, .drives = true},
+    {.stmt = WEFT_STMT_INBOX_PEEK, .index = {"inbox_pkey", "execution_pkey"}, .sorts = true},
+    {.stmt = WEFT_STMT_INBOX_TURNS, .index = {"inbox_namespace", "execution_pkey"}, .sorts = true},
     {.stmt = WEFT_STMT_QUEUES_READY, .index = {"live_ready"}},
     {.stmt = WEFT_STMT_LANE_WALK, .index = {"live_ready", "queue_lane"}, .drives = true},
     {.stmt = WEFT_STMT_QUEUE_HEADS, .index = {"live_ready"}, .drives = true},

@@ -11,6 +11,11 @@
  * The pass first looks at rows without locking them, validates them and interns what they need,
  * which takes transactions of its own; then it takes the rows, batch by batch, with SKIP LOCKED.
  * Replicas that looked at the same rows share them out there.
+ *
+ * A look goes by age over all namespaces. When it could not see all that waits, the next looks take
+ * turns between namespaces (inbox_turns), until one finds nothing: so an application that submits
+ * very much at once keeps no other namespace waiting. As long as a look sees all, none of this
+ * runs.
  */
 
 #include "engine/scan/scan.h"
@@ -20,7 +25,12 @@
 #include "base/str.h"
 #include "engine/submit.h"
 
+#include <assert.h>
 #include <string.h>
+
+static_assert((int)INBOX_TURNS_IN_BYTES == (int)INBOX_PEEK_IN_BYTES &&
+                  (int)INBOX_TURNS_OUT_NEXT == (int)INBOX_PEEK_OUT_NEXT,
+              "both looks answer alike");
 
 /* ---- From a row to a spec -------------------------------------------------------------------- */
 
@@ -373,23 +383,73 @@ static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *r
     return rc;
 }
 
+/* A look at what waits, in turns or not. */
+static enum weft_rc look(struct intake *intake, const struct weft_pass_config *config,
+                         const struct weft_inbox_turns *turns, struct weft_rows *ret_rows,
+                         struct weft_err *err)
+{
+    struct weft_call call;
+    weft_call_init(&call, intake->arena, turns->on ? WEFT_STMT_INBOX_TURNS : WEFT_STMT_INBOX_PEEK,
+                   0);
+    weft_set_i64(&call, 0, INBOX_PEEK_IN_BATCH, config->batch);
+    weft_set_i64(&call, 0, INBOX_PEEK_IN_BYTES, WEFT_BATCH_BYTES);
+    if (turns->on) {
+        weft_set_text(&call, 0, INBOX_TURNS_IN_START, turns->start);
+        weft_set_i64(&call, 0, INBOX_TURNS_IN_MOST, config->batch);
+        weft_set_i64(&call, 0, INBOX_TURNS_IN_FIRST, config->partition_first);
+        weft_set_i64(&call, 0, INBOX_TURNS_IN_LAST, config->partition_last);
+    } else {
+        weft_set_text(&call, 0, INBOX_PEEK_IN_NAMESPACE, config->ns);
+        weft_set_i64(&call, 0, INBOX_PEEK_IN_FIRST, config->partition_first);
+        weft_set_i64(&call, 0, INBOX_PEEK_IN_LAST, config->partition_last);
+    }
+    return weft_tx_once(intake->engine, WEFT_TX_READ, &call, intake->arena, ret_rows, err);
+}
+
+/* How the next look goes on: in turns, if this one did not see all or cannot know that it did. */
+static struct weft_inbox_turns next_turns(const struct weft_rows *rows, bool in_turns,
+                                          const struct weft_pass_config *config)
+{
+    struct weft_inbox_turns turns = {.on = false};
+    if (rows->count == 0)
+        return turns;
+    const char *next = weft_get_text(rows, rows->count - 1, INBOX_PEEK_OUT_NEXT);
+    turns.on = in_turns || next || rows->count == config->batch;
+    if (next && strlen(next) < sizeof(turns.start))
+        memcpy(turns.start, next, strlen(next) + 1);
+    return turns;
+}
+
+/*
+ * The turns are a hint of this process alone: where two passes at the same time mix them up, a look
+ * begins at another namespace than it could have.
+ */
+static struct weft_inbox_turns turns_of(struct weft_engine *engine,
+                                        const struct weft_inbox_turns *set)
+{
+    pthread_mutex_lock(&engine->sample_lock);
+    if (set)
+        engine->inbox_turns = *set;
+    struct weft_inbox_turns turns = engine->inbox_turns;
+    pthread_mutex_unlock(&engine->sample_lock);
+    return turns;
+}
+
 enum weft_rc weft_intake_run(struct weft_engine *engine, const struct weft_pass_config *config,
                              struct weft_pass_report *ret_report, struct weft_err *err)
 {
     struct weft_pass_report report = weft_scan_report(WEFT_SCANNER_INTAKE);
     bool has_inbox = strcmp(engine->driver->name, "pg") == 0;
     struct intake intake = {.engine = engine, .arena = weft_arena_new()};
-    struct weft_call call;
     struct weft_rows rows = {0};
-    enum weft_rc rc = WEFT_OK;
-    if (has_inbox) {
-        weft_call_init(&call, intake.arena, WEFT_STMT_INBOX_PEEK, 0);
-        weft_set_i64(&call, 0, INBOX_PEEK_IN_BATCH, config->batch);
-        weft_set_i64(&call, 0, INBOX_PEEK_IN_BYTES, WEFT_BATCH_BYTES);
-        weft_set_text(&call, 0, INBOX_PEEK_IN_NAMESPACE, config->ns);
-        weft_set_i64(&call, 0, INBOX_PEEK_IN_FIRST, config->partition_first);
-        weft_set_i64(&call, 0, INBOX_PEEK_IN_LAST, config->partition_last);
-        rc = weft_tx_once(engine, WEFT_TX_READ, &call, intake.arena, &rows, err);
+    struct weft_inbox_turns turns = {.on = false};
+    if (!config->ns)
+        turns = turns_of(engine, NULL);
+    bool anew = turns.start[0] == '\0';
+    enum weft_rc rc = has_inbox ? look(&intake, config, &turns, &rows, err) : WEFT_OK;
+    if (!rc && !config->ns) {
+        turns = next_turns(&rows, turns.on, config);
+        (void)turns_of(engine, &turns);
     }
     intake.now_us = weft_clock_now(engine->clock);
     if (!rc && rows.count > 0) {
@@ -401,6 +461,7 @@ enum weft_rc weft_intake_run(struct weft_engine *engine, const struct weft_pass_
         report.counter[INTAKE_REFUSED].value = report.failed;
         report.counter[INTAKE_EXISTING].value = intake.removed_count;
     }
+    report.more |= !rc && rows.count == 0 && !anew; /* there may be some before those */
     if (!rc)
         *ret_report = report;
     weft_arena_free(intake.arena);
