@@ -18,6 +18,7 @@ from harness import (BINARY, ROOT, SANITIZED, At, Calls, Cluster, Tap, metric_su
 
 TRIES, RETRIES, WAKE_MAX_MS = 15, 4, 20
 CROWD, CROWD_EACH = 8, 25
+FLOOD = 100000 if os.environ.get("WEFT_SOAK", "0") not in ("", "0") else 10000
 SCHEMA = "shop_weft"  # not the default: the function and the notice must follow the schema's name
 SUBMIT = f"SELECT {SCHEMA}.weft_submit"
 
@@ -306,6 +307,29 @@ def crowd(tap, cluster, server):
     calls.close()
 
 
+def turns(tap, cluster, server):
+    """A namespace submits very much at once: a row of another one does not wait for all of it."""
+    got, session = {}, Psql(cluster, "application")
+    session("BEGIN")
+    session(f"SELECT count({SCHEMA}.weft_submit('flood', namespace => 'flood')) "
+            f"FROM generate_series(1, {FLOOD})")
+    made = session(f"{SUBMIT}('turns', lane => 'turns')")
+    thread = threading.Thread(target=claim_one, args=(server, "turns", got), daemon=True)
+    thread.start()
+    session("COMMIT")
+    thread.join(60)
+
+    def left():
+        return int(cluster.sql(f"SELECT count(*) FROM {SCHEMA}.inbox WHERE namespace = 'flood'"))
+    waiting = left()
+    tap.equal([item["id"] for item in got.get("items", [])], [made], "it is claimed")
+    tap.ok(waiting > FLOOD // 10, "while most rows of the other one wait",
+           f"{waiting} of {FLOOD} wait")
+    tap.note(f"{waiting} of {FLOOD} rows waited then")
+    tap.ok(until(lambda: left() == 0, 120), "all of these are taken in as well", left())
+    session.close()
+
+
 def refusals(tap, cluster, server):
     """What is refused is counted by why."""
     session = Psql(cluster, "application")
@@ -335,6 +359,7 @@ def main():
         waking(tap, cluster, server)
         crowd(tap, cluster, server)
         refusals(tap, cluster, server)
+        turns(tap, cluster, server)
         tap.equal(server.stop(), 0, "the server stops by itself")
     finally:
         cluster.remove()
