@@ -208,16 +208,22 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
     }
 }
 
-/* With the counts of the namespace as `counts` has them; the rest is what this process knows. */
+/*
+ * With the counts of the namespace as `counts` has them; the rest is what this process knows. It
+ * counts the requests and the rows of all namespaces together, so a token that is bound to one of
+ * them does not get it: the differences would tell what the other namespaces do.
+ */
 static void reply_metrics(struct weft_ask *ask, const struct weft_buf *counts)
 {
     struct weft_buf text;
     weft_buf_init(&text, METRICS_MAX);
-    weft_metrics_write(weft_server_metrics(ask->server), &text);
-    put_scanners(ask->server, ask->arena, &text);
-    put_process(&text);
+    if (!ask->ns_fixed) {
+        weft_metrics_write(weft_server_metrics(ask->server), &text);
+        put_scanners(ask->server, ask->arena, &text);
+        put_process(&text);
+        put_clock(weft_engine_clock(weft_server_engine(ask->server)), &text);
+    }
     put_build(&text);
-    put_clock(weft_engine_clock(weft_server_engine(ask->server)), &text);
     weft_buf_add(&text, counts->data, counts->size);
     /* Metrics are asked for when things go wrong: a store that is away is one more number. */
     put_number(&text, "weft_store_up", "1 when the store answered just now.",

@@ -663,7 +663,8 @@ const struct weft_route weft_routes[] = {
         .summary = "What the server counts, in the text format of Prometheus",
         .about =
             "One scrape has the counters of this server and the executions by lane and state of "
-            "the namespace.",
+            "the namespace. A token of one namespace gets the executions, the version and whether "
+            "the store answers: the counters of the server tell of all namespaces.",
         .shape = WEFT_SHAPE_TEXT,
     },
     {
