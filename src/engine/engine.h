@@ -201,9 +201,10 @@ struct weft_unused {
 
 /* Whether the passes of a scanner take turns between namespaces now: scan/turns.c. */
 struct weft_scan_turns {
-    bool on;       /* the last pass left due rows, or did not look at all lanes */
-    bool left;     /* a lane of this round may have more than was taken of it */
-    int32_t after; /* the lane that the next look begins behind; 0: a new round */
+    bool on;               /* the last pass left due rows, or did not look at all lanes */
+    bool left;             /* a lane of this round may have more than was taken of it */
+    int32_t after;         /* the lane that the next look begins behind; 0: a new round */
+    uint32_t short_passes; /* how many more take a part of a batch only */
 };
 
 /* The same for intake, which knows namespaces by their names. */

@@ -17,7 +17,7 @@ static const struct scan_kind {
     {WEFT_SCANNER_EXECUTION_DEADLINE, WEFT_STATE_EXPIRED},
 };
 
-enum { BATCH = 10 };
+enum { BATCH = 40, PART = BATCH / 4 }; /* a pass over several namespaces takes a part */
 
 /* Which rows, and in how many milliseconds they are due. */
 struct rows {
@@ -52,14 +52,19 @@ static void make_due(struct fixture *f, enum weft_scanner scanner, const struct 
                rows->count, "%zu of %s are claimed", rows->count, rows->ns);
 }
 
-static struct weft_pass_report pass(struct fixture *f, enum weft_scanner scanner)
+static struct weft_pass_report pass_of(struct fixture *f, enum weft_scanner scanner, uint32_t batch)
 {
     struct weft_pass_report report = {0};
-    const struct weft_pass_config config = {.batch = BATCH};
+    const struct weft_pass_config config = {.batch = batch};
     if (weft_engine_pass(f->b, scanner, &config, &report, &f->err))
         ok(false, "%s: %s", weft_scanner_name(scanner), f->err.text);
-    ok(report.handled <= BATCH, "%s: a pass takes a batch at most", weft_scanner_name(scanner));
+    ok(report.handled <= batch, "%s: a pass takes a batch at most", weft_scanner_name(scanner));
     return report;
+}
+
+static struct weft_pass_report pass(struct fixture *f, enum weft_scanner scanner)
+{
+    return pass_of(f, scanner, BATCH);
 }
 
 static size_t done_of(struct fixture *f, const struct scan_kind *kind, const char *ns)
@@ -96,7 +101,7 @@ static void check_one_row(struct fixture *f, const struct scan_kind *kind, size_
     report = pass(f, kind->scanner);
     is_int(done_of(f, kind, few), 1, "%s: the second one has the row of the other", name);
     ok(report.handled > 1 && report.more, "%s: and others of the first", name);
-    is_int(drain(f, kind->scanner, 30) + report.handled, 9 * BATCH + 1, "%s: all are done", name);
+    is_int(drain(f, kind->scanner, 100) + report.handled, 9 * BATCH + 1, "%s: all are done", name);
     is_int(done_of(f, kind, many), 10 * BATCH, "%s: each once", name);
 }
 
@@ -107,10 +112,10 @@ CASE(scan_turns_of_namespaces)
             check_one_row(f, &kinds[i], round);
 }
 
-/* Half of each batch goes to the namespace with one lane. */
+/* Half of each pass goes to the namespace with one lane. */
 CASE(scan_turns_of_many_lanes)
 {
-    enum { LANES = 3 * BATCH, EACH = 2, OTHERS = 2 * BATCH };
+    enum { LANES = 30, EACH = 6, OTHERS = BATCH };
     for (size_t i = 0; i < WEFT_LEN(kinds); i++) {
         const char *name = weft_scanner_name(kinds[i].scanner);
         const char *many = weft_arena_printf(f->arena, "lanes-%s", name);
@@ -121,10 +126,9 @@ CASE(scan_turns_of_many_lanes)
         make_due(f, kinds[i].scanner, &(struct rows){few, "lane", 2000, OTHERS});
         forward_ms(f, 2000);
         ok(pass(f, kinds[i].scanner).more, "%s: there is more than a batch", name);
-        for (size_t turn = 1; turn * BATCH / 2 <= OTHERS; turn++) {
+        for (size_t turn = 1; turn * PART / 2 <= OTHERS; turn++) {
             (void)pass(f, kinds[i].scanner);
-            is_int(done_of(f, &kinds[i], few), turn * BATCH / 2, "%s: half of batch %zu", name,
-                   turn);
+            is_int(done_of(f, &kinds[i], few), turn * PART / 2, "%s: half of pass %zu", name, turn);
         }
         (void)drain(f, kinds[i].scanner, 100);
         is_int(done_of(f, &kinds[i], many), LANES * EACH, "%s: every lane has its turn", name);
@@ -134,13 +138,13 @@ CASE(scan_turns_of_many_lanes)
 /* A look does not go over all lanes: passes go on behind it, and come to an end. */
 CASE(scan_turns_of_very_many_lanes)
 {
-    enum { LANES = 10 * BATCH, LATER_MS = 100000 };
+    enum { FEW = 10, LANES = 5 * FEW, LATER_MS = 100000 };
     for (size_t i = 0; i < WEFT_LEN(kinds); i++) {
         const char *name = weft_scanner_name(kinds[i].scanner);
         const char *others = weft_arena_printf(f->arena, "others-%s", name);
         const char *few = weft_arena_printf(f->arena, "last-%s", name);
         weft_usec begin_us = f->now_us;
-        make_due(f, kinds[i].scanner, &(struct rows){others, "first", 1000, 3 * BATCH});
+        make_due(f, kinds[i].scanner, &(struct rows){others, "first", 1000, 3 * FEW});
         for (size_t k = 0; k < LANES; k++)
             make_due(
                 f, kinds[i].scanner,
@@ -149,12 +153,12 @@ CASE(scan_turns_of_very_many_lanes)
         forward_ms(f, 2000);
         struct weft_pass_report report = {.more = true};
         size_t handled = 0, passes = 0;
-        for (; passes < 30 && report.more; passes++) {
-            report = pass(f, kinds[i].scanner);
+        for (; passes < 100 && report.more; passes++) {
+            report = pass_of(f, kinds[i].scanner, FEW);
             handled += report.handled;
         }
         ok(!report.more, "%s: ends after %zu passes", name, passes);
-        is_int(handled, 3 * BATCH + 1, "%s: all that is due is done", name);
+        is_int(handled, 3 * FEW + 1, "%s: all that is due is done", name);
         is_int(done_of(f, &kinds[i], few), 1, "%s: the last lane too", name);
         is_int(report.next_due_us, begin_us + LATER_MS * WEFT_MS, "%s: the others are not", name);
         forward_ms(f, LATER_MS);
@@ -177,6 +181,6 @@ CASE(scan_turns_beside_a_filter)
     is_int(weft_engine_pass(f->b, scanner, &red, &report, &f->err), WEFT_OK, "of one namespace");
     ok(report.handled == BATCH && report.more, "takes a whole batch");
     (void)pass(f, scanner);
-    is_int(done_of(f, kind, "red"), BATCH + BATCH / 2, "the next one of all takes turns");
-    is_int(drain(f, scanner, 20), 2 * BATCH, "the others follow");
+    is_int(done_of(f, kind, "red"), BATCH + PART / 2, "the next one of all takes turns");
+    is_int(drain(f, scanner, 100), 3 * BATCH - PART, "the others follow");
 }

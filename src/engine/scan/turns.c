@@ -16,6 +16,10 @@
  * another session, or became due since, and finish_rows() in pass.c finds it. Otherwise the next
  * round begins.
  *
+ * A row that becomes due waits for the pass under way and is done by the next one. So while a look
+ * has lately seen several namespaces, passes are shorter; a namespace alone gets whole batches,
+ * which cost less for each row.
+ *
  * The state is a hint of this process alone: a lost or mixed up one (two passes of a scanner at the
  * same time) costs a look in vain, or the order of time for one batch, because any pass may follow
  * any other. Replicas share the rows by SKIP LOCKED as ever.
@@ -29,7 +33,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LOOKED = 4 }; /* each lane costs two probes of an index */
+enum {
+    LOOKED = 4,  /* each lane costs two probes of an index */
+    PARTS = 4,   /* of a batch, where several namespaces have due rows */
+    SHORT = 100, /* passes, after the last look that saw several */
+};
 
 static_assert((int)LEASE_LANES_OUT_NAMESPACE == (int)ATTEMPT_LANES_OUT_NAMESPACE &&
                   (int)LEASE_LANES_OUT_NAMESPACE == (int)DEADLINE_LANES_OUT_NAMESPACE &&
@@ -125,6 +133,20 @@ static enum weft_rc take(struct weft_scan *scan, const struct weft_lane_share *l
     return weft_tx_run(scan->tx, &call, 1, ret_rows, err);
 }
 
+/* How many rows this pass takes; notes whether the look saw several namespaces. */
+static uint32_t size_of(struct weft_scan *scan, const struct weft_lane_share *lane, size_t count)
+{
+    bool several = false;
+    for (size_t i = 1; i < count; i++)
+        several |= lane[i].ns != lane[0].ns;
+    if (several)
+        scan->turns.short_passes = SHORT;
+    else if (scan->turns.short_passes > 0)
+        scan->turns.short_passes--;
+    uint32_t part = scan->config->batch / PARTS;
+    return scan->turns.short_passes == 0 || part == 0 ? scan->config->batch : part;
+}
+
 enum weft_rc weft_scan_in_turns(struct weft_scan *scan, struct weft_rows *ret_rows,
                                 struct weft_err *err)
 {
@@ -137,7 +159,7 @@ enum weft_rc weft_scan_in_turns(struct weft_scan *scan, struct weft_rows *ret_ro
     enum weft_rc rc = look(scan, &lane, &count, err);
     weft_random(&random, sizeof(random));
     if (!rc && count > 0) {
-        weft_share_lanes(lane, count, scan->config->batch, random);
+        weft_share_lanes(lane, count, size_of(scan, lane, count), random);
         rc = take(scan, lane, count, ret_rows, err);
     }
     if (rc)
