@@ -104,6 +104,64 @@ CASE(spans_outlive_their_first_rows)
     is_int(page.count, 0, "and then all are gone");
 }
 
+/* ---- While a release without spans writes as well
+ * ------------------------------------------------
+ */
+
+enum { PHASES = 3, PHASE_ROWS = 30 };
+
+/* Executions of all namespaces, one after the other in ids. */
+static void submit_phase(struct fixture *f, struct expected *expected)
+{
+    struct weft_spec spec[NAMESPACES * PHASE_ROWS];
+    for (size_t i = 0; i < WEFT_LEN(spec); i++)
+        spec[i] = (struct weft_spec){.ns = name[i % NAMESPACES], .kind = "job"};
+    const struct weft_submitted *answer = submit_many(f, f->a, spec, WEFT_LEN(spec));
+    for (size_t i = 0; i < WEFT_LEN(spec); i++) {
+        size_t ns = i % NAMESPACES;
+        expected->id[ns][expected->count[ns]++] = answer[i].id;
+    }
+}
+
+/*
+ * Rows of the middle phase have no spans, as those of a replica of the release before (0010-lists):
+ * lists walk all ids there, and spans before and after it.
+ */
+CASE(spans_that_are_missing_for_a_while)
+{
+    static const uint32_t limit[] = {1, 7, 20, 1000};
+    bool pg = strcmp(f->store, "pg") == 0;
+    struct expected *expected = weft_new(f->arena, struct expected);
+    submit_phase(f, expected);
+    run_sql(f, pg ? "CREATE TABLE weft.kept AS SELECT * FROM weft.span"
+                  : "CREATE TABLE kept AS SELECT * FROM span");
+    forward_ms(f, 10000);
+    submit_phase(f, expected);
+    run_sql(f, pg ? "DELETE FROM weft.span" : "DELETE FROM span");
+    run_sql(f, pg ? "INSERT INTO weft.span SELECT * FROM weft.kept"
+                  : "INSERT INTO span SELECT * FROM kept");
+    run_sql(f, pg ? "DROP TABLE weft.kept" : "DROP TABLE kept");
+    run_sql(f, weft_arena_printf(f->arena,
+                                 "INSERT INTO %sunspanned (since, until) VALUES (%lld, %lld)",
+                                 pg ? "weft." : "", (long long)(START_US + 5 * WEFT_SECOND),
+                                 (long long)(START_US + 15 * WEFT_SECOND)));
+    forward_ms(f, 10000);
+    submit_phase(f, expected);
+    for (size_t ns = 0; ns < NAMESPACES; ns++) {
+        qsort(expected->id[ns], expected->count[ns], sizeof(struct weft_id), newest_first);
+        is_int(expected->count[ns], PHASES * PHASE_ROWS, "rows of %s", name[ns]);
+        for (size_t i = 0; i < WEFT_LEN(limit); i++) {
+            struct weft_listing listing = {.filter = {.ns = name[ns]}, .limit = limit[i]};
+            expect_list(f, &listing, expected->id[ns], expected->count[ns]);
+            listing.filter.created_since_us = START_US + 5 * WEFT_SECOND;
+            expect_list(f, &listing, expected->id[ns], (PHASES - 1) * PHASE_ROWS);
+            listing.filter.created_since_us = 0;
+            listing.filter.state = WEFT_STATE_SUCCEEDED;
+            expect_list(f, &listing, NULL, 0);
+        }
+    }
+}
+
 /* ---- Cursors --------------------------------------------------------------------------------- */
 
 static const char *some_cursor(struct fixture *f, const struct weft_listing *listing)
