@@ -26,7 +26,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LARGE_ANSWER = 64 << 10 }; /* counted, and cut to size, before the loop has it */
+enum {
+    LARGE_ANSWER = 64 << 10, /* counted before the loop has it */
+    HUGE_ANSWER = 1 << 20, /* cut to size as well: for smaller ones that costs more than it frees */
+};
 
 struct claim_state {
     struct weft_claim claim;
@@ -169,7 +172,8 @@ static bool settle(struct weft_ask *ask, const struct weft_claim_result *result,
         weft_waits_leave(server->waits, ask, got >= max ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
     }
     if (ask->reply.body.capacity > LARGE_ANSWER) {
-        weft_buf_fit(&ask->reply.body);
+        if (ask->reply.body.size > HUGE_ANSWER)
+            weft_buf_fit(&ask->reply.body);
         weft_loop_hold(ask);
     }
     return true;
