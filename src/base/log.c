@@ -105,12 +105,13 @@ static void add_text(struct line *line, const char *text)
 static bool add_key(struct line *line, const char *key)
 {
     enum { LEAST = 40 }; /* an id with quotes, or any number, or an empty string */
-    bool first = line->size == 0, json = line->format == WEFT_LOG_JSON;
-    const char *before = json ? (first ? "{\"" : ",\"") : first ? "" : " ";
-    const char *after = json ? "\":" : "=";
-    size_t size = strlen(key), around = strlen(before) + strlen(after);
-    return add(line, before, strlen(before), size + around + LEAST) && add(line, key, size, 0) &&
-           add(line, after, strlen(after), 0);
+    bool first = line->size == 0;
+    size_t size = strlen(key);
+    if (line->format == WEFT_LOG_JSON)
+        return add(line, first ? "{\"" : ",\"", 2, size + 4 + LEAST) && add(line, key, size, 0) &&
+               add(line, "\":", 2, 0);
+    return add(line, " ", first ? 0 : 1, size + 2 + LEAST) && add(line, key, size, 0) &&
+           add(line, "=", 1, 0);
 }
 
 static void add_field(struct line *line, const struct weft_field *field)

@@ -83,14 +83,22 @@ bool weft_text_printable(const char *text, size_t size)
     return true;
 }
 
+/* An ASCII letter or digit. A bit for each byte: this is asked for every byte of a head and a log.
+ */
+static bool is_alnum(char c)
+{
+    static const uint64_t set[4] = {UINT64_C(0x03ff) << '0', UINT64_C(0x3ffffff) << ('A' - 64) |
+                                                                 UINT64_C(0x3ffffff) << ('a' - 64)};
+    return set[(unsigned char)c >> 6] >> ((unsigned char)c & 63) & 1;
+}
+
 size_t weft_word_size(const char *text, const char *marks)
 {
     size_t size = 0;
     for (;; size++) {
-        unsigned char c = (unsigned char)text[size];
-        /* Unsigned: what is below the first letter or digit becomes very large. */
-        bool plain = (c | 0x20U) - 'a' < 26U || c - (unsigned)'0' < 10U;
-        if (!plain && (c == '\0' || !strchr(marks, c)))
+        while (is_alnum(text[size]))
+            size++;
+        if (text[size] == '\0' || !strchr(marks, text[size]))
             return size;
     }
 }
