@@ -4,6 +4,8 @@
 
 #include "bench/bench.h"
 
+#include "store/store.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <linux/magic.h>
@@ -212,6 +214,7 @@ int main(int argc, char **argv)
                                       .races = 100,
                                       .stairs = 200}};
     int option;
+    weft_store_owns_process(); /* as the command does: the server is what is measured */
     /* There are no threads yet. NOLINTNEXTLINE(concurrency-mt-unsafe) */
     while ((option = getopt_long(argc, argv, "", options_known, NULL)) != -1) {
         if (option == HELP) {

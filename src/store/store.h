@@ -98,8 +98,8 @@ enum weft_tx_mode {
     WEFT_TX_WRITE, /* SQLite: BEGIN IMMEDIATE */
     WEFT_TX_KEYED, /* as WRITE, with a short lock_timeout: for keys that applications hold, and
                       where others would wait along */
-    WEFT_TX_BARE,  /* PostgreSQL: no transaction and no pins around it, for one statement that
-                      reads and looks after its own plan; SQLite: as READ */
+    WEFT_TX_BARE, /* PostgreSQL: no transaction around it, and behind a pooler none of our settings,
+                     for one statement that reads and looks after its plan; SQLite: as READ */
 };
 
 static inline bool weft_tx_reads(enum weft_tx_mode mode)

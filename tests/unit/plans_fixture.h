@@ -67,7 +67,7 @@ static inline bool prepare(struct plans *p, const char *name, enum weft_stmt stm
 
 static inline bool begin_pinned(struct plans *p)
 {
-    return run(p, "BEGIN") && run(p, weft_pg_of(p->conn)->text[WEFT_PG_PIN_WRITE]);
+    return run(p, "BEGIN") && run(p, weft_pg_of(p->conn)->text[WEFT_PG_SESSION]);
 }
 
 /* The lines of EXPLAIN of a call like "seen (1, 2)", in the arena; NULL when it failed. */

@@ -7,12 +7,13 @@
  *                     waiting, open --last--> ended --commit--> none
  *                     waiting, open --an error--> failed --rollback--> none
  *
- * begin() costs nothing: BEGIN and the pinned settings travel with the first statement. A write
- * transaction learns its number in the same round trip, so that whoever loses the connection in
- * COMMIT can ask another one what became of it. COMMIT may travel with the last statements: then
- * one round trip is all that a transaction of one statement costs. A bare one sends nothing but its
- * one statement, which the Sync behind it ends. Nothing is kept in the session but prepared
- * statements, and behind a pooler that would lose them there are none (connect.c).
+ * begin() costs nothing: BEGIN, and behind a pooler the settings, travel with the first statement.
+ * A write transaction learns its number in the same round trip, so that whoever loses the
+ * connection in COMMIT can ask another one what became of it. COMMIT may travel with the last
+ * statements: then one round trip is all that a transaction of one statement costs. A bare one
+ * sends nothing but its one statement, which the Sync behind it ends. The session keeps its
+ * settings and prepared statements; behind a pooler the former go into each transaction (text.c),
+ * and if it would lose the latter there are none (connect.c).
  */
 
 #include "store/pg/pg.h"
@@ -70,7 +71,8 @@ static void add_begin(struct weft_pg *pg, struct weft_pg_step *step, size_t *cou
         return;
     add_step(pg, step, count, pg->mode == WEFT_TX_READ ? WEFT_PG_BEGIN_READ : WEFT_PG_BEGIN_WRITE,
              NULL);
-    add_step(pg, step, count, pin[pg->mode], NULL);
+    if (pg->pooled || pg->mode != WEFT_TX_READ) /* else there is nothing to set or to learn */
+        add_step(pg, step, count, pin[pg->mode], NULL);
 }
 
 enum { BEGIN_STEPS_MAX = 4, COMMIT_STEPS_MAX = 2 };

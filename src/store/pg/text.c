@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is sent to the server: the statements of sql/pg, the driver's own, and the settings that
- * every transaction pins. Settings are local to the transaction, so that a pooler may hand the
- * session to somebody else after it; and the names of tables carry the schema, so that nothing
- * depends on a search path.
+ * What is sent to the server: the statements of sql/pg, the driver's own, and settings. A session
+ * that is this connection's own gets them once, when it is opened. A pooler may hand the session to
+ * another client after each transaction; there every transaction sets them for itself. The names of
+ * tables carry the schema, so that nothing depends on a search path.
  */
 
 #include "store/pg/pg.h"
@@ -18,45 +18,34 @@ enum { NAME_SIZE = 4 }; /* of the word weft */
 
 /*
  * Timeouts bound what a lost client can hold up. The plan settings are what the statements were
- * written for: one generic plan over an index whatever the statistics say.
- */
-static const struct {
-    const char *name;
-    const char *value;
-} pins[] = {
-    {"statement_timeout", "30s"},
-    {"idle_in_transaction_session_timeout", "60s"},
-    {"plan_cache_mode", "force_generic_plan"},
-    {"enable_seqscan", "off"},
-    {"enable_hashjoin", "off"},
-    {"enable_mergejoin", "off"},
-    {"enable_bitmapscan", "off"},
-    {"jit", "off"},
-};
-
-/*
- * What a role, a database or the URL may have set otherwise, and statements depend on. Where the
- * session is this connection's own, they are set once, when it is opened; behind a pooler the next
- * transaction of the session is another client's, so there these are pinned as well. The isolation
- * and that a transaction may write is said by BEGIN; the defaults are for statements without one.
+ * written for: one generic plan over an index whatever the statistics say. The others are what a
+ * role, a database or the URL may have set otherwise, and statements depend on. The isolation and
+ * that a transaction may write is said by BEGIN; the defaults are for statements without one.
  */
 static const struct {
     const char *name;
     const char *value;
     bool defaults; /* of no use within a transaction */
-} session[] = {
+} settings[] = {
     {"standard_conforming_strings", "on", false},
     {"search_path", "pg_catalog", false},
     {"DateStyle", "ISO", false},
     {"default_transaction_isolation", "read committed", true},
     {"default_transaction_read_only", "off", true},
     {"default_transaction_deferrable", "off", true},
-    {"statement_timeout", "30s", true},
-    {"lock_timeout", "5s", true},
+    {"statement_timeout", "30s", false},
+    {"idle_in_transaction_session_timeout", "60s", false},
+    {"plan_cache_mode", "force_generic_plan", false},
+    {"enable_seqscan", "off", false},
+    {"enable_hashjoin", "off", false},
+    {"enable_mergejoin", "off", false},
+    {"enable_bitmapscan", "off", false},
+    {"jit", "off", false},
+    {"lock_timeout", "5s", false},
 };
 
 /* A keyed write may meet a key that an application holds in an open transaction. */
-static const char lock_timeout[] = "5s", lock_timeout_keyed[] = "200ms";
+static const char lock_timeout_keyed[] = "200ms";
 
 /* Its name begins with the timeline, in eight hexadecimal digits. Not to be asked in recovery. */
 #define WAL_FILE "pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn())"
@@ -64,7 +53,7 @@ static const char lock_timeout[] = "5s", lock_timeout_keyed[] = "200ms";
 
 static const struct {
     const char *name;
-    const char *text; /* NULL: made of the pins */
+    const char *text; /* NULL: made of the settings */
 } own[] = {
     [WEFT_PG_BEGIN_READ - WEFT_STMT_COUNT] = {"begin",
                                               "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"},
@@ -129,32 +118,31 @@ const char *weft_pg_stmt_name(size_t stmt)
 }
 
 /*
- * Column 0 of a write is the number of the transaction, known before COMMIT is ever sent; column 1
- * tells the timeline on which it is that number.
+ * What follows BEGIN. Column 0 of a write is the number of the transaction, known before COMMIT is
+ * ever sent; column 1 tells the timeline on which it is that number. The settings come behind them.
  */
 static const char *pin_text(const struct weft_pg *pg, size_t stmt)
 {
     const char *text = stmt == WEFT_PG_PIN_READ
-                           ? "SELECT"
-                           : "SELECT pg_catalog.pg_current_xact_id(), " WAL_FILE ",";
-    for (size_t i = 0; i < WEFT_LEN(session) && pg->pooled; i++)
-        if (!session[i].defaults)
-            text = weft_arena_printf(pg->arena, "%s " SET "'%s', '%s', true),", text,
-                                     session[i].name, session[i].value);
-    for (size_t i = 0; i < WEFT_LEN(pins); i++)
-        text = weft_arena_printf(pg->arena, "%s " SET "'%s', '%s', true),", text, pins[i].name,
-                                 pins[i].value);
-    return weft_arena_printf(pg->arena, "%s " SET "'lock_timeout', '%s', true)", text,
-                             stmt == WEFT_PG_PIN_KEYED ? lock_timeout_keyed : lock_timeout);
+                           ? "SELECT NULL"
+                           : "SELECT pg_catalog.pg_current_xact_id(), " WAL_FILE;
+    for (size_t i = 0; i < WEFT_LEN(settings) && pg->pooled; i++)
+        if (!settings[i].defaults)
+            text = weft_arena_printf(pg->arena, "%s, " SET "'%s', '%s', true)", text,
+                                     settings[i].name, settings[i].value);
+    return stmt != WEFT_PG_PIN_KEYED
+               ? text
+               : weft_arena_printf(pg->arena, "%s, " SET "'lock_timeout', '%s', true)", text,
+                                   lock_timeout_keyed);
 }
 
 /* A role may close sessions that rest, from PostgreSQL 14 on; ours rest by design. */
 static const char *session_text(const struct weft_pg *pg)
 {
     const char *text = "SELECT";
-    for (size_t i = 0; i < WEFT_LEN(session); i++)
+    for (size_t i = 0; i < WEFT_LEN(settings); i++)
         text = weft_arena_printf(pg->arena, "%s%s " SET "'%s', '%s', false)", text, i ? "," : "",
-                                 session[i].name, session[i].value);
+                                 settings[i].name, settings[i].value);
     return PQserverVersion(pg->pq) < 140000
                ? text
                : weft_arena_printf(pg->arena, "%s, " SET "'idle_session_timeout', '0', false)",
