@@ -32,7 +32,7 @@ SELECT * FROM (SELECT 'execution without its key', e.id FROM execution e JOIN qu
 UNION ALL
 SELECT * FROM (SELECT 'execution in no span of its namespace', e.id
    FROM execution e JOIN queue q ON q.id = e.queue
-  WHERE NOT EXISTS (SELECT 1 FROM unspanned)
+  WHERE NOT EXISTS (SELECT 1 FROM unspanned) AND EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1)
     AND NOT EXISTS (SELECT 1 FROM span s WHERE s.namespace = q.namespace AND s.last >= e.id AND s.first <= e.id)
   LIMIT 10);
 

@@ -30,7 +30,8 @@ INSERT OR FAIL INTO node (num, flow, name, policy, k, let_run, total, succeeded,
 VALUES (last_insert_rowid(), (SELECT num FROM flow WHERE id = :flow), :name, :join_policy, :k,
         :let_run, :total, 0, 0, :fired, :delay, :run_at);
 INSERT OR FAIL INTO span (namespace, last, first, count)
-SELECT :span_namespace, :id, :span_first, :span_count WHERE :span_namespace IS NOT NULL;
+SELECT :span_namespace, :id, :span_first, :span_count
+ WHERE :span_namespace IS NOT NULL AND EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1);
 
 -- name: flow_edges (upstream uuid[], downstream uuid[])
 INSERT INTO edge (upstream, downstream, state)

@@ -143,7 +143,11 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace L
 
 -- name: unspanned ()
 -- returns: since until
-SELECT since, until FROM unspanned;
+-- A row of NULLs while there is one namespace: no row need have a span then (0019-one-namespace).
+SELECT NULL, NULL WHERE NOT EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1)
+UNION ALL
+SELECT since, until FROM unspanned
+ WHERE EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1);
 
 -- name: attempts (id uuid, epoch int, replay smallint, limit int)
 -- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message

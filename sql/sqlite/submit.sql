@@ -1,6 +1,6 @@
 -- The twins of sql/pg/submit.sql. The write lock of the file is held: nothing else moves, and numbers
 -- are given one after the other. OR FAIL, because a failed call is rolled back as a whole: SQLite need
--- not be able to undo half a statement.
+-- not be able to undo half a statement. Spans: see 0019-one-namespace.
 
 -- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], key text[], payload bytea[], size int[], span_namespace int[], span_first uuid[], span_count int[])
 INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, key, payload)
@@ -12,7 +12,7 @@ SELECT (SELECT max(num) FROM execution) - i.rest, i.ord, i.due, i.deadline, i.qu
   FROM input i;
 INSERT OR FAIL INTO span (namespace, last, first, count)
 SELECT i.span_namespace, i.id, i.span_first, i.span_count FROM input i
- WHERE i.span_namespace IS NOT NULL;
+ WHERE i.span_namespace IS NOT NULL AND EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1);
 
 -- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
 -- returns: id
@@ -34,4 +34,5 @@ INSERT INTO outcome (num, finished, ord, queue, policy, epoch, attempt, forgiven
 VALUES (last_insert_rowid(), :now, :ord, :queue, :policy, 0, 1, 0, 0, 0, 0, :state, :ended, 0,
         'intake', :reason, :error_class, :error_message);
 INSERT INTO span (namespace, last, first, count)
-SELECT :span_namespace, :id, :span_first, :span_count WHERE :span_namespace IS NOT NULL;
+SELECT :span_namespace, :id, :span_first, :span_count
+ WHERE :span_namespace IS NOT NULL AND EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1);

@@ -163,11 +163,13 @@ struct weft_tally {
 };
 
 /*
- * The moments of ids that may be in no span (span.h). The migration wrote it, so it never changes
- * while the engine is open: two threads that read it at the same time set the same.
+ * The moments of ids that may be in no span (span.h). The migration wrote them, so they never
+ * change while the engine is open: two threads that read them at the same time set the same. In
+ * SQLite all ids may be in none while there is one namespace, which is asked anew for each list
+ * until there are two. That a list walks all ids is right at any time, only slower.
  */
 struct weft_unspanned {
-    atomic_bool known;
+    atomic_bool known, all;
     _Atomic(weft_usec) since_us, until_us; /* 0: there are none */
 };
 

@@ -366,14 +366,17 @@ struct walk {
 };
 
 /*
- * Where spans may be missing, because a replica of the release before them wrote there, all ids are
- * walked. Sets the source and the floor of this step: it does not cross the ends of that stretch.
+ * Where spans may be missing, because a replica of the release before them wrote there or there is
+ * one namespace, all ids are walked. Sets the source and the floor of this step: it does not cross
+ * the ends of that stretch.
  */
 static int step_source(struct weft_engine *engine, const struct walk *walk, struct weft_id *floor)
 {
     weft_usec since_us = atomic_load(&engine->unspanned.since_us);
     weft_usec until_us = atomic_load(&engine->unspanned.until_us);
     *floor = walk->floor;
+    if (walk->source == SOURCE_SPANS && atomic_load(&engine->unspanned.all))
+        return SOURCE_ALL_IDS;
     if (walk->source != SOURCE_SPANS || until_us == 0)
         return walk->source;
     const struct weft_id since = weft_id_at(since_us), until = weft_id_at(until_us);

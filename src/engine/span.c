@@ -96,10 +96,12 @@ enum weft_rc weft_unspanned_load(struct weft_engine *engine, struct weft_arena *
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
-    if (rows.count > 0) {
+    bool all = rows.count > 0 && weft_get(&rows, 0, UNSPANNED_OUT_UNTIL)->null;
+    if (rows.count > 0 && !all) {
         atomic_store(&gap->since_us, weft_get_i64(&rows, 0, UNSPANNED_OUT_SINCE));
         atomic_store(&gap->until_us, weft_get_i64(&rows, 0, UNSPANNED_OUT_UNTIL));
     }
-    atomic_store(&gap->known, true);
+    atomic_store(&gap->all, all);
+    atomic_store(&gap->known, !all);
     return WEFT_OK;
 }

@@ -32,7 +32,7 @@ WEFT_MUST_CHECK enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_s
                                                size_t count, struct weft_err *err);
 /* The last id of the same millisecond: spans do not reach beyond it. */
 struct weft_id weft_span_end(const struct weft_id *id);
-/* Reads engine->unspanned, once. */
+/* Reads engine->unspanned: once, or for each list while there is one namespace in SQLite. */
 WEFT_MUST_CHECK enum weft_rc weft_unspanned_load(struct weft_engine *engine,
                                                  struct weft_arena *arena, struct weft_err *err);
 

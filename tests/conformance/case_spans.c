@@ -82,6 +82,38 @@ CASE(spans_keep_namespaces_apart)
         }
 }
 
+/*
+ * In SQLite a store with one namespace has no spans (0019-one-namespace); those of all rows come
+ * with the second one, whichever process adds it, and also where some were there already.
+ */
+CASE(spans_come_with_the_second_namespace)
+{
+    enum { BEFORE = 50, AFTER = 10 };
+    static const uint32_t limit[] = {1, 7, 1000};
+    struct expected *expected = weft_new(f->arena, struct expected);
+    for (size_t i = 0; i < BEFORE + AFTER; i++) {
+        bool second = i >= BEFORE && i % 2;
+        if (i == BEFORE && strcmp(f->store, "sqlite") == 0) {
+            run_sql(f, "DELETE FROM span WHERE (SELECT count(*) FROM name WHERE sort = 1) = 1");
+            run_sql(f,
+                    "INSERT INTO span (namespace, last, first, count)"
+                    " SELECT (SELECT id FROM name WHERE sort = 1), max(id), max(id), 1"
+                    " FROM execution");
+        }
+        const struct weft_spec spec = {.ns = name[second], .kind = "job"};
+        const struct weft_submitted *answer = submit_many(f, i % 3 ? f->a : f->b, &spec, 1);
+        expected->id[second][expected->count[second]++] = answer->id;
+        if (i % 4 == 0)
+            forward_ms(f, 1);
+        for (size_t l = 0; l < WEFT_LEN(limit) && (i % 20 == 0 || i + 1 == BEFORE + AFTER); l++)
+            for (size_t ns = 0; ns < 2; ns++) {
+                struct weft_listing listing = {.filter = {.ns = name[ns]}, .limit = limit[l]};
+                qsort(expected->id[ns], expected->count[ns], sizeof(struct weft_id), newest_first);
+                expect_list(f, &listing, expected->id[ns], expected->count[ns]);
+            }
+    }
+}
+
 /* A span stays until the last of its executions has gone. */
 CASE(spans_outlive_their_first_rows)
 {
