@@ -43,6 +43,27 @@ static bool refuse_epoch(struct call *call, size_t i)
     return true;
 }
 
+/*
+ * The call has named the execution WEFT_REPEATS_MAX times before: the item changes nothing and gets
+ * the last answer about its epoch, or `busy`. Items that were refused do not count.
+ */
+static bool named_often(struct call *call, size_t i)
+{
+    struct weft_lease_answer answer = {.err = {.rc = WEFT_BUSY}};
+    size_t named = 0;
+    for (size_t k = 0; k < i && named < WEFT_REPEATS_MAX; k++) {
+        if (call->subject[k] != call->subject[i] || call->want[k].err.rc == WEFT_INVALID_VALUE)
+            continue;
+        named++;
+        if (call->epoch[k] == call->epoch[i])
+            answer = call->want[k];
+    }
+    if (named < WEFT_REPEATS_MAX)
+        return false;
+    call->want[i] = answer;
+    return true;
+}
+
 static void note_item(struct world *w, const struct call *call, size_t i, const char *word)
 {
     note(w, "%s %zu/%zu #%zd epoch %d -> %s %s %s", word, i + 1, call->count,
@@ -85,6 +106,8 @@ static void model_renew(struct world *w, struct call *call, size_t i, const stru
         call->want[i] = (struct weft_lease_answer){.err = {.rc = WEFT_INVALID_VALUE}};
         return;
     }
+    if (named_often(call, i))
+        return;
     if (!model_holds(x, item->epoch)) {
         call->want[i] = model_fate(x, item->epoch, WEFT_ENDED_NONE);
         return;
@@ -137,6 +160,8 @@ static void model_complete(struct world *w, struct call *call, size_t i, const c
     struct subject *x = call->subject[i];
     if (refuse_epoch(call, i))
         return;
+    if (named_often(call, i))
+        return;
     if (!model_holds(x, call->epoch[i])) {
         call->want[i] = model_fate(x, call->epoch[i], WEFT_ENDED_COMPLETED);
         model_let_go(w, x, call->epoch[i]);
@@ -182,6 +207,8 @@ static void model_fail(struct world *w, struct call *call, size_t i,
         call->want[i] = (struct weft_lease_answer){.err = {.rc = WEFT_INVALID_VALUE}};
         return;
     }
+    if (named_often(call, i))
+        return;
     if (!model_holds(x, item->epoch)) {
         call->want[i] = model_fate(x, item->epoch, WEFT_ENDED_FAILED);
         model_let_go(w, x, item->epoch);
@@ -241,6 +268,8 @@ static void model_put_back(struct world *w, struct call *call, size_t i, enum we
         call->want[i] = (struct weft_lease_answer){.err = {.rc = WEFT_INVALID_VALUE}};
         return;
     }
+    if (named_often(call, i))
+        return;
     if (!model_holds(x, call->epoch[i])) {
         call->want[i] = model_fate(x, call->epoch[i], asked);
         model_let_go(w, x, call->epoch[i]);
