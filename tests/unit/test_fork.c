@@ -170,9 +170,43 @@ static void run_child(struct world *w, struct weft_worker *worker, struct weft_p
     _exit(told.count == WEFT_LEN(point_name) ? 0 : 1);
 }
 
+/*
+ * AddressSanitizer 14 does not hold its own locks over fork(): once in a while a thread of the
+ * parent has one, and the child waits for it for ever. Without it one try must do.
+ */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TRIES_MORE 2
+#endif
+#endif
+#ifndef TRIES_MORE
+#define TRIES_MORE 0
+#endif
+
+/* Says how the child ended, and a letter for each point it told. */
+static int fork_child(struct world *w, struct weft_worker *worker, struct weft_page *page,
+                      char ret_told[WEFT_LEN(point_name)])
+{
+    int pipes[2], status = -1;
+    memset(ret_told, '-', WEFT_LEN(point_name));
+    if (!ok(pipe(pipes) == 0, "%s: a pipe", w->store))
+        return status;
+    (void)fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)close(pipes[0]);
+        run_child(w, worker, page, pipes[1]);
+    }
+    (void)close(pipes[1]);
+    for (size_t i = 0; i < WEFT_LEN(point_name); i++)
+        if (read(pipes[0], &ret_told[i], 1) != 1)
+            ret_told[i] = '-';
+    (void)close(pipes[0]);
+    return waitpid(child, &status, 0) == child ? status : -1;
+}
+
 static void test_fork(struct world *w)
 {
-    int pipes[2];
     struct weft_page page = {0};
     struct weft_worker *worker =
         make_worker(w, w->weft, &(struct weft_worker_options){.threads = 2});
@@ -182,24 +216,14 @@ static void test_fork(struct world *w)
     ok(box_wait(&w->box, &w->box.ended, 5), "%s: the worker works", w->store);
     ok(weft_list(w->weft, &(struct weft_filter){.kind = "square"}, 1, NULL, &page, &w->err) == 0,
        "%s: an execution is read", w->store);
-    if (!ok(pipe(pipes) == 0, "%s: a pipe", w->store))
-        return;
-    (void)fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) {
-        (void)close(pipes[0]);
-        run_child(w, worker, &page, pipes[1]);
-    }
-    (void)close(pipes[1]);
-    for (size_t i = 0; i < WEFT_LEN(point_name); i++) {
-        char byte = '-';
-        ok(read(pipes[0], &byte, 1) == 1 && byte == 'y', "%s: in the child: %s", w->store,
-           point_name[i]);
-    }
-    (void)close(pipes[0]);
-    int status = -1;
-    ok(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-       "%s: the child ends by itself", w->store);
+    char told[WEFT_LEN(point_name)];
+    int status = fork_child(w, worker, &page, told);
+    for (int again = 0; again < TRIES_MORE && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+         again++)
+        status = fork_child(w, worker, &page, told);
+    for (size_t i = 0; i < WEFT_LEN(point_name); i++)
+        ok(told[i] == 'y', "%s: in the child: %s", w->store, point_name[i]);
+    ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: the child ends by itself", w->store);
 
     submit_numbered(w, "square", 5, 50);
     ok(box_wait(&w->box, &w->box.ended, 55), "%s: the parent works on", w->store);
