@@ -234,7 +234,7 @@ struct weft_engine {
     struct weft_id reconciled; /* how far edge_cancel_reconciler came; sample_lock */
     struct weft_scan_turns turns[WEFT_SCANNER_COUNT]; /* sample_lock */
     struct weft_inbox_turns inbox_turns;              /* sample_lock */
-    weft_news_fn *on_news;                            /* NULL: nobody listens */
+    weft_news_fn *on_news;                            /* NULL: no listener */
     void *news_context;
     weft_leases_fn *on_leases; /* NULL: no listener */
     void *leases_context;

@@ -187,7 +187,7 @@ static struct weft_answers *answers_of(struct weft_server *server)
     return server->loop ? weft_loop_answers(server->loop) : NULL;
 }
 
-/* No room for its answer: it sleeps, or is told so when that has lasted. */
+/* No room for its answer: the claim sleeps, and is answered `unavailable` when that has lasted. */
 static void wait_for_room(struct weft_server *server, struct weft_ask *ask, weft_usec now_us)
 {
     struct claim_state *state = ask->state;

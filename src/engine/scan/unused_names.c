@@ -311,8 +311,8 @@ static int retiring_binary(void)
 }
 
 /*
- * The notes go first, because an operation that wants a row takes its note first as well: whoever
- * comes second finds it gone.
+ * The notes go first, because an operation that wants a row takes its note first as well: the
+ * second of the two finds it gone.
  */
 static enum weft_rc remove_rows(struct weft_tx *tx, struct judged *judged, struct weft_err *err)
 {

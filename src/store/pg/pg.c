@@ -8,7 +8,7 @@
  *                     waiting, open --an error--> failed --rollback--> none
  *
  * begin() costs nothing: BEGIN, and behind a pooler the settings, travel with the first statement.
- * A write transaction learns its number in the same round trip, so that whoever loses the
+ * A write transaction learns its number in the same round trip, so that a caller that loses the
  * connection in COMMIT can ask another one what became of it. COMMIT may travel with the last
  * statements: then one round trip is all that a transaction of one statement costs. A bare one
  * sends nothing but its one statement, which the Sync behind it ends. The session keeps its
