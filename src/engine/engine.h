@@ -39,11 +39,12 @@ struct weft_slot {
 struct weft_pool_turn {
     struct weft_pool_turn *next;
     bool reads;
+    weft_usec since_us; /* boot time */
+    pthread_cond_t woken;
 };
 
 struct weft_pool {
     pthread_mutex_t lock;
-    pthread_cond_t freed;
     struct weft_slot *slot;
     size_t count;
     size_t writers; /* the first so many slots may write; readers prefer the others */

@@ -40,6 +40,7 @@ enum {
      */
     SLOTS_KEPT = 2,
     ACQUIRE_WAIT_S = 30,
+    PASSED_MAX_US = 20000, /* so long threads that come later may pass one that waits for a slot */
     CLOCK_SAMPLES_MIN = 3,
     CLOCK_SAMPLES_MAX = 10,
     CLOCK_ROUND_TRIP_US = 300, /* good enough to stop asking */
@@ -60,11 +61,6 @@ void weft_pool_init(struct weft_engine *engine, uint32_t connections)
     pool->slot = calloc(pool->count, sizeof(*pool->slot));
     if (!pool->slot)
         weft_oom(pool->count * sizeof(*pool->slot));
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&pool->freed, &attr);
-    pthread_condattr_destroy(&attr);
     pthread_mutex_init(&pool->lock, NULL);
     pool->last = &pool->first;
     pool->answered_us = weft_boot_us();
@@ -77,19 +73,18 @@ void weft_pool_done(struct weft_engine *engine)
     for (size_t i = 0; i < pool->count; i++)
         weft_conn_close(pool->slot[i].conn);
     free(pool->slot);
-    pthread_cond_destroy(&pool->freed);
     pthread_mutex_destroy(&pool->lock);
 }
 
 /* A free slot that may do this: readers take from the back, so that they leave the writers alone.
  */
-static struct weft_slot *free_slot(struct weft_pool *pool, enum weft_tx_mode mode)
+static struct weft_slot *free_slot(struct weft_pool *pool, bool reads)
 {
     struct weft_slot *found = NULL;
     for (size_t i = 0; i < pool->count; i++) {
         struct weft_slot *slot = &pool->slot[i];
-        if (slot->busy || (!weft_tx_reads(mode) && i >= pool->writers) ||
-            (weft_tx_reads(mode) && pool->count > pool->writers && i < pool->writers))
+        if (slot->busy || (!reads && i >= pool->writers) ||
+            (reads && pool->count > pool->writers && i < pool->writers))
             continue;
         if (slot->conn)
             return slot; /* an open one is better */
@@ -100,21 +95,24 @@ static struct weft_slot *free_slot(struct weft_pool *pool, enum weft_tx_mode mod
 }
 
 /*
- * Slots are given in the order in which threads came for them. Else a thread that writes one
- * transaction after the other, as a large flow does, would take the only writer again before those
- * that wait have woken up. Where reads have slots of their own they do not wait behind writes.
+ * Whether a thread may take a slot that is free. Who comes may pass threads that wait, because to
+ * hand the only writer to a sleeping thread each time costs more than a short transaction. But no
+ * thread is passed once it has waited PASSED_MAX_US: else one that writes one transaction after the
+ * other, as a large flow does, would take the writer again and again before another has woken up.
+ * Where reads have slots of their own they do not wait behind writes.
  */
-static bool is_next(const struct weft_pool *pool, const struct weft_pool_turn *turn)
+static bool may_take(const struct weft_pool *pool, const struct weft_pool_turn *turn)
 {
-    const struct weft_pool_turn *before = pool->first;
-    while (before != turn && pool->count > pool->writers && before->reads != turn->reads)
-        before = before->next;
-    return before == turn;
+    const struct weft_pool_turn *first = pool->first;
+    while (first != turn && pool->count > pool->writers && first->reads != turn->reads)
+        first = first->next;
+    return first == turn || weft_boot_us() - first->since_us < PASSED_MAX_US;
 }
 
 /* Under the lock, as the next one. */
 static void line_up(struct weft_pool *pool, struct weft_pool_turn *turn)
 {
+    turn->since_us = weft_boot_us();
     *pool->last = turn;
     pool->last = &turn->next;
 }
@@ -129,33 +127,48 @@ static void step_out(struct weft_pool *pool, struct weft_pool_turn *turn)
         pool->last = place;
 }
 
+/*
+ * Wakes the first thread that a free slot is for. It is called, under the lock, after each change
+ * of slots and of the line, so a slot is never free while the first thread in line for it sleeps: a
+ * thread that was woken for a slot and found it taken is still the first, and is woken again.
+ */
+static void wake_first(struct weft_pool *pool)
+{
+    for (struct weft_pool_turn *turn = pool->first; turn; turn = turn->next)
+        if (free_slot(pool, turn->reads)) {
+            pthread_cond_signal(&turn->woken);
+            return;
+        }
+}
+
 /* A slot of one's own until release(); NULL, with the story, when none becomes free in time. */
 static struct weft_slot *acquire(struct weft_engine *engine, enum weft_tx_mode mode,
                                  struct weft_err *err)
 {
     struct weft_pool *pool = &engine->pool;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ACQUIRE_WAIT_S;
-
+    struct weft_pool_turn turn = {.reads = weft_tx_reads(mode), .woken = PTHREAD_COND_INITIALIZER};
     pthread_mutex_lock(&pool->lock);
-    struct weft_pool_turn turn = {.reads = weft_tx_reads(mode)};
     line_up(pool, &turn);
-    struct weft_slot *slot = is_next(pool, &turn) ? free_slot(pool, mode) : NULL;
-    int waited = 0;
-    pool->waits += !slot;
-    while (!slot && waited == 0) {
-        waited = pthread_cond_timedwait(&pool->freed, &pool->lock, &until);
-        slot = is_next(pool, &turn) ? free_slot(pool, mode) : NULL;
+    struct weft_slot *slot = may_take(pool, &turn) ? free_slot(pool, turn.reads) : NULL;
+    if (!slot) {
+        pool->waits++;
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += ACQUIRE_WAIT_S;
+        int waited = 0;
+        while (!slot && waited == 0) {
+            waited = pthread_cond_clockwait(&turn.woken, &pool->lock, CLOCK_MONOTONIC, &until);
+            slot = may_take(pool, &turn) ? free_slot(pool, turn.reads) : NULL;
+        }
     }
     step_out(pool, &turn);
-    if (pool->first)
-        pthread_cond_broadcast(&pool->freed); /* there may be a slot for the next one too */
     if (slot)
         slot->busy = true;
     else
         weft_fail(err, WEFT_BUSY, "no database connection became free in %d s", ACQUIRE_WAIT_S);
+    wake_first(pool); /* there may be a slot for the next one too */
     pthread_mutex_unlock(&pool->lock);
+    pthread_cond_destroy(&turn.woken);
     return slot;
 }
 
@@ -198,7 +211,7 @@ static void release(struct weft_engine *engine, struct weft_slot *slot, bool ans
         pool->gap_us = gap_us > pool->gap_us ? gap_us : pool->gap_us;
         pool->answered_us = slot->used_us;
     }
-    pthread_cond_broadcast(&pool->freed);
+    wake_first(pool);
     pthread_mutex_unlock(&pool->lock);
 }
 

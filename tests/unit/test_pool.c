@@ -2,6 +2,10 @@
 
 /* The engine's connections: opened when they are needed, closed when they are not. */
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "engine/engine.h"
 #include "store_fixture.h"
 
@@ -140,6 +144,83 @@ static void test_statements(struct fixture *f)
     }
 }
 
+/* A thread that waits for the only writer, and what it does with it. */
+struct waiter {
+    struct weft_engine *engine;
+    struct weft_arena *arena;
+    pthread_t thread;
+    atomic_bool wrote;
+    bool done_before; /* whether it had written when the one who came later did */
+};
+
+static enum weft_rc note_write(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    (void)tx;
+    (void)err;
+    struct waiter *waiter = context;
+    atomic_store(&waiter->wrote, true);
+    return WEFT_OK;
+}
+
+static void *write_once(void *context)
+{
+    struct waiter *waiter = context;
+    struct weft_err err;
+    struct weft_tx tx = {.engine = waiter->engine, .arena = waiter->arena};
+    bool wrote = weft_tx_do(&tx, WEFT_TX_WRITE, note_write, waiter, &err) == WEFT_OK;
+    return wrote ? waiter : NULL;
+}
+
+/* Keeps the writer until the other thread is in line, and has waited for a second. */
+static enum weft_rc keep_writer(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct waiter *waiter = context;
+    struct weft_pool *pool = &tx->engine->pool;
+    if (pthread_create(&waiter->thread, NULL, write_once, waiter) != 0)
+        return weft_fail(err, WEFT_BUSY, "no thread");
+    for (bool waits = false; !waits; sched_yield()) {
+        pthread_mutex_lock(&pool->lock);
+        waits = pool->first != NULL;
+        if (waits)
+            pool->first->since_us -= WEFT_SECOND;
+        pthread_mutex_unlock(&pool->lock);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_rc come_later(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    (void)tx;
+    (void)err;
+    struct waiter *waiter = context;
+    waiter->done_before = atomic_load(&waiter->wrote);
+    return WEFT_OK;
+}
+
+static void test_turns(struct fixture *f)
+{
+    enum { ROUNDS = 100 };
+    const char *name = f->driver->name;
+    const struct weft_engine_config config = {.url = f->url, .connections = 1};
+    struct weft_engine *engine = NULL;
+    if (!ok(weft_engine_open(&config, &engine, &f->err) == WEFT_OK, "%s: an engine", name))
+        return;
+    int in_turn = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct weft_tx tx = {.engine = engine, .arena = f->arena};
+        struct waiter waiter = {.engine = engine, .arena = weft_arena_new()};
+        if (!weft_tx_do(&tx, WEFT_TX_WRITE, keep_writer, &waiter, &f->err)) {
+            enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, come_later, &waiter, &f->err);
+            void *wrote = NULL;
+            pthread_join(waiter.thread, &wrote);
+            in_turn += !rc && wrote && waiter.done_before;
+        }
+        weft_arena_free(waiter.arena);
+    }
+    is_int(in_turn, ROUNDS, "%s: a thread that has waited long for the writer is not passed", name);
+    weft_engine_close(engine);
+}
+
 int main(void)
 {
     struct fixture f;
@@ -147,6 +228,7 @@ int main(void)
     test_unused(&f);
     test_gap(&f);
     test_statements(&f);
+    test_turns(&f);
     fixture_done(&f);
     if (!fixture_has_pg()) {
         tap_skip("WEFT_TEST_PG is not set");
@@ -156,6 +238,7 @@ int main(void)
     test_unused(&f);
     test_gap(&f);
     test_statements(&f);
+    test_turns(&f);
     fixture_done(&f);
     return tap_done();
 }
