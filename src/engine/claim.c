@@ -196,10 +196,11 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
         .lease_expires_us = weft_get_i64(rows, i, CLAIM_OUT_DUE),
         .flow = weft_get_id(rows, i, CLAIM_OUT_FLOW),
     };
-    all->members += !weft_get(rows, i, CLAIM_OUT_FLOW)->null;
     item->tags =
         weft_tags_parse(weft_get_text(rows, i, CLAIM_OUT_TAGS), all->out, &item->tag_count);
     size_t size = (size_t)weft_get_i64(rows, i, CLAIM_OUT_SIZE);
+    if (!weft_get(rows, i, CLAIM_OUT_FLOW)->null)
+        weft_claim_add_member(all, size);
     all->bytes += size;
     if (all->largest <= size)
         all->largest = size + 1;
@@ -366,11 +367,12 @@ static void begin_try(struct weft_tx *tx, struct weft_claiming *all)
 {
     drop_floors(tx->engine, all); /* of a try before this one: it was rolled back */
     all->no_floors = false;
-    all->items = all->members = all->bytes = all->largest = 0;
+    all->items = all->members = all->fan_in = all->bytes = all->largest = 0;
     all->contended = false;
     all->limits = 0;
     all->rounds_left = 0;
     all->item = weft_new_array(all->out, struct weft_claimed, all->items_max + 1);
+    all->apart = NULL;
     for (size_t r = 0; r < all->count; r++) {
         struct weft_request *request = &all->request[r];
         request->left = request->claim->max ? request->claim->max : 1;
@@ -624,8 +626,11 @@ void weft_claim_end(struct weft_engine *engine, struct weft_claim_call *call,
     if (!call->rc)
         call->rc = weft_claim_upstreams(engine, all, &call->err);
     if (!call->rc)
-        call->result = (struct weft_claim_result){
-            .item = all->item, .count = all->items, .contended = all->contended};
+        call->result = (struct weft_claim_result){.item = all->item,
+                                                  .apart = all->apart,
+                                                  .count = all->items,
+                                                  .bytes = all->bytes,
+                                                  .contended = all->contended};
 }
 
 enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
@@ -639,6 +644,8 @@ enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
     weft_claim_begin(engine, &call, scratch, &part);
     weft_claim_end(engine, &call, &part);
     weft_arena_free(scratch);
+    if (!call.rc && call.result.apart)
+        call.rc = weft_claim_all_upstreams(engine, &call.result, arena, &call.err);
     if (err && call.err.rc)
         *err = call.err;
     if (!call.rc)

@@ -69,6 +69,8 @@ struct weft_claiming {
     struct weft_claimed *item;
     size_t items, items_max;
     size_t members;         /* of flows, in item */
+    bool *apart;            /* for each item: it comes after too many to read along; see below */
+    size_t fan_in;          /* upstreams of the members that are not */
     size_t bytes;           /* of what item carries: weft_live.size */
     size_t share;           /* of what is left of WEFT_BATCH_BYTES, for each want of the round */
     size_t largest;         /* of those so far; 0: none was seen */
@@ -114,7 +116,14 @@ WEFT_MUST_CHECK enum weft_rc weft_claim_plan(struct weft_tx *tx, struct weft_cla
 /* How many more the lane of a candidate may have running. */
 uint32_t weft_claim_lane_room(const struct weft_claiming *all,
                               const struct weft_candidate *candidate);
-/* Gives members of flows their names and upstreams, when there are any. */
+/* The last item is a member of a flow; its claim carries so many bytes: weft_live.size. */
+void weft_claim_add_member(struct weft_claiming *all, size_t bytes);
+/* The same as weft_engine_claim_rest(), but without items that could not be given theirs. */
+WEFT_MUST_CHECK enum weft_rc weft_claim_all_upstreams(struct weft_engine *engine,
+                                                      struct weft_claim_result *result,
+                                                      struct weft_arena *arena,
+                                                      struct weft_err *err);
+/* Gives members of flows their names and upstreams, but for those that are read apart. */
 WEFT_MUST_CHECK enum weft_rc weft_claim_upstreams(struct weft_engine *engine,
                                                   struct weft_claiming *all, struct weft_err *err);
 /* Remembers how far each tenant was served. */

@@ -138,7 +138,13 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_flows(struct weft_engine *engine,
 
 struct weft_claim_result {
     struct weft_claimed *item; /* in the arena */
+    /*
+     * For each item, in the arena: it is a member of a flow whose upstreams have not been read,
+     * because it comes after very many; weft_engine_claim_rest() reads them. NULL: there is none.
+     */
+    bool *apart;
     size_t count;
+    size_t bytes;   /* that the items carry, besides results of upstreams */
     bool contended; /* see weft_claims; also when the bytes of one call were used up */
 };
 /* What weft_engine_claim() would refuse, before anything is asked of the store. */
@@ -150,6 +156,14 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_claim(struct weft_engine *engine, const
                                                struct weft_arena *arena,
                                                struct weft_claim_result *ret_result,
                                                struct weft_err *err);
+
+/*
+ * Reads the upstreams that a call of weft_engine_together() has left. When that fails, the items
+ * without them must not be given to a worker: to it they would seem to come after nothing.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_claim_rest(struct weft_engine *engine,
+                                                    struct weft_claim_result *result,
+                                                    struct weft_arena *arena, struct weft_err *err);
 
 WEFT_MUST_CHECK enum weft_rc weft_engine_renew(struct weft_engine *engine,
                                                const struct weft_renew *item, size_t count,

@@ -303,23 +303,85 @@ struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct wef
     return lot;
 }
 
+static void free_lot(struct weft_server *server, struct weft_claims_lot *lot)
+{
+    unreserve(server, lot);
+    weft_arena_free(lot->call.arena);
+    weft_arena_free(lot->arena);
+}
+
+static bool needs_rest(const struct weft_claim_result *result, size_t index)
+{
+    for (size_t i = 0; i < result->count && result->apart; i++)
+        if (result->apart[i] && result->item[i].claim == index)
+            return true;
+    return false;
+}
+
+/* Its upstreams could not be read: it is told so, and its leases go back. */
+static void fail_late(struct weft_ask *ask, const struct weft_claim_result *result, size_t index,
+                      const struct weft_err *err)
+{
+    struct claim_state *state = ask->state;
+    state->held = weft_new_array(ask->arena, struct weft_put_back, result->count + 1);
+    for (size_t i = 0; i < result->count; i++)
+        if (result->item[i].claim == index)
+            state->held[state->held_count++] =
+                (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
+    give_back(ask->server, held_by(state));
+    state->held_count = 0;
+    weft_waits_leave(ask->server->waits, ask, WEFT_WAIT_FAILED);
+    weft_reply_error(ask, err);
+}
+
+/*
+ * Answers the claims of members that come after very many nodes. On an engine thread, as an errand:
+ * the call that took them is over, so no other claim, and no other writing, waits for this.
+ */
+static void answer_apart(struct weft_server *server, void *context)
+{
+    struct weft_claims_lot *lot = context;
+    struct weft_claim_result *result = &lot->call.result;
+    struct weft_err err = {0};
+    enum weft_rc rc = weft_engine_claim_rest(server->engine, result, lot->call.arena, &err);
+    for (size_t i = 0; i < lot->aparts; i++) {
+        struct weft_ask *ask = lot->ask[i];
+        if (rc)
+            fail_late(ask, result, lot->apart[i], &err);
+        else
+            (void)settle(ask, result, lot->apart[i]); /* it got something: it does not sleep */
+        weft_loop_answer(server, &ask, 1);
+    }
+    free_lot(server, lot);
+}
+
 void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot)
 {
     struct weft_claim_call *call = &lot->call;
-    struct weft_ask **ask = lot->ask;
+    struct weft_ask **ask = lot->ask, **later = NULL;
     size_t answered = 0;
     for (size_t i = 0; i < call->count; i++) {
         if (call->rc) {
             weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
             weft_reply_error(ask[i], &call->err);
+        } else if (needs_rest(&call->result, i)) {
+            if (!later) {
+                later = weft_new_array(lot->arena, struct weft_ask *, call->count);
+                lot->apart = weft_new_array(lot->arena, size_t, call->count);
+            }
+            later[lot->aparts] = ask[i];
+            lot->apart[lot->aparts++] = i;
+            continue;
         }
         if (call->rc || settle(ask[i], &call->result, i))
             ask[answered++] = ask[i];
     }
-    unreserve(server, lot);
     weft_loop_answer(server, ask, answered);
-    weft_arena_free(call->arena);
-    weft_arena_free(lot->arena);
+    lot->ask = later;
+    if (later)
+        weft_groups_do(server->groups, answer_apart, lot);
+    else
+        free_lot(server, lot);
 }
 
 void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t count)
@@ -327,7 +389,6 @@ void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t c
     struct weft_claims_lot *lot = weft_claims_begin(server, ask, count);
     struct weft_claim_call *call = &lot->call;
     if (call->count > 0)
-        call->rc = weft_engine_claim(server->engine, call->ns, call->item, call->count, call->arena,
-                                     &call->result, &call->err);
+        weft_engine_together(server->engine, &(struct weft_together){.claim = call});
     weft_claims_end(server, lot);
 }

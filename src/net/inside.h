@@ -174,6 +174,8 @@ struct weft_claims_lot {
     struct weft_answers_room *room; /* reserved for the answers */
     size_t rooms;
     struct weft_claim_call call;
+    size_t *apart; /* indexes of the asks whose answers need many upstreams, which are read last */
+    size_t aparts;
 };
 struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_ask **ask,
                                           size_t count);

@@ -270,3 +270,76 @@ CASE(flow_claim_without_its_results)
     struct weft_claimed end = take_kind(f, "end");
     ok(holds(find_upstream(&end, 0, "a"), "1", 1), "the next one gets it with the result");
 }
+
+static void end_roots(struct fixture *f, size_t roots)
+{
+    static const char *const kinds[] = {"root"};
+    const struct weft_claim args = {
+        .worker = "w", .kinds = kinds, .kind_count = 1, .max = 1000, .lease_ms = 600000};
+    for (size_t left = roots; left > 0;) {
+        struct weft_claim_result got = claim_with(f, f->a, &args);
+        if (!ok(got.count > 0, "claim %zu roots", got.count))
+            return;
+        struct weft_complete *done = weft_new_array(f->arena, struct weft_complete, got.count);
+        struct weft_lease_answer *answer =
+            weft_new_array(f->arena, struct weft_lease_answer, got.count);
+        for (size_t i = 0; i < got.count; i++)
+            done[i] = (struct weft_complete){.id = got.item[i].id, .epoch = got.item[i].epoch};
+        is_int(weft_engine_complete(f->a, done, got.count, answer, &f->err), WEFT_OK, "end them");
+        left -= got.count;
+    }
+}
+
+/* A call that may leave upstreams, as a server makes it, leaves those that are very many. */
+CASE(flow_claim_apart)
+{
+    enum { ROOTS = 4001 };
+    int reads = 0;
+    struct weft_fault fault = {.hook = count_reads, .context = &reads};
+    (void)submit_fan(f, ROOTS, &(struct weft_node){0});
+    end_roots(f, ROOTS);
+    (void)submit_fan(f, 1, &(struct weft_node){0});
+    struct weft_claimed a = take_kind(f, "a");
+    complete_bytes(f, &a, "1", 1, NULL);
+    struct weft_engine *engine = open_faulty(f, &fault);
+    const struct weft_claim args = {.worker = "w", .max = 10, .lease_ms = 600000};
+    struct weft_claim_call call = {
+        .ns = "default", .item = &args, .count = 1, .arena = weft_arena_new()};
+    weft_engine_together(engine, &(struct weft_together){.claim = &call});
+    struct weft_claim_result *got = &call.result;
+    is_int(call.rc, WEFT_OK, "claim");
+    if (ok(got->count == 2 && got->apart, "both ends, and one of them is incomplete")) {
+        ok(got->apart[0] && got->item[0].upstream_count == 0, "the one that comes after many");
+        ok(!got->apart[1] && got->item[1].upstream_count == 1, "the other has its upstream");
+        is_int(reads, 1, "by one statement");
+        is_int(weft_engine_claim_rest(engine, got, call.arena, &f->err), WEFT_OK, "the rest");
+        is_int(got->item[0].upstream_count, ROOTS, "is read when it is asked for");
+        is_str(got->item[0].node, "end", "with its name");
+        is_int(got->item[1].upstream_count, 1, "and leaves the other as it is");
+        is_int(reads, 2, "by one more");
+    }
+    weft_arena_free(call.arena);
+    weft_engine_close(engine);
+}
+
+/* One that cannot be given its many upstreams is not given; what else was claimed is. */
+CASE(flow_claim_apart_without_its_results)
+{
+    enum { ROOTS = 4001 };
+    struct breaker breaker = {.fault = {.kind = WEFT_FAULT_FULL, .hook = break_reads}};
+    breaker.fault.context = &breaker;
+    (void)submit_fan(f, ROOTS, &(struct weft_node){0});
+    end_roots(f, ROOTS);
+    (void)submit_job(f);
+    struct weft_engine *engine = open_faulty(f, &breaker.fault);
+    breaker.armed = true;
+    struct weft_claim_result got = claim(f, engine, 10);
+    is_int(got.count, 1, "only the other one is given");
+    is_str(got.count ? got.item[0].kind : NULL, "job", "which needs nothing");
+    breaker.armed = false;
+    breaker.fault.strike_at = 0;
+    weft_engine_close(engine);
+    forward_ms(f, 61000);
+    (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
+    is_int(take_kind(f, "end").upstream_count, ROOTS, "the next one gets it with all of them");
+}

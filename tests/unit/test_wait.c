@@ -90,22 +90,16 @@ enum weft_rc weft_engine_claim_check(const struct weft_claim *claim, struct weft
     return WEFT_OK;
 }
 
-/* NOLINTNEXTLINE(readability-function-size): the engine's contract */
-enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
-                               const struct weft_claim *claim, size_t count,
-                               struct weft_arena *arena, struct weft_claim_result *ret_result,
-                               struct weft_err *err)
+void weft_engine_together(struct weft_engine *engine, const struct weft_together *calls)
 {
     (void)engine;
-    (void)ns;
-    (void)claim;
-    (void)count;
+    struct weft_claim_call *call = calls->claim;
     stage->looks++;
     stage->reserved = atomic_load(&stage->answers.reserved);
-    ret_result->count = stage->finds;
-    ret_result->item = weft_new_array(arena, struct weft_claimed, stage->finds + 1);
+    call->result.count = stage->finds;
+    call->result.item = weft_new_array(call->arena, struct weft_claimed, stage->finds + 1);
     for (uint32_t i = 0; i < stage->finds; i++)
-        ret_result->item[i] = (struct weft_claimed){.epoch = 1, .lane = "a", .kind = "k"};
+        call->result.item[i] = (struct weft_claimed){.epoch = 1, .lane = "a", .kind = "k"};
     stage->finds = 0;
     if (stage->during.count > 0) {
         struct weft_woken woken = stage->during;
@@ -114,7 +108,16 @@ enum weft_rc weft_engine_claim(struct weft_engine *engine, const char *ns,
     }
     bool fails = stage->fails;
     stage->fails = false;
-    return fails ? weft_fail(err, WEFT_UNAVAILABLE, "no store") : WEFT_OK;
+    call->rc = fails ? weft_fail(&call->err, WEFT_UNAVAILABLE, "the store is down") : WEFT_OK;
+}
+
+enum weft_rc weft_engine_claim_rest(struct weft_engine *engine, struct weft_claim_result *result,
+                                    struct weft_arena *arena, struct weft_err *err)
+{
+    (void)engine;
+    (void)result;
+    (void)arena;
+    return weft_fail(err, WEFT_INTERNAL, "no item of these tests is a member of a flow");
 }
 
 enum weft_rc weft_engine_put_back(struct weft_engine *engine, enum weft_put_back_kind kind,
