@@ -14,11 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DOCUMENT_MAX = 4 << 20 };
+enum { DOCUMENT_MAX = 4 << 20, FIGURES_MAX = 1 << 20 };
 
 struct weft_api {
     struct weft_metrics *metrics;
     struct weft_counts_cache *counts;
+    struct weft_figures figures;
     pthread_mutex_t lock; /* over the document while it is made */
     struct weft_buf document;
 };
@@ -31,6 +32,8 @@ struct weft_api *weft_api_new(void)
     const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
     api->metrics = weft_metrics_new(&routes);
     api->counts = weft_counts_cache_new();
+    weft_buf_init(&api->figures.text, FIGURES_MAX);
+    pthread_mutex_init(&api->figures.lock, NULL);
     pthread_mutex_init(&api->lock, NULL);
     return api;
 }
@@ -42,6 +45,8 @@ void weft_api_free(struct weft_api *api)
     weft_metrics_free(api->metrics);
     weft_counts_cache_free(api->counts);
     weft_buf_done(&api->document);
+    weft_buf_done(&api->figures.text);
+    pthread_mutex_destroy(&api->figures.lock);
     pthread_mutex_destroy(&api->lock);
     free(api);
 }
@@ -49,6 +54,11 @@ void weft_api_free(struct weft_api *api)
 struct weft_counts_cache *weft_api_counts(struct weft_api *api)
 {
     return api->counts;
+}
+
+struct weft_figures *weft_api_figures(struct weft_api *api)
+{
+    return &api->figures;
 }
 
 struct weft_metrics *weft_server_metrics(struct weft_server *server)

@@ -15,6 +15,14 @@
 struct weft_api *weft_api_new(void);
 void weft_api_free(struct weft_api *api); /* NULL is fine */
 struct weft_counts_cache *weft_api_counts(struct weft_api *api);
+/* What /metrics tells of the process, as it was last written: see add_figures(). */
+struct weft_figures {
+    pthread_mutex_t lock; /* over all below */
+    struct weft_buf text;
+    weft_usec since_us; /* boot time: */
+    unsigned written;   /* so often since then */
+};
+struct weft_figures *weft_api_figures(struct weft_api *api);
 /* The OpenAPI document, made when it is first asked for. */
 const struct weft_buf *weft_api_document(struct weft_api *api);
 

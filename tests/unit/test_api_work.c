@@ -247,6 +247,36 @@ static void test_outside(struct api_fixture *f)
     ok(has(f, "\"openapi\":\"3.1.0\""), "is one of OpenAPI");
 }
 
+/* The gauge as the metrics tell it. */
+static int told_connections(struct api_fixture *f)
+{
+    static const char name[] = "\nweft_http_connections ";
+    const char *at = ask_for(f, "GET", "/metrics", NULL) == 200 ? strstr(f->text.data, name) : NULL;
+    return at ? atoi(at + sizeof(name) - 1) : -1;
+}
+
+static void test_metrics_flood(struct api_fixture *f)
+{
+    enum { ASKED = 200, PER_WINDOW = 4, WINDOW_MS = 100 };
+    struct weft_metrics *metrics = weft_server_metrics(&f->server);
+    weft_usec began_us = weft_boot_us();
+    int different = 0, last = -1;
+    for (int i = 1; i <= ASKED; i++) {
+        weft_metric_set(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, (uint64_t)i);
+        int told = told_connections(f);
+        different += told != last;
+        last = told;
+    }
+    int windows = (int)((weft_boot_us() - began_us) / (WINDOW_MS * WEFT_MS)) + 2;
+    ok(different <= windows * PER_WINDOW,
+       "%d requests in a row: metrics are written %d times, %d allowed", ASKED, different,
+       windows * PER_WINDOW);
+    while (last != ASKED && weft_boot_us() - began_us < 60 * WEFT_SECOND)
+        last = told_connections(f);
+    is_int(last, ASKED, "and are as they are now a moment later");
+    weft_metric_set(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 0);
+}
+
 int main(void)
 {
     struct api_fixture f;
@@ -258,6 +288,7 @@ int main(void)
     test_counts(&f);
     test_counts_shared(&f);
     test_outside(&f);
+    test_metrics_flood(&f);
     fixture_done(&f);
     return tap_done();
 }
