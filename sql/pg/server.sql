@@ -1,10 +1,10 @@
 -- What a server needs beside the work itself.
 
--- name: poll (after int, most int)
+-- name: poll (after int, most int, whole bool)
 -- returns: what a b c d text
 -- Runs every second on every replica, without a transaction around it. Locks nothing.
 -- The version of the schema comes with it, because another process may migrate at any time.
-SELECT what, a, b, c, d, text FROM weft.poll(:after, :most)
+SELECT what, a, b, c, d, text FROM weft.poll(:after, :most, :whole)
 UNION ALL
 SELECT 7, version, oldest_binary, NULL, NULL, NULL FROM weft.schema
 UNION ALL

@@ -1,6 +1,6 @@
 -- The twins of sql/pg/server.sql.
 
--- name: poll (after int, most int)
+-- name: poll (after int, most int, whole bool)
 -- returns: what a b c d text
 WITH RECURSIVE hop(queue) AS (
     SELECT min(queue) FROM live WHERE state = @ready AND queue > :after
@@ -19,7 +19,7 @@ WITH RECURSIVE hop(queue) AS (
     SELECT (SELECT min(d.worker) FROM draining d WHERE NOT d.told AND d.worker > untold.worker)
       FROM untold WHERE untold.worker IS NOT NULL
 )
-SELECT 0, queue, NULL, NULL, NULL, NULL FROM hop WHERE queue IS NOT NULL
+SELECT 0, queue, NULL, NULL, NULL, NULL FROM hop WHERE :whole AND queue IS NOT NULL
 UNION ALL
 SELECT 1,
        (SELECT min(due) FROM (
@@ -31,6 +31,7 @@ SELECT 1,
        (SELECT min(deadline) FROM live WHERE deadline IS NOT NULL),
        (SELECT min(due) FROM live WHERE state = @delayed),
        NULL
+ WHERE :whole
 UNION ALL
 SELECT 2, 0, max(id), sum(id), count(*), NULL FROM token
 UNION ALL

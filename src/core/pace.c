@@ -2,7 +2,8 @@
 
 #include "core/pace.h"
 
-enum { DOUBLINGS_MAX = 16 };
+enum { DOUBLINGS_MAX = 16, REST_FACTOR = 10 };
+#define REST_MAX_US (10 * WEFT_SECOND)
 
 static weft_usec earlier(weft_usec a, weft_usec b)
 {
@@ -75,6 +76,11 @@ size_t weft_pace_pick(const struct weft_pace *pace, const bool *barred, size_t c
     return best;
 }
 
+weft_usec weft_pace_rest(weft_usec took_us)
+{
+    return earlier(REST_FACTOR * took_us, REST_MAX_US);
+}
+
 void weft_pace_begin(struct weft_pace *pace, weft_usec now_us)
 {
     pace->running = true;
@@ -89,8 +95,10 @@ void weft_pace_end(struct weft_pace *pace, const struct weft_pace_run *run, weft
     pace->more = run->more;
     pace->ended_us = now_us;
     pace->look_us = run->more ? now_us : now_us + pace->interval_us;
-    if (!run->handled && !run->more)
+    if (!run->handled && !run->more) {
         pace->vain_us = pace->began_us;
+        pace->look_us = later(pace->look_us, now_us + weft_pace_rest(now_us - pace->began_us));
+    }
     if (pace->due_us <= pace->vain_us) /* told while it ran */
         pace->due_us = WEFT_NEVER;
     weft_pace_expect(pace, run->due_us);

@@ -125,11 +125,12 @@ struct weft_turn {
 
 /* How far the look over the ready queues of all namespaces has come: see ready.c. */
 struct weft_ready_hop {
-    int32_t after;    /* the last queue seen; 0: the next look begins anew */
-    uint64_t began;   /* the tick when the look over all of them began */
-    bool many;        /* the last one that began anew did not see them all at once */
-    weft_usec at_us;  /* boot time; the last one; 0: none */
-    weft_usec all_us; /* the last one that saw all; 0: none */
+    int32_t after;     /* the last queue seen; 0: the next look begins anew */
+    uint64_t began;    /* the tick when the look over all of them began */
+    bool many;         /* the last one that began anew did not see them all at once */
+    weft_usec at_us;   /* boot time; the last one; 0: none */
+    weft_usec all_us;  /* the last one that saw all; 0: none */
+    weft_usec rest_us; /* so long no claim looks again: the last one was slow */
 };
 
 struct weft_ready {
@@ -223,6 +224,7 @@ struct weft_engine {
     struct weft_pool pool;
     struct weft_names names;
     struct weft_ready ready;
+    weft_usec poll_whole_us; /* boot time; from then on a poll looks at everything; see poll.c */
     struct weft_floors floors;
     struct weft_census census;
     struct weft_tally tally;
@@ -688,6 +690,7 @@ weft_ready_walk(struct weft_engine *engine, const struct weft_walks *walks,
 struct weft_ready_look {
     uint64_t refresh; /* its number */
     int32_t after;
+    weft_usec began_us; /* boot time */
 };
 struct weft_ready_list {
     int32_t *queue; /* loaded; in the order of the numbers */

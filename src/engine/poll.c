@@ -5,10 +5,18 @@
  * comes in one statement, and the list of claimable queues and the lane settings follow it. A store
  * with very many claimable queues tells a part of them each time; then a second statement looks at
  * the lanes that claims ask for.
+ *
+ * The first ready row of each queue, and the first due ones, are found at the front of indexes. An
+ * open snapshot (see floor.c) puts the rows that went since before them, and the poll takes as long
+ * as it takes to walk over those. After a slow poll the next ones leave these out for ten times as
+ * long, 10 s at most. Until then claims go by notices and by what is known, and passes look for
+ * themselves.
  */
 
 #include "engine/claim.h"
 #include "engine/scan/flows.h"
+
+#include "core/pace.h"
 
 #include <string.h>
 
@@ -95,6 +103,25 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
     }
 }
 
+/* A poll is slow from here on: a tenth of the time between two of them. */
+#define SLOW_US (100 * WEFT_MS)
+
+/* Whether this poll looks at everything; without it the row of due times is missing. */
+static bool begin_poll(struct weft_engine *engine, struct weft_poll *poll)
+{
+    bool whole = weft_boot_us() >= engine->poll_whole_us;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT && !whole; i++)
+        poll->due_us[i] = WEFT_UNTOLD;
+    return whole;
+}
+
+static void end_whole_poll(struct weft_engine *engine, weft_usec began_us)
+{
+    weft_usec now_us = weft_boot_us(), took_us = now_us - began_us;
+    if (took_us > SLOW_US)
+        engine->poll_whole_us = now_us + weft_pace_rest(took_us);
+}
+
 static void see_schema(struct weft_engine *engine, const struct weft_rows *rows)
 {
     for (size_t i = 0; i < rows->count; i++)
@@ -161,8 +188,10 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     struct weft_poll poll = {0};
     struct weft_ready_list list = {0};
     weft_usec began_us = weft_boot_us();
+    bool whole = begin_poll(engine, &poll);
     struct weft_ready_look look = weft_ready_begin(engine);
     weft_call_init(&call, arena, WEFT_STMT_POLL, 0);
+    weft_set_i64(&call, 0, POLL_IN_WHOLE, whole);
     weft_set_i64(&call, 0, POLL_IN_AFTER, look.after);
     weft_set_i64(&call, 0, POLL_IN_MOST, WEFT_HOP_QUEUES);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
@@ -171,15 +200,18 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     see_schema(engine, &rows);
     see_retired(engine, &rows, began_us);
     read_rows(&rows, arena, &poll, &list);
-    const struct weft_id_list queues = {.id = list.queue, .count = list.count};
-    rc = weft_load_queues(engine, &queues, err);
-    if (rc)
-        return rc;
-    weft_ready_end(engine, &look, &list);
-    rc = add_asked(engine, arena, &poll, err);
-    if (rc)
-        return rc;
-    leave_out_paused(engine, &poll);
+    if (whole) {
+        end_whole_poll(engine, began_us);
+        const struct weft_id_list queues = {.id = list.queue, .count = list.count};
+        rc = weft_load_queues(engine, &queues, err);
+        if (rc)
+            return rc;
+        weft_ready_end(engine, &look, &list);
+        rc = add_asked(engine, arena, &poll, err);
+        if (rc)
+            return rc;
+        leave_out_paused(engine, &poll);
+    }
     if (poll.inbox)
         poll.due_us[WEFT_SCANNER_INTAKE] = weft_clock_now(engine->clock);
     *ret_poll = poll;

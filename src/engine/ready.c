@@ -15,7 +15,9 @@
  *   depends on the number of queues of its own lanes, and not on those of other namespaces.
  *
  * A claim that came up short refreshes when that costs next to nothing, and otherwise at most every
- * 100 ms; a list that is older than a second is refreshed by the next claim. Lane settings ride
+ * 100 ms; a list that is older than a second is refreshed by the next claim. While an open snapshot
+ * makes the hop slow, these times grow with what it takes: see weft_pace_rest(). Then work of which
+ * no notice came waits longer, but most claims do not wait for a hop. Lane settings ride
  * along with the hop, but pause and limit are checked again by the claim statement itself, so they
  * hold from the moment they were committed.
  *
@@ -27,6 +29,8 @@
  */
 
 #include "engine/engine.h"
+
+#include "core/pace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -211,7 +215,8 @@ struct weft_ready_look weft_ready_begin(struct weft_engine *engine)
     pthread_mutex_lock(&ready->lock);
     if (ready->hop.after == 0)
         ready->hop.began = ready->tick;
-    struct weft_ready_look look = {.refresh = ++ready->refreshes, .after = ready->hop.after};
+    struct weft_ready_look look = {
+        .refresh = ++ready->refreshes, .after = ready->hop.after, .began_us = weft_boot_us()};
     pthread_mutex_unlock(&ready->lock);
     return look;
 }
@@ -227,6 +232,7 @@ static void end_hop(struct weft_ready *ready, const struct weft_ready_look *look
     weft_usec now_us = weft_boot_us();
     bool all = list->count < WEFT_HOP_QUEUES;
     hop->at_us = now_us;
+    hop->rest_us = weft_pace_rest(now_us - look->began_us);
     if (hop->after != look->after)
         return;
     if (look->after == 0) {
@@ -341,8 +347,11 @@ static enum weft_ready_age age_of(const struct weft_ready *ready, const struct w
 {
     bool many = ready->hop.many;
     weft_usec at_us = many ? lane->walked_us : ready->hop.all_us;
-    if (at_us == 0 || now_us - at_us > REFRESH_MAX_US)
+    weft_usec rest_us = many ? 0 : ready->hop.rest_us;
+    if (at_us == 0 || now_us - at_us > REFRESH_MAX_US + rest_us)
         return WEFT_READY_OLD;
+    if (rest_us > REFRESH_MIN_US && now_us - at_us < rest_us)
+        return WEFT_READY_FRESH;
     /* A short list may mean that there are few again, which a hop tells. */
     bool small = ready->rings.listed.count <= SMALL_LIST ||
                  (many && lane->walked_to == 0 && lane->walk_queues <= SMALL_LIST);

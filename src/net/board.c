@@ -102,7 +102,7 @@ void weft_board_told(struct weft_board *board, const weft_usec due_us[WEFT_SCANN
                      weft_usec period_us, const struct weft_now *now)
 {
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        if (info_of(i)->timed) {
+        if (info_of(i)->timed && due_us[i] != WEFT_UNTOLD) {
             board->deeds[i].due_us = due_us[i];
             /* A pass would have found nothing: an idle scanner is as well as a busy one. */
             if (weft_pace_looked(&board->pace[i], boot_of(due_us[i], now), period_us, now->boot_us))

@@ -47,7 +47,7 @@ size_t weft_board_set(struct weft_board *board, const struct weft_scanner_settin
                       const struct weft_now *now);
 /* Until then (boot time) no lease is taken away. */
 void weft_board_hold(struct weft_board *board, weft_usec until_us);
-/* The slow poll found these due times; it looks every period_us. */
+/* The slow poll found these due times, or WEFT_UNTOLD; it looks every period_us. */
 void weft_board_told(struct weft_board *board, const weft_usec due_us[WEFT_SCANNER_COUNT],
                      weft_usec period_us, const struct weft_now *now);
 

@@ -4,6 +4,8 @@
 
 #include "conformance.h"
 
+#include "engine/engine.h"
+
 static struct weft_poll poll_now(struct fixture *f, struct weft_engine *engine)
 {
     struct weft_poll poll = {0};
@@ -132,5 +134,43 @@ CASE(poll_refreshes_the_list)
     is_int(costs.others, 1, "by the claim statement alone");
     is_int(claim_with(f, engine, &(struct weft_claim){.worker = "w", .max = 9}).count, 1,
            "under the limit that only the poll told of");
+    weft_engine_close(engine);
+}
+
+/* Lets a poll take as long as with an open snapshot. */
+static void be_slow(void *context, enum weft_fault_point point, enum weft_stmt stmt)
+{
+    weft_usec began_us = weft_boot_us();
+    while (*(bool *)context && point == WEFT_FAULT_BEFORE_RUN && stmt == WEFT_STMT_POLL &&
+           weft_boot_us() - began_us < 150 * WEFT_MS)
+        ;
+}
+
+CASE(poll_after_a_slow_one_leaves_out_living_rows)
+{
+    bool slow = true;
+    struct weft_fault fault = {.hook = be_slow, .context = &slow};
+    struct weft_engine *engine = open_faulty(f, &fault);
+    (void)submit_ok(f, &(struct weft_spec){.kind = "job", .delay_ms = 2000});
+    (void)submit_job(f);
+    struct weft_poll poll = poll_now(f, engine);
+    is_int(poll.count, 1, "a slow poll tells the queue");
+    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
+           "and the timer");
+    slow = false;
+    poll = poll_now(f, engine);
+    is_int(poll.count, 0, "the next one does not look for queues");
+    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], WEFT_UNTOLD, "nor for timers, and says so");
+    is_int(poll.due_us[WEFT_SCANNER_DEPENDENCY], WEFT_NEVER, "but for the rest");
+    is_int(claim(f, engine, 1).count, 1, "the queue is still known");
+    ok(engine->poll_whole_us > weft_boot_us() &&
+           engine->poll_whole_us < weft_boot_us() + 10 * WEFT_SECOND,
+       "for some seconds");
+    engine->poll_whole_us = weft_boot_us();
+    poll = poll_now(f, engine);
+    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
+           "then all is looked at again");
+    is_int(poll_now(f, engine).due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
+           "each time");
     weft_engine_close(engine);
 }

@@ -139,6 +139,15 @@ static void test_due(void)
     is_int(begin(&board, S), NOBODY, "the poll was their look");
     is_int(weft_board_status(&board, PROMOTER, &now, arena).last_pass_us, now.store_us,
            "and shows that they are well");
+    struct weft_board blind = new_board(2);
+    run_all(&blind);
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        due_us[i] = WEFT_UNTOLD;
+    weft_usec next_us = weft_board_next(&blind);
+    weft_board_told(&blind, due_us, S, &now);
+    is_int(weft_board_next(&blind), next_us, "a poll that did not look was not their look");
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        due_us[i] = WEFT_NEVER;
     due_us[PROMOTER] = STORE + 700 * WEFT_MS;
     weft_board_told(&board, due_us, S, &now);
     is_int(weft_board_next(&board), BOOT + 701 * WEFT_MS, "a due time of the store in boot time");

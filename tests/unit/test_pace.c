@@ -31,11 +31,25 @@ static void test_interval(void)
     is_int(weft_pace_next(&pace), START, "the first run is at the start");
     weft_pace_begin(&pace, START + 5);
     is_int(weft_pace_next(&pace), WEFT_NEVER, "never twice at once");
-    weft_pace_end(&pace, &nothing, START + 2 * S);
-    is_int(weft_pace_next(&pace), START + 3 * S, "the interval counts from the end of a run");
+    weft_pace_end(&pace, &nothing, START + 10 * WEFT_MS);
+    is_int(weft_pace_next(&pace), START + S + 10 * WEFT_MS,
+           "the interval counts from the end of a run");
     weft_pace_begin(&pace, START + 60 * S);
     weft_pace_end(&pace, &nothing, START + 60 * S + 1);
     is_int(weft_pace_next(&pace), START + 61 * S + 1, "a late run shifts all that follow");
+    weft_pace_begin(&pace, START + 70 * S);
+    weft_pace_end(&pace, &nothing, START + 70 * S + 500 * WEFT_MS);
+    is_int(weft_pace_next(&pace), START + 75 * S + 500 * WEFT_MS,
+           "a look in vain of half a second is followed by a rest of five");
+    weft_pace_expect(&pace, START + 72 * S);
+    is_int(weft_pace_next(&pace), START + 72 * S, "unless something becomes due");
+    weft_pace_begin(&pace, START + 80 * S);
+    weft_pace_end(&pace, &nothing, START + 90 * S);
+    is_int(weft_pace_next(&pace), START + 100 * S, "and never by one of more than ten");
+    weft_pace_begin(&pace, START + 100 * S);
+    weft_pace_end(&pace, &(struct weft_pace_run){.handled = true, .due_us = WEFT_NEVER},
+                  START + 105 * S);
+    is_int(weft_pace_next(&pace), START + 106 * S, "a run that did something needs none");
     pace = new_pace(0);
     is_int(weft_pace_next(&pace), WEFT_NEVER, "an interval of 0 is off");
     weft_pace_expect(&pace, START);

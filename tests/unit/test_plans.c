@@ -231,7 +231,8 @@ static void check_poll(struct plans *p, const char *where)
 {
     const char *plan = NULL;
     if (run(p, "BEGIN") && prepare(p, "seen", WEFT_STMT_POLL))
-        plan = explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", "(0, 1000)");
+        plan =
+            explain(p, "ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF", "(0, 1000, true)");
     (void)run(p, "ROLLBACK");
     (void)run(p, "DEALLOCATE seen");
     const char *hit = plan ? strstr(plan, "hit=") : NULL;
