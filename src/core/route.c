@@ -135,6 +135,37 @@ bool weft_route_within(const char *needed, const char *const *token, size_t coun
     return true;
 }
 
+static uint16_t number_of(const char *token, size_t size)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)token[i]) * 1099511628211u;
+    /* The upper bits of the product depend on all of the hash's. */
+    return (uint16_t)((hash * 0x9e3779b97f4a7c15u >> 32) % WEFT_ROUTE_NUMBERS);
+}
+
+struct weft_route_need weft_route_need(const char *needed)
+{
+    const char *comma = strrchr(needed, ','), *last = comma ? comma + 1 : needed;
+    if (!*needed)
+        return (struct weft_route_need){WEFT_ROUTE_NUMBERS, WEFT_ROUTE_NUMBERS};
+    return (struct weft_route_need){number_of(needed, strcspn(needed, ",")),
+                                    number_of(last, strlen(last))};
+}
+
+void weft_route_offer(const char *offered, struct weft_route_offer *ret_offer)
+{
+    *ret_offer = (struct weft_route_offer){0};
+    ret_offer->bit[WEFT_ROUTE_NUMBERS / 64] = 1; /* what needs nothing fits any offer */
+    while (*offered) {
+        size_t size = strcspn(offered, ",");
+        uint16_t number = number_of(offered, size);
+        ret_offer->bit[number / 64] |= (uint64_t)1 << number % 64;
+        offered += size;
+        offered += *offered == ',';
+    }
+}
+
 const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count)
 {
     size_t count = *text != '\0';

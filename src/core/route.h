@@ -23,6 +23,29 @@ bool weft_route_offered(const char *needed, const char *const *token, size_t cou
 /* The same with the tokens of a canonical text, as weft_route_split() gives them: for long offers.
  */
 bool weft_route_within(const char *needed, const char *const *token, size_t count);
+/*
+ * A quick look before one of the above, for claims that meet thousands of sets: numbers of the
+ * first and the last token that are needed, and a bit for the number of each token that is offered.
+ */
+enum { WEFT_ROUTE_NUMBERS = 4096 };
+struct weft_route_need {
+    uint16_t first, last; /* WEFT_ROUTE_NUMBERS: no token is needed */
+};
+struct weft_route_offer {
+    uint64_t bit[WEFT_ROUTE_NUMBERS / 64 + 1]; /* the last one is of WEFT_ROUTE_NUMBERS */
+};
+/* Of canonical texts. */
+struct weft_route_need weft_route_need(const char *needed);
+void weft_route_offer(const char *offered, struct weft_route_offer *ret_offer);
+/* False: it does not fit for sure. */
+static inline bool weft_route_may_fit(struct weft_route_need need,
+                                      const struct weft_route_offer *offer)
+{
+    uint64_t first = offer->bit[need.first / 64] >> (need.first % 64);
+    uint64_t last = offer->bit[need.last / 64] >> (need.last % 64);
+    return (first & last & 1) != 0;
+}
+
 /* The tokens of a canonical text, in the arena. */
 const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count);
 

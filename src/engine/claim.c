@@ -90,6 +90,8 @@ static enum weft_rc prepare(struct weft_engine *engine, const char *ns,
                              err);
     if (rc)
         return rc;
+    request->offer = weft_new(arena, struct weft_route_offer);
+    weft_route_offer(request->route, request->offer);
     if (claim->capability_count > LONG_OFFER)
         request->offered = weft_route_split(request->route, arena, &request->offers);
     request->left = claim->max ? claim->max : 1;

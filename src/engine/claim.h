@@ -37,7 +37,8 @@ struct weft_request {
     const struct weft_claim *claim;
     int32_t ns;
     int32_t worker;
-    const char *route;          /* canonical capabilities */
+    const char *route; /* canonical capabilities */
+    struct weft_route_offer *offer;
     const char *const *offered; /* the same as tokens, when they are many; else NULL */
     size_t offers;
     uint32_t left; /* how many it may still get */

@@ -45,7 +45,8 @@ static bool wants(const struct weft_claim *claim, const struct weft_queue *queue
 
 bool weft_claim_fits(const struct weft_request *request, const struct weft_queue *queue)
 {
-    return queue->ns == request->ns && wants(request->claim, queue) &&
+    return queue->ns == request->ns && weft_route_may_fit(queue->need, request->offer) &&
+           wants(request->claim, queue) &&
            (request->offered
                 ? weft_route_within(queue->route_text, request->offered, request->offers)
                 : weft_route_fits(queue->route_text, request->route));

@@ -17,6 +17,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "core/policy.h"
+#include "core/route.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/ops.h"
@@ -78,6 +79,7 @@ struct weft_name {
 struct weft_queue {
     int32_t id, ns, lane, route, tenant;
     int32_t family; /* the first queue met here that differs in the tenant alone: see may_serve() */
+    struct weft_route_need need; /* of route_text */
     const char *ns_name, *lane_name, *kind, *route_text, *tenant_name;
 };
 

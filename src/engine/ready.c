@@ -15,11 +15,12 @@
  *   depends on the number of queues of its own lanes, and not on those of other namespaces.
  *
  * A claim that came up short refreshes when that costs next to nothing, and otherwise at most every
- * 100 ms; a list that is older than a second is refreshed by the next claim. While an open snapshot
- * makes the hop slow, these times grow with what it takes: see weft_pace_rest(). Then work of which
- * no notice came waits longer, but most claims do not wait for a hop. Lane settings ride
- * along with the hop, but pause and limit are checked again by the claim statement itself, so they
- * hold from the moment they were committed.
+ * 100 ms; a list that is older than a second is refreshed by the next claim. Where a hop is slow,
+ * as an open snapshot makes it, or the walk over a lane with very many queues has come round, these
+ * times grow with what it took: see weft_pace_rest(). Then work of which no notice came waits
+ * longer, but claims do not wait all the time. Lane settings ride along with the hop, but pause and
+ * limit are checked again by the claim statement itself, so they hold from the moment they were
+ * committed.
  *
  * Ticks decide what is newer. A queue carries the tick of the last note, hop or walk that knew of
  * ready work in it. A claim that found it empty takes it off only when that tick is not newer than
@@ -337,6 +338,7 @@ static void add_walk(struct weft_ready *ready, struct weft_ring *lane, struct we
     if (lane->walked_to == 0) {
         lane->walk_began = ready->tick;
         lane->walk_queues = 0;
+        lane->walk_took_us = 0;
     }
     walks->item[walks->count++] = (struct weft_walk){
         .ns = lane->ns, .lane = weft_arena_strdup(arena, lane->lane), .after = lane->walked_to};
@@ -347,6 +349,8 @@ static enum weft_ready_age age_of(const struct weft_ready *ready, const struct w
 {
     bool many = ready->hop.many;
     weft_usec at_us = many ? lane->walked_us : ready->hop.all_us;
+    if (many && at_us != 0 && lane->walked_to == 0 && now_us < lane->rest_until_us)
+        return WEFT_READY_FRESH;
     weft_usec rest_us = many ? 0 : ready->hop.rest_us;
     if (at_us == 0 || now_us - at_us > REFRESH_MAX_US + rest_us)
         return WEFT_READY_OLD;
@@ -392,20 +396,25 @@ void weft_ready_asked(struct weft_engine *engine, struct weft_arena *arena,
 struct walked {
     uint32_t seen;
     int32_t last;
+    weft_usec took_us;
 };
 
 /* Moves the walk over a lane on; two at once are dealt with as in end_hop(). Under ready.lock. */
 static void end_walk(struct weft_ready *ready, const struct weft_walk *walk,
                      const struct walked *walked, uint32_t most)
 {
+    weft_usec now_us = weft_boot_us();
     struct weft_ring *lane = weft_rings_of(&ready->rings, walk->ns, walk->lane, NULL);
     if (!lane || lane->walked_to != walk->after)
         return;
-    lane->walked_us = weft_boot_us();
+    lane->walked_us = now_us;
     lane->walk_queues += walked->seen;
+    lane->walk_took_us += walked->took_us;
     lane->walked_to = walked->seen < most ? 0 : walked->last;
-    if (lane->walked_to == 0)
+    if (lane->walked_to == 0) {
+        lane->rest_until_us = now_us + weft_pace_rest(lane->walk_took_us);
         weft_rings_sweep(&ready->rings, lane, lane->walk_began);
+    }
 }
 
 enum weft_rc weft_ready_walk(struct weft_engine *engine, const struct weft_walks *walks,
@@ -427,9 +436,11 @@ enum weft_rc weft_ready_walk(struct weft_engine *engine, const struct weft_walks
         weft_set_text(&call, i, LANE_WALK_IN_LANE, walks->item[i].lane);
         weft_set_i64(&call, i, LANE_WALK_IN_AFTER, walks->item[i].after);
     }
+    weft_usec began_us = weft_boot_us();
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
+    weft_usec took_us = weft_boot_us() - began_us;
     struct weft_id_list found = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
     for (size_t i = 0; i < rows.count; i++) {
         int32_t queue = (int32_t)weft_get_i64(&rows, i, LANE_WALK_OUT_QUEUE);
@@ -446,8 +457,10 @@ enum weft_rc weft_ready_walk(struct weft_engine *engine, const struct weft_walks
     uint64_t tick = ++ready->tick;
     for (size_t i = 0; i < found.count; i++)
         weft_rings_put(&ready->rings, weft_find_queue(engine, found.id[i]), tick);
-    for (size_t i = 0; i < walks->count; i++)
+    for (size_t i = 0; i < walks->count; i++) {
+        walked[i].took_us = took_us;
         end_walk(ready, &walks->item[i], &walked[i], most);
+    }
     pthread_mutex_unlock(&ready->lock);
     if (ret_queues)
         *ret_queues = (struct weft_queue_ids){.id = found.id, .count = found.count};

@@ -47,6 +47,8 @@ struct weft_ring {
     struct weft_ring *older, *newer; /* by the time of the last claim */
     weft_usec asked_us;              /* boot time, as these: the last claim for the lane */
     weft_usec walked_us;             /* the last walk over its queues in the store; 0: none */
+    weft_usec walk_took_us;          /* the walks since it began anew, together */
+    weft_usec rest_until_us;         /* boot time: it came round, and no claim walks before this */
     int32_t walked_to;               /* how far that came; 0: all were seen */
     uint32_t walk_queues;            /* how many queues the walk over all of them has seen so far */
     uint64_t walk_began;             /* the tick when the walk over all of them began */

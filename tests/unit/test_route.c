@@ -134,14 +134,24 @@ static void test_within(void)
     static const char *const offer[] = {"", "a", "a,b", "a,aa,b", "aa,ab,b,c,ca,d", "b,ba,bb"};
     static const char *const need[] = {"",     "a",  "aa",  "ab", "b",    "c",
                                        "ca,d", "bb", "a,z", "z",  "aa,d", "ba,c"};
-    size_t wrong = 0;
+    size_t wrong = 0, lost = 0, left_out = 0, unfit = 0;
     for (size_t i = 0; i < WEFT_LEN(offer); i++) {
         size_t count;
+        struct weft_route_offer quick;
+        weft_route_offer(offer[i], &quick);
         const char *const *token = weft_route_split(offer[i], arena, &count);
-        for (size_t k = 0; k < WEFT_LEN(need); k++)
-            wrong += weft_route_within(need[k], token, count) != weft_route_fits(need[k], offer[i]);
+        for (size_t k = 0; k < WEFT_LEN(need); k++) {
+            bool fits = weft_route_fits(need[k], offer[i]);
+            bool may_fit = weft_route_may_fit(weft_route_need(need[k]), &quick);
+            wrong += weft_route_within(need[k], token, count) != fits;
+            lost += fits && !may_fit;
+            unfit += !fits;
+            left_out += !may_fit;
+        }
     }
     is_int(wrong, 0, "within: as fits");
+    is_int(lost, 0, "a quick look leaves out nothing that fits");
+    is_int(left_out, unfit, "and these sets, of one or two tokens, as soon as they do not");
 }
 
 int main(void)
