@@ -127,19 +127,21 @@ enum weft_rc weft_census_room(struct weft_engine *engine, int32_t ns, size_t wan
     return find_room(engine, &queues, ns, wanted, ret_room, err);
 }
 
-enum weft_rc weft_census_worker(struct weft_engine *engine, int32_t ns, const char *name,
-                                struct weft_err *err)
+enum weft_rc weft_census_workers(struct weft_engine *engine, int32_t ns, size_t wanted,
+                                 size_t *ret_room, struct weft_err *err)
 {
     const struct kind workers = {.ns = &engine->census.workers,
                                  .most = engine->census.most_workers,
                                  .stmt = WEFT_STMT_NAMESPACE_WORKERS};
-    size_t room = 0;
-    enum weft_rc rc = find_room(engine, &workers, ns, 1, &room, err);
-    if (rc || room > 0)
-        return rc;
+    return find_room(engine, &workers, ns, wanted, ret_room, err);
+}
+
+enum weft_rc weft_census_refuse_worker(const struct weft_engine *engine, const char *ns,
+                                       struct weft_err *err)
+{
     (void)weft_fail(err, WEFT_LIMIT_EXCEEDED,
-                    "namespace '%s' has %u names of workers, as many as are allowed", name,
-                    workers.most);
+                    "namespace '%s' has %u names of workers, as many as are allowed", ns,
+                    engine->census.most_workers);
     err->field = "worker";
     err->hint =
         "give workers names that they keep when they start again; names that are not used any more "

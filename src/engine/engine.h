@@ -492,12 +492,15 @@ void weft_census_done(struct weft_census *census);
 /* How many of `wanted` queues more a namespace may have. */
 WEFT_MUST_CHECK enum weft_rc weft_census_room(struct weft_engine *engine, int32_t ns, size_t wanted,
                                               size_t *ret_room, struct weft_err *err);
-/* WEFT_LIMIT_EXCEEDED: the namespace may not have a worker name more. */
-WEFT_MUST_CHECK enum weft_rc weft_census_worker(struct weft_engine *engine, int32_t ns,
-                                                const char *name, struct weft_err *err);
-/* The error of a submission that needs a queue too many. */
+/* How many of `wanted` worker names more. */
+WEFT_MUST_CHECK enum weft_rc weft_census_workers(struct weft_engine *engine, int32_t ns,
+                                                 size_t wanted, size_t *ret_room,
+                                                 struct weft_err *err);
+/* The error of a submission that needs a queue too many, and of a worker whose name is one. */
 enum weft_rc weft_census_refuse(const struct weft_engine *engine, const char *ns,
                                 struct weft_err *err);
+enum weft_rc weft_census_refuse_worker(const struct weft_engine *engine, const char *ns,
+                                       struct weft_err *err);
 
 /* ---- Changing rows (change.c) ---------------------------------------------------------------- */
 

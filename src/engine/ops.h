@@ -225,11 +225,22 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_put_back(struct weft_engine *engine,
                                                   struct weft_lease_answer *ret_answer,
                                                   struct weft_err *err);
 
+/* What became of a worker's name. */
+struct weft_worker_met {
+    int32_t number;
+    bool admitted;       /* the name is new, and there was room for it */
+    struct weft_err err; /* WEFT_LIMIT_EXCEEDED: its namespace has as many names as it may */
+};
 /*
- * What stands for a worker's name in news and in the poll; it is given one if it has none.
- * WEFT_LIMIT_EXCEEDED: its namespace has as many names as it may. A server asks this of each claim
- * before it folds claims into one call, so that a name too many is the error of one claim alone.
+ * What stands for workers' names in news and in the poll; those that are new are added. A server
+ * asks this before it folds claims into one call, so that a name too many is the error of one claim
+ * alone, and many new names cost one transaction.
  */
+WEFT_MUST_CHECK enum weft_rc weft_engine_meet_workers(struct weft_engine *engine,
+                                                      const struct weft_watch *watch, size_t count,
+                                                      struct weft_worker_met *ret_met,
+                                                      struct weft_err *err);
+/* The same for one. */
 WEFT_MUST_CHECK enum weft_rc weft_engine_worker_number(struct weft_engine *engine,
                                                        const struct weft_watch *watch,
                                                        int32_t *ret_worker, struct weft_err *err);

@@ -16,25 +16,93 @@ static enum weft_rc check_watch(const struct weft_watch *watch, struct weft_err 
     return rc ? rc : weft_name_check(watch->ns, "namespace", err);
 }
 
+/* Finds the numbers of the workers' namespaces, then those of the names that are known. */
+static enum weft_rc find_workers(struct weft_engine *engine, const struct weft_watch *watch,
+                                 struct weft_name_want *want, size_t count, struct weft_err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        want[i] = (struct weft_name_want){.sort = WEFT_NAME_NAMESPACE, .text = watch[i].ns};
+    enum weft_rc rc = weft_intern_names(engine, true, want, count, err);
+    for (size_t i = 0; i < count && !rc; i++)
+        want[i] = (struct weft_name_want){
+            .sort = WEFT_NAME_WORKER, .ns = want[i].id, .text = watch[i].worker};
+    return rc ? rc : weft_intern_names(engine, false, want, count, err);
+}
+
+/* The new names of one namespace, from the first of them on, as far as it has room for them. */
+static enum weft_rc admit_workers(struct weft_engine *engine, const struct weft_watch *watch,
+                                  const struct weft_name_want *want, size_t count,
+                                  struct weft_worker_met *met, struct weft_err *err)
+{
+    size_t wanted = 0, room = SIZE_MAX;
+    for (size_t i = 0; i < count; i++)
+        wanted += want[i].id == 0 && want[i].ns == want->ns;
+    enum weft_rc rc = engine->census.most_workers > 0
+                          ? weft_census_workers(engine, want->ns, wanted, &room, err)
+                          : WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (want[i].id != 0 || want[i].ns != want->ns)
+            continue;
+        met[i].admitted = room > 0;
+        if (room > 0)
+            room--;
+        else
+            (void)weft_census_refuse_worker(engine, watch[i].ns, &met[i].err);
+    }
+    return rc;
+}
+
+/* Adds the names that are new. */
+static enum weft_rc add_workers(struct weft_engine *engine, const struct weft_watch *watch,
+                                struct weft_name_want *want, size_t count,
+                                struct weft_worker_met *met, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_name_want *add = weft_new_array(arena, struct weft_name_want, count + 1);
+    size_t adds = 0;
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        if (want[i].id == 0 && !met[i].admitted && !met[i].err.rc)
+            rc = admit_workers(engine, &watch[i], &want[i], count - i, &met[i], err);
+        if (!rc && met[i].admitted)
+            add[adds++] = want[i];
+    }
+    if (!rc && adds > 0)
+        rc = weft_intern_names(engine, true, add, adds, err);
+    for (size_t i = 0, at = 0; i < count && !rc; i++)
+        met[i].number = met[i].admitted ? add[at++].id : want[i].id;
+    weft_arena_free(arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_meet_workers(struct weft_engine *engine, const struct weft_watch *watch,
+                                      size_t count, struct weft_worker_met *ret_met,
+                                      struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_name_want *want = weft_new_array(arena, struct weft_name_want, count + 1);
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        ret_met[i] = (struct weft_worker_met){0};
+        rc = check_watch(&watch[i], err);
+    }
+    if (!rc)
+        rc = find_workers(engine, watch, want, count, err);
+    if (!rc)
+        rc = add_workers(engine, watch, want, count, ret_met, err);
+    weft_arena_free(arena);
+    return rc;
+}
+
 enum weft_rc weft_engine_worker_number(struct weft_engine *engine, const struct weft_watch *watch,
                                        int32_t *ret_worker, struct weft_err *err)
 {
-    enum weft_rc rc = check_watch(watch, err);
-    struct weft_name_want space = {.sort = WEFT_NAME_NAMESPACE, .text = watch->ns};
-    if (!rc)
-        rc = weft_intern_names(engine, true, &space, 1, err);
-    struct weft_name_want worker = {
-        .sort = WEFT_NAME_WORKER, .ns = space.id, .text = watch->worker};
-    if (!rc && engine->census.most_workers > 0) {
-        rc = weft_intern_names(engine, false, &worker, 1, err);
-        if (!rc && worker.id == 0)
-            rc = weft_census_worker(engine, space.id, watch->ns, err);
-    }
-    if (!rc)
-        rc = weft_intern_names(engine, true, &worker, 1, err);
-    if (!rc)
-        *ret_worker = worker.id;
-    return rc;
+    struct weft_worker_met met;
+    enum weft_rc rc = weft_engine_meet_workers(engine, watch, 1, &met, err);
+    if (!rc && met.err.rc && err)
+        *err = met.err;
+    *ret_worker = rc ? 0 : met.number;
+    return rc ? rc : met.err.rc;
 }
 
 /* Whether there is something to tell; most watches find nothing, and a read costs no commit. */

@@ -233,21 +233,31 @@ static bool is_over(const struct weft_ask *ask, weft_usec now_us)
     return state->slept && (late || ask->server->stopping || weft_loop_gone(ask));
 }
 
-/* True when its namespace may not have its worker's name: it has its answer then. Any other error
- * is left to the call. */
-static bool refuse_worker(struct weft_ask *ask)
+/*
+ * Gives the workers that are new here their names. A claim whose namespace may not have one more
+ * gets its answer; any other error is left to the call.
+ */
+static void meet_workers(struct weft_server *server, const struct weft_claims_lot *lot,
+                         size_t count)
 {
-    const struct weft_claim *claim = weft_claims_of(ask);
-    const struct weft_watch worker = {.ns = claim->ns, .worker = claim->worker};
-    struct weft_err err = {0};
-    int32_t number;
-    if (weft_roster_knows(ask->server->roster, claim))
-        return false;
-    if (weft_engine_worker_number(ask->server->engine, &worker, &number, &err) !=
-        WEFT_LIMIT_EXCEEDED)
-        return false;
-    weft_reply_error(ask, &err);
-    return true;
+    struct weft_watch *watch = weft_new_array(lot->arena, struct weft_watch, count + 1);
+    struct weft_ask **ask = weft_new_array(lot->arena, struct weft_ask *, count + 1);
+    size_t met = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct claim_state *state = lot->ask[i]->state;
+        if (state->slept || weft_roster_knows(server->roster, &state->claim))
+            continue;
+        ask[met] = lot->ask[i];
+        watch[met++] = (struct weft_watch){.ns = state->claim.ns, .worker = state->claim.worker};
+    }
+    if (met == 0)
+        return;
+    struct weft_worker_met *told = weft_new_array(lot->arena, struct weft_worker_met, met);
+    if (weft_engine_meet_workers(server->engine, watch, met, told, NULL))
+        return;
+    for (size_t i = 0; i < met; i++)
+        if (told[i].err.rc)
+            weft_reply_error(ask[i], &told[i].err);
 }
 
 /* Answers those whose wait is over and keeps the others; enters who may have to wait. */
@@ -258,9 +268,10 @@ static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, siz
     struct weft_answers *answers = answers_of(server);
     size_t left = answers ? weft_answers_call_max(answers) : 0;
     weft_usec now_us = weft_boot_us(), store_us = weft_clock_now(weft_engine_clock(server->engine));
+    meet_workers(server, lot, count);
     for (size_t i = 0; i < count; i++) {
         struct claim_state *state = ask[i]->state;
-        if (refuse_late(ask[i]) || (!state->slept && refuse_worker(ask[i]))) {
+        if (ask[i]->reply.status || refuse_late(ask[i])) {
             weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
             weft_loop_answer(server, &ask[i], 1);
             continue;

@@ -103,3 +103,44 @@ CASE(census_of_worker_names)
     is_int(worker_in(f, "default", "w5"), WEFT_OK, "which makes room");
     f->a = engine;
 }
+
+static void count_adds(void *context, enum weft_fault_point point, enum weft_stmt stmt)
+{
+    *(int *)context += point == WEFT_FAULT_BEFORE_RUN && stmt == WEFT_STMT_NAME_ADD;
+}
+
+/* Many workers at once, as a server meets them: one that is too many is refused alone. */
+CASE(census_of_many_worker_names)
+{
+    int adds = 0;
+    struct weft_fault fault = {.hook = count_adds, .context = &adds};
+    struct weft_engine *engine = open_faulty(f, &fault);
+    engine->census.most_workers = LIMIT;
+    const struct weft_watch first = {.ns = "default", .worker = "w0"};
+    struct weft_worker_met known;
+    is_int(weft_engine_meet_workers(engine, &first, 1, &known, &f->err), WEFT_OK, "the first");
+    struct weft_watch watch[LIMIT + 3];
+    struct weft_worker_met met[LIMIT + 3];
+    for (int i = 0; i < LIMIT + 2; i++)
+        watch[i] =
+            (struct weft_watch){.ns = "default", .worker = weft_arena_printf(f->arena, "w%d", i)};
+    watch[LIMIT + 2] = (struct weft_watch){.ns = "other", .worker = "w0"};
+    adds = 0;
+    is_int(weft_engine_meet_workers(engine, watch, LIMIT + 3, met, &f->err), WEFT_OK, "meet all");
+    is_int(adds, 2, "one statement adds the namespace, and one the names");
+    is_int(met[0].number, known.number, "one that is known keeps its number");
+    bool good = true, refused = true;
+    for (int i = 0; i < LIMIT; i++)
+        good &=
+            met[i].number > 0 && !met[i].err.rc && (i == 0 || met[i].number != met[i - 1].number);
+    for (int i = LIMIT; i < LIMIT + 2; i++)
+        refused &= met[i].err.rc == WEFT_LIMIT_EXCEEDED && met[i].number == 0;
+    ok(good, "each that there is room for has a number of its own");
+    ok(refused, "the others are refused");
+    ok(met[LIMIT + 2].number > 0 && met[LIMIT + 2].number != known.number,
+       "another namespace has room, and other numbers");
+    int32_t number = 0;
+    is_int(weft_engine_worker_number(f->b, &watch[1], &number, &f->err), WEFT_OK, "elsewhere");
+    is_int(number, met[1].number, "the number is the same");
+    weft_engine_close(engine);
+}

@@ -146,14 +146,15 @@ bool weft_roster_knows(struct weft_roster *roster, const struct weft_claim *clai
     return true;
 }
 
-enum weft_rc weft_engine_worker_number(struct weft_engine *engine, const struct weft_watch *watch,
-                                       int32_t *ret_worker, struct weft_err *err)
+enum weft_rc weft_engine_meet_workers(struct weft_engine *engine, const struct weft_watch *watch,
+                                      size_t count, struct weft_worker_met *ret_met,
+                                      struct weft_err *err)
 {
     (void)engine;
     (void)watch;
-    (void)err;
-    *ret_worker = 1;
-    return WEFT_OK;
+    (void)count;
+    (void)ret_met;
+    return weft_fail(err, WEFT_INTERNAL, "the roster of these tests knows every worker");
 }
 
 void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim, weft_usec now_us)
