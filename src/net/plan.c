@@ -23,8 +23,9 @@
  * of many; administration. A class never has all threads, all slow ones and errands together leave
  * two, and one is left to quick reads whatever else runs. One namespace never has all slots of a
  * slow class, nor all threads that slow ones may have: another one need not wait until something
- * ends that takes long. With fewer than four threads all that is one or none, and things take
- * turns.
+ * ends that takes long. Of those threads one is kept for a list and one for an errand while there is
+ * none, because the others may run for seconds. With fewer than four threads all that is one or
+ * none, and things take turns.
  *
  * A list with a filter may look at rows for as long as it is allowed to and find nothing: it is a
  * walk. A token (without tokens: a namespace) has at most two of them at once, and one slot less
@@ -146,7 +147,8 @@ static uint32_t slots_of(const struct weft_plan *plan, enum weft_group class)
     if (class == WEFT_GROUP_HEAVY && plan->writers == 1)
         return 1;
     /* Errands would wait behind passes that an operator began: these have fewer. */
-    uint32_t slots = plan->threads / (class == WEFT_GROUP_ADMIN ? 6 : 2);
+    uint32_t of = class == WEFT_GROUP_ADMIN ? 6 : class == WEFT_GROUP_HEAVY ? 3 : 2;
+    uint32_t slots = plan->threads / of;
     return slots > 0 ? slots : 1;
 }
 
@@ -238,10 +240,23 @@ static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
     return holder;
 }
 
+/*
+ * Of the threads for slow classes, those that are kept free of this one: for a list and for an
+ * errand, while there is none. What runs in the other classes may take seconds, and a list, the
+ * next node of a flow and the pass over what is due would have to wait for it.
+ */
+static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
+{
+    uint32_t kept = (turn != WEFT_GROUP_LIST && plan->queue[WEFT_GROUP_LIST].running == 0) +
+                    (turn != ERRANDS && plan->errands_running == 0);
+    uint32_t most = slow_max(plan) > 1 ? slow_max(plan) - 1 : 0;
+    return kept < most ? kept : most;
+}
+
 /* Whether a thread is left for this, by what runs already. */
 static bool has_thread(const struct weft_plan *plan, size_t turn)
 {
-    if (is_slow(turn) && plan->slow >= slow_max(plan))
+    if (is_slow(turn) && plan->slow + kept_free(plan, turn) >= slow_max(plan))
         return false;
     return turn == WEFT_GROUP_NONE || plan->threads < 3 || plan->others + 1 < plan->threads;
 }
@@ -426,6 +441,7 @@ bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch 
     batch->holder = NULL;
     if (batch->errand) {
         plan->errands--;
+        plan->errands_running++;
         return true;
     }
     plan->writing += weft_kinds[turn].writes;
@@ -441,8 +457,10 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
     size_t turn = batch->errand ? (size_t)ERRANDS : (size_t)batch->lot[0].group;
     plan->slow -= is_slow(turn);
     plan->others -= turn != WEFT_GROUP_NONE;
-    if (batch->errand)
+    if (batch->errand) {
+        plan->errands_running--;
         return;
+    }
     if (batch->holder)
         batch->holder->busy = false;
     for (size_t i = 0; i < batch->lots; i++)

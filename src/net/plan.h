@@ -42,6 +42,7 @@ struct weft_plan {
     size_t writers; /* calls that may write at once */
     struct weft_plan_queue queue[WEFT_GROUP_COUNT];
     size_t errands; /* that wait */
+    uint32_t errands_running;
     size_t waiting; /* asks in all queues */
     struct weft_joint joint[WEFT_JOINTS_MAX];
     size_t writing;                     /* calls that write now */
