@@ -4,6 +4,7 @@
 
 enum { DOUBLINGS_MAX = 16, REST_FACTOR = 10 };
 #define REST_MAX_US (10 * WEFT_SECOND)
+#define QUICK_US    (100 * WEFT_MS)
 
 static weft_usec earlier(weft_usec a, weft_usec b)
 {
@@ -78,7 +79,7 @@ size_t weft_pace_pick(const struct weft_pace *pace, const bool *barred, size_t c
 
 weft_usec weft_pace_rest(weft_usec took_us)
 {
-    return earlier(REST_FACTOR * took_us, REST_MAX_US);
+    return took_us > QUICK_US ? earlier(REST_FACTOR * took_us, REST_MAX_US) : 0;
 }
 
 void weft_pace_begin(struct weft_pace *pace, weft_usec now_us)

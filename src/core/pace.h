@@ -14,8 +14,9 @@
  *   somebody else's hands or not its business. Only its next look asks again, so it cannot spin.
  * - It failed: it waits its interval, twice as long with each failure in a row, and no due time
  *   hurries it.
- * - It looked for long and found nothing: the next look waits ten times as long as that one took,
- *   10 s at most, so looks in vain take a tenth of the time. A due time hurries it all the same.
+ * - It looked for long, more than 100 ms, and found nothing: the next look waits ten times as long
+ * as that one took, 10 s at most, so looks in vain take a tenth of the time. A due time hurries it
+ * all the same.
  * - It could not finish: it runs again at once, but behind those who have been waiting longer.
  *
  * Times are of one clock, whichever the caller has; there is none in here.
@@ -26,7 +27,8 @@
 #define WEFT_PACE_SLOWEST_US                                                                       \
     (60 * WEFT_SECOND) /* between failures, unless the interval is longer */
 
-/* How long to wait after a look that took so long: nine tenths of the time, 10 s at most. */
+/* How long to wait after a look that took so long: ten times that, 10 s at most. 0: it was quick.
+ */
 weft_usec weft_pace_rest(weft_usec took_us);
 
 struct weft_pace {

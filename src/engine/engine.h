@@ -132,7 +132,8 @@ struct weft_ready_hop {
     bool many;         /* the last one that began anew did not see them all at once */
     weft_usec at_us;   /* boot time; the last one; 0: none */
     weft_usec all_us;  /* the last one that saw all; 0: none */
-    weft_usec rest_us; /* so long no claim looks again: the last one was slow */
+    bool slow;         /* the last one was */
+    weft_usec rest_us; /* so long no claim looks again: the last two were slow */
 };
 
 struct weft_ready {

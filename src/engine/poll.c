@@ -103,9 +103,6 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
     }
 }
 
-/* A poll is slow from here on: a tenth of the time between two of them. */
-#define SLOW_US (100 * WEFT_MS)
-
 /* Whether this poll looks at everything; without it the row of due times is missing. */
 static bool begin_poll(struct weft_engine *engine, struct weft_poll *poll)
 {
@@ -117,9 +114,8 @@ static bool begin_poll(struct weft_engine *engine, struct weft_poll *poll)
 
 static void end_whole_poll(struct weft_engine *engine, weft_usec began_us)
 {
-    weft_usec now_us = weft_boot_us(), took_us = now_us - began_us;
-    if (took_us > SLOW_US)
-        engine->poll_whole_us = now_us + weft_pace_rest(took_us);
+    weft_usec now_us = weft_boot_us();
+    engine->poll_whole_us = now_us + weft_pace_rest(now_us - began_us);
 }
 
 static void see_schema(struct weft_engine *engine, const struct weft_rows *rows)

@@ -233,7 +233,9 @@ static void end_hop(struct weft_ready *ready, const struct weft_ready_look *look
     weft_usec now_us = weft_boot_us();
     bool all = list->count < WEFT_HOP_QUEUES;
     hop->at_us = now_us;
-    hop->rest_us = weft_pace_rest(now_us - look->began_us);
+    weft_usec rest_us = weft_pace_rest(now_us - look->began_us);
+    hop->rest_us = hop->slow ? rest_us : 0; /* the second in a row: once may be by chance */
+    hop->slow = rest_us > 0;
     if (hop->after != look->after)
         return;
     if (look->after == 0) {
@@ -354,7 +356,7 @@ static enum weft_ready_age age_of(const struct weft_ready *ready, const struct w
     weft_usec rest_us = many ? 0 : ready->hop.rest_us;
     if (at_us == 0 || now_us - at_us > REFRESH_MAX_US + rest_us)
         return WEFT_READY_OLD;
-    if (rest_us > REFRESH_MIN_US && now_us - at_us < rest_us)
+    if (now_us - at_us < rest_us)
         return WEFT_READY_FRESH;
     /* A short list may mean that there are few again, which a hop tells. */
     bool small = ready->rings.listed.count <= SMALL_LIST ||
