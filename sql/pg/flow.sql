@@ -73,17 +73,18 @@ UPDATE weft.flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
 SELECT f.id, f.state, f.cancel, f.reason, f.cancels
   FROM weft.flow f WHERE f.id = ANY(:flow) AND f.state <> -1 ORDER BY f.id FOR UPDATE SKIP LOCKED;
 
--- name: cascade_look (flow uuid[], chunk int)
+-- name: cascade_look (flow uuid[], chunk int, share int)
 -- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at again
 -- What the completions of locked flows are about, as it is now: each completion with the state of
 -- its execution, its mark as a bad sink, its own join and the edges that leave it, behind its cursor. A completion
--- without edges comes once, with nulls. Nested loops keep the order: flow, seq, downstream.
+-- without edges comes once, with nulls. Of each flow come `share` completions at most, so that a large one
+-- leaves room for others. Nested loops keep the order: flow, seq, downstream.
 SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), s.bad, s.fired, e.downstream, e.state, n.policy,
        n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at, n.again
   FROM (SELECT x.* FROM unnest(:flow) AS f(id)
          CROSS JOIN LATERAL (SELECT * FROM weft.completion p
                               WHERE (p.flow, p.seq) > (f.id, 0) AND p.flow <= f.id
-                              ORDER BY p.flow, p.seq LIMIT :chunk) x
+                              ORDER BY p.flow, p.seq LIMIT :share) x
          LIMIT :chunk) c
   LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = c.id OFFSET 0) l ON true
   LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = c.id OFFSET 0) o ON true

@@ -49,13 +49,13 @@ SELECT id, state, cancel, reason, cancels FROM flow WHERE id = :flow AND state <
 -- Limits here are those of one flow or group; the calls have the one of all (`most`), and no row
 -- behind it is read.
 
--- name: cascade_look (flow uuid[], chunk int)
+-- name: cascade_look (flow uuid[], chunk int, share int)
 -- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at again
 -- The loops keep the order. To sort by it would read all edges of a completion for each chunk of them.
 SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.state, o.state), s.bad,
        s.fired, d.id, e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at, n.again
   FROM (SELECT * FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-         ORDER BY seq LIMIT :chunk) c
+         ORDER BY seq LIMIT :share) c
   LEFT JOIN execution u ON u.num = c.num
   LEFT JOIN live l ON l.num = c.num
   LEFT JOIN outcome o ON o.num = c.num

@@ -35,7 +35,10 @@
 
 #include "base/id.h"
 
-enum { FLOWS_AT_ONCE = 256 }; /* of one hop */
+enum {
+    FLOWS_AT_ONCE = 256, /* of one hop */
+    ROUND_HOPS = 2,
+};
 
 /* ---- Deciding -------------------------------------------------------------------------------- */
 
@@ -417,13 +420,26 @@ enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id 
     return rc;
 }
 
-enum weft_rc weft_engine_cascade(struct weft_engine *engine, const struct weft_id *flow,
-                                 size_t count, struct weft_err *err)
+static enum weft_rc cascade_all(struct weft_engine *engine, const struct weft_id *flow,
+                                size_t count, uint64_t hops_most, struct weft_err *err)
 {
     struct weft_cascaded cascaded = {0};
     enum weft_rc rc = WEFT_OK;
     for (size_t at = 0; at < count && !rc; at += FLOWS_AT_ONCE)
-        rc = weft_cascade(engine, flow + at,
-                          count - at < FLOWS_AT_ONCE ? count - at : FLOWS_AT_ONCE, &cascaded, err);
+        rc = weft_cascade_some(engine, flow + at,
+                               count - at < FLOWS_AT_ONCE ? count - at : FLOWS_AT_ONCE, hops_most,
+                               &cascaded, err);
     return rc;
+}
+
+enum weft_rc weft_engine_cascade(struct weft_engine *engine, const struct weft_id *flow,
+                                 size_t count, struct weft_err *err)
+{
+    return cascade_all(engine, flow, count, UINT64_MAX, err);
+}
+
+enum weft_rc weft_engine_cascade_round(struct weft_engine *engine, const struct weft_id *flow,
+                                       size_t count, struct weft_err *err)
+{
+    return cascade_all(engine, flow, count, ROUND_HOPS, err);
 }

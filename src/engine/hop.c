@@ -258,6 +258,7 @@ static void put_look(struct weft_call *call, struct weft_arena *arena, const str
     for (size_t i = 0; i < count; i++)
         weft_set_id(call, i, CASCADE_LOOK_IN_FLOW, &flow[i]);
     weft_set_i64(call, 0, CASCADE_LOOK_IN_CHUNK, WEFT_FLOW_CHUNK);
+    weft_set_i64(call, 0, CASCADE_LOOK_IN_SHARE, (int64_t)(WEFT_FLOW_CHUNK / (count ? count : 1)));
     call->most = WEFT_FLOW_CHUNK + 1; /* of all flows together; the last says that there is more */
 }
 

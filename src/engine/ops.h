@@ -479,6 +479,13 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_cascade(struct weft_engine *engine,
                                                  const struct weft_id *flow, size_t count,
                                                  struct weft_err *err);
 /*
+ * The same for some hops, each a transaction. Flows that are not through by then are told to the
+ * listener once more: those that were told meanwhile need not wait for the end of a large one.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_engine_cascade_round(struct weft_engine *engine,
+                                                       const struct weft_id *flow, size_t count,
+                                                       struct weft_err *err);
+/*
  * News from another replica: puts the queues on the list of claimable ones (loading the names of
  * those not met before), without telling this process's own listener.
  */

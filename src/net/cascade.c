@@ -2,9 +2,10 @@
 
 /*
  * The cascades of this server. Whoever committed the end of a member tells the flow here and goes
- * on; one errand at a time runs the cascade of all that have been told since the last one. So
- * flows that move at the same time share transactions, and no request waits for what its
- * completion sets off. What fails is left to the dependency scanner.
+ * on; one errand at a time runs a round of the cascade of all that have been told since the last
+ * one. So flows that move at the same time share transactions, and no request waits for what its
+ * completion sets off. A large flow takes many rounds, and others join in between. What fails is
+ * left to the dependency scanner.
  */
 
 #include "net/inside.h"
@@ -100,7 +101,7 @@ static void run_errand(struct weft_server *server, void *context)
     size_t count;
     struct weft_id *flow = take(cascades, &count);
     if (count > 0)
-        note(cascades, weft_engine_cascade(server->engine, flow, count, &err), &err);
+        note(cascades, weft_engine_cascade_round(server->engine, flow, count, &err), &err);
     free(flow);
     pthread_mutex_lock(&cascades->lock);
     cascades->running = cascades->count > 0 && !cascades->stopping;

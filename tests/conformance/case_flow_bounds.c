@@ -343,3 +343,48 @@ CASE(flow_cancel_counts_what_others_did)
     is_int(drain.cancelled, CHUNK, "a chunk was ours");
     is_int(drain.brought, CHUNK + 2, "all of them were cancelled because of us");
 }
+
+static void remember_flows(void *context, const struct weft_id *flow, size_t count)
+{
+    struct weft_id *last = context;
+    if (count > 0)
+        *last = flow[count - 1];
+}
+
+/* A flow with thousands of completions leaves room in each hop for those of another. */
+CASE(flow_cascade_takes_turns)
+{
+    enum { PAIRS = 3000 };
+    struct many large, small;
+    struct weft_id told = {0};
+    many_new(f, &large, 2 * PAIRS);
+    for (size_t i = 0; i < PAIRS; i++)
+        many_after(&large, PAIRS + i, i, 1);
+    many_submit(f, &large);
+    many_new(f, &small, 2);
+    many_after(&small, 1, 0, 1);
+    many_submit(f, &small);
+    weft_engine_on_flows(f->a, remember_flows, &told);
+    for (size_t left = PAIRS + 1; left > 0;) {
+        struct weft_claim_result got = claim(f, f->a, 1000);
+        struct weft_complete done[1000];
+        struct weft_lease_answer answer[1000];
+        for (size_t i = 0; i < got.count; i++)
+            done[i] = (struct weft_complete){.id = got.item[i].id, .epoch = got.item[i].epoch};
+        if (!ok(got.count > 0 && !weft_engine_complete(f->a, done, got.count, answer, &f->err),
+                "end %zu roots", got.count))
+            break;
+        left -= got.count;
+    }
+    is_int(many_in(f, &small, WEFT_STATE_READY), 0, "nothing has moved yet");
+    const struct weft_id both[] = {large.answer.id, small.answer.id};
+    told = (struct weft_id){0};
+    is_int(weft_engine_cascade_round(f->a, both, 2, &f->err), WEFT_OK, "a round");
+    is_int(many_in(f, &small, WEFT_STATE_READY), 1, "the small flow moves on");
+    uint64_t moved = many_in(f, &large, WEFT_STATE_READY);
+    ok(moved > 0 && moved < PAIRS, "and the large one by a part: %d", (int)moved);
+    ok(same_id(&told, &large.answer.id), "which is told once more");
+    is_int(weft_engine_cascade(f->a, &large.answer.id, 1, &f->err), WEFT_OK, "to the end");
+    is_int(many_in(f, &large, WEFT_STATE_READY), PAIRS, "all have moved on");
+    weft_engine_on_flows(f->a, NULL, NULL);
+}

@@ -112,9 +112,9 @@ static const struct {
     {WEFT_STMT_COMPLETION_ANY, "('{" F("1100") "," F("0bb8") "}')", 20},
     {WEFT_STMT_COMPLETION_DONE, "('{1000,2000}')", 20},
     {WEFT_STMT_COMPLETION_CURSOR, "('{2000}', '{" ZERO "}')", 20},
-    {WEFT_STMT_CASCADE_LOOK, "('{" F("1100") "}', 1000)", 100},
+    {WEFT_STMT_CASCADE_LOOK, "('{" F("1100") "}', 1000, 1000)", 100},
     /* Of the 100,000 edges of its completion 90,000 lie behind the cursor. */
-    {WEFT_STMT_CASCADE_LOOK, "('{" F("0000") "}', 1000)", 8000},
+    {WEFT_STMT_CASCADE_LOOK, "('{" F("0000") "}', 1000, 1000)", 8000},
     {WEFT_STMT_GROUPS_TAKE, "('{" F("1100") "}', 1000)", 20},
     {WEFT_STMT_FLOW_DUE, "('{" F("1100") "," F("0bb8") "}')", 40},
     {WEFT_STMT_FLOW_READ, "('" F("0bb8") "')", 20},
