@@ -201,8 +201,10 @@ def write_migrations(out_c, states, paths):
         oldest = int(oldest.group(1)) if oldest else late.get(number, 0)
         if oldest > number:
             fail(path, "oldest_binary is a number of migrations and cannot exceed this one's")
-        found.setdefault(number, (name, {}))[1][driver] = (raw.decode(), hashlib.sha256(raw).hexdigest(), oldest,
-                                                           read_index(path, raw.decode()))
+        if found.setdefault(number, (name, {}))[0] != name:
+            fail(path, f"number {number} is that of the migration '{found[number][0]}'")
+        found[number][1][driver] = (raw.decode(), hashlib.sha256(raw).hexdigest(), oldest,
+                                    read_index(path, raw.decode()))
     if sorted(found) != list(range(1, len(found) + 1)):
         fail("sql/migrations", "numbers must be 1, 2, 3 ... without a gap")
     with open(out_c, "w", encoding="utf-8") as f:
