@@ -23,8 +23,8 @@
  * of many; administration. A class never has all threads, all slow ones and errands together leave
  * two, and one is left to quick reads whatever else runs. One namespace never has all slots of a
  * slow class, nor all threads that slow ones may have: another one need not wait until something
- * ends that takes long. Of those threads one is kept for a list and one for an errand while there is
- * none, because the others may run for seconds. With fewer than four threads all that is one or
+ * ends that takes long. Of those threads one is kept for a list and one for an errand while there
+ * is none, because the others may run for seconds. With fewer than four threads all that is one or
  * none, and things take turns.
  *
  * A list with a filter may look at rows for as long as it is allowed to and find nothing: it is a
@@ -51,6 +51,8 @@ enum {
     SHARE = WEFT_BATCH_MAX / 4, /* of a transaction, of one namespace while others wait */
     FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
     WALKS_MAX = 2,              /* at once, of one token */
+    /* Payload bytes in a transaction where one writes at a time: all others wait for it. */
+    ONE_WRITER_BYTES = WEFT_BATCH_BYTES / 4,
 };
 #define JOINT_OLD_US (20 * WEFT_MS) /* something holds the call up: others need not wait for it */
 
@@ -387,7 +389,8 @@ static void take(struct weft_plan *plan, size_t group, enum weft_fair_lines line
     const struct weft_fair_limit limit = {.lines = lines,
                                           .count = alone ? 1 : WEFT_BATCH_MAX,
                                           .items = WEFT_BATCH_MAX,
-                                          .bytes = WEFT_BATCH_BYTES,
+                                          .bytes = plan->writers > 1 ? WEFT_BATCH_BYTES
+                                                                     : ONE_WRITER_BYTES,
                                           .share = SHARE,
                                           .may = alone ? may_hold : NULL,
                                           .context = &of};

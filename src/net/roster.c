@@ -21,7 +21,7 @@ enum { WRITE_MAX = 500, KNOWN_MAX = 1000, KEY_MAX = 300 };
 
 struct entry {
     struct entry *next;
-    struct weft_arena *arena;
+    void *texts; /* owned: all that `seen` points to; there may be 100,000 workers */
     struct weft_worker_seen seen;
     weft_usec written_us; /* 0: never, or it has changed since */
     bool gone;            /* said goodbye: not to be written */
@@ -31,6 +31,7 @@ struct weft_roster {
     pthread_mutex_t lock; /* over all */
     struct weft_map by_name;
     struct entry *first;
+    size_t kept; /* when those long unseen were last forgotten */
 };
 
 struct weft_roster *weft_roster_new(void)
@@ -48,7 +49,7 @@ void weft_roster_free(struct weft_roster *roster)
         return;
     for (struct entry *entry = roster->first; entry;) {
         struct entry *next = entry->next;
-        weft_arena_free(entry->arena);
+        free(entry->texts);
         free(entry);
         entry = next;
     }
@@ -73,12 +74,49 @@ static bool same_texts(const char *const *a, size_t a_count, const char *const *
     return true;
 }
 
-static const char *const *copy_texts(struct weft_arena *arena, const char *const *text,
+static size_t size_of_texts(const char *const *text, size_t count)
+{
+    size_t size = count * sizeof(*text);
+    for (size_t i = 0; i < count; i++)
+        size += strlen(text[i]) + 1;
+    return size;
+}
+
+static const char *copy_text(char **at, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    *at += size;
+    return memcpy(*at - size, text, size);
+}
+
+/* The pointers of several lists come first, the texts behind all of them. */
+static const char *const *copy_texts(const char ***list, char **at, const char *const *text,
                                      size_t count)
 {
-    const char **copy = weft_new_array(arena, const char *, count + 1);
+    const char **copy = *list;
+    *list += count;
     for (size_t i = 0; i < count; i++)
-        copy[i] = weft_arena_strdup(arena, text[i]);
+        copy[i] = copy_text(at, text[i]);
+    return copy;
+}
+
+static size_t size_of_seen(const struct weft_worker_seen *seen)
+{
+    return strlen(seen->ns) + strlen(seen->name) + 2 +
+           size_of_texts(seen->lanes, seen->lane_count) +
+           size_of_texts(seen->capabilities, seen->capability_count);
+}
+
+/* A copy whose texts are in the room, which has size_of_seen() bytes. */
+static struct weft_worker_seen copy_seen(const struct weft_worker_seen *seen, void *room)
+{
+    struct weft_worker_seen copy = *seen;
+    const char **list = room;
+    char *at = (char *)(list + seen->lane_count + seen->capability_count);
+    copy.ns = copy_text(&at, seen->ns);
+    copy.name = copy_text(&at, seen->name);
+    copy.lanes = copy_texts(&list, &at, seen->lanes, seen->lane_count);
+    copy.capabilities = copy_texts(&list, &at, seen->capabilities, seen->capability_count);
     return copy;
 }
 
@@ -86,24 +124,25 @@ static const char *const *copy_texts(struct weft_arena *arena, const char *const
 static void learn(struct entry *entry, const struct weft_claim *claim)
 {
     static const char *const normally[] = {"default"};
-    const char *const *lanes = claim->lane_count ? claim->lanes : normally;
-    size_t lane_count = claim->lane_count ? claim->lane_count : 1;
-    struct weft_worker_seen *seen = &entry->seen;
-    if (seen->name && same_texts(seen->lanes, seen->lane_count, lanes, lane_count) &&
-        same_texts(seen->capabilities, seen->capability_count, claim->capabilities,
-                   claim->capability_count))
-        return;
-    struct weft_arena *arena = weft_arena_new();
-    *seen = (struct weft_worker_seen){
-        .ns = weft_arena_strdup(arena, claim->ns),
-        .name = weft_arena_strdup(arena, claim->worker),
-        .lanes = copy_texts(arena, lanes, lane_count),
-        .lane_count = lane_count,
-        .capabilities = copy_texts(arena, claim->capabilities, claim->capability_count),
+    const struct weft_worker_seen news = {
+        .ns = claim->ns,
+        .name = claim->worker,
+        .lanes = claim->lane_count ? claim->lanes : normally,
+        .lane_count = claim->lane_count ? claim->lane_count : 1,
+        .capabilities = claim->capabilities,
         .capability_count = claim->capability_count,
     };
-    weft_arena_free(entry->arena);
-    entry->arena = arena;
+    const struct weft_worker_seen *seen = &entry->seen;
+    if (seen->name && same_texts(seen->lanes, seen->lane_count, news.lanes, news.lane_count) &&
+        same_texts(seen->capabilities, seen->capability_count, news.capabilities,
+                   news.capability_count))
+        return;
+    void *texts = malloc(size_of_seen(&news));
+    if (!texts)
+        weft_oom(size_of_seen(&news));
+    entry->seen = copy_seen(&news, texts);
+    free(entry->texts);
+    entry->texts = texts;
     entry->written_us = 0;
 }
 
@@ -164,16 +203,18 @@ static void forget_old(struct weft_roster *roster)
         newest_us = e->seen.seen_us > newest_us ? e->seen.seen_us : newest_us;
     struct entry *kept = NULL;
     struct weft_map by_name = {0};
+    roster->kept = 0;
     for (struct entry *e = roster->first; e;) {
         struct entry *next = e->next;
         if (newest_us - e->seen.seen_us < FORGET_US) {
+            roster->kept++;
             char key[KEY_MAX];
             size_t size = key_of(e->seen.ns, e->seen.name, key);
             weft_map_put(&by_name, key, size, e);
             e->next = kept;
             kept = e;
         } else {
-            weft_arena_free(e->arena);
+            free(e->texts);
             free(e);
         }
         e = next;
@@ -192,16 +233,11 @@ enum weft_rc weft_roster_write(struct weft_roster *roster, struct weft_engine *e
     pthread_mutex_lock(&roster->lock);
     for (struct entry *e = roster->first; e; e = e->next, known++)
         if (count < WRITE_MAX && is_to_write(e)) {
-            seen[count] = e->seen;
-            seen[count].ns = weft_arena_strdup(arena, e->seen.ns);
-            seen[count].name = weft_arena_strdup(arena, e->seen.name);
-            seen[count].lanes = copy_texts(arena, e->seen.lanes, e->seen.lane_count);
-            seen[count].capabilities =
-                copy_texts(arena, e->seen.capabilities, e->seen.capability_count);
+            seen[count] = copy_seen(&e->seen, weft_arena_alloc(arena, size_of_seen(&e->seen), 1));
             e->written_us = e->seen.seen_us;
             count++;
         }
-    if (known > KNOWN_MAX)
+    if (known > KNOWN_MAX && known > 2 * roster->kept)
         forget_old(roster);
     pthread_mutex_unlock(&roster->lock);
     enum weft_rc rc = count ? weft_engine_workers_put(engine, seen, count, err) : WEFT_OK;
