@@ -99,7 +99,7 @@ enum weft_rc weft_engine_open(const struct weft_engine_config *config,
     weft_unused_init(&engine->unused, config->unused_after_us);
     pthread_mutex_init(&engine->ord_lock, NULL);
     pthread_mutex_init(&engine->sample_lock, NULL);
-    weft_pool_init(engine, config->connections);
+    weft_pool_init(engine, config->connections, config->in_turn);
     atomic_init(&engine->statements_fit, config->statements_fit);
     atomic_init(&engine->schema_seen_us, weft_boot_us());
 

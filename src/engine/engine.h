@@ -51,6 +51,7 @@ struct weft_pool {
     size_t writers; /* the first so many slots may write; readers prefer the others */
     /* Threads that wait for a slot, the first come first. */
     struct weft_pool_turn *first, **last;
+    weft_usec passed_max_us;      /* so long a thread that waits may be passed by later ones */
     uint64_t waits;               /* how often a thread had to wait for a slot */
     weft_usec answered_us;        /* boot time; the last transaction that the store carried out */
     weft_usec gap_us;             /* the longest time between two of them; see weft_engine_gap() */
@@ -353,7 +354,7 @@ void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
  */
 uint64_t weft_engine_history(struct weft_engine *engine);
 
-void weft_pool_init(struct weft_engine *engine, uint32_t connections);
+void weft_pool_init(struct weft_engine *engine, uint32_t connections, bool in_turn);
 void weft_pool_done(struct weft_engine *engine);
 /* How often somebody had to wait for a connection so far. */
 uint64_t weft_pool_waits(struct weft_engine *engine);

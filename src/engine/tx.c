@@ -40,7 +40,7 @@ enum {
      */
     SLOTS_KEPT = 2,
     ACQUIRE_WAIT_S = 30,
-    PASSED_MAX_US = 20000, /* so long threads that come later may pass one that waits for a slot */
+    PASSED_MAX_US = 20000,
     CLOCK_SAMPLES_MIN = 3,
     CLOCK_SAMPLES_MAX = 10,
     CLOCK_ROUND_TRIP_US = 300, /* good enough to stop asking */
@@ -51,7 +51,7 @@ enum {
 
 /* ---- The pool -------------------------------------------------------------------------------- */
 
-void weft_pool_init(struct weft_engine *engine, uint32_t connections)
+void weft_pool_init(struct weft_engine *engine, uint32_t connections, bool in_turn)
 {
     struct weft_pool *pool = &engine->pool;
     size_t wanted = connections ? connections : CONNECTIONS_DEFAULT;
@@ -63,6 +63,7 @@ void weft_pool_init(struct weft_engine *engine, uint32_t connections)
         weft_oom(pool->count * sizeof(*pool->slot));
     pthread_mutex_init(&pool->lock, NULL);
     pool->last = &pool->first;
+    pool->passed_max_us = in_turn ? 0 : PASSED_MAX_US;
     pool->answered_us = weft_boot_us();
     atomic_init(&pool->history, 1);
 }
@@ -97,16 +98,18 @@ static struct weft_slot *free_slot(struct weft_pool *pool, bool reads)
 /*
  * Whether a thread may take a slot that is free. Who comes may pass threads that wait, because to
  * hand the only writer to a sleeping thread each time costs more than a short transaction. But no
- * thread is passed once it has waited PASSED_MAX_US: else one that writes one transaction after the
- * other, as a large flow does, would take the writer again and again before another has woken up.
- * Where reads have slots of their own they do not wait behind writes.
+ * thread is passed once it has waited passed_max_us: else one that writes one transaction after the
+ * other, as a large flow does, would take the writer again and again before another has woken up. A
+ * server, whose threads write for different namespaces, lets none be passed; it writes in groups,
+ * so that there are few to hand the writer to. Where reads have slots of their own they do not wait
+ * behind writes.
  */
 static bool may_take(const struct weft_pool *pool, const struct weft_pool_turn *turn)
 {
     const struct weft_pool_turn *first = pool->first;
     while (first != turn && pool->count > pool->writers && first->reads != turn->reads)
         first = first->next;
-    return first == turn || weft_boot_us() - first->since_us < PASSED_MAX_US;
+    return first == turn || weft_boot_us() - first->since_us < pool->passed_max_us;
 }
 
 /* Under the lock, as the next one. */

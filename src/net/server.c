@@ -157,6 +157,7 @@ static enum weft_rc open_store(struct weft_server *server, struct weft_err *err)
 {
     const struct weft_server_config *config = &server->config;
     const struct weft_engine_config engine = {.url = config->store,
+                                              .in_turn = true,
                                               .connections = config->threads + EXTRA_CONNECTIONS,
                                               .namespace_queues = config->namespace_queues,
                                               .namespace_workers = config->namespace_workers,
