@@ -290,9 +290,9 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
         queue.ns_name = weft_find_name(engine, queue.ns);
         queue.lane_name = weft_find_name(engine, queue.lane);
         queue.route_text = queue.route ? weft_find_name(engine, queue.route) : "";
-        queue.need = weft_route_need(queue.route_text ? queue.route_text : "");
         queue.tenant_name = queue.tenant ? weft_find_name(engine, queue.tenant) : "";
         assert(queue.ns_name && queue.lane_name && queue.route_text && queue.tenant_name);
+        queue.need = weft_route_need(queue.route_text);
         struct weft_resolved parts = {.ns = queue.ns_name,
                                       .lane = queue.lane_name,
                                       .kind = weft_get_text(rows, i, QUEUE_FIND_OUT_KIND),

@@ -302,10 +302,11 @@ enum weft_rc weft_engine_attempts_page(struct weft_engine *engine,
     weft_id_print(&asking->id, text);
     const struct weft_cursor_list cursors = {.name = "attempts", .ns = asking->ns, .filter = text};
     enum weft_rc rc = weft_page_limit(asking->limit, err);
-    if (!rc && asking->after)
+    if (!rc && asking->after) {
         rc = weft_cursor_read(&cursors, asking->after, after, &size, err);
-    if (!rc && asking->after && !read_place(after, &walk.place))
-        rc = weft_cursor_refuse(err);
+        if (!rc && !read_place(after, &walk.place))
+            rc = weft_cursor_refuse(err);
+    }
     if (!rc)
         rc = check_visible(engine, asking->ns, &asking->id, arena, err);
     if (!rc)

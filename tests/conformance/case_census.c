@@ -94,7 +94,7 @@ CASE(census_of_worker_names)
     struct weft_pass_report report = {0};
     for (int i = 0; i < 3; i++) {
         report = run_pass(f, f->a, WEFT_SCANNER_UNUSED_NAMES);
-        forward_ms(f, 3600 * 1000);
+        forward_ms(f, 3600000);
     }
     ok(report.handled >= LIMIT - 1, "unused names are removed: %d", (int)report.handled);
     f->b->census.most_workers = LIMIT; /* the other engine counts at once, this one in a second */

@@ -357,7 +357,7 @@ CASE(flow_cascade_takes_turns)
     enum { PAIRS = 3000 };
     struct many large, small;
     struct weft_id told = {0};
-    many_new(f, &large, 2 * PAIRS);
+    many_new(f, &large, (size_t)2 * PAIRS);
     for (size_t i = 0; i < PAIRS; i++)
         many_after(&large, PAIRS + i, i, 1);
     many_submit(f, &large);

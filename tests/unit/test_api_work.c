@@ -252,7 +252,7 @@ static int told_connections(struct api_fixture *f)
 {
     static const char name[] = "\nweft_http_connections ";
     const char *at = ask_for(f, "GET", "/metrics", NULL) == 200 ? strstr(f->text.data, name) : NULL;
-    return at ? atoi(at + sizeof(name) - 1) : -1;
+    return at ? (int)strtol(at + sizeof(name) - 1, NULL, 10) : -1;
 }
 
 static void test_metrics_flood(struct api_fixture *f)
