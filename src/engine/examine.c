@@ -20,7 +20,7 @@
 enum { FINDINGS_MAX = 32, MISSING_MAX = 512 };
 
 #define MINUTE_US (60 * WEFT_SECOND)
-#define WEEK_US   (7 * 86400 * WEFT_SECOND)
+#define WEEK_US   (604800 * WEFT_SECOND)
 #define MB        ((int64_t)1 << 20)
 #define GB        ((int64_t)1 << 30)
 

@@ -92,7 +92,7 @@ static void check_one_row(struct fixture *f, const struct scan_kind *kind, size_
     const char *name = weft_scanner_name(kind->scanner);
     const char *many = weft_arena_printf(f->arena, "many-%s-%zu", name, round);
     const char *few = weft_arena_printf(f->arena, "few-%s-%zu", name, round);
-    make_due(f, kind->scanner, &(struct rows){many, "lane", 1000, 10 * BATCH});
+    make_due(f, kind->scanner, &(struct rows){many, "lane", 1000, (size_t)10 * BATCH});
     make_due(f, kind->scanner, &(struct rows){few, "lane", 2000, 1});
     forward_ms(f, 2000);
     struct weft_pass_report report = pass(f, kind->scanner);
@@ -144,7 +144,7 @@ CASE(scan_turns_of_very_many_lanes)
         const char *others = weft_arena_printf(f->arena, "others-%s", name);
         const char *few = weft_arena_printf(f->arena, "last-%s", name);
         weft_usec begin_us = f->now_us;
-        make_due(f, kinds[i].scanner, &(struct rows){others, "first", 1000, 3 * FEW});
+        make_due(f, kinds[i].scanner, &(struct rows){others, "first", 1000, (size_t)3 * FEW});
         for (size_t k = 0; k < LANES; k++)
             make_due(
                 f, kinds[i].scanner,
@@ -173,8 +173,8 @@ CASE(scan_turns_beside_a_filter)
     const enum weft_scanner scanner = WEFT_SCANNER_DELAYED_PROMOTER;
     const struct weft_pass_config red = {.ns = "red", .batch = BATCH};
     const struct scan_kind *kind = &kinds[2];
-    make_due(f, scanner, &(struct rows){"blue", "lane", 1000, 3 * BATCH});
-    make_due(f, scanner, &(struct rows){"red", "lane", 2000, 2 * BATCH});
+    make_due(f, scanner, &(struct rows){"blue", "lane", 1000, (size_t)3 * BATCH});
+    make_due(f, scanner, &(struct rows){"red", "lane", 2000, (size_t)2 * BATCH});
     forward_ms(f, 2000);
     ok(pass(f, scanner).more, "a full batch");
     struct weft_pass_report report = {0};

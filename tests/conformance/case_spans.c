@@ -186,7 +186,7 @@ CASE(spans_that_are_missing_for_a_while)
             struct weft_listing listing = {.filter = {.ns = name[ns]}, .limit = limit[i]};
             expect_list(f, &listing, expected->id[ns], expected->count[ns]);
             listing.filter.created_since_us = START_US + 5 * WEFT_SECOND;
-            expect_list(f, &listing, expected->id[ns], (PHASES - 1) * PHASE_ROWS);
+            expect_list(f, &listing, expected->id[ns], (size_t)(PHASES - 1) * PHASE_ROWS);
             listing.filter.created_since_us = 0;
             listing.filter.state = WEFT_STATE_SUCCEEDED;
             expect_list(f, &listing, NULL, 0);

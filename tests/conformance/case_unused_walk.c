@@ -531,7 +531,7 @@ CASE(unused_names_of_many_tenants)
     for (int i = 0; i < cycles; i++) {
         struct weft_pass_report report = walk(f);
         most = counted(&report, TO_RETIRED) > most ? counted(&report, TO_RETIRED) : most;
-        in_bounds = in_bounds && rows_of(f, "retired") <= 2 * ROOM;
+        in_bounds = in_bounds && rows_of(f, "retired") <= 2L * ROOM;
         forward_ms(f, i == 0 || i == cycles / 2 ? AFTER_DAYS * DAY_MS : HOUR_MS);
     }
     ok(in_bounds && most == ROOM, "at most %d queues are retired at a time", ROOM);

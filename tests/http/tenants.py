@@ -49,7 +49,8 @@ class Row:
     """One attack: the function of tenants_attacks.py, its sizes, options of the server.
 
     The server may take `memory_mb`. A `rare` row runs in a soak only. `fails` names, by store, the
-    item of work that has to be done before the row holds; `soak`: it holds with the short sizes.
+    item of work that has to be done before the row holds; `soak` and `soak-STORE`: it holds with the
+    short sizes. All of these stay below 250 ms in submit, claim, complete and read.
     """
 
     def __init__(self, name, short, soak, options=(), stores=("sqlite", "pg"), rare=False,
@@ -64,24 +65,30 @@ class Row:
 
     def waits_for(self):
         """The item that is missing; None: it holds."""
-        return self.fails.get(STORE) or (self.fails.get("soak") if SOAK else None)
+        strict = self.fails.get("soak") or self.fails.get(f"soak-{STORE}")
+        return self.fails.get(STORE) or (strict if SOAK else None)
 
 
-ANSWERS = "item 3: answers in the memory budget"
-QUEUES = "item 4: many queues"
+WRITER = "the only writer is free within 20 ms (25 to 42 ms now)"
+MEMORY = "bodies of bulk calls take less memory (600 MB of 512 now)"
+CASCADE = "the next node of a flow waits less for large flows (0.1 to 0.5 s now)"
+LOOKS = "a claim looks at less than all queues of its lanes (31 ms for a submit now)"
 
 ROWS = [
     # Writes.
-    Row("bulk-submits", {"connections": 100, "items": 1000}, {"connections": 400, "items": 1000}),
+    Row("bulk-submits", {"connections": 100, "items": 1000}, {"connections": 400, "items": 1000},
+        fails={"soak-sqlite": MEMORY}),
     Row("single-submits", {"connections": 100}, {"connections": 1000}, rare=True),
     Row("same-key", {"connections": 100}, {"connections": 1000}, rare=True),
     Row("doubled-keys", {"connections": 4}, {"connections": 50}),
-    Row("many-numbers", {"connections": 50}, {"connections": 400}),
-    Row("large-payloads", {"connections": 30}, {"connections": 200}, rare=True),
+    Row("many-numbers", {"connections": 50}, {"connections": 400}, fails={"soak-sqlite": WRITER}),
+    Row("large-payloads", {"connections": 30}, {"connections": 200}, rare=True,
+        fails={"soak-sqlite": WRITER}),
     Row("compressed", {"connections": 8, "unpacked": 16 << 20},
         {"connections": 100, "unpacked": 16 << 20}),
     Row("flows", {"count": 2, "nodes": 20000}, {"count": 8, "nodes": 100000}),
-    Row("flow-cancels", {"count": 4, "nodes": 5000}, {"count": 8, "nodes": 100000}, rare=True),
+    Row("flow-cancels", {"count": 4, "nodes": 5000}, {"count": 8, "nodes": 100000}, rare=True,
+        fails={"soak": CASCADE}),
     Row("inbox", {"rows": 1000}, {"rows": 10000}, stores=("pg",)),
 
     # Names.
@@ -91,8 +98,9 @@ ROWS = [
     Row("many-lanes", {"lanes": 5000, "connections": 4}, {"lanes": 50000, "connections": 16},
         rare=True),
     Row("new-names", {"connections": 4, "items": 100}, {"connections": 16, "items": 1000},
-        rare=True, fails={"soak": QUEUES}),
-    Row("many-routes", {"routes": 5000, "connections": 2}, {"routes": 20000, "connections": 8}),
+        rare=True),
+    Row("many-routes", {"routes": 5000, "connections": 2}, {"routes": 20000, "connections": 8},
+        fails={"soak": LOOKS}),
     Row("wide-claims", {"connections": 16}, {"connections": 100}, rare=True),
     Row("new-workers", {"connections": 16}, {"connections": 64}),
     Row("lane-settings", {"connections": 16}, {"connections": 64}, rare=True),
@@ -111,10 +119,9 @@ ROWS = [
     Row("slow-streams", {"backlog": 10000, "connections": 50},
         {"backlog": 100000, "connections": 300}, rare=True),
     Row("slow-payloads", {"backlog": 2000, "connections": 20},
-        {"backlog": 100000, "connections": 300}, rare=True, fails={"soak": ANSWERS}),
+        {"backlog": 100000, "connections": 300}, rare=True),
     Row("waiting-gets", {"connections": 1000}, {"connections": 3000}, memory_mb=120),
-    Row("attempts", {"count": 500, "connections": 16}, {"count": 20000, "connections": 64},
-        fails={"soak": "item 8: a page of attempts"}),
+    Row("attempts", {"count": 500, "connections": 16}, {"count": 20000, "connections": 64}),
     Row("flow-reads", {"nodes": 5000, "connections": 16}, {"nodes": 100000, "connections": 64},
         rare=True),
     Row("public-pages", {"connections": 16}, {"connections": 64}, rare=True),

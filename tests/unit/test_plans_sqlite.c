@@ -180,14 +180,21 @@ static bool is_passing_flow(const char *name)
            strcmp(name, "f USING INDEX flow_deleted") == 0;
 }
 
+/* In a list: the page that fits, as it was materialized, the spans that were chosen, one flow. */
+static bool is_part_of_list(const char *name)
+{
+    static const char *const part[] = {"s LEFT-JOIN", "n", "near", "bound", "own_flow"};
+    for (size_t i = 0; i < WEFT_LEN(part); i++)
+        if (strcmp(name, part[i]) == 0)
+            return true;
+    return false;
+}
+
 /* What may be scanned: rows that the statement itself made, or a list of lanes and queues. */
 static bool may_scan(enum weft_stmt stmt, const char *name)
 {
-    if (stmt == WEFT_STMT_LIST && strcmp(name, "s LEFT-JOIN") == 0)
-        return true; /* the page that fits, as it was materialized */
-    if (stmt == WEFT_STMT_LIST && (strcmp(name, "n") == 0 || strcmp(name, "near") == 0 ||
-                                   strcmp(name, "bound") == 0 || strcmp(name, "own_flow") == 0))
-        return true; /* the spans that were chosen, and one flow */
+    if (stmt == WEFT_STMT_LIST && is_part_of_list(name))
+        return true;
     if (stmt == WEFT_STMT_RETENTION_GROUPS && strstr(name, "COVERING INDEX outcome_retention"))
         return true; /* its first row */
     if (stmt == WEFT_STMT_CLAIM && strcmp(name, "p") == 0)
