@@ -190,6 +190,16 @@ static bool is_part_of_list(const char *name)
     return false;
 }
 
+/* What was sampled, which the call bounds. */
+static bool is_sampled(const char *name)
+{
+    static const char *const walked[] = {"w", "f", "s", "sample", "place"};
+    for (size_t i = 0; i < WEFT_LEN(walked); i++)
+        if (strcmp(name, walked[i]) == 0)
+            return true;
+    return false;
+}
+
 /* What may be scanned: rows that the statement itself made, or a list of lanes and queues. */
 static bool may_scan(enum weft_stmt stmt, const char *name)
 {
@@ -208,10 +218,8 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
         return true; /* the earliest thousand, for a replica with a filter */
     if (stmt == WEFT_STMT_COMPLETION_DUE && strcmp(name, "completion") == 0)
         return true; /* the oldest, as many as the call says */
-    static const char *const walked[] = {"w", "f", "s", "sample", "place"};
-    for (size_t i = 0; stmt == WEFT_STMT_SAMPLE_CHECK && i < WEFT_LEN(walked); i++)
-        if (strcmp(name, walked[i]) == 0)
-            return true; /* what was sampled, which the call bounds */
+    if (stmt == WEFT_STMT_SAMPLE_CHECK && is_sampled(name))
+        return true;
     static const char *const small[] = {"CONSTANT", "hop", "lanes", "page",  "start", "stop",
                                         "one",      "i",   "fit",   "c",     "g",     "m",
                                         "(sub",     "r",   "item",  "3-ROW", "w",     "x"};

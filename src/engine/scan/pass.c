@@ -393,7 +393,8 @@ enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scan
             return rc;
     }
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
-    call.turns = call.ns ? (struct weft_scan_turns){0} : weft_turns_read(engine, scanner);
+    if (!call.ns)
+        call.turns = weft_turns_read(engine, scanner);
     rc = weft_tx_do(&tx, WEFT_TX_WRITE, pass_body, &call, err);
     if (!rc && !call.ns)
         weft_turns_write(engine, scanner, &call.scan.turns);
