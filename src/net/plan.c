@@ -251,7 +251,7 @@ static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
 {
     uint32_t kept = (turn != WEFT_GROUP_LIST && plan->queue[WEFT_GROUP_LIST].running == 0) +
                     (turn != ERRANDS && plan->errands_running == 0);
-    uint32_t most = slow_max(plan) > 1 ? slow_max(plan) - 1 : 0;
+    uint32_t most = slow_max(plan) > 2 ? slow_max(plan) - 2 : 0; /* two may run in any case */
     return kept < most ? kept : most;
 }
 
