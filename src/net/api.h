@@ -19,8 +19,7 @@ struct weft_counts_cache *weft_api_counts(struct weft_api *api);
 struct weft_figures {
     pthread_mutex_t lock; /* over all below */
     struct weft_buf text;
-    weft_usec since_us; /* boot time: */
-    unsigned written;   /* so often since then */
+    weft_usec written_us; /* boot time */
 };
 struct weft_figures *weft_api_figures(struct weft_api *api);
 /* The OpenAPI document, made when it is first asked for. */

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { METRICS_MAX = 32 << 20, FRESH_MAX = 4 };
-#define FRESH_US (100 * WEFT_MS)
+enum { METRICS_MAX = 32 << 20 };
+#define FRESH_US (5 * WEFT_MS)
 
 #define ANSWERED_US (3 * WEFT_SECOND) /* the poll comes round three times */
 
@@ -211,20 +211,15 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
 
 /*
  * What this process knows. Writing it takes the loop thread about half a millisecond, in which no
- * other request is read, so it is written FRESH_MAX times in FRESH_US at most; who asks more often
- * gets what was written last, which is no older than that.
+ * other request is read; who asks within FRESH_US after it was written gets the same text again.
  */
 static void add_figures(struct weft_ask *ask, struct weft_buf *out)
 {
     struct weft_figures *figures = weft_api_figures(weft_server_api(ask->server));
     weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&figures->lock);
-    if (now_us - figures->since_us >= FRESH_US) {
-        figures->since_us = now_us;
-        figures->written = 0;
-    }
-    if (figures->written < FRESH_MAX) {
-        figures->written++;
+    if (figures->text.size == 0 || now_us - figures->written_us >= FRESH_US) {
+        figures->written_us = now_us;
         weft_buf_clear(&figures->text);
         weft_metrics_write(weft_server_metrics(ask->server), &figures->text);
         put_scanners(ask->server, ask->arena, &figures->text);
