@@ -96,7 +96,7 @@ static struct weft_slot *free_slot(struct weft_pool *pool, bool reads)
 }
 
 /*
- * Whether a thread may take a slot that is free. Who comes may pass threads that wait, because to
+ * Whether a thread may take a slot that is free. A thread that comes may pass those that wait: to
  * hand the only writer to a sleeping thread each time costs more than a short transaction. But no
  * thread is passed once it has waited passed_max_us: else one that writes one transaction after the
  * other, as a large flow does, would take the writer again and again before another has woken up. A

@@ -211,7 +211,7 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
 
 /*
  * What this process knows. Writing it takes the loop thread about half a millisecond, in which no
- * other request is read; who asks within FRESH_US after it was written gets the same text again.
+ * other request is read; a request within FRESH_US after that gets the same text again.
  */
 static void add_figures(struct weft_ask *ask, struct weft_buf *out)
 {

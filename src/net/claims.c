@@ -329,7 +329,7 @@ static bool needs_rest(const struct weft_claim_result *result, size_t index)
     return false;
 }
 
-/* Its upstreams could not be read: it is told so, and its leases go back. */
+/* The upstreams could not be read: the claim gets the error, and the engine its leases back. */
 static void fail_late(struct weft_ask *ask, const struct weft_claim_result *result, size_t index,
                       const struct weft_err *err)
 {

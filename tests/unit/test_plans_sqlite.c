@@ -180,30 +180,23 @@ static bool is_passing_flow(const char *name)
            strcmp(name, "f USING INDEX flow_deleted") == 0;
 }
 
-/* In a list: the page that fits, as it was materialized, the spans that were chosen, one flow. */
-static bool is_part_of_list(const char *name)
+static bool is_one_of(const char *name, const char *const *list, size_t count)
 {
-    static const char *const part[] = {"s LEFT-JOIN", "n", "near", "bound", "own_flow"};
-    for (size_t i = 0; i < WEFT_LEN(part); i++)
-        if (strcmp(name, part[i]) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, list[i]) == 0)
             return true;
     return false;
 }
 
+/* The page that fits, as it was materialized, the spans that were chosen, one flow. */
+static const char *const listed[] = {"s LEFT-JOIN", "n", "near", "bound", "own_flow"};
 /* What was sampled, which the call bounds. */
-static bool is_sampled(const char *name)
-{
-    static const char *const walked[] = {"w", "f", "s", "sample", "place"};
-    for (size_t i = 0; i < WEFT_LEN(walked); i++)
-        if (strcmp(name, walked[i]) == 0)
-            return true;
-    return false;
-}
+static const char *const sampled[] = {"w", "f", "s", "sample", "place"};
 
 /* What may be scanned: rows that the statement itself made, or a list of lanes and queues. */
 static bool may_scan(enum weft_stmt stmt, const char *name)
 {
-    if (stmt == WEFT_STMT_LIST && is_part_of_list(name))
+    if (stmt == WEFT_STMT_LIST && is_one_of(name, listed, WEFT_LEN(listed)))
         return true;
     if (stmt == WEFT_STMT_RETENTION_GROUPS && strstr(name, "COVERING INDEX outcome_retention"))
         return true; /* its first row */
@@ -218,7 +211,7 @@ static bool may_scan(enum weft_stmt stmt, const char *name)
         return true; /* the earliest thousand, for a replica with a filter */
     if (stmt == WEFT_STMT_COMPLETION_DUE && strcmp(name, "completion") == 0)
         return true; /* the oldest, as many as the call says */
-    if (stmt == WEFT_STMT_SAMPLE_CHECK && is_sampled(name))
+    if (stmt == WEFT_STMT_SAMPLE_CHECK && is_one_of(name, sampled, WEFT_LEN(sampled)))
         return true;
     static const char *const small[] = {"CONSTANT", "hop", "lanes", "page",  "start", "stop",
                                         "one",      "i",   "fit",   "c",     "g",     "m",
