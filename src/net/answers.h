@@ -53,7 +53,7 @@ struct weft_answers_room weft_answers_reserve(struct weft_answers *answers, cons
 /* True when reads that had to wait may begin. */
 bool weft_answers_unreserve(struct weft_answers *answers, const struct weft_answers_room *room);
 
-/* Whether an answer of this size must not be sent. */
+/* Whether an answer must not be sent that takes so much more than what is counted already. */
 bool weft_answers_refuse(const struct weft_answers *answers, size_t size);
 /* Bytes to be freed by shutting connections; 0: there is enough room. */
 uint64_t weft_answers_excess(const struct weft_answers *answers);

@@ -69,6 +69,8 @@ uint32_t weft_peers_spare(uint32_t max);
 struct weft_peer *weft_peer_new(struct weft_peers *peers, int fd, const struct sockaddr *address);
 void weft_peer_free(struct weft_peers *peers, struct weft_peer *peer);
 void weft_peer_stage(struct weft_peers *peers, struct weft_peer *peer, enum weft_peer_stage stage);
+/* Shuts its socket both ways; the loop then closes it. */
+void weft_peer_shut(struct weft_peers *peers, struct weft_peer *peer);
 /* An answer of which so many bytes are in memory goes out from here on: stage SENDING. */
 void weft_peer_sends(struct weft_peers *peers, struct weft_peer *peer, size_t held);
 /*

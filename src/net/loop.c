@@ -14,6 +14,7 @@
 
 #include "net/link.h"
 #include "net/metrics.h"
+#include "net/refusal.h"
 #include "net/tls.h"
 
 #include "base/err.h"
@@ -273,10 +274,18 @@ static ssize_t read_stream(void *context, uint64_t position, char *to, size_t ma
     struct weft_link *link = context;
     struct weft_ask *ask = &link->ask;
     struct weft_reply *reply = &ask->reply;
-    if (reply->broken)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (reply->broken) {
+        /*
+         * libmicrohttpd 0.9.75 with epoll forgets a connection whose reader fails right after it
+         * was resumed: it would stay until the client goes. So the socket is shut, and a byte is
+         * given that cannot be sent any more: that fails, and the connection is closed.
+         */
+        weft_peer_shut(&ask->server->loop->peers, link->peer);
+        *to = '\n';
+        return 1;
+    }
     size_t left = reply->body.size - link->sent;
-    if (left > 0 && link->held == 0)
+    if (left > 0 && link->sent == 0)
         begin_sending(link);
     if (left > 0) {
         size_t size = left < max ? left : max;
@@ -332,11 +341,21 @@ static void add_headers(struct weft_link *link, struct MHD_Response *response)
         (void)MHD_add_response_header(response, "Connection", "close");
 }
 
-/* Answers with an error what cannot be sent. Claims are sent: their leases are given. */
+/*
+ * Answers that are sent whatever the others hold: of claims, because the leases are given, and the
+ * metrics, which show who holds the memory.
+ */
+static bool is_sent_always(const struct weft_link *link)
+{
+    const struct weft_route *route = link->ask.route;
+    return link->ask.reply.body.size <= SMALL_ANSWER ||
+           (route && (route->group == WEFT_GROUP_CLAIM || route->shape == WEFT_SHAPE_TEXT));
+}
+
+/* Answers with an error what cannot be sent. */
 static void check_answer(struct weft_link *link)
 {
     const struct weft_reply *reply = &link->ask.reply;
-    const struct weft_route *route = link->ask.route;
     const struct weft_answers *answers = &link->ask.server->loop->answers;
     struct weft_err err = {0};
     if (reply->body.full) {
@@ -344,8 +363,8 @@ static void check_answer(struct weft_link *link)
                         reply->body.max);
         err.hint = "ask for fewer at once";
         weft_reply_error(&link->ask, &err);
-    } else if (reply->body.size > SMALL_ANSWER && weft_answers_refuse(answers, reply->body.size) &&
-               !(route && route->group == WEFT_GROUP_CLAIM)) {
+    } else if (!is_sent_always(link) &&
+               weft_answers_refuse(answers, link->held > 0 ? 0 : reply->body.size)) {
         (void)weft_fail(&err, WEFT_UNAVAILABLE, "no room for the answer in memory");
         err.hint = "other clients read their answers too slowly: try again later";
         weft_buf_done(&link->ask.reply.body);
@@ -369,8 +388,7 @@ static enum MHD_Result send_answer(struct weft_link *link)
     add_headers(link, response);
     begin_sending(link);
     link->sent_total = reply->stream ? 0 : reply->body.size;
-    enum MHD_Result queued =
-        MHD_queue_response(link->connection, (unsigned)reply->status, response);
+    enum MHD_Result queued = weft_refusal_pass(link->connection, (unsigned)reply->status, response);
     MHD_destroy_response(response);
     return queued;
 }

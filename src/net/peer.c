@@ -325,9 +325,13 @@ void weft_peers_done(struct weft_peers *peers)
     pthread_mutex_destroy(&peers->lock);
 }
 
+/*
+ * Half of these are for strangers. At 10,000 new connections a second, as many as two cores accept,
+ * a stranger then has some milliseconds to send the head of a request before it is shut.
+ */
 uint32_t weft_peers_spare(uint32_t max)
 {
-    uint32_t spare = max / 8 + 2;
+    uint32_t spare = max / 2 + 2;
     return spare < WEFT_SPARE_CONNECTIONS ? spare : WEFT_SPARE_CONNECTIONS;
 }
 
@@ -392,6 +396,13 @@ static bool has_left(const struct weft_peer *peer, weft_usec now_us)
 }
 
 /* ---- Answers that are not read --------------------------------------------------------------- */
+
+void weft_peer_shut(struct weft_peers *peers, struct weft_peer *peer)
+{
+    pthread_mutex_lock(&peers->lock);
+    shut(peers, peer);
+    pthread_mutex_unlock(&peers->lock);
+}
 
 void weft_peer_sends(struct weft_peers *peers, struct weft_peer *peer, size_t held)
 {

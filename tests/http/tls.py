@@ -107,10 +107,26 @@ def versions(tap, files, kind):
            for name in (f"ECDHE-{sign}-AES128-SHA", f"ECDHE-{sign}-AES128-SHA256", "AES128-SHA",
                         "AES128-GCM-SHA256")}
     tap.ok(not any(old.values()), f"{kind}: no CBC, and nothing without forward secrecy", old)
+    tap.ok(refusal(server) == (400, "invalid_value"), f"{kind}: no HTTP is refused in JSON")
     tap.ok(speaks(server, ssl.TLSVersion.TLSv1_2, f"ECDHE-{sign}-AES128-GCM-SHA256"),
            f"{kind}: AES-GCM with forward secrecy")
     tap.equal(server.stop(), 0, f"{kind}: the server stops")
     store.remove()
+
+
+def refusal(server):
+    """What a request gets that is no HTTP: the answer of libmicrohttpd would be HTML."""
+    loose = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    loose.check_hostname, loose.verify_mode = False, ssl.CERT_NONE
+    connection = connect(server, loose)
+    try:
+        connection.connect()
+        connection.sock.sendall(b"GET /healthz\r\n\r\n")
+        answer = http.client.HTTPResponse(connection.sock)
+        answer.begin()
+        return answer.status, json.loads(answer.read())["error"]["code"]
+    finally:
+        connection.close()
 
 
 def said(server, text, since):
