@@ -27,7 +27,7 @@ bool weft_route_within(const char *needed, const char *const *token, size_t coun
  * A quick look before one of the above, for claims that meet thousands of sets: numbers of the
  * first and the last token that are needed, and a bit for the number of each token that is offered.
  */
-enum { WEFT_ROUTE_NUMBERS = 4096 };
+enum { WEFT_ROUTE_NUMBERS = 16384 };
 struct weft_route_need {
     uint16_t first, last; /* WEFT_ROUTE_NUMBERS: no token is needed */
 };

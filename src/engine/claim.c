@@ -525,6 +525,8 @@ static enum weft_rc renew_list(struct weft_engine *engine, struct weft_claiming 
     *ret_more = false;
     if (rc || !weft_ready_has_many(engine))
         return rc;
+    if (all->walks.count > 0 && engine->on_side_work)
+        engine->on_side_work(engine->side_work_context);
     if (all->walks.count > 0)
         rc = weft_ready_walk(engine, &all->walks, arena, NULL, err);
     if (rc)

@@ -93,8 +93,6 @@ struct weft_claiming {
     int rounds_left; /* of a call whose first transaction was committed with its first round */
 };
 
-/* True when the claim may take from the queue: namespace, lane, kind, capabilities. */
-bool weft_claim_fits(const struct weft_request *request, const struct weft_queue *queue);
 /* The settings of a lane, NULL when it has none. Under ready.lock. */
 const struct weft_lane_setting *weft_claim_setting(const struct weft_ready *ready, int32_t lane);
 

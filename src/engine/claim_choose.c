@@ -43,9 +43,11 @@ static bool wants(const struct weft_claim *claim, const struct weft_queue *queue
            (claim->kind_count == 0 || named(claim->kinds, claim->kind_count, queue->kind));
 }
 
-bool weft_claim_fits(const struct weft_request *request, const struct weft_queue *queue)
+/* True when the claim may take from the queue: namespace, lane, kind, capabilities. */
+static bool fits(const struct weft_request *request, const struct weft_listed *listed)
 {
-    return queue->ns == request->ns && weft_route_may_fit(queue->need, request->offer) &&
+    const struct weft_queue *queue = listed->queue;
+    return weft_route_may_fit(listed->need, request->offer) && queue->ns == request->ns &&
            wants(request->claim, queue) &&
            (request->offered
                 ? weft_route_within(queue->route_text, request->offered, request->offers)
@@ -276,7 +278,7 @@ static bool take_next(struct choice *choice, struct weft_ring *ring,
         const struct weft_listed *listed =
             tenant->queue[(tenant->next + tenant->looked++) % tenant->count];
         choice->looks++;
-        if (!weft_claim_fits(request, listed->queue))
+        if (!fits(request, listed))
             continue;
         add_candidate(choice->all, request, choice->ready, listed->queue);
         if (first)
@@ -383,8 +385,7 @@ static bool any_fits(struct choice *choice)
         const struct weft_ring_tenant *tenant = choice->ring[r]->first;
         for (size_t left = choice->ring[r]->tenant.count; left > 0; left--) {
             for (uint32_t i = 0; i < tenant->count; i++)
-                if (weft_claim_fits(choice->request, tenant->queue[i]->queue) ||
-                    ++choice->looks >= LOOKS_MAX)
+                if (fits(choice->request, tenant->queue[i]) || ++choice->looks >= LOOKS_MAX)
                     return true;
             tenant = tenant->after;
         }

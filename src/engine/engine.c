@@ -138,6 +138,12 @@ struct weft_clock *weft_engine_clock(struct weft_engine *engine)
     return engine->clock;
 }
 
+void weft_engine_on_side_work(struct weft_engine *engine, weft_side_work_fn *fn, void *context)
+{
+    engine->on_side_work = fn;
+    engine->side_work_context = context;
+}
+
 size_t weft_engine_writers(const struct weft_engine *engine)
 {
     return engine->driver->writers_max;

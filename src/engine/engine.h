@@ -53,6 +53,7 @@ struct weft_pool {
     struct weft_pool_turn *first, **last;
     weft_usec passed_max_us;      /* so long a thread that waits may be passed by later ones */
     uint64_t waits;               /* how often a thread had to wait for a slot */
+    weft_usec waited_us;          /* boot time; when a thread that writes last had to wait */
     weft_usec answered_us;        /* boot time; the last transaction that the store carried out */
     weft_usec gap_us;             /* the longest time between two of them; see weft_engine_gap() */
     weft_usec lost_us;            /* boot time; when a connection was last lost, or not to be had */
@@ -213,6 +214,7 @@ struct weft_scan_turns {
     bool left;             /* a lane of this round may have more than was taken of it */
     int32_t after;         /* the lane that the next look begins behind; 0: a new round */
     uint32_t short_passes; /* how many more take a part of a batch only */
+    uint32_t plain_passes; /* how many more go by time alone: the last look saw one namespace */
 };
 
 /* The same for intake, which knows namespaces by their names. */
@@ -249,6 +251,8 @@ struct weft_engine {
     void *flows_context;
     weft_flows_fn *on_flows_ended; /* NULL: nobody listens */
     void *flows_ended_context;
+    weft_side_work_fn *on_side_work; /* NULL: no listener */
+    void *side_work_context;
     bool holds_briefly;                 /* flows: see flow_hold.c */
     atomic_bool statements_fit;         /* a connection has prepared all of them */
     atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: version.c */
@@ -269,6 +273,7 @@ struct weft_tx {
     bool no_retry;         /* one try, on a connection that is open: see weft_tally_flush() */
     bool repeatable;       /* a second time finds what the first did, and does nothing twice */
     bool doubted;          /* an earlier try may have been committed: this was a second time */
+    bool brief;            /* others wait for the only writer: see weft_engine_is_contended() */
     bool ended;            /* the last calls of this try have run: see weft_tx_last() */
     bool answered;         /* the body of the last try got all its rows */
 };
@@ -296,6 +301,13 @@ WEFT_MUST_CHECK enum weft_rc weft_tx_last(struct weft_tx *tx, const struct weft_
 WEFT_MUST_CHECK enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_tx_mode mode,
                                           const struct weft_call *call, struct weft_arena *arena,
                                           struct weft_rows *ret_rows, struct weft_err *err);
+
+/*
+ * Whether this store has one writer and a thread had to wait for it within the last second. Calls
+ * that write many rows, for flows and passes over them, make shorter transactions then. A longer
+ * one that is under way when the first thread comes delays that thread once.
+ */
+bool weft_engine_is_contended(struct weft_engine *engine);
 
 /* ---- The version of the schema (version.c) ----------------------------------------------------
  */
@@ -673,6 +685,7 @@ struct weft_walk {
 struct weft_walks {
     struct weft_walk item[WEFT_WALK_LANES];
     size_t count;
+    weft_usec began_us; /* the last step of these walks; 0: none has begun */
 };
 /* Adds a lane that a claim asks for. Says whether its list is old: see the rule in ready.c. */
 enum weft_ready_age { WEFT_READY_FRESH, WEFT_READY_SHORT, WEFT_READY_OLD };
@@ -686,9 +699,10 @@ struct weft_queue_ids {
     int32_t *id; /* in the arena */
     size_t count;
 };
-WEFT_MUST_CHECK enum weft_rc
-weft_ready_walk(struct weft_engine *engine, const struct weft_walks *walks,
-                struct weft_arena *arena, struct weft_queue_ids *ret_queues, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_ready_walk(struct weft_engine *engine, struct weft_walks *walks,
+                                             struct weft_arena *arena,
+                                             struct weft_queue_ids *ret_queues,
+                                             struct weft_err *err);
 
 /*
  * A look over the ready queues by other means: weft_ready_begin() says behind which queue it

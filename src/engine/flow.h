@@ -12,7 +12,16 @@
 #include "core/join.h"
 #include "engine/engine.h"
 
-enum { WEFT_FLOW_CHUNK = 1000 }; /* edges, or members, that one transaction touches */
+enum {
+    WEFT_FLOW_CHUNK = 1000,      /* edges, or members, that one transaction touches */
+    WEFT_FLOW_CHUNK_BRIEF = 125, /* the same while others wait for the only writer */
+};
+
+/* Rows for one transaction; the number does not change while the transaction runs. */
+static inline size_t weft_flow_chunk(const struct weft_tx *tx)
+{
+    return tx->brief ? WEFT_FLOW_CHUNK_BRIEF : WEFT_FLOW_CHUNK;
+}
 
 enum weft_fired {
     WEFT_FIRED_NOT = 0,
@@ -165,7 +174,7 @@ WEFT_MUST_CHECK enum weft_rc weft_cascade(struct weft_engine *engine, const stru
                                           size_t count, struct weft_cascaded *ret_cascaded,
                                           struct weft_err *err);
 
-/* The same, in at most so many hops; what is left is told as news. */
+/* The same, in at most so many hops; flows with more to do are told to the listener. */
 WEFT_MUST_CHECK enum weft_rc
 weft_cascade_some(struct weft_engine *engine, const struct weft_id *flow, size_t count,
                   uint64_t hops_most, struct weft_cascaded *ret_cascaded, struct weft_err *err);

@@ -57,10 +57,10 @@ static enum weft_rc next_members(struct weft_tx *tx, struct chunk *chunk, bool r
 {
     struct weft_call call;
     struct weft_rows rows;
-    size_t count = 0;
+    size_t count = 0, most = weft_flow_chunk(tx);
     weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_LIVING, 0);
     weft_set_id(&call, 0, FLOW_LIVING_IN_FLOW, &chunk->drain.flow);
-    weft_set_i64(&call, 0, FLOW_LIVING_IN_BATCH, WEFT_FLOW_CHUNK);
+    weft_set_i64(&call, 0, FLOW_LIVING_IN_BATCH, (int64_t)most);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
@@ -69,7 +69,7 @@ static enum weft_rc next_members(struct weft_tx *tx, struct chunk *chunk, bool r
         chunk->to = id[count] = weft_get_id(&rows, i, FLOW_LIVING_OUT_ID);
         count += running || !weft_get_i64(&rows, i, FLOW_LIVING_OUT_RUNNING);
     }
-    chunk->drain.more = rows.count == WEFT_FLOW_CHUNK;
+    chunk->drain.more = rows.count == most;
     *ret_id = id;
     *ret_count = weft_ids_sort(id, count);
     return WEFT_OK;

@@ -18,7 +18,9 @@
 
 enum {
     ONE_TX_ROWS = 40000,      /* nodes and edges of a flow that is written in one transaction */
-    ONE_TX_ROWS_ALONE = 4000, /* the same where a writer keeps all others waiting */
+    ONE_TX_ROWS_ALONE = 2000, /* the same where a writer keeps all others waiting */
+    PART_ALONE = 2000,        /* nodes, or edges, of a part there; else what fits a transaction */
+    PART_BRIEF = 500,         /* the same while others wait */
     SHARED_NODES = 1000,      /* nodes of flows that share a transaction */
     STATE_STAGED = -1,
 };
@@ -297,6 +299,12 @@ static enum weft_rc do_step(struct weft_engine *engine, weft_tx_body *body, void
     return rc;
 }
 
+static size_t part_of(struct weft_engine *engine, size_t fits)
+{
+    size_t most = weft_engine_is_contended(engine) ? PART_BRIEF : PART_ALONE;
+    return engine->pool.writers == 1 && fits > most ? most : fits;
+}
+
 static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *batch,
                                struct weft_arena *arena, struct weft_err *err)
 {
@@ -308,13 +316,13 @@ static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *ba
     struct staged_part part = {.batch = batch};
     for (size_t at = 0; at < rows.nodes && !rc; at += part.count) {
         part.node = rows.node + at;
-        part.count = weft_draft_nodes_at_once(part.node, rows.nodes - at);
+        part.count = part_of(engine, weft_draft_nodes_at_once(part.node, rows.nodes - at));
         rc = do_step(engine, write_part, &part, err);
     }
     part.node = NULL;
     for (size_t at = 0; at < rows.edges && !rc; at += part.count) {
         part.edge = rows.edge + at;
-        part.count = weft_draft_edges_at_once(rows.edges - at);
+        part.count = part_of(engine, weft_draft_edges_at_once(rows.edges - at));
         rc = do_step(engine, write_part, &part, err);
     }
     if (!rc)

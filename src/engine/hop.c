@@ -177,6 +177,7 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
 {
     struct weft_call call;
     struct weft_rows rows;
+    size_t chunk = weft_flow_chunk(hop->tx);
     *ret_all = false;
     if (hop->rooted) /* a chunk of them is enough for one transaction */
         return WEFT_OK;
@@ -184,7 +185,7 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
     weft_call_init(&call, hop->tx->arena, WEFT_STMT_FLOW_ROOTS, 0);
     weft_set_i64(&call, 0, FLOW_ROOTS_IN_SEQ, seq);
     weft_set_id(&call, 0, FLOW_ROOTS_IN_FLOW, flow);
-    weft_set_i64(&call, 0, FLOW_ROOTS_IN_CHUNK, WEFT_FLOW_CHUNK);
+    weft_set_i64(&call, 0, FLOW_ROOTS_IN_CHUNK, (int64_t)chunk);
     enum weft_rc rc = weft_tx_run(hop->tx, &call, 1, &rows, err);
     if (rc)
         return rc;
@@ -196,7 +197,7 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
     hop->joint = wider;
     for (size_t i = 0; i < rows.count; i++) {
         struct weft_id id = weft_get_id(&rows, i, FLOW_ROOTS_OUT_ID);
-        if (i + 1 == WEFT_FLOW_CHUNK)
+        if (i + 1 == chunk)
             cut(hop, seq, &id);
         if (!weft_get_i64(&rows, i, FLOW_ROOTS_OUT_ROOT))
             continue;
@@ -205,7 +206,7 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
         joint->run_at_us = weft_get_i64(&rows, i, FLOW_ROOTS_OUT_RUN_AT);
         joint->again = -1;
     }
-    *ret_all = rows.count < WEFT_FLOW_CHUNK;
+    *ret_all = rows.count < chunk;
     return WEFT_OK;
 }
 
@@ -218,9 +219,10 @@ static enum weft_rc collect(struct weft_hop *hop, const struct weft_rows *rows,
                             struct weft_err *err)
 {
     struct weft_map met = {0}; /* upstreams */
+    size_t chunk = weft_flow_chunk(hop->tx);
     enum weft_rc rc = WEFT_OK;
     bool skip = false;
-    for (size_t row = 0; row < rows->count && row < WEFT_FLOW_CHUNK && !rc; row++) {
+    for (size_t row = 0; row < rows->count && row < chunk && !rc; row++) {
         struct weft_id id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID);
         struct weft_id flow = weft_get_id(rows, row, CASCADE_LOOK_OUT_FLOW);
         bool last = row + 1 == rows->count || seq_of(rows, row + 1) != seq_of(rows, row);
@@ -242,7 +244,7 @@ static enum weft_rc collect(struct weft_hop *hop, const struct weft_rows *rows,
         if (all) {
             hop->done_flow[hop->done_count] = flow;
             hop->done[hop->done_count++] = seq_of(rows, row);
-        } else if (!last && row + 1 == WEFT_FLOW_CHUNK) {
+        } else if (!last && row + 1 == chunk) {
             struct weft_id to = weft_get_id(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM);
             cut(hop, seq_of(rows, row), &to);
         }
@@ -251,21 +253,22 @@ static enum weft_rc collect(struct weft_hop *hop, const struct weft_rows *rows,
     return rc;
 }
 
-static void put_look(struct weft_call *call, struct weft_arena *arena, const struct weft_id *flow,
+static void put_look(struct weft_call *call, const struct weft_tx *tx, const struct weft_id *flow,
                      size_t count)
 {
-    weft_call_init(call, arena, WEFT_STMT_CASCADE_LOOK, count);
+    size_t chunk = weft_flow_chunk(tx), share = chunk / (count ? count : 1);
+    weft_call_init(call, tx->arena, WEFT_STMT_CASCADE_LOOK, count);
     for (size_t i = 0; i < count; i++)
         weft_set_id(call, i, CASCADE_LOOK_IN_FLOW, &flow[i]);
-    weft_set_i64(call, 0, CASCADE_LOOK_IN_CHUNK, WEFT_FLOW_CHUNK);
-    weft_set_i64(call, 0, CASCADE_LOOK_IN_SHARE, (int64_t)(WEFT_FLOW_CHUNK / (count ? count : 1)));
-    call->most = WEFT_FLOW_CHUNK + 1; /* of all flows together; the last says that there is more */
+    weft_set_i64(call, 0, CASCADE_LOOK_IN_CHUNK, (int64_t)chunk);
+    weft_set_i64(call, 0, CASCADE_LOOK_IN_SHARE, (int64_t)(share ? share : 1));
+    call->most = chunk + 1; /* of all flows together; the last says that there is more */
 }
 
 /*
  * Locks the flows and reads what their completions are about. Both statements travel together; the
- * second one sees what was committed before the first had its locks. Where somebody else has one of
- * the flows, the rows would be of flows that are not held: those that are held are read again.
+ * second one sees what was committed before the first had its locks. Where another replica has one
+ * of the flows, the rows would be of flows that are not held: those that are held are read again.
  */
 static enum weft_rc lock_and_look(struct weft_hop *hop, const struct weft_id *flow, size_t count,
                                   struct weft_rows *ret_rows, struct weft_err *err)
@@ -276,7 +279,7 @@ static enum weft_rc lock_and_look(struct weft_hop *hop, const struct weft_id *fl
     struct weft_rows rows[2];
     count = weft_ids_sort(sorted, count);
     put_lock(&call[0], arena, sorted, count);
-    put_look(&call[1], arena, sorted, count);
+    put_look(&call[1], hop->tx, sorted, count);
     enum weft_rc rc = weft_tx_run(hop->tx, call, 2, rows, err);
     if (rc)
         return rc;
@@ -286,7 +289,7 @@ static enum weft_rc lock_and_look(struct weft_hop *hop, const struct weft_id *fl
         return WEFT_OK;
     for (size_t i = 0; i < hop->held.count; i++)
         sorted[i] = hop->held.item[i].id;
-    put_look(&call[1], arena, sorted, hop->held.count);
+    put_look(&call[1], hop->tx, sorted, hop->held.count);
     return weft_tx_run(hop->tx, &call[1], 1, ret_rows, err);
 }
 

@@ -83,7 +83,10 @@ void weft_names_suspect(struct weft_names *names)
 }
 
 /* A row that was removed between a look and the next is added once more, and so on. */
-enum { TRIES = 3 };
+enum {
+    TRIES = 3,
+    PART_ALONE = 100, /* new queues, each with up to three names, of a transaction */
+};
 
 /* ---- Cache keys: fields one after the other, texts with their NUL
  * -------------------------------- */
@@ -405,8 +408,7 @@ static enum weft_rc find_gap(struct weft_engine *engine, const struct queue_gap 
     return rc;
 }
 
-static enum weft_rc fill_gap(struct weft_engine *engine, struct queue_gap *gap,
-                             struct weft_err *err)
+static enum weft_rc add_gap(struct weft_engine *engine, struct queue_gap *gap, struct weft_err *err)
 {
     enum weft_rc rc = gap_names(engine, gap, true, err);
     if (rc)
@@ -415,6 +417,23 @@ static enum weft_rc fill_gap(struct weft_engine *engine, struct queue_gap *gap,
     queue_call(&call, WEFT_STMT_QUEUE_ADD, gap);
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, gap->arena, NULL, err);
     return rc ? rc : find_gap(engine, gap, err);
+}
+
+/* Where one transaction writes at a time, other calls get their turn between parts of the gap. */
+static enum weft_rc fill_gap(struct weft_engine *engine, struct queue_gap *gap,
+                             struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    size_t most = engine->pool.writers == 1 ? PART_ALONE : gap->count;
+    if (gap->count > most && engine->on_side_work)
+        engine->on_side_work(engine->side_work_context);
+    for (size_t at = 0; at < gap->count && !rc; at += most) {
+        size_t left = gap->count - at;
+        struct queue_gap part = {.arena = gap->arena, .spec = gap->spec + at};
+        part.count = left < most ? left : most;
+        rc = add_gap(engine, &part, err);
+    }
+    return rc;
 }
 
 /*

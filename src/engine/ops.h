@@ -471,6 +471,13 @@ void weft_engine_on_flows(struct weft_engine *engine, weft_flows_fn *fn, void *c
  * say WEFT_CAUSE_FLOW_LOCKED. Before the first call.
  */
 void weft_engine_hold_briefly(struct weft_engine *engine);
+/*
+ * Called in the thread of a call that is about to do long work outside its transaction: a claim
+ * that walks over a lane with many queues, a submission whose many new names are added in
+ * transactions of their own. NULL: no listener. Before the first call.
+ */
+typedef void weft_side_work_fn(void *context);
+void weft_engine_on_side_work(struct weft_engine *engine, weft_side_work_fn *fn, void *context);
 /* Flows that ended by a commit of this process, told like news; NULL: nobody listens. */
 void weft_engine_on_flows_ended(struct weft_engine *engine, weft_flows_fn *fn, void *context);
 /*

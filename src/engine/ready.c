@@ -39,6 +39,7 @@
 enum { SMALL_LIST = 256 };
 #define REFRESH_MIN_US (100 * WEFT_MS)
 #define REFRESH_MAX_US (1000 * WEFT_MS)
+#define STEP_MAX_US    (100 * WEFT_MS) /* a step of a walk that takes longer is not waited for */
 /* Longer than a claim may wait (WEFT_WAIT_MAX_MS): a lane that a claim waits for is asked for. */
 #define ASKED_US (90 * WEFT_SECOND)
 
@@ -346,11 +347,25 @@ static void add_walk(struct weft_ready *ready, struct weft_ring *lane, struct we
         .ns = lane->ns, .lane = weft_arena_strdup(arena, lane->lane), .after = lane->walked_to};
 }
 
+/*
+ * Another call walks over the lane right now, and the last walk over all of it is not long ago: one
+ * walk is enough for all who find nothing. A walker that failed is not waited for.
+ */
+static bool is_walked_by_another(const struct weft_ring *lane, const struct weft_walks *walks,
+                                 weft_usec now_us)
+{
+    return lane->walking_us != 0 && lane->walking_us != walks->began_us &&
+           now_us - lane->walking_us < STEP_MAX_US && lane->whole_us != 0 &&
+           now_us - lane->whole_us < REFRESH_MAX_US;
+}
+
 static enum weft_ready_age age_of(const struct weft_ready *ready, const struct weft_ring *lane,
-                                  weft_usec now_us)
+                                  const struct weft_walks *walks, weft_usec now_us)
 {
     bool many = ready->hop.many;
     weft_usec at_us = many ? lane->walked_us : ready->hop.all_us;
+    if (many && is_walked_by_another(lane, walks, now_us))
+        return WEFT_READY_FRESH;
     if (many && at_us != 0 && lane->walked_to == 0 && now_us < lane->rest_until_us)
         return WEFT_READY_FRESH;
     weft_usec rest_us = many ? 0 : ready->hop.rest_us;
@@ -373,7 +388,7 @@ enum weft_ready_age weft_ready_ask(struct weft_engine *engine, int32_t ns, const
     weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&ready->lock);
     struct weft_ring *ring = weft_rings_ask(&ready->rings, ns, lane, now_us);
-    enum weft_ready_age age = age_of(ready, ring, now_us);
+    enum weft_ready_age age = age_of(ready, ring, walks, now_us);
     if (age != WEFT_READY_FRESH)
         add_walk(ready, ring, arena, walks);
     pthread_mutex_unlock(&ready->lock);
@@ -401,6 +416,13 @@ struct walked {
     weft_usec took_us;
 };
 
+/* A walk over thousands of queues takes a sixth of the time at most, a slow one a tenth. */
+static weft_usec rest_after_walk(weft_usec took_us)
+{
+    weft_usec rest_us = weft_pace_rest(took_us);
+    return rest_us > 0 || took_us < 5 * WEFT_MS ? rest_us : 5 * took_us;
+}
+
 /* Moves the walk over a lane on; two at once are dealt with as in end_hop(). Under ready.lock. */
 static void end_walk(struct weft_ready *ready, const struct weft_walk *walk,
                      const struct walked *walked, uint32_t most)
@@ -414,12 +436,29 @@ static void end_walk(struct weft_ready *ready, const struct weft_walk *walk,
     lane->walk_took_us += walked->took_us;
     lane->walked_to = walked->seen < most ? 0 : walked->last;
     if (lane->walked_to == 0) {
-        lane->rest_until_us = now_us + weft_pace_rest(lane->walk_took_us);
+        lane->whole_us = now_us;
+        lane->walking_us = 0;
+        lane->rest_until_us = now_us + rest_after_walk(lane->walk_took_us);
         weft_rings_sweep(&ready->rings, lane, lane->walk_began);
     }
 }
 
-enum weft_rc weft_ready_walk(struct weft_engine *engine, const struct weft_walks *walks,
+/* Marks the lanes as being walked over; says when that was. */
+static weft_usec begin_walk(struct weft_ready *ready, const struct weft_walks *walks)
+{
+    pthread_mutex_lock(&ready->lock);
+    weft_usec now_us = weft_boot_us();
+    for (size_t i = 0; i < walks->count; i++) {
+        const struct weft_walk *walk = &walks->item[i];
+        struct weft_ring *lane = weft_rings_of(&ready->rings, walk->ns, walk->lane, NULL);
+        if (lane)
+            lane->walking_us = now_us;
+    }
+    pthread_mutex_unlock(&ready->lock);
+    return now_us;
+}
+
+enum weft_rc weft_ready_walk(struct weft_engine *engine, struct weft_walks *walks,
                              struct weft_arena *arena, struct weft_queue_ids *ret_queues,
                              struct weft_err *err)
 {
@@ -438,11 +477,11 @@ enum weft_rc weft_ready_walk(struct weft_engine *engine, const struct weft_walks
         weft_set_text(&call, i, LANE_WALK_IN_LANE, walks->item[i].lane);
         weft_set_i64(&call, i, LANE_WALK_IN_AFTER, walks->item[i].after);
     }
-    weft_usec began_us = weft_boot_us();
+    walks->began_us = begin_walk(ready, walks);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
-    weft_usec took_us = weft_boot_us() - began_us;
+    weft_usec took_us = weft_boot_us() - walks->began_us;
     struct weft_id_list found = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
     for (size_t i = 0; i < rows.count; i++) {
         int32_t queue = (int32_t)weft_get_i64(&rows, i, LANE_WALK_OUT_QUEUE);

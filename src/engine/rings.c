@@ -237,6 +237,7 @@ void weft_rings_put(struct weft_rings *rings, const struct weft_queue *queue, ui
         listed = make(sizeof(*listed));
         listed->id = queue->id;
         listed->queue = queue;
+        listed->need = queue->need;
         weft_index_put(&rings->listed, listed);
         struct weft_ring *lane = ring_of(rings, queue->ns, queue->lane_name, NULL);
         lane->lane_id = queue->lane;

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/index.h"
 #include "base/map.h"
+#include "core/route.h"
 
 struct weft_queue;
 
@@ -49,9 +50,11 @@ struct weft_ring {
     weft_usec walked_us;             /* the last walk over its queues in the store; 0: none */
     weft_usec walk_took_us;          /* the walks since it began anew, together */
     weft_usec rest_until_us;         /* boot time: it came round, and no claim walks before this */
-    int32_t walked_to;               /* how far that came; 0: all were seen */
-    uint32_t walk_queues;            /* how many queues the walk over all of them has seen so far */
-    uint64_t walk_began;             /* the tick when the walk over all of them began */
+    weft_usec walking_us; /* boot time: a step of a walk began then; 0: none is under way */
+    weft_usec whole_us;   /* boot time: the last walk over all of them ended then; or 0 */
+    int32_t walked_to;    /* how far that came; 0: all were seen */
+    uint32_t walk_queues; /* how many queues the walk over all of them has seen so far */
+    uint64_t walk_began;  /* the tick when the walk over all of them began */
 };
 
 enum { WEFT_RING_LANE, WEFT_RING_KIND, WEFT_RINGS_OF_A_QUEUE };
@@ -59,6 +62,7 @@ enum { WEFT_RING_LANE, WEFT_RING_KIND, WEFT_RINGS_OF_A_QUEUE };
 /* A queue on the list. */
 struct weft_listed {
     int32_t id;
+    struct weft_route_need need; /* its queue's: of most queues a claim looks at this alone */
     uint32_t at[WEFT_RINGS_OF_A_QUEUE]; /* its places in tenant->queue */
     const struct weft_queue *queue;
     uint64_t tick; /* when it was last said to have ready work */

@@ -125,10 +125,11 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
                          struct weft_err *err)
 {
     static const struct weft_id first = {0}; /* before any id */
+    size_t chunk = weft_flow_chunk(tx);
     struct weft_call call;
     weft_call_init(&call, tx->arena, WEFT_STMT_GROUP_MEMBERS, dispatch->groups);
-    weft_set_i64(&call, 0, GROUP_MEMBERS_IN_CHUNK, WEFT_FLOW_CHUNK);
-    call.most = WEFT_FLOW_CHUNK;
+    weft_set_i64(&call, 0, GROUP_MEMBERS_IN_CHUNK, (int64_t)chunk);
+    call.most = chunk;
     for (size_t i = 0; i < dispatch->groups; i++) {
         struct group *group = &dispatch->group[i];
         const struct walk *from = &dispatch->from;
@@ -142,9 +143,9 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     if (rc)
         return rc;
     dispatch->walked = dispatch->groups;
-    if (ret_rows->count < WEFT_FLOW_CHUNK)
+    if (ret_rows->count < chunk)
         return WEFT_OK;
-    size_t last = WEFT_FLOW_CHUNK - 1;
+    size_t last = chunk - 1;
     dispatch->more = true;
     struct weft_id cut = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_NODE);
     dispatch->to.after = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_ID);

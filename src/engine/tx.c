@@ -47,7 +47,8 @@ enum {
 };
 
 /* A request waits so long for what became of its COMMIT; the last try may take longer. */
-#define SETTLE_US (20 * WEFT_SECOND)
+#define SETTLE_US    (20 * WEFT_SECOND)
+#define CONTENDED_US WEFT_SECOND /* so long after a thread waited, transactions are short */
 
 /* ---- The pool -------------------------------------------------------------------------------- */
 
@@ -155,6 +156,8 @@ static struct weft_slot *acquire(struct weft_engine *engine, enum weft_tx_mode m
     struct weft_slot *slot = may_take(pool, &turn) ? free_slot(pool, turn.reads) : NULL;
     if (!slot) {
         pool->waits++;
+        if (!turn.reads)
+            pool->waited_us = weft_boot_us();
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += ACQUIRE_WAIT_S;
@@ -256,6 +259,17 @@ void weft_engine_slim(struct weft_engine *engine, weft_usec large_us, weft_usec 
         slot->conn = NULL;
         release(engine, slot, false);
     }
+}
+
+bool weft_engine_is_contended(struct weft_engine *engine)
+{
+    struct weft_pool *pool = &engine->pool;
+    if (pool->writers > 1)
+        return false;
+    pthread_mutex_lock(&pool->lock);
+    bool lately = pool->waited_us > 0 && weft_boot_us() - pool->waited_us < CONTENDED_US;
+    pthread_mutex_unlock(&pool->lock);
+    return lately;
 }
 
 uint64_t weft_pool_waits(struct weft_engine *engine)
@@ -432,6 +446,7 @@ static enum weft_rc try_once(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx
     tx->conn = slot->conn;
     tx->now_us = weft_clock_now(engine->clock);
     tx->began_us = weft_boot_us();
+    tx->brief = mode == WEFT_TX_WRITE && weft_engine_is_contended(engine);
     tx->ended = false;
     uint32_t timeline = tx->conn->lineage.timeline;
     rc = engine->driver->begin(tx->conn, mode, err);

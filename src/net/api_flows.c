@@ -314,6 +314,11 @@ enum weft_rc weft_flows_run(struct weft_ask *ask, struct weft_err *err)
 
 /* ---- Cancelling ------------------------------------------------------------------------------ */
 
+enum {
+    AT_ONCE = 1000,     /* members that a call cancels although it does not wait for the end */
+    AT_ONCE_CHUNKS = 8, /* of them: it may meet members that run on */
+};
+
 struct cancelling {
     struct weft_flow_cancelling args;
     weft_usec until_us; /* boot time; 0: do not wait */
@@ -350,33 +355,12 @@ enum weft_rc weft_flow_delete_read(struct weft_ask *ask, struct weft_err *err)
     return weft_ask_id(ask, &cancel->args.flow, err);
 }
 
-/* What the call could not finish: on an engine thread, a chunk at a time, so that others get on. */
-static void drain_later(struct weft_server *server, void *context)
-{
-    struct weft_flow_drain *drain = context;
-    struct weft_err err = {0};
-    /* A chunk that somebody else holds is his, or the cancel_backlog scanner's. */
-    if (!weft_engine_flow_drain(weft_server_engine(server), drain, &err) && drain->more &&
-        !drain->locked)
-        weft_server_do(server, drain_later, drain);
-    else
-        free(drain);
-}
-
-static void leave_to_others(struct weft_ask *ask, const struct weft_id *flow)
-{
-    struct weft_flow_drain *kept = malloc(sizeof(*kept));
-    if (!kept)
-        weft_oom(sizeof(*kept));
-    *kept = (struct weft_flow_drain){.flow = *flow};
-    weft_server_do(ask->server, drain_later, kept);
-}
-
-/* Cancels members while the time lasts, one chunk in any case, the first with the mark. */
+/* Cancels members while the time lasts, AT_ONCE in any case, the first of them with the mark. */
 static enum weft_rc drain(struct weft_ask *ask, struct cancelling *cancel, struct weft_err *err)
 {
     struct weft_engine *engine = weft_server_engine(ask->server);
     enum weft_rc rc;
+    unsigned chunks = 0;
     do {
         if (cancel->marked)
             rc = weft_engine_flow_drain(engine, &cancel->drain, err);
@@ -384,7 +368,10 @@ static enum weft_rc drain(struct weft_ask *ask, struct cancelling *cancel, struc
             rc = weft_engine_flow_cancel_now(engine, &cancel->args, &cancel->told.state,
                                              &cancel->drain, err);
         cancel->marked |= !rc;
-    } while (!rc && cancel->drain.more && weft_boot_us() < cancel->until_us);
+        chunks++;
+    } while (!rc && cancel->drain.more &&
+             ((cancel->drain.brought < AT_ONCE && chunks < AT_ONCE_CHUNKS) ||
+              weft_boot_us() < cancel->until_us));
     /* With the mark the flow is cancelled: what is left is done later, by this call or others. */
     if (rc && cancel->marked && err->cause == WEFT_CAUSE_FLOW_LOCKED)
         rc = WEFT_OK;
@@ -429,7 +416,7 @@ enum weft_rc weft_flow_cancel_run(struct weft_ask *ask, struct weft_err *err)
         weft_wait_for_end(ask, &cancel->args.flow, cancel->until_us, WEFT_WAIT_LOOKS))
         return WEFT_OK;
     if (!cancel->drained)
-        leave_to_others(ask, &cancel->args.flow);
+        weft_server_drain(ask->server, &cancel->args.flow);
     if (done)
         weft_wait_ended(ask->server, &cancel->args.flow, 1);
     struct weft_json_writer out;

@@ -172,10 +172,10 @@ void weft_fair_put(struct weft_fair *fair, struct weft_ask *ask)
         add_to(&fair->small, &line->sum);
 }
 
-size_t weft_fair_of(const struct weft_fair *fair, const char *ns)
+struct weft_fair_sum weft_fair_of(const struct weft_fair *fair, const char *ns)
 {
     const struct weft_fair_line *line = find(fair, ns ? ns : "");
-    return line ? line->sum.count : 0;
+    return line ? line->sum : (struct weft_fair_sum){0};
 }
 
 size_t weft_fair_like(const struct weft_fair *fair, const struct weft_ask *ask)

@@ -42,8 +42,8 @@ void weft_fair_done(struct weft_fair *fair); /* it is empty */
 
 /* Puts an ask behind those of its namespace. ask->weight says how many items it has. */
 void weft_fair_put(struct weft_fair *fair, struct weft_ask *ask);
-/* How many requests of a namespace wait. */
-size_t weft_fair_of(const struct weft_fair *fair, const char *ns);
+/* The requests of a namespace that wait. */
+struct weft_fair_sum weft_fair_of(const struct weft_fair *fair, const char *ns);
 
 /* How many requests wait that are of the namespace and token of this one, and walks if it is one.
  */

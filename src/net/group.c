@@ -155,6 +155,8 @@ static void run_alone(struct weft_server *server, enum weft_group class, struct 
     if (!ask->reply.status && weft_waits_sleep_till_end(server->waits, ask))
         return;
     weft_wait_done(ask);
+    if (ask->reply.body.capacity > LARGE_BODY)
+        weft_loop_hold(ask); /* before the next read looks for room */
     weft_loop_answer(server, &ask, 1);
 }
 
@@ -177,6 +179,20 @@ static void run_batch(struct weft_server *server, struct weft_batch *batch)
                             (uint64_t)(weft_boot_us() - began_us));
 }
 
+/* The batch that this thread runs; or NULL. */
+static _Thread_local struct weft_batch *own_batch;
+
+void weft_groups_side_work(void *context)
+{
+    struct weft_groups *groups = context;
+    if (!own_batch)
+        return;
+    pthread_mutex_lock(&groups->lock);
+    weft_plan_side_work(&groups->plan, own_batch);
+    wake_one(groups);
+    pthread_mutex_unlock(&groups->lock);
+}
+
 static void *run_thread(void *context)
 {
     struct weft_groups *groups = context;
@@ -190,12 +206,14 @@ static void *run_thread(void *context)
     for (;;) {
         if (next_batch(groups, &batch, &errand)) {
             groups->runs++;
+            own_batch = &batch;
             pthread_mutex_unlock(&groups->lock);
             if (errand)
                 errand->fn(groups->server, errand->context);
             else
                 run_batch(groups->server, &batch);
             free(errand);
+            own_batch = NULL;
             pthread_mutex_lock(&groups->lock);
             weft_plan_give_back(&groups->plan, &batch);
         } else if (groups->stopping && groups->plan.waiting == 0 && !groups->errand) {

@@ -28,7 +28,7 @@ struct weft_presence;
 struct weft_auth;
 struct weft_loop;
 struct weft_roster;
-struct weft_cascades;
+struct weft_flow_work;
 
 /* ---- listen.c -------------------------------------------------------------------------------- */
 
@@ -60,7 +60,7 @@ struct weft_server {
     struct weft_upkeep *upkeep;
     struct weft_supervisor *supervisor;
     struct weft_presence *presence;
-    struct weft_cascades *cascades;
+    struct weft_flow_work *cascades, *drains;
     struct weft_auth *auth;
     struct weft_roster *roster;
     struct weft_api *api;
@@ -80,7 +80,7 @@ void weft_thread_start(pthread_t *ret_thread, const char *name, void *(*run)(voi
 /* Waits for a signal, at most until a moment of boot time. */
 void weft_cond_until(pthread_cond_t *cond, pthread_mutex_t *lock, weft_usec until_us);
 
-enum { WEFT_SPARE_CONNECTIONS = 32 }; /* accepted above config.connections, at most; see peer.c */
+enum { WEFT_SPARE_CONNECTIONS = 128 }; /* accepted above config.connections, at most; see peer.c */
 
 /* ---- loop.c: HTTP ---------------------------------------------------------------------------- */
 
@@ -153,6 +153,8 @@ void weft_groups_look(struct weft_groups *groups);
 void weft_groups_sweep(struct weft_groups *groups);
 /* When little ran since the last call: true, and the threads give back memory they do not need. */
 bool weft_groups_rest(struct weft_groups *groups);
+/* The call of this thread does long work aside: see weft_engine_on_side_work(). */
+void weft_groups_side_work(void *context);
 size_t weft_groups_waiting(struct weft_groups *groups);
 /* Runs fn on an engine thread; context is fn's to free. */
 void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),
@@ -287,15 +289,20 @@ void weft_supervisor_hold(struct weft_supervisor *supervisor, weft_usec until_us
 void weft_supervisor_set(struct weft_supervisor *supervisor,
                          const struct weft_scanner_setting setting[WEFT_SCANNER_COUNT]);
 
-/* ---- cascade.c: what the ends of members of flows set off --------------------------------------
- */
+/* ---- flow_work.c: cascades and drains of flows, beside the requests -------------------------- */
 
-struct weft_cascades *weft_cascades_new(struct weft_server *server);
-/* No new ones: what is told from here on is left to the dependency scanner. NULL is fine. */
-void weft_cascades_stop(struct weft_cascades *cascades);
-void weft_cascades_free(struct weft_cascades *cascades); /* the engine threads are gone; or NULL */
-/* Flows have completions; context is the weft_cascades. See weft_engine_on_flows(). */
-void weft_cascades_tell(void *context, const struct weft_id *flow, size_t count);
+/* Does a piece of the work of each flow (sorted, none twice). */
+typedef enum weft_rc weft_flow_work_fn(struct weft_server *server, const struct weft_id *flow,
+                                       size_t count, struct weft_err *err);
+weft_flow_work_fn weft_flow_work_cascade, weft_flow_work_drain;
+
+struct weft_flow_work *weft_flow_work_new(struct weft_server *server, weft_flow_work_fn *run,
+                                          const char *failed);
+/* Flows that are added from here on are left to the scanners. NULL is fine. */
+void weft_flow_work_stop(struct weft_flow_work *work);
+void weft_flow_work_free(struct weft_flow_work *work); /* the engine threads are gone; or NULL */
+/* context is the weft_flow_work: see weft_engine_on_flows(). */
+void weft_flow_work_add(void *context, const struct weft_id *flow, size_t count);
 
 /* ---- presence.c: this replica among the others ----------------------------------------------- */
 

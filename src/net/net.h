@@ -308,6 +308,8 @@ struct weft_metrics *weft_server_metrics(struct weft_server *server); /* of its 
 /* Runs fn on an engine thread, after what waits already; context is fn's to free. */
 void weft_server_do(struct weft_server *server, void (*fn)(struct weft_server *, void *),
                     void *context);
+/* Cancels the members of a cancelled flow on an engine thread, a chunk at a time. */
+void weft_server_drain(struct weft_server *server, const struct weft_id *flow);
 /* Tokens were changed by a request of this server: it goes by them from here on. */
 void weft_server_tokens_changed(struct weft_server *server);
 /* Adds uses of tokens that this server has not written yet. */

@@ -51,10 +51,11 @@ enum {
     SHARE = WEFT_BATCH_MAX / 4, /* of a transaction, of one namespace while others wait */
     FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
     WALKS_MAX = 2,              /* at once, of one token */
+    PARSED_MAX = 16 * WEFT_BATCH_MAX, /* items of one namespace that wait for their transaction */
     /* Payload bytes in a transaction where one writes at a time: all others wait for it. */
-    ONE_WRITER_BYTES = WEFT_BATCH_BYTES / 4,
+    ONE_WRITER_BYTES = WEFT_BATCH_BYTES / 16,
 };
-#define JOINT_OLD_US (20 * WEFT_MS) /* something holds the call up: others need not wait for it */
+#define JOINT_OLD_US (12 * WEFT_MS) /* something holds the call up: others need not wait for it */
 
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers)
 {
@@ -112,7 +113,7 @@ bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t mos
     if (plan->waiting < most || plan->waiting >= most + most / 2)
         return plan->waiting < most;
     for (size_t i = 0; i < WEFT_GROUP_COUNT; i++) {
-        own += weft_fair_of(&plan->queue[i].fair, ns);
+        own += weft_fair_of(&plan->queue[i].fair, ns).count;
         lines += plan->queue[i].fair.lines;
     }
     /* Each of those that wait may have a share of the half that comes on top. */
@@ -149,7 +150,7 @@ static uint32_t slots_of(const struct weft_plan *plan, enum weft_group class)
     if (class == WEFT_GROUP_HEAVY && plan->writers == 1)
         return 1;
     /* Errands would wait behind passes that an operator began: these have fewer. */
-    uint32_t of = class == WEFT_GROUP_ADMIN ? 6 : class == WEFT_GROUP_HEAVY ? 3 : 2;
+    uint32_t of = class == WEFT_GROUP_ADMIN ? 6 : class == WEFT_GROUP_LIST ? 2 : 3;
     uint32_t slots = plan->threads / of;
     return slots > 0 ? slots : 1;
 }
@@ -167,6 +168,19 @@ static uint32_t slots_of_one(uint32_t slots)
 }
 
 /*
+ * Whether a namespace has so much parsed already that its next body may wait: items take several
+ * times the memory of the body they come from.
+ */
+static bool has_parsed_enough(const struct weft_plan *plan, const char *ns)
+{
+    size_t items = 0;
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
+        if (!weft_group_alone((enum weft_group)i) && i != WEFT_GROUP_CLAIM)
+            items += weft_fair_of(&plan->queue[i].fair, ns).items;
+    return items >= PARSED_MAX;
+}
+
+/*
  * Whether the namespace and the token of a request may have one more thread for a class. Reads wait
  * while the answers of their namespace fill the memory.
  */
@@ -179,6 +193,8 @@ static bool may_hold(const void *context, const struct weft_ask *ask)
         return false;
     if (of->class == WEFT_GROUP_NONE)
         return true;
+    if (of->class == WEFT_GROUP_PARSE && has_parsed_enough(of->plan, ns))
+        return false;
     uint32_t walks = 0, same = 0, all = 0;
     for (uint32_t i = 0; i < of->plan->threads; i++) {
         const struct weft_holder *holder = &of->plan->holder[i];
@@ -306,7 +322,7 @@ static bool may_run_apart(const struct weft_plan *plan, size_t group)
         return queue->running < slots_of(plan, of.class) &&
                weft_fair_any(&queue->fair, may_hold, &of);
     bool large = queue->fair.small.count < queue->fair.all.count;
-    if (!large && may_join(plan, group))
+    if ((!large && may_join(plan, group)) || (plan->aside && queue->fair.small.count == 0))
         return false;
     bool beside = large && queue->fair.lines > 1;
     return (beside ? queue->apart : queue->running) < weft_kinds[group].calls;
@@ -379,8 +395,8 @@ weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us)
 
 /* ---- Out ------------------------------------------------------------------------------------- */
 
-/* Takes the asks of a queue that fit one transaction together. */
-static void take(struct weft_plan *plan, size_t group, enum weft_fair_lines lines,
+/* Takes the asks of a queue that fit one transaction together; false: none may be taken. */
+static bool take(struct weft_plan *plan, size_t group, enum weft_fair_lines lines,
                  struct weft_lot *lot)
 {
     struct weft_plan_queue *queue = &plan->queue[group];
@@ -399,17 +415,18 @@ static void take(struct weft_plan *plan, size_t group, enum weft_fair_lines line
     lot->count = weft_fair_take(&queue->fair, &limit, lot->ask, &sum);
     lot->items = sum.items;
     plan->waiting -= lot->count;
-    queue->running++;
+    queue->running += lot->count > 0;
+    return lot->count > 0;
 }
 
-/* Takes the small lines of all kinds that join. */
+/* Takes the small lines of all kinds that join; there are some. */
 static void take_jointly(struct weft_plan *plan, size_t group, weft_usec now_us,
                          struct weft_batch *batch)
 {
     for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
         if (i != group && may_join(plan, i))
-            take(plan, i, WEFT_FAIR_SMALL, &batch->lot[batch->lots++]);
-    take(plan, group, WEFT_FAIR_SMALL, &batch->lot[batch->lots++]);
+            batch->lots += take(plan, i, WEFT_FAIR_SMALL, &batch->lot[batch->lots]);
+    batch->lots += take(plan, group, WEFT_FAIR_SMALL, &batch->lot[batch->lots]);
     for (size_t i = 0; !batch->joint; i++)
         if (plan->joint[i].requests == 0)
             batch->joint = &plan->joint[i];
@@ -418,41 +435,88 @@ static void take_jointly(struct weft_plan *plan, size_t group, weft_usec now_us,
         batch->joint->requests += batch->lot[i].count;
 }
 
-static void take_apart(struct weft_plan *plan, size_t group, struct weft_batch *batch)
+/*
+ * The lines that a call of one kind takes. Small ones that may join are left to a joint call. With
+ * one writer small and large lines take turns: a small request waits for one large transaction at
+ * most, the one under way, and is in none itself.
+ */
+static enum weft_fair_lines lines_apart(struct weft_plan *plan, size_t group)
 {
     struct weft_plan_queue *queue = &plan->queue[group];
-    take(plan, group, may_join(plan, group) ? WEFT_FAIR_LARGE : WEFT_FAIR_ALL,
-         &batch->lot[batch->lots++]);
-    queue->apart++;
+    const struct weft_fair *fair = &queue->fair;
+    if (weft_group_alone((enum weft_group)group))
+        return WEFT_FAIR_ALL;
+    if (may_join(plan, group))
+        return WEFT_FAIR_LARGE;
+    if (plan->aside)
+        return WEFT_FAIR_SMALL;
+    if (plan->writers > 1 || fair->small.count == 0 || fair->small.count == fair->all.count)
+        return WEFT_FAIR_ALL;
+    queue->large_next = !queue->large_next;
+    return queue->large_next ? WEFT_FAIR_SMALL : WEFT_FAIR_LARGE;
+}
+
+/*
+ * False when nothing may be taken after all: answers are written and sent without the plan's lock,
+ * so the room for a read may have gone since next_turn() looked.
+ */
+static bool take_apart(struct weft_plan *plan, size_t group, struct weft_batch *batch)
+{
+    if (!take(plan, group, lines_apart(plan, group), &batch->lot[0]))
+        return false;
+    batch->lots = 1;
+    plan->queue[group].apart++;
     if (is_slow(group))
         batch->holder = hold(plan, (enum weft_group)group, batch->lot[0].ask[0]);
+    return true;
 }
 
 bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch *batch)
 {
     size_t turn;
-    enum way way = next_turn(plan, now_us, &turn);
-    if (way == NOT_NOW)
-        return false;
+    bool taken = false;
+    while (!taken) {
+        enum way way = next_turn(plan, now_us, &turn);
+        if (way == NOT_NOW)
+            return false;
+        batch->errand = turn == ERRANDS;
+        batch->lots = 0;
+        batch->joint = NULL;
+        batch->holder = NULL;
+        batch->aside = false;
+        if (way == JOINTLY)
+            take_jointly(plan, turn, now_us, batch);
+        taken = way == JOINTLY || batch->errand || take_apart(plan, turn, batch);
+    }
     plan->wrote = turn_writes(turn);
     plan->turn[plan->wrote] = (unsigned)turn + 1;
     plan->slow += is_slow(turn);
     plan->others += turn != WEFT_GROUP_NONE;
-    batch->errand = turn == ERRANDS;
-    batch->lots = 0;
-    batch->joint = NULL;
-    batch->holder = NULL;
     if (batch->errand) {
         plan->errands--;
         plan->errands_running++;
-        return true;
+    } else {
+        plan->writing += weft_kinds[turn].writes;
     }
-    plan->writing += weft_kinds[turn].writes;
-    if (way == JOINTLY)
-        take_jointly(plan, turn, now_us, batch);
-    else
-        take_apart(plan, turn, batch);
     return true;
+}
+
+/*
+ * One call at a time is aside, and only small lines are taken meanwhile: else the next large call
+ * of the same namespace, which is likely to have the same work, would take the place and keep it.
+ */
+void weft_plan_side_work(struct weft_plan *plan, struct weft_batch *batch)
+{
+    if (batch->joint)
+        batch->joint->began_us = 0;
+    if (batch->errand || batch->joint || batch->holder || batch->aside || plan->aside ||
+        plan->writers > 1)
+        return;
+    struct weft_plan_queue *queue = &plan->queue[batch->lot[0].group];
+    queue->running--;
+    queue->apart--;
+    plan->writing--;
+    plan->aside = batch->aside = true;
 }
 
 void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
@@ -462,6 +526,10 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
     plan->others -= turn != WEFT_GROUP_NONE;
     if (batch->errand) {
         plan->errands_running--;
+        return;
+    }
+    if (batch->aside) {
+        plan->aside = false;
         return;
     }
     if (batch->holder)

@@ -35,6 +35,7 @@ struct weft_plan_queue {
     struct weft_fair fair;
     uint32_t running; /* calls under way */
     uint32_t apart;   /* those of them that are not joint */
+    bool large_next;  /* with one writer: the last call took small lines and left large ones */
 };
 
 struct weft_plan {
@@ -52,6 +53,7 @@ struct weft_plan {
     struct weft_holder *holder;         /* owned; one for each thread */
     unsigned turn[2];                   /* whose it is: of what does not write, and of what does */
     bool wrote;                         /* the last turn was one that writes */
+    bool aside; /* with one writer: a large call has left its place to small ones for a while */
 };
 
 /* What a thread took. */
@@ -61,6 +63,7 @@ struct weft_batch {
     size_t lots;
     struct weft_joint *joint;   /* the call is for several kinds; or NULL */
     struct weft_holder *holder; /* the call is of a slow class; or NULL */
+    bool aside;                 /* the call has given back the right to write and its place */
 };
 
 void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers);
@@ -80,6 +83,11 @@ bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_
 bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us);
 /* Takes the next errand or asks in turn; false when nothing may run now. */
 bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch *batch);
+/*
+ * A call is about to do long work outside its transaction: other calls need not wait for it. With
+ * one writer, calls of small lines may run beside it from here on.
+ */
+void weft_plan_side_work(struct weft_plan *plan, struct weft_batch *batch);
 /* What was taken has run: gives its room back. */
 void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch);
 /*

@@ -9,6 +9,7 @@
 
 #include "net/api.h"
 #include "net/inside.h"
+#include "net/link.h"
 
 #include "base/err.h"
 #include "base/log.h"
@@ -128,22 +129,23 @@ static enum weft_rc read_hosts(struct weft_server *server, struct weft_err *err)
 static enum weft_rc fit_connections(struct weft_server *server, struct weft_err *err)
 {
     struct weft_server_config *config = &server->config;
-    enum { FILES = 64, FILES_PER_THREAD = 8 }; /* beside connections of clients */
+    enum { FILES = 64, FILES_PER_THREAD = 8, FEWEST = 32 }; /* beside connections of clients */
     uint64_t files = FILES + (uint64_t)config->threads * FILES_PER_THREAD;
-    uint64_t asked = config->connections, spare = WEFT_SPARE_CONNECTIONS;
+    uint64_t asked = config->connections, spare = weft_peers_spare(config->connections);
     uint64_t limit = weft_descriptors_raise(files + asked + spare);
     if (limit >= files + asked + spare)
         return WEFT_OK;
-    if (limit <= files + spare) {
+    if (limit <= files + FEWEST) {
         enum weft_rc rc =
             weft_fail_field(err, WEFT_INVALID_VALUE, "connections",
                             "the process may have only %" PRIu64 " descriptors, %" PRIu64
                             " are needed without any connection",
-                            limit, files + spare);
+                            limit, files + FEWEST);
         err->hint = "raise the limit with `ulimit -n` or LimitNOFILE= of systemd";
         return rc;
     }
-    config->connections = (uint32_t)(limit - files - spare);
+    uint64_t left = limit - files, with_few = (left - 2) / 3 * 2; /* their spare ones are a half */
+    config->connections = (uint32_t)(left > spare + with_few ? left - spare : with_few);
     weft_warn(
         "the limit of descriptors allows fewer connections; raise it with `ulimit -n` or "
         "LimitNOFILE= of systemd",
@@ -197,12 +199,17 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     server->presence = weft_presence_new(server);
     server->upkeep = weft_upkeep_new(server);
     server->notices = weft_notices_new(server);
-    server->cascades = weft_cascades_new(server);
+    server->cascades = weft_flow_work_new(
+        server, weft_flow_work_cascade, "a cascade failed; the dependency scanner makes up for it");
+    server->drains =
+        weft_flow_work_new(server, weft_flow_work_drain,
+                           "members of a cancelled flow are left to the cancel_backlog scanner");
     server->groups = weft_groups_new(server);
     weft_engine_on_news(server->engine, on_news, server);
     weft_engine_on_leases(server->engine, on_leases, server);
-    weft_engine_on_flows(server->engine, weft_cascades_tell, server->cascades);
+    weft_engine_on_flows(server->engine, weft_flow_work_add, server->cascades);
     weft_engine_on_flows_ended(server->engine, on_flows_ended, server);
+    weft_engine_on_side_work(server->engine, weft_groups_side_work, server->groups);
     atomic_store(&server->open, true);
     weft_waits_start(server->waits); /* whoever waits already is seen to now */
     weft_supervisor_start(server->supervisor);
@@ -330,7 +337,8 @@ void weft_server_free(struct weft_server *server)
     if (server->loop)
         (void)weft_server_stop(server);
     (void)weft_supervisor_stop(server->supervisor, 0);
-    weft_cascades_stop(server->cascades);
+    weft_flow_work_stop(server->cascades);
+    weft_flow_work_stop(server->drains);
     weft_groups_stop(server->groups); /* everything queued has been answered after this */
     weft_upkeep_stop(server->upkeep); /* what wakes others ends before them */
     weft_notices_stop(server->notices);
@@ -342,7 +350,8 @@ void weft_server_free(struct weft_server *server)
     weft_upkeep_free(server->upkeep);
     weft_presence_free(server->presence);
     weft_supervisor_free(server->supervisor);
-    weft_cascades_free(server->cascades);
+    weft_flow_work_free(server->cascades);
+    weft_flow_work_free(server->drains);
     weft_engine_close(server->engine);
     weft_roster_free(server->roster);
     weft_auth_free(server->auth);

@@ -15,6 +15,14 @@ static void on_store(struct fixture *f, const char *pg, const char *sqlite)
     run_sql(f, strcmp(f->store, "pg") == 0 ? pg : sqlite);
 }
 
+/* The chunk of the next transactions; where there is one writer, as if other threads waited for it.
+ */
+static size_t chunk_of(struct weft_engine *engine)
+{
+    engine->pool.waited_us = weft_boot_us() + 3600 * WEFT_SECOND;
+    return weft_engine_is_contended(engine) ? WEFT_FLOW_CHUNK_BRIEF : WEFT_FLOW_CHUNK;
+}
+
 /* ---- The end of a flow ----------------------------------------------------------------------- */
 
 CASE(flow_end_is_told_by_sinks)
@@ -82,8 +90,9 @@ CASE(flow_roots_begin_in_parts)
                                "UPDATE %s; UPDATE node SET fired = 0; "
                                "INSERT INTO completion (flow, num, at) SELECT num, 0, 1 FROM flow",
                                blocked));
+    size_t chunk = chunk_of(f->b);
     is_int(weft_cascade(f->b, &many.answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
-    is_int(done.hops, 3, "a chunk of nodes for each hop, not of roots");
+    is_int(done.hops, MANY / chunk + 1, "a chunk of nodes for each hop, not of roots");
     is_int(done.completions, 1, "the completion goes with the last of them");
     is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "all roots may begin");
     is_int(many_in(f, &many, WEFT_STATE_BLOCKED), MANY / 2, "the others wait");
@@ -135,10 +144,11 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
         ends_first(f, "head");
     }
     widest = (struct widest){0};
+    size_t chunk = chunk_of(watched);
     is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK, "both begin");
-    is_int(done.hops, 2, "in two hops");
+    is_int(done.hops, ((size_t)FLOWS * WIDE + chunk - 1) / chunk, "a chunk of edges for each hop");
     is_int(done.edges, FLOWS * WIDE, "over all edges");
-    ok(widest.rows == CHUNK + 1, "a chunk and a look ahead: %zu by %s", widest.rows,
+    ok(widest.rows == chunk + 1, "a chunk and a look ahead: %zu by %s", widest.rows,
        weft_stmts[widest.stmt].name);
 
     for (size_t i = 0; i < FLOWS; i++)
@@ -155,7 +165,7 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
     widest = (struct widest){0};
     is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK, "one of each is enough");
     is_int(done.groups.cancelled, FLOWS * (WIDE - 1), "the others are cancelled");
-    ok(widest.rows > CHUNK / 2 && widest.rows <= CHUNK + 1, "in chunks: %zu by %s", widest.rows,
+    ok(widest.rows > chunk / 2 && widest.rows <= chunk + 1, "in chunks: %zu by %s", widest.rows,
        weft_stmts[widest.stmt].name);
     for (size_t i = 0; i < FLOWS; i++)
         is_int(many_in(f, &many[i], WEFT_STATE_CANCELLED), WIDE - 1, "all of them");
@@ -304,18 +314,26 @@ CASE(flow_cancel_passes_by_what_runs)
         const struct weft_claim args = {.worker = "w", .max = (uint32_t)max, .lease_ms = 60000};
         is_int(claim_with(f, f->a, &args).count, max, "claim them");
     }
+    size_t chunk = chunk_of(f->a);
+    (void)chunk_of(f->b);
     struct weft_flow_drain drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_PENDING);
     is_int(drain.brought, 0, "the first chunk runs");
     ok(drain.more, "there is more");
     is_int(weft_engine_flow_drain(f->b, &drain, &f->err), WEFT_OK, "go on");
     is_int(drain.brought, 0, "so does the second");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
-    is_int(report.handled, WAIT + 1, "the scanner comes to those that wait, and to the end");
+    uint64_t handled = report.handled;
+    /* On a busy machine the time of a pass may be over first. */
+    for (int i = 0; i < RUN && report.more; i++) {
+        report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
+        handled += report.handled;
+    }
+    is_int(handled, WAIT + 1, "the scanner comes to those that wait, and to the end");
     is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "and who waits");
     is_int(drain.brought, WAIT, "is told of them");
     is_int(many_in(f, &many, WEFT_STATE_RUNNING), RUN, "the others run on");
     drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
-    is_int(drain.brought, CHUNK, "a stronger cancel begins with the first");
+    is_int(drain.brought, chunk, "a stronger cancel begins with the first");
     for (int i = 0; i < RUN && drain.more; i++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
     is_int(drain.brought, RUN, "and takes all of them");
@@ -325,23 +343,23 @@ CASE(flow_cancel_passes_by_what_runs)
 /* A chunk of roots, and behind it one that runs and one that comes after that. */
 CASE(flow_cancel_counts_what_others_did)
 {
-    enum { RUNS = CHUNK, JOIN, ROOT, NODES };
+    size_t chunk = chunk_of(f->a), runs = chunk, join = runs + 1;
     struct many many;
-    many_new(f, &many, NODES);
-    many.node[RUNS].spec.kind = "runs";
-    many_after(&many, JOIN, RUNS, 1);
+    many_new(f, &many, chunk + 3);
+    many.node[runs].spec.kind = "runs";
+    many_after(&many, join, runs, 1);
     many_submit(f, &many);
     struct weft_claimed lease = claim_node(f, "runs");
     struct weft_flow_drain drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
-    is_int(drain.brought, CHUNK, "a chunk at once");
+    is_int(drain.brought, chunk, "a chunk at once");
     (void)complete(f, f->a, &lease, "1");
-    is_int(state_of(f, &many.answer.node[JOIN]), WEFT_STATE_CANCELLED, "one by the cascade");
+    is_int(state_of(f, &many.answer.node[join]), WEFT_STATE_CANCELLED, "one by the cascade");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(report.handled, 2, "one by the scanner, which comes to the end");
     is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
     ok(!drain.more, "nothing is left");
-    is_int(drain.cancelled, CHUNK, "a chunk was ours");
-    is_int(drain.brought, CHUNK + 2, "all of them were cancelled because of us");
+    is_int(drain.cancelled, chunk, "a chunk was ours");
+    is_int(drain.brought, chunk + 2, "all of them were cancelled because of us");
 }
 
 static void remember_flows(void *context, const struct weft_id *flow, size_t count)

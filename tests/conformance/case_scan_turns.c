@@ -112,6 +112,31 @@ CASE(scan_turns_of_namespaces)
             check_one_row(f, &kinds[i], round);
 }
 
+/* A namespace alone: four of five passes go by time. A row of another is done by the next look. */
+CASE(scan_turns_of_one_namespace)
+{
+    enum { PLAIN = 4, BATCHES = 10 };
+    for (size_t i = 0; i < WEFT_LEN(kinds); i++) {
+        const char *name = weft_scanner_name(kinds[i].scanner);
+        const char *alone = weft_arena_printf(f->arena, "alone-%s", name);
+        const char *later = weft_arena_printf(f->arena, "later-%s", name);
+        make_due(f, kinds[i].scanner, &(struct rows){alone, "lane", 1000, (size_t)BATCHES * BATCH});
+        make_due(f, kinds[i].scanner, &(struct rows){later, "lane", 2000, 1});
+        forward_ms(f, 1000);
+        for (size_t k = 1; k <= 2; k++)
+            is_int(pass(f, kinds[i].scanner).handled, BATCH, "%s: pass %zu is whole", name, k);
+        forward_ms(f, 1000);
+        for (size_t k = 1; k <= PLAIN; k++) {
+            is_int(pass(f, kinds[i].scanner).handled, BATCH, "%s: by time, pass %zu", name, k);
+            is_int(done_of(f, &kinds[i], later), 0, "%s: the row that came waits", name);
+        }
+        (void)pass(f, kinds[i].scanner);
+        is_int(done_of(f, &kinds[i], later), 1, "%s: it is done by the next pass", name);
+        (void)drain(f, kinds[i].scanner, 100);
+        is_int(done_of(f, &kinds[i], alone), BATCHES * BATCH, "%s: all are done, each once", name);
+    }
+}
+
 /* Half of each pass goes to the namespace with one lane. */
 CASE(scan_turns_of_many_lanes)
 {

@@ -111,6 +111,14 @@ void weft_server_do(struct weft_server *server, void (*fn)(struct weft_server *,
     fn(server, context);
 }
 
+void weft_server_drain(struct weft_server *server, const struct weft_id *flow)
+{
+    struct weft_flow_drain drain = {.flow = *flow, .more = true};
+    struct weft_err err;
+    while (drain.more && !weft_engine_flow_drain(weft_server_engine(server), &drain, &err))
+        ;
+}
+
 void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count)
 {
     (void)server;

@@ -43,15 +43,15 @@ static void open_stage(struct stage *stage)
         exit(1); /* NOLINT(concurrency-mt-unsafe) */
     }
     server->config.threads = 3;
-    server->cascades = weft_cascades_new(server);
+    server->cascades = weft_flow_work_new(server, weft_flow_work_cascade, "a cascade failed");
     server->groups = weft_groups_new(server);
-    weft_engine_on_flows(server->engine, weft_cascades_tell, server->cascades);
+    weft_engine_on_flows(server->engine, weft_flow_work_add, server->cascades);
 }
 
 static void close_stage(struct stage *stage)
 {
     static const char *const suffix[] = {"", "-wal", "-shm"};
-    weft_cascades_free(stage->server.cascades);
+    weft_flow_work_free(stage->server.cascades);
     weft_engine_close(stage->server.engine);
     for (size_t i = 0; i < WEFT_LEN(suffix); i++) {
         char path[300];
@@ -135,7 +135,7 @@ int main(void)
     is_int(done, FLOWS * LENGTH, "every member runs, and nobody asked for a cascade");
 
     submit(&stage);
-    weft_cascades_stop(stage.server.cascades);
+    weft_flow_work_stop(stage.server.cascades);
     is_int(work(&stage), FLOWS, "the roots run");
     weft_groups_free(stage.server.groups);
     is_int(state_of(&stage, &stage.node[0][1]), WEFT_STATE_BLOCKED,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the engine threads take next: turns between namespaces, and slots of classes. No threads. */
+/* What the engine threads take next: turns between namespaces, and slots of classes. */
 
 #include "net/plan.h"
 
 #include "base/limits.h"
 #include "tap.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { THREADS = 6, ASKS = 4000 };
@@ -68,7 +70,7 @@ static void test_turns(void)
     is_str(taken(&fair, ONE), "a", "the others came later");
     is_str(taken(&fair, ONE), "b", "then the second is served although the first has more");
     is_str(taken(&fair, ONE), "c", "and the third");
-    is_int(weft_fair_of(&fair, "b"), 0, "one namespace has no more");
+    is_int(weft_fair_of(&fair, "b").count, 0, "one namespace has no more");
     is_str(taken(&fair, FEW), "aca", "the rest goes together, one of each in turn");
     is_int(fair.lines + fair.all.count + fair.all.items + fair.small.count, 0, "nothing is left");
     is_str(taken(&fair, FEW), "", "nothing is taken from an empty queue");
@@ -267,11 +269,80 @@ static void test_one_writer(void)
         (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
     put(&plan, &SUBMIT, "b", 3);
     is_int(run(&plan, 0), 1, "a single writer makes one call");
-    is_str(batches[0].lot[0].ask[0]->ns, "a", "of the first namespace");
+    is_str(batches[0].lot[0].ask[0]->ns, "b", "the small requests pass the large ones");
+    is_int(batches[0].lot[0].count, 3, "all of them share a transaction");
+    put(&plan, &SUBMIT, "b", 3);
     end(&plan, 1);
-    is_int(run(&plan, 0), 1, "and then one");
-    is_str(batches[0].lot[0].ask[0]->ns, "b", "of the second");
-    is_int(batches[0].lot[0].count, 3, "all at once");
+    is_int(run(&plan, 0), 1, "the next call comes after the first one's end");
+    is_str(batches[0].lot[0].ask[0]->ns, "a", "a large one has its turn after small ones");
+    is_int(batches[0].lot[0].count, 1, "no small request is in its transaction");
+    end(&plan, 1);
+    (void)run(&plan, 0);
+    is_str(batches[0].lot[0].ask[0]->ns, "b", "small ones have theirs after a large one");
+    empty(&plan);
+}
+
+/* A large call that has long work aside leaves its place to small ones, one such call at a time. */
+static void test_side_work(void)
+{
+    struct weft_plan plan;
+    weft_plan_init(&plan, THREADS, 1);
+    for (size_t i = 0; i < 2; i++)
+        (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
+    is_int(run(&plan, 0), 1, "a large call runs");
+    put(&plan, &SUBMIT, "b", 1);
+    put(&plan, &COMPLETE, "b", 1);
+    is_int(run(&plan, 0), 0, "nothing else is written beside it");
+    weft_plan_side_work(&plan, &batches[0]);
+    is_int(run(&plan, 0), 1, "while it works aside a small call runs");
+    is_str(batches[1].lot[0].ask[0]->ns, "b", "of another namespace");
+    weft_plan_side_work(&plan, &batches[1]);
+    is_int(run(&plan, 0), 0, "which cannot step aside as well");
+    end(&plan, 1);
+    is_int(run(&plan, 0), 1, "the next small call follows");
+    end(&plan, 1);
+    is_int(run(&plan, 0), 0, "and no large one");
+    end(&plan, 1);
+    is_int(run(&plan, 0), 1, "before the first has ended");
+    is_str(batches[0].lot[0].ask[0]->ns, "a", "then it has its turn");
+    empty(&plan);
+    weft_plan_init(&plan, THREADS, THREADS);
+    (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
+    is_int(run(&plan, 0), 1, "with several writers a large call runs");
+    weft_plan_side_work(&plan, &batches[0]);
+    is_int(plan.writing, 1, "and keeps its place");
+    empty(&plan);
+}
+
+static void put_body(struct weft_plan *plan, const char *ns)
+{
+    struct weft_ask *ask = new_ask(&SUBMIT, ns, 1);
+    ask->unread = true;
+    (void)weft_plan_put(plan, ask);
+}
+
+/* Bodies are parsed ahead of their transactions, but not all of them. */
+static void test_parsed_enough(void)
+{
+    struct weft_plan plan;
+    weft_plan_init(&plan, 6, 1);
+    put_body(&plan, "a");
+    put_body(&plan, "a");
+    put_body(&plan, "b");
+    (void)run(&plan, 0);
+    is_int(plan.queue[WEFT_GROUP_PARSE].running, 2, "each namespace parses one body at a time");
+    empty(&plan);
+
+    weft_plan_init(&plan, 6, 1);
+    for (size_t i = 0; i < 17; i++) /* one of them is written at once */
+        (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
+    put_body(&plan, "a");
+    put_body(&plan, "b");
+    is_int(run(&plan, 0), 2, "one writes and one parses");
+    is_int(plan.queue[WEFT_GROUP_PARSE].running, 1, "16 batches of a are parsed and wait");
+    end(&plan, running);
+    (void)run(&plan, 0);
+    is_int(plan.queue[WEFT_GROUP_PARSE].running, 1, "with 15 the next body of a is parsed");
     empty(&plan);
 }
 
@@ -414,9 +485,58 @@ static void test_no_room_for_answers(void)
     weft_plan_done(&plan);
 }
 
+struct sender {
+    struct weft_answers answers;
+    atomic_bool stop;
+};
+
+/* Fills the room of a namespace and frees it, over and over, as threads that send answers do. */
+static void *fill_and_free(void *context)
+{
+    struct sender *sender = context;
+    while (!sender->stop) {
+        weft_answers_take(&sender->answers, "full", 50);
+        (void)weft_answers_give(&sender->answers, "full", 50);
+    }
+    return NULL;
+}
+
+/* The room may go between the look at a queue and the taking: then nothing is taken. */
+static void test_room_goes_meanwhile(void)
+{
+    enum { TAKES = 100000, TRIES = 100 * TAKES };
+    struct sender sender = {.answers = {.most = 100}};
+    struct weft_plan plan;
+    pthread_t thread;
+    weft_plan_init(&plan, THREADS, THREADS);
+    plan.answers = &sender.answers;
+    (void)weft_plan_put(&plan, new_ask(&LIST, "full", 1));
+    ok(pthread_create(&thread, NULL, fill_and_free, &sender) == 0, "a thread sends answers");
+    int takes = 0, empty_batches = 0;
+    struct weft_batch *batch = &batches[0];
+    for (size_t i = 0; i < WEFT_LOTS_MAX; i++)
+        batch->lot[i].ask = room[0][i];
+    for (int i = 0; i < TRIES && takes < TAKES; i++) {
+        if (!weft_plan_take(&plan, 0, batch))
+            continue;
+        takes++;
+        empty_batches += batch->lot[0].count == 0;
+        weft_plan_give_back(&plan, batch);
+        if (batch->lot[0].count > 0)
+            (void)weft_plan_put(&plan, batch->lot[0].ask[0]);
+    }
+    sender.stop = true;
+    (void)pthread_join(thread, NULL);
+    is_int(empty_batches, 0, "a batch that is taken has a request");
+    ok(takes > 0, "a list is taken while there is room");
+    is_int(plan.waiting, 1, "and waits again in its queue");
+    empty(&plan);
+}
+
 int main(void)
 {
     test_no_room_for_answers();
+    test_room_goes_meanwhile();
     test_tokens();
     test_walks();
     test_turns();
@@ -427,6 +547,8 @@ int main(void)
     test_large_namespace();
     test_large_claim();
     test_one_writer();
+    test_side_work();
+    test_parsed_enough();
     test_turns_of_writers();
     test_room();
     return tap_done();

@@ -10,15 +10,17 @@
 /* The order of the table in pass.c. */
 enum { SCANNED, RECONCILED, NOOP, ERRORS, COUNTERS };
 
-/* All at once; when that fails, one by one, so that one bad flow does not stop the others. */
+/* All at once, the first hops here and the rest by the listener; when that fails, one by one, so
+ * that one bad flow does not stop the others. */
 static enum weft_rc cascade_all(struct weft_engine *engine, const struct weft_id *flow,
                                 size_t count, uint64_t counter[COUNTERS], struct weft_err *err)
 {
     struct weft_cascaded done = {0};
-    enum weft_rc rc = weft_cascade(engine, flow, count, &done, err);
+    enum weft_rc rc = weft_cascade_some(engine, flow, count, WEFT_FLOW_PASS_HOPS, &done, err);
     for (size_t i = 0; i < count && rc && count > 1; i++) {
         struct weft_err story;
-        counter[ERRORS] += weft_cascade(engine, &flow[i], 1, &done, &story) != WEFT_OK;
+        counter[ERRORS] +=
+            weft_cascade_some(engine, &flow[i], 1, WEFT_FLOW_PASS_HOPS, &done, &story) != WEFT_OK;
     }
     counter[RECONCILED] += done.completions;
     return counter[ERRORS] < count && count > 1 ? WEFT_OK : rc;

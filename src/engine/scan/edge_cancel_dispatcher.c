@@ -17,7 +17,7 @@ static enum weft_rc dispatch(struct weft_engine *engine, const struct weft_id *f
     struct weft_cascaded cascaded = {0};
     enum weft_rc rc = weft_siblings_cancel(engine, flow, count, done, err);
     if (!rc) /* it dispatches what a replay that is being felt kept back */
-        rc = weft_cascade(engine, flow, count, &cascaded, err);
+        rc = weft_cascade_some(engine, flow, count, WEFT_FLOW_PASS_HOPS, &cascaded, err);
     done->dispatched += cascaded.groups.dispatched;
     return rc;
 }

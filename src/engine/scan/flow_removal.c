@@ -42,7 +42,7 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
     weft_call_init(&call[0], tx->arena, WEFT_STMT_GRAPH_REMOVE, 0);
     weft_set_id(&call[0], 0, GRAPH_REMOVE_IN_FLOW, erase->flow);
     weft_set_i64(&call[0], 0, GRAPH_REMOVE_IN_MEMBERS, CHUNK);
-    weft_set_i64(&call[0], 0, GRAPH_REMOVE_IN_CHUNK, WEFT_FLOW_CHUNK);
+    weft_set_i64(&call[0], 0, GRAPH_REMOVE_IN_CHUNK, (int64_t)weft_flow_chunk(tx));
     weft_call_init(&call[1], tx->arena, WEFT_STMT_MEMBERS_REMOVE, 0);
     weft_set_id(&call[1], 0, MEMBERS_REMOVE_IN_FLOW, erase->flow);
     weft_set_i64(&call[1], 0, MEMBERS_REMOVE_IN_CHUNK, CHUNK);

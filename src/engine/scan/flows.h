@@ -9,7 +9,8 @@
 
 #define WEFT_FLOW_LEFT_US  WEFT_SECOND /* what nobody took up for so long was left behind */
 #define WEFT_FLOW_STAGE_US ((weft_usec)600 * WEFT_SECOND) /* to write a flow in parts */
-#define WEFT_FLOW_PASS_US  (250 * WEFT_MS) /* a pass over many flows ends after this */
+#define WEFT_FLOW_PASS_US  (50 * WEFT_MS) /* a pass over many flows ends after this */
+enum { WEFT_FLOW_PASS_HOPS = 8 };         /* and cascades so far: others need the thread */
 
 /* A pass under way. */
 struct weft_flow_scan {

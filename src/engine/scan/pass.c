@@ -11,7 +11,10 @@
 
 #define NO_TIMER SIZE_MAX
 
-enum { FLOWS_BATCH = 256 }; /* flows of one pass */
+enum {
+    FLOWS_BATCH = 256, /* flows of one pass */
+    BATCH_ALONE = 250, /* rows of one transaction where one writes at a time */
+};
 
 /* The times of the poll, in the order of its columns. */
 enum { DUE_LEASE, DUE_ATTEMPT, DUE_DEADLINE, DUE_DELAYED };
@@ -253,6 +256,8 @@ enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t s
     enum weft_rc rc = weft_tx_run(scan->tx, call, scan->beside ? 2 : 1, rows, err);
     *ret_rows = rows[0];
     scan->beside_rows = rows[1];
+    uint32_t plain = scan->turns.plain_passes;
+    scan->turns = (struct weft_scan_turns){0};
     if (rc || ret_rows->count == 0)
         return rc;
     bool counted = !weft_get(ret_rows, 0, seen)->null;
@@ -260,7 +265,8 @@ enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t s
     if (weft_get(ret_rows, 0, 0)->null) /* the id comes first in all of them */
         ret_rows->count = 0;
     scan->missed = in_sight > ret_rows->count ? in_sight - ret_rows->count : 0;
-    scan->turns = (struct weft_scan_turns){.on = ret_rows->count == scan->config->batch};
+    scan->turns.on = ret_rows->count == scan->config->batch;
+    scan->turns.plain_passes = plain > 0 ? plain - 1 : 0;
     return WEFT_OK;
 }
 
@@ -339,11 +345,10 @@ static enum weft_rc pass_body(struct weft_tx *tx, void *context, struct weft_err
     call->scan = (struct weft_scan){.tx = tx,
                                     .config = &call->config,
                                     .ns = call->ns,
+                                    .turns = call->turns,
                                     .report = weft_scan_report(call->scanner)};
-    if (call->turns.on) {
+    if (call->turns.on && call->turns.plain_passes == 0)
         call->scan.by_lane = &scanners[call->scanner].turns;
-        call->scan.turns = call->turns;
-    }
     enum weft_rc rc = scanners[call->scanner].run(&call->scan, err);
     if (rc || scanners[call->scanner].next_due == NO_TIMER)
         return rc;
@@ -351,8 +356,8 @@ static enum weft_rc pass_body(struct weft_tx *tx, void *context, struct weft_err
 }
 
 /* Checks how a pass is to run and fills in what was left out. */
-static enum weft_rc resolve(enum weft_scanner scanner, struct weft_pass_config *config,
-                            struct weft_err *err)
+static enum weft_rc resolve(const struct weft_engine *engine, enum weft_scanner scanner,
+                            struct weft_pass_config *config, struct weft_err *err)
 {
     const struct weft_scanner_info *info = &scanners[scanner].info;
     if (config->batch > info->batch_max)
@@ -364,6 +369,9 @@ static enum weft_rc resolve(enum weft_scanner scanner, struct weft_pass_config *
                                config->partition_last);
     if (config->batch == 0)
         config->batch = info->batch;
+    /* A pass that is one transaction: it says that there is more, and others write in between. */
+    if (engine->pool.writers == 1 && scanners[scanner].run && config->batch > BATCH_ALONE)
+        config->batch = BATCH_ALONE;
     if (config->partition_last == 0)
         config->partition_last = WEFT_PARTITIONS - 1;
     return WEFT_OK;
@@ -378,7 +386,7 @@ enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scan
     struct pass_call call = {.scanner = scanner};
     if (config)
         call.config = *config;
-    enum weft_rc rc = resolve(scanner, &call.config, err);
+    enum weft_rc rc = resolve(engine, scanner, &call.config, err);
     if (rc)
         return rc;
     if (scanner == WEFT_SCANNER_INTAKE) /* several transactions: see there */

@@ -17,8 +17,9 @@
  * round begins.
  *
  * A row that becomes due waits for the pass under way and is done by the next one. So while a look
- * has lately seen several namespaces, passes are shorter; a namespace alone gets whole batches,
- * which cost less for each row.
+ * has lately seen several namespaces, passes are shorter. A namespace alone gets whole batches,
+ * which cost less for each row, and only every fifth pass looks: another one whose rows become due
+ * waits for four batches at most.
  *
  * The state is a hint of this process alone: a lost or mixed up one (two passes of a scanner at the
  * same time) costs a look in vain, or the order of time for one batch, because any pass may follow
@@ -37,6 +38,7 @@ enum {
     LOOKED = 4,  /* each lane costs two probes of an index */
     PARTS = 4,   /* of a batch, where several namespaces have due rows */
     SHORT = 100, /* passes, after the last look that saw several */
+    PLAIN = 4,   /* passes, after a look over all lanes that saw one namespace */
 };
 
 static_assert((int)LEASE_LANES_OUT_NAMESPACE == (int)ATTEMPT_LANES_OUT_NAMESPACE &&
@@ -153,7 +155,8 @@ enum weft_rc weft_scan_in_turns(struct weft_scan *scan, struct weft_rows *ret_ro
     struct weft_lane_share *lane = NULL;
     size_t count = 0;
     uint64_t random;
-    if (scan->turns.after == 0)
+    bool whole = scan->turns.after == 0;
+    if (whole)
         scan->turns.left = false;
     *ret_rows = (struct weft_rows){0};
     enum weft_rc rc = look(scan, &lane, &count, err);
@@ -167,5 +170,7 @@ enum weft_rc weft_scan_in_turns(struct weft_scan *scan, struct weft_rows *ret_ro
     if (!all_gave_less(lane, count, ret_rows, scan->by_lane->lane))
         scan->turns.left = true;
     scan->turns.on = scan->turns.left || scan->turns.after != 0;
+    if (whole && scan->turns.after == 0 && scan->turns.short_passes == 0)
+        scan->turns.plain_passes = PLAIN;
     return WEFT_OK;
 }
