@@ -25,9 +25,8 @@
  * None of this is needed for a commit to last, so an error of it is nobody's: on a full disk the
  * log keeps what it has, commits fail with STORAGE_FULL when it cannot grow either, and the next
  * checkpoint that is due copies again all that was not confirmed. What several connections or
- * processes do here to one file is sorted out by SQLite's lock for checkpoints: all but one are
- * turned away, and come again CHECKPOINT_FRAMES later. If the system has no thread to give, commits
- * do it all.
+ * processes do here to one file is sorted out by a lock on the log: all but one are turned away,
+ * and come again CHECKPOINT_FRAMES later. If the system has no thread to give, commits do it all.
  */
 
 #include "store/sqlite/sqlite.h"
@@ -36,7 +35,10 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 /* Pages have 4 KiB, and a file with a log cannot change that. */
 enum {
@@ -70,6 +72,54 @@ struct weft_lite_checkpointer {
     int finish_at;
     weft_usec truncate_not_before_us;
 };
+
+/* ---- One checkpoint ---------------------------------------------------------------------------
+ */
+
+/*
+ * SQLite before 3.51.3 loses commits when two checkpoints meet a log that starts over
+ * (sqlite.org/wal.html#walresetbug): the first has copied all of it; the second reads how long the
+ * log is; a commit starts the log over; the second then marks as many frames of the new log as
+ * copied as the old one had, and none of them ever reaches the file. Debian 12 has 3.40.1.
+ *
+ * It cannot happen here. A checkpoint holds an exclusive flock() on the log, so no other one of
+ * weft runs, in this process or another; and under that lock it begins only while frames are left
+ * to copy. A commit starts the log over only when all frames are copied, and from the check to the
+ * end of the checkpoint only this one copies. (Closing the last connection makes a checkpoint too,
+ * but with the whole file locked.) SQLite takes no lock on the log itself, so closing another
+ * descriptor of it drops none; and the log is one file as long as any connection is open.
+ */
+enum { INDEX_BYTES = 32768, INDEX_FRAMES = 4, INDEX_COPIED = 24 }; /* in words of 32 bits */
+
+/* Whether the log has frames that are not copied: SQLite's wal-index tells (walformat.html). */
+static bool has_frames_left(sqlite3 *db)
+{
+    sqlite3_file *file = NULL;
+    volatile void *index = NULL;
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || !file ||
+        !file->pMethods || file->pMethods->iVersion < 2 ||
+        file->pMethods->xShmMap(file, 0, INDEX_BYTES, 0, &index) != SQLITE_OK || !index)
+        return false;
+    const volatile uint32_t *word = index;
+    uint32_t copied = word[INDEX_COPIED];
+    return copied < word[INDEX_FRAMES];
+}
+
+int weft_lite_checkpoint(sqlite3 *db, int mode, int *ret_frames, int *ret_copied)
+{
+    *ret_frames = -1;
+    *ret_copied = 0;
+    const char *log = sqlite3_filename_wal(sqlite3_db_filename(db, "main"));
+    int fd = log ? open(log, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return SQLITE_CANTOPEN;
+    int code = SQLITE_BUSY;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && has_frames_left(db))
+        code = sqlite3_wal_checkpoint_v2(db, "main", mode, ret_frames, ret_copied);
+    (void)flock(fd, LOCK_UN); /* a child forked meanwhile has the descriptor too */
+    (void)close(fd);
+    return code;
+}
 
 int weft_lite_on_wal(void *arg, sqlite3 *db, const char *name, int frames)
 {
@@ -135,7 +185,7 @@ static void *run(void *context)
             db = open_own(checkpointer);
         int tried = -1, copied = 0;
         if (db)
-            (void)sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, &tried, &copied);
+            (void)weft_lite_checkpoint(db, SQLITE_CHECKPOINT_PASSIVE, &tried, &copied);
         pthread_mutex_lock(&checkpointer->lock);
         note(checkpointer, tried, copied);
     }
@@ -226,7 +276,7 @@ static void make(struct weft_lite *lite, int mode)
     int tried = -1, copied = 0;
     weft_usec busy_us = lite->busy_us;
     lite->busy_us = busy_us < PATIENCE_US ? busy_us : PATIENCE_US;
-    int code = sqlite3_wal_checkpoint_v2(lite->db, "main", mode, &tried, &copied);
+    int code = weft_lite_checkpoint(lite->db, mode, &tried, &copied);
     lite->busy_us = busy_us;
     pthread_mutex_lock(&checkpointer->lock);
     if (mode == SQLITE_CHECKPOINT_TRUNCATE && code != SQLITE_OK)

@@ -112,6 +112,11 @@ void weft_lite_note_closed(struct weft_lite_file *file); /* one that was not not
 int weft_lite_on_busy(void *arg, int count);
 
 /* checkpoint.c: the size of the write-ahead log. */
+/*
+ * Makes one checkpoint, of a mode of SQLite's, unless another one runs or no frame is left to copy:
+ * SQLITE_BUSY then, with *ret_frames -1. All checkpoints go through here; the reason is beside it.
+ */
+int weft_lite_checkpoint(sqlite3 *db, int mode, int *ret_frames, int *ret_copied);
 int weft_lite_on_wal(void *arg, sqlite3 *db, const char *name, int frames);
 void weft_lite_tend_wal(struct weft_lite *lite); /* after a commit */
 void weft_lite_stop_checkpoints(struct weft_lite *lite);
