@@ -52,7 +52,11 @@ enum {
     FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
     WALKS_MAX = 2,              /* at once, of one token */
     PARSED_MAX = 16 * WEFT_BATCH_MAX, /* items of one namespace that wait for their transaction */
-    /* Payload bytes in a transaction where one writes at a time: all others wait for it. */
+    /*
+     * Payload bytes of several requests in one transaction: requests that share it wait for all of
+     * them, and with a single writer all others do.
+     */
+    SHARED_BYTES = WEFT_BATCH_BYTES / 8,
     ONE_WRITER_BYTES = WEFT_BATCH_BYTES / 16,
 };
 #define JOINT_OLD_US (12 * WEFT_MS) /* something holds the call up: others need not wait for it */
@@ -405,8 +409,8 @@ static bool take(struct weft_plan *plan, size_t group, enum weft_fair_lines line
     const struct weft_fair_limit limit = {.lines = lines,
                                           .count = alone ? 1 : WEFT_BATCH_MAX,
                                           .items = WEFT_BATCH_MAX,
-                                          .bytes = plan->writers > 1 ? WEFT_BATCH_BYTES
-                                                                     : ONE_WRITER_BYTES,
+                                          .bytes =
+                                              plan->writers > 1 ? SHARED_BYTES : ONE_WRITER_BYTES,
                                           .share = SHARE,
                                           .may = alone ? may_hold : NULL,
                                           .context = &of};
