@@ -17,7 +17,7 @@
 #include "bench/bench.h"
 
 #include "base/arena.h"
-#include "cmd/hist.h"
+#include "cmd/bench/hist.h"
 
 #include <string.h>
 

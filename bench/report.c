@@ -5,7 +5,7 @@
 #include "bench/bench.h"
 
 #include "base/arena.h"
-#include "cmd/hist.h"
+#include "cmd/bench/hist.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 #include "bench/bench.h"
 
 #include "base/arena.h"
-#include "cmd/hist.h"
+#include "cmd/bench/hist.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 -- Interned rows that are retired: no id of them is written that was not looked up by its text again,
--- and later they are removed. See src/engine/unused.h. Each poll reads all of it: it stays small.
+-- and later they are removed. See src/engine/names/unused.h. Each poll reads all of it: it stays small.
 --
 --   what  0: weft.name, 1: weft.queue
 --   at    since then

@@ -1,5 +1,5 @@
 -- Interned rows that no row referred to when the scanner unused_names last looked. See
--- src/engine/unused.h. A row is here or in weft.retired, never in both.
+-- src/engine/names/unused.h. A row is here or in weft.retired, never in both.
 --
 --   what   as in weft.retired
 --   since  when the first walk began that met no reference

@@ -1,5 +1,5 @@
 -- Interned rows that no row refers to: how the scanner unused_names finds, retires and removes them.
--- src/engine/unused.h has the argument. The walks lock nothing.
+-- src/engine/names/unused.h has the argument. The walks lock nothing.
 
 -- name: unused_turn ()
 -- returns: walker seen next

@@ -10,7 +10,7 @@
  */
 
 #include "client/client.h"
-#include "client/remote.h"
+#include "client/remote/remote.h"
 
 #include "base/arena.h"
 #include "base/err.h"

@@ -7,7 +7,7 @@
  *
  * A handle is a table of operations (struct weft_backend) over either an engine in this process
  * (local.c) or a server (remote.c). What a caller can get wrong about pointers and sizes is
- * answered above both, in client.c and read.c.
+ * answered above both, in client.c and client_read.c.
  *
  * A handle knows the workers that were started on it and the calls that wait on it, so that what
  * happens in this process wakes them at once (wake.c). Locks: weft->lock, then the lock of a
@@ -210,7 +210,7 @@ enum weft_rc weft_local_flows(const struct weft_via *via, const struct weft_flow
                               struct weft_arena *arena, struct weft_flows *ret_flows,
                               struct weft_err *err);
 
-/* ---- token.c --------------------------------------------------------------------------------- */
+/* ---- client_token.c --------------------------------------------------------------------------------- */
 
 enum weft_rc weft_local_token_create(const struct weft_via *via, const struct weft_token_spec *spec,
                                      struct weft_arena *arena, struct weft_token *ret_token,

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/str.h"
-#include "core/route.h"
+#include "core/capset.h"
 
 #include <openssl/sha.h>
 #include <stdlib.h>

@@ -17,11 +17,11 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "core/policy.h"
-#include "core/route.h"
+#include "core/capset.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/ops.h"
-#include "engine/rings.h"
+#include "engine/ready/rings.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -255,7 +255,7 @@ struct weft_engine {
     void *side_work_context;
     bool holds_briefly;                 /* flows: see flow_hold.c */
     atomic_bool statements_fit;         /* a connection has prepared all of them */
-    atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: version.c */
+    atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: schema_version.c */
     atomic_int_fast64_t oldest_binary;  /* 0: this one is not too old */
     struct weft_unspanned unspanned;
 };
@@ -309,7 +309,7 @@ WEFT_MUST_CHECK enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_
  */
 bool weft_engine_is_contended(struct weft_engine *engine);
 
-/* ---- The version of the schema (version.c) ----------------------------------------------------
+/* ---- The version of the schema (schema_version.c) ----------------------------------------------------
  */
 
 /* What another process may have made of the schema. */
@@ -402,7 +402,7 @@ size_t weft_chunk_find(const struct weft_chunk *chunk, const struct weft_id_colu
                        const struct weft_id *id);
 const struct weft_id *weft_column_id(const struct weft_id_column *ids, size_t i);
 
-/* ---- Interning (intern.c) -------------------------------------------------------------------- */
+/* ---- Interning (names.c) -------------------------------------------------------------------- */
 
 void weft_names_init(struct weft_names *names);
 void weft_names_done(struct weft_names *names);
@@ -570,7 +570,7 @@ void weft_outcome_back(struct weft_call *call, size_t row, const struct weft_liv
 /* What the changes are news of. */
 void weft_change_news(struct weft_tidings *news, const struct weft_changes *changes);
 
-/* ---- News (news.c) --------------------------------------------------------------------------- */
+/* ---- News (commit_effects.c) --------------------------------------------------------------------------- */
 
 /* What a transaction did to one queue. */
 struct weft_queue_news {
@@ -630,7 +630,7 @@ WEFT_MUST_CHECK enum weft_rc weft_short_read(const char *text, struct weft_id_sh
                                              struct weft_err *err);
 struct weft_id weft_id_above(const struct weft_id_short *wanted);
 
-/* Row i of a statement that has the columns of describe; its names are known (read.c). */
+/* Row i of a statement that has the columns of describe; its names are known (execution_read.c). */
 struct weft_execution weft_read_execution(struct weft_engine *engine, const struct weft_rows *rows,
                                           size_t i, struct weft_arena *arena);
 /* Describes executions inside a transaction, whose writes it sees; the rows are in the arena, and
@@ -762,7 +762,7 @@ void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
 void weft_unused_init(struct weft_unused *unused, weft_usec after_us);
 void weft_unused_done(struct weft_unused *unused);
 
-/* ---- examine_replicas.c ---------------------------------------------------------------------- */
+/* ---- doctor_replicas.c ---------------------------------------------------------------------- */
 
 /* The part of weft_engine_examine() that looks at replicas and their scanners. */
 WEFT_MUST_CHECK enum weft_rc weft_examine_replicas(struct weft_engine *engine,

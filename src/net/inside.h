@@ -6,16 +6,16 @@
  * How the parts of the server hang together; handlers need net.h alone.
  *
  * Threads: the loop of libmicrohttpd; N engine threads (group.c); one for timers of those who wait
- * (wait.c); one for upkeep (upkeep.c); one that decides which scanner runs (supervisor.c); one for
+ * (waits.c); one for upkeep (upkeep.c); one that decides which scanner runs (supervisor.c); one for
  * notices between replicas (notice.c). Locks, each
  * inner one taken under the outer ones before it: wait.lock, then group.lock or auth.lock; all
  * others stand alone. No query is made under any lock.
  */
 
-#include "net/answers.h"
-#include "net/host.h"
-#include "net/metrics.h"
-#include "net/origin.h"
+#include "net/http/answers.h"
+#include "net/http/host.h"
+#include "net/api/metrics.h"
+#include "net/http/origin.h"
 
 #include <stdatomic.h>
 
@@ -66,7 +66,7 @@ struct weft_server {
     struct weft_api *api;
     struct weft_origins origins; /* whose pages are let in; in the arena */
     struct weft_hosts hosts;     /* names of the server besides those of loopback; likewise */
-    _Atomic bool open;           /* the store is there and all parts are; until then see head.c */
+    _Atomic bool open;           /* the store is there and all parts are; until then see http_head.c */
     _Atomic bool stopping;       /* new requests are refused */
 };
 
@@ -185,7 +185,7 @@ void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot);
 /* The answer of a claim was not delivered: its leases go back. On the loop thread. */
 void weft_claims_undelivered(struct weft_ask *ask);
 
-/* ---- wait.c: long polls ---------------------------------------------------------------------- */
+/* ---- waits.c: long polls ---------------------------------------------------------------------- */
 
 struct weft_waits *weft_waits_new(struct weft_server *server);
 /* When the server's loop is there, which is swept from here on. */

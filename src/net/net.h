@@ -17,7 +17,7 @@
 #include "base/json.h"
 #include "core/token.h"
 #include "engine/ops.h"
-#include "net/decode.h"
+#include "net/http/decode.h"
 #include "net/server.h"
 
 #include <pthread.h>
@@ -185,7 +185,7 @@ struct weft_ask {
     weft_usec lock_until_us;    /* boot time; 0: it has met no flow that is locked */
     struct weft_ask *next;      /* in the queue it waits in */
     size_t weight;              /* items, for the queue */
-    struct weft_waiter *waiter; /* of wait.c alone */
+    struct weft_waiter *waiter; /* of waits.c alone */
     struct weft_link *link;     /* the HTTP side, of loop.c alone */
 };
 
@@ -251,7 +251,7 @@ void weft_reply_fence(struct weft_ask *ask, const struct weft_err *err, enum wef
 /* Bytes as they are; type NULL: application/json. */
 void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const char *type);
 
-/* ---- Waiting (wait.c) ------------------------------------------------------------------------ */
+/* ---- Waiting (waits.c) ------------------------------------------------------------------------ */
 
 /*
  * A run() that waits for the end of an execution calls this with the time (boot time) until which

@@ -7,9 +7,9 @@
  * finds everything in place; and last what works by itself. Stopping goes the other way round.
  */
 
-#include "net/api.h"
+#include "net/api/api.h"
 #include "net/inside.h"
-#include "net/link.h"
+#include "net/http/link.h"
 
 #include "base/err.h"
 #include "base/log.h"
@@ -192,7 +192,7 @@ enum weft_rc weft_server_open(struct weft_server *server, struct weft_err *err)
     enum weft_rc rc = open_store(server, err);
     if (rc)
         return rc;
-    weft_engine_hold_briefly(server->engine); /* its threads are few: wait.c waits instead */
+    weft_engine_hold_briefly(server->engine); /* its threads are few: waits.c waits instead */
     server->roster = weft_roster_new();
     server->waits = weft_waits_new(server);
     server->supervisor = weft_supervisor_new(server);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Interned rows that are retired, wanted again, and removed: see engine/unused.h. */
+/* Interned rows that are retired, wanted again, and removed: see engine/names/unused.h. */
 
 #include "conformance.h"
 
 #include "engine/engine.h"
-#include "engine/unused.h"
+#include "engine/names/unused.h"
 
 enum { GONE = -1, KEPT = 0, RETIRED = 1 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The scanner unused_names: which rows it retires and removes, and when. See engine/unused.h. */
+/* The scanner unused_names: which rows it retires and removes, and when. See engine/names/unused.h. */
 
 #include "conformance.h"
 
 #include "engine/engine.h"
-#include "engine/unused.h"
+#include "engine/names/unused.h"
 
 #include <stdlib.h>
 

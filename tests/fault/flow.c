@@ -9,7 +9,7 @@
 
 #include "flow.h"
 
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 
 #include <signal.h>
 #include <stdlib.h>

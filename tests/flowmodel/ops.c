@@ -4,7 +4,7 @@
 
 #include "flowmodel.h"
 
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 
 struct weft_engine *any_engine(struct world *w)
 {

@@ -7,7 +7,7 @@
 
 #include "sizes.h"
 
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 
 enum {
     WIDE = 10000,

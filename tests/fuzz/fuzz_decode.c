@@ -7,7 +7,7 @@
 
 #include "fuzz/fuzz.h"
 
-#include "net/decode.h"
+#include "net/http/decode.h"
 
 #include <zlib.h>
 #include <zstd.h>

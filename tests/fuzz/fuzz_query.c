@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "net/query.h"
+#include "net/http/query.h"
 
 static void encode(struct weft_buf *out, const char *text)
 {

@@ -12,7 +12,7 @@ import threading
 from harness import STORE, Calls, Cluster, Tap, scratch, serve, until
 from outage import Lock
 
-WIDE, PORTION = 4500, 500  # more than one call reads along: FAN_IN_ALONG in src/engine/claim_flow.c
+WIDE, PORTION = 4500, 500  # more than one call reads along: FAN_IN_ALONG in src/engine/job/claim_upstreams.c
 
 
 def make_sink(calls):

@@ -23,7 +23,7 @@
 #include "base/map.h"
 #include "core/lease.h"
 #include "core/retry.h"
-#include "core/route.h"
+#include "core/capset.h"
 #include "core/spec.h"
 #include "engine/ops.h"
 #include "tap.h"

@@ -7,7 +7,7 @@
 #include "drawn.h"
 #include "race.h"
 
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 
 void submit(struct race *race, struct drawn *flow);
 struct weft_claimed take(struct race *race, const char *name);

@@ -8,9 +8,9 @@
  * net.h declares stand in for the server's own. Every answer is held against the OpenAPI document.
  */
 
-#include "net/api.h"
-#include "net/board.h"
-#include "net/link.h"
+#include "net/api/api.h"
+#include "net/upkeep/scanner_schedule.h"
+#include "net/http/link.h"
 #include "schema_fixture.h"
 #include "tap.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "cmd/child.h"
+#include "cmd/work/child.h"
 #include "tap.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 
 /* Compressed bodies: whole ones come out as they were, all others are refused within bounds. */
 
-#include "net/decode.h"
+#include "net/http/decode.h"
 
 #include "tap.h"
 

@@ -2,7 +2,7 @@
 
 /* Percentiles out of the histogram, against what sorting would have said. */
 
-#include "cmd/hist.h"
+#include "cmd/bench/hist.h"
 #include "tap.h"
 
 #include <stdlib.h>

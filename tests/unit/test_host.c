@@ -2,7 +2,7 @@
 
 /* Hosts taken apart, and which pages a server without tokens serves. */
 
-#include "net/host.h"
+#include "net/http/host.h"
 
 #include "base/arena.h"
 #include "tap.h"

@@ -2,7 +2,7 @@
 
 /* Origins: what a list may hold, and who is on it. */
 
-#include "net/origin.h"
+#include "net/http/origin.h"
 
 #include "base/arena.h"
 #include "tap.h"

@@ -2,7 +2,7 @@
 
 /* What the engine threads take next: turns between namespaces, and slots of classes. */
 
-#include "net/plan.h"
+#include "net/group/plan.h"
 
 #include "base/limits.h"
 #include "tap.h"

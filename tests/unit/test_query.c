@@ -3,7 +3,7 @@
 /* Query strings: what they hold, what is refused, and where the limits are. */
 
 #include "base/arena.h"
-#include "net/query.h"
+#include "net/http/query.h"
 #include "tap.h"
 
 struct row {

@@ -2,7 +2,7 @@
 
 /* The settings of scanners as people type them. */
 
-#include "cmd/scan_rules.h"
+#include "cmd/serve/scan_rules.h"
 
 #include "engine/ops.h"
 #include "tap.h"

@@ -5,7 +5,7 @@
  * a stop leaves, what a change of settings does. Every wait is for an event and has a bound.
  */
 
-#include "net/api.h"
+#include "net/api/api.h"
 #include "net/inside.h"
 
 #include "base/err.h"

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
-#include "cmd/work.h"
+#include "cmd/work/work.h"
 
 #include <poll.h>
 #include <signal.h>

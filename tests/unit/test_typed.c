@@ -4,8 +4,8 @@
 
 #include "base/arena.h"
 #include "base/str.h"
-#include "cmd/line.h"
-#include "cmd/settings.h"
+#include "cmd/cli/line.h"
+#include "cmd/serve/settings.h"
 #include "tap.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 /* Directories with the results of upstreams: made, removed, and cleaned up after a killed process.
  */
 
-#include "cmd/upstream.h"
+#include "cmd/work/upstream.h"
 #include "tap.h"
 
 #include <fcntl.h>

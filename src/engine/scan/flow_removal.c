@@ -11,7 +11,7 @@
 
 #include "engine/scan/flows.h"
 
-#include "engine/span.h"
+#include "engine/job/span.h"
 
 #include <time.h>
 

@@ -4,7 +4,7 @@
 
 /* What the scanners of flows share. */
 
-#include "engine/flow.h"
+#include "engine/flow/flow.h"
 #include "engine/scan/scan.h"
 
 #define WEFT_FLOW_LEFT_US  WEFT_SECOND /* what nobody took up for so long was left behind */

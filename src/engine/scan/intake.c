@@ -23,7 +23,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "engine/submit.h"
+#include "engine/job/submit.h"
 
 #include <assert.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 
 #include "engine/scan/flows.h"
 
-#include "engine/span.h"
+#include "engine/job/span.h"
 
 #include <string.h>
 #include <time.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Interned rows that no row refers to: found, retired, and removed. engine/unused.h says why that
+ * Interned rows that no row refers to: found, retired, and removed. engine/names/unused.h says why that
  * is safe; the order of the walk below is part of the argument.
  *
  * A walk reads all rows that can refer to a tenant, a route, a worker or a queue, in the order of
@@ -27,7 +27,7 @@
 
 #include "base/id.h"
 #include "base/log.h"
-#include "engine/unused.h"
+#include "engine/names/unused.h"
 #include "store/migrate.h"
 
 #include <stdlib.h>

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Handlers: the threads that run them and what they may say about their job.
+ *
+ * What a handler says is checked and put right here, where it is said, so that the store never
+ * refuses it: texts are cut, numbers are brought into their bounds, and a result that cannot be
+ * stored makes the job fail for good instead of being tried for ever.
+ */
+
+#include "client/worker/worker.h"
+
+#include "base/limits.h"
+#include "base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy of at most max bytes that is valid text. Bytes that are no UTF-8 become question marks. */
+static char *copy_text(const char *text, size_t max)
+{
+    size_t size = strlen(text);
+    if (size > max)
+        size = weft_utf8_cut(text, size, max);
+    char *copy = malloc(size + 1);
+    if (!copy)
+        weft_oom(size + 1);
+    memcpy(copy, text, size);
+    copy[size] = '\0';
+    for (size_t at = 0; at < size;) {
+        size_t step = weft_utf8_size(copy + at, size - at);
+        if (step == 0)
+            copy[at] = '?';
+        at += step ? step : 1;
+    }
+    return copy;
+}
+
+/* The same for texts in which the store takes no control characters either. */
+static char *copy_line(const char *text, size_t max)
+{
+    char *copy = copy_text(text, max);
+    size_t size = strlen(copy);
+    for (size_t at = 0; at < size;) {
+        size_t step = weft_utf8_size(copy + at, size - at);
+        if (!weft_text_printable(copy + at, step))
+            memset(copy + at, ' ', step);
+        at += step;
+    }
+    return copy;
+}
+
+void weft_job_clear(struct weft_job *job)
+{
+    free(job->note);
+    free(job->result);
+    free(job->content_type);
+    free(job->error_class);
+    free(job->error_message);
+    job->note = job->content_type = job->error_class = job->error_message = NULL;
+    job->result = NULL;
+}
+
+/* ---- What a handler may say ------------------------------------------------------------------ */
+
+const struct weft_claimed *weft_job_claimed(const struct weft_job *job)
+{
+    return job ? job->claimed : NULL;
+}
+
+bool weft_job_stopping(const struct weft_job *job)
+{
+    if (!job || weft_check_process(job->worker->weft, NULL))
+        return true; /* of the parent's job a forked child cannot know more */
+    pthread_mutex_lock(&job->worker->lock);
+    bool stopping = job->worker->stopping || job->fence != WEFT_FENCE_NONE;
+    pthread_mutex_unlock(&job->worker->lock);
+    return stopping;
+}
+
+enum weft_fence weft_job_fence(const struct weft_job *job)
+{
+    if (!job || weft_check_process(job->worker->weft, NULL))
+        return WEFT_FENCE_UNKNOWN;
+    pthread_mutex_lock(&job->worker->lock);
+    enum weft_fence fence = job->fence;
+    pthread_mutex_unlock(&job->worker->lock);
+    return fence;
+}
+
+void weft_job_progress(struct weft_job *job, int32_t percent, const char *note)
+{
+    if (!job || weft_check_process(job->worker->weft, NULL))
+        return;
+    char *copy = note ? copy_line(note, WEFT_REASON_MAX) : NULL;
+    if (percent < 0)
+        percent = 0;
+    pthread_mutex_lock(&job->worker->lock);
+    char *before = job->note;
+    job->note = copy;
+    job->percent = percent > 100 ? 100 : percent;
+    job->progress++;
+    if (!job->worker->progressed) {
+        job->worker->progressed = job->worker->poked = true;
+        pthread_cond_signal(&job->worker->news);
+    }
+    pthread_mutex_unlock(&job->worker->lock);
+    free(before);
+}
+
+void weft_job_result(struct weft_job *job, const void *result, size_t size,
+                     const char *content_type)
+{
+    if (!job)
+        return;
+    free(job->result);
+    free(job->content_type);
+    job->result = NULL;
+    job->content_type = NULL;
+    job->result_size = 0;
+    job->unusable = NULL;
+    if (!result && size == 0)
+        return;
+    if (!result)
+        job->unusable = "the handler gave a result of NULL with a size";
+    else if (size > WEFT_PAYLOAD_MAX)
+        job->unusable = "the result is larger than a result may be";
+    else if (content_type && (strlen(content_type) > WEFT_CONTENT_TYPE_MAX ||
+                              !weft_text_printable(content_type, strlen(content_type))))
+        job->unusable = "the content type of the result is not valid";
+    if (job->unusable)
+        return;
+    job->result = malloc(size + 1);
+    if (!job->result)
+        weft_oom(size + 1);
+    memcpy(job->result, result, size);
+    job->result_size = size;
+    job->content_type = content_type ? copy_text(content_type, WEFT_CONTENT_TYPE_MAX) : NULL;
+}
+
+void weft_job_error(struct weft_job *job, const char *error_class, const char *message)
+{
+    if (!job)
+        return;
+    free(job->error_class);
+    free(job->error_message);
+    job->error_class = error_class && *error_class ? copy_line(error_class, WEFT_CLASS_MAX) : NULL;
+    job->error_message = message ? copy_text(message, WEFT_MESSAGE_MAX) : NULL;
+}
+
+void weft_job_delay(struct weft_job *job, int64_t delay_ms)
+{
+    if (!job)
+        return;
+    job->delay_given = true;
+    job->delay_ms = delay_ms < 0 ? 0 : delay_ms;
+    if (job->delay_ms > WEFT_DELAY_MAX_MS)
+        job->delay_ms = WEFT_DELAY_MAX_MS;
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+static void set_word(struct weft_job *job, enum weft_verdict verdict)
+{
+    job->word = WEFT_WORD_FAIL;
+    switch (verdict) {
+    case WEFT_DONE:
+        if (!job->unusable) {
+            job->word = WEFT_WORD_COMPLETE;
+            return;
+        }
+        job->permanent = true;
+        weft_job_error(job, "result_refused", job->unusable);
+        return;
+    case WEFT_NOT_NOW:
+        job->word = WEFT_WORD_DELAY;
+        return;
+    case WEFT_RETRY:
+        return;
+    case WEFT_GIVE_UP:
+        job->permanent = true;
+        return;
+    }
+    weft_job_error(job, "bad_verdict", "the handler returned something that is no verdict");
+}
+
+/* The next job to run, NULL when the worker stops. The lock is held. */
+static struct weft_job *take_job(struct weft_worker *worker)
+{
+    while (!worker->queue.first && !worker->stopping)
+        pthread_cond_wait(&worker->work, &worker->lock);
+    if (worker->stopping)
+        return NULL; /* what is queued is given back */
+    struct weft_job *job = worker->queue.first;
+    worker->queue.first = job->next;
+    if (!job->next)
+        worker->queue.last = &worker->queue.first;
+    worker->queue.count--;
+    job->stage = WEFT_STAGE_RUNNING;
+    worker->running++;
+    return job;
+}
+
+void *weft_handler_main(void *context)
+{
+    struct weft_worker *worker = context;
+    pthread_mutex_lock(&worker->lock);
+    struct weft_job *job;
+    while ((job = take_job(worker))) {
+        pthread_mutex_unlock(&worker->lock);
+        set_word(job, job->on->handler(job, job->on->context));
+        pthread_mutex_lock(&worker->lock);
+        worker->running--;
+        job->stage = WEFT_STAGE_FINISHED;
+        if (job->abandoned)
+            continue;
+        weft_job_list_add(&worker->finished, job);
+        if (!worker->poked) {
+            worker->poked = true;
+            pthread_cond_signal(&worker->news);
+        }
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}

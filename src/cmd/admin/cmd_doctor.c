@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * weft doctor: a checklist. What is looked at in a store is the engine's business; here it is asked
+ * and printed. A server is asked only whether it lives and is ready: it does not let strangers look
+ * into its database.
+ */
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "cmd/cli/cli_json.h"
+#include "cmd/cli/line.h"
+#include "engine/ops.h"
+#include "fetch/fetch.h"
+
+#include <string.h>
+
+enum { FINDINGS_MAX = 64, CALL_MS = 10000, BODY_MAX = 1 << 20, SAID_MAX = 160 };
+
+struct checklist {
+    struct weft_arena *arena;
+    struct weft_finding item[FINDINGS_MAX];
+    size_t count;
+};
+
+static void add(struct checklist *list, const struct weft_finding *finding)
+{
+    if (list->count < FINDINGS_MAX)
+        list->item[list->count++] = *finding;
+}
+
+static bool has_bad(const struct checklist *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->item[i].level == WEFT_FINDING_BAD)
+            return true;
+    return false;
+}
+
+/* ---- A store --------------------------------------------------------------------------------- */
+
+static void add_failure(struct checklist *list, const char *what, const struct weft_err *err,
+                        const char *advice)
+{
+    add(list, &(struct weft_finding){.level = WEFT_FINDING_BAD,
+                                     .what = what,
+                                     .detail = weft_arena_strdup(list->arena, err->text),
+                                     .advice = err->hint ? err->hint : advice});
+}
+
+static void examine_store(struct checklist *list, const char *url)
+{
+    /* An examination changes nothing: it neither creates a store nor migrates one. */
+    const struct weft_engine_config config = {
+        .url = url, .connections = 2, .no_migrate = true, .must_exist = true};
+    struct weft_engine *engine = NULL;
+    struct weft_findings found = {0};
+    struct weft_err err = {0};
+    enum weft_rc rc = weft_engine_open(&config, &engine, &err);
+    if (rc == WEFT_SCHEMA)
+        err.hint = "`weft migrate` brings it up to date, unless it is newer than this binary";
+    if (rc) {
+        add_failure(list, "store", &err,
+                    "check that the database runs, and the URL, user and password");
+        return;
+    }
+    add(list, &(struct weft_finding){
+                  .level = WEFT_FINDING_OK, .what = "store", .detail = "it can be opened"});
+    if (weft_engine_examine(engine, list->arena, &found, &err))
+        add_failure(list, "examination", &err, NULL);
+    for (size_t i = 0; i < found.count; i++)
+        add(list, &found.item[i]);
+    weft_engine_close(engine);
+}
+
+/* ---- A server -------------------------------------------------------------------------------- */
+
+/* The message of an error, or the beginning of whatever was said. */
+static const char *said(struct checklist *list, const struct weft_buf *body)
+{
+    struct weft_json value, error, message;
+    struct weft_err err;
+    const char *text;
+    if (weft_json_check(body->data, body->size, &value, &err) == WEFT_OK &&
+        weft_wire_member(&value, "error", &error) &&
+        weft_wire_member(&error, "message", &message) &&
+        weft_json_string(&message, list->arena, &text, &err) == WEFT_OK)
+        return text;
+    return weft_arena_printf(list->arena, "%.*s", SAID_MAX, body->data);
+}
+
+/* What a server that is ready warns of, or NULL. */
+static const char *warning(struct checklist *list, const struct weft_buf *body)
+{
+    struct weft_json value, text;
+    struct weft_err err;
+    const char *said = NULL;
+    if (weft_json_check(body->data, body->size, &value, &err) ||
+        !weft_wire_member(&value, "warning", &text) ||
+        weft_json_string(&text, list->arena, &said, &err))
+        return NULL;
+    return said;
+}
+
+struct question {
+    const char *what, *path, *good, *advice;
+};
+
+static bool ask(struct checklist *list, struct weft_fetch *fetch, const struct question *question)
+{
+    struct weft_fetch_answer answer = {0};
+    struct weft_fetch_doubt doubt;
+    struct weft_err err = {0};
+    const struct weft_fetch_call call = {
+        .method = "GET", .path = question->path, .timeout_ms = CALL_MS};
+    weft_usec begun_us = weft_boot_us();
+    if (weft_fetch_do(fetch, &call, &answer, &doubt, &err)) {
+        add_failure(list, question->what, &err,
+                    "start it with `weft serve`, or name another with --server");
+        return false;
+    }
+    double took_ms = (double)(weft_boot_us() - begun_us) / 1000;
+    bool good = answer.status == 200;
+    add(list,
+        &(struct weft_finding){
+            .level = good ? WEFT_FINDING_OK : WEFT_FINDING_BAD,
+            .what = question->what,
+            .detail = good ? weft_arena_printf(list->arena, "%s (%.1f ms)", question->good, took_ms)
+                           : weft_arena_printf(list->arena, "it answers %d: %s", answer.status,
+                                               said(list, &answer.body)),
+            .advice = good ? NULL : question->advice});
+    const char *warned = good ? warning(list, &answer.body) : NULL;
+    if (warned)
+        add(list, &(struct weft_finding){.level = WEFT_FINDING_WARN,
+                                         .what = question->what,
+                                         .detail = warned,
+                                         .advice = "`weft scanners` shows who runs what"});
+    weft_fetch_answer_done(&answer);
+    return true;
+}
+
+static void examine_server(struct checklist *list, const struct weft_cli *cli, const char *url)
+{
+    static const struct question question[] = {
+        {"server", "/healthz", "it answers", "this may not be a server of weft"},
+        {"ready", "/readyz", "its store answers",
+         "`weft doctor --store URL` looks at the store itself"},
+    };
+    const char *token = weft_cli_get(cli, "token"), *ca_file = weft_cli_get(cli, "ca-file");
+    const struct weft_fetch_config config = {.base_url = url,
+                                             .token = token ? token : weft_env("WEFT_TOKEN"),
+                                             .ca_file =
+                                                 ca_file ? ca_file : weft_env("WEFT_CA_FILE"),
+                                             .body_max = BODY_MAX};
+    struct weft_fetch *fetch = NULL;
+    struct weft_err err = {0};
+    if (weft_fetch_open(&config, &fetch, &err)) {
+        add_failure(list, "server", &err, NULL);
+        return;
+    }
+    for (size_t i = 0; i < WEFT_LEN(question); i++)
+        if (!ask(list, fetch, &question[i]))
+            break;
+    weft_fetch_close(fetch);
+}
+
+/* ---- What is printed ------------------------------------------------------------------------- */
+
+static const char *level_name(enum weft_finding_level level)
+{
+    static const char *const name[] = {
+        [WEFT_FINDING_OK] = "ok",
+        [WEFT_FINDING_WARN] = "warn",
+        [WEFT_FINDING_BAD] = "bad",
+    };
+    return name[level];
+}
+
+static void print_list(const struct checklist *list, bool color)
+{
+    static const char *const paint[] = {
+        [WEFT_FINDING_OK] = "\033[32m",
+        [WEFT_FINDING_WARN] = "\033[33m",
+        [WEFT_FINDING_BAD] = "\033[31m",
+    };
+    int width = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        int size = (int)strlen(list->item[i].what);
+        width = size > width ? size : width;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        const struct weft_finding *item = &list->item[i];
+        printf("%s%-4s%s  %-*s  %s\n", color ? paint[item->level] : "", level_name(item->level),
+               color ? "\033[0m" : "", width, item->what, item->detail ? item->detail : "");
+        if (item->advice)
+            printf("      %-*s  -> %s\n", width, "", item->advice);
+    }
+}
+
+static void print_json(const struct checklist *list)
+{
+    struct weft_json_out out;
+    weft_json_out_begin(&out);
+    struct weft_json_writer *json = &out.json;
+    weft_json_begin_object(json);
+    weft_json_key(json, "ok");
+    weft_json_put_bool(json, !has_bad(list));
+    weft_json_key(json, "items");
+    weft_json_begin_array(json);
+    for (size_t i = 0; i < list->count; i++) {
+        weft_json_begin_object(json);
+        weft_json_key(json, "what");
+        weft_json_put_text(json, list->item[i].what);
+        weft_json_key(json, "level");
+        weft_json_put_text(json, level_name(list->item[i].level));
+        weft_json_key(json, "detail");
+        weft_json_put_text(json, list->item[i].detail);
+        weft_json_key(json, "advice");
+        weft_json_put_text(json, list->item[i].advice);
+        weft_json_end_object(json);
+    }
+    weft_json_end_array(json);
+    weft_json_end_object(json);
+    weft_json_out_end(&out);
+}
+
+static enum weft_exit run_doctor(struct weft_cli *cli)
+{
+    const char *target = weft_cli_target(cli);
+    bool remote = strncmp(target, "http://", 7) == 0 || strncmp(target, "https://", 8) == 0;
+    struct checklist list = {.arena = weft_arena_new()};
+    if (remote)
+        examine_server(&list, cli, target);
+    else
+        examine_store(&list, target);
+    if (weft_cli_json(cli))
+        print_json(&list);
+    else
+        print_list(&list, weft_cli_color(cli));
+    if (remote && !weft_cli_json(cli))
+        printf("\nfor clock, transactions, bloat and indexes: weft doctor --store URL\n");
+    enum weft_exit code = has_bad(&list) ? WEFT_EXIT_FAILED : WEFT_EXIT_OK;
+    weft_arena_free(list.arena);
+    return code;
+}
+
+const struct weft_command weft_command_doctor = {
+    .name = "doctor",
+    .args = "",
+    .summary = "check a store or a server",
+    .about =
+        "With --store it looks at the database: its schema, the offset of its clock, old "
+        "transactions, bloat, missing indexes, work that is stuck, and whether every row "
+        "is whole; who of the servers died and which scanner is not well; and says what to do. It "
+        "reads everything and changes nothing. Without --store "
+        "it asks a server whether it lives and is ready.\n\n"
+        "Exit code 1 says that something is bad; a warning does not.",
+    .example =
+        "weft doctor --store postgres:///weft\n"
+        "weft doctor --store sqlite:weft.db --json",
+    .run = run_doctor,
+};

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * weft lanes: what is set for lanes and what is in them; and setting it.
+ *
+ * A lane is in use while it has settings, executions that are not over, or executions that ended
+ * in the last hour; the list joins settings and counts. Settings are replaced as a whole: what the
+ * command line does not name is read first and put back. A lane that is not in use is taken for a
+ * mistyped name, unless --create says otherwise.
+ */
+
+#include "cmd/cli/cli_json.h"
+#include "cmd/cli/line.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+#include "base/err.h"
+#include "base/limits.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+/* Settings and counts of one lane; either may be missing. */
+struct row {
+    struct weft_lane lane;
+    const struct weft_lane_count *count;
+};
+
+struct rows {
+    struct row *item;
+    size_t count;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct row *left = a, *right = b;
+    return strcmp(left->lane.name, right->lane.name);
+}
+
+static struct rows join(const struct weft_lanes *lanes, const struct weft_counts *counts,
+                        struct weft_arena *arena)
+{
+    struct rows rows = {.item =
+                            weft_new_array(arena, struct row, lanes->count + counts->count + 1)};
+    for (size_t i = 0; i < lanes->count; i++)
+        rows.item[rows.count++].lane = lanes->item[i];
+    for (size_t i = 0; i < counts->count; i++) {
+        const struct row key = {.lane = {.name = counts->item[i].lane}};
+        struct row *found = bsearch(&key, rows.item, lanes->count, sizeof(key), by_name);
+        if (!found) {
+            found = &rows.item[rows.count++];
+            found->lane.name = counts->item[i].lane;
+        }
+        found->count = &counts->item[i];
+    }
+    qsort(rows.item, rows.count, sizeof(*rows.item), by_name);
+    return rows;
+}
+
+static const char *weights_text(const struct weft_lane *lane, struct weft_arena *arena)
+{
+    const char *text = "";
+    for (size_t i = 0; i < lane->weight_count; i++)
+        text = weft_arena_printf(arena, "%s%s%s=%d", text, i ? " " : "", lane->weights[i].tenant,
+                                 lane->weights[i].weight);
+    return text;
+}
+
+/* As it would be typed. */
+static const char *kept_text(const struct weft_lane *lane, struct weft_arena *arena)
+{
+    static const struct {
+        int64_t ms;
+        const char *unit;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    size_t i = 0;
+    if (lane->retention_ms == 0)
+        return "-";
+    while (lane->retention_ms % units[i].ms != 0)
+        i++;
+    return weft_arena_printf(arena, "%" PRId64 "%s", lane->retention_ms / units[i].ms,
+                             units[i].unit);
+}
+
+static void put_table(const struct weft_cli *cli, const struct rows *rows)
+{
+    static const struct weft_column column[] = {
+        {.title = "LANE", .give = 2},
+        {.title = "CLAIMS"},
+        {.title = "LIMIT", .align = WEFT_RIGHT},
+        {.title = "KEPT", .align = WEFT_RIGHT},
+        {.title = "READY", .align = WEFT_RIGHT},
+        {.title = "RUNNING", .align = WEFT_RIGHT},
+        {.title = "WEIGHTS", .give = 1},
+    };
+    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct weft_lane *lane = &rows->item[i].lane;
+        const uint64_t *count = rows->item[i].count ? rows->item[i].count->count : NULL;
+        weft_table_cell(table, "%s", lane->name);
+        weft_table_cell(table, "%s", lane->paused ? "paused" : "open");
+        if (lane->max_running > 0)
+            weft_table_cell(table, "%d", lane->max_running);
+        else
+            weft_table_cell(table, "-");
+        weft_table_cell(table, "%s", kept_text(lane, cli->arena));
+        weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_READY] : 0);
+        weft_table_cell(table, "%" PRIu64, count ? count[WEFT_STATE_RUNNING] : 0);
+        weft_table_cell(table, "%s", weights_text(lane, cli->arena));
+    }
+    weft_table_print(table);
+}
+
+/* Says that there is no such lane, and which there are. */
+static enum weft_exit no_such_lane(const struct weft_cli *cli, const char *name, const char *advice,
+                                   const struct weft_lanes *lanes)
+{
+    enum { SHOWN_MAX = 10 };
+    struct weft_err err = {0};
+    const char **word = weft_new_array(cli->arena, const char *, lanes->count + 1);
+    const char *text = lanes->count > 0 ? "lanes in use: " : "no lane is in use";
+    for (size_t i = 0; i < lanes->count; i++) {
+        word[i] = lanes->item[i].name;
+        if (i < SHOWN_MAX)
+            text = weft_arena_printf(cli->arena, "%s%s%s", text, i ? ", " : "", word[i]);
+    }
+    if (lanes->count > SHOWN_MAX)
+        text = weft_arena_printf(cli->arena, "%s and %zu more", text, lanes->count - SHOWN_MAX);
+    const char *near = weft_nearest(name, word);
+    if (near)
+        text = weft_arena_printf(cli->arena, "did you mean '%s'? %s", near, text);
+    (void)weft_fail_field(&err, WEFT_NOT_FOUND, "lane", "no such lane: %s", name);
+    err.hint = weft_arena_printf(cli->arena, "%s%s", advice, text);
+    return weft_cli_fail(&err);
+}
+
+static enum weft_exit put_lanes(const struct weft_cli *cli, const char *name,
+                                const struct weft_lanes *lanes, const struct weft_counts *counts)
+{
+    struct rows rows = join(lanes, counts, cli->arena);
+    if (name) {
+        const struct row key = {.lane = {.name = name}};
+        struct row *found = bsearch(&key, rows.item, rows.count, sizeof(key), by_name);
+        if (!found)
+            return no_such_lane(cli, name, "", lanes);
+        rows = (struct rows){.item = found, .count = 1};
+    }
+    if (!weft_cli_json(cli)) {
+        put_table(cli, &rows);
+        weft_cli_put_age(counts);
+        return WEFT_EXIT_OK;
+    }
+    if (name) {
+        weft_json_out_item(&weft_wire_lane, &rows.item[0].lane);
+        return WEFT_EXIT_OK;
+    }
+    struct weft_json_out out;
+    weft_json_out_begin_items(&out);
+    for (size_t i = 0; i < rows.count; i++)
+        weft_wire_write(&weft_wire_lane, &rows.item[i].lane, &out.json);
+    weft_json_out_end_items(&out);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit show(const struct weft_cli *cli, struct weft *weft, const char *name)
+{
+    struct weft_err err = {0};
+    struct weft_lanes lanes = {0};
+    struct weft_counts counts = {0};
+    enum weft_rc rc = weft_lanes(weft, &lanes, &err);
+    if (!rc)
+        rc = weft_counts(weft, NULL, &counts, &err);
+    enum weft_exit code = rc ? weft_cli_fail(&err) : put_lanes(cli, name, &lanes, &counts);
+    weft_counts_free(&counts);
+    weft_lanes_free(&lanes);
+    return code;
+}
+
+/* ---- Setting --------------------------------------------------------------------------------- */
+
+/* The first option that sets something, NULL: there is none. */
+static const char *first_change(const struct weft_cli *cli)
+{
+    static const char *const changes[] = {"pause",     "resume", "max-running",
+                                          "retention", "weight", "create"};
+    for (size_t i = 0; i < WEFT_LEN(changes); i++)
+        if (weft_cli_has(cli, changes[i]))
+            return changes[i];
+    return NULL;
+}
+
+/* tenant=N into the list; 0 takes the tenant off it. */
+static bool put_weight(const struct weft_cli *cli, const char *text, struct weft_weight *weight,
+                       size_t *count)
+{
+    const char *equals = strrchr(text, '=');
+    int64_t number;
+    if (!equals || equals == text || !weft_number_typed(equals + 1, &number) || number < 0 ||
+        number > 1000) {
+        (void)weft_cli_usage(cli, "--weight is '%s': it must be TENANT=N, N up to 1000", text);
+        return false;
+    }
+    const char *tenant = weft_arena_printf(cli->arena, "%.*s", (int)(equals - text), text);
+    size_t i = 0;
+    while (i < *count && strcmp(weight[i].tenant, tenant) != 0)
+        i++;
+    if (number > 0) {
+        weight[i] = (struct weft_weight){.tenant = tenant, .weight = (int32_t)number};
+        *count += i == *count;
+    } else if (i < *count) {
+        weight[i] = weight[--*count];
+    }
+    return true;
+}
+
+/* What is asked for, over what there is. */
+static bool amend(const struct weft_cli *cli, struct weft_lane *lane)
+{
+    const char *const *text;
+    size_t given = weft_cli_all(cli, "weight", &text), count = lane->weight_count;
+    struct weft_weight *weight = weft_new_array(cli->arena, struct weft_weight, count + given + 1);
+    for (size_t i = 0; i < count; i++)
+        weight[i] = lane->weights[i];
+    for (size_t i = 0; i < given; i++)
+        if (!put_weight(cli, text[i], weight, &count))
+            return false;
+    lane->weights = weight;
+    lane->weight_count = count;
+    if (weft_cli_has(cli, "pause") || weft_cli_has(cli, "resume"))
+        lane->paused = weft_cli_has(cli, "pause");
+    lane->max_running = (int32_t)weft_cli_i64(cli, "max-running", 0, INT32_MAX, lane->max_running);
+    lane->retention_ms = weft_cli_ms(cli, "retention", 0, WEFT_DELAY_MAX_MS, lane->retention_ms);
+    return true;
+}
+
+static enum weft_exit set(const struct weft_cli *cli, struct weft *weft, const char *name)
+{
+    struct weft_err err = {0};
+    struct weft_lanes lanes = {0};
+    struct weft_lane lane = {.name = name};
+    enum weft_exit code = WEFT_EXIT_OK;
+    bool in_use = false;
+    if (weft_lanes(weft, &lanes, &err))
+        return weft_cli_fail(&err);
+    for (size_t i = 0; i < lanes.count && !in_use; i++) {
+        in_use = strcmp(lanes.item[i].name, name) == 0;
+        lane = in_use ? lanes.item[i] : lane;
+    }
+    if (!in_use && !weft_cli_has(cli, "create"))
+        code = no_such_lane(cli, name, "use --create to set it up before its first work; ", &lanes);
+    else if (!amend(cli, &lane))
+        code = WEFT_EXIT_USAGE;
+    else if (weft_lane_put(weft, &lane, &err))
+        code = weft_cli_fail(&err);
+    weft_lanes_free(&lanes);
+    return code == WEFT_EXIT_OK ? show(cli, weft, name) : code;
+}
+
+static enum weft_exit take_off(const struct weft_cli *cli, struct weft *weft, const char *name)
+{
+    struct weft_err err = {0};
+    if (weft_lane_remove(weft, name, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli)) {
+        struct weft_json_out out;
+        weft_json_out_begin(&out);
+        weft_json_begin_object(&out.json);
+        weft_json_key(&out.json, "lane");
+        weft_json_put_text(&out.json, name);
+        weft_json_key(&out.json, "removed");
+        weft_json_put_bool(&out.json, true);
+        weft_json_end_object(&out.json);
+        weft_json_out_end(&out);
+    } else {
+        printf("the settings of lane %s are removed; it is listed while work uses it\n", name);
+    }
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_lanes(struct weft_cli *cli)
+{
+    const char *const *arg;
+    const char *name = weft_cli_args(cli, &arg) > 0 ? arg[0] : NULL;
+    const char *change = first_change(cli);
+    bool removal = weft_cli_has(cli, "remove");
+    struct weft *weft;
+    enum weft_exit code;
+    if (removal && change)
+        return weft_cli_usage(cli, "--remove and --%s exclude each other", change);
+    if ((removal || change) && !name)
+        return weft_cli_usage(cli, "name the lane that is to be changed");
+    if (weft_cli_has(cli, "pause") && weft_cli_has(cli, "resume"))
+        return weft_cli_usage(cli, "--pause and --resume exclude each other");
+    if (!weft_cli_open(cli, &weft, &code))
+        return code;
+    code = removal  ? take_off(cli, weft, name)
+           : change ? set(cli, weft, name)
+                    : show(cli, weft, name);
+    weft_close(weft);
+    return code;
+}
+
+const struct weft_command weft_command_lanes = {
+    .name = "lanes",
+    .args = "[NAME]",
+    .args_max = 1,
+    .summary = "show lanes, pause and limit them",
+    .about =
+        "Nothing is claimed from a paused lane; its work stays ready, and what runs goes on. A "
+        "limit holds over all workers together. Tenants of a lane take turns by their "
+        "weights; one without a weight has 1. Outcomes are kept for the time of --retention, "
+        "unless their policy says otherwise; failed and expired ones four times as long. What an "
+        "option does not name stays as it is.\n\n"
+        "A lane is in use while it has settings, executions that are not over, or executions "
+        "that ended in the last hour. Settings for any other lane are refused, because its name "
+        "may be mistyped; with --create they are made before its first work. With --remove the "
+        "settings go and the defaults hold again, also for how long its outcomes are kept; a "
+        "lane that work uses stays in the list.\n\n"
+        "The columns are CLAIMS, whether it is open or paused; LIMIT, of what runs at once; KEPT, "
+        "how long outcomes are kept; READY and RUNNING, how many executions wait for a worker and "
+        "are held by one; WEIGHTS, of tenants.",
+    .example =
+        "weft lanes\nweft lanes mail --pause\nweft lanes gpu --max-running 4 --weight acme=3\n"
+        "weft lanes nightly --pause --create\nweft lanes nightly --remove",
+    .option =
+        (const struct weft_option[]){
+            {.name = "pause", .about = "claim nothing from it"},
+            {.name = "resume", .about = "claim from it again"},
+            {.name = "max-running", .value = "N", .about = "at most so many at once; 0: no limit"},
+            {.name = "retention",
+             .value = "TIME",
+             .about = "how long outcomes are kept; 0: as by default, 7d"},
+            {.name = "weight",
+             .value = "TENANT=N",
+             .about = "give a tenant N turns; 0 forgets it; may be repeated"},
+            {.name = "create", .about = "set up a lane that nothing uses yet"},
+            {.name = "remove", .about = "remove its settings"},
+            {.name = NULL},
+        },
+    .run = run_lanes,
+};

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The bodies of the benchmark's requests, and what it takes from the answers. Ids and epochs go
+ * from a claim into its completion as the slices of text that they are.
+ */
+
+#include "base/json.h"
+#include "cmd/bench/bench.h"
+
+#include <string.h>
+
+enum { RESULT_SIZE = 50 };
+
+const char *weft_bench_call_name(enum weft_bench_call call)
+{
+    static const char *const name[WEFT_BENCH_CALLS] = {
+        [WEFT_BENCH_SUBMIT] = "submit",
+        [WEFT_BENCH_CLAIM] = "claim",
+        [WEFT_BENCH_COMPLETE] = "complete",
+    };
+    return name[call];
+}
+
+void weft_bench_count_error(struct weft_bench_errors *errors, const char *code, size_t size)
+{
+    errors->total++;
+    if (size >= WEFT_BENCH_CODE_MAX)
+        size = WEFT_BENCH_CODE_MAX - 1;
+    size_t at = 0;
+    while (at < errors->codes && (strlen(errors->item[at].code) != size ||
+                                  memcmp(errors->item[at].code, code, size) != 0))
+        at++;
+    if (at == WEFT_BENCH_CODES_MAX)
+        at--; /* the last one stands for all the others */
+    if (at == errors->codes) {
+        bool last = ++errors->codes == WEFT_BENCH_CODES_MAX;
+        (void)snprintf(errors->item[at].code, WEFT_BENCH_CODE_MAX, "%.*s", last ? 5 : (int)size,
+                       last ? "other" : code);
+    }
+    errors->item[at].count++;
+}
+
+/* ---- Requests -------------------------------------------------------------------------------- */
+
+/* Letters that repeat late, so that nothing on the way gains by compressing them. */
+void weft_bench_document(struct weft_buf *out, size_t size)
+{
+    static const char head[] = "{\"text\":\"", tail[] = "\"}";
+    size_t frame = sizeof(head) + sizeof(tail) - 2;
+    uint64_t random = 88172645463325252u;
+    weft_buf_add_text(out, head);
+    for (size_t i = frame; i < size; i++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        weft_buf_add_char(out, (char)('a' + random % 26));
+    }
+    weft_buf_add_text(out, tail);
+}
+
+static void add_spec(const struct weft_bench_plan *plan, struct weft_buf *out)
+{
+    weft_buf_printf(out, "{\"lane\":\"%s\",\"kind\":\"" WEFT_BENCH_KIND "\"", plan->lane);
+    if (plan->payload_size > 0) {
+        weft_buf_add_text(out, ",\"payload\":");
+        weft_bench_document(out, plan->payload_size);
+    }
+    weft_buf_add_char(out, '}');
+}
+
+void weft_bench_submission(const struct weft_bench_plan *plan, struct weft_buf *out)
+{
+    weft_buf_clear(out);
+    if (plan->batch == 1) {
+        add_spec(plan, out);
+        return;
+    }
+    weft_buf_add_text(out, "{\"items\":[");
+    for (uint32_t i = 0; i < plan->batch; i++) {
+        if (i > 0)
+            weft_buf_add_char(out, ',');
+        add_spec(plan, out);
+    }
+    weft_buf_add_text(out, "]}");
+}
+
+void weft_bench_claim_body(const struct weft_bench_plan *plan, uint32_t max, int64_t wait_ms,
+                           struct weft_buf *out)
+{
+    weft_buf_clear(out);
+    weft_buf_printf(out,
+                    "{\"worker\":\"weft-bench\",\"lanes\":[\"%s\"],\"kinds\":[\"" WEFT_BENCH_KIND
+                    "\"],\"max\":%u,\"lease_ms\":15000,\"wait_ms\":%lld}",
+                    plan->lane, max, (long long)wait_ms);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static bool find_member(const struct weft_json *object, const char *name,
+                        struct weft_json *ret_value)
+{
+    if (object->kind != WEFT_JSON_OBJECT)
+        return false;
+    struct weft_json_iter iter;
+    weft_json_iter_init(&iter, object);
+    while (weft_json_next(&iter)) {
+        if (weft_json_is(&iter.key, name)) {
+            *ret_value = iter.value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Counts {"error":{"code":...}}; false when that is not what it is. */
+static bool count_refusal(const struct weft_json *value, struct weft_bench_errors *errors)
+{
+    struct weft_json error, code;
+    if (!find_member(value, "error", &error) || error.kind == WEFT_JSON_NULL)
+        return false;
+    if (find_member(&error, "code", &code) && code.kind == WEFT_JSON_STRING)
+        weft_bench_count_error(errors, code.text + 1, code.size - 2);
+    else
+        weft_bench_count_error(errors, "unknown", 7);
+    return true;
+}
+
+void weft_bench_read_refusal(const struct weft_bench_answer *answer,
+                             struct weft_bench_errors *errors)
+{
+    struct weft_json value;
+    struct weft_err err;
+    if (weft_json_check(answer->body, answer->body_size, &value, &err) == WEFT_OK &&
+        count_refusal(&value, errors))
+        return;
+    char code[16];
+    int size = snprintf(code, sizeof(code), "http_%d", answer->status);
+    weft_bench_count_error(errors, code, (size_t)size);
+}
+
+static enum weft_rc check_body(const struct weft_bench_answer *answer, struct weft_json *ret_value,
+                               struct weft_err *err)
+{
+    enum weft_rc rc = weft_json_check(answer->body, answer->body_size, ret_value, err);
+    if (!rc && ret_value->kind != WEFT_JSON_OBJECT)
+        rc = weft_fail(err, WEFT_INVALID_VALUE, "the answer is no object");
+    return rc;
+}
+
+enum weft_rc weft_bench_read_items(const struct weft_bench_answer *answer,
+                                   struct weft_bench_errors *errors,
+                                   struct weft_bench_items *ret_items, struct weft_err *err)
+{
+    struct weft_json value, items;
+    enum weft_rc rc = check_body(answer, &value, err);
+    if (rc)
+        return rc;
+    struct weft_bench_items found = {0};
+    if (!find_member(&value, "items", &items)) {
+        found.good = 1;
+    } else if (items.kind != WEFT_JSON_ARRAY) {
+        return weft_fail(err, WEFT_INVALID_VALUE, "the items of the answer are no array");
+    } else {
+        struct weft_json_iter iter;
+        weft_json_iter_init(&iter, &items);
+        while (weft_json_next(&iter)) {
+            if (count_refusal(&iter.value, errors))
+                found.bad++;
+            else
+                found.good++;
+        }
+    }
+    *ret_items = found;
+    return WEFT_OK;
+}
+
+/* One item of a completion out of one of a claim. */
+static bool add_completion(const struct weft_json *item, bool first, struct weft_buf *out)
+{
+    struct weft_json id = {0}, epoch = {0};
+    if (item->kind != WEFT_JSON_OBJECT)
+        return false;
+    struct weft_json_iter iter;
+    weft_json_iter_init(&iter, item);
+    while ((!id.text || !epoch.text) && weft_json_next(&iter)) {
+        if (weft_json_is(&iter.key, "id"))
+            id = iter.value;
+        else if (weft_json_is(&iter.key, "epoch"))
+            epoch = iter.value;
+    }
+    if (!id.text || !epoch.text || id.kind != WEFT_JSON_STRING || epoch.kind != WEFT_JSON_NUMBER)
+        return false;
+    weft_buf_add_text(out, first ? "{\"id\":" : ",{\"id\":");
+    weft_buf_add(out, id.text, id.size);
+    weft_buf_add_text(out, ",\"epoch\":");
+    weft_buf_add(out, epoch.text, epoch.size);
+    weft_buf_add_text(out, ",\"result\":");
+    weft_bench_document(out, RESULT_SIZE);
+    weft_buf_add_char(out, '}');
+    return true;
+}
+
+enum weft_rc weft_bench_read_claim(const struct weft_bench_answer *answer, struct weft_buf *out,
+                                   size_t *ret_claimed, struct weft_err *err)
+{
+    struct weft_json value, items;
+    enum weft_rc rc = check_body(answer, &value, err);
+    if (rc)
+        return rc;
+    if (!find_member(&value, "items", &items) || items.kind != WEFT_JSON_ARRAY)
+        return weft_fail(err, WEFT_INVALID_VALUE, "the answer to a claim has no items");
+    size_t claimed = 0;
+    weft_buf_clear(out);
+    weft_buf_add_text(out, "{\"items\":[");
+    struct weft_json_iter iter;
+    weft_json_iter_init(&iter, &items);
+    while (weft_json_next(&iter)) {
+        if (!add_completion(&iter.value, claimed == 0, out))
+            return weft_fail(err, WEFT_INVALID_VALUE, "a claimed item has no id and epoch");
+        claimed++;
+    }
+    weft_buf_add_text(out, "]}");
+    *ret_claimed = claimed;
+    return WEFT_OK;
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The load: every connection goes round from submit to claim to complete, on one epoll.
+ *
+ *     warm-up     as below, but nothing is measured
+ *     measured    submit -> claim -> complete what was claimed, whoever submitted it -> ...
+ *     drain       nothing new; claim and complete until as much is completed as was submitted
+ *
+ * In balance a claim finds a whole batch, because whoever claims has submitted one before. Claims
+ * that overlap may get less; what they leave would pile up, so a connection claims again instead of
+ * submitting once a whole round of batches is lying there. A lost answer to a claim is made good by
+ * the end of its leases, a lost answer to a submission leaves a doubt, which is told.
+ *
+ * With flows (bench_flow.c) a connection submits when a chain is idle, and else claims.
+ */
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "cmd/bench/bench.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    WAIT_MS = 1000,
+    DRAIN_WAIT_MS = 200,
+    DRAIN_MAX_MS = 30000, /* longer than a lease */
+    TICK_MS = 100,
+    PAUSE_MS = 50,       /* after an error that says nothing of how long to wait */
+    UNREACHED_MAX = 100, /* connections refused in a row */
+    BODY_MAX = 256 << 20,
+};
+
+enum phase { WARM_UP, MEASURED, DRAIN };
+
+struct line {
+    struct weft_bench_conn conn;
+    enum weft_bench_call call; /* what is in flight, or waits to be sent */
+    bool in_flight, idle;
+    bool found_none;                  /* the last claim was empty */
+    weft_usec sent_us;                /* of what is in flight */
+    weft_usec resume_us;              /* when to send; 0: nothing waits */
+    struct weft_buf body, out;        /* of the completion; also told again after a failure */
+    size_t claimed;                   /* items of the completion */
+    uint32_t chain;                   /* mode flow: what is submitted */
+    struct weft_bench_member *member; /* owned; mode flow: what was claimed */
+};
+
+struct load {
+    const struct weft_bench_plan *plan;
+    struct weft_bench_target target;
+    struct weft_bench_result *result;
+    struct line *line;                /* owned; array of plan->connections */
+    struct weft_bench_chains *chains; /* owned; mode flow, else NULL */
+    uint32_t per_submit;              /* executions */
+    int epoll;
+    struct weft_buf submit, claim, claim_drain; /* whole requests */
+    enum phase phase;
+    int64_t backlog; /* submitted and not claimed, as far as we know */
+    uint32_t unreached;
+    uint32_t waiting; /* lines with a resume_us */
+    weft_usec now_us;
+};
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+static void watch(struct load *load, struct line *line, int how)
+{
+    bool unsent = line->conn.out_sent < line->conn.out_size;
+    struct epoll_event event = {.events = unsent ? EPOLLIN | EPOLLOUT : EPOLLIN, .data.ptr = line};
+    (void)epoll_ctl(load->epoll, how, line->conn.fd, &event);
+}
+
+static void pause_line(struct load *load, struct line *line, int64_t for_ms)
+{
+    line->in_flight = false;
+    if (line->resume_us == 0)
+        load->waiting++;
+    line->resume_us = load->now_us + for_ms * WEFT_MS;
+}
+
+/* The connection is of no use any more; what was said on it is said again, or is in doubt. */
+static void lose(struct load *load, struct line *line)
+{
+    weft_bench_count_error(&load->result->errors, "connection", 10);
+    if (line->in_flight && line->call == WEFT_BENCH_SUBMIT)
+        load->result->doubtful += load->per_submit;
+    if (line->conn.fd >= 0)
+        (void)epoll_ctl(load->epoll, EPOLL_CTL_DEL, line->conn.fd, NULL);
+    weft_bench_close(&line->conn);
+    pause_line(load, line, PAUSE_MS);
+}
+
+static bool reach(struct load *load, struct line *line)
+{
+    struct weft_err err;
+    if (line->conn.fd >= 0)
+        return true;
+    if (weft_bench_connect(&line->conn, &load->target, &err)) {
+        load->unreached++;
+        weft_bench_count_error(&load->result->errors, "unreachable", 11);
+        pause_line(load, line, PAUSE_MS);
+        return false;
+    }
+    load->unreached = 0;
+    watch(load, line, EPOLL_CTL_ADD);
+    return true;
+}
+
+static void say(struct load *load, struct line *line)
+{
+    if (!reach(load, line))
+        return;
+    const struct weft_buf *request = &line->out;
+    if (line->call == WEFT_BENCH_SUBMIT && load->chains)
+        request = weft_bench_chain_request(load->chains, line->chain);
+    else if (line->call == WEFT_BENCH_SUBMIT)
+        request = &load->submit;
+    else if (line->call == WEFT_BENCH_CLAIM)
+        request = load->phase == DRAIN ? &load->claim_drain : &load->claim;
+    if (line->call == WEFT_BENCH_COMPLETE && load->chains)
+        weft_bench_chains_completing(load->chains, line->member, line->claimed);
+    struct weft_err err;
+    line->in_flight = true;
+    line->sent_us = weft_boot_us();
+    if (weft_bench_send(&line->conn, request->data, request->size, &err))
+        lose(load, line);
+    else if (line->conn.out_sent < line->conn.out_size)
+        watch(load, line, EPOLL_CTL_MOD);
+}
+
+/* ---- What comes next ------------------------------------------------------------------------- */
+
+/* False: this line is done. */
+static bool choose(struct load *load, struct line *line)
+{
+    const struct weft_bench_plan *plan = load->plan;
+    if (line->claimed > 0) {
+        line->call = WEFT_BENCH_COMPLETE;
+        return true;
+    }
+    if (load->phase == DRAIN) {
+        line->call = WEFT_BENCH_CLAIM;
+        return load->backlog > 0 || (load->result->doubtful > 0 && !line->found_none);
+    }
+    if (load->chains) {
+        line->call = weft_bench_chain_idle(load->chains) ? WEFT_BENCH_SUBMIT : WEFT_BENCH_CLAIM;
+        if (line->call == WEFT_BENCH_SUBMIT)
+            line->chain = weft_bench_chain_begin(load->chains);
+        return true;
+    }
+    bool submitted = line->call == WEFT_BENCH_SUBMIT;
+    bool piled_up = load->backlog >= (int64_t)plan->batch * plan->connections;
+    line->call = submitted || piled_up ? WEFT_BENCH_CLAIM : WEFT_BENCH_SUBMIT;
+    return true;
+}
+
+static void go_on(struct load *load, struct line *line)
+{
+    line->idle = !choose(load, line);
+    if (!line->idle)
+        say(load, line);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static enum weft_rc take_submit(struct load *load, const struct weft_bench_answer *answer,
+                                struct weft_err *err)
+{
+    struct weft_bench_items items;
+    enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &items, err);
+    if (rc)
+        return rc;
+    size_t submitted = load->chains ? load->plan->nodes : items.good;
+    load->result->submitted += submitted;
+    load->backlog += (int64_t)submitted;
+    return WEFT_OK;
+}
+
+static enum weft_rc take_claim(struct load *load, struct line *line,
+                               const struct weft_bench_answer *answer, struct weft_err *err)
+{
+    enum weft_rc rc = weft_bench_read_claim(answer, &line->body, &line->claimed, err);
+    if (rc)
+        return rc;
+    load->backlog -= (int64_t)line->claimed;
+    line->found_none = line->claimed == 0;
+    if (load->chains)
+        rc = weft_bench_chains_claimed(load->chains, answer, load->now_us, line->member,
+                                       load->result, err);
+    if (line->claimed > 0)
+        weft_bench_request(&load->target, "/v1/leases/complete", &line->body, &line->out);
+    return rc;
+}
+
+static enum weft_rc take_complete(struct load *load, struct line *line,
+                                  const struct weft_bench_answer *answer, struct weft_err *err)
+{
+    struct weft_bench_items items;
+    size_t flows = 0;
+    if (load->chains)
+        flows =
+            weft_bench_chains_completed(load->chains, line->member, line->claimed, load->now_us);
+    line->claimed = 0;
+    enum weft_rc rc = weft_bench_read_items(answer, &load->result->errors, &items, err);
+    if (rc)
+        return rc;
+    load->result->completed += items.good;
+    if (load->phase == MEASURED) {
+        load->result->lifecycles += items.good;
+        load->result->flows += flows;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_rc take(struct load *load, struct line *line,
+                         const struct weft_bench_answer *answer, struct weft_err *err)
+{
+    switch (line->call) {
+    case WEFT_BENCH_SUBMIT:
+        return take_submit(load, answer, err);
+    case WEFT_BENCH_CLAIM:
+        return take_claim(load, line, answer, err);
+    case WEFT_BENCH_COMPLETE:
+        return take_complete(load, line, answer, err);
+    case WEFT_BENCH_CALLS:
+        break;
+    }
+    return WEFT_OK;
+}
+
+static void answered(struct load *load, struct line *line, const struct weft_bench_answer *answer)
+{
+    struct weft_bench_result *result = load->result;
+    line->in_flight = false;
+    bool closes = answer->closes, good = answer->status >= 200 && answer->status < 300;
+    bool later = answer->status == 429 || answer->status == 503;
+    int64_t pause_ms = answer->retry_after_ms > 0 ? answer->retry_after_ms : PAUSE_MS;
+    if (good && load->phase == MEASURED) {
+        weft_hist_add(&result->call[line->call], load->now_us - line->sent_us);
+        weft_hist_add(&result->all, load->now_us - line->sent_us);
+    }
+    struct weft_err err;
+    if (!good) {
+        weft_bench_read_refusal(answer, &result->errors);
+        if (!later && line->call == WEFT_BENCH_COMPLETE)
+            line->claimed = 0; /* it will not be taken the next time either */
+    } else if (take(load, line, answer, &err)) {
+        weft_bench_count_error(&result->errors, "bad_answer", 10);
+        good = false;
+    }
+    if (closes) {
+        (void)epoll_ctl(load->epoll, EPOLL_CTL_DEL, line->conn.fd, NULL);
+        weft_bench_close(&line->conn);
+    }
+    if (good)
+        go_on(load, line);
+    else
+        pause_line(load, line, pause_ms);
+}
+
+static void hear(struct load *load, struct line *line, uint32_t events)
+{
+    struct weft_bench_answer answer;
+    enum weft_bench_parsed parsed = WEFT_BENCH_MORE;
+    struct weft_err err;
+    enum weft_rc rc = WEFT_OK;
+    if (line->conn.fd < 0)
+        return; /* closed by what was heard before it in the same turn */
+    if (events & EPOLLOUT) {
+        rc = weft_bench_flush(&line->conn, &err);
+        if (!rc && line->conn.out_sent == line->conn.out_size)
+            watch(load, line, EPOLL_CTL_MOD);
+    }
+    if (!rc && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+        rc = weft_bench_receive(&line->conn, &answer, &parsed, &err);
+    load->now_us = weft_boot_us();
+    if (rc || (parsed == WEFT_BENCH_WHOLE && !line->in_flight))
+        lose(load, line);
+    else if (parsed == WEFT_BENCH_WHOLE)
+        answered(load, line, &answer);
+}
+
+/* ---- Turning --------------------------------------------------------------------------------- */
+
+static void resume(struct load *load)
+{
+    for (uint32_t i = 0; i < load->plan->connections; i++) {
+        struct line *line = &load->line[i];
+        if (line->resume_us == 0 || load->now_us < line->resume_us)
+            continue;
+        line->resume_us = 0;
+        load->waiting--;
+        if (load->phase == DRAIN && line->call == WEFT_BENCH_SUBMIT)
+            go_on(load, line); /* nothing new is submitted any more */
+        else
+            say(load, line);
+    }
+}
+
+static void turn(struct load *load)
+{
+    struct epoll_event event[64];
+    int count = epoll_wait(load->epoll, event, WEFT_LEN(event), load->waiting ? 5 : TICK_MS);
+    for (int i = 0; i < count; i++)
+        hear(load, event[i].data.ptr, event[i].events);
+    load->now_us = weft_boot_us();
+    if (load->waiting > 0)
+        resume(load);
+}
+
+static bool all_idle(const struct load *load)
+{
+    for (uint32_t i = 0; i < load->plan->connections; i++)
+        if (!load->line[i].idle)
+            return false;
+    return true;
+}
+
+static double used_cpu_s(void)
+{
+    struct rusage usage;
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* Goes round until the time is up, false when it should not go on. */
+static bool turn_until(struct load *load, weft_usec until_us, struct weft_bar *bar)
+{
+    while (load->now_us < until_us) {
+        turn(load);
+        weft_bar_set(bar, load->result->completed);
+        if (load->unreached > UNREACHED_MAX || weft_cli_interrupted())
+            return false;
+    }
+    return true;
+}
+
+static enum weft_rc run_phases(struct load *load, struct weft_bar *bar, struct weft_err *err)
+{
+    struct weft_bench_result *result = load->result;
+    load->now_us = weft_boot_us();
+    for (uint32_t i = 0; i < load->plan->connections; i++) {
+        load->line[i].call = WEFT_BENCH_CALLS; /* none yet */
+        go_on(load, &load->line[i]);
+    }
+    bool goes = turn_until(load, load->now_us + load->plan->warmup_ms * WEFT_MS, bar);
+    weft_usec begun_us = load->now_us;
+    double cpu_s = used_cpu_s();
+    load->phase = MEASURED;
+    result->measuring = true;
+    goes = goes && turn_until(load, begun_us + load->plan->run_ms * WEFT_MS, bar);
+    result->seconds = (double)(load->now_us - begun_us) / 1e6;
+    if (result->seconds > 0) {
+        result->per_s =
+            (double)(load->chains ? result->flows : result->lifecycles) / result->seconds;
+        result->client_cpu = (used_cpu_s() - cpu_s) / result->seconds;
+    }
+    load->phase = DRAIN;
+    result->measuring = false;
+    weft_usec until_us = load->now_us + DRAIN_MAX_MS * WEFT_MS;
+    while (load->unreached <= UNREACHED_MAX && load->now_us < until_us && !all_idle(load))
+        turn(load);
+    if (load->unreached > UNREACHED_MAX)
+        return weft_fail(err, WEFT_UNAVAILABLE, "the server at %s is gone", load->target.host);
+    if (!goes)
+        return weft_fail(err, WEFT_BUSY, "interrupted");
+    return WEFT_OK;
+}
+
+/* ---- Beginning and end ----------------------------------------------------------------------- */
+
+static void prepare(struct load *load)
+{
+    const struct weft_bench_plan *plan = load->plan;
+    struct weft_buf body;
+    weft_buf_init(&body, BODY_MAX);
+    weft_buf_init(&load->submit, BODY_MAX);
+    weft_buf_init(&load->claim, BODY_MAX);
+    weft_buf_init(&load->claim_drain, BODY_MAX);
+    weft_bench_submission(plan, &body);
+    weft_bench_request(&load->target, "/v1/executions", &body, &load->submit);
+    weft_bench_claim_body(plan, plan->batch, WAIT_MS, &body);
+    weft_bench_request(&load->target, "/v1/claims", &body, &load->claim);
+    weft_bench_claim_body(plan, plan->batch, DRAIN_WAIT_MS, &body);
+    weft_bench_request(&load->target, "/v1/claims", &body, &load->claim_drain);
+    weft_buf_done(&body);
+    load->line = calloc(plan->connections, sizeof(*load->line));
+    if (!load->line)
+        weft_oom(plan->connections * sizeof(*load->line));
+    for (uint32_t i = 0; i < plan->connections; i++) {
+        load->line[i].conn.fd = -1;
+        weft_buf_init(&load->line[i].body, BODY_MAX);
+        weft_buf_init(&load->line[i].out, BODY_MAX);
+        load->line[i].member = calloc(plan->batch, sizeof(*load->line[i].member));
+        if (!load->line[i].member)
+            weft_oom(plan->batch * sizeof(*load->line[i].member));
+    }
+    load->per_submit = plan->batch;
+    if (plan->mode == WEFT_BENCH_FLOW) {
+        load->per_submit = plan->nodes;
+        load->chains = weft_bench_chains_new(plan, &load->target);
+    }
+    load->epoll = epoll_create1(EPOLL_CLOEXEC);
+}
+
+static void finish(struct load *load)
+{
+    for (uint32_t i = 0; i < load->plan->connections; i++) {
+        weft_bench_close(&load->line[i].conn);
+        weft_buf_done(&load->line[i].body);
+        weft_buf_done(&load->line[i].out);
+        free(load->line[i].member);
+    }
+    weft_bench_chains_free(load->chains);
+    free(load->line);
+    if (load->epoll >= 0)
+        (void)close(load->epoll);
+    weft_buf_done(&load->submit);
+    weft_buf_done(&load->claim);
+    weft_buf_done(&load->claim_drain);
+}
+
+enum weft_rc weft_bench_load(const struct weft_bench_plan *plan,
+                             struct weft_bench_result *ret_result, struct weft_err *err)
+{
+    struct load load = {.plan = plan, .result = ret_result, .epoll = -1};
+    load.target = (struct weft_bench_target){.token = plan->token, .ns = plan->ns};
+    uint64_t swept;
+    enum weft_rc rc = weft_bench_resolve(plan->server, &load.target, err);
+    if (!rc)
+        rc = weft_bench_sweep(plan, &load.target, &swept, err);
+    if (rc)
+        return rc;
+    prepare(&load);
+    struct weft_bar *bar = weft_bar_new("lifecycles", 0);
+    if (load.epoll < 0)
+        rc = weft_fail(err, WEFT_UNAVAILABLE, "no epoll: %s", strerrordesc_np(errno));
+    else
+        rc = run_phases(&load, bar, err);
+    weft_bar_free(bar);
+    finish(&load);
+    return rc;
+}

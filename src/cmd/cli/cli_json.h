@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CMD_CLI_CLI_JSON_H
+#define WEFT_CMD_CLI_CLI_JSON_H
+
+/* JSON on stdout: one text per line, written when it is whole. */
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "cmd/cli/cli.h"
+#include "wire/wire.h"
+
+struct weft_json_out {
+    struct weft_buf buf;
+    struct weft_json_writer json;
+};
+
+void weft_json_out_begin(struct weft_json_out *out);
+void weft_json_out_end(struct weft_json_out *out); /* prints the line and frees the buffer */
+
+/* {"items":[ ... ]}: between these two, each item is a value. */
+void weft_json_out_begin_items(struct weft_json_out *out);
+void weft_json_out_end_items(struct weft_json_out *out);
+
+/*
+ * Bytes as the API shows them: NAME for JSON, NAME_base64 for anything else, nothing when there are
+ * none (no arena).
+ */
+void weft_json_out_bytes(struct weft_json_out *out, const char *name,
+                         const struct weft_bytes *bytes);
+
+/* A whole line: one message. */
+void weft_json_out_item(const struct weft_wire_type *type, const void *item);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* JSON on stdout. */
+
+#include "cmd/cli/cli_json.h"
+
+/* More than any answer: lists are printed page by page. */
+static const size_t out_max = (size_t)1 << 30;
+
+void weft_json_out_begin(struct weft_json_out *out)
+{
+    weft_buf_init(&out->buf, out_max);
+    weft_json_writer_init(&out->json, &out->buf);
+}
+
+void weft_json_out_end(struct weft_json_out *out)
+{
+    weft_buf_add_char(&out->buf, '\n');
+    (void)fwrite(out->buf.data, 1, out->buf.size, stdout);
+    weft_buf_done(&out->buf);
+}
+
+void weft_json_out_begin_items(struct weft_json_out *out)
+{
+    weft_json_out_begin(out);
+    weft_json_begin_object(&out->json);
+    weft_json_key(&out->json, "items");
+    weft_json_begin_array(&out->json);
+}
+
+void weft_json_out_end_items(struct weft_json_out *out)
+{
+    weft_json_end_array(&out->json);
+    weft_json_end_object(&out->json);
+    weft_json_out_end(out);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CMD_CLI_LINE_H
+#define WEFT_CMD_CLI_LINE_H
+
+/*
+ * The command line as it was parsed, for the files that make up the command itself: parsing, help,
+ * output. Subcommands see it through cli.h alone.
+ */
+
+#include "cmd/cli/cli.h"
+
+struct weft_arena;
+
+struct weft_given_option {
+    const struct weft_option *option;
+    const char *value; /* NULL: none was given */
+};
+
+struct weft_cli {
+    struct weft_arena *arena;           /* lives as long as the process's one command line */
+    const char *program;                /* as it was called */
+    const struct weft_command *command; /* NULL: none was named */
+    struct weft_given_option *given;    /* in order */
+    size_t given_count;
+    const char **arg;
+    size_t arg_count;
+};
+
+/*
+ * Takes argv apart. False: the story has been told on stderr and the exit code is
+ * WEFT_EXIT_USAGE. A command line that asks for help is not checked any further.
+ */
+WEFT_MUST_CHECK bool weft_line_parse(struct weft_cli *cli, int argc, char *const *argv);
+
+/* NULL when there is none of that name. */
+const struct weft_command *weft_command_find(const char *name);
+
+/* The options that only commands on a server or a store have come first in weft_common_options. */
+enum { WEFT_STORE_OPTIONS = 5 };
+/* The common options of a command; the table ends with a NULL name. NULL command: all. */
+const struct weft_option *weft_command_common(const struct weft_command *command);
+/* The option by name or by letter; NULL when the command has no such option. */
+const struct weft_option *weft_command_option(const struct weft_command *command, const char *name,
+                                              size_t size);
+
+/* "[TIME]": the value may be left out, and is given with = only. */
+bool weft_option_value_optional(const struct weft_option *option);
+
+/* The word of the list (ended by NULL) that is nearest to what was typed, NULL: none is near. */
+const char *weft_nearest(const char *typed, const char *const *word);
+
+/* The environment; an empty variable counts as none. */
+const char *weft_env(const char *name);
+/* Ends the process. */
+__attribute__((noreturn)) void weft_quit(enum weft_exit code);
+
+/* Writes text from elsewhere without what a terminal would obey. */
+void weft_put_clean(FILE *to, const char *text);
+
+/* The last 8 digits of an id, which are random: enough to tell a few apart. */
+const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena);
+
+/* The command line of the process, for messages; NULL before it was parsed. */
+extern const struct weft_cli *weft_cli_current;
+
+/* How wide stdout is, 0: as wide as it needs to be (no terminal, and no COLUMNS). */
+size_t weft_width(void);
+
+/* ---- Tables the manual needs ----------------------------------------------------------------- */
+
+struct weft_exit_word {
+    enum weft_exit code;
+    const char *about;
+};
+extern const struct weft_exit_word weft_exit_words[]; /* ends with about NULL */
+
+struct weft_env_word {
+    const char *name;
+    const char *about;
+};
+extern const struct weft_env_word weft_env_words[]; /* ends with name NULL */
+
+/* ---- Help ------------------------------------------------------------------------------------ */
+
+void weft_help_overview(void);
+void weft_help_command(const struct weft_command *command);
+/* A manual page on stdout; NULL: weft(1) itself. */
+void weft_man_print(const struct weft_command *command);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which server or store a command works on, and opening it. */
+
+#include "cmd/cli/line.h"
+
+#include "base/arena.h"
+
+#include <string.h>
+
+#define LOCAL_SERVER "http://127.0.0.1:7717"
+
+const char *weft_cli_target(const struct weft_cli *cli)
+{
+    const char *server = weft_cli_get(cli, "server"), *store = weft_cli_get(cli, "store");
+    if (server || store)
+        return server ? server : store;
+    server = weft_env("WEFT_SERVER");
+    if (server)
+        return server;
+    store = weft_env("WEFT_STORE");
+    return store ? store : LOCAL_SERVER;
+}
+
+const char *weft_cli_namespace(const struct weft_cli *cli)
+{
+    const char *ns = weft_cli_get(cli, "namespace");
+    return ns ? ns : weft_env("WEFT_NAMESPACE");
+}
+
+static bool is_server(const char *url)
+{
+    return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+}
+
+static bool is_store(const char *url)
+{
+    return strncmp(url, "sqlite:", 7) == 0 || strncmp(url, "postgres", 8) == 0;
+}
+
+/* The URLs are not repeated: they may hold passwords. */
+static enum weft_exit check_server(const struct weft_cli *cli, const char *from, const char *url)
+{
+    if (!url || is_server(url))
+        return WEFT_EXIT_OK;
+    if (is_store(url))
+        return weft_cli_usage(cli, "%s names a store, and a server is asked for: use %s", from,
+                              *from == '-' ? "--store" : "WEFT_STORE");
+    return weft_cli_usage(cli, "%s must begin with http:// or https://, as in " LOCAL_SERVER, from);
+}
+
+static enum weft_exit check_store(const struct weft_cli *cli, const char *from, const char *url)
+{
+    if (!url || !is_server(url))
+        return WEFT_EXIT_OK;
+    return weft_cli_usage(cli, "%s names a server, and a store is asked for: use %s", from,
+                          *from == '-' ? "--server" : "WEFT_SERVER");
+}
+
+static enum weft_exit check_target(const struct weft_cli *cli)
+{
+    const char *server = weft_cli_get(cli, "server"), *store = weft_cli_get(cli, "store");
+    if (server && store)
+        return weft_cli_usage(cli, "--server and --store exclude each other");
+    if (server)
+        return check_server(cli, "--server", server);
+    if (store)
+        return check_store(cli, "--store", store);
+    server = weft_env("WEFT_SERVER");
+    return server ? check_server(cli, "WEFT_SERVER", server)
+                  : check_store(cli, "WEFT_STORE", weft_env("WEFT_STORE"));
+}
+
+/*
+ * Only commands that bring work or serve it create a store (`weft serve` and `weft migrate` open
+ * theirs themselves). All others are about what is there: for them a store that does not exist is
+ * a mistyped path.
+ */
+static bool may_create_store(const struct weft_cli *cli)
+{
+    const char *command = cli->command->name;
+    const char *const *arg;
+    if (strcmp(command, "submit") == 0 || strcmp(command, "work") == 0)
+        return true;
+    return strcmp(command, "flow") == 0 && weft_cli_args(cli, &arg) > 0 &&
+           strcmp(arg[0], "run") == 0;
+}
+
+bool weft_cli_open(struct weft_cli *cli, struct weft **ret_weft, enum weft_exit *ret_exit)
+{
+    struct weft_err err = {0};
+    enum weft_exit code = check_target(cli);
+    const char *token = weft_cli_get(cli, "token"), *ca_file = weft_cli_get(cli, "ca-file");
+    const struct weft_options options = {.ns = weft_cli_namespace(cli),
+                                         .token = token ? token : weft_env("WEFT_TOKEN"),
+                                         .ca_file = ca_file ? ca_file : weft_env("WEFT_CA_FILE"),
+                                         .must_exist = !may_create_store(cli)};
+    if (code == WEFT_EXIT_OK && weft_open(weft_cli_target(cli), &options, ret_weft, &err))
+        code = weft_cli_fail(&err);
+    *ret_exit = code;
+    return code == WEFT_EXIT_OK;
+}

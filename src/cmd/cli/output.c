@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Tables that fit, colours where they are wanted, moments as people say them.
+ *
+ * A table is kept until it is printed, because its columns are as wide as their widest cell. When
+ * that is wider than the terminal, the columns that may give get narrower, in their order, then
+ * they are left out, in their order; what is cut ends with an ellipsis.
+ */
+
+#include "cmd/cli/line.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+#include "base/id.h"
+#include "base/str.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum { GAP = 2, NARROWEST = 8, CELL_MAX = 4096 };
+
+struct cell {
+    const char *text; /* clean: printable UTF-8 */
+    size_t width;     /* in cells of the terminal */
+    const char *color;
+};
+
+struct weft_table {
+    struct weft_arena *arena; /* of the table itself */
+    struct weft_arena *cells; /* of the rows that were not printed yet */
+    struct cell *cell;        /* row by row */
+    size_t count, room;
+    const struct weft_column *column;
+    size_t columns;
+    size_t *width; /* 0: the column is left out */
+    weft_usec now_us;
+    bool color;
+    bool titled; /* the titles were printed */
+};
+
+/* ---- The terminal ---------------------------------------------------------------------------- */
+
+size_t weft_width(void)
+{
+    const char *columns = weft_env("COLUMNS");
+    int64_t width;
+    if (columns && weft_number_typed(columns, &width) && width >= 20 && width <= 10000)
+        return (size_t)width;
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 0;
+}
+
+bool weft_cli_json(const struct weft_cli *cli)
+{
+    return weft_cli_has(cli, "json");
+}
+
+bool weft_cli_color(const struct weft_cli *cli)
+{
+    const char *when = weft_cli_get(cli, "color");
+    if (when && strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    const char *terminal = weft_env("TERM");
+    return isatty(STDOUT_FILENO) && !weft_env("NO_COLOR") &&
+           !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+const char *weft_state_color(enum weft_state state)
+{
+    switch (state) {
+    case WEFT_STATE_READY:
+        return "36";
+    case WEFT_STATE_RUNNING:
+        return "34";
+    case WEFT_STATE_DELAYED:
+    case WEFT_STATE_BLOCKED:
+    case WEFT_STATE_SUSPENDED:
+    case WEFT_STATE_HELD:
+        return "33";
+    case WEFT_STATE_SUCCEEDED:
+        return "32";
+    case WEFT_STATE_FAILED:
+    case WEFT_STATE_EXPIRED:
+        return "31";
+    case WEFT_STATE_CANCELLED:
+    case WEFT_STATE_SKIPPED:
+        return "90";
+    case WEFT_STATE_NONE:
+    case WEFT_STATE_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+/* ---- Moments --------------------------------------------------------------------------------- */
+
+void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT])
+{
+    static const struct {
+        weft_usec below_us, unit_us;
+        const char *unit;
+    } step[] = {
+        {60 * WEFT_SECOND, WEFT_SECOND, "s"},
+        {3600 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
+        {86400 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
+        {INT64_MAX, 86400 * WEFT_SECOND, "d"},
+    };
+    if (moment_us == 0) {
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "-");
+        return;
+    }
+    weft_usec distance = moment_us > now_us ? moment_us - now_us : now_us - moment_us;
+    if (distance < WEFT_SECOND) {
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "now");
+        return;
+    }
+    size_t i = 0;
+    while (distance >= step[i].below_us)
+        i++;
+    (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s%" PRId64 " %s%s", moment_us > now_us ? "in " : "",
+                   distance / step[i].unit_us, step[i].unit, moment_us > now_us ? "" : " ago");
+}
+
+void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT])
+{
+    static const struct {
+        weft_usec below_us, unit_us;
+        const char *unit;
+    } step[] = {
+        {WEFT_SECOND, WEFT_MS, "ms"},
+        {100 * WEFT_SECOND, WEFT_SECOND, "s"},
+        {6000 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
+        {172800 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
+        {INT64_MAX, 86400 * WEFT_SECOND, "d"},
+    };
+    size_t i = 0;
+    while (span_us >= step[i].below_us && i + 1 < WEFT_LEN(step))
+        i++;
+    int64_t tenths = span_us / (step[i].unit_us / 10);
+    if (span_us >= WEFT_SECOND && tenths < 100 && tenths % 10)
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 ".%" PRId64 " %s", tenths / 10,
+                       tenths % 10, step[i].unit);
+    else
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " %s", tenths / 10, step[i].unit);
+}
+
+const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena)
+{
+    enum { SHORT = 8 };
+    char text[WEFT_ID_TEXT];
+    weft_id_print(id, text);
+    return weft_arena_strdup(arena, text + strlen(text) - SHORT);
+}
+
+void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT])
+{
+    if (isatty(STDOUT_FILENO) && !weft_cli_has(cli, "long"))
+        weft_id_short_print(id, ret_text);
+    else
+        weft_id_print(id, ret_text);
+}
+
+void weft_last_line(const char *text, char *ret_text, size_t size)
+{
+    size_t end = strlen(text), start;
+    while (end > 0 && strchr(" \t\r\n", text[end - 1]))
+        end--;
+    for (start = end; start > 0 && text[start - 1] != '\n'; start--)
+        ;
+    (void)snprintf(ret_text, size, "%.*s", (int)(end - start), text + start);
+}
+
+void weft_put_bytes(const void *data, size_t size)
+{
+    const char *text = data;
+    if (size == 0)
+        return;
+    (void)fwrite(text, 1, size, stdout);
+    if (text[size - 1] != '\n' && isatty(STDOUT_FILENO))
+        putchar('\n');
+}
+
+/* ---- Cells ----------------------------------------------------------------------------------- */
+
+/* How many cells of the terminal the first character takes; *ret_size is its bytes. */
+static size_t char_width(const char *text, size_t size, size_t *ret_size)
+{
+    static const unsigned char lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    size_t step = weft_utf8_size(text, size);
+    *ret_size = step > 0 ? step : 1;
+    if (step == 0)
+        return 1;
+    wchar_t character = (wchar_t)((unsigned char)text[0] & lead_bits[step]);
+    for (size_t i = 1; i < step; i++)
+        character = (wchar_t)(character << 6 | ((unsigned char)text[i] & 0x3f));
+    int width = wcwidth(character);
+    return width < 0 ? 1 : (size_t)width;
+}
+
+/* The bytes that fit into `width` cells. */
+static size_t prefix(const char *text, size_t width)
+{
+    size_t at = 0, size = strlen(text), step;
+    while (at < size) {
+        size_t cells = char_width(text + at, size - at, &step);
+        if (cells > width)
+            break;
+        width -= cells;
+        at += step;
+    }
+    return at;
+}
+
+/* Replaces what a terminal would obey, and bytes that are no text. */
+static const char *clean(struct weft_arena *arena, const char *text, size_t *ret_width)
+{
+    size_t size = strlen(text), at = 0, step;
+    char *copy = weft_arena_dup(arena, text, size + 1);
+    *ret_width = 0;
+    while (at < size) {
+        size_t known = weft_utf8_size(copy + at, size - at);
+        step = known > 0 ? known : 1;
+        if (!weft_text_printable(copy + at, step))
+            memset(copy + at, (unsigned char)copy[at] < 0x80 ? ' ' : '?', step);
+        at += step;
+    }
+    for (at = 0; at < size; at += step)
+        *ret_width += char_width(copy + at, size - at, &step);
+    return copy;
+}
+
+struct weft_table *weft_table_new(const struct weft_cli *cli, const struct weft_column *column,
+                                  size_t columns)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_table *table = weft_new(arena, struct weft_table);
+    table->arena = arena;
+    table->cells = weft_arena_new();
+    table->column = column;
+    table->columns = columns;
+    table->width = weft_new_array(arena, size_t, columns);
+    table->now_us = weft_wall_us();
+    table->color = weft_cli_color(cli);
+    return table;
+}
+
+static void add_cell(struct weft_table *table, const char *text, const char *color)
+{
+    if (table->count == table->room) {
+        size_t room = table->room ? table->room * 2 : 64 * table->columns;
+        struct cell *cell = weft_new_array(table->cells, struct cell, room);
+        if (table->count > 0)
+            memcpy(cell, table->cell, table->count * sizeof(*cell));
+        table->cell = cell;
+        table->room = room;
+    }
+    struct cell *cell = &table->cell[table->count++];
+    cell->text = clean(table->cells, text, &cell->width);
+    cell->color = color;
+}
+
+void weft_table_cell(struct weft_table *table, const char *fmt, ...)
+{
+    char text[CELL_MAX];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    add_cell(table, text, NULL);
+}
+
+void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
+{
+    char text[CELL_MAX];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    add_cell(table, text, color);
+}
+
+void weft_table_state(struct weft_table *table, enum weft_state state)
+{
+    add_cell(table, weft_state_name(state), weft_state_color(state));
+}
+
+void weft_table_ago(struct weft_table *table, weft_usec moment_us)
+{
+    char text[WEFT_AGO_TEXT];
+    weft_ago(moment_us, table->now_us, text);
+    add_cell(table, text, NULL);
+}
+
+/* ---- Fitting --------------------------------------------------------------------------------- */
+
+static size_t total_width(const struct weft_table *table)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->width[i] > 0)
+            total += table->width[i] + GAP;
+    return total > 0 ? total - GAP : 0;
+}
+
+static void measure(struct weft_table *table)
+{
+    for (size_t i = 0; i < table->columns && !table->titled; i++)
+        table->width[i] = strlen(table->column[i].title);
+    for (size_t i = 0; i < table->count; i++) {
+        size_t *width = &table->width[i % table->columns];
+        bool left_out = table->titled && *width == 0; /* and stays so */
+        if (table->cell[i].width > *width && !left_out)
+            *width = table->cell[i].width;
+    }
+}
+
+static uint32_t most_given(const struct weft_table *table)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->column[i].give > most)
+            most = table->column[i].give;
+    return most;
+}
+
+/* Takes what is too much off the columns that may give, in their order. Numbers are never cut. */
+static void shrink(struct weft_table *table, size_t room, uint32_t most)
+{
+    for (uint32_t give = 1; give <= most; give++) {
+        for (size_t i = 0; i < table->columns; i++) {
+            size_t total = total_width(table), *width = &table->width[i];
+            if (table->column[i].give != give || table->column[i].align == WEFT_RIGHT ||
+                total <= room || *width <= NARROWEST)
+                continue;
+            size_t over = total - room, spare = *width - NARROWEST;
+            *width -= over < spare ? over : spare;
+        }
+    }
+}
+
+/* Leaves out as few columns as it can, and lets the others have what that frees. */
+static void fit(struct weft_table *table, size_t room)
+{
+    uint32_t most = most_given(table);
+    size_t *wanted =
+        weft_arena_dup(table->arena, table->width, table->columns * sizeof(*table->width));
+    shrink(table, room, most);
+    for (uint32_t left_out = 1; left_out <= most && total_width(table) > room; left_out++) {
+        for (size_t i = 0; i < table->columns; i++) {
+            uint32_t give = table->column[i].give;
+            table->width[i] = give > 0 && give <= left_out ? 0 : wanted[i];
+        }
+        shrink(table, room, most);
+    }
+}
+
+/* *spaces stand before what is printed next; none end a line. */
+static void print_cell(const struct weft_table *table, size_t i, const struct cell *cell,
+                       int *spaces)
+{
+    size_t width = table->width[i];
+    bool cut = cell->width > width;
+    size_t size = cut ? prefix(cell->text, width - 1) : strlen(cell->text);
+    int pad = cut ? 0 : (int)(width - cell->width);
+    bool right = table->column[i].align == WEFT_RIGHT;
+    const char *color = table->color && size > 0 ? cell->color : NULL;
+    if (right)
+        *spaces += pad;
+    if (size > 0) {
+        printf("%*s%s%s%s", *spaces, "", color ? "\033[" : "", color ? color : "",
+               color ? "m" : "");
+        printf("%.*s%s%s", (int)size, cell->text, cut ? "…" : "", color ? "\033[0m" : "");
+        *spaces = 0;
+    }
+    if (!right)
+        *spaces += pad;
+    *spaces += GAP;
+}
+
+static void print_row(const struct weft_table *table, const struct cell *cell)
+{
+    int spaces = 0;
+    for (size_t i = 0; i < table->columns; i++)
+        if (table->width[i] > 0)
+            print_cell(table, i, &cell[i], &spaces);
+    putchar('\n');
+}
+
+static void print_titles(const struct weft_table *table)
+{
+    struct cell *title = weft_new_array(table->arena, struct cell, table->columns);
+    for (size_t i = 0; i < table->columns; i++)
+        title[i] = (struct cell){
+            .text = table->column[i].title, .width = strlen(table->column[i].title), .color = "1"};
+    print_row(table, title);
+}
+
+static void print_rows(struct weft_table *table)
+{
+    assert(table->count % table->columns == 0); /* every row is whole */
+    size_t room = weft_width();
+    measure(table);
+    if (room > 0)
+        fit(table, room);
+    if (!table->titled)
+        print_titles(table);
+    for (size_t i = 0; i < table->count; i += table->columns)
+        print_row(table, &table->cell[i]);
+    weft_arena_reset(table->cells);
+    table->cell = NULL;
+    table->count = table->room = 0;
+    table->titled = true;
+}
+
+void weft_table_flush(struct weft_table *table)
+{
+    if (table->count > 0)
+        print_rows(table);
+}
+
+void weft_table_print(struct weft_table *table)
+{
+    if (table->count > 0 || !table->titled)
+        print_rows(table);
+    weft_table_free(table);
+}
+
+void weft_cli_put_age(const struct weft_counts *counts)
+{
+    enum { NOW_MS = 50 };
+    if (counts->count == 0 || counts->age_ms < 0)
+        return;
+    if (counts->age_ms < NOW_MS)
+        printf("as of now\n");
+    else
+        printf("as of %.1f s ago\n", (double)counts->age_ms / 1000);
+}
+
+void weft_table_free(struct weft_table *table)
+{
+    struct weft_arena *arena = table->arena; /* the table itself lies in it */
+    weft_arena_free(table->cells);
+    weft_arena_free(arena);
+}

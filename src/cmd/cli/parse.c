@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The command line: what stands in argv against the tables of options.
+ *
+ * Options may stand before or after arguments, and common ones also before the subcommand. A
+ * command with a `rest` takes everything from its first argument on as it is, with or without a --
+ * in front: the options of a program that is to be run are not ours.
+ */
+
+#include "cmd/cli/line.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct weft_option weft_common_options[] = {
+    {.name = "server", .value = "URL", .about = "talk to this server; default: the local one"},
+    {.name = "store", .value = "URL", .about = "open this store directly: sqlite:PATH, postgres:"},
+    {.name = "token", .value = "TOKEN", .about = "the bearer token for the server"},
+    {.name = "ca-file", .value = "FILE", .about = "trust the certificates in this PEM file"},
+    {.name = "namespace",
+     .letter = 'n',
+     .value = "NAME",
+     .about = "the namespace; default: default"},
+    {.name = "json", .letter = 'j', .about = "write JSON, for programs"},
+    {.name = "color",
+     .value = "WHEN",
+     .about = "use colours: auto, always, never",
+     .complete = "auto always never"},
+    {.name = "help", .letter = 'h', .about = "show what the command does"},
+    {.name = NULL},
+};
+
+const struct weft_option *weft_command_common(const struct weft_command *command)
+{
+    return weft_common_options + (command && command->no_store ? WEFT_STORE_OPTIONS : 0);
+}
+
+static const struct weft_option *find_in(const struct weft_option *table, const char *name,
+                                         size_t size)
+{
+    for (; table && table->name; table++)
+        if (strncmp(table->name, name, size) == 0 && table->name[size] == '\0')
+            return table;
+    return NULL;
+}
+
+const struct weft_option *weft_command_option(const struct weft_command *command, const char *name,
+                                              size_t size)
+{
+    const struct weft_option *option = command ? find_in(command->option, name, size) : NULL;
+    return option ? option : find_in(weft_command_common(command), name, size);
+}
+
+static const struct weft_option *find_letter(const struct weft_command *command, char letter)
+{
+    for (const struct weft_option *at = command ? command->option : NULL; at && at->name; at++)
+        if (at->letter == letter)
+            return at;
+    for (const struct weft_option *at = weft_command_common(command); at->name; at++)
+        if (at->letter == letter &&
+            !find_in(command ? command->option : NULL, at->name, strlen(at->name)))
+            return at;
+    return NULL;
+}
+
+bool weft_option_value_optional(const struct weft_option *option)
+{
+    return option->value && option->value[0] == '[';
+}
+
+const struct weft_command *weft_command_find(const char *name)
+{
+    for (size_t i = 0; weft_commands[i]; i++)
+        if (strcmp(weft_commands[i]->name, name) == 0)
+            return weft_commands[i];
+    return NULL;
+}
+
+/* ---- What is near ---------------------------------------------------------------------------- */
+
+enum { WORD_MAX = 32 };
+
+/* The number of letters to add, drop or change (Levenshtein); WORD_MAX for long words. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t a_size = strlen(a), b_size = strlen(b);
+    if (a_size >= WORD_MAX || b_size >= WORD_MAX)
+        return WORD_MAX;
+    size_t row[WORD_MAX];
+    for (size_t j = 0; j <= b_size; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_size; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_size; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[b_size];
+}
+
+const char *weft_nearest(const char *typed, const char *const *word)
+{
+    const char *best = NULL;
+    size_t typed_size = strlen(typed), least = typed_size <= 4 ? 2 : 3;
+    for (; *word; word++) {
+        bool begins = typed_size >= 2 && strncmp(typed, *word, typed_size) == 0;
+        size_t far = begins ? 0 : distance(typed, *word);
+        if (far < least) {
+            best = *word;
+            least = far;
+        }
+    }
+    return best;
+}
+
+static enum weft_exit no_such_option(const struct weft_cli *cli, const char *typed)
+{
+    enum { NAMES_MAX = 96 };
+    const char *name[NAMES_MAX + 1];
+    size_t count = 0;
+    for (const struct weft_option *at = cli->command ? cli->command->option : NULL;
+         at && at->name && count < NAMES_MAX; at++)
+        name[count++] = at->name;
+    for (const struct weft_option *at = weft_command_common(cli->command);
+         at->name && count < NAMES_MAX; at++)
+        name[count++] = at->name;
+    name[count] = NULL;
+    const char *near = weft_nearest(typed, name);
+    return near ? weft_cli_usage(cli, "there is no option --%s; did you mean --%s?", typed, near)
+                : weft_cli_usage(cli, "there is no option --%s", typed);
+}
+
+static enum weft_exit no_such_command(const struct weft_cli *cli, const char *typed)
+{
+    enum { NAMES_MAX = 64 };
+    const char *name[NAMES_MAX + 1];
+    size_t count = 0;
+    while (count < NAMES_MAX && weft_commands[count]) {
+        name[count] = weft_commands[count]->name;
+        count++;
+    }
+    name[count] = NULL;
+    const char *near = weft_nearest(typed, name);
+    return near ? weft_cli_usage(cli, "there is no command '%s'; did you mean '%s'?", typed, near)
+                : weft_cli_usage(cli, "there is no command '%s'", typed);
+}
+
+/* ---- Taking it apart ------------------------------------------------------------------------- */
+
+struct walk {
+    struct weft_cli *cli;
+    char *const *argv;
+    int argc, at;
+};
+
+static void give(struct weft_cli *cli, const struct weft_option *option, const char *value)
+{
+    cli->given[cli->given_count++] = (struct weft_given_option){.option = option, .value = value};
+}
+
+/* The word after the current one, as the value of an option. */
+static bool take_value(struct walk *walk, const char *spelled, const struct weft_option *option)
+{
+    if (walk->at + 1 >= walk->argc) {
+        (void)weft_cli_usage(walk->cli, "%s needs a value: %s", spelled, option->value);
+        return false;
+    }
+    give(walk->cli, option, walk->argv[++walk->at]);
+    return true;
+}
+
+static bool take_long(struct walk *walk, const char *word)
+{
+    const char *name = word + 2, *equals = strchr(name, '=');
+    size_t size = equals ? (size_t)(equals - name) : strlen(name);
+    const struct weft_option *option = weft_command_option(walk->cli->command, name, size);
+    if (!option) {
+        (void)no_such_option(walk->cli,
+                             weft_arena_printf(walk->cli->arena, "%.*s", (int)size, name));
+        return false;
+    }
+    if (equals && !option->value) {
+        (void)weft_cli_usage(walk->cli, "--%s takes no value", option->name);
+        return false;
+    }
+    if (!equals && option->value && !weft_option_value_optional(option))
+        return take_value(walk, word, option);
+    give(walk->cli, option, equals ? equals + 1 : NULL);
+    return true;
+}
+
+/* -l NAME, -lNAME, and switches in one word: -jh. */
+static bool take_letters(struct walk *walk, const char *word)
+{
+    for (const char *letter = word + 1; *letter; letter++) {
+        const struct weft_option *option = find_letter(walk->cli->command, *letter);
+        if (!option) {
+            (void)weft_cli_usage(walk->cli, "there is no option -%c", *letter);
+            return false;
+        }
+        if (!option->value || weft_option_value_optional(option)) {
+            give(walk->cli, option, NULL);
+            continue;
+        }
+        if (letter[1] == '\0')
+            return take_value(walk, word, option);
+        give(walk->cli, option, letter[1] == '=' ? letter + 2 : letter + 1);
+        return true;
+    }
+    return true;
+}
+
+/* One word that is no option. False: the story was told. */
+static bool take_word(struct walk *walk, const char *word)
+{
+    struct weft_cli *cli = walk->cli;
+    if (cli->command) {
+        cli->arg[cli->arg_count++] = word;
+        return true;
+    }
+    cli->command = weft_command_find(word);
+    if (!cli->command)
+        (void)no_such_command(cli, word);
+    return cli->command != NULL;
+}
+
+/* From here on words are arguments, whatever they look like. */
+static bool takes_the_rest(const struct walk *walk, const char *word)
+{
+    const struct weft_command *command = walk->cli->command;
+    return command && command->rest && (word[0] != '-' || word[1] == '\0');
+}
+
+static bool take_all(struct walk *walk)
+{
+    bool words_only = false;
+    for (; walk->at < walk->argc; walk->at++) {
+        const char *word = walk->argv[walk->at];
+        bool good;
+        if (!words_only && takes_the_rest(walk, word))
+            words_only = true;
+        if (!words_only && strcmp(word, "--") == 0) {
+            words_only = true;
+            continue;
+        }
+        if (words_only || word[0] != '-' || word[1] == '\0')
+            good = take_word(walk, word);
+        else
+            good = word[1] == '-' ? take_long(walk, word) : take_letters(walk, word);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+/* Options that stood before the subcommand were read without its table. */
+static bool settle_options(struct weft_cli *cli)
+{
+    for (size_t i = 0; i < cli->given_count; i++) {
+        const char *name = cli->given[i].option->name;
+        const struct weft_option *option = weft_command_option(cli->command, name, strlen(name));
+        if (!option) {
+            (void)weft_cli_usage(cli, "takes no --%s", name);
+            return false;
+        }
+        cli->given[i].option = option;
+    }
+    return true;
+}
+
+static bool check_color(const struct weft_cli *cli)
+{
+    const char *when = weft_cli_get(cli, "color");
+    if (!when || strcmp(when, "auto") == 0 || strcmp(when, "always") == 0 ||
+        strcmp(when, "never") == 0)
+        return true;
+    (void)weft_cli_usage(cli, "--color is '%s': it must be auto, always or never", when);
+    return false;
+}
+
+static bool check_args(const struct weft_cli *cli)
+{
+    const struct weft_command *command = cli->command;
+    if (cli->arg_count >= command->args_min && cli->arg_count <= command->args_max)
+        return true;
+    if (command->args_max == 0)
+        (void)weft_cli_usage(cli, "takes no arguments, but was given '%s'", cli->arg[0]);
+    else
+        (void)weft_cli_usage(cli, "too %s arguments: it takes %s",
+                             cli->arg_count < command->args_min ? "few" : "many", command->args);
+    return false;
+}
+
+bool weft_line_parse(struct weft_cli *cli, int argc, char *const *argv)
+{
+    /* A word of letters may hold many switches, so there is room for each of their letters. */
+    size_t room = 1;
+    for (int i = 1; i < argc; i++)
+        room += strlen(argv[i]) + 1;
+    cli->given = weft_new_array(cli->arena, struct weft_given_option, room);
+    cli->arg = weft_new_array(cli->arena, const char *, (size_t)argc + 1);
+    struct walk walk = {.cli = cli, .argv = argv, .argc = argc, .at = 1};
+    if (!take_all(&walk))
+        return false;
+    if (!cli->command || weft_cli_has(cli, "help"))
+        return true;
+    return settle_options(cli) && check_color(cli) && check_args(cli);
+}
+
+/* ---- What was given -------------------------------------------------------------------------- */
+
+const char *weft_cli_get(const struct weft_cli *cli, const char *option)
+{
+    for (size_t i = cli->given_count; i > 0; i--)
+        if (strcmp(cli->given[i - 1].option->name, option) == 0)
+            return cli->given[i - 1].value;
+    return NULL;
+}
+
+size_t weft_cli_all(const struct weft_cli *cli, const char *option, const char *const **ret_values)
+{
+    const char **value = weft_new_array(cli->arena, const char *, cli->given_count);
+    size_t count = 0;
+    for (size_t i = 0; i < cli->given_count; i++)
+        if (strcmp(cli->given[i].option->name, option) == 0 && cli->given[i].value)
+            value[count++] = cli->given[i].value;
+    *ret_values = value;
+    return count;
+}
+
+bool weft_cli_has(const struct weft_cli *cli, const char *option)
+{
+    for (size_t i = 0; i < cli->given_count; i++)
+        if (strcmp(cli->given[i].option->name, option) == 0)
+            return true;
+    return false;
+}
+
+size_t weft_cli_args(const struct weft_cli *cli, const char *const **ret_args)
+{
+    *ret_args = cli->arg;
+    return cli->arg_count;
+}
+
+int64_t weft_cli_i64(const struct weft_cli *cli, const char *option, int64_t min, int64_t max,
+                     int64_t normally)
+{
+    const char *text = weft_cli_get(cli, option);
+    int64_t number;
+    if (!text)
+        return normally;
+    if (!weft_number_typed(text, &number))
+        weft_quit(weft_cli_usage(cli, "--%s is '%s': it must be a whole number", option, text));
+    if (number < min || number > max)
+        weft_quit(weft_cli_usage(cli, "--%s is %s: it must be within %" PRId64 " and %" PRId64,
+                                 option, text, min, max));
+    return number;
+}
+
+int64_t weft_cli_ms(const struct weft_cli *cli, const char *option, int64_t min, int64_t max,
+                    int64_t normally)
+{
+    const char *text = weft_cli_get(cli, option);
+    int64_t ms;
+    if (!text)
+        return normally;
+    if (!weft_duration_typed(text, &ms))
+        weft_quit(
+            weft_cli_usage(cli, "--%s is '%s': it must be a duration like 500ms, 30s, 5m, 2h or 7d",
+                           option, text));
+    if (ms < min || ms > max)
+        weft_quit(weft_cli_usage(cli,
+                                 "--%s is %s: it must be within %" PRId64 " and %" PRId64 " ms",
+                                 option, text, min, max));
+    return ms;
+}

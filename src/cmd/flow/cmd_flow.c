@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* weft flow: graphs of executions, from a file to their end. */
+
+#include "cmd/flow/cmd_flow.h"
+#include "cmd/cli/cli_json.h"
+#include "cmd/cli/filter_args.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+#include "base/err.h"
+#include "base/id.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const int64_t a_day_ms = 86400000;
+
+/* The flow that is being watched: what is shown again and again is told by no argument. */
+static struct weft_id watched;
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+/* A page behind the first. */
+struct later {
+    struct weft_flow_page page;
+    struct later *before;
+};
+
+/* The flow with all its nodes. It may be read again and again for days: nothing of it stays. */
+struct whole {
+    struct weft_flow_page first; /* its nodes are those of all pages */
+    struct later *last;
+    struct weft_arena *arena; /* owned */
+};
+
+static void free_whole(struct whole *whole)
+{
+    for (struct later *at = whole->last; at; at = at->before)
+        weft_flow_page_free(&at->page);
+    weft_flow_page_free(&whole->first);
+    weft_arena_free(whole->arena);
+}
+
+static enum weft_rc read_whole(struct weft *weft, const struct weft_id *id, struct whole *ret_whole,
+                               struct weft_err *err)
+{
+    struct whole whole = {0};
+    enum weft_rc rc = weft_flow_get(weft, id, 0, &whole.first, err);
+    if (rc)
+        return rc;
+    whole.arena = weft_arena_new();
+    size_t total = (size_t)whole.first.flow.node_count, count = whole.first.count;
+    const char *next = whole.first.next;
+    struct weft_flow_node *node = weft_new_array(whole.arena, struct weft_flow_node, total + 1);
+    if (count > total)
+        count = total;
+    for (size_t i = 0; i < count; i++)
+        node[i] = whole.first.node[i];
+    while (!rc && next && count < total) {
+        struct later *later = weft_new(whole.arena, struct later);
+        rc = weft_flow_nodes(weft, id, 0, next, &later->page, err);
+        if (rc)
+            break;
+        later->before = whole.last;
+        whole.last = later;
+        for (size_t i = 0; i < later->page.count && count < total; i++)
+            node[count++] = later->page.node[i];
+        next = later->page.next;
+    }
+    whole.first.node = node;
+    whole.first.count = count;
+    whole.first.next = NULL;
+    if (rc)
+        free_whole(&whole);
+    else
+        *ret_whole = whole;
+    return rc;
+}
+
+static enum weft_exit show_flow(const struct weft_cli *cli, struct weft *weft)
+{
+    struct weft_err err = {0};
+    struct whole whole;
+    if (read_whole(weft, &watched, &whole, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        weft_json_out_item(&weft_wire_flow_page, &whole.first);
+    else
+        weft_flow_draw(cli, &whole.first, weft_cli_has(cli, "all"));
+    if (whole.first.flow.state != WEFT_FLOW_OPEN)
+        weft_cli_watched();
+    free_whole(&whole);
+    return WEFT_EXIT_OK;
+}
+
+/* Follows it to its end; how it ended is the exit code. */
+static enum weft_exit follow(const struct weft_cli *cli, struct weft *weft)
+{
+    struct weft_err err = {0};
+    struct weft_flow_page page;
+    enum weft_exit code =
+        weft_cli_has(cli, "watch") ? weft_cli_watch(cli, weft, 1000, show_flow) : WEFT_EXIT_OK;
+    if (code != WEFT_EXIT_OK)
+        return code;
+    int64_t wait_ms =
+        weft_cli_has(cli, "wait") ? weft_cli_ms(cli, "wait", 0, a_day_ms, a_day_ms) : 0;
+    if (weft_flow_get(weft, &watched, wait_ms, &page, &err))
+        return weft_cli_fail(&err);
+    enum weft_flow_state state = page.flow.state;
+    weft_flow_page_free(&page);
+    if (state == WEFT_FLOW_SUCCEEDED)
+        return WEFT_EXIT_OK;
+    char id[WEFT_ID_TEXT];
+    weft_id_print(&watched, id);
+    if (state == WEFT_FLOW_OPEN) {
+        (void)fprintf(stderr, "weft: flow %s has not ended\nhint: `weft flow show --watch %s`\n",
+                      id, id);
+        return weft_cli_interrupted() ? WEFT_EXIT_INTERRUPTED : WEFT_EXIT_UNAVAILABLE;
+    }
+    (void)fprintf(stderr, "weft: flow %s %s\n", id, weft_wire_flow_states[state]);
+    return WEFT_EXIT_FAILED;
+}
+
+static void put_flow(const struct weft_cli *cli, struct weft_table *table,
+                     const struct weft_flow *flow)
+{
+    char id[WEFT_ID_TEXT];
+    weft_cli_id(cli, &flow->id, id);
+    weft_table_cell(table, "%s", id);
+    weft_table_cell(table, "%s", flow->name ? flow->name : "");
+    weft_table_paint(table, weft_flow_color(flow->state), "%s", weft_wire_flow_states[flow->state]);
+    weft_table_cell(table, "%" PRIu64, flow->node_count);
+    weft_table_ago(table, flow->created_us);
+    weft_table_ago(table, flow->finished_us);
+}
+
+/* Pages may be short: they are asked for until there are as many flows as were wanted. */
+static enum weft_rc read_flows(const struct weft_cli *cli, struct weft *weft,
+                               const struct weft_flow_listing *wanted, struct weft_table *table,
+                               struct weft_json_writer *json, struct weft_err *err)
+{
+    struct weft_flow_listing listing = *wanted;
+    char next[WEFT_CURSOR_TEXT] = "";
+    bool more = true;
+    while (more && listing.limit > 0) {
+        struct weft_flows flows = {0};
+        enum weft_rc rc = weft_flow_list(weft, &listing, &flows, err);
+        if (rc)
+            return rc;
+        for (size_t i = 0; i < flows.count; i++) {
+            if (table)
+                put_flow(cli, table, &flows.item[i]);
+            else
+                weft_wire_write(&weft_wire_flow, &flows.item[i], json);
+        }
+        more = flows.next != NULL;
+        (void)snprintf(next, sizeof(next), "%s", flows.next ? flows.next : "");
+        listing.after = next;
+        listing.limit -= (uint32_t)flows.count;
+        weft_flows_free(&flows);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_exit list_flows(const struct weft_cli *cli, struct weft *weft)
+{
+    static const struct weft_column column[] = {
+        {.title = "ID"},
+        {.title = "NAME", .give = 1},
+        {.title = "STATE"},
+        {.title = "NODES", .align = WEFT_RIGHT},
+        {.title = "CREATED", .align = WEFT_RIGHT},
+        {.title = "ENDED", .align = WEFT_RIGHT},
+    };
+    const char *state = weft_cli_get(cli, "state");
+    struct weft_flow_listing listing = {.name = weft_cli_get(cli, "name"),
+                                        .limit = (uint32_t)weft_cli_i64(cli, "limit", 1, 1000, 50)};
+    int found = state ? weft_wire_word(weft_wire_flow_states, WEFT_FLOW_STATE_COUNT, state) : 0;
+    if (found < 0)
+        return weft_cli_usage(cli, "a flow is open, succeeded, failed or cancelled, not '%s'",
+                              state);
+    listing.by_state = state != NULL;
+    listing.state = (enum weft_flow_state)found;
+    struct weft_err err = {0};
+    struct weft_json_out out;
+    struct weft_table *table =
+        weft_cli_json(cli) ? NULL : weft_table_new(cli, column, WEFT_LEN(column));
+    if (!table)
+        weft_json_out_begin_items(&out);
+    enum weft_rc rc = read_flows(cli, weft, &listing, table, &out.json, &err);
+    if (table && rc)
+        weft_table_free(table);
+    else if (table)
+        weft_table_print(table);
+    else if (rc)
+        weft_buf_done(&out.buf);
+    else
+        weft_json_out_end_items(&out);
+    return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_dot(struct weft *weft)
+{
+    struct weft_err err = {0};
+    struct whole whole;
+    if (read_whole(weft, &watched, &whole, &err))
+        return weft_cli_fail(&err);
+    weft_flow_dot(&whole.first);
+    free_whole(&whole);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_show(const struct weft_cli *cli, struct weft *weft)
+{
+    bool waits = weft_cli_has(cli, "wait") && !weft_cli_has(cli, "watch");
+    enum weft_exit code = waits ? follow(cli, weft) : WEFT_EXIT_OK;
+    if (code != WEFT_EXIT_OK && code != WEFT_EXIT_FAILED) /* then it has ended, badly */
+        return code;
+    enum weft_exit shown = weft_cli_watch(cli, weft, 1000, show_flow);
+    return shown ? shown : code;
+}
+
+/* ---- Changing -------------------------------------------------------------------------------- */
+
+static void put_submitted(const struct weft_cli *cli, const struct weft_wire_type *type,
+                          const struct weft_flow_submitted *answer,
+                          const struct weft_flow_spec *spec)
+{
+    char id[WEFT_ID_TEXT];
+    weft_id_print(&answer->id, id);
+    if (!weft_cli_json(cli)) {
+        printf("%s\n", id);
+        return;
+    }
+    struct weft_wire_named_id *named =
+        weft_new_array(cli->arena, struct weft_wire_named_id, spec->node_count);
+    for (size_t i = 0; i < spec->node_count; i++)
+        named[i] = (struct weft_wire_named_id){.name = spec->nodes[i].name, .id = answer->node[i]};
+    const struct weft_wire_flow_submitted told = {.id = answer->id,
+                                                  .state = answer->state,
+                                                  .nodes = named,
+                                                  .node_count = spec->node_count,
+                                                  .revision = answer->revision,
+                                                  .duplicate = answer->duplicate};
+    weft_json_out_item(type, &told);
+}
+
+static enum weft_exit run_run(const struct weft_cli *cli, struct weft *weft, const char *path)
+{
+    struct weft_err err = {0};
+    struct weft_flow_file file = {0};
+    enum weft_exit code;
+    if (!weft_flow_file_read(cli, path, &file, &code))
+        return code;
+    if (weft_cli_get(cli, "name"))
+        file.spec.name = weft_cli_get(cli, "name");
+    if (weft_cli_get(cli, "key"))
+        file.spec.key = weft_cli_get(cli, "key");
+    struct weft_flow_submitted answer = {
+        .node = weft_new_array(cli->arena, struct weft_id, file.spec.node_count + 1)};
+    if (weft_flow_submit(weft, &file.spec, 1, &answer, &err))
+        return weft_cli_fail(&err);
+    if (answer.err.rc)
+        return weft_cli_fail(&answer.err);
+    watched = answer.id;
+    if (!weft_cli_has(cli, "watch"))
+        put_submitted(cli, &weft_wire_flow_submitted, &answer, &file.spec);
+    (void)fflush(stdout);
+    bool stays = weft_cli_has(cli, "watch") || weft_cli_has(cli, "wait");
+    return stays ? follow(cli, weft) : WEFT_EXIT_OK;
+}
+
+/* The revision that is asked for, or that of the flow as it is now. */
+static enum weft_rc find_revision(const struct weft_cli *cli, struct weft *weft,
+                                  int32_t *ret_revision, struct weft_err *err)
+{
+    struct weft_flow_page page;
+    *ret_revision = (int32_t)weft_cli_i64(cli, "revision", 1, INT32_MAX, 0);
+    if (*ret_revision)
+        return WEFT_OK;
+    enum weft_rc rc = weft_flow_get(weft, &watched, 0, &page, err);
+    if (rc)
+        return rc;
+    *ret_revision = page.flow.revision;
+    weft_flow_page_free(&page);
+    return WEFT_OK;
+}
+
+static enum weft_exit run_add(const struct weft_cli *cli, struct weft *weft, const char *path)
+{
+    struct weft_err err = {0};
+    struct weft_flow_file file = {.grows = true};
+    enum weft_exit code;
+    if (!weft_flow_file_read(cli, path, &file, &code))
+        return code;
+    struct weft_flow_growth growth = {
+        .flow = watched, .nodes = file.spec.nodes, .node_count = file.spec.node_count};
+    struct weft_flow_submitted answer = {
+        .node = weft_new_array(cli->arena, struct weft_id, file.spec.node_count + 1)};
+    if (find_revision(cli, weft, &growth.revision, &err) ||
+        weft_flow_grow(weft, &growth, &answer, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        put_submitted(cli, &weft_wire_flow_grown, &answer, &file.spec);
+    else
+        printf("revision %d\n", answer.revision);
+    return WEFT_EXIT_OK;
+}
+
+/* "FROM,TO" for each edge: no name has a comma. False: it was said what is wrong. */
+static bool read_edges(const struct weft_cli *cli, const char *const *text, size_t count,
+                       struct weft_flow_edge *ret_edge)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *from = weft_arena_strdup(cli->arena, text[i]);
+        char *comma = strchr(from, ',');
+        if (!comma || comma == from || !comma[1] || strchr(comma + 1, ',')) {
+            (void)weft_cli_usage(cli, "'%s' is no edge: name two nodes, FROM,TO", text[i]);
+            return false;
+        }
+        *comma = '\0';
+        ret_edge[i] = (struct weft_flow_edge){.from = from, .to = comma + 1};
+    }
+    return true;
+}
+
+static enum weft_exit run_link(const struct weft_cli *cli, struct weft *weft,
+                               const char *const *text, size_t count)
+{
+    struct weft_err err = {0};
+    struct weft_wire_flow_submitted linked = {0};
+    struct weft_flow_edge *edge = weft_new_array(cli->arena, struct weft_flow_edge, count + 1);
+    struct weft_flow_edging edging = {.flow = watched, .edges = edge, .edge_count = count};
+    if (!read_edges(cli, text, count, edge))
+        return WEFT_EXIT_USAGE;
+    if (find_revision(cli, weft, &edging.revision, &err) ||
+        weft_flow_link(weft, &edging, &linked.revision, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        weft_json_out_item(&weft_wire_flow_linked, &linked);
+    else
+        printf("revision %d\n", linked.revision);
+    return WEFT_EXIT_OK;
+}
+
+/* A flow that is cancelled stays open until its last member has ended. */
+static void put_cancelled(const struct weft_flow_cancelled *answer)
+{
+    const char *s = answer->cancelled == 1 ? "" : "s";
+    if (answer->state != WEFT_FLOW_OPEN)
+        printf("flow %s, with %" PRIu64 " member%s\n", weft_wire_flow_states[answer->state],
+               answer->cancelled, s);
+    else if (answer->done)
+        printf("cancelled %" PRIu64 " member%s; the flow ends when the others have ended\n",
+               answer->cancelled, s);
+    else
+        printf("cancelled %" PRIu64 " member%s so far; the others follow\n", answer->cancelled, s);
+}
+
+static enum weft_exit run_cancel(const struct weft_cli *cli, struct weft *weft)
+{
+    const char *policy = weft_cli_get(cli, "policy");
+    struct weft_err err = {0};
+    struct weft_flow_cancelled answer;
+    int how = weft_wire_word(weft_wire_flow_cancels, WEFT_LEN(weft_wire_flow_cancels),
+                             policy ? policy : "all");
+    if (how < 0)
+        return weft_cli_usage(cli, "--policy is all, pending or flow_only, not '%s'", policy);
+    const struct weft_flow_cancelling args = {
+        .flow = watched, .how = (enum weft_flow_cancel)how, .reason = weft_cli_get(cli, "reason")};
+    int64_t wait_ms = weft_cli_ms(cli, "wait", 0, 60000, 10000);
+    if (weft_flow_cancel(weft, &args, wait_ms, &answer, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        weft_json_out_item(&weft_wire_flow_cancelled, &answer);
+    else
+        put_cancelled(&answer);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit run_rm(const struct weft_cli *cli, struct weft *weft)
+{
+    struct weft_err err = {0};
+    struct weft_flow_cancelled answer;
+    const struct weft_flow_cancelling args = {.flow = watched, .reason = "deleted", .remove = true};
+    if (weft_flow_cancel(weft, &args, 0, &answer, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_json(cli))
+        weft_json_out_item(&weft_wire_flow_cancelled, &answer);
+    return WEFT_EXIT_OK;
+}
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+enum verb { RUN, SHOW, LS, CANCEL, DOT, ADD, LINK, RM, VERB_COUNT };
+
+static const struct {
+    const char *name;
+    size_t args; /* with the verb */
+    const char *takes;
+    bool more; /* it takes more of the last one */
+} verbs[VERB_COUNT] = {
+    [RUN] = {"run", 2, "FILE", false},
+    [SHOW] = {"show", 2, "ID", false},
+    [LS] = {"ls", 1, "nothing", false},
+    [CANCEL] = {"cancel", 2, "ID", false},
+    [DOT] = {"dot", 2, "ID", false},
+    [ADD] = {"add", 3, "ID FILE", false},
+    [LINK] = {"link", 3, "ID FROM,TO...", true},
+    [RM] = {"rm", 2, "ID", false},
+};
+
+/* Which verbs an option is for: with another it would be passed over in silence. */
+#define FOR(verb) (1U << (verb))
+static const struct {
+    const char *name;
+    unsigned verbs;
+} fits[] = {
+    {"watch", FOR(RUN) | FOR(SHOW)},
+    {"wait", FOR(RUN) | FOR(SHOW) | FOR(CANCEL)},
+    {"all", FOR(SHOW)},
+    {"name", FOR(RUN) | FOR(LS)},
+    {"key", FOR(RUN)},
+    {"state", FOR(LS)},
+    {"limit", FOR(LS)},
+    {"policy", FOR(CANCEL)},
+    {"reason", FOR(CANCEL)},
+    {"revision", FOR(ADD) | FOR(LINK)},
+};
+
+/* An option that has nothing to do with the verb; NULL: there is none. */
+static const char *find_unfit(const struct weft_cli *cli, enum verb verb)
+{
+    for (size_t i = 0; i < WEFT_LEN(fits); i++)
+        if (!(fits[i].verbs & FOR(verb)) && weft_cli_has(cli, fits[i].name))
+            return fits[i].name;
+    return NULL;
+}
+
+static enum weft_exit do_verb(const struct weft_cli *cli, struct weft *weft, enum verb verb,
+                              const char *const *arg, size_t count)
+{
+    switch (verb) {
+    case RUN:
+        return run_run(cli, weft, arg[1]);
+    case SHOW:
+        return run_show(cli, weft);
+    case LS:
+        return list_flows(cli, weft);
+    case CANCEL:
+        return run_cancel(cli, weft);
+    case DOT:
+        return run_dot(weft);
+    case ADD:
+        return run_add(cli, weft, arg[2]);
+    case LINK:
+        return run_link(cli, weft, &arg[2], count - 2);
+    case RM:
+        return run_rm(cli, weft);
+    case VERB_COUNT:
+        break;
+    }
+    return WEFT_EXIT_USAGE;
+}
+
+static enum weft_exit run_flow(struct weft_cli *cli)
+{
+    const char *const *arg;
+    size_t count = weft_cli_args(cli, &arg);
+    enum verb verb = RUN;
+    struct weft *weft;
+    enum weft_exit code;
+    while (verb < VERB_COUNT && strcmp(verbs[verb].name, arg[0]) != 0)
+        verb++;
+    if (verb == VERB_COUNT)
+        return weft_cli_usage(cli,
+                              "there is no `weft flow %s`; there are run, show, ls, cancel, "
+                              "dot, add, link and rm",
+                              arg[0]);
+    if (count < verbs[verb].args || (count > verbs[verb].args && !verbs[verb].more))
+        return weft_cli_usage(cli, "`weft flow %s` takes %s", arg[0], verbs[verb].takes);
+    const char *unfit = find_unfit(cli, verb);
+    if (unfit)
+        return weft_cli_usage(cli, "`weft flow %s` has no --%s", arg[0], unfit);
+    struct weft_id_short short_form;
+    bool by_id = verb != RUN && verb != LS;
+    if (by_id && !weft_id_short_parse(arg[1], &short_form))
+        return weft_cli_usage(cli, "'%s' is no id of a flow: `weft flow ls` shows them", arg[1]);
+    if (!weft_cli_open(cli, &weft, &code))
+        return code;
+    if (!by_id || weft_find_flow(cli, weft, arg[1], &watched, &code))
+        code = do_verb(cli, weft, verb, arg, count);
+    weft_close(weft);
+    return code;
+}
+
+const struct weft_command weft_command_flow = {
+    .name = "flow",
+    .args = "run|show|ls|cancel|dot|add|link|rm [ID] [FILE|FROM,TO...]",
+    .args_min = 1,
+    .args_max = UINT32_MAX,
+    .summary = "run graphs of executions and look at them",
+    .about =
+        "A flow is a graph: a node is an execution with a name, and begins when what it comes "
+        "after has succeeded, or any, or k of it.\n\n"
+        "`run FILE` submits a flow and prints its id; FILE is the body of POST /v1/flows, in which "
+        "// and /* */ comments may stand; - is standard input. With --watch it is drawn until it "
+        "ends, with --wait waited for; then the exit code is 0 when it succeeded and 1 when not. "
+        "`show ID` draws "
+        "it: a node stands below the one that it waits for longest, and AFTER says what else it "
+        "comes after. Its columns are NODE, the name; STATE; TIME, how long it has run or ran; "
+        "TRY, "
+        "the attempt if it is not the first; ID, of its execution, in short form on a terminal, "
+        "for `weft show` and the others; NOTE, who has it, its error or the reason it was stopped "
+        "for. Of very many nodes in a row or a chain the first ones are drawn, the last "
+        "one, and some that failed; the others are counted. With --all all are drawn. `dot ID` "
+        "prints it for Graphviz. `add ID FILE` adds the nodes of a file to a flow that is open; "
+        "they may come after nodes that it has. `link ID FROM,TO...` adds edges between nodes that "
+        "it has: the node TO, which is blocked, comes after the node FROM as well. `cancel ID` "
+        "cancels it and `rm ID` deletes it, "
+        "cancelling it first if it is open.",
+    .example =
+        "weft flow run nightly.json --watch\n"
+        "weft flow show 0192f5c4-7d1e-7a3b-8c2d-1f2e3d4c5b6a\n"
+        "weft flow ls --state open\n"
+        "weft flow dot 0192f5c4-7d1e-7a3b-8c2d-1f2e3d4c5b6a | dot -Tsvg >flow.svg",
+    .option =
+        (const struct weft_option[]){
+            {.name = "watch",
+             .value = "[TIME]",
+             .about = "run, show: draw it again and again until it ends, every second or so often"},
+            {.name = "wait",
+             .letter = 'w',
+             .value = "[TIME]",
+             .about = "run, show: wait until it has ended, at most so long (a day); cancel: at "
+                      "most so long (10s)"},
+            {.name = "all", .letter = 'a', .about = "show: draw every node"},
+            {.name = "name", .value = "NAME", .about = "run: call it so; ls: only those called so"},
+            {.name = "key", .value = "KEY", .about = "run: submit it once for this key"},
+            {.name = "state",
+             .letter = 's',
+             .value = "STATE",
+             .about = "ls: only those in this state",
+             .complete = "open succeeded failed cancelled"},
+            {.name = "limit", .value = "N", .about = "ls: so many at most, the newest; default 50"},
+            {.name = "policy",
+             .value = "WORD",
+             .about = "cancel: all, all but the running (pending), or none (flow_only)",
+             .complete = "all pending flow_only"},
+            {.name = "reason", .value = "TEXT", .about = "cancel: why; kept with its members"},
+            {.name = "revision",
+             .value = "N",
+             .about = "add, link: only if the flow is still at this revision"},
+            {.name = NULL},
+        },
+    .run = run_flow,
+};

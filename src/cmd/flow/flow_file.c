@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Flows from files: comments are blanked, so that every place in the text stays where it was. */
+
+#include "cmd/flow/cmd_flow.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "core/graph.h"
+#include "core/spec.h"
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_MAX = 64 << 20 };
+
+struct text {
+    const char *path;
+    char *data; /* in the arena of the cli */
+    size_t size;
+};
+
+/* ---- The text -------------------------------------------------------------------------------- */
+
+static enum weft_exit cannot_read(const char *path, const char *why)
+{
+    (void)fprintf(stderr, "weft: cannot read %s: %s\n", path, why);
+    return WEFT_EXIT_FAILED;
+}
+
+static bool read_text(const struct weft_cli *cli, const char *path, struct text *ret_text,
+                      enum weft_exit *ret_exit)
+{
+    bool input = strcmp(path, "-") == 0;
+    FILE *file = input ? stdin : fopen(path, "re");
+    char part[16384], why[128];
+    struct weft_buf buf;
+    size_t size;
+    if (!file) {
+        *ret_exit = cannot_read(path, strerror_r(errno, why, sizeof(why)));
+        return false;
+    }
+    weft_buf_init(&buf, FILE_MAX);
+    while ((size = fread(part, 1, sizeof(part), file)) > 0)
+        weft_buf_add(&buf, part, size);
+    bool bad = ferror(file);
+    if (bad)
+        *ret_exit = cannot_read(path, strerror_r(errno, why, sizeof(why)));
+    else if (buf.full)
+        *ret_exit = cannot_read(path, "it is larger than 64 MiB");
+    if (!input)
+        (void)fclose(file);
+    *ret_text =
+        (struct text){.path = input ? "standard input" : path,
+                      .data = weft_arena_dup(cli->arena, buf.data ? buf.data : "", buf.size + 1),
+                      .size = buf.size};
+    bad |= buf.full;
+    weft_buf_done(&buf);
+    return !bad;
+}
+
+/* The end of what begins at `at`, a string or a comment; both may lack theirs. */
+static char *end_of(char *at, const char *end)
+{
+    if (*at == '"') {
+        for (at++; at < end && *at != '"'; at++)
+            at += *at == '\\' && at + 1 < end;
+        return at < end ? at + 1 : at;
+    }
+    bool block = at[1] == '*';
+    for (at += 2; at < end; at++) {
+        if (!block && *at == '\n')
+            return at;
+        if (block && *at == '*' && at + 1 < end && at[1] == '/')
+            return at + 2;
+    }
+    return at;
+}
+
+static void blank_comments(struct text *text)
+{
+    char *at = text->data;
+    const char *end = text->data + text->size;
+    while (at < end) {
+        bool comment = *at == '/' && at + 1 < end && (at[1] == '/' || at[1] == '*');
+        char *next = comment || *at == '"' ? end_of(at, end) : at + 1;
+        for (; at < next; at++)
+            if (comment && *at != '\n')
+                *at = ' ';
+    }
+}
+
+/* ---- Telling --------------------------------------------------------------------------------- */
+
+/* Both from 1 on; columns in bytes. */
+static size_t line_of(const struct text *text, const char *place, size_t *ret_column)
+{
+    size_t line = 1;
+    const char *begin = text->data;
+    for (const char *at = text->data; at < place; at++)
+        if (*at == '\n') {
+            line++;
+            begin = at + 1;
+        }
+    *ret_column = (size_t)(place - begin) + 1;
+    return line;
+}
+
+/* Where the node is; NULL: there is none of that number. */
+static const char *place_of(const struct weft_json *object, size_t number)
+{
+    struct weft_json nodes;
+    struct weft_json_iter each;
+    if (!weft_wire_member(object, "nodes", &nodes) || nodes.kind != WEFT_JSON_ARRAY)
+        return NULL;
+    weft_json_iter_init(&each, &nodes);
+    while (weft_json_next(&each))
+        if (number-- == 0)
+            return each.value.text;
+    return NULL;
+}
+
+static enum weft_exit tell(const struct text *text, const char *place, const struct weft_err *err)
+{
+    size_t column, line = place ? line_of(text, place, &column) : 0;
+    const char *story = err->text, *colon;
+    if (place && err->rc == WEFT_INVALID_JSON && (colon = strstr(story, ": "))) {
+        (void)fprintf(stderr, "weft: %s:%zu:%zu: ", text->path, line, column);
+        story = colon + 2; /* the place is told better than by its bytes */
+    } else if (place) {
+        (void)fprintf(stderr, "weft: %s:%zu: ", text->path, line);
+    } else {
+        (void)fprintf(stderr, "weft: %s: ", text->path);
+    }
+    weft_put_clean(stderr, story);
+    (void)fputc('\n', stderr);
+    return weft_exit_of(err->rc);
+}
+
+/* The place that a story of the JSON reader ("byte 12: ...") or of a message ("nodes[3].x") names.
+ */
+static const char *blamed(const struct text *text, const struct weft_json *object,
+                          const struct weft_err *err)
+{
+    static const char byte[] = "byte ", nodes[] = "nodes[";
+    if (err->rc == WEFT_INVALID_JSON && strncmp(err->text, byte, sizeof(byte) - 1) == 0) {
+        size_t offset = strtoul(err->text + sizeof(byte) - 1, NULL, 10);
+        return text->data + (offset < text->size ? offset : text->size);
+    }
+    if (object && err->field && strncmp(err->field, nodes, sizeof(nodes) - 1) == 0)
+        return place_of(object, strtoul(err->field + sizeof(nodes) - 1, NULL, 10));
+    return NULL;
+}
+
+/* ---- The flow -------------------------------------------------------------------------------- */
+
+/* What the engine would refuse, and which node it is about: *ret_blamed is 1 + its number. */
+static enum weft_rc check_nodes(const struct weft_cli *cli, const struct weft_flow_file *file,
+                                size_t *ret_blamed, struct weft_err *err)
+{
+    const struct weft_flow_spec *spec = &file->spec;
+    struct weft_names_outside outside = {0};
+    struct weft_graph graph;
+    struct weft_resolved resolved;
+    if (file->grows)
+        outside = weft_graph_outside(spec->nodes, spec->node_count, cli->arena);
+    const struct weft_graph_input input = {.node = spec->nodes,
+                                           .count = spec->node_count,
+                                           .known = outside.name,
+                                           .known_count = outside.count};
+    enum weft_rc rc = weft_graph_build(&input, cli->arena, &graph, err);
+    *ret_blamed = rc ? graph.blamed : 0;
+    for (size_t i = 0; i < spec->node_count && !rc; i++) {
+        struct weft_err story = {0};
+        rc = weft_spec_resolve(&spec->nodes[i].spec, "default", weft_wall_us(), cli->arena,
+                               &resolved, &story);
+        if (rc) {
+            (void)weft_fail(err, rc, "node '%s': %s", spec->nodes[i].name, story.text);
+            *ret_blamed = i + 1;
+        }
+    }
+    return rc;
+}
+
+bool weft_flow_file_read(const struct weft_cli *cli, const char *path, struct weft_flow_file *file,
+                         enum weft_exit *ret_exit)
+{
+    struct text text;
+    struct weft_json object;
+    struct weft_err err = {0};
+    size_t number = 0;
+    if (!read_text(cli, path, &text, ret_exit))
+        return false;
+    blank_comments(&text);
+    if (weft_json_check(text.data, text.size, &object, &err)) {
+        *ret_exit = tell(&text, blamed(&text, NULL, &err), &err);
+        return false;
+    }
+    if (object.kind != WEFT_JSON_OBJECT) {
+        (void)weft_fail(&err, WEFT_INVALID_VALUE, "a flow is an object: {\"nodes\": [...]}");
+        *ret_exit = tell(&text, object.text, &err);
+        return false;
+    }
+    if (weft_wire_read(&weft_wire_flow_spec, &object, cli->arena, &file->spec, &err)) {
+        *ret_exit = tell(&text, blamed(&text, &object, &err), &err);
+        return false;
+    }
+    if (check_nodes(cli, file, &number, &err)) {
+        *ret_exit = tell(&text, number > 0 ? place_of(&object, number - 1) : NULL, &err);
+        return false;
+    }
+    return true;
+}

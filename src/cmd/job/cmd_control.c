@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * weft cancel, replay, priority, revoke and deadline: by id; cancel and replay also everything that
+ * fits a filter (sweep.c).
+ */
+
+#include "cmd/job/cmd_control.h"
+
+#include "cmd/cli/cli_json.h"
+#include "cmd/cli/line.h"
+#include "cmd/cli/filter_args.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+#include "base/limits.h"
+#include "base/moment.h"
+
+#include <string.h>
+
+static const struct weft_verb cancel = {
+    .kind = WEFT_STEER_CANCEL,
+    .doing = "cancel",
+    .done = "cancelled",
+    .not_done = "had ended meanwhile",
+    .living = true,
+};
+static const struct weft_verb replay = {
+    .kind = WEFT_STEER_REPLAY,
+    .doing = "replay",
+    .done = "replayed",
+    .not_done = "could not be replayed",
+};
+static const struct weft_verb revoke = {
+    .kind = WEFT_STEER_REVOKE, .doing = "revoke", .done = "revoked", .living = true};
+static const struct weft_verb priority = {.kind = WEFT_STEER_REPRIORITIZE,
+                                          .doing = "change",
+                                          .done = "has another priority",
+                                          .living = true,
+                                          .takes_value = true};
+static const struct weft_verb deadline = {.kind = WEFT_STEER_SET_DEADLINE,
+                                          .doing = "change",
+                                          .done = "has another deadline",
+                                          .living = true,
+                                          .takes_value = true};
+
+/* ---- By id ----------------------------------------------------------------------------------- */
+
+static void put_steered_json(const struct weft_id *id, const struct weft_steered *answer,
+                             struct weft_json_writer *json)
+{
+    weft_json_begin_object(json);
+    weft_json_key(json, "id");
+    weft_wire_put_id(json, id);
+    if (answer->err.rc) {
+        weft_json_key(json, "error");
+        weft_wire_write_error(&answer->err, WEFT_FENCE_NONE, json);
+    } else {
+        weft_json_key(json, "state");
+        weft_json_put_text(json, weft_state_name(answer->state));
+        weft_json_key(json, "changed");
+        weft_json_put_bool(json, answer->changed);
+    }
+    weft_json_end_object(json);
+}
+
+static void put_steered(const struct weft_verb *verb, const struct weft_id *id,
+                        const struct weft_steered *answer)
+{
+    char text[WEFT_ID_TEXT];
+    weft_id_print(id, text);
+    if (answer->err.rc) {
+        (void)fflush(stdout);
+        (void)fprintf(stderr, "weft: %s: ", text);
+        weft_put_clean(stderr,
+                       answer->err.text[0] ? answer->err.text : weft_rc_text(answer->err.rc));
+        (void)fputc('\n', stderr);
+    } else {
+        printf("%s %s\n", text, answer->changed ? verb->done : "was so already");
+    }
+}
+
+static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct weft_verb *verb,
+                                      const struct weft_steer *item,
+                                      const struct weft_steered *answer, size_t count)
+{
+    enum weft_exit code = WEFT_EXIT_OK;
+    struct weft_json_out out;
+    if (weft_cli_json(cli))
+        weft_json_out_begin_items(&out);
+    for (size_t i = 0; i < count; i++) {
+        if (answer[i].err.rc && code == WEFT_EXIT_OK)
+            code = weft_exit_of(answer[i].err.rc);
+        if (weft_cli_json(cli))
+            put_steered_json(&item[i].id, &answer[i], &out.json);
+        else
+            put_steered(verb, &item[i].id, &answer[i]);
+    }
+    if (weft_cli_json(cli))
+        weft_json_out_end_items(&out);
+    return code;
+}
+
+/* The last argument: a priority, or a deadline. */
+static bool read_value(const struct weft_cli *cli, const struct weft_verb *verb, const char *text,
+                       struct weft_steer *ret_item)
+{
+    int64_t number;
+    if (verb->kind == WEFT_STEER_REPRIORITIZE) {
+        bool good = weft_number_typed(text, &number) && number >= INT16_MIN && number <= INT16_MAX;
+        if (good)
+            ret_item->priority = (int32_t)number;
+        else
+            (void)weft_cli_usage(cli,
+                                 "the priority comes last and is a whole number from -32768 to "
+                                 "32767, not '%s'",
+                                 text);
+        return good;
+    }
+    if (strcmp(text, "none") == 0 || weft_moment_typed(text, &ret_item->deadline_us))
+        return true;
+    (void)weft_cli_usage(
+        cli, "the deadline comes last and is like 2031-01-31T12:00:00Z or +1h, or none, not '%s'",
+        text);
+    return false;
+}
+
+static enum weft_exit steer_ids(struct weft_cli *cli, const struct weft_verb *verb)
+{
+    struct weft_err err = {0};
+    enum weft_exit code;
+    struct weft *weft;
+    const struct weft_id *id;
+    const char *const *arg;
+    struct weft_steer like = {
+        .reason = verb->kind == WEFT_STEER_CANCEL || verb->kind == WEFT_STEER_REVOKE
+                      ? weft_cli_get(cli, "reason")
+                      : NULL,
+        .force = verb->kind == WEFT_STEER_REPLAY && weft_cli_has(cli, "force")};
+    size_t count = weft_cli_args(cli, &arg) - (verb->takes_value ? 1 : 0);
+    if (verb->takes_value && !read_value(cli, verb, arg[count], &like))
+        return WEFT_EXIT_USAGE;
+    if (!weft_pick_ids(cli, count, &code) || !weft_cli_open(cli, &weft, &code))
+        return code;
+    if (!weft_find_ids(cli, weft, count, &id, &code))
+        goto out;
+    struct weft_steer *item = weft_new_array(cli->arena, struct weft_steer, count);
+    struct weft_steered *answer = weft_new_array(cli->arena, struct weft_steered, count);
+    for (size_t i = 0; i < count; i++) {
+        item[i] = like;
+        item[i].id = id[i];
+    }
+    for (size_t from = 0; from < count && code == WEFT_EXIT_OK; from += WEFT_BATCH_MAX) {
+        size_t chunk = count - from < WEFT_BATCH_MAX ? count - from : WEFT_BATCH_MAX;
+        if (weft_steer(weft, verb->kind, item + from, chunk, answer + from, &err))
+            code = weft_cli_fail(&err);
+    }
+    if (code == WEFT_EXIT_OK)
+        code = put_all_steered(cli, verb, item, answer, count);
+out:
+    weft_close(weft);
+    return code;
+}
+
+static enum weft_exit steer(struct weft_cli *cli, const struct weft_verb *verb)
+{
+    const char *const *arg;
+    bool by_id = weft_cli_args(cli, &arg) > 0, by_filter = weft_pick_is_filter(cli);
+    if (by_id && by_filter)
+        return weft_cli_usage(cli, "give ids or a filter, not both");
+    if (!by_id && !by_filter)
+        return weft_cli_usage(cli, "give ids, or a filter such as --lane or --state");
+    if (by_id && weft_cli_has(cli, "after"))
+        return weft_cli_usage(cli, "--after goes with a filter, not with ids");
+    return by_id ? steer_ids(cli, verb) : weft_steer_filter(cli, verb);
+}
+
+static enum weft_exit run_cancel(struct weft_cli *cli)
+{
+    return steer(cli, &cancel);
+}
+
+static enum weft_exit run_replay(struct weft_cli *cli)
+{
+    return steer(cli, &replay);
+}
+
+static enum weft_exit run_priority(struct weft_cli *cli)
+{
+    return steer_ids(cli, &priority);
+}
+
+static enum weft_exit run_revoke(struct weft_cli *cli)
+{
+    return steer_ids(cli, &revoke);
+}
+
+static enum weft_exit run_deadline(struct weft_cli *cli)
+{
+    return steer_ids(cli, &deadline);
+}
+
+const struct weft_command weft_command_cancel = {
+    .name = "cancel",
+    .args = "[ID...]",
+    .args_max = UINT32_MAX,
+    .summary = "stop executions that have not ended",
+    .about =
+        "By id, or by a filter all that fit it: then the number is shown and must be "
+        "confirmed, unless --yes is given. A worker that has one learns of it with its next "
+        "heartbeat; what it still says is refused.\n\n"
+        "An id may be given in short form, as `weft ls` shows it on a terminal. --since and "
+        "--until are compared with the moment at which an execution was submitted; they take how "
+        "long ago (1h) or a moment. A filter is followed to its end, newest first; what is "
+        "submitted meanwhile is not taken. When it is interrupted it says how many it did, and "
+        "the --after with which to go on.",
+    .example =
+        "weft cancel 01932c07-5f3e-7a10-8c51-0123456789ab --reason 'wrong input'\n"
+        "weft cancel --lane mail --state ready --yes",
+    .option =
+        (const struct weft_option[]){
+            WEFT_FILTER_OPTIONS,
+            {.name = "reason", .letter = 'r', .value = "TEXT", .about = "is kept with each"},
+            {.name = "yes", .letter = 'y', .about = "do not ask"},
+            {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
+            {.name = NULL},
+        },
+    .run = run_cancel,
+};
+
+const struct weft_command weft_command_replay = {
+    .name = "replay",
+    .args = "[ID...]",
+    .args_max = UINT32_MAX,
+    .summary = "run executions that have ended once more",
+    .about =
+        "By id, or by a filter all that fit it: then the number is shown and must be "
+        "confirmed, unless --yes is given. A replayed execution is ready again, with all its "
+        "attempts; how it ended before is kept in its history. A member of a flow waits for "
+        "upstreams that have not ended, or that are replayed with it; where they have ended in a "
+        "way that its join does not allow it is refused, unless --force is given.\n\n"
+        "An id may be given in short form, as `weft ls` shows it on a terminal. --since and "
+        "--until are compared with the moment at which an execution ended; they take how long ago "
+        "(1h) or a moment. A filter is followed to its end, newest first. When it is interrupted "
+        "it says how many it did, and the --after with which to go on.",
+    .example =
+        "weft replay 01932c07-5f3e-7a10-8c51-0123456789ab\n"
+        "weft replay --lane mail --state failed --since 1h",
+    .option =
+        (const struct weft_option[]){
+            WEFT_FILTER_OPTIONS,
+            {.name = "force", .about = "members of flows also if their upstreams do not allow it"},
+            {.name = "yes", .letter = 'y', .about = "do not ask"},
+            {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
+            {.name = NULL},
+        },
+    .run = run_replay,
+};
+
+const struct weft_command weft_command_priority = {
+    .name = "priority",
+    .args = "ID... N",
+    .args_min = 2,
+    .args_max = UINT32_MAX,
+    .summary = "give executions another priority",
+    .about =
+        "N is -32768 to 32767; higher ones are claimed first, and 0 is what an execution has when "
+        "nothing was said. Only an execution that has not ended has a priority to change. A "
+        "negative N stands behind --: `weft priority ID -- -5`.",
+    .example =
+        "weft priority 01932c07-5f3e-7a10-8c51-0123456789ab 10\n"
+        "weft priority 01932c075f..6789ab -- -5",
+    .option = (const struct weft_option[]){{.name = NULL}},
+    .run = run_priority,
+};
+
+const struct weft_command weft_command_revoke = {
+    .name = "revoke",
+    .args = "ID...",
+    .args_min = 1,
+    .args_max = UINT32_MAX,
+    .summary = "take running executions away from their workers",
+    .about =
+        "The lease ends at once and the execution is ready again, with its attempt not spent: for "
+        "a worker that hangs. The worker learns of it with its next heartbeat; what it still says "
+        "is refused.",
+    .example = "weft revoke 01932c07-5f3e-7a10-8c51-0123456789ab --reason 'worker hangs'",
+    .option =
+        (const struct weft_option[]){
+            {.name = "reason", .letter = 'r', .value = "TEXT", .about = "is kept with each"},
+            {.name = NULL},
+        },
+    .run = run_revoke,
+};
+
+const struct weft_command weft_command_deadline = {
+    .name = "deadline",
+    .args = "ID... MOMENT|none",
+    .args_min = 2,
+    .args_max = UINT32_MAX,
+    .summary = "give executions another deadline, or none",
+    .about =
+        "MOMENT is when they must be over: RFC 3339, or +1h from now. An execution that has not "
+        "ended by then expires. With `none` they have no deadline any more.",
+    .example =
+        "weft deadline 01932c07-5f3e-7a10-8c51-0123456789ab +1h\n"
+        "weft deadline 01932c075f..6789ab none",
+    .option = (const struct weft_option[]){{.name = NULL}},
+    .run = run_deadline,
+};

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * weft ls: a list of executions, newest first.
+ *
+ * A page of the API may be short, so pages are asked for until there are as many as were wanted.
+ * They are printed as they come; nothing is kept.
+ */
+
+#include "cmd/cli/cli_json.h"
+#include "cmd/cli/filter_args.h"
+
+#include "base/base.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "base/moment.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LIMIT_NORMAL = 50, LINE_MAX_TEXT = 1024 };
+
+static const struct weft_column columns[] = {
+    {.title = "ID"},
+    {.title = "LANE", .give = 3},
+    {.title = "KIND", .give = 4},
+    {.title = "STATE"},
+    {.title = "TRY", .align = WEFT_RIGHT, .give = 2},
+    {.title = "AGE", .align = WEFT_RIGHT},
+    {.title = "DETAIL", .give = 1},
+};
+
+/* With --flow: what a member is called stands beside its id. */
+static const struct weft_column member_columns[] = {
+    {.title = "ID"},
+    {.title = "NODE", .give = 3},
+    {.title = "LANE", .give = 2},
+    {.title = "KIND", .give = 4},
+    {.title = "STATE"},
+    {.title = "TRY", .align = WEFT_RIGHT, .give = 2},
+    {.title = "AGE", .align = WEFT_RIGHT},
+    {.title = "DETAIL", .give = 1},
+};
+
+/* What one wants to know of it: who has it, what went wrong, or why it was stopped. */
+static void put_detail(struct weft_table *table, const struct weft_execution *item)
+{
+    char line[LINE_MAX_TEXT] = "";
+    if (item->error_message)
+        weft_last_line(item->error_message, line, sizeof(line));
+    if (item->error_class && line[0])
+        weft_table_cell(table, "%s: %s", item->error_class, line);
+    else if (item->error_class)
+        weft_table_cell(table, "%s", item->error_class);
+    else if (item->reason)
+        weft_table_cell(table, "%s", item->reason);
+    else if (item->state == WEFT_STATE_DELAYED)
+        weft_table_ago(table, item->run_at_us);
+    else if (item->state == WEFT_STATE_RUNNING && item->percent >= 0)
+        weft_table_cell(table, "%s, %d %%", item->worker ? item->worker : "", item->percent);
+    else
+        weft_table_cell(table, "%s", item->worker ? item->worker : "");
+}
+
+struct listing {
+    const struct weft_cli *cli;
+    struct weft *weft;
+    struct weft_filter filter;
+    uint64_t wanted;          /* UINT64_MAX: all */
+    struct weft_table *table; /* NULL: JSON */
+    struct weft_json_out out; /* JSON, unless all are wanted: then each has a line of its own */
+    char next[512];           /* the cursor, empty at the end */
+    bool told;                /* a line on stderr says how far it has looked */
+};
+
+static void put_row(const struct listing *listing, const struct weft_execution *item)
+{
+    struct weft_table *table = listing->table;
+    char id[WEFT_ID_TEXT];
+    weft_cli_id(listing->cli, &item->id, id);
+    weft_table_cell(table, "%s", id);
+    if (!weft_id_is_zero(&listing->filter.flow))
+        weft_table_cell(table, "%s", item->node ? item->node : "");
+    weft_table_cell(table, "%s", item->lane);
+    weft_table_cell(table, "%s", item->kind);
+    weft_table_state(table, item->state);
+    weft_table_cell(table, "%d", item->attempt);
+    weft_table_ago(table, item->created_us);
+    put_detail(table, item);
+}
+
+static void put_page(struct listing *listing, const struct weft_page *page)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        if (listing->table)
+            put_row(listing, &page->item[i]);
+        else if (listing->wanted == UINT64_MAX)
+            weft_json_out_item(&weft_wire_execution, &page->item[i]);
+        else
+            weft_wire_write(&weft_wire_execution, &page->item[i], &listing->out.json);
+    }
+    if (listing->table)
+        weft_table_flush(listing->table);
+}
+
+/* A filter that fits little: says on a terminal how far it has looked. */
+static void tell_progress(struct listing *listing, const struct weft_page *page)
+{
+    char moment[WEFT_MOMENT_TEXT];
+    if (!isatty(STDERR_FILENO))
+        return;
+    if (listing->told)
+        (void)fputs("\r\033[K", stderr);
+    listing->told = page->looked_to_us != 0;
+    if (!listing->told)
+        return;
+    weft_moment_print(page->looked_to_us, moment);
+    (void)fprintf(stderr, "looked back to %s", moment);
+    (void)fflush(stderr);
+}
+
+static enum weft_rc read_pages(struct listing *listing, const char *after, struct weft_err *err)
+{
+    uint64_t seen = 0;
+    bool more = true;
+    (void)snprintf(listing->next, sizeof(listing->next), "%s", after ? after : "");
+    while (more && seen < listing->wanted && !weft_cli_interrupted()) {
+        uint64_t left = listing->wanted - seen;
+        struct weft_page page = {0};
+        enum weft_rc rc = weft_list(listing->weft, &listing->filter,
+                                    (uint32_t)(left < WEFT_PAGE_MAX ? left : WEFT_PAGE_MAX),
+                                    listing->next[0] ? listing->next : NULL, &page, err);
+        if (rc)
+            return rc;
+        tell_progress(listing, &page);
+        put_page(listing, &page);
+        seen += page.count;
+        (void)snprintf(listing->next, sizeof(listing->next), "%s", page.next ? page.next : "");
+        more = page.next != NULL;
+        weft_page_free(&page);
+    }
+    return WEFT_OK;
+}
+
+/* Ends what was begun on stdout. After a failure there is no list, only what was printed of it. */
+static void finish(struct listing *listing, enum weft_rc rc)
+{
+    bool items = !listing->table && listing->wanted != UINT64_MAX;
+    if (listing->told)
+        (void)fputs("\r\033[K", stderr);
+    if (rc && listing->table) {
+        weft_table_free(listing->table);
+    } else if (rc && items) {
+        weft_buf_done(&listing->out.buf);
+    } else if (listing->table) {
+        weft_table_print(listing->table);
+        if (listing->next[0] && isatty(STDERR_FILENO))
+            (void)fprintf(stderr, "There are more: add --after %s, or --all\n", listing->next);
+    } else if (items) {
+        weft_json_end_array(&listing->out.json);
+        weft_json_key(&listing->out.json, "next");
+        weft_json_put_text(&listing->out.json, listing->next[0] ? listing->next : NULL);
+        weft_json_end_object(&listing->out.json);
+        weft_json_out_end(&listing->out);
+    }
+}
+
+static enum weft_exit run_ls(struct weft_cli *cli)
+{
+    struct weft_err err = {0};
+    enum weft_exit code;
+    struct listing listing = {.cli = cli, .wanted = UINT64_MAX};
+    if (!weft_cli_has(cli, "all"))
+        listing.wanted = (uint64_t)weft_cli_i64(cli, "limit", 1, INT32_MAX, LIMIT_NORMAL);
+    if (!weft_pick_filter(cli, WEFT_PICK_BY_STATE, &listing.filter, &code) ||
+        !weft_cli_open(cli, &listing.weft, &code))
+        return code;
+    if (!weft_find_filter(cli, listing.weft, &listing.filter, &code)) {
+        weft_close(listing.weft);
+        return code;
+    }
+    bool members = !weft_id_is_zero(&listing.filter.flow);
+    if (!weft_cli_json(cli))
+        listing.table = weft_table_new(cli, members ? member_columns : columns,
+                                       members ? WEFT_LEN(member_columns) : WEFT_LEN(columns));
+    else if (listing.wanted != UINT64_MAX)
+        weft_json_out_begin_items(&listing.out);
+    weft_cli_catch();
+    enum weft_rc rc = read_pages(&listing, weft_cli_get(cli, "after"), &err);
+    finish(&listing, rc);
+    if (rc)
+        code = weft_cli_fail(&err);
+    else if (weft_cli_interrupted())
+        code = WEFT_EXIT_INTERRUPTED;
+    weft_close(listing.weft);
+    return code;
+}
+
+const struct weft_command weft_command_ls = {
+    .name = "ls",
+    .args = "",
+    .summary = "list executions, newest first",
+    .about =
+        "Options name what each execution must fit.\n\n"
+        "ID: on a terminal a short form of the id, which every command takes; in a pipe, with "
+        "--long and with --json the whole id. NODE, with --flow: its name in the flow. LANE, KIND, "
+        "STATE: as submitted, and what became of it. TRY: the number of its attempt. AGE: since it "
+        "was submitted. DETAIL: the worker that has it, the last line of the error it met, when it "
+        "runs, or the reason it was stopped for.\n\n"
+        "--since and --until are compared with the moment at which an execution ended when --state "
+        "is one of succeeded, failed, cancelled, expired and skipped, otherwise with the moment at "
+        "which it was submitted. They take how long ago (30s, 5m, 1h, 7d, 2w) or a moment such as "
+        "2031-01-31T12:00:00Z.\n\n"
+        "A filter that fits little makes for a long look: on a terminal standard error says how "
+        "far back it has looked, and Ctrl-C ends it with what was found.\n\n"
+        "With --json it is one object {\"items\":[...],\"next\":CURSOR}; with --json --all "
+        "each execution is a line of its own.",
+    .example =
+        "weft ls --state failed --since 1h --lane mail\nweft ls --error-class timeout --worker "
+        "w-7\nweft ls --tag customer=42 --limit 10\n"
+        "weft ls --all --json | jq -r .id",
+    .option =
+        (const struct weft_option[]){
+            WEFT_FILTER_OPTIONS,
+            {.name = "limit", .value = "N", .about = "at most so many; default: 50"},
+            {.name = "all", .letter = 'a', .about = "all there are, page by page"},
+            {.name = "long", .letter = 'L', .about = "whole ids, also on a terminal"},
+            {.name = "after", .value = "CURSOR", .about = "go on where another list ended"},
+            {.name = NULL},
+        },
+    .run = run_ls,
+};

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* weft show: all that is known of one execution, or its bytes. */
+
+#include "cmd/cli/cli_json.h"
+#include "cmd/cli/line.h"
+#include "cmd/cli/filter_args.h"
+
+#include "base/arena.h"
+#include "base/base.h"
+#include "base/moment.h"
+#include "base/str.h"
+#include "cmd/job/cmd_wait.h"
+#include "core/state.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PREVIEW_MAX = 400, LINE_MAX_TEXT = 1024 };
+
+static void put_field(const char *label, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void put_field(const char *label, const char *fmt, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, fmt);
+    int size = vasprintf(&text, fmt, args);
+    va_end(args);
+    if (size < 0)
+        weft_oom(0);
+    printf("%-13s ", label);
+    weft_put_clean(stdout, text);
+    putchar('\n');
+    free(text);
+}
+
+static void put_text(const char *label, const char *text)
+{
+    if (text)
+        put_field(label, "%s", text);
+}
+
+/* The message line by line, below each other. */
+static void put_error(const char *error_class, const char *message)
+{
+    if (!error_class)
+        return;
+    size_t size = message ? strcspn(message, "\n") : 0;
+    put_field("error", "%s%s%.*s", error_class, message ? ": " : "", (int)size,
+              message ? message : "");
+    for (const char *at = message ? message + size : ""; *at; at += size) {
+        size = strcspn(++at, "\n");
+        if (at[size] || size > 0) /* the last line may end with a newline, or with none */
+            put_field("", "%.*s", (int)size, at);
+    }
+}
+
+static void put_moment(const char *label, weft_usec moment_us)
+{
+    char text[WEFT_MOMENT_TEXT], ago[WEFT_AGO_TEXT];
+    if (moment_us == 0)
+        return;
+    weft_moment_print(moment_us, text);
+    weft_ago(moment_us, weft_wall_us(), ago);
+    put_field(label, "%s (%s)", text, ago);
+}
+
+static void put_state(const struct weft_cli *cli, const struct weft_execution *item)
+{
+    const char *color = weft_cli_color(cli) ? weft_state_color(item->state) : NULL;
+    printf("%-13s %s%s%s%s%s\n", "state", color ? "\033[" : "", color ? color : "",
+           color ? "m" : "", weft_state_name(item->state), color ? "\033[0m" : "");
+}
+
+static void put_facts(const struct weft_cli *cli, const struct weft_execution *item)
+{
+    char id[WEFT_ID_TEXT];
+    weft_id_print(&item->id, id);
+    put_field("id", "%s", id);
+    put_state(cli, item);
+    put_text("namespace", item->ns);
+    put_text("lane", item->lane);
+    put_text("kind", item->kind);
+    put_text("tenant", item->tenant);
+    put_text("key", item->key);
+    if (item->node) {
+        weft_id_print(&item->flow, id);
+        put_field("flow", "%s, node %s", id, item->node);
+    }
+    put_field("priority", "%d", item->priority);
+    for (size_t i = 0; i < item->tag_count; i++)
+        put_field("tag", "%s=%s", item->tags[i].key, item->tags[i].value);
+    for (size_t i = 0; i < item->capability_count; i++)
+        put_text("capability", item->capabilities[i]);
+}
+
+/* ---- Retries --------------------------------------------------------------------------------- */
+
+/* Why a failed one gets no further attempt; NULL for any other. */
+static const char *why_not_retried(const struct weft_execution *item, struct weft_arena *arena)
+{
+    switch (item->not_retried) {
+    case WEFT_NOT_RETRIED_CLASS:
+        return weft_arena_printf(arena, "class %s is in no_retry",
+                                 item->error_class ? item->error_class : "error");
+    case WEFT_NOT_RETRIED_PERMANENT:
+        return "its worker said that the error is permanent";
+    case WEFT_NOT_RETRIED_LOST:
+        return weft_arena_printf(arena, "its lease was lost more than %d times (max_lost)",
+                                 item->policy->max_lost);
+    case WEFT_NOT_RETRIED_INVALID:
+        return "it was submitted with values that are not valid";
+    case WEFT_NOT_RETRIED_ATTEMPTS:
+    case WEFT_NOT_RETRIED_NONE:
+    case WEFT_NOT_RETRIED_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+/* "3 of 25, next try in 4 s (at ...)", "25 of 25 used", "1 of 25 used, not retried: ..." */
+static void put_attempt(const struct weft_execution *item, struct weft_arena *arena)
+{
+    bool living = weft_state_living(item->state);
+    int32_t most = item->policy->max_attempts, used = item->attempts_used;
+    bool next = living && item->state != WEFT_STATE_RUNNING;
+    /* A cancel, a deadline and a lost lease leave an attempt number behind that was not used. */
+    bool unused = next || item->state == WEFT_STATE_CANCELLED ||
+                  item->state == WEFT_STATE_EXPIRED || item->state == WEFT_STATE_SKIPPED ||
+                  item->not_retried == WEFT_NOT_RETRIED_LOST ||
+                  item->not_retried == WEFT_NOT_RETRIED_INVALID;
+    const char *why = why_not_retried(item, arena), *when = "", *in_all = "";
+    if (item->next_attempt_us) {
+        char ago[WEFT_AGO_TEXT], moment[WEFT_MOMENT_TEXT];
+        weft_ago(item->next_attempt_us, weft_wall_us(), ago);
+        weft_moment_print(item->next_attempt_us, moment);
+        when = weft_arena_printf(arena, ", next try %s (at %s)", ago, moment);
+    }
+    if (item->attempt > used + unused)
+        in_all =
+            weft_arena_printf(arena, ", number %d with those before its replay", item->attempt);
+    put_field("attempt", "%d of %d%s%s%s%s%s", used + next, most, living ? "" : " used", when,
+              in_all, why ? ", not retried: " : "", why ? why : "");
+}
+
+/* A span from a policy: "1 h" where weft_span() says "60 m". */
+static void whole_span(int64_t span_ms, char ret_text[WEFT_AGO_TEXT])
+{
+    if (span_ms > 0 && span_ms % 3600000 == 0)
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " h", span_ms / 3600000);
+    else
+        weft_span(span_ms * WEFT_MS, ret_text);
+}
+
+/* "exponential from 1 s, factor 2, at most 1 h, +-20 %" */
+static void put_policy(const struct weft_policy *policy)
+{
+    char first[WEFT_AGO_TEXT], longest[WEFT_AGO_TEXT];
+    const char *spread = policy->no_jitter ? "" : ", +-20 %";
+    whole_span(policy->initial_ms > 0 ? policy->initial_ms : 0, first);
+    whole_span(policy->max_ms, longest);
+    if (policy->max_attempts == 1)
+        put_field("retries", "none");
+    else if (policy->initial_ms <= 0)
+        put_field("retries", "at once");
+    else if (policy->backoff == WEFT_BACKOFF_FIXED)
+        put_field("retries", "every %s%s", policy->initial_ms < policy->max_ms ? first : longest,
+                  spread);
+    else
+        put_field("retries", "exponential from %s, factor %g, at most %s%s", first, policy->factor,
+                  longest, spread);
+    for (size_t i = 0; i < policy->no_retry_count; i++)
+        put_text("no retry", policy->no_retry[i]);
+}
+
+static void put_retries(const struct weft_execution *item)
+{
+    if (!item->policy) { /* a server that does not tell it yet */
+        put_field("attempt", "%d", item->attempt);
+        return;
+    }
+    struct weft_arena *arena = weft_arena_new();
+    put_attempt(item, arena);
+    put_policy(item->policy);
+    weft_arena_free(arena);
+}
+
+static void put_progress(const struct weft_execution *item)
+{
+    put_retries(item);
+    if (item->lost > 0)
+        put_field("lost leases", "%d", item->lost);
+    put_text("worker", item->worker);
+    if (item->percent >= 0)
+        put_field("progress", "%d %%%s%s", item->percent, item->note ? ", " : "",
+                  item->note ? item->note : "");
+    put_text("reason", item->reason);
+    put_text("ended by", item->by);
+    put_error(item->error_class, item->error_message);
+    put_moment("created", item->created_us);
+    put_moment("runs at", item->run_at_us);
+    put_moment("started", item->started_us);
+    put_moment("claimed", item->claimed_us);
+    put_moment("lease ends", item->lease_expires_us);
+    put_moment("deadline", item->deadline_us);
+    put_moment("finished", item->finished_us);
+}
+
+/* The first part of bytes that are text; otherwise how many there are. */
+static void put_preview(const char *label, const struct weft_bytes *bytes)
+{
+    const char *data = bytes->data, *type = bytes->content_type ? bytes->content_type : "bytes";
+    size_t size = weft_utf8_cut(data, bytes->size, PREVIEW_MAX);
+    if (bytes->size > 0 && weft_utf8_valid(data, size))
+        put_field(label, "%.*s%s (%zu bytes, %s)", (int)size, data, size < bytes->size ? "..." : "",
+                  bytes->size, type);
+    else
+        put_field(label, "%zu bytes, %s", bytes->size, type);
+}
+
+static void put_attempts(const struct weft_cli *cli, const struct weft_attempts *attempts)
+{
+    static const struct weft_column column[] = {
+        {.title = "TRY", .align = WEFT_RIGHT},  {.title = "ENDED"},
+        {.title = "WHEN", .align = WEFT_RIGHT}, {.title = "WORKER", .give = 2},
+        {.title = "ERROR", .give = 1},
+    };
+    if (attempts->count == 0)
+        return;
+    putchar('\n');
+    struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
+    for (size_t i = 0; i < attempts->count; i++) {
+        const struct weft_attempt *at = &attempts->item[i];
+        weft_table_cell(table, "%d", at->attempt);
+        weft_table_cell(table, "%s", at->ended);
+        weft_table_ago(table, at->ended_us);
+        weft_table_cell(table, "%s", at->worker ? at->worker : "");
+        char line[LINE_MAX_TEXT] = "";
+        weft_last_line(at->error_message ? at->error_message : "", line, sizeof(line));
+        weft_table_cell(table, "%s%s%s", at->error_class ? at->error_class : "",
+                        at->error_class && line[0] ? ": " : "", line);
+    }
+    weft_table_print(table);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+/* Bytes that are not there are no failure. */
+static enum weft_rc read_optional(enum weft_rc rc)
+{
+    return rc == WEFT_NOT_FOUND ? WEFT_OK : rc;
+}
+
+struct record {
+    const struct weft_execution *item;
+    struct weft_attempts attempts;
+    struct weft_bytes payload, result;
+};
+
+static enum weft_rc read_record(struct weft *weft, struct record *record, struct weft_err *err)
+{
+    const struct weft_id *id = &record->item->id;
+    enum weft_rc rc = weft_attempts(weft, id, &record->attempts, err);
+    if (!rc)
+        rc = read_optional(weft_payload(weft, id, &record->payload, err));
+    if (!rc)
+        rc = read_optional(weft_result(weft, id, &record->result, err));
+    return rc;
+}
+
+static void put_record(const struct weft_cli *cli, const struct record *record)
+{
+    put_facts(cli, record->item);
+    put_progress(record->item);
+    if (record->payload.arena)
+        put_preview("payload", &record->payload);
+    if (record->result.arena)
+        put_preview("result", &record->result);
+    put_attempts(cli, &record->attempts);
+}
+
+static void put_record_json(const struct record *record)
+{
+    struct weft_json_out out;
+    weft_json_out_begin(&out);
+    weft_json_begin_object(&out.json);
+    weft_wire_write_members(&weft_wire_execution, record->item, &out.json);
+    weft_json_key(&out.json, "attempts");
+    weft_json_begin_array(&out.json);
+    for (size_t i = 0; i < record->attempts.count; i++)
+        weft_wire_write(&weft_wire_attempt, &record->attempts.item[i], &out.json);
+    weft_json_end_array(&out.json);
+    weft_json_out_bytes(&out, "payload", &record->payload);
+    weft_json_out_bytes(&out, "result", &record->result);
+    weft_json_end_object(&out.json);
+    weft_json_out_end(&out);
+}
+
+static enum weft_exit show_bytes(struct weft *weft, const struct weft_id *id, bool payload)
+{
+    struct weft_err err = {0};
+    struct weft_bytes bytes = {0};
+    enum weft_rc rc =
+        payload ? weft_payload(weft, id, &bytes, &err) : weft_result(weft, id, &bytes, &err);
+    if (rc)
+        return weft_cli_fail(&err);
+    weft_put_bytes(bytes.data, bytes.size);
+    weft_bytes_free(&bytes);
+    return WEFT_EXIT_OK;
+}
+
+static enum weft_exit show(const struct weft_cli *cli, struct weft *weft,
+                           const struct weft_page *page)
+{
+    struct weft_err err = {0};
+    struct record record = {.item = page->item};
+    enum weft_exit code = WEFT_EXIT_OK;
+    if (weft_cli_has(cli, "payload") || weft_cli_has(cli, "result"))
+        return show_bytes(weft, &page->item->id, weft_cli_has(cli, "payload"));
+    if (read_record(weft, &record, &err))
+        code = weft_cli_fail(&err);
+    else if (weft_cli_json(cli))
+        put_record_json(&record);
+    else
+        put_record(cli, &record);
+    weft_attempts_free(&record.attempts);
+    weft_bytes_free(&record.payload);
+    weft_bytes_free(&record.result);
+    return code;
+}
+
+static enum weft_exit run_show(struct weft_cli *cli)
+{
+    struct weft *weft;
+    const struct weft_id *id;
+    enum weft_exit code;
+    struct weft_page page = {0};
+    if (weft_cli_has(cli, "payload") && weft_cli_has(cli, "result"))
+        return weft_cli_usage(cli, "--payload and --result exclude each other");
+    if (!weft_pick_ids(cli, 1, &code) || !weft_cli_open(cli, &weft, &code))
+        return code;
+    if (!weft_find_ids(cli, weft, 1, &id, &code)) {
+        weft_close(weft);
+        return code;
+    }
+    code = weft_cli_wait(cli, weft, id, &page);
+    if (page.count > 0) {
+        enum weft_exit shown = show(cli, weft, &page);
+        if (shown != WEFT_EXIT_OK)
+            code = shown;
+    }
+    weft_page_free(&page);
+    weft_close(weft);
+    return code;
+}
+
+const struct weft_command weft_command_show = {
+    .name = "show",
+    .args = "ID",
+    .args_min = 1,
+    .args_max = 1,
+    .summary = "show one execution with its history",
+    .about =
+        "All its fields, how each of its leases ended, and the beginning of its payload and "
+        "result. --payload and --result write those bytes as they are and nothing else. With "
+        "--wait the exit code tells how it ended.",
+    .example =
+        "weft show 01932c07-5f3e-7a10-8c51-0123456789ab\n"
+        "weft show 01932c07-5f3e-7a10-8c51-0123456789ab --result >report.pdf",
+    .option =
+        (const struct weft_option[]){
+            {.name = "payload", .about = "write the payload, byte for byte"},
+            {.name = "result", .about = "write the result, byte for byte"},
+            WEFT_WAIT_OPTION,
+            {.name = NULL},
+        },
+    .run = run_show,
+};

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CMD_SERVE_SETTINGS_H
+#define WEFT_CMD_SERVE_SETTINGS_H
+
+/*
+ * The settings of `weft serve`: a flag beats the environment, which beats the file, which beats the
+ * default. What is not known or not allowed is an error that names where it stands.
+ */
+
+#include "cmd/cli/cli.h"
+#include "net/server.h"
+
+struct weft_arena;
+
+enum weft_setting_kind {
+    WEFT_SETTING_TEXT,
+    WEFT_SETTING_LIST,    /* the same; a flag that is repeated adds to it */
+    WEFT_SETTING_WORD,    /* one of `complete` */
+    WEFT_SETTING_NUMBER,  /* uint32_t */
+    WEFT_SETTING_SECONDS, /* uint32_t, typed as a duration */
+    WEFT_SETTING_BYTES,   /* uint64_t, typed as a size */
+    WEFT_SETTING_SWITCH,  /* bool: yes, no, true, false, on, off, 1, 0 */
+};
+
+struct weft_setting {
+    const char *name; /* in the file */
+    const char *flag;
+    const char *env;
+    enum weft_setting_kind kind;
+    size_t offset; /* in struct weft_serve_settings */
+    const char *normally;
+    int64_t min, max;
+    const char *words;
+    const char *about;
+};
+extern const struct weft_setting weft_settings[];
+extern const size_t weft_setting_count;
+
+/* The flags: --hello, which is for `weft serve` alone, --config, and one for each setting. */
+extern const struct weft_option weft_serve_options[];
+/* True for a table of options that holds the settings. */
+bool weft_settings_of(const struct weft_option *option);
+
+struct weft_serve_settings {
+    struct weft_server_config server;
+    const char *scanners;                                    /* as typed: see scan_rules.h */
+    const char *scan;                                        /* the same */
+    struct weft_scanner_setting scanner[WEFT_SCANNER_COUNT]; /* what they say; server has it too */
+    const char *log_level;
+    const char *log_format;
+    uint32_t store_wait_s; /* how long to wait at the start for a store that is away */
+};
+
+/* Where one value came from. */
+struct weft_setting_value {
+    const char *text; /* as it was written */
+    const char *from; /* "flag", "environment", "weft.conf:3", "default" */
+};
+
+/*
+ * Reads all of them. ret_value has weft_setting_count; texts are in the arena, or the environment's
+ * and the command line's. ret_settings must stay where it is: a part of it points to another. On
+ * failure the story has been told on stderr.
+ */
+WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
+                                        struct weft_setting_value *ret_value,
+                                        struct weft_serve_settings *ret_settings);
+
+/*
+ * The store for commands that work on one directly: --store, or what `weft serve` would open here.
+ * NULL: the story has been told.
+ */
+const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena);
+
+#endif

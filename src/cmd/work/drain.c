@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/work/drain.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/moment.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    LOOK_MS = 200,   /* between two looks at what is left */
+    LOOK_SHARE = 10, /* they take at most a tenth of the time */
+    LOOK_MAX_MS = 10000,
+    CASCADE_MS = 1500, /* a blocked node is ready so soon after its last upstream has ended */
+    SILENT_MS = 2000,  /* before it says what it waits for */
+    PAGE = 1000,
+    REASONS = 16, /* that are told apart */
+};
+
+/* Why some executions cannot be served here. */
+struct reason {
+    const char *text, *plural; /* static, or in the arena of the look */
+    uint64_t count;
+};
+
+/* What one look has found. */
+struct look {
+    struct weft_drain *drain;
+    struct weft_arena *arena;
+    bool *paused; /* by lane */
+    struct reason reason[REASONS];
+    size_t reasons;
+    uint64_t blocked; /* 0 or 1 while it only matters whether there are any */
+    bool counting;    /* all blocked ones */
+    bool servable;    /* one was found that this worker could serve, and the look ended there */
+    bool waits;       /* that one is delayed or runs elsewhere, as `what` says */
+    const char *what;
+};
+
+/* ---- What cannot be served here -------------------------------------------------------------- */
+
+/* Reasons beyond those that are told apart share the last place. */
+static void count_reason(struct look *look, const char *text, const char *plural)
+{
+    size_t at = 0;
+    while (at < look->reasons && strcmp(look->reason[at].text, text) != 0)
+        at++;
+    if (at == REASONS) {
+        at = REASONS - 1;
+        look->reason[at].text = look->reason[at].plural = "for other reasons";
+    } else if (at == look->reasons) {
+        look->reasons++;
+        look->reason[at] = (struct reason){.text = weft_arena_strdup(look->arena, text),
+                                           .plural = weft_arena_strdup(look->arena, plural)};
+    }
+    look->reason[at].count++;
+}
+
+/* The capabilities that are asked for and not offered here, joined by commas; NULL: none. */
+static const char *missing(const struct look *look, const struct weft_execution *item,
+                           bool *ret_many)
+{
+    const char *text = NULL;
+    *ret_many = false;
+    for (size_t i = 0; i < item->capability_count; i++) {
+        size_t at = 0;
+        while (at < look->drain->capabilities &&
+               strcmp(look->drain->capability[at], item->capabilities[i]) != 0)
+            at++;
+        if (at < look->drain->capabilities)
+            continue;
+        *ret_many = text != NULL;
+        text = text ? weft_arena_printf(look->arena, "%s, %s", text, item->capabilities[i])
+                    : item->capabilities[i];
+    }
+    return text;
+}
+
+/* False when this worker could serve it. */
+static bool is_beyond(struct look *look, size_t lane, const struct weft_execution *item)
+{
+    char text[512], plural[512];
+    bool many;
+    if (look->paused[lane]) {
+        (void)snprintf(text, sizeof(text), "in the paused lane %s (weft lanes %s --resume)",
+                       item->lane, item->lane);
+        count_reason(look, text, text);
+        return true;
+    }
+    const char *lacks = missing(look, item, &many);
+    if (!lacks)
+        return false;
+    const char *word = many ? "the capabilities" : "the capability";
+    (void)snprintf(text, sizeof(text), "needs %s %s", word, lacks);
+    (void)snprintf(plural, sizeof(plural), "need %s %s", word, lacks);
+    count_reason(look, text, plural);
+    return true;
+}
+
+static void note_servable(struct look *look, const struct weft_execution *item)
+{
+    char id[WEFT_ID_TEXT], moment[WEFT_MOMENT_TEXT];
+    look->servable = true;
+    weft_id_print(&item->id, id);
+    if (item->state == WEFT_STATE_DELAYED) {
+        weft_moment_print(item->run_at_us, moment);
+        look->what = weft_arena_printf(look->arena, "%s, which is delayed until %s", id, moment);
+    } else if (item->state == WEFT_STATE_RUNNING) {
+        look->what = weft_arena_printf(look->arena, "%s, which worker %s runs", id,
+                                       item->worker ? item->worker : "(unknown)");
+    }
+    look->waits = look->what != NULL;
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+/* Takes one page in; true while more are to be read. */
+static bool take_page(struct look *look, size_t lane, enum weft_state state,
+                      const struct weft_page *page)
+{
+    if (state == WEFT_STATE_BLOCKED) {
+        look->blocked += page->count;
+        return page->next && (look->counting || look->blocked == 0);
+    }
+    for (size_t i = 0; i < page->count && !look->servable; i++)
+        if (!is_beyond(look, lane, &page->item[i]))
+            note_servable(look, &page->item[i]);
+    return page->next && !look->servable;
+}
+
+static enum weft_rc read_pages(struct look *look, size_t lane, const struct weft_filter *filter,
+                               struct weft_err *err)
+{
+    char after[512] = "";
+    enum weft_rc rc = WEFT_OK;
+    uint32_t limit = filter->state == WEFT_STATE_BLOCKED && !look->counting ? 1 : PAGE;
+    for (bool more = true; more && !rc;) {
+        struct weft_page page = {0};
+        rc = weft_list(look->drain->weft, filter, limit, *after ? after : NULL, &page, err);
+        if (rc)
+            break;
+        more = take_page(look, lane, filter->state, &page) && strlen(page.next) < sizeof(after);
+        if (more)
+            (void)snprintf(after, sizeof(after), "%s", page.next);
+        weft_page_free(&page);
+    }
+    return rc;
+}
+
+static enum weft_rc read_state(struct look *look, size_t lane, enum weft_state state,
+                               struct weft_err *err)
+{
+    const struct weft_drain *drain = look->drain;
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < (drain->kinds ? drain->kinds : 1) && !rc && !look->servable; i++) {
+        const struct weft_filter filter = {.lane = drain->lane[lane],
+                                           .kind = drain->kinds ? drain->kind[i] : NULL,
+                                           .state = state};
+        rc = read_pages(look, lane, &filter, err);
+    }
+    return rc;
+}
+
+/* Only now, because a flow may have very many of them. */
+static enum weft_rc count_blocked(struct look *look, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    look->counting = true;
+    look->blocked = 0;
+    for (size_t i = 0; i < look->drain->lanes && !rc; i++)
+        rc = read_state(look, i, WEFT_STATE_BLOCKED, err);
+    return rc;
+}
+
+static enum weft_rc read_paused(struct look *look, struct weft_err *err)
+{
+    const struct weft_drain *drain = look->drain;
+    struct weft_lanes lanes = {0};
+    look->paused = weft_new_array(look->arena, bool, drain->lanes + 1);
+    enum weft_rc rc = weft_lanes(drain->weft, &lanes, err);
+    for (size_t i = 0; i < lanes.count && !rc; i++)
+        for (size_t k = 0; k < drain->lanes; k++)
+            if (strcmp(lanes.item[i].name, drain->lane[k]) == 0)
+                look->paused[k] = lanes.item[i].paused;
+    weft_lanes_free(&lanes);
+    return rc;
+}
+
+/*
+ * The states in this order, because an execution that goes on from running to delayed to ready
+ * meanwhile is then seen in one of them. Blocked ones come first: one that becomes ready meanwhile
+ * is seen either way.
+ */
+static enum weft_rc look_at_all(struct look *look, struct weft_err *err)
+{
+    static const enum weft_state state[] = {WEFT_STATE_BLOCKED, WEFT_STATE_RUNNING,
+                                            WEFT_STATE_DELAYED, WEFT_STATE_READY};
+    enum weft_rc rc = read_paused(look, err);
+    for (size_t k = 0; k < WEFT_LEN(state); k++)
+        for (size_t i = 0; i < look->drain->lanes && !rc && !look->servable; i++)
+            rc = read_state(look, i, state[k], err);
+    return rc;
+}
+
+/* ---- Deciding -------------------------------------------------------------------------------- */
+
+static uint64_t held(const struct weft_worker_stats *stats)
+{
+    return stats->claimed - stats->completed - stats->failed - stats->put_back - stats->fenced;
+}
+
+/* In words, NULL when nothing is left. */
+static const char *describe(const struct look *look)
+{
+    uint64_t total = look->blocked;
+    const char *text = "";
+    for (size_t i = 0; i < look->reasons; i++) {
+        const struct reason *reason = &look->reason[i];
+        total += reason->count;
+        text = weft_arena_printf(look->arena, "%s%s%" PRIu64 " %s", text, i ? ", " : "",
+                                 reason->count, reason->count == 1 ? reason->text : reason->plural);
+    }
+    if (look->blocked > 0)
+        text = weft_arena_printf(
+            look->arena, "%s%s%" PRIu64 " wait%s for nodes of flows that it does not run", text,
+            *text ? ", " : "", look->blocked, look->blocked == 1 ? "s" : "");
+    if (total == 0)
+        return NULL;
+    return weft_arena_printf(look->arena,
+                             "%" PRIu64 " execution%s left that this worker cannot serve: %s",
+                             total, total == 1 ? " is" : "s are", text);
+}
+
+/* After a while without anything to do: what is it that holds it up? Said once. */
+static void say_waiting(struct weft_drain *drain, const struct look *look)
+{
+    weft_usec now_us = weft_boot_us();
+    if (!look->waits)
+        drain->waiting_us = 0;
+    else if (drain->waiting_us == 0)
+        drain->waiting_us = now_us;
+    if (drain->said || !drain->waiting_us || now_us - drain->waiting_us < SILENT_MS * WEFT_MS)
+        return;
+    drain->said = true;
+    drain->say(drain->context, weft_arena_printf(look->arena, "weft: waiting for %s", look->what));
+}
+
+/*
+ * Looks twice. What is claimed while we look goes from ready to running behind our back, and it may
+ * be our own worker's although that has not heard of it yet; the second look sees it running, or
+ * the worker has counted it by then. True when nothing is left that could be served.
+ */
+static bool is_drained(struct weft_drain *drain, struct look *ret_look, struct weft_err *err)
+{
+    struct weft_worker_stats before, after;
+    weft_worker_stats(drain->worker, &before);
+    if (held(&before) > 0) {
+        drain->waiting_us = 0;
+        return false;
+    }
+    for (int i = 0; i < 2; i++) {
+        *ret_look = (struct look){.drain = drain, .arena = ret_look->arena};
+        if (look_at_all(ret_look, err))
+            return false;
+        if (ret_look->servable) {
+            say_waiting(drain, ret_look);
+            return false;
+        }
+    }
+    weft_worker_stats(drain->worker, &after);
+    return after.claimed == before.claimed;
+}
+
+/* Trying again does not help against these. */
+static bool is_final(const struct weft_err *err)
+{
+    return err->rc == WEFT_UNAUTHORIZED || err->rc == WEFT_FORBIDDEN;
+}
+
+/* When to look again: the longer it took, the later. */
+static void pace(struct weft_drain *drain, weft_usec began_us)
+{
+    weft_usec now_us = weft_boot_us(), rest_us = LOOK_SHARE * (now_us - began_us);
+    if (rest_us < LOOK_MS * WEFT_MS)
+        rest_us = LOOK_MS * WEFT_MS;
+    if (rest_us > LOOK_MAX_MS * WEFT_MS)
+        rest_us = LOOK_MAX_MS * WEFT_MS;
+    drain->look_us = now_us + rest_us;
+}
+
+/*
+ * What a blocked node waits for may have ended just now; if it still waits after a while, then for
+ * something that this worker does not do.
+ */
+static bool blocked_long(struct weft_drain *drain, struct look *look, struct weft_err *err)
+{
+    return weft_boot_us() - drain->drained_us >= CASCADE_MS * WEFT_MS &&
+           count_blocked(look, err) == WEFT_OK && look->blocked > 0;
+}
+
+bool weft_drain_over(struct weft_drain *drain, struct weft_err *err)
+{
+    weft_usec began_us = weft_boot_us();
+    if (began_us < drain->look_us)
+        return false;
+    struct look look = {.arena = weft_arena_new()};
+    *err = (struct weft_err){0};
+    bool drained = is_drained(drain, &look, err);
+    if (!drained)
+        drain->drained_us = 0;
+    else if (drain->drained_us == 0)
+        drain->drained_us = began_us;
+    bool over = drained && (look.blocked == 0 || blocked_long(drain, &look, err));
+    if (over)
+        drain->left = describe(&look);
+    if (over && drain->left)
+        drain->arena = look.arena;
+    else
+        weft_arena_free(look.arena);
+    pace(drain, began_us);
+    return over || is_final(err);
+}
+
+enum weft_exit weft_drain_end(struct weft_drain *drain)
+{
+    if (!drain->left)
+        return WEFT_EXIT_OK;
+    drain->say(drain->context, weft_arena_printf(drain->arena, "weft: %s", drain->left));
+    weft_arena_free(drain->arena);
+    drain->left = NULL;
+    return WEFT_EXIT_LEFT;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One execution: the command is run, and how it ends becomes what is said of the execution. */
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/moment.h"
+#include "base/str.h"
+#include "cmd/work/child.h"
+#include "cmd/cli/cli_json.h"
+#include "cmd/work/upstream.h"
+#include "cmd/work/work.h"
+
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SHORT_ID = 8,      /* the last letters: the first ones are the time and alike for all */
+    NEAR_MAX_MS = 10,  /* how often a handler with nothing to do looks around */
+    SUMMARY_MAX = 120, /* bytes of a message in a status line */
+};
+
+struct task {
+    struct weft_work *work;
+    struct weft_job *job;
+    char id[WEFT_ID_TEXT];
+    struct weft_work_progress progress; /* the last line of it */
+    bool progressed;                    /* it is not reported yet */
+};
+
+/* What became of it, for the status line. */
+struct outcome {
+    enum weft_verdict verdict;
+    const char *word, *color;
+    const char *error_class; /* or NULL */
+    const char *message;     /* or NULL */
+    weft_usec took_us;
+};
+
+/* ---- The environment ------------------------------------------------------------------------- */
+
+static const char *const own_names[] = {
+    "WEFT_ID",   "WEFT_EPOCH",  "WEFT_ATTEMPT",     "WEFT_LANE",
+    "WEFT_KIND", "WEFT_TENANT", "WEFT_DEADLINE_AT", "WEFT_CONTENT_TYPE",
+    "WEFT_FLOW", "WEFT_NODE",   "WEFT_UPSTREAM",    "WEFT_PROGRESS_FD",
+};
+
+/* True for what an outer `weft work` set, which is not this execution's. */
+static bool is_ours(const char *variable)
+{
+    size_t size = strcspn(variable, "=");
+    for (size_t i = 0; i < WEFT_LEN(own_names); i++)
+        if (strlen(own_names[i]) == size && memcmp(variable, own_names[i], size) == 0)
+            return true;
+    return strncmp(variable, "WEFT_TAG_", 9) == 0;
+}
+
+/* WEFT_TAG_ and the key in capitals, everything but letters and digits as an underscore. */
+static const char *tag_variable(const struct weft_tag *tag, struct weft_arena *arena)
+{
+    size_t size = strlen(tag->key);
+    char *name = weft_arena_dup(arena, tag->key, size + 1);
+    for (size_t i = 0; i < size; i++) {
+        unsigned char letter = (unsigned char)name[i]; /* ASCII: see weft.h */
+        if (letter >= 'a' && letter <= 'z')
+            name[i] = (char)(letter - 'a' + 'A');
+        else if (!(letter >= '0' && letter <= '9') && !(letter >= 'A' && letter <= 'Z'))
+            name[i] = '_';
+    }
+    return weft_arena_printf(arena, "WEFT_TAG_%s=%s", name, tag->value);
+}
+
+const char *const *weft_work_environment(const struct weft_claimed *claimed, const char *upstream,
+                                         struct weft_arena *arena)
+{
+    size_t given = 0, count = 0;
+    while (environ[given])
+        given++;
+    const char **env =
+        weft_new_array(arena, const char *, given + WEFT_LEN(own_names) + claimed->tag_count + 1);
+    for (size_t i = 0; i < given; i++)
+        if (!is_ours(environ[i]))
+            env[count++] = environ[i];
+    char id[WEFT_ID_TEXT], deadline[WEFT_MOMENT_TEXT];
+    weft_id_print(&claimed->id, id);
+    env[count++] = weft_arena_printf(arena, "WEFT_ID=%s", id);
+    env[count++] = weft_arena_printf(arena, "WEFT_EPOCH=%d", claimed->epoch);
+    env[count++] = weft_arena_printf(arena, "WEFT_ATTEMPT=%d", claimed->attempt);
+    env[count++] = weft_arena_printf(arena, "WEFT_LANE=%s", claimed->lane);
+    env[count++] = weft_arena_printf(arena, "WEFT_KIND=%s", claimed->kind);
+    env[count++] = weft_arena_printf(arena, "WEFT_PROGRESS_FD=%d", WEFT_PROGRESS_FD);
+    if (claimed->tenant)
+        env[count++] = weft_arena_printf(arena, "WEFT_TENANT=%s", claimed->tenant);
+    if (claimed->deadline_us) {
+        weft_moment_print(claimed->deadline_us, deadline);
+        env[count++] = weft_arena_printf(arena, "WEFT_DEADLINE_AT=%s", deadline);
+    }
+    if (claimed->content_type)
+        env[count++] = weft_arena_printf(arena, "WEFT_CONTENT_TYPE=%s", claimed->content_type);
+    if (claimed->node) {
+        weft_id_print(&claimed->flow, id);
+        env[count++] = weft_arena_printf(arena, "WEFT_FLOW=%s", id);
+        env[count++] = weft_arena_printf(arena, "WEFT_NODE=%s", claimed->node);
+    }
+    if (upstream)
+        env[count++] = weft_arena_printf(arena, "WEFT_UPSTREAM=%s", upstream);
+    for (size_t i = 0; i < claimed->tag_count; i++)
+        env[count++] = tag_variable(&claimed->tags[i], arena);
+    return env;
+}
+
+/* ---- What the output is ---------------------------------------------------------------------- */
+
+const char *weft_work_content_type(const char *data, size_t size)
+{
+    struct weft_json value;
+    struct weft_err err;
+    if (weft_json_check(data, size, &value, &err) == WEFT_OK)
+        return "application/json";
+    return weft_utf8_valid(data, size) ? "text/plain; charset=utf-8" : "application/octet-stream";
+}
+
+/* JSON without the white space around it; anything else as it is. */
+static void give_result(struct weft_job *job, const struct weft_buf *output)
+{
+    struct weft_json value;
+    struct weft_err err;
+    if (output->size == 0)
+        return;
+    if (weft_json_check(output->data, output->size, &value, &err) == WEFT_OK)
+        weft_job_result(job, value.text, value.size, "application/json");
+    else
+        weft_job_result(job, output->data, output->size,
+                        weft_work_content_type(output->data, output->size));
+}
+
+/* ---- While it runs --------------------------------------------------------------------------- */
+
+static void pass_line(void *context, const char *text, size_t size)
+{
+    struct task *task = context;
+    const char *end = task->id + strlen(task->id) - SHORT_ID;
+    pthread_mutex_lock(&task->work->lock);
+    (void)fprintf(stderr, "%s: ", end);
+    (void)fwrite(text, 1, size, stderr);
+    (void)fputc('\n', stderr);
+    pthread_mutex_unlock(&task->work->lock);
+}
+
+bool weft_work_progress_read(const char *text, size_t size, struct weft_work_progress *ret_progress)
+{
+    size_t at = 0, digits = 0;
+    int32_t percent = 0;
+    while (size > 0 && strchr(" \t\r", text[size - 1]))
+        size--;
+    while (at < size && (text[at] == ' ' || text[at] == '\t'))
+        at++;
+    for (; at < size && text[at] >= '0' && text[at] <= '9' && digits < 4; at++, digits++)
+        percent = 10 * percent + (text[at] - '0');
+    if (digits > 0 && at < size && text[at] == '.') /* a fraction is cut */
+        for (at++; at < size && text[at] >= '0' && text[at] <= '9';)
+            at++;
+    if (digits > 0 && at < size && text[at] == '%')
+        at++;
+    if (digits == 0 || percent > 100 || (at < size && text[at] != ' ' && text[at] != '\t'))
+        return false;
+    while (at < size && (text[at] == ' ' || text[at] == '\t'))
+        at++;
+    ret_progress->percent = percent;
+    size_t left = size - at, most = sizeof(ret_progress->note) - 1;
+    if (left > most)
+        left = weft_utf8_cut(text + at, left, most);
+    memcpy(ret_progress->note, text + at, left);
+    ret_progress->note[left] = '\0';
+    return true;
+}
+
+/* Only the last line counts: it is reported when the wishes are asked for, some times a second. */
+static void take_progress(void *context, const char *text, size_t size)
+{
+    struct task *task = context;
+    if (weft_work_progress_read(text, size, &task->progress)) {
+        task->progressed = true;
+    } else if (size > 0 && !atomic_exchange(&task->work->warned, true)) {
+        static const char warning[] =
+            "weft: a line of progress was ignored, it must be PERCENT [NOTE]; "
+            "further ones are without a word";
+        pass_line(context, warning, sizeof(warning) - 1);
+    }
+}
+
+static void report(struct task *task)
+{
+    if (task->progressed)
+        weft_job_progress(task->job, task->progress.percent,
+                          task->progress.note[0] ? task->progress.note : NULL);
+    task->progressed = false;
+}
+
+static enum weft_child_wish wish(void *context)
+{
+    struct task *task = context;
+    struct weft_work *work = task->work;
+    report(task);
+    int stop = atomic_load(&work->stop);
+    if (stop >= WEFT_WORK_QUITS)
+        return WEFT_CHILD_KILL;
+    if (stop == WEFT_WORK_HURRIES || weft_job_fence(task->job) != WEFT_FENCE_NONE)
+        return WEFT_CHILD_STOP;
+    return weft_boot_us() >= atomic_load(&work->term_us) ? WEFT_CHILD_STOP : WEFT_CHILD_GO_ON;
+}
+
+/* ---- How it ended ---------------------------------------------------------------------------- */
+
+static const char *class_of(const struct weft_child_end *end, struct weft_arena *arena)
+{
+    if (end->too_large)
+        return "output_too_large";
+    if (end->signal) {
+        const char *name = sigabbrev_np(end->signal);
+        return name ? weft_arena_printf(arena, "signal_%s", name)
+                    : weft_arena_printf(arena, "signal_%d", end->signal);
+    }
+    return weft_arena_printf(arena, "exit_%d", end->exit_code);
+}
+
+static const char *message_of(const struct weft_child_end *end, struct weft_arena *arena)
+{
+    if (end->too_large)
+        return weft_arena_printf(arena,
+                                 "the command wrote more than %d bytes to its output, which is the "
+                                 "most that a result may have: put large results into a file or a "
+                                 "store of objects and print where they are",
+                                 WEFT_PAYLOAD_MAX);
+    if (end->tail[0])
+        return end->tail;
+    if (end->signal)
+        return weft_arena_printf(arena, "the command was killed by signal %d (%s)", end->signal,
+                                 sigdescr_np(end->signal));
+    return weft_arena_printf(arena, "the command ended with exit code %d", end->exit_code);
+}
+
+static struct outcome judge(struct task *task, const struct weft_child_end *end,
+                            struct weft_arena *arena)
+{
+    struct weft_job *job = task->job;
+    enum weft_fence fence = weft_job_fence(job);
+    if (fence != WEFT_FENCE_NONE) /* whatever is said now, nobody hears it */
+        return (struct outcome){WEFT_NOT_NOW, "lost", "33", weft_fence_name(fence), NULL, 0};
+    if (end->exit_code == 0 && !end->too_large) {
+        give_result(job, &end->output);
+        return (struct outcome){WEFT_DONE, "done", "32", NULL, NULL, 0};
+    }
+    if (end->stopped &&
+        !end->too_large) { /* not its fault: it costs no attempt and is ready again at once */
+        weft_job_delay(job, 0);
+        return (struct outcome){WEFT_NOT_NOW, "back", "33", NULL, NULL, 0};
+    }
+    if (end->exit_code == WEFT_WORK_EXIT_LATER && !end->too_large) {
+        weft_job_delay(job, task->work->later_ms);
+        return (struct outcome){
+            WEFT_NOT_NOW, "later", "33", NULL, end->tail[0] ? end->tail : NULL, 0};
+    }
+    struct outcome out = {.verdict = WEFT_RETRY,
+                          .word = "fail",
+                          .color = "31",
+                          .error_class = class_of(end, arena),
+                          .message = message_of(end, arena)};
+    /* Another attempt would write as much. */
+    if (end->exit_code == WEFT_WORK_EXIT_GIVE_UP || end->too_large) {
+        out.verdict = WEFT_GIVE_UP;
+        out.word = "quit";
+    }
+    weft_job_error(job, out.error_class, out.message);
+    return out;
+}
+
+/* ---- Telling it ------------------------------------------------------------------------------ */
+
+static void tell_json(const struct task *task, const struct outcome *out)
+{
+    const struct weft_claimed *claimed = weft_job_claimed(task->job);
+    struct weft_json_out line;
+    weft_json_out_begin(&line);
+    struct weft_json_writer *json = &line.json;
+    weft_json_begin_object(json);
+    weft_json_key(json, "outcome");
+    weft_json_put_text(json, out->word);
+    weft_json_key(json, "id");
+    weft_json_put_text(json, task->id);
+    weft_json_key(json, "lane");
+    weft_json_put_text(json, claimed->lane);
+    weft_json_key(json, "kind");
+    weft_json_put_text(json, claimed->kind);
+    weft_json_key(json, "attempt");
+    weft_json_put_i64(json, claimed->attempt);
+    weft_json_key(json, "class");
+    weft_json_put_text(json, out->error_class);
+    weft_json_key(json, "message");
+    weft_json_put_text(json, out->message);
+    weft_json_key(json, "took_ms");
+    weft_json_put_i64(json, out->took_us / WEFT_MS);
+    weft_json_end_object(json);
+    weft_json_out_end(&line);
+}
+
+/* The last line of a message, as far as a terminal should see it. */
+static void put_summary(const char *message)
+{
+    const char *line = strrchr(message, '\n');
+    line = line ? line + 1 : message;
+    size_t size = strlen(line);
+    if (size > SUMMARY_MAX)
+        size = weft_utf8_cut(line, size, SUMMARY_MAX);
+    printf(": ");
+    for (size_t at = 0; at < size;) {
+        size_t step = weft_utf8_size(line + at, size - at);
+        bool clean = step > 0 && weft_text_printable(line + at, step);
+        printf("%.*s", clean ? (int)step : 1, clean ? line + at : "?");
+        at += step ? step : 1;
+    }
+}
+
+static void tell(const struct task *task, const struct outcome *out)
+{
+    pthread_mutex_lock(&task->work->lock);
+    if (task->work->json) {
+        tell_json(task, out);
+    } else {
+        bool color = task->work->color;
+        printf("%s%s%s%-5s%s %s %s %.1f s", color ? "\033[" : "", color ? out->color : "",
+               color ? "m" : "", out->word, color ? "\033[0m" : "", task->id,
+               weft_job_claimed(task->job)->kind, (double)out->took_us / 1e6);
+        if (out->error_class)
+            printf(" %s", out->error_class);
+        if (out->message)
+            put_summary(out->message);
+        printf("\n");
+    }
+    (void)fflush(stdout);
+    pthread_mutex_unlock(&task->work->lock);
+}
+
+/* ---- The handler ----------------------------------------------------------------------------- */
+
+/* More was claimed than is wanted: it waits here for the end, which gives it back. */
+static enum weft_verdict give_back(struct weft_job *job)
+{
+    while (!weft_job_stopping(job))
+        (void)poll(NULL, 0, NEAR_MAX_MS);
+    weft_job_delay(job, 0);
+    return WEFT_NOT_NOW;
+}
+
+static enum weft_rc run_command(struct task *task, struct weft_arena *arena,
+                                struct weft_child_end *ret_end, struct weft_err *err)
+{
+    const struct weft_work *work = task->work;
+    const struct weft_claimed *claimed = weft_job_claimed(task->job);
+    struct weft_upstream_dir upstream;
+    enum weft_rc rc = weft_upstream_put(work->weft, claimed, arena, &upstream, err);
+    if (rc)
+        return rc;
+    const struct weft_child child = {.path = work->path,
+                                     .argv = work->argv,
+                                     .envp = weft_work_environment(claimed, upstream.path, arena),
+                                     .input = claimed->payload,
+                                     .input_size = claimed->payload_size,
+                                     .output_max = WEFT_PAYLOAD_MAX,
+                                     .kill_after_ms = work->kill_after_ms,
+                                     .wish = wish,
+                                     .line = pass_line,
+                                     .progress = take_progress,
+                                     .context = task,
+                                     .guard = work->guard};
+    rc = weft_child_run(&child, ret_end, err);
+    weft_upstream_remove(&upstream);
+    return rc;
+}
+
+enum weft_verdict weft_work_task(struct weft_job *job, void *context)
+{
+    struct weft_work *work = context;
+    if (work->max && atomic_fetch_add(&work->begun, 1) >= work->max)
+        return give_back(job);
+    const struct weft_claimed *claimed = weft_job_claimed(job);
+    struct task task = {.work = work, .job = job};
+    weft_id_print(&claimed->id, task.id);
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_child_end end = {0};
+    struct weft_err err;
+    weft_usec begun_us = weft_boot_us();
+    struct outcome out;
+    if (run_command(&task, arena, &end, &err)) { /* our fault, and not the execution's */
+        weft_job_delay(job, work->later_ms);
+        out = (struct outcome){WEFT_NOT_NOW, "later", "33", "not_started", err.text, 0};
+    } else {
+        out = judge(&task, &end, arena);
+    }
+    out.took_us = weft_boot_us() - begun_us;
+    tell(&task, &out);
+    weft_child_end_done(&end);
+    weft_arena_free(arena);
+    atomic_fetch_add(&work->ended, 1);
+    return out.verdict;
+}

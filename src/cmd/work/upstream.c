@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/work/upstream.h"
+
+#include "base/err.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX "weft-upstream-"
+
+enum {
+    FILE_MODE = 0600,
+    OPEN_MAX_FDS = 8, /* of nftw() */
+};
+
+/* Names are ASCII: see weft.h. A file must be no path, not hidden, and neither . nor .. */
+const char *weft_upstream_file(const char *node, struct weft_arena *arena)
+{
+    enum { ENCODED = 3 };
+    char *name = weft_new_array(arena, char, ENCODED *strlen(node) + 1), *to = name;
+    for (const char *from = node; *from; from++) {
+        if (*from == '/' || (*from == '.' && from == node)) {
+            memcpy(to, *from == '/' ? "%2F" : "%2E", ENCODED);
+            to += ENCODED;
+        } else {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+    return name;
+}
+
+static enum weft_rc cannot_write(const char *path, struct weft_err *err)
+{
+    char why[128];
+    return weft_fail(err, WEFT_UNAVAILABLE, "cannot write %s: %s", path,
+                     strerror_r(errno, why, sizeof(why)));
+}
+
+/* All of it, or an errno. */
+static int write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t done = write(fd, data, size);
+        if (done < 0 && errno != EINTR)
+            return errno;
+        if (done > 0) {
+            data += done;
+            size -= (size_t)done;
+        }
+    }
+    return 0;
+}
+
+/* JSON is kept without white space around it: files with a number each shall add up line by line.
+ */
+static bool wants_newline(const char *content_type)
+{
+    static const char json[] = "application/json";
+    return !content_type || strncmp(content_type, json, sizeof(json) - 1) == 0;
+}
+
+static enum weft_rc write_file(const char *path, const struct weft_bytes *bytes,
+                               struct weft_err *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+    if (fd < 0)
+        return cannot_write(path, err);
+    int failed = write_all(fd, bytes->data, bytes->size);
+    if (!failed && bytes->size > 0 && wants_newline(bytes->content_type))
+        failed = write_all(fd, "\n", 1);
+    if (close(fd) < 0 && !failed)
+        failed = errno;
+    errno = failed;
+    return failed ? cannot_write(path, err) : WEFT_OK;
+}
+
+static enum weft_rc write_upstream(struct weft *weft, const struct weft_upstream *upstream,
+                                   const char *path, struct weft_err *err)
+{
+    struct weft_bytes bytes = {.data = upstream->result,
+                               .size = upstream->result_size,
+                               .content_type = upstream->content_type};
+    enum weft_rc rc = upstream->too_large ? weft_result(weft, &upstream->id, &bytes, err) : WEFT_OK;
+    if (!rc)
+        rc = write_file(path, &bytes, err);
+    weft_bytes_free(&bytes);
+    return rc;
+}
+
+/* ---- The directory --------------------------------------------------------------------------- */
+
+static const char *parent_folder(void)
+{
+    const char *parent = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): nobody sets any */
+    return parent && *parent ? parent : "/tmp";
+}
+
+/* Where flock() does not work, it works for no cleaner either. */
+static bool lock_taken(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+/*
+ * A new directory and its lock. A cleaner may have come between the two: it has the lock, or has
+ * removed the directory with it. Then another one is made.
+ */
+static enum weft_rc make_dir(struct weft_arena *arena, struct weft_upstream_dir *ret_dir,
+                             struct weft_err *err)
+{
+    enum { TRIES = 100 };
+    const char *pattern = weft_arena_printf(arena, "%s/" PREFIX "XXXXXX", parent_folder());
+    for (int i = 0; i < TRIES; i++) {
+        struct stat info;
+        char *path = weft_arena_strdup(arena, pattern); /* the letters are filled in */
+        if (!mkdtemp(path))
+            return cannot_write(path, err);
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 && errno != ENOENT) {
+            enum weft_rc rc = cannot_write(path, err);
+            (void)rmdir(path);
+            return rc;
+        }
+        if (fd >= 0 && lock_taken(fd) && fstat(fd, &info) == 0 && info.st_nlink > 0) {
+            *ret_dir = (struct weft_upstream_dir){.path = path, .fd = fd};
+            return WEFT_OK;
+        }
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    errno = EBUSY;
+    return cannot_write(pattern, err);
+}
+
+enum weft_rc weft_upstream_put(struct weft *weft, const struct weft_claimed *claimed,
+                               struct weft_arena *arena, struct weft_upstream_dir *ret_dir,
+                               struct weft_err *err)
+{
+    struct weft_upstream_dir dir = {.fd = -1};
+    enum weft_rc rc = claimed->upstream_count > 0 ? make_dir(arena, &dir, err) : WEFT_OK;
+    for (size_t i = 0; i < claimed->upstream_count && !rc; i++) {
+        const struct weft_upstream *upstream = &claimed->upstream[i];
+        if (upstream->state == WEFT_STATE_SUCCEEDED)
+            rc = write_upstream(weft, upstream,
+                                weft_arena_printf(arena, "%s/%s", dir.path,
+                                                  weft_upstream_file(upstream->node, arena)),
+                                err);
+    }
+    if (rc)
+        weft_upstream_remove(&dir);
+    else
+        *ret_dir = dir;
+    return rc;
+}
+
+/* ---- Removing -------------------------------------------------------------------------------- */
+
+/* What cannot be removed stays: the command may have made it so. */
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info;
+    (void)kind;
+    (void)place;
+    (void)remove(path);
+    return 0;
+}
+
+/* All that is in it, by the descriptor: whatever stands at the path now is not touched. */
+static void empty_dir(int fd)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d/.", fd);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): only with FTW_CHDIR */
+    (void)nftw(path, remove_one, OPEN_MAX_FDS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+void weft_upstream_remove(const struct weft_upstream_dir *dir)
+{
+    if (!dir->path)
+        return;
+    empty_dir(dir->fd);
+    (void)rmdir(dir->path);
+    (void)close(dir->fd);
+}
+
+static void clean_one(int parent, const char *name)
+{
+    struct stat info;
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &info) == 0 && info.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        empty_dir(fd);
+        (void)unlinkat(parent, name, AT_REMOVEDIR);
+    }
+    (void)close(fd);
+}
+
+void weft_upstream_clean(void)
+{
+    DIR *folder = opendir(parent_folder());
+    if (!folder)
+        return;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this one */
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (strncmp(entry->d_name, PREFIX, sizeof(PREFIX) - 1) == 0)
+            clean_one(dirfd(folder), entry->d_name);
+    (void)closedir(folder);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CMD_WORK_WORK_H
+#define WEFT_CMD_WORK_WORK_H
+
+/*
+ * weft work: a command per execution. work.c runs the worker and minds signals, task.c runs the
+ * command for one execution and says how it ended.
+ */
+
+#include "base/base.h"
+#include "base/limits.h"
+#include "cmd/cli/cli.h"
+#include "cmd/work/guard.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* What the exit code of a command means, beside 0 and "any other". */
+enum {
+    WEFT_WORK_EXIT_GIVE_UP = 65, /* EX_DATAERR: trying again is of no use */
+    WEFT_WORK_EXIT_LATER = 75,   /* EX_TEMPFAIL: not now, and this was no attempt */
+};
+
+/* How urgently everything should come to an end: the number of signals that came. */
+enum weft_work_stop {
+    WEFT_WORK_GOES_ON,
+    WEFT_WORK_STOPS,   /* commands may end by themselves, for the grace */
+    WEFT_WORK_HURRIES, /* they are told to stop */
+    WEFT_WORK_QUITS,   /* they are killed */
+};
+
+struct weft_work {
+    struct weft *weft;       /* set before the worker starts */
+    const char *path;        /* of the command */
+    const char *const *argv; /* ends with NULL */
+    int64_t kill_after_ms;
+    int64_t later_ms; /* how long "not now" is */
+    uint64_t max;     /* executions to run; 0: no limit */
+    bool json, color;
+    const struct weft_guard *guard; /* kills the commands if this process is killed; or NULL */
+
+    /* Shared with the handlers. */
+    atomic_ullong begun, ended;
+    atomic_int stop;         /* enum weft_work_stop */
+    _Atomic int64_t term_us; /* when the grace is over, CLOCK_BOOTTIME; WEFT_NEVER */
+    atomic_bool warned;      /* of progress that cannot be read */
+    pthread_mutex_t lock;    /* of stdout and stderr, so that lines stay whole */
+};
+
+/* The handler of every kind; the context is the struct weft_work. */
+enum weft_verdict weft_work_task(struct weft_job *job, void *context);
+
+/* The environment of the command for one execution; ends with NULL, in the arena. `upstream` is the
+ * directory with the results of what it comes after, or NULL. */
+struct weft_arena;
+const char *const *weft_work_environment(const struct weft_claimed *claimed, const char *upstream,
+                                         struct weft_arena *arena);
+/* A line that a command wrote to WEFT_PROGRESS_FD: "PERCENT [NOTE]", 0 to 100, perhaps with a
+ * fraction, which is cut, and a percent sign. False: it is no such line. */
+struct weft_work_progress {
+    int32_t percent;
+    char note[WEFT_REASON_MAX + 1];
+};
+WEFT_MUST_CHECK bool weft_work_progress_read(const char *text, size_t size,
+                                             struct weft_work_progress *ret_progress);
+/* What the output of a command is: "application/json", "text/plain; charset=utf-8", ... */
+const char *weft_work_content_type(const char *data, size_t size);
+
+#endif

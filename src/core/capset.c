@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Capability sets as sorted text: matching is one walk over both. */
+
+#include "core/capset.h"
+
+#include "base/arena.h"
+#include "base/limits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool token_valid(const char *token)
+{
+    if (!token || !*token)
+        return false;
+    for (const unsigned char *c = (const unsigned char *)token; *c; c++)
+        if (*c <= ' ' || *c == ',' || *c >= 0x7f)
+            return false;
+    return true;
+}
+
+enum weft_rc weft_route_text(const char *const *token, size_t count, struct weft_arena *arena,
+                             const char **ret_text, struct weft_err *err)
+{
+    if (count == 0) {
+        *ret_text = "";
+        return WEFT_OK;
+    }
+    if (count > WEFT_CAPABILITIES_MAX)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "capabilities",
+                               "%zu capabilities, at most %d are allowed", count,
+                               WEFT_CAPABILITIES_MAX);
+    const char **sorted = weft_new_array(arena, const char *, count);
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!token_valid(token[i]))
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "capabilities",
+                                   "capability %zu must be printable ASCII without spaces and "
+                                   "commas",
+                                   i);
+        sorted[i] = token[i];
+        bytes += strlen(token[i]) + 1;
+    }
+    if (bytes > WEFT_CAPABILITIES_BYTES)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "capabilities",
+                               "the capabilities take %zu bytes, at most %d are allowed", bytes,
+                               WEFT_CAPABILITIES_BYTES);
+    qsort(sorted, count, sizeof(*sorted), by_text);
+
+    char *text = weft_arena_alloc(arena, bytes, 1), *at = text;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && strcmp(sorted[i], sorted[i - 1]) == 0)
+            continue;
+        if (at != text)
+            *at++ = ',';
+        at = stpcpy(at, sorted[i]);
+    }
+    *ret_text = text;
+    return WEFT_OK;
+}
+
+/* Compares the tokens at a and b (each ends at a comma or the end) in the order of strcmp. */
+static int token_cmp(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+    int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
+    if (order != 0)
+        return order;
+    return (a_size > b_size) - (a_size < b_size);
+}
+
+bool weft_route_fits(const char *needed, const char *offered)
+{
+    while (*needed) {
+        if (!*offered)
+            return false;
+        size_t needed_size = strcspn(needed, ","), offered_size = strcspn(offered, ",");
+        int order = token_cmp(needed, needed_size, offered, offered_size);
+        if (order < 0)
+            return false; /* offered is past it: it is not there */
+        if (order == 0) {
+            needed += needed_size;
+            needed += *needed == ',';
+        }
+        offered += offered_size;
+        offered += *offered == ',';
+    }
+    return true;
+}
+
+static bool has_token(const char *const *token, size_t count, const char *wanted, size_t size)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(token[i], wanted, size) == 0 && token[i][size] == '\0')
+            return true;
+    return false;
+}
+
+bool weft_route_offered(const char *needed, const char *const *token, size_t count)
+{
+    while (*needed) {
+        size_t size = strcspn(needed, ",");
+        if (!has_token(token, count, needed, size))
+            return false;
+        needed += size;
+        needed += *needed == ',';
+    }
+    return true;
+}
+
+bool weft_route_within(const char *needed, const char *const *token, size_t count)
+{
+    while (*needed) {
+        size_t size = strcspn(needed, ","), low = 0, high = count;
+        while (low < high) {
+            size_t middle = (low + high) / 2;
+            int order = token_cmp(token[middle], strlen(token[middle]), needed, size);
+            if (order == 0)
+                break;
+            if (order < 0)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low >= high)
+            return false;
+        needed += size;
+        needed += *needed == ',';
+    }
+    return true;
+}
+
+static uint16_t number_of(const char *token, size_t size)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)token[i]) * 1099511628211u;
+    /* The upper bits of the product depend on all of the hash's. */
+    return (uint16_t)((hash * 0x9e3779b97f4a7c15u >> 32) % WEFT_ROUTE_NUMBERS);
+}
+
+struct weft_route_need weft_route_need(const char *needed)
+{
+    const char *comma = strrchr(needed, ','), *last = comma ? comma + 1 : needed;
+    if (!*needed)
+        return (struct weft_route_need){WEFT_ROUTE_NUMBERS, WEFT_ROUTE_NUMBERS};
+    return (struct weft_route_need){number_of(needed, strcspn(needed, ",")),
+                                    number_of(last, strlen(last))};
+}
+
+void weft_route_offer(const char *offered, struct weft_route_offer *ret_offer)
+{
+    *ret_offer = (struct weft_route_offer){0};
+    ret_offer->bit[WEFT_ROUTE_NUMBERS / 64] = 1; /* what needs nothing fits any offer */
+    while (*offered) {
+        size_t size = strcspn(offered, ",");
+        uint16_t number = number_of(offered, size);
+        ret_offer->bit[number / 64] |= (uint64_t)1 << number % 64;
+        offered += size;
+        offered += *offered == ',';
+    }
+}
+
+const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count)
+{
+    size_t count = *text != '\0';
+    for (const char *c = text; *c; c++)
+        count += *c == ',';
+    const char **token = weft_new_array(arena, const char *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        size_t size = strcspn(text, ",");
+        char *copy = weft_arena_alloc(arena, size + 1, 1);
+        token[i] = memcpy(copy, text, size);
+        text += size;
+        text += *text == ',';
+    }
+    *ret_count = count;
+    return token;
+}

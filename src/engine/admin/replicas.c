@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Replicas as they see each other: a row each, written with every heartbeat. No rule of the work
+ * depends on these rows but one, the grace of a server that comes up: see net/upkeep/supervisor.c.
+ */
+
+#include "engine/engine.h"
+#include "wire/wire.h"
+
+#include <string.h>
+
+enum { PARTITIONS = 256 };
+
+static enum weft_rc put_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    const struct weft_replica_row *row = *(const struct weft_replica_row *const *)context;
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_REPLICA_PUT, 0);
+    weft_set_id(&call, 0, REPLICA_PUT_IN_ID, &row->id);
+    weft_set_text(&call, 0, REPLICA_PUT_IN_HOST, row->host);
+    weft_set_i64(&call, 0, REPLICA_PUT_IN_PID, row->pid);
+    weft_set_text(&call, 0, REPLICA_PUT_IN_VERSION, row->version);
+    weft_set_text(&call, 0, REPLICA_PUT_IN_URL, row->url);
+    weft_set_i64(&call, 0, REPLICA_PUT_IN_STARTED, row->started_us);
+    weft_set_i64(&call, 0, REPLICA_PUT_IN_UP_SINCE, row->up_since_us);
+    weft_set_i64(&call, 0, REPLICA_PUT_IN_SEEN, tx->now_us);
+    weft_set_text(&call, 0, REPLICA_PUT_IN_SETTINGS, row->settings);
+    weft_set_text(&call, 0, REPLICA_PUT_IN_SCANNERS, row->scanners);
+    return weft_tx_run(tx, &call, 1, &rows, err);
+}
+
+enum weft_rc weft_engine_replica_put(struct weft_engine *engine, const struct weft_replica_row *row,
+                                     struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, put_body, &row, err);
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_replica_remove(struct weft_engine *engine, const struct weft_id *id,
+                                        struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_call call;
+    weft_call_init(&call, arena, WEFT_STMT_REPLICA_REMOVE, 0);
+    weft_set_id(&call, 0, REPLICA_REMOVE_IN_ID, id);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
+    weft_arena_free(arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_replicas(struct weft_engine *engine, struct weft_arena *arena,
+                                  struct weft_replica_rows *ret_rows, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, WEFT_STMT_REPLICAS, 0);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_replica_row *item = weft_new_array(arena, struct weft_replica_row, rows.count + 1);
+    for (size_t i = 0; i < rows.count; i++)
+        item[i] = (struct weft_replica_row){
+            .id = weft_get_id(&rows, i, REPLICAS_OUT_ID),
+            .host = weft_get_text(&rows, i, REPLICAS_OUT_HOST),
+            .pid = weft_get_i64(&rows, i, REPLICAS_OUT_PID),
+            .version = weft_get_text(&rows, i, REPLICAS_OUT_VERSION),
+            .url = weft_get_text(&rows, i, REPLICAS_OUT_URL),
+            .started_us = weft_get_i64(&rows, i, REPLICAS_OUT_STARTED),
+            .up_since_us = weft_get_i64(&rows, i, REPLICAS_OUT_UP_SINCE),
+            .seen_us = weft_get_i64(&rows, i, REPLICAS_OUT_SEEN),
+            .settings = weft_get_text(&rows, i, REPLICAS_OUT_SETTINGS),
+            .scanners = weft_get_text(&rows, i, REPLICAS_OUT_SCANNERS),
+        };
+    *ret_rows = (struct weft_replica_rows){.item = item, .count = rows.count};
+    return WEFT_OK;
+}
+
+struct weft_replica weft_replica_shown(const struct weft_replica_row *row, weft_usec now_us)
+{
+    return (struct weft_replica){
+        .id = row->id,
+        .host = row->host,
+        .pid = row->pid,
+        .version = row->version,
+        .url = row->url,
+        .alive = now_us - row->seen_us <= WEFT_DEAD_US,
+        .started_us = row->started_us,
+        .seen_us = row->seen_us,
+        .settings = row->settings,
+    };
+}
+
+struct weft_scanners weft_replica_scanners(const struct weft_replica_rows *rows, weft_usec now_us,
+                                           struct weft_arena *arena)
+{
+    struct weft_scanner_status **list =
+        weft_new_array(arena, struct weft_scanner_status *, rows->count + 1);
+    size_t *count = weft_new_array(arena, size_t, rows->count + 1), all = 0;
+    for (size_t i = 0; i < rows->count; i++) {
+        if (!weft_replica_shown(&rows->item[i], now_us).alive)
+            continue;
+        list[i] = weft_wire_read_list(&weft_wire_scanner, rows->item[i].scanners, arena, &count[i]);
+        all += count[i];
+    }
+    struct weft_scanner_status *item = weft_new_array(arena, struct weft_scanner_status, all + 1);
+    struct weft_scanners scanners = {.item = item, .count = all};
+    for (size_t i = 0; i < rows->count; i++)
+        for (size_t k = 0; k < count[i]; k++)
+            *item++ = list[i][k];
+    return scanners;
+}
+
+static bool is_covered(const char *name, const struct weft_scanners *scanners)
+{
+    bool met[PARTITIONS] = {false};
+    size_t left = PARTITIONS;
+    for (size_t i = 0; i < scanners->count; i++) {
+        const struct weft_scanner_status *one = &scanners->item[i];
+        if (!one->enabled || one->ns || strcmp(one->name, name) != 0)
+            continue;
+        for (size_t p = one->partition_first; p <= one->partition_last && p < PARTITIONS; p++) {
+            left -= !met[p];
+            met[p] = true;
+        }
+    }
+    return left == 0;
+}
+
+const char *weft_scanners_uncovered(const struct weft_scanners *scanners, struct weft_arena *arena)
+{
+    const char *names = NULL;
+    for (int i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        const char *name = weft_scanner_name((enum weft_scanner)i);
+        if (!is_covered(name, scanners))
+            names = names ? weft_arena_printf(arena, "%s, %s", names, name) : name;
+    }
+    return names;
+}

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The cascade: what the end of a member means for those that come after it.
+ *
+ * A completion is a hint to look. Under the lock of the flow, a hop compares the edges that leave
+ * the execution with what the execution is now: an edge mirrors its upstream, so resolving one
+ * twice changes nothing, and a replay makes edges pending again by the same rule. The joins behind
+ * those edges are judged anew. A join fires once: satisfied, its node may begin; impossible, its
+ * node is skipped, which ends it and leaves a completion of its own, for a later hop. A node that
+ * was skipped is blocked again when its join is open again. A join that was satisfied stays so. In
+ * a flow that is cancelled nothing begins and nothing is skipped: whatever a join says, its node is
+ * cancelled, as it would have been if the drain had come to it first. Not so a node that was
+ * replayed since the last cancel: its join decides about it as in any flow.
+ *
+ * A hop is one transaction over at most WEFT_FLOW_CHUNK edges, of any number of flows; a larger
+ * fan-out takes several, and its completion remembers how far they came. So do the nodes of a flow
+ * that was written in parts, whose roots are let go a chunk of nodes at a time. A completion is
+ * deleted in the transaction that resolved its last edge: a crash between any two hops loses
+ * nothing.
+ *
+ * How a flow ended is told by its sinks, the nodes that nothing comes after. A hop that looks at a
+ * completion marks its node when it is a sink that did not succeed, and unmarks it when it is not
+ * so any more: it was replayed, or something was added behind it, and both leave a completion. So
+ * the end of a flow, of whatever size, is found by three looks at the first row of an index.
+ *
+ * A replay, and what it brings back, is felt hop by hop; siblings are not cancelled meanwhile
+ * (sibling.c).
+ *
+ * Nothing is missed: whoever could not get the lock of a flow had committed its completion, or its
+ * group of siblings, before it tried, and the holder looks for both again after its own commit.
+ */
+
+#include "engine/flow/cascade_read.h"
+
+#include "base/id.h"
+
+enum {
+    FLOWS_AT_ONCE = 256, /* of one hop */
+    ROUND_HOPS = 2,
+};
+
+/* ---- Deciding -------------------------------------------------------------------------------- */
+
+static size_t flow_at(const struct weft_hop *hop, const struct weft_hop_join *joint)
+{
+    return (size_t)(joint->flow - hop->held.item);
+}
+
+static void judge(struct weft_hop *hop)
+{
+    for (size_t i = 0; i < hop->joint_count; i++) {
+        struct weft_hop_join *joint = hop->joint[i];
+        enum weft_verdict_of_join verdict = weft_join_judge(&joint->join);
+        if (joint->fired == WEFT_FIRED_NOT && verdict != WEFT_JOIN_PENDING) {
+            joint->fires = true;
+            joint->fired =
+                verdict == WEFT_JOIN_SATISFIED ? WEFT_FIRED_SATISFIED : WEFT_FIRED_IMPOSSIBLE;
+        } else if (joint->fired == WEFT_FIRED_IMPOSSIBLE && verdict != WEFT_JOIN_IMPOSSIBLE) {
+            joint->comes_back = true;
+            joint->fired = WEFT_FIRED_NOT;
+            /* It may fire at once, but it must be blocked first: the next hop judges it. */
+            hop->again[flow_at(hop, joint)] |= verdict != WEFT_JOIN_PENDING;
+        }
+    }
+}
+
+/* What a join that fires does with its node, which is blocked. */
+static void fire(struct weft_hop *hop, const struct weft_hop_join *joint,
+                 struct weft_change *change)
+{
+    struct weft_event event = {.kind = WEFT_EVENT_SKIP};
+    weft_usec due_us = hop->tx->now_us + joint->delay_us;
+    change->by = "flow";
+    change->reason = "upstream_failed";
+    if (joint->flow->cancel && joint->again != joint->flow->cancels) {
+        event.kind = WEFT_EVENT_CANCEL;
+        change->reason = joint->flow->reason;
+        hop->cancelled[flow_at(hop, joint)]++; /* what is blocked can always be */
+    } else if (joint->fired == WEFT_FIRED_SATISFIED) {
+        event.due_us = joint->run_at_us > due_us ? joint->run_at_us : due_us;
+        event.kind = event.due_us > hop->tx->now_us ? WEFT_EVENT_UNBLOCK_LATER : WEFT_EVENT_UNBLOCK;
+        change->by = change->reason = NULL;
+        hop->alive[flow_at(hop, joint)] = true;
+    }
+    (void)weft_change_step(change, &event);
+}
+
+/* Locks the nodes that fire and steps those that are still blocked: others were ended or replayed
+ * by somebody, and their join has nothing to say any more. */
+static enum weft_rc fire_all(struct weft_hop *hop, struct weft_err *err)
+{
+    struct weft_id *id = weft_new_array(hop->tx->arena, struct weft_id, hop->joint_count + 1);
+    size_t count = 0;
+    for (size_t i = 0; i < hop->joint_count; i++)
+        if (hop->joint[i]->fires)
+            id[count++] = hop->joint[i]->id;
+    if (count == 0)
+        return WEFT_OK;
+    count = weft_ids_sort(id, count);
+    enum weft_rc rc = weft_change_lock(hop->tx, id, count, &hop->changes, err);
+    for (size_t i = 0; i < hop->changes.count && !rc; i++) {
+        struct weft_change *change = &hop->changes.change[i];
+        if (change->before.state == WEFT_STATE_BLOCKED)
+            fire(hop, weft_map_find(&hop->joints, &change->before.id, sizeof(struct weft_id)),
+                 change);
+    }
+    return rc;
+}
+
+/*
+ * Nodes whose join is open again are blocked again, if skipping is how they ended, and leave a
+ * completion: the edges that leave them are to be looked at.
+ */
+static enum weft_rc bring_back(struct weft_hop *hop, struct weft_err *err)
+{
+    struct weft_arena *arena = hop->tx->arena;
+    struct weft_id *id = weft_new_array(arena, struct weft_id, hop->joint_count + 1);
+    size_t count = 0, kept = 0;
+    for (size_t i = 0; i < hop->joint_count; i++)
+        if (hop->joint[i]->comes_back)
+            id[count++] = hop->joint[i]->id;
+    if (count == 0)
+        return WEFT_OK;
+    struct weft_call lock, call[2];
+    struct weft_rows rows;
+    count = weft_ids_sort(id, count);
+    weft_call_init(&lock, arena, WEFT_STMT_OUTCOME_LOCK, count);
+    for (size_t i = 0; i < count; i++)
+        weft_set_id(&lock, i, OUTCOME_LOCK_IN_ID, &id[i]);
+    enum weft_rc rc = weft_tx_run(hop->tx, &lock, 1, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_step *step = weft_new_array(arena, struct weft_step, rows.count + 1);
+    weft_call_init(&call[0], arena, WEFT_STMT_OUTCOME_BACK, rows.count);
+    weft_call_init(&call[1], arena, WEFT_STMT_COMPLETION_ADD, rows.count);
+    weft_set_i64(&call[1], 0, COMPLETION_ADD_IN_AT, hop->tx->now_us);
+    for (size_t row = 0; row < rows.count; row++) {
+        struct weft_live before = weft_outcome_read(&rows, row);
+        if (before.replays == WEFT_REPLAYS_MAX ||
+            !weft_state_step(&before, &(struct weft_event){.kind = WEFT_EVENT_REARM}, &step[kept]))
+            continue;
+        const struct weft_live *after = &step[kept].after;
+        const struct weft_hop_join *joint =
+            weft_map_find(&hop->joints, &after->id, sizeof(after->id));
+        weft_outcome_back(&call[0], kept, after);
+        weft_set_id(&call[1], kept, COMPLETION_ADD_IN_FLOW, &joint->flow->id);
+        weft_set_id(&call[1], kept++, COMPLETION_ADD_IN_ID, &after->id);
+        hop->alive[flow_at(hop, joint)] = true;
+    }
+    call[0].rows = call[1].rows = kept;
+    return kept ? weft_tx_run(hop->tx, call, 2, NULL, err) : WEFT_OK;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static void put_graph(struct weft_hop *hop, struct weft_call *edges, struct weft_call *nodes)
+{
+    struct weft_arena *arena = hop->tx->arena;
+    weft_call_init(edges, arena, WEFT_STMT_EDGE_PUT, hop->edge_count);
+    for (size_t i = 0; i < hop->edge_count; i++) {
+        weft_set_id(edges, i, EDGE_PUT_IN_UPSTREAM, &hop->edge[i].upstream);
+        weft_set_id(edges, i, EDGE_PUT_IN_DOWNSTREAM, &hop->edge[i].downstream);
+        weft_set_i64(edges, i, EDGE_PUT_IN_STATE, hop->edge[i].state);
+    }
+    weft_call_init(nodes, arena, WEFT_STMT_NODE_PUT, hop->joint_count);
+    for (size_t i = 0; i < hop->joint_count; i++) {
+        weft_set_id(nodes, i, NODE_PUT_IN_ID, &hop->joint[i]->id);
+        weft_set_i64(nodes, i, NODE_PUT_IN_SUCCEEDED, hop->joint[i]->join.succeeded);
+        weft_set_i64(nodes, i, NODE_PUT_IN_FAILED, hop->joint[i]->join.failed);
+        weft_set_i64(nodes, i, NODE_PUT_IN_FIRED, hop->joint[i]->fired);
+    }
+}
+
+static void put_marks(struct weft_hop *hop, struct weft_call *marks)
+{
+    weft_call_init(marks, hop->tx->arena, WEFT_STMT_NODE_MARK, hop->mark_count);
+    for (size_t i = 0; i < hop->mark_count; i++) {
+        weft_set_id(marks, i, NODE_MARK_IN_ID, &hop->mark[i].id);
+        weft_set_i64(marks, i, NODE_MARK_IN_BAD, hop->mark[i].bad);
+    }
+}
+
+/*
+ * A join whose member has ended without it (cancelled, or past its deadline) needs no upstream any
+ * more: it gets a group without a wish of its own, which cancels what others asked for and this
+ * join spared. Not where the flow is cancelled with its members: the drain takes those that may go.
+ */
+static size_t put_dead(struct weft_hop *hop, struct weft_call *add, size_t added)
+{
+    for (size_t i = 0; i < hop->dead_count; i++) {
+        const struct weft_hop_dead *dead = &hop->dead[i];
+        const struct weft_flow_held *flow = weft_flows_find(&hop->held, &dead->flow);
+        const struct weft_hop_join *joint =
+            weft_map_find(&hop->joints, &dead->id, sizeof(dead->id));
+        if ((joint && joint->fires) || flow->cancel == WEFT_FLOW_CANCEL_ALL ||
+            flow->cancel == WEFT_FLOW_CANCEL_PENDING)
+            continue;
+        weft_set_id(add, added, GROUP_ADD_IN_ID, &dead->id);
+        weft_set_id(add, added, GROUP_ADD_IN_FLOW, &dead->flow);
+        weft_set_i64(add, added++, GROUP_ADD_IN_REASON, 0);
+    }
+    return added;
+}
+
+/*
+ * Joins that fired and leave upstreams behind, which nobody may need any more, get a group
+ * (sibling.c). That of a join whose last upstream has ended now is over.
+ */
+static void put_groups(struct weft_hop *hop, struct weft_call *add, struct weft_call *done)
+{
+    size_t added = 0, over = 0;
+    weft_call_init(add, hop->tx->arena, WEFT_STMT_GROUP_ADD, hop->joint_count + hop->dead_count);
+    weft_call_init(done, hop->tx->arena, WEFT_STMT_GROUPS_DONE, hop->joint_count);
+    weft_set_i64(add, 0, GROUP_ADD_IN_AT, hop->tx->now_us);
+    for (size_t i = 0; i < hop->joint_count; i++) {
+        const struct weft_hop_join *joint = hop->joint[i];
+        bool ended = joint->join.succeeded + joint->join.failed == joint->join.total;
+        if (ended && joint->fired != WEFT_FIRED_NOT && !joint->let_run)
+            weft_set_id(done, over++, GROUPS_DONE_IN_ID, &joint->id);
+        if (ended || !joint->fires)
+            continue;
+        weft_set_id(add, added, GROUP_ADD_IN_ID, &joint->id);
+        weft_set_id(add, added, GROUP_ADD_IN_FLOW, &joint->flow->id);
+        weft_set_i64(add, added++, GROUP_ADD_IN_REASON, joint->let_run ? 0 : (int)joint->fired);
+    }
+    add->rows = put_dead(hop, add, added);
+    done->rows = over;
+}
+
+static void put_completions(struct weft_hop *hop, struct weft_call *done, struct weft_call *cursor)
+{
+    size_t count = 0;
+    weft_call_init(done, hop->tx->arena, WEFT_STMT_COMPLETION_DONE, hop->done_count);
+    for (size_t i = 0; i < hop->done_count; i++) {
+        const struct weft_flow_held *flow = weft_flows_find(&hop->held, &hop->done_flow[i]);
+        if (!hop->again[flow - hop->held.item])
+            weft_set_i64(done, count++, COMPLETION_DONE_IN_SEQ, hop->done[i]);
+    }
+    done->rows = count;
+    weft_call_init(cursor, hop->tx->arena, WEFT_STMT_COMPLETION_CURSOR, hop->cut_count);
+    for (size_t i = 0; i < hop->cut_count; i++) {
+        weft_set_i64(cursor, i, COMPLETION_CURSOR_IN_SEQ, hop->cut[i].seq);
+        weft_set_id(cursor, i, COMPLETION_CURSOR_IN_CURSOR, &hop->cut[i].cursor);
+    }
+}
+
+static void put_cancelled(struct weft_hop *hop, struct weft_call *count)
+{
+    size_t flows = 0;
+    weft_call_init(count, hop->tx->arena, WEFT_STMT_FLOW_COUNT, hop->held.count);
+    for (size_t i = 0; i < hop->held.count; i++)
+        if (hop->cancelled[i] > 0) {
+            weft_set_id(count, flows, FLOW_COUNT_IN_FLOW, &hop->held.item[i].id);
+            weft_set_i64(count, flows++, FLOW_COUNT_IN_CANCELLED, hop->cancelled[i]);
+        }
+    count->rows = flows;
+}
+
+/* Flows that had something used up, and in which nothing began, may be over. */
+static void put_over(struct weft_hop *hop, struct weft_call *over)
+{
+    size_t count = 0;
+    weft_call_init(over, hop->tx->arena, WEFT_STMT_FLOW_OVER, hop->held.count);
+    for (size_t i = 0; i < hop->held.count; i++)
+        if (hop->held.item[i].state == WEFT_FLOW_OPEN && !hop->alive[i] && !hop->again[i])
+            weft_set_id(over, count++, FLOW_OVER_IN_FLOW, &hop->held.item[i].id);
+    over->rows = count;
+}
+
+static enum weft_rc end_flows(struct weft_hop *hop, const struct weft_rows *over,
+                              struct weft_err *err)
+{
+    struct weft_arena *arena = hop->tx->arena;
+    struct weft_call end;
+    weft_call_init(&end, arena, WEFT_STMT_FLOW_END, over->count);
+    weft_set_i64(&end, 0, FLOW_END_IN_NOW, hop->tx->now_us);
+    hop->ended = weft_new_array(arena, struct weft_id, over->count);
+    hop->ended_count = over->count;
+    for (size_t i = 0; i < over->count; i++) {
+        hop->ended[i] = weft_get_id(over, i, FLOW_OVER_OUT_ID);
+        const struct weft_flow_held *flow = weft_flows_find(&hop->held, &hop->ended[i]);
+        bool bad = weft_get_i64(over, i, FLOW_OVER_OUT_BAD);
+        weft_set_id(&end, i, FLOW_END_IN_FLOW, &hop->ended[i]);
+        weft_set_i64(&end, i, FLOW_END_IN_STATE, weft_flow_judge(flow->cancel != 0, bad));
+    }
+    return weft_tx_last(hop->tx, &end, 1, NULL, err);
+}
+
+/* All that a hop writes travels together, and COMMIT with it where nothing depends on an answer. */
+static enum weft_rc write_hop(struct weft_hop *hop, struct weft_err *err)
+{
+    enum {
+        EDGES,
+        NODES,
+        MARKS,
+        ADD,
+        DRAINED,
+        DONE,
+        COUNT,
+        CHANGES,
+        OVER = CHANGES + WEFT_CHANGE_CALLS,
+        CURSOR
+    };
+    struct weft_call call[CURSOR + 1];
+    struct weft_rows rows[CURSOR + 1];
+    put_graph(hop, &call[EDGES], &call[NODES]);
+    put_marks(hop, &call[MARKS]);
+    put_groups(hop, &call[ADD], &call[DRAINED]);
+    put_completions(hop, &call[DONE], &call[CURSOR]);
+    weft_change_calls(hop->tx, &hop->changes, &call[CHANGES]);
+    put_cancelled(hop, &call[COUNT]);
+    put_over(hop, &call[OVER]);
+    if (call[OVER].rows == 0 && !weft_change_ends(&hop->changes))
+        return weft_tx_last(hop->tx, call, WEFT_LEN(call), rows, err);
+    enum weft_rc rc = weft_tx_run(hop->tx, call, WEFT_LEN(call), rows, err);
+    if (!rc)
+        rc = weft_change_wrote(hop->tx, &hop->changes, &rows[CHANGES], err);
+    return rc || rows[OVER].count == 0 ? rc : end_flows(hop, &rows[OVER], err);
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+struct cascade_call {
+    const struct weft_id *flow;
+    size_t count;
+    struct weft_hop hop; /* of the last try */
+};
+
+static enum weft_rc hop_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct cascade_call *call = context;
+    struct weft_hop *hop = &call->hop;
+    weft_map_done(&hop->joints);
+    *hop = (struct weft_hop){.tx = tx};
+    enum weft_rc rc = weft_hop_look(hop, call->flow, call->count, err);
+    if (rc || (hop->done_count == 0 && hop->cut_count == 0 && hop->joint_count == 0))
+        return rc;
+    judge(hop);
+    rc = fire_all(hop, err);
+    if (!rc)
+        rc = bring_back(hop, err);
+    return rc ? rc : write_hop(hop, err);
+}
+
+/*
+ * Of the flows that this hop held: those in which there is something to do now. Others, who could
+ * not get their locks, count on it. Groups are dispatched at once; the ends of siblings cascade.
+ */
+static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *cascade,
+                               struct weft_id *flow, struct weft_dispatched *done,
+                               struct weft_err *err)
+{
+    const struct weft_hop *hop = &cascade->hop;
+    struct weft_arena *arena = hop->tx->arena;
+    struct weft_call call;
+    struct weft_rows rows;
+    bool groups = false;
+    weft_call_init(&call, arena, WEFT_STMT_COMPLETION_ANY, hop->held.count);
+    for (size_t i = 0; i < hop->held.count; i++)
+        weft_set_id(&call, i, COMPLETION_ANY_IN_FLOW, &hop->held.item[i].id);
+    cascade->count = 0;
+    if (hop->held.count == 0)
+        return WEFT_OK;
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    for (size_t i = 0; i < rows.count && !rc; i++) {
+        flow[cascade->count++] = weft_get_id(&rows, i, COMPLETION_ANY_OUT_FLOW);
+        groups |= weft_get_i64(&rows, i, COMPLETION_ANY_OUT_GROUPS) != 0;
+    }
+    return rc || !groups ? rc : weft_siblings_cancel(engine, flow, cascade->count, done, err);
+}
+
+/* Flows that still have something to do are told to the listener, as a commit tells its own. */
+static void tell_rest(struct weft_engine *engine, const struct cascade_call *call,
+                      struct weft_arena *arena)
+{
+    struct weft_tidings news = weft_news_new(arena, weft_clock_now(engine->clock));
+    for (size_t i = 0; i < call->count; i++)
+        weft_news_flow(&news, &call->flow[i]);
+    weft_news_tell(engine, &news);
+}
+
+enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow, size_t count,
+                          struct weft_cascaded *ret_cascaded, struct weft_err *err)
+{
+    return weft_cascade_some(engine, flow, count, UINT64_MAX, ret_cascaded, err);
+}
+
+enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id *flow, size_t count,
+                               uint64_t hops_most, struct weft_cascaded *ret_cascaded,
+                               struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_id *todo = weft_arena_dup(arena, flow, count * sizeof(*flow));
+    struct cascade_call call = {.flow = todo, .count = count};
+    enum weft_rc rc = WEFT_OK;
+    for (uint64_t hops = 0; call.count > 0 && hops < hops_most && !rc; hops++) {
+        /* A hop that was done finds nothing more to do. */
+        struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .repeatable = true};
+        rc = weft_tx_do(&tx, WEFT_TX_WRITE, hop_body, &call, err);
+        if (!rc) {
+            struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+            weft_change_news(&news, &call.hop.changes);
+            news.flows = 0; /* this loop sees to them */
+            weft_news_tell(engine, &news);
+            if (call.hop.ended_count > 0 && engine->on_flows_ended)
+                engine->on_flows_ended(engine->flows_ended_context, call.hop.ended,
+                                       call.hop.ended_count);
+            ret_cascaded->hops++;
+            ret_cascaded->edges += call.hop.edge_count;
+            ret_cascaded->completions += call.hop.done_count;
+            rc = look_again(engine, &call, todo, &ret_cascaded->groups, err);
+        }
+        weft_arena_free(tx.arena);
+    }
+    if (call.count > 0 && !rc)
+        tell_rest(engine, &call, arena);
+    weft_map_done(&call.hop.joints);
+    weft_arena_free(arena);
+    return rc;
+}
+
+static enum weft_rc cascade_all(struct weft_engine *engine, const struct weft_id *flow,
+                                size_t count, uint64_t hops_most, struct weft_err *err)
+{
+    struct weft_cascaded cascaded = {0};
+    enum weft_rc rc = WEFT_OK;
+    for (size_t at = 0; at < count && !rc; at += FLOWS_AT_ONCE)
+        rc = weft_cascade_some(engine, flow + at,
+                               count - at < FLOWS_AT_ONCE ? count - at : FLOWS_AT_ONCE, hops_most,
+                               &cascaded, err);
+    return rc;
+}
+
+enum weft_rc weft_engine_cascade(struct weft_engine *engine, const struct weft_id *flow,
+                                 size_t count, struct weft_err *err)
+{
+    return cascade_all(engine, flow, count, UINT64_MAX, err);
+}
+
+enum weft_rc weft_engine_cascade_round(struct weft_engine *engine, const struct weft_id *flow,
+                                       size_t count, struct weft_err *err)
+{
+    return cascade_all(engine, flow, count, ROUND_HOPS, err);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a hop of the cascade finds: the flows that it can lock, their completions, and the edges,
+ * sinks and roots that these are about, up to a chunk. Nothing is decided and nothing is written.
+ */
+
+#include "engine/flow/cascade_read.h"
+
+#include "base/id.h"
+
+#include <stdlib.h>
+
+/* ---- Locking --------------------------------------------------------------------------------- */
+
+static int by_id(const void *left, const void *right)
+{
+    return weft_id_cmp(left, right);
+}
+
+size_t weft_ids_sort(struct weft_id *id, size_t count)
+{
+    size_t kept = 0;
+    if (count > 1)
+        qsort(id, count, sizeof(*id), by_id);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || weft_id_cmp(&id[kept - 1], &id[i]) != 0)
+            id[kept++] = id[i];
+    return kept;
+}
+
+static void put_lock(struct weft_call *call, struct weft_arena *arena, const struct weft_id *flow,
+                     size_t count)
+{
+    weft_call_init(call, arena, WEFT_STMT_FLOW_LOCK, count);
+    for (size_t i = 0; i < count; i++)
+        weft_set_id(call, i, FLOW_LOCK_IN_FLOW, &flow[i]);
+}
+
+static struct weft_flows_held read_held(const struct weft_rows *rows, struct weft_arena *arena)
+{
+    struct weft_flow_held *item = weft_new_array(arena, struct weft_flow_held, rows->count + 1);
+    for (size_t i = 0; i < rows->count; i++)
+        item[i] = (struct weft_flow_held){
+            .id = weft_get_id(rows, i, FLOW_LOCK_OUT_ID),
+            .state = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_STATE),
+            .cancel = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_CANCEL),
+            .reason = weft_get_text(rows, i, FLOW_LOCK_OUT_REASON),
+            .cancels = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_CANCELS),
+        };
+    return (struct weft_flows_held){.item = item, .count = rows->count};
+}
+
+enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct weft_id *flow, size_t count,
+                             struct weft_flows_held *ret_held, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    struct weft_id *sorted = weft_arena_dup(tx->arena, flow, count * sizeof(*flow));
+    count = weft_ids_sort(sorted, count);
+    put_lock(&call, tx->arena, sorted, count);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (!rc)
+        *ret_held = read_held(&rows, tx->arena);
+    return rc;
+}
+
+static int by_flow(const void *key, const void *member)
+{
+    return weft_id_cmp(key, &((const struct weft_flow_held *)member)->id);
+}
+
+struct weft_flow_held *weft_flows_find(const struct weft_flows_held *held,
+                                       const struct weft_id *flow)
+{
+    return bsearch(flow, held->item, held->count, sizeof(*held->item), by_flow);
+}
+
+/* ---- Looking --------------------------------------------------------------------------------- */
+
+static struct weft_hop_join *joint_of(struct weft_hop *hop, const struct weft_id *id,
+                                      const struct weft_id *flow)
+{
+    struct weft_hop_join *joint = weft_map_find(&hop->joints, id, sizeof(*id));
+    if (joint)
+        return joint;
+    joint = weft_new(hop->tx->arena, struct weft_hop_join);
+    joint->id = *id;
+    joint->flow = weft_flows_find(&hop->held, flow);
+    weft_map_put(&hop->joints, id, sizeof(*id), joint);
+    hop->joint[hop->joint_count++] = joint;
+    return joint;
+}
+
+static void read_joint(const struct weft_rows *rows, size_t row, struct weft_hop_join *joint)
+{
+    joint->join = (struct weft_join_state){
+        .join = (enum weft_join)weft_get_i64(rows, row, CASCADE_LOOK_OUT_POLICY),
+        .k = (uint32_t)weft_get_i64(rows, row, CASCADE_LOOK_OUT_K),
+        .total = (uint32_t)weft_get_i64(rows, row, CASCADE_LOOK_OUT_TOTAL),
+        .succeeded = (uint32_t)weft_get_i64(rows, row, CASCADE_LOOK_OUT_SUCCEEDED),
+        .failed = (uint32_t)weft_get_i64(rows, row, CASCADE_LOOK_OUT_FAILED),
+    };
+    joint->fired = (enum weft_fired)weft_get_i64(rows, row, CASCADE_LOOK_OUT_FIRED);
+    joint->let_run = weft_get_i64(rows, row, CASCADE_LOOK_OUT_LET_RUN);
+    joint->delay_us = weft_get_i64(rows, row, CASCADE_LOOK_OUT_DELAY);
+    joint->run_at_us = weft_get_i64(rows, row, CASCADE_LOOK_OUT_RUN_AT);
+    joint->again = (int)weft_get_i64(rows, row, CASCADE_LOOK_OUT_AGAIN);
+}
+
+static void count_edge(struct weft_hop_join *joint, enum weft_edge_state state, uint32_t by)
+{
+    if (state == WEFT_EDGE_SUCCEEDED)
+        joint->join.succeeded += by;
+    else if (state == WEFT_EDGE_FAILED)
+        joint->join.failed += by;
+}
+
+static void look_at_edge(struct weft_hop *hop, const struct weft_rows *rows, size_t row)
+{
+    struct weft_hop_edge now = {
+        .upstream = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID),
+        .downstream = weft_get_id(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM),
+        .state =
+            weft_edge_of((enum weft_state)weft_get_i64(rows, row, CASCADE_LOOK_OUT_UPSTREAM_STATE)),
+    };
+    struct weft_id flow = weft_get_id(rows, row, CASCADE_LOOK_OUT_FLOW);
+    enum weft_edge_state was =
+        (enum weft_edge_state)weft_get_i64(rows, row, CASCADE_LOOK_OUT_EDGE_STATE);
+    size_t before = hop->joint_count;
+    struct weft_hop_join *joint = joint_of(hop, &now.downstream, &flow);
+    if (hop->joint_count > before)
+        read_joint(rows, row, joint);
+    if (was == now.state)
+        return;
+    count_edge(joint, was, (uint32_t)-1);
+    count_edge(joint, now.state, 1);
+    hop->edge[hop->edge_count++] = now;
+}
+
+/*
+ * Looks at the node of a completion, at its first row. Where no edge leaves it, the node is a sink;
+ * a completion that has a cursor never comes without one, because its hop saw that there was more.
+ */
+static void look_at_node(struct weft_hop *hop, const struct weft_rows *rows, size_t row)
+{
+    enum weft_state state =
+        (enum weft_state)weft_get_i64(rows, row, CASCADE_LOOK_OUT_UPSTREAM_STATE);
+    bool sink = weft_get(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM)->null;
+    bool bad = sink && weft_edge_of(state) == WEFT_EDGE_FAILED;
+    if (bad != (weft_get_i64(rows, row, CASCADE_LOOK_OUT_BAD) != 0))
+        hop->mark[hop->mark_count++] =
+            (struct weft_hop_mark){.id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID), .bad = bad};
+    if (!weft_state_living(state) && !weft_get(rows, row, CASCADE_LOOK_OUT_OWN_FIRED)->null &&
+        weft_get_i64(rows, row, CASCADE_LOOK_OUT_OWN_FIRED) == WEFT_FIRED_NOT)
+        hop->dead[hop->dead_count++] =
+            (struct weft_hop_dead){.id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID),
+                                   .flow = weft_get_id(rows, row, CASCADE_LOOK_OUT_FLOW)};
+}
+
+static int64_t seq_of(const struct weft_rows *rows, size_t row)
+{
+    return weft_get_i64(rows, row, CASCADE_LOOK_OUT_SEQ);
+}
+
+static void cut(struct weft_hop *hop, int64_t seq, const struct weft_id *cursor)
+{
+    hop->cut[hop->cut_count++] = (struct weft_hop_cut){.seq = seq, .cursor = *cursor};
+}
+
+/*
+ * Lets the roots begin that are among the next nodes of a flow that was just made whole; false when
+ * there may be more nodes. Those that are added to the flow meanwhile have begun by themselves.
+ */
+static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *flow, int64_t seq,
+                                  bool *ret_all, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    size_t chunk = weft_flow_chunk(hop->tx);
+    *ret_all = false;
+    if (hop->rooted) /* a chunk of them is enough for one transaction */
+        return WEFT_OK;
+    hop->rooted = true;
+    weft_call_init(&call, hop->tx->arena, WEFT_STMT_FLOW_ROOTS, 0);
+    weft_set_i64(&call, 0, FLOW_ROOTS_IN_SEQ, seq);
+    weft_set_id(&call, 0, FLOW_ROOTS_IN_FLOW, flow);
+    weft_set_i64(&call, 0, FLOW_ROOTS_IN_CHUNK, (int64_t)chunk);
+    enum weft_rc rc = weft_tx_run(hop->tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    hop->joint_room += rows.count; /* beside those of the edges that are still to come */
+    struct weft_hop_join **wider =
+        weft_new_array(hop->tx->arena, struct weft_hop_join *, hop->joint_room);
+    for (size_t i = 0; i < hop->joint_count; i++)
+        wider[i] = hop->joint[i];
+    hop->joint = wider;
+    for (size_t i = 0; i < rows.count; i++) {
+        struct weft_id id = weft_get_id(&rows, i, FLOW_ROOTS_OUT_ID);
+        if (i + 1 == chunk)
+            cut(hop, seq, &id);
+        if (!weft_get_i64(&rows, i, FLOW_ROOTS_OUT_ROOT))
+            continue;
+        struct weft_hop_join *joint = joint_of(hop, &id, flow);
+        joint->delay_us = weft_get_i64(&rows, i, FLOW_ROOTS_OUT_DELAY);
+        joint->run_at_us = weft_get_i64(&rows, i, FLOW_ROOTS_OUT_RUN_AT);
+        joint->again = -1;
+    }
+    *ret_all = rows.count < chunk;
+    return WEFT_OK;
+}
+
+/*
+ * Takes in at most a chunk of rows. A completion whose last row is among them is used up. An
+ * execution may have two (it ended, was replayed and ended): the second waits for the next hop,
+ * because its rows were read before the first one changed anything.
+ */
+static enum weft_rc collect(struct weft_hop *hop, const struct weft_rows *rows,
+                            struct weft_err *err)
+{
+    struct weft_map met = {0}; /* upstreams */
+    size_t chunk = weft_flow_chunk(hop->tx);
+    enum weft_rc rc = WEFT_OK;
+    bool skip = false;
+    for (size_t row = 0; row < rows->count && row < chunk && !rc; row++) {
+        struct weft_id id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID);
+        struct weft_id flow = weft_get_id(rows, row, CASCADE_LOOK_OUT_FLOW);
+        bool last = row + 1 == rows->count || seq_of(rows, row + 1) != seq_of(rows, row);
+        bool first = row == 0 || seq_of(rows, row - 1) != seq_of(rows, row);
+        bool all = last;
+        if (first) {
+            skip = weft_map_find(&met, &id, sizeof(id)) != NULL;
+            weft_map_put(&met, &id, sizeof(id), hop);
+        }
+        if (skip)
+            continue;
+        bool roots = weft_id_cmp(&id, &flow) == 0;
+        if (first && !roots)
+            look_at_node(hop, rows, row);
+        if (roots)
+            rc = look_at_roots(hop, &flow, seq_of(rows, row), &all, err);
+        else if (!weft_get(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM)->null)
+            look_at_edge(hop, rows, row);
+        if (all) {
+            hop->done_flow[hop->done_count] = flow;
+            hop->done[hop->done_count++] = seq_of(rows, row);
+        } else if (!last && row + 1 == chunk) {
+            struct weft_id to = weft_get_id(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM);
+            cut(hop, seq_of(rows, row), &to);
+        }
+    }
+    weft_map_done(&met);
+    return rc;
+}
+
+static void put_look(struct weft_call *call, const struct weft_tx *tx, const struct weft_id *flow,
+                     size_t count)
+{
+    size_t chunk = weft_flow_chunk(tx), share = chunk / (count ? count : 1);
+    weft_call_init(call, tx->arena, WEFT_STMT_CASCADE_LOOK, count);
+    for (size_t i = 0; i < count; i++)
+        weft_set_id(call, i, CASCADE_LOOK_IN_FLOW, &flow[i]);
+    weft_set_i64(call, 0, CASCADE_LOOK_IN_CHUNK, (int64_t)chunk);
+    weft_set_i64(call, 0, CASCADE_LOOK_IN_SHARE, (int64_t)(share ? share : 1));
+    call->most = chunk + 1; /* of all flows together; the last says that there is more */
+}
+
+/*
+ * Locks the flows and reads what their completions are about. Both statements travel together; the
+ * second one sees what was committed before the first had its locks. Where another replica has one
+ * of the flows, the rows would be of flows that are not held: those that are held are read again.
+ */
+static enum weft_rc lock_and_look(struct weft_hop *hop, const struct weft_id *flow, size_t count,
+                                  struct weft_rows *ret_rows, struct weft_err *err)
+{
+    struct weft_arena *arena = hop->tx->arena;
+    struct weft_id *sorted = weft_arena_dup(arena, flow, count * sizeof(*flow));
+    struct weft_call call[2];
+    struct weft_rows rows[2];
+    count = weft_ids_sort(sorted, count);
+    put_lock(&call[0], arena, sorted, count);
+    put_look(&call[1], hop->tx, sorted, count);
+    enum weft_rc rc = weft_tx_run(hop->tx, call, 2, rows, err);
+    if (rc)
+        return rc;
+    hop->held = read_held(&rows[0], arena);
+    *ret_rows = rows[1];
+    if (hop->held.count == count || hop->held.count == 0)
+        return WEFT_OK;
+    for (size_t i = 0; i < hop->held.count; i++)
+        sorted[i] = hop->held.item[i].id;
+    put_look(&call[1], hop->tx, sorted, hop->held.count);
+    return weft_tx_run(hop->tx, &call[1], 1, ret_rows, err);
+}
+
+enum weft_rc weft_hop_look(struct weft_hop *hop, const struct weft_id *flow, size_t count,
+                           struct weft_err *err)
+{
+    struct weft_arena *arena = hop->tx->arena;
+    struct weft_rows rows;
+    enum weft_rc rc = lock_and_look(hop, flow, count, &rows, err);
+    if (rc || hop->held.count == 0)
+        return rc;
+    hop->again = weft_new_array(arena, bool, hop->held.count);
+    hop->alive = weft_new_array(arena, bool, hop->held.count);
+    hop->cancelled = weft_new_array(arena, int64_t, hop->held.count);
+    hop->joint_room = rows.count + 1;
+    hop->joint = weft_new_array(arena, struct weft_hop_join *, hop->joint_room);
+    hop->edge = weft_new_array(arena, struct weft_hop_edge, rows.count + 1);
+    hop->mark = weft_new_array(arena, struct weft_hop_mark, rows.count + 1);
+    hop->dead = weft_new_array(arena, struct weft_hop_dead, rows.count + 1);
+    hop->done = weft_new_array(arena, int64_t, rows.count + 1);
+    hop->done_flow = weft_new_array(arena, struct weft_id, rows.count + 1);
+    return collect(hop, &rows, err);
+}

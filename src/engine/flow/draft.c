@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Nodes on their way into the store: checked, resolved, given ids, written. A node that comes after
+ * others is blocked from its first moment: it cannot be claimed before its join fires.
+ */
+
+#include "engine/flow/draft.h"
+
+#include "base/id.h"
+
+#include <string.h>
+
+enum { NODES_AT_ONCE = 1000, EDGES_AT_ONCE = 5000 };
+
+/* ---- Checking -------------------------------------------------------------------------------- */
+
+static enum weft_rc check_node(const struct weft_node *node, struct weft_err *err)
+{
+    if (node->spec.key)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "key",
+                               "node '%s' has a key: give the key to the flow", node->name);
+    if (node->spec.ns)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "namespace",
+                               "node '%s' names a namespace: it has that of its flow", node->name);
+    return WEFT_OK;
+}
+
+/* Says which node is meant: the story of a spec alone would not tell. */
+static enum weft_rc blame(const struct weft_node *node, struct weft_err *err)
+{
+    struct weft_err story = *err;
+    (void)weft_fail_field(err, story.rc, story.field, "node '%s': %s", node->name, story.text);
+    err->hint = story.hint;
+    return story.rc;
+}
+
+static bool lets_run(const struct weft_node *node)
+{
+    if (node->on_satisfied == WEFT_ON_SATISFIED_DEFAULT)
+        return node->join == WEFT_JOIN_ALL;
+    return node->on_satisfied == WEFT_ON_SATISFIED_LET_RUN;
+}
+
+enum weft_rc weft_draft_resolve(struct weft_draft *draft, const struct weft_graph_input *input,
+                                weft_usec now_us, struct weft_arena *arena, uint8_t *fingerprint,
+                                struct weft_err *err)
+{
+    draft->node = input->node;
+    draft->count = input->count;
+    enum weft_rc rc = weft_graph_build(input, arena, &draft->graph, err);
+    draft->blamed = rc ? draft->graph.blamed : 0;
+    if (rc)
+        return rc;
+    draft->member = weft_new_array(arena, struct weft_submission, draft->count + 1);
+    for (size_t i = 0; i < draft->count; i++) {
+        const struct weft_node *node = &draft->node[i];
+        struct weft_resolved *member = &draft->member[i].spec;
+        rc = check_node(node, err);
+        if (!rc)
+            rc = weft_spec_resolve(&node->spec, draft->ns, now_us, arena, member, err);
+        if (rc) {
+            draft->blamed = i + 1;
+            return blame(node, err);
+        }
+        if (fingerprint) {
+            weft_spec_fingerprint(member);
+            weft_graph_fingerprint(node, member->fingerprint, fingerprint);
+        }
+    }
+    return WEFT_OK;
+}
+
+void weft_draft_mint(struct weft_draft *draft, const struct weft_id *last)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        weft_id_next(&draft->member[i].id, last);
+        last = &draft->member[i].id;
+    }
+}
+
+enum weft_rc weft_draft_place(struct weft_engine *engine, struct weft_draft *draft,
+                              struct weft_err *err)
+{
+    struct weft_name_want space = {.sort = WEFT_NAME_NAMESPACE, .text = draft->ns};
+    enum weft_rc rc = weft_intern_names(engine, true, &space, 1, err);
+    draft->ns_id = space.id;
+    if (!rc)
+        rc = weft_submission_place(engine, true, draft->member, draft->count, err);
+    for (size_t i = 0; i < draft->count && !rc; i++)
+        if (!draft->member[i].queue)
+            rc = weft_census_refuse(engine, draft->member[i].spec.ns, err);
+    return rc;
+}
+
+static bool begins_blocked(const struct weft_draft *draft, size_t i)
+{
+    return draft->node[i].after_count > 0 || draft->hidden;
+}
+
+void weft_draft_news(const struct weft_draft *draft, struct weft_tidings *news)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        const struct weft_resolved *spec = &draft->member[i].spec;
+        weft_news_due(news, spec->deadline_us);
+        if (begins_blocked(draft, i))
+            continue;
+        if (spec->state == WEFT_STATE_READY)
+            weft_news_fresh(news, draft->member[i].queue->id, spec->priority, draft->member[i].ord);
+        else
+            weft_news_due(news, spec->due_us);
+    }
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static const struct weft_id *upstream_id(const struct weft_draft *draft, uint32_t number)
+{
+    return number < draft->count ? &draft->member[number].id : &draft->known[number - draft->count];
+}
+
+struct weft_draft_rows weft_draft_list(const struct weft_draft *const *draft, size_t count,
+                                       struct weft_arena *arena)
+{
+    size_t nodes = 0, edges = 0;
+    for (size_t d = 0; d < count; d++) {
+        nodes += draft[d]->count;
+        edges += draft[d]->graph.edges;
+    }
+    struct weft_draft_rows rows = {.node = weft_new_array(arena, struct weft_node_ref, nodes + 1),
+                                   .edge = weft_new_array(arena, struct weft_edge_ref, edges + 1)};
+    for (size_t d = 0; d < count; d++) {
+        const struct weft_graph *graph = &draft[d]->graph;
+        for (size_t i = 0; i < draft[d]->count; i++) {
+            rows.node[rows.nodes++] = (struct weft_node_ref){.draft = draft[d], .at = i};
+            for (uint32_t e = graph->first[i]; e < graph->first[i + 1]; e++)
+                rows.edge[rows.edges++] =
+                    (struct weft_edge_ref){.upstream = upstream_id(draft[d], graph->upstream[e]),
+                                           .downstream = &draft[d]->member[i].id};
+        }
+    }
+    return rows;
+}
+
+/* A node that comes after others waits for them, and only then for its time. */
+static void put_node(struct weft_call *call, size_t row, const struct weft_node_ref *ref)
+{
+    const struct weft_node *node = &ref->draft->node[ref->at];
+    const struct weft_submission *item = &ref->draft->member[ref->at];
+    const struct weft_resolved *spec = &item->spec;
+    bool blocked = begins_blocked(ref->draft, ref->at);
+    weft_set_id(call, row, FLOW_NODES_IN_FLOW, &ref->draft->flow);
+    weft_set_id(call, row, FLOW_NODES_IN_ID, &item->id);
+    weft_set_i64(call, row, FLOW_NODES_IN_ORD, item->ord);
+    weft_set_i64(call, row, FLOW_NODES_IN_QUEUE, item->queue->id);
+    weft_set_i64(call, row, FLOW_NODES_IN_LANE, item->queue->lane);
+    weft_set_i64(call, row, FLOW_NODES_IN_POLICY, item->policy);
+    weft_set_i64(call, row, FLOW_NODES_IN_PRIORITY, spec->priority);
+    weft_set_i64(call, row, FLOW_NODES_IN_STATE, blocked ? WEFT_STATE_BLOCKED : spec->state);
+    if (spec->due_us && !blocked)
+        weft_set_i64(call, row, FLOW_NODES_IN_DUE, spec->due_us);
+    if (spec->deadline_us)
+        weft_set_i64(call, row, FLOW_NODES_IN_DEADLINE, spec->deadline_us);
+    weft_set_text(call, row, FLOW_NODES_IN_CONTENT_TYPE, spec->content_type);
+    weft_set_text(call, row, FLOW_NODES_IN_TAGS, spec->tags);
+    weft_set_bytes(call, row, FLOW_NODES_IN_PAYLOAD, spec->payload, spec->payload_size);
+    weft_set_i64(call, row, FLOW_NODES_IN_SIZE,
+                 (int64_t)(spec->payload_size + node->after_count * WEFT_UPSTREAM_BYTES));
+    weft_set_text(call, row, FLOW_NODES_IN_NAME, node->name);
+    weft_set_i64(call, row, FLOW_NODES_IN_JOIN_POLICY, node->join);
+    weft_set_i64(call, row, FLOW_NODES_IN_K, node->k);
+    weft_set_i64(call, row, FLOW_NODES_IN_LET_RUN, lets_run(node));
+    weft_set_i64(call, row, FLOW_NODES_IN_TOTAL, (int64_t)node->after_count);
+    weft_set_i64(call, row, FLOW_NODES_IN_FIRED, blocked ? WEFT_FIRED_NOT : WEFT_FIRED_SATISFIED);
+    weft_set_i64(call, row, FLOW_NODES_IN_DELAY, node->spec.delay_ms * WEFT_MS);
+    weft_set_i64(call, row, FLOW_NODES_IN_RUN_AT, node->spec.run_at_us);
+}
+
+enum weft_rc weft_draft_put_nodes(struct weft_tx *tx, const struct weft_node_ref *node,
+                                  size_t count, weft_usec now_us, struct weft_err *err)
+{
+    struct weft_call call;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_NODES, count);
+    weft_set_i64(&call, 0, FLOW_NODES_IN_NOW, now_us);
+    struct weft_span_row *span = weft_new_array(tx->arena, struct weft_span_row, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const struct weft_submission *item = &node[i].draft->member[node[i].at];
+        span[i] = (struct weft_span_row){.id = item->id, .ns = item->queue->ns};
+    }
+    weft_spans_find(span, count, tx->arena);
+    for (size_t i = 0; i < count; i++) {
+        put_node(&call, i, &node[i]);
+        weft_span_set(&call, i, FLOW_NODES_IN_SPAN_NAMESPACE, &span[i]);
+    }
+    return weft_tx_run(tx, &call, 1, NULL, err);
+}
+
+enum weft_rc weft_draft_put_edges(struct weft_tx *tx, const struct weft_edge_ref *edge,
+                                  size_t count, struct weft_err *err)
+{
+    struct weft_call call;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_EDGES, count);
+    for (size_t i = 0; i < count; i++) {
+        weft_set_id(&call, i, FLOW_EDGES_IN_UPSTREAM, edge[i].upstream);
+        weft_set_id(&call, i, FLOW_EDGES_IN_DOWNSTREAM, edge[i].downstream);
+    }
+    return weft_tx_run(tx, &call, 1, NULL, err);
+}
+
+/* How many of the nodes go into one statement: bounded in number and in bytes. */
+size_t weft_draft_nodes_at_once(const struct weft_node_ref *node, size_t count)
+{
+    size_t taken = 0, bytes = 0;
+    while (taken < count && taken < NODES_AT_ONCE) {
+        bytes += node[taken].draft->member[node[taken].at].spec.payload_size;
+        if (taken > 0 && bytes > WEFT_BATCH_BYTES)
+            break;
+        taken++;
+    }
+    return taken;
+}
+
+size_t weft_draft_edges_at_once(size_t count)
+{
+    return count < EDGES_AT_ONCE ? count : EDGES_AT_ONCE;
+}
+
+enum weft_rc weft_draft_put(struct weft_tx *tx, const struct weft_draft_rows *rows,
+                            weft_usec now_us, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    for (size_t at = 0, taken; at < rows->nodes && !rc; at += taken) {
+        taken = weft_draft_nodes_at_once(rows->node + at, rows->nodes - at);
+        rc = weft_draft_put_nodes(tx, rows->node + at, taken, now_us, err);
+    }
+    for (size_t at = 0, taken; at < rows->edges && !rc; at += taken) {
+        taken = weft_draft_edges_at_once(rows->edges - at);
+        rc = weft_draft_put_edges(tx, rows->edge + at, taken, err);
+    }
+    return rc;
+}

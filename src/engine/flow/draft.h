@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_FLOW_DRAFT_H
+#define WEFT_ENGINE_FLOW_DRAFT_H
+
+/* Nodes on their way into the store: those of a new flow, or those that a flow grows by. */
+
+#include "core/graph.h"
+#include "engine/flow/flow.h"
+#include "engine/job/submit.h"
+
+struct weft_draft {
+    const struct weft_node *node;
+    size_t count;
+    const char *ns;
+    int32_t ns_id;
+    struct weft_id flow;
+    struct weft_graph graph;        /* upstreams from `count` on are known[upstream - count] */
+    struct weft_submission *member; /* one per node */
+    const struct weft_id *known;    /* nodes that the flow has already; by the graph's numbers */
+    size_t blamed;                  /* 1 + the node that could not be resolved; 0: none alone */
+    bool hidden;                    /* every node is blocked: nobody may see the flow yet */
+};
+
+/*
+ * Checks the graph and every node, and resolves them: what can be wrong is found here, before
+ * anything is written. The error names the node. Adds to the fingerprint when it is not NULL.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_draft_resolve(struct weft_draft *draft,
+                                                const struct weft_graph_input *input,
+                                                weft_usec now_us, struct weft_arena *arena,
+                                                uint8_t *fingerprint, struct weft_err *err);
+/* Gives the members ids that follow each other, behind `last`: they share its partition. */
+void weft_draft_mint(struct weft_draft *draft, const struct weft_id *last);
+/* Namespaces, queues and policies of all members, and their places in the order. */
+WEFT_MUST_CHECK enum weft_rc weft_draft_place(struct weft_engine *engine, struct weft_draft *draft,
+                                              struct weft_err *err);
+/* What began with the nodes, and what will become due. */
+void weft_draft_news(const struct weft_draft *draft, struct weft_tidings *news);
+
+struct weft_node_ref {
+    const struct weft_draft *draft;
+    size_t at;
+};
+
+struct weft_edge_ref {
+    const struct weft_id *upstream, *downstream;
+};
+
+/* The rows of drafts, all nodes before all edges: a store may look up what an edge names. */
+struct weft_draft_rows {
+    struct weft_node_ref *node;
+    size_t nodes;
+    struct weft_edge_ref *edge;
+    size_t edges;
+};
+struct weft_draft_rows weft_draft_list(const struct weft_draft *const *draft, size_t count,
+                                       struct weft_arena *arena);
+
+/* How many of the nodes, or edges, go into one statement. */
+size_t weft_draft_nodes_at_once(const struct weft_node_ref *node, size_t count);
+size_t weft_draft_edges_at_once(size_t count);
+WEFT_MUST_CHECK enum weft_rc weft_draft_put_nodes(struct weft_tx *tx,
+                                                  const struct weft_node_ref *node, size_t count,
+                                                  weft_usec now_us, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_draft_put_edges(struct weft_tx *tx,
+                                                  const struct weft_edge_ref *edge, size_t count,
+                                                  struct weft_err *err);
+/* All of them, statement by statement. */
+WEFT_MUST_CHECK enum weft_rc weft_draft_put(struct weft_tx *tx, const struct weft_draft_rows *rows,
+                                            weft_usec now_us, struct weft_err *err);
+
+#endif

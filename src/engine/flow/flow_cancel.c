@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Cancelling a flow. The mark comes first, under the lock of the flow: from that commit on the
+ * cascade begins nothing. Living members are cancelled in chunks, each like any execution, the
+ * first of them with the mark; `backlog` stays until none is left, so a crash in between leaves the
+ * rest to the cancel_backlog scanner. What members were running when they were left alone (pending,
+ * flow_only) ends as it ends; the flow ends with its last member.
+ *
+ * A flow that is over cannot be cancelled, also if no hop has found that yet (flow_settle.c).
+ *
+ * Each member is looked at once, a chunk of them in a transaction; the row of the flow remembers
+ * how far that came, whoever goes on with it. Once is enough: in a cancelled flow nothing new
+ * begins. Growth is refused, a join that is decided cancels its node, and what is replayed behind
+ * the back of the drain is as if it had been replayed after it. Every call of cancel begins anew,
+ * because a stronger one wants what a weaker one left alone, and a second one what was replayed in
+ * between.
+ *
+ * The row also counts what went because of the cancel: the caller, the scanner and the cascade may
+ * each have a part in it, and who waits is told of all. His wait for the row is a short one: it is
+ * held by hops, by chunks of members and by changes of the graph, each for one bounded transaction.
+ */
+
+#include "engine/flow/flow.h"
+
+#include "core/spec.h"
+
+/* Members that ended while the flow was locked left their completions to whoever had the lock. */
+static void look_for_ends(struct weft_engine *engine, const struct weft_tx *tx,
+                          const struct weft_id *flow, const struct weft_changes *changes)
+{
+    struct weft_tidings news = weft_news_new(tx->arena, tx->now_us);
+    weft_change_news(&news, changes);
+    weft_news_flow(&news, flow);
+    weft_news_tell(engine, &news);
+}
+
+/* ---- Draining -------------------------------------------------------------------------------- */
+
+/* A chunk of members; what is told of it counts when its transaction is committed. */
+struct chunk {
+    struct weft_flow_drain drain;
+    struct weft_id to; /* the last one that was looked at */
+    struct weft_changes changes;
+};
+
+/* The flow, as it is for its members. */
+static struct weft_flow_held as_held(const struct weft_flow_row *row)
+{
+    return (struct weft_flow_held){
+        .id = row->id, .state = row->state, .cancel = (int)row->cancel, .reason = row->reason};
+}
+
+/* The members to cancel among the next ones, sorted; notes how far that came. */
+static enum weft_rc next_members(struct weft_tx *tx, struct chunk *chunk, bool running,
+                                 struct weft_id **ret_id, size_t *ret_count, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    size_t count = 0, most = weft_flow_chunk(tx);
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_LIVING, 0);
+    weft_set_id(&call, 0, FLOW_LIVING_IN_FLOW, &chunk->drain.flow);
+    weft_set_i64(&call, 0, FLOW_LIVING_IN_BATCH, (int64_t)most);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    struct weft_id *id = weft_new_array(tx->arena, struct weft_id, rows.count + 1);
+    for (size_t i = 0; i < rows.count; i++) {
+        chunk->to = id[count] = weft_get_id(&rows, i, FLOW_LIVING_OUT_ID);
+        count += running || !weft_get_i64(&rows, i, FLOW_LIVING_OUT_RUNNING);
+    }
+    chunk->drain.more = rows.count == most;
+    *ret_id = id;
+    *ret_count = weft_ids_sort(id, count);
+    return WEFT_OK;
+}
+
+static enum weft_rc cancel_members(struct weft_tx *tx, struct chunk *chunk,
+                                   const struct weft_flow_held *flow, struct weft_err *err)
+{
+    bool running = flow->cancel == WEFT_FLOW_CANCEL_ALL;
+    struct weft_id *id = NULL;
+    size_t count = 0;
+    enum weft_rc rc = next_members(tx, chunk, running, &id, &count, err);
+    if (rc || count == 0)
+        return rc;
+    rc = weft_change_lock(tx, id, count, &chunk->changes, err);
+    for (size_t i = 0; i < chunk->changes.count && !rc; i++) {
+        struct weft_change *change = &chunk->changes.change[i];
+        bool spared = !running && change->before.state == WEFT_STATE_RUNNING; /* just claimed */
+        change->by = "flow";
+        change->reason = flow->reason;
+        if (!spared && weft_change_step(change, &(struct weft_event){.kind = WEFT_EVENT_CANCEL}))
+            chunk->drain.cancelled++;
+    }
+    return rc ? rc : weft_change_write(tx, &chunk->changes, err);
+}
+
+/* Under the lock of the flow. */
+static enum weft_rc drain_chunk(struct weft_tx *tx, struct chunk *chunk,
+                                const struct weft_flow_held *flow, struct weft_err *err)
+{
+    struct weft_flow_drain *drain = &chunk->drain;
+    uint64_t before = drain->cancelled;
+    enum weft_rc rc = WEFT_OK;
+    drain->more = false;
+    if (flow->cancel == WEFT_FLOW_CANCEL_NONE || flow->state != WEFT_FLOW_OPEN)
+        return WEFT_OK;
+    if (flow->cancel != WEFT_FLOW_CANCEL_ONLY)
+        rc = cancel_members(tx, chunk, flow, err);
+    drain->brought += drain->cancelled - before;
+    if (rc)
+        return rc;
+    struct weft_call call;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_DRAINED, 0);
+    weft_set_id(&call, 0, FLOW_DRAINED_IN_FLOW, &drain->flow);
+    weft_set_i64(&call, 0, FLOW_DRAINED_IN_CANCELLED, (int64_t)(drain->cancelled - before));
+    weft_set_i64(&call, 0, FLOW_DRAINED_IN_MORE, drain->more);
+    if (drain->more) /* else whoever comes again begins anew */
+        weft_set_id(&call, 0, FLOW_DRAINED_IN_TO, &chunk->to);
+    return weft_tx_run(tx, &call, 1, NULL, err);
+}
+
+/* Locks the flow, or finds that somebody else has it. */
+static enum weft_rc lock_flow(struct weft_tx *tx, struct weft_flow_drain *drain,
+                              struct weft_flow_held *ret_flow, struct weft_err *err)
+{
+    struct weft_flows_held held;
+    struct weft_flow_row row = {0};
+    bool found;
+    enum weft_rc rc;
+    if (drain->wait) {
+        rc = weft_flow_hold_row(tx, &drain->flow, &row, &found, err);
+        *ret_flow = as_held(&row); /* one that is gone has nothing left to cancel */
+        if (found)
+            drain->brought = row.cancelled - drain->before;
+    } else {
+        rc = weft_flows_lock(tx, &drain->flow, 1, &held, err);
+        drain->locked = !rc && held.count == 0;
+        if (!rc && held.count > 0)
+            *ret_flow = held.item[0];
+    }
+    return rc;
+}
+
+struct drain_call {
+    const struct weft_flow_drain *from;
+    struct chunk chunk; /* of the last try */
+};
+
+static enum weft_rc drain_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct drain_call *call = context;
+    struct weft_flow_held flow = {0};
+    call->chunk = (struct chunk){.drain = *call->from};
+    call->chunk.drain.locked = false;
+    enum weft_rc rc = lock_flow(tx, &call->chunk.drain, &flow, err);
+    if (rc)
+        return rc;
+    if (call->chunk.drain.locked) {
+        call->chunk.drain.more = true;
+        return WEFT_OK;
+    }
+    return drain_chunk(tx, &call->chunk, &flow, err);
+}
+
+enum weft_rc weft_engine_flow_drain(struct weft_engine *engine, struct weft_flow_drain *drain,
+                                    struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    struct drain_call call = {.from = drain};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, drain_body, &call, err);
+    if (!rc) {
+        *drain = call.chunk.drain;
+        look_for_ends(engine, &tx, &drain->flow, &call.chunk.changes);
+    }
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
+/* ---- Cancelling ------------------------------------------------------------------------------ */
+
+struct cancel_call {
+    const struct weft_flow_cancelling *args;
+    bool now; /* with the first chunk of members */
+    unsigned round;
+    bool unsettled; /* hops were due: nothing was done */
+    enum weft_flow_state state;
+    struct chunk chunk;
+};
+
+/* Marks a flow that is open, in the store and in *row: the stronger cancel of two holds. */
+static enum weft_rc mark(struct weft_tx *tx, const struct weft_flow_cancelling *args,
+                         struct weft_flow_row *row, struct weft_err *err)
+{
+    struct weft_call call;
+    if (row->cancel == WEFT_FLOW_CANCEL_NONE || args->how < row->cancel) {
+        row->cancel = args->how;
+        row->reason = args->reason;
+    }
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_CANCEL, 0);
+    weft_set_id(&call, 0, FLOW_CANCEL_IN_FLOW, &args->flow);
+    weft_set_i64(&call, 0, FLOW_CANCEL_IN_CANCEL, row->cancel);
+    weft_set_text(&call, 0, FLOW_CANCEL_IN_REASON, row->reason);
+    weft_set_i64(&call, 0, FLOW_CANCEL_IN_BACKLOG, row->cancel != WEFT_FLOW_CANCEL_ONLY);
+    return weft_tx_run(tx, &call, 1, NULL, err);
+}
+
+static enum weft_rc cancel_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct cancel_call *call = context;
+    const struct weft_flow_cancelling *args = call->args;
+    struct weft_flow_row row;
+    enum weft_rc rc = weft_flow_hold(tx, args->ns, &args->flow, &row, err);
+    if (rc)
+        return rc;
+    call->unsettled = weft_flow_unsettled(&row.due, call->round);
+    if (call->unsettled)
+        return WEFT_OK;
+    call->state = (enum weft_flow_state)row.state;
+    call->chunk =
+        (struct chunk){.drain = {.flow = args->flow, .wait = true, .before = row.cancelled}};
+    bool over = row.state == WEFT_FLOW_SUCCEEDED || row.state == WEFT_FLOW_FAILED;
+    if (over && !args->remove)
+        return weft_fail_field(err, WEFT_NOT_LIVE, "id",
+                               "the flow has ended: only one that is open can be cancelled");
+    if (row.state == WEFT_FLOW_OPEN)
+        rc = mark(tx, args, &row, err);
+    if (!rc && args->remove) {
+        struct weft_call call_remove;
+        weft_call_init(&call_remove, tx->arena, WEFT_STMT_FLOW_REMOVE, 0);
+        weft_set_id(&call_remove, 0, FLOW_REMOVE_IN_FLOW, &args->flow);
+        weft_set_i64(&call_remove, 0, FLOW_REMOVE_IN_NOW, tx->now_us);
+        rc = weft_tx_run(tx, &call_remove, 1, NULL, err);
+    }
+    const struct weft_flow_held flow = as_held(&row);
+    return rc || !call->now ? rc : drain_chunk(tx, &call->chunk, &flow, err);
+}
+
+static enum weft_rc cancel_flow(struct weft_engine *engine, struct cancel_call *call,
+                                struct weft_err *err)
+{
+    const struct weft_flow_cancelling *args = call->args;
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    enum weft_rc rc = weft_text_check(args->reason, WEFT_REASON_MAX, "reason", err);
+    if (!rc && (args->how < WEFT_FLOW_CANCEL_ALL || args->how > WEFT_FLOW_CANCEL_ONLY))
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "policy",
+                             "policy must be all, pending or flow_only");
+    do {
+        if (!rc && call->unsettled)
+            rc = weft_flow_settle(engine, &args->flow, 1, call->round++, err);
+        if (!rc)
+            rc = weft_tx_do(&tx, WEFT_TX_WRITE, cancel_body, call, err);
+    } while (!rc && call->unsettled);
+    if (!rc)
+        look_for_ends(engine, &tx, &args->flow, &call->chunk.changes);
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
+enum weft_rc weft_engine_flow_cancel(struct weft_engine *engine,
+                                     const struct weft_flow_cancelling *args,
+                                     enum weft_flow_state *ret_state, struct weft_err *err)
+{
+    struct cancel_call call = {.args = args};
+    enum weft_rc rc = cancel_flow(engine, &call, err);
+    if (!rc)
+        *ret_state = call.state;
+    return rc;
+}
+
+enum weft_rc weft_engine_flow_cancel_now(struct weft_engine *engine,
+                                         const struct weft_flow_cancelling *args,
+                                         enum weft_flow_state *ret_state,
+                                         struct weft_flow_drain *ret_drain, struct weft_err *err)
+{
+    struct cancel_call call = {.args = args, .now = true};
+    enum weft_rc rc = cancel_flow(engine, &call, err);
+    if (!rc) {
+        *ret_state = call.state;
+        *ret_drain = call.chunk.drain;
+    }
+    return rc;
+}

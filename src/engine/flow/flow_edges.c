@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Edges between nodes that a flow has, under its lock and under a compare-and-set on its revision.
+ *
+ * The node that an edge leads to has not begun: it is blocked, its join has not fired, and no hop
+ * is due that could let it fire (flow_settle.c). Its row in `live` is locked and looked at after
+ * the flow, in the order of all such calls, so it can neither end nor begin meanwhile. As with
+ * growth, an upstream that has ended leaves no completion any more, so one is left for it here, and
+ * the cascade resolves the edge at once; one that is alive will leave its own.
+ *
+ * A circle is looked for when the edges are written, by a walk up from each `from`: whatever
+ * circle there is contains one of them. If there is one the transaction is rolled back.
+ */
+
+#include "engine/flow/flow.h"
+
+#include "base/id.h"
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct named {
+    const char *name;
+    struct weft_id id;
+    bool ended;
+    int64_t added; /* edges that lead to it */
+};
+
+struct edging {
+    const struct weft_flow_edging *args;
+    struct named *node; /* each name once, sorted */
+    size_t count;
+    unsigned round;
+    bool unsettled;
+    int32_t revision;
+};
+
+static int by_name(const void *left, const void *right)
+{
+    return strcmp(((const struct named *)left)->name, ((const struct named *)right)->name);
+}
+
+static struct named *find(const struct edging *edging, const char *name)
+{
+    const struct named key = {.name = name};
+    return bsearch(&key, edging->node, edging->count, sizeof(key), by_name);
+}
+
+static void list_names(struct edging *edging, struct weft_arena *arena)
+{
+    const struct weft_flow_edging *args = edging->args;
+    size_t kept = 0;
+    edging->node = weft_new_array(arena, struct named, 2 * args->edge_count + 1);
+    for (size_t i = 0; i < args->edge_count; i++) {
+        edging->node[2 * i].name = args->edges[i].from;
+        edging->node[2 * i + 1].name = args->edges[i].to;
+    }
+    qsort(edging->node, 2 * args->edge_count, sizeof(*edging->node), by_name);
+    for (size_t i = 0; i < 2 * args->edge_count; i++)
+        if (kept == 0 || by_name(&edging->node[kept - 1], &edging->node[i]) != 0)
+            edging->node[kept++] = edging->node[i];
+    edging->count = kept;
+}
+
+static enum weft_rc check_flow(const struct edging *edging, const struct weft_flow_row *row,
+                               struct weft_err *err)
+{
+    if (row->state != WEFT_FLOW_OPEN || row->cancel != WEFT_FLOW_CANCEL_NONE)
+        return weft_fail_field(err, WEFT_NOT_LIVE, "id",
+                               "only a flow that is open and not cancelled gets edges");
+    if (row->revision == edging->args->revision)
+        return WEFT_OK;
+    enum weft_rc rc =
+        weft_fail_field(err, WEFT_CONFLICT, "revision", "the flow is at revision %d, not %d",
+                        row->revision, edging->args->revision);
+    if (err)
+        err->hint = "read the flow again and decide anew";
+    return rc;
+}
+
+/*
+ * Without a circle n nodes have at most n * (n - 1) / 2 edges, so the nodes of a small flow need
+ * not be asked.
+ */
+enum weft_rc weft_flow_edges_fit(struct weft_tx *tx, const struct weft_id *flow, int64_t nodes,
+                                 size_t added, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    if (added == 0 || nodes * (nodes - 1) / 2 <= WEFT_FLOW_EDGES_MAX)
+        return WEFT_OK;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_EDGE_COUNT, 0);
+    weft_set_id(&call, 0, FLOW_EDGE_COUNT_IN_FLOW, flow);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    int64_t count = weft_get_i64(&rows, 0, FLOW_EDGE_COUNT_OUT_COUNT);
+    if (count + (int64_t)added <= WEFT_FLOW_EDGES_MAX)
+        return WEFT_OK;
+    rc = weft_fail_field(err, WEFT_TOO_LARGE, "edges",
+                         "the flow would have %lld edges, at most %d are allowed",
+                         (long long)count + (long long)added, WEFT_FLOW_EDGES_MAX);
+    if (err)
+        err->hint =
+            "put a node between many upstreams and many downstreams: m * n edges become "
+            "m + n";
+    return rc;
+}
+
+static enum weft_rc find_nodes(struct weft_tx *tx, struct edging *edging, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_NODES_NAMED, edging->count);
+    weft_set_id(&call, 0, NODES_NAMED_IN_FLOW, &edging->args->flow);
+    for (size_t i = 0; i < edging->count; i++) {
+        weft_set_text(&call, i, NODES_NAMED_IN_NAME, edging->node[i].name);
+        edging->node[i].added = 0;
+    }
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    for (size_t i = 0; i < edging->count && !rc; i++) {
+        /* The rows come in the order of the names. */
+        if (i == rows.count ||
+            strcmp(weft_get_text(&rows, i, NODES_NAMED_OUT_NAME), edging->node[i].name) != 0)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "edges", "the flow has no node '%s'",
+                                   edging->node[i].name);
+        edging->node[i].id = weft_get_id(&rows, i, NODES_NAMED_OUT_ID);
+        edging->node[i].ended = !weft_get(&rows, i, NODES_NAMED_OUT_STATE)->null;
+    }
+    for (size_t i = 0; i < edging->args->edge_count && !rc; i++)
+        find(edging, edging->args->edges[i].to)->added++;
+    return rc;
+}
+
+/* Locks the nodes that edges lead to: each must be blocked. */
+static enum weft_rc check_blocked(struct weft_tx *tx, const struct edging *edging,
+                                  struct weft_err *err)
+{
+    struct weft_changes changes;
+    struct weft_id *id = weft_new_array(tx->arena, struct weft_id, edging->count);
+    size_t count = 0;
+    for (size_t i = 0; i < edging->count; i++)
+        if (edging->node[i].added > 0)
+            id[count++] = edging->node[i].id;
+    count = weft_ids_sort(id, count);
+    enum weft_rc rc = weft_change_lock(tx, id, count, &changes, err);
+    for (size_t i = 0; i < edging->count && !rc; i++) {
+        const struct named *node = &edging->node[i];
+        const struct weft_change *change =
+            node->added > 0 ? weft_change_find(&changes, &node->id) : NULL;
+        if (node->added > 0 && (!change || change->before.state != WEFT_STATE_BLOCKED))
+            rc = weft_fail_field(err, WEFT_CONFLICT, "edges",
+                                 "node '%s' is not blocked any more: it %s", node->name,
+                                 change ? "has begun" : "has ended");
+    }
+    return rc;
+}
+
+/* No edge may be there, nor be named twice. */
+static enum weft_rc check_new(struct weft_tx *tx, const struct edging *edging, struct weft_err *err)
+{
+    const struct weft_flow_edging *args = edging->args;
+    struct weft_map seen = {0};
+    struct weft_call call;
+    struct weft_rows rows;
+    enum weft_rc rc = WEFT_OK;
+    weft_call_init(&call, tx->arena, WEFT_STMT_EDGES_THERE, args->edge_count);
+    for (size_t i = 0; i < args->edge_count && !rc; i++) {
+        struct weft_id pair[2] = {find(edging, args->edges[i].from)->id,
+                                  find(edging, args->edges[i].to)->id};
+        weft_set_id(&call, i, EDGES_THERE_IN_UPSTREAM, &find(edging, args->edges[i].from)->id);
+        weft_set_id(&call, i, EDGES_THERE_IN_DOWNSTREAM, &find(edging, args->edges[i].to)->id);
+        if (weft_map_find(&seen, weft_arena_dup(tx->arena, pair, sizeof(pair)), sizeof(pair)))
+            rc = weft_fail_field(err, WEFT_INVALID_VALUE, "edges",
+                                 "the edge from '%s' to '%s' is named twice", args->edges[i].from,
+                                 args->edges[i].to);
+        weft_map_put(&seen, weft_arena_dup(tx->arena, pair, sizeof(pair)), sizeof(pair), &seen);
+    }
+    weft_map_done(&seen);
+    if (!rc)
+        rc = weft_tx_run(tx, &call, 1, &rows, err);
+    for (size_t i = 0; !rc && rows.count > 0 && i < args->edge_count; i++) {
+        struct weft_id from = weft_get_id(&rows, 0, EDGES_THERE_OUT_UPSTREAM);
+        struct weft_id to = weft_get_id(&rows, 0, EDGES_THERE_OUT_DOWNSTREAM);
+        if (weft_id_cmp(&find(edging, args->edges[i].from)->id, &from) == 0 &&
+            weft_id_cmp(&find(edging, args->edges[i].to)->id, &to) == 0)
+            rc = weft_fail_field(err, WEFT_CONFLICT, "edges", "'%s' comes after '%s' already",
+                                 args->edges[i].to, args->edges[i].from);
+    }
+    return rc;
+}
+
+static enum weft_rc write_edges(struct weft_tx *tx, const struct edging *edging,
+                                struct weft_err *err)
+{
+    enum { EDGES, NODES, SIZES, HINTS, FLOW, CALLS };
+    const struct weft_flow_edging *args = edging->args;
+    struct weft_call call[CALLS];
+    size_t wider = 0, hints = 0;
+    weft_call_init(&call[EDGES], tx->arena, WEFT_STMT_FLOW_EDGES, args->edge_count);
+    weft_call_init(&call[NODES], tx->arena, WEFT_STMT_NODES_WIDEN, edging->count);
+    weft_call_init(&call[SIZES], tx->arena, WEFT_STMT_LIVE_WIDEN, edging->count);
+    weft_call_init(&call[HINTS], tx->arena, WEFT_STMT_COMPLETION_ADD, edging->count);
+    weft_call_init(&call[FLOW], tx->arena, WEFT_STMT_FLOW_GROW, 0);
+    weft_set_i64(&call[HINTS], 0, COMPLETION_ADD_IN_AT, tx->now_us);
+    weft_set_id(&call[FLOW], 0, FLOW_GROW_IN_FLOW, &args->flow);
+    weft_set_i64(&call[FLOW], 0, FLOW_GROW_IN_NODES, 0);
+    for (size_t i = 0; i < args->edge_count; i++) {
+        weft_set_id(&call[EDGES], i, FLOW_EDGES_IN_UPSTREAM,
+                    &find(edging, args->edges[i].from)->id);
+        weft_set_id(&call[EDGES], i, FLOW_EDGES_IN_DOWNSTREAM,
+                    &find(edging, args->edges[i].to)->id);
+    }
+    for (size_t i = 0; i < edging->count; i++) {
+        const struct named *node = &edging->node[i];
+        if (node->ended) { /* it is a `from`: what edges lead to is blocked */
+            weft_set_id(&call[HINTS], hints, COMPLETION_ADD_IN_FLOW, &args->flow);
+            weft_set_id(&call[HINTS], hints++, COMPLETION_ADD_IN_ID, &node->id);
+        }
+        if (node->added == 0)
+            continue;
+        weft_set_id(&call[NODES], wider, NODES_WIDEN_IN_ID, &node->id);
+        weft_set_i64(&call[NODES], wider, NODES_WIDEN_IN_BY, node->added);
+        weft_set_id(&call[SIZES], wider, LIVE_WIDEN_IN_ID, &node->id);
+        weft_set_i64(&call[SIZES], wider++, LIVE_WIDEN_IN_BY, node->added);
+    }
+    call[NODES].rows = call[SIZES].rows = wider;
+    call[HINTS].rows = hints;
+    return weft_tx_run(tx, call, CALLS, NULL, err);
+}
+
+/* Whether a node that comes after `from` now is one that `from` comes after. */
+static enum weft_rc check_circle(struct weft_tx *tx, const struct edging *edging,
+                                 const struct named *from, struct weft_err *err)
+{
+    const struct weft_flow_edging *args = edging->args;
+    struct weft_call call;
+    struct weft_rows rows;
+    size_t count = 0;
+    weft_call_init(&call, tx->arena, WEFT_STMT_EDGE_CIRCLE, args->edge_count);
+    weft_set_id(&call, 0, EDGE_CIRCLE_IN_FROM, &from->id);
+    for (size_t i = 0; i < args->edge_count; i++)
+        if (strcmp(args->edges[i].from, from->name) == 0)
+            weft_set_id(&call, count++, EDGE_CIRCLE_IN_TO, &find(edging, args->edges[i].to)->id);
+    call.rows = count;
+    enum weft_rc rc = count ? weft_tx_run(tx, &call, 1, &rows, err) : WEFT_OK;
+    if (!rc && count && rows.count > 0)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "edges",
+                             "the edge from '%s' to '%s' makes a circle", from->name,
+                             weft_get_text(&rows, 0, EDGE_CIRCLE_OUT_NAME));
+    return rc;
+}
+
+static enum weft_rc edges_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct edging *edging = context;
+    struct weft_flow_row row;
+    enum weft_rc rc = weft_flow_hold(tx, edging->args->ns, &edging->args->flow, &row, err);
+    edging->unsettled = !rc && weft_flow_unsettled(&row.due, edging->round);
+    if (rc || edging->unsettled)
+        return rc;
+    rc = check_flow(edging, &row, err);
+    if (!rc)
+        rc = weft_flow_edges_fit(tx, &edging->args->flow, row.nodes, edging->args->edge_count, err);
+    if (!rc)
+        rc = find_nodes(tx, edging, err);
+    if (!rc)
+        rc = check_blocked(tx, edging, err);
+    if (!rc)
+        rc = check_new(tx, edging, err);
+    if (!rc)
+        rc = write_edges(tx, edging, err);
+    for (size_t i = 0; i < edging->count && !rc; i++)
+        rc = check_circle(tx, edging, &edging->node[i], err);
+    edging->revision = row.revision + 1;
+    return rc;
+}
+
+enum weft_rc weft_engine_flow_edges(struct weft_engine *engine, const struct weft_flow_edging *args,
+                                    int32_t *ret_revision, struct weft_err *err)
+{
+    if (args->edge_count == 0)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "edges", "there is no edge to add");
+    if (args->edge_count > WEFT_FLOW_LINKS_MAX)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "edges", "at most %d edges in one call",
+                               WEFT_FLOW_LINKS_MAX);
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    struct edging edging = {.args = args};
+    enum weft_rc rc = WEFT_OK;
+    list_names(&edging, arena);
+    do {
+        if (edging.unsettled)
+            rc = weft_flow_settle(engine, &args->flow, 1, edging.round++, err);
+        if (!rc)
+            rc = weft_tx_do(&tx, WEFT_TX_WRITE, edges_body, &edging, err);
+    } while (!rc && edging.unsettled);
+    if (!rc) {
+        *ret_revision = edging.revision;
+        struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+        weft_news_flow(&news, &args->flow); /* also of members that ended while it was locked */
+        weft_news_tell(engine, &news);
+    }
+    weft_arena_free(tx.arena);
+    weft_arena_free(arena);
+    return rc;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Submitting flows whole.
+ *
+ * Small flows share a transaction, a larger one has its own. A flow too large for one transaction
+ * is written in parts under a state that nobody reads, with its roots blocked too; the last part
+ * makes it visible and leaves a completion by which the cascade lets the roots begin. What a crash
+ * leaves of such a flow is never seen, and the cancel_backlog scanner removes it.
+ */
+
+#include "engine/flow/draft.h"
+
+#include "base/id.h"
+#include "base/map.h"
+
+#include <string.h>
+
+enum {
+    ONE_TX_ROWS = 40000,      /* nodes and edges of a flow that is written in one transaction */
+    ONE_TX_ROWS_ALONE = 2000, /* the same where a writer keeps all others waiting */
+    PART_ALONE = 2000,        /* nodes, or edges, of a part there; else what fits a transaction */
+    PART_BRIEF = 500,         /* the same while others wait */
+    SHARED_NODES = 1000,      /* nodes of flows that share a transaction */
+    STATE_STAGED = -1,
+};
+
+/* A flow on its way into the store. */
+struct new_flow {
+    const struct weft_flow_spec *spec;
+    struct weft_flow_submitted *answer;
+    struct weft_draft draft;
+    uint8_t fingerprint[32];
+    bool lost; /* its key was taken */
+};
+
+/* The texts of a flow that are not its nodes'. */
+static enum weft_rc check_flow(struct new_flow *flow, const char *ns, struct weft_err *err)
+{
+    const struct weft_flow_spec *spec = flow->spec;
+    flow->draft.ns = spec->ns ? spec->ns : ns;
+    enum weft_rc rc = weft_name_check(flow->draft.ns, "namespace", err);
+    if (!rc && spec->name)
+        rc = weft_name_check(spec->name, "name", err);
+    if (!rc && spec->key && !*spec->key)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "key", "key is empty");
+    if (!rc)
+        rc = weft_text_check(spec->key, WEFT_KEY_MAX, "key", err);
+    if (!rc && spec->node_count == 0)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "nodes", "a flow has at least one node");
+    return rc;
+}
+
+/*
+ * Whether a flow is written in parts. Each part is a transaction, and others write between two: a
+ * store with one writer is never taken for longer than a few thousand rows need.
+ */
+static bool is_staged(const struct weft_engine *engine, const struct weft_draft *draft)
+{
+    size_t most = engine->pool.writers == 1 ? ONE_TX_ROWS_ALONE : ONE_TX_ROWS;
+    return draft->count + draft->graph.edges > most;
+}
+
+static enum weft_rc resolve(struct new_flow *flow, const char *ns, weft_usec now_us,
+                            struct weft_arena *arena, struct weft_err *err)
+{
+    const struct weft_flow_spec *spec = flow->spec;
+    const struct weft_graph_input input = {.node = spec->nodes, .count = spec->node_count};
+    enum weft_rc rc = check_flow(flow, ns, err);
+    if (!rc)
+        rc = weft_draft_resolve(&flow->draft, &input, now_us, arena,
+                                spec->key ? flow->fingerprint : NULL, err);
+    if (rc)
+        return rc;
+    int partition = spec->key ? weft_id_key_partition(flow->draft.ns, spec->key) : -1;
+    weft_id_new(&flow->draft.flow, now_us, partition);
+    weft_draft_mint(&flow->draft, &flow->draft.flow);
+    return WEFT_OK;
+}
+
+/* Answers a flow whose key was taken, from what holds the key now. */
+static void answer_taken(struct new_flow *flow, const struct weft_rows *rows)
+{
+    struct weft_flow_submitted *answer = flow->answer;
+    struct weft_id *node = answer->node;
+    *answer = (struct weft_flow_submitted){.node = node};
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct weft_cell *print = weft_get(rows, i, FLOW_OF_KEY_OUT_FINGERPRINT);
+        int64_t state = weft_get_i64(rows, i, FLOW_OF_KEY_OUT_STATE);
+        if (weft_get_i64(rows, i, FLOW_OF_KEY_OUT_NAMESPACE) != flow->draft.ns_id ||
+            strcmp(weft_get_text(rows, i, FLOW_OF_KEY_OUT_KEY), flow->spec->key) != 0)
+            continue;
+        if (print->size != sizeof(flow->fingerprint) ||
+            memcmp(print->data, flow->fingerprint, print->size) != 0) {
+            weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
+                            "this key belongs to a flow with other nodes");
+            answer->err.hint = "use another key, or submit exactly what was submitted first";
+        } else if (state == STATE_STAGED) {
+            weft_fail_field(&answer->err, WEFT_BUSY, "key", "this flow is just being written");
+        } else {
+            answer->id = weft_get_id(rows, i, FLOW_OF_KEY_OUT_ID);
+            answer->state = (enum weft_flow_state)state;
+            answer->revision = (int32_t)weft_get_i64(rows, i, FLOW_OF_KEY_OUT_REVISION);
+            answer->duplicate = true;
+        }
+        return;
+    }
+    weft_fail_field(&answer->err, WEFT_BUSY, "key", "the holder of this key just went away");
+}
+
+/* ---- One transaction ------------------------------------------------------------------------- */
+
+struct flow_batch {
+    struct new_flow **flow; /* small ones together, or one that is larger */
+    size_t count;
+    weft_usec now_us;
+};
+
+/* Adds the rows of the flows; marks those whose key is taken. */
+static enum weft_rc add_flows(struct weft_tx *tx, const struct flow_batch *batch,
+                              struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows won;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_ADD, batch->count);
+    weft_set_i64(&call, 0, FLOW_ADD_IN_NOW, batch->now_us);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct new_flow *flow = batch->flow[i];
+        weft_set_id(&call, i, FLOW_ADD_IN_ID, &flow->draft.flow);
+        weft_set_i64(&call, i, FLOW_ADD_IN_NAMESPACE, flow->draft.ns_id);
+        weft_set_text(&call, i, FLOW_ADD_IN_NAME, flow->spec->name);
+        weft_set_text(&call, i, FLOW_ADD_IN_KEY, flow->spec->key);
+        if (flow->spec->key)
+            weft_set_bytes(&call, i, FLOW_ADD_IN_FINGERPRINT, flow->fingerprint,
+                           sizeof(flow->fingerprint));
+        weft_set_i64(&call, i, FLOW_ADD_IN_STATE,
+                     flow->draft.hidden ? STATE_STAGED : WEFT_FLOW_OPEN);
+        weft_set_i64(&call, i, FLOW_ADD_IN_NODES, (int64_t)flow->spec->node_count);
+    }
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &won, err);
+    for (size_t i = 0; i < batch->count && !rc; i++) {
+        batch->flow[i]->lost = true;
+        for (size_t row = 0; row < won.count && batch->flow[i]->lost; row++) {
+            struct weft_id id = weft_get_id(&won, row, FLOW_ADD_OUT_ID);
+            batch->flow[i]->lost = weft_id_cmp(&id, &batch->flow[i]->draft.flow) != 0;
+        }
+    }
+    return rc;
+}
+
+/* What holds the keys that were taken. */
+static enum weft_rc read_taken(struct weft_tx *tx, const struct flow_batch *batch,
+                               struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    size_t lost = 0;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_OF_KEY, batch->count);
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->flow[i]->lost) {
+            weft_set_i64(&call, lost, FLOW_OF_KEY_IN_NAMESPACE, batch->flow[i]->draft.ns_id);
+            weft_set_text(&call, lost++, FLOW_OF_KEY_IN_KEY, batch->flow[i]->spec->key);
+        }
+    call.rows = lost;
+    if (lost == 0)
+        return WEFT_OK;
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    for (size_t i = 0; i < batch->count && !rc; i++)
+        if (batch->flow[i]->lost)
+            answer_taken(batch->flow[i], &rows);
+    return rc;
+}
+
+static struct weft_draft_rows rows_of(const struct flow_batch *batch, struct weft_arena *arena)
+{
+    const struct weft_draft **draft =
+        weft_new_array(arena, const struct weft_draft *, batch->count);
+    size_t count = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        if (!batch->flow[i]->lost)
+            draft[count++] = &batch->flow[i]->draft;
+    return weft_draft_list(draft, count, arena);
+}
+
+static enum weft_rc write_small(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    const struct flow_batch *batch = context;
+    enum weft_rc rc = add_flows(tx, batch, err);
+    if (rc)
+        return rc;
+    struct weft_draft_rows rows = rows_of(batch, tx->arena);
+    rc = weft_draft_put(tx, &rows, batch->now_us, err);
+    return rc ? rc : read_taken(tx, batch, err);
+}
+
+static void answer_accepted(struct new_flow *flow)
+{
+    struct weft_flow_submitted *answer = flow->answer;
+    struct weft_id *node = answer->node;
+    *answer = (struct weft_flow_submitted){
+        .id = flow->draft.flow, .state = WEFT_FLOW_OPEN, .revision = 1, .node = node};
+    for (size_t i = 0; i < flow->spec->node_count && node; i++)
+        node[i] = flow->draft.member[i].id;
+}
+
+static void tell(struct weft_tx *tx, const struct flow_batch *batch)
+{
+    struct weft_tidings news = weft_news_new(tx->arena, batch->now_us);
+    for (size_t i = 0; i < batch->count; i++)
+        if (!batch->flow[i]->lost)
+            weft_draft_news(&batch->flow[i]->draft, &news);
+    weft_news_tell(tx->engine, &news);
+}
+
+static enum weft_rc run_small(struct weft_engine *engine, struct flow_batch *batch,
+                              struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, write_small, batch, err);
+    if (!rc)
+        tell(&tx, batch);
+    for (size_t i = 0; i < batch->count && !rc; i++)
+        if (!batch->flow[i]->lost)
+            answer_accepted(batch->flow[i]);
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
+/* ---- In parts -------------------------------------------------------------------------------- */
+
+/* One statement's worth of a staged flow. */
+struct staged_part {
+    const struct flow_batch *batch;
+    const struct weft_node_ref *node;
+    const struct weft_edge_ref *edge;
+    size_t count;
+};
+
+static enum weft_rc write_head(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    const struct flow_batch *batch = context;
+    enum weft_rc rc = add_flows(tx, batch, err);
+    return rc ? rc : read_taken(tx, batch, err);
+}
+
+static enum weft_rc fail_late(struct weft_err *err)
+{
+    return weft_fail(err, WEFT_UNAVAILABLE,
+                     "writing the flow took so long that it was given up: submit it anew");
+}
+
+/* The row of the flow is locked, so that nobody removes it meanwhile as one that was given up. */
+static enum weft_rc hold_part(struct weft_tx *tx, const struct weft_id *flow, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_HOLD, 1);
+    weft_set_id(&call, 0, FLOW_HOLD_IN_FLOW, flow);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (!rc && (rows.count == 0 || weft_get_i64(&rows, 0, FLOW_HOLD_OUT_STATE) != STATE_STAGED))
+        rc = fail_late(err);
+    return rc;
+}
+
+static enum weft_rc write_part(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    const struct staged_part *part = context;
+    enum weft_rc rc = hold_part(tx, &part->batch->flow[0]->draft.flow, err);
+    if (rc)
+        return rc;
+    if (part->node)
+        return weft_draft_put_nodes(tx, part->node, part->count, part->batch->now_us, err);
+    return weft_draft_put_edges(tx, part->edge, part->count, err);
+}
+
+/* Makes the flow visible and lets its roots begin. */
+static enum weft_rc write_tail(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    const struct flow_batch *batch = context;
+    const struct weft_id *flow = &batch->flow[0]->draft.flow;
+    struct weft_call call[2];
+    weft_call_init(&call[0], tx->arena, WEFT_STMT_FLOW_OPEN, 0);
+    weft_set_id(&call[0], 0, FLOW_OPEN_IN_FLOW, flow);
+    weft_call_init(&call[1], tx->arena, WEFT_STMT_COMPLETION_ADD, 1);
+    weft_set_id(&call[1], 0, COMPLETION_ADD_IN_FLOW, flow);
+    weft_set_id(&call[1], 0, COMPLETION_ADD_IN_ID, flow);
+    weft_set_i64(&call[1], 0, COMPLETION_ADD_IN_AT, tx->now_us);
+    struct weft_rows rows[2];
+    enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
+    return !rc && rows[0].count == 0 ? fail_late(err) : rc;
+}
+
+static enum weft_rc do_step(struct weft_engine *engine, weft_tx_body *body, void *context,
+                            struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, body, context, err);
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
+static size_t part_of(struct weft_engine *engine, size_t fits)
+{
+    size_t most = weft_engine_is_contended(engine) ? PART_BRIEF : PART_ALONE;
+    return engine->pool.writers == 1 && fits > most ? most : fits;
+}
+
+static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *batch,
+                               struct weft_arena *arena, struct weft_err *err)
+{
+    struct new_flow *flow = batch->flow[0];
+    enum weft_rc rc = do_step(engine, write_head, batch, err);
+    if (rc || flow->lost)
+        return rc;
+    struct weft_draft_rows rows = rows_of(batch, arena);
+    struct staged_part part = {.batch = batch};
+    for (size_t at = 0; at < rows.nodes && !rc; at += part.count) {
+        part.node = rows.node + at;
+        part.count = part_of(engine, weft_draft_nodes_at_once(part.node, rows.nodes - at));
+        rc = do_step(engine, write_part, &part, err);
+    }
+    part.node = NULL;
+    for (size_t at = 0; at < rows.edges && !rc; at += part.count) {
+        part.edge = rows.edge + at;
+        part.count = part_of(engine, weft_draft_edges_at_once(rows.edges - at));
+        rc = do_step(engine, write_part, &part, err);
+    }
+    if (!rc)
+        rc = do_step(engine, write_tail, batch, err);
+    if (rc)
+        return rc;
+    answer_accepted(flow);
+    /* It is there and will begin: a failure from here on is the dependency scanner's to mend. */
+    struct weft_cascaded cascaded = {0};
+    struct weft_err later;
+    (void)!weft_cascade(engine, &flow->draft.flow, 1, &cascaded, &later);
+    return WEFT_OK;
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+/* The ids of a flow that was there already, by name: it may have grown, and by whoever's clock. */
+static enum weft_rc read_members(struct weft_engine *engine, const struct new_flow *flow,
+                                 struct weft_err *err)
+{
+    struct weft_flow_submitted *answer = flow->answer;
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_map place = {0}; /* of a name, in the answer */
+    struct weft_id after = {0};
+    bool more = true;
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < flow->spec->node_count; i++) {
+        const char *name = flow->spec->nodes[i].name;
+        weft_map_put(&place, name, strlen(name), &answer->node[i]);
+    }
+    while (more && !rc) { /* until the end: retention may be faster */
+        struct weft_call call;
+        struct weft_rows rows = {0};
+        weft_call_init(&call, arena, WEFT_STMT_FLOW_MEMBERS, 0);
+        weft_set_id(&call, 0, FLOW_MEMBERS_IN_FLOW, &answer->id);
+        weft_set_id(&call, 0, FLOW_MEMBERS_IN_AFTER, &after);
+        weft_set_i64(&call, 0, FLOW_MEMBERS_IN_BATCH, WEFT_PAGE_MAX);
+        rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+        for (size_t i = 0; i < rows.count && !rc; i++) {
+            const char *name = weft_get_text(&rows, i, FLOW_MEMBERS_OUT_NAME);
+            struct weft_id *id = weft_map_find(&place, name, strlen(name));
+            after = weft_get_id(&rows, i, FLOW_MEMBERS_OUT_ID);
+            if (id)
+                *id = after;
+        }
+        more = rows.count > 0;
+    }
+    weft_map_done(&place);
+    weft_arena_free(arena);
+    return rc;
+}
+
+/* Whether a flow may be written in the transaction of those before it, which have `nodes`. */
+static bool shares(const struct new_flow *flow, size_t nodes)
+{
+    return !flow->draft.hidden && nodes + flow->draft.count <= SHARED_NODES;
+}
+
+/* Runs small flows together and larger ones alone. */
+static enum weft_rc run_flows(struct weft_engine *engine, struct new_flow **flow, size_t count,
+                              weft_usec now_us, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    for (size_t at = 0, taken; at < count && !rc; at += taken) {
+        size_t nodes = flow[at]->draft.count;
+        taken = 1;
+        while (at + taken < count && !flow[at]->draft.hidden && shares(flow[at + taken], nodes))
+            nodes += flow[at + taken++]->draft.count;
+        struct flow_batch batch = {.flow = flow + at, .count = taken, .now_us = now_us};
+        struct weft_arena *arena = weft_arena_new();
+        if (flow[at]->draft.hidden)
+            rc = run_staged(engine, &batch, arena, err);
+        else
+            rc = run_small(engine, &batch, err);
+        weft_arena_free(arena);
+        for (size_t i = at; i < count && rc; i++) /* what was done before has its answer */
+            flow[i]->answer->err = *err;
+        if (rc && at > 0)
+            return WEFT_OK;
+    }
+    return rc;
+}
+
+enum weft_rc weft_engine_flow_submit(struct weft_engine *engine, const char *ns,
+                                     const struct weft_flow_spec *spec, size_t count,
+                                     struct weft_flow_submitted *ret_answer, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct new_flow *flow = weft_new_array(arena, struct new_flow, count + 1);
+    struct new_flow **valid = weft_new_array(arena, struct new_flow *, count + 1);
+    weft_usec now_us = weft_clock_now(engine->clock);
+    size_t valid_count = 0;
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct weft_err story = {0};
+        struct weft_id *node = ret_answer[i].node;
+        ret_answer[i] = (struct weft_flow_submitted){.node = node};
+        flow[i] = (struct new_flow){.spec = &spec[i], .answer = &ret_answer[i]};
+        if (resolve(&flow[i], ns, now_us, arena, &story)) {
+            ret_answer[i].err = story;
+            ret_answer[i].blamed = flow[i].draft.blamed;
+            continue;
+        }
+        flow[i].draft.hidden = is_staged(engine, &flow[i].draft);
+        rc = weft_draft_place(engine, &flow[i].draft, &story);
+        if (rc == WEFT_LIMIT_EXCEEDED) {
+            ret_answer[i].err = story;
+            rc = WEFT_OK;
+            continue;
+        }
+        if (rc && err)
+            *err = story;
+        valid[valid_count++] = &flow[i];
+    }
+    if (!rc)
+        rc = run_flows(engine, valid, valid_count, now_us, err);
+    for (size_t i = 0; i < valid_count && !rc; i++)
+        if (valid[i]->answer->duplicate && valid[i]->answer->node)
+            rc = read_members(engine, valid[i], err);
+    weft_arena_free(arena);
+    return rc;
+}

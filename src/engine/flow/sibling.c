@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Sibling cancel: a join was decided, and its other upstreams are not needed for it any more.
+ *
+ * The cascade leaves a group per such join. Here, under the lock of the flow, every upstream that
+ * is still alive and that feeds no join which may yet fire is cancelled, like any execution: a
+ * running one loses its lease, and its end leaves a completion. Those that feed open joins are
+ * spared. Then the group has been walked and waits, and does nothing more: each of those joins
+ * leaves a group of its own when it fires, and the last one to do so finds that nobody needs the
+ * sibling. A join that lets its upstreams run leaves one as well, if others of the flow have
+ * groups: it cancels what those have spared, and goes when it was walked. So each edge is walked
+ * once for the join that it leads to, however many joins share upstreams. A group goes when its
+ * last upstream has ended: the walk finds that, or the hop that resolves the last edge.
+ *
+ * A join whose member has ended before it fired begins nothing, so it spares nothing: group_members
+ * asks whether that member lives. Upstreams that it had spared until then are walked by a group
+ * without a wish, which the hop that sees the member's end leaves in its name (cascade.c).
+ *
+ * In a flow that was cancelled without its running members (pending, flow_only) no running sibling
+ * is cancelled: the caller of that cancel was promised that their results stand. A sibling that was
+ * claimed after the look is seen under its lock.
+ *
+ * A replay is felt hop by hop, and until the last of them joins say what was before it: one that is
+ * about to open again still asks for its siblings, which may be the very ones that were replayed.
+ * So nothing is cancelled in a flow that has completions of the living in its outbox. The cascade
+ * that takes the last of them dispatches the groups.
+ *
+ * One transaction looks at a chunk of edges; the next goes on where it ended, so that a group is
+ * walked once and not from its beginning each time. What an earlier transaction has seen holds: an
+ * upstream that is replayed meanwhile is not cancelled for this group. A join that is decided anew
+ * increments `wakes` of its group, and the walk begins anew. How far it came is known to this
+ * process alone: after a crash the group is there, and whoever takes it up walks over what has
+ * ended. So may two at once.
+ */
+
+#include "engine/flow/flow.h"
+
+#include "base/id.h"
+
+#include <stdlib.h>
+
+enum { GROUPS_AT_ONCE = 250 };
+
+/* What becomes of an upstream: see group_members. Else it is cancelled for a reason, as fired. */
+enum { FATE_SPARED = 0, FATE_UNASKED = 3 };
+
+struct group {
+    struct weft_id id;
+    const struct weft_flow_held *flow;
+    int64_t reason; /* 0: it wants nothing cancelled */
+    weft_usec at_us;
+    int64_t wakes;
+    bool spares; /* an upstream lives on, because a join waits for it */
+};
+
+/* A group that was walked in part, up to the upstream `after`. */
+struct walk {
+    struct group group;
+    struct weft_id after;
+};
+
+struct dispatch {
+    const struct weft_id *flow;
+    size_t count;
+    struct walk from;            /* where the transaction begins */
+    struct weft_flows_held held; /* from here on of the last try */
+    struct group *group;
+    size_t groups, walked; /* the first so many have been walked to their end */
+    struct walk to;        /* where the next one goes on */
+    struct weft_changes changes;
+    struct weft_dispatched done;
+    bool more;
+};
+
+static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, tx->arena, WEFT_STMT_GROUPS_TAKE, dispatch->held.count);
+    weft_set_i64(&call, 0, GROUPS_TAKE_IN_CHUNK, GROUPS_AT_ONCE);
+    call.most = GROUPS_AT_ONCE;
+    for (size_t i = 0; i < dispatch->held.count; i++)
+        weft_set_id(&call, i, GROUPS_TAKE_IN_FLOW, &dispatch->held.item[i].id);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    if (rc)
+        return rc;
+    dispatch->group = weft_new_array(tx->arena, struct group, rows.count + 1);
+    dispatch->groups = rows.count;
+    dispatch->more = rows.count == GROUPS_AT_ONCE;
+    for (size_t i = 0; i < dispatch->groups; i++) {
+        struct weft_id flow = weft_get_id(&rows, i, GROUPS_TAKE_OUT_FLOW);
+        dispatch->group[i] = (struct group){
+            .id = weft_get_id(&rows, i, GROUPS_TAKE_OUT_ID),
+            .flow = weft_flows_find(&dispatch->held, &flow),
+            .reason = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_REASON),
+            .at_us = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_AT),
+            .wakes = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_WAKES),
+        };
+    }
+    return WEFT_OK;
+}
+
+/* An upstream to cancel, and why. */
+struct sibling {
+    struct weft_id id;
+    int64_t reason;
+    bool running_stays; /* its flow was cancelled, but not what runs in it */
+};
+
+static int by_id(const void *left, const void *right)
+{
+    return weft_id_cmp(&((const struct sibling *)left)->id, &((const struct sibling *)right)->id);
+}
+
+/* Not one that came again when its join was decided anew, nor one that was told to begin anew. */
+static bool is_same(const struct group *before, const struct group *now)
+{
+    return weft_id_cmp(&before->id, &now->id) == 0 && before->at_us == now->at_us &&
+           before->wakes == now->wakes;
+}
+
+/* Reads at most a chunk of upstreams, and notes how far that came. */
+static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct weft_rows *ret_rows,
+                         struct weft_err *err)
+{
+    static const struct weft_id first = {0}; /* before any id */
+    size_t chunk = weft_flow_chunk(tx);
+    struct weft_call call;
+    weft_call_init(&call, tx->arena, WEFT_STMT_GROUP_MEMBERS, dispatch->groups);
+    weft_set_i64(&call, 0, GROUP_MEMBERS_IN_CHUNK, (int64_t)chunk);
+    call.most = chunk;
+    for (size_t i = 0; i < dispatch->groups; i++) {
+        struct group *group = &dispatch->group[i];
+        const struct walk *from = &dispatch->from;
+        bool goes_on = is_same(&from->group, group);
+        group->spares = goes_on && from->group.spares;
+        weft_set_id(&call, i, GROUP_MEMBERS_IN_ID, &group->id);
+        weft_set_i64(&call, i, GROUP_MEMBERS_IN_REASON, group->reason);
+        weft_set_id(&call, i, GROUP_MEMBERS_IN_AFTER, goes_on ? &from->after : &first);
+    }
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, ret_rows, err);
+    if (rc)
+        return rc;
+    dispatch->walked = dispatch->groups;
+    if (ret_rows->count < chunk)
+        return WEFT_OK;
+    size_t last = chunk - 1;
+    dispatch->more = true;
+    struct weft_id cut = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_NODE);
+    dispatch->to.after = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_ID);
+    dispatch->walked = 0;
+    while (weft_id_cmp(&dispatch->group[dispatch->walked].id, &cut) != 0)
+        dispatch->walked++;
+    return WEFT_OK;
+}
+
+static bool running_stays(const struct weft_flow_held *flow)
+{
+    return flow->cancel == WEFT_FLOW_CANCEL_PENDING || flow->cancel == WEFT_FLOW_CANCEL_ONLY;
+}
+
+/* The siblings to cancel, sorted; each once, for one of the reasons. */
+static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
+                                  struct sibling **ret_sibling, size_t *ret_count,
+                                  struct weft_err *err)
+{
+    struct weft_rows rows;
+    enum weft_rc rc = walk(tx, dispatch, &rows, err);
+    if (rc)
+        return rc;
+    struct sibling *sibling = weft_new_array(tx->arena, struct sibling, rows.count + 1);
+    struct group *group = dispatch->group; /* rows come in the order of the groups */
+    size_t count = 0, kept = 0;
+    for (size_t i = 0; i < rows.count; i++) {
+        struct weft_id node = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_NODE);
+        while (weft_id_cmp(&group->id, &node) != 0)
+            group++;
+        int64_t fate = weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_FATE);
+        if (weft_get(&rows, i, GROUP_MEMBERS_OUT_FATE)->null)
+            continue;
+        group->spares |= fate == FATE_SPARED;
+        if (fate != FATE_SPARED && fate != FATE_UNASKED)
+            sibling[count++] = (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID),
+                                                .reason = fate,
+                                                .running_stays = running_stays(group->flow)};
+    }
+    if (dispatch->walked < dispatch->groups)
+        dispatch->to.group = dispatch->group[dispatch->walked];
+    if (count > 1)
+        qsort(sibling, count, sizeof(*sibling), by_id);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || by_id(&sibling[kept - 1], &sibling[i]) != 0)
+            sibling[kept++] = sibling[i];
+    *ret_sibling = sibling;
+    *ret_count = kept;
+    return WEFT_OK;
+}
+
+static enum weft_rc cancel_siblings(struct weft_tx *tx, struct dispatch *dispatch,
+                                    struct weft_err *err)
+{
+    struct sibling *sibling = NULL;
+    size_t count = 0;
+    enum weft_rc rc = find_siblings(tx, dispatch, &sibling, &count, err);
+    if (rc || count == 0)
+        return rc;
+    struct weft_id *id = weft_new_array(tx->arena, struct weft_id, count);
+    for (size_t i = 0; i < count; i++)
+        id[i] = sibling[i].id;
+    rc = weft_change_lock(tx, id, count, &dispatch->changes, err);
+    for (size_t i = 0; i < dispatch->changes.count && !rc; i++) {
+        struct weft_change *change = &dispatch->changes.change[i];
+        const struct sibling key = {.id = change->before.id};
+        struct sibling *found = bsearch(&key, sibling, count, sizeof(key), by_id);
+        if (found->running_stays && change->before.state == WEFT_STATE_RUNNING)
+            continue;
+        change->by = "flow";
+        change->reason = found->reason == WEFT_FIRED_IMPOSSIBLE ? "sibling_quorum_impossible"
+                                                                : "sibling_quorum_satisfied";
+        if (weft_change_step(change, &(struct weft_event){.kind = WEFT_EVENT_CANCEL}))
+            dispatch->done.cancelled++;
+    }
+    return rc ? rc : weft_change_write(tx, &dispatch->changes, err);
+}
+
+/* Groups that were walked to their end: those that ask for somebody who is spared wait. */
+static enum weft_rc settle_groups(struct weft_tx *tx, struct dispatch *dispatch,
+                                  struct weft_err *err)
+{
+    struct weft_call done, wait;
+    size_t gone = 0, kept = 0;
+    weft_call_init(&done, tx->arena, WEFT_STMT_GROUPS_DONE, dispatch->walked);
+    weft_call_init(&wait, tx->arena, WEFT_STMT_GROUPS_WAIT, dispatch->walked);
+    for (size_t i = 0; i < dispatch->walked; i++) {
+        const struct group *group = &dispatch->group[i];
+        if (group->spares && group->reason) {
+            weft_set_id(&wait, kept++, GROUPS_WAIT_IN_ID, &group->id);
+        } else {
+            weft_set_id(&done, gone++, GROUPS_DONE_IN_ID, &group->id);
+            dispatch->done.dispatched += group->reason != 0;
+        }
+    }
+    done.rows = gone;
+    wait.rows = kept;
+    const struct weft_call call[] = {done, wait};
+    return dispatch->walked > 0 ? weft_tx_run(tx, call, 2, NULL, err) : WEFT_OK;
+}
+
+static enum weft_rc dispatch_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct dispatch *dispatch = context;
+    *dispatch =
+        (struct dispatch){.flow = dispatch->flow, .count = dispatch->count, .from = dispatch->from};
+    enum weft_rc rc = weft_flows_lock(tx, dispatch->flow, dispatch->count, &dispatch->held, err);
+    if (rc || dispatch->held.count == 0)
+        return rc;
+    rc = take_groups(tx, dispatch, err);
+    if (rc || dispatch->groups == 0)
+        return rc;
+    rc = cancel_siblings(tx, dispatch, err);
+    return rc ? rc : settle_groups(tx, dispatch, err);
+}
+
+enum weft_rc weft_siblings_cancel(struct weft_engine *engine, const struct weft_id *flow,
+                                  size_t count, struct weft_dispatched *ret_done,
+                                  struct weft_err *err)
+{
+    struct dispatch dispatch = {.flow = flow, .count = count, .more = count > 0};
+    enum weft_rc rc = WEFT_OK;
+    while (dispatch.more && !rc) {
+        struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+        rc = weft_tx_do(&tx, WEFT_TX_WRITE, dispatch_body, &dispatch, err);
+        if (!rc) {
+            struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+            weft_change_news(&news, &dispatch.changes);
+            news.flows = 0; /* the caller runs the cascade */
+            weft_news_tell(engine, &news);
+            ret_done->dispatched += dispatch.done.dispatched;
+            ret_done->cancelled += dispatch.done.cancelled;
+            ret_done->skipped_locked += count - dispatch.held.count;
+            dispatch.from = dispatch.to;
+        }
+        weft_arena_free(tx.arena);
+    }
+    return rc;
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Which queues a claim looks at: up to 64, from the rings of its lanes (rings.h), tenant by tenant.
+ *
+ * The first lap takes one queue of each tenant, so that a tenant with many queues does not push out
+ * one that has few; further laps take more of the same tenants as long as there is room. A choice
+ * looks at a bounded number of queues. One that met only queues of other kinds or with capabilities
+ * that the worker does not have moves what it met to the back, and the claim chooses again.
+ */
+
+#include "engine/job/claim.h"
+
+#include "core/capset.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RINGS_MAX = 256,  /* in one choice */
+    SMALL_RING = 64,  /* the queues of a ring up to this size are looked at one by one */
+    LOOKS_MAX = 4096, /* at tenants and queues, in one choice */
+};
+#define TURN_UNUSED_US (60 * WEFT_SECOND)
+#define TURN_EPSILON   1e-9
+
+/* ---- What fits ------------------------------------------------------------------------------- */
+
+static bool named(const char *const *name, size_t count, const char *wanted)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name[i], wanted) == 0)
+            return true;
+    return false;
+}
+
+/* Lane and kind alone. */
+static bool wants(const struct weft_claim *claim, const struct weft_queue *queue)
+{
+    static const char *const default_lane[] = {"default"};
+    const char *const *lanes = claim->lane_count ? claim->lanes : default_lane;
+    return named(lanes, claim->lane_count ? claim->lane_count : 1, queue->lane_name) &&
+           (claim->kind_count == 0 || named(claim->kinds, claim->kind_count, queue->kind));
+}
+
+/* True when the claim may take from the queue: namespace, lane, kind, capabilities. */
+static bool fits(const struct weft_request *request, const struct weft_listed *listed)
+{
+    const struct weft_queue *queue = listed->queue;
+    return weft_route_may_fit(listed->need, request->offer) && queue->ns == request->ns &&
+           wants(request->claim, queue) &&
+           (request->offered
+                ? weft_route_within(queue->route_text, request->offered, request->offers)
+                : weft_route_fits(queue->route_text, request->route));
+}
+
+const char *weft_engine_namespace_of(struct weft_engine *engine, int32_t queue)
+{
+    const struct weft_queue *found = weft_find_queue(engine, queue);
+    return found ? found->ns_name : NULL;
+}
+
+bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim, int32_t queue)
+{
+    const struct weft_queue *found = weft_find_queue(engine, queue);
+    return found && strcmp(found->ns_name, claim->ns ? claim->ns : "default") == 0 &&
+           wants(claim, found) &&
+           weft_route_offered(found->route_text, claim->capabilities, claim->capability_count);
+}
+
+static int by_lane(const void *key, const void *member)
+{
+    int32_t lane = *(const int32_t *)key, other = ((const struct weft_lane_setting *)member)->lane;
+    return (lane > other) - (lane < other);
+}
+
+const struct weft_lane_setting *weft_claim_setting(const struct weft_ready *ready, int32_t lane)
+{
+    return ready->lane_count == 0
+               ? NULL
+               : bsearch(&lane, ready->lane, ready->lane_count, sizeof(*ready->lane), by_lane);
+}
+
+/* The weight of a tenant in a lane; the JSON was checked when it was put. */
+static double weight_of(const struct weft_lane_setting *setting, const char *tenant)
+{
+    struct weft_json weights;
+    if (!setting || !setting->weights ||
+        weft_json_check(setting->weights, strlen(setting->weights), &weights, NULL))
+        return 1;
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, &weights);
+    while (weft_json_next(&member)) {
+        int64_t weight;
+        if (weft_json_is(&member.key, tenant) && weft_json_i64(&member.value, &weight))
+            return (double)weight;
+    }
+    return 1;
+}
+
+/* ---- Turns ----------------------------------------------------------------------------------- */
+
+/*
+ * Drops the turns that were not used for a minute, when there are twice as many as were left the
+ * last time: so each costs the same over time. A tenant without a turn starts where the others are.
+ */
+static void drop_unused_turns(struct weft_ready *ready)
+{
+    enum { FEW = 1024 };
+    if (ready->turn.count < FEW || ready->turn.count < 2 * ready->turns_kept)
+        return;
+    struct weft_index kept = {0};
+    weft_usec since_us = weft_boot_us() - TURN_UNUSED_US;
+    for (size_t i = 0; i < ready->turn.capacity; i++) {
+        struct weft_turn *turn = ready->turn.slot[i];
+        if (turn && turn->used_us >= since_us)
+            weft_index_put(&kept, turn);
+        else
+            free(turn);
+    }
+    weft_index_done(&ready->turn);
+    ready->turn = kept;
+    ready->turns_kept = kept.count;
+}
+
+/* Where a tenant's pass is kept between claims; made when it is new. Under ready.lock. */
+static struct weft_turn *turn_of(struct weft_ready *ready, const struct weft_request *request,
+                                 int32_t tenant)
+{
+    int32_t id = tenant ? tenant : -request->ns;
+    struct weft_turn *turn = weft_index_find(&ready->turn, id);
+    if (!turn) {
+        drop_unused_turns(ready);
+        turn = calloc(1, sizeof(*turn));
+        if (!turn)
+            weft_oom(sizeof(*turn));
+        turn->id = id;
+        weft_index_put(&ready->turn, turn);
+    }
+    turn->used_us = weft_boot_us();
+    return turn;
+}
+
+/* Gives each tenant of the request its pass. Under ready.lock. */
+static void read_turns(struct weft_ready *ready, struct weft_request *request)
+{
+    /* A tenant that was idle starts where the others are: at the lowest pass of those with work. */
+    double low = 0, high = 0;
+    for (size_t t = 0; t < request->tenants; t++) {
+        request->share[t].pass = turn_of(ready, request, request->tenant[t].id)->pass;
+        if (request->share[t].pass > 0 && (low == 0 || request->share[t].pass < low))
+            low = request->share[t].pass;
+        if (request->share[t].pass - 1 > high)
+            high = request->share[t].pass - 1;
+    }
+    /* Tenants that always had work are less than a turn apart: one further behind was idle. */
+    if (low < high)
+        low = high;
+    for (size_t t = 0; t < request->tenants; t++)
+        if (request->share[t].pass < low)
+            request->share[t].pass = low;
+}
+
+void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_request *request)
+{
+    struct weft_ready *ready = &engine->ready;
+    pthread_mutex_lock(&ready->lock);
+    for (size_t t = 0; t < request->tenants; t++) {
+        struct weft_turn *turn = turn_of(ready, request, request->tenant[t].id);
+        if (request->share[t].pass > turn->pass)
+            turn->pass = request->share[t].pass;
+    }
+    pthread_mutex_unlock(&ready->lock);
+}
+
+/* ---- Choosing -------------------------------------------------------------------------------- */
+
+/* A tenant of whom the first lap took a queue. */
+struct picked {
+    struct weft_ring *ring;
+    struct weft_ring_tenant *tenant;
+    size_t share;
+};
+
+struct choice {
+    struct weft_claiming *all;
+    struct weft_request *request;
+    struct weft_ready *ready;
+    uint64_t number;
+    struct weft_ring *ring[RINGS_MAX];
+    size_t rings;
+    bool paused; /* a lane that has queues is paused */
+    size_t looks;
+    struct picked picked[WEFT_CLAIM_QUEUES_MAX];
+    size_t picks;
+};
+
+static void add_ring(struct choice *choice, struct weft_ring *ring)
+{
+    if (!ring || ring->queues == 0 || ring->choice == choice->number || choice->rings == RINGS_MAX)
+        return;
+    ring->choice = choice->number;
+    choice->ring[choice->rings++] = ring;
+}
+
+/* Finds the rings of the lanes of a request, or of its kinds where a lane has many queues. */
+static void find_rings(struct choice *choice)
+{
+    static const char *const default_lane[] = {"default"};
+    const struct weft_request *request = choice->request;
+    const struct weft_claim *claim = request->claim;
+    const struct weft_rings *rings = &choice->ready->rings;
+    const char *const *lane = claim->lane_count ? claim->lanes : default_lane;
+    size_t lanes = claim->lane_count ? claim->lane_count : 1;
+    choice->number = ++choice->ready->choices;
+    for (size_t i = 0; i < lanes; i++) {
+        struct weft_ring *ring = weft_rings_of(rings, request->ns, lane[i], NULL);
+        if (!ring || ring->queues == 0)
+            continue;
+        const struct weft_lane_setting *setting = weft_claim_setting(choice->ready, ring->lane_id);
+        /* A paused lane must not take the turns of those that have work to give. */
+        choice->paused |= setting && setting->paused;
+        if (setting && setting->paused)
+            continue;
+        /* Every lane that is still to come has a place. */
+        bool by_kind = claim->kind_count > 0 && ring->queues > SMALL_RING &&
+                       choice->rings + claim->kind_count + lanes - i <= RINGS_MAX;
+        if (!by_kind)
+            add_ring(choice, ring);
+        for (size_t k = 0; k < claim->kind_count && by_kind; k++)
+            add_ring(choice, weft_rings_of(rings, request->ns, lane[i], claim->kinds[k]));
+    }
+}
+
+static void add_candidate(struct weft_claiming *all, struct weft_request *request,
+                          const struct weft_ready *ready, const struct weft_queue *queue)
+{
+    const struct weft_lane_setting *setting = weft_claim_setting(ready, queue->lane);
+    struct weft_candidate *next = &request->candidate[request->candidates++];
+    *next = (struct weft_candidate){.queue = queue, .lane = WEFT_NO_LANE, .set = setting != NULL};
+    while (next->share < request->tenants && request->tenant[next->share].id != queue->tenant)
+        next->share++;
+    if (next->share == request->tenants) {
+        request->tenant[request->tenants] = (struct weft_claim_tenant){.id = queue->tenant};
+        request->share[request->tenants++] =
+            (struct weft_share){.weight = weight_of(setting, queue->tenant_name)};
+    }
+    request->tenant[next->share].queues++;
+    if (!setting || setting->max_running == 0)
+        return;
+    for (next->lane = 0; next->lane < all->limits; next->lane++)
+        if (all->limit[next->lane].lane == queue->lane)
+            return;
+    all->limit[all->limits++] = (struct weft_limited){.lane = queue->lane};
+}
+
+static bool has_tenant(const struct weft_request *request, int32_t tenant)
+{
+    for (size_t t = 0; t < request->tenants; t++)
+        if (request->tenant[t].id == tenant)
+            return true;
+    return false;
+}
+
+/* Takes the next queue of a tenant that fits. True when there was one. */
+static bool take_next(struct choice *choice, struct weft_ring *ring,
+                      struct weft_ring_tenant *tenant, bool first)
+{
+    struct weft_request *request = choice->request;
+    if (tenant->choice != choice->number)
+        tenant->looked = 0;
+    tenant->choice = choice->number;
+    choice->looks++;
+    /* A tenant that another ring brought has had its first queue. */
+    if (first && choice->rings > 1 && has_tenant(request, tenant->id))
+        return false;
+    while (tenant->looked < tenant->count && choice->looks < LOOKS_MAX) {
+        const struct weft_listed *listed =
+            tenant->queue[(tenant->next + tenant->looked++) % tenant->count];
+        choice->looks++;
+        if (!fits(request, listed))
+            continue;
+        add_candidate(choice->all, request, choice->ready, listed->queue);
+        if (first)
+            choice->picked[choice->picks++] =
+                (struct picked){ring, tenant, request->candidate[request->candidates - 1].share};
+        return true;
+    }
+    return false;
+}
+
+/* One queue of each tenant, the rings by turns. True when any was taken. */
+static bool run_lap(struct choice *choice, bool first)
+{
+    struct weft_ring_tenant *at[RINGS_MAX];
+    size_t left[RINGS_MAX], before = choice->request->candidates, open = choice->rings;
+    for (size_t r = 0; r < choice->rings; r++) {
+        at[r] = choice->ring[r]->first;
+        left[r] = choice->ring[r]->tenant.count;
+    }
+    for (size_t r = 0; open > 0; r = (r + 1) % choice->rings) {
+        if (left[r] == 0)
+            continue;
+        if (choice->request->candidates == WEFT_CLAIM_QUEUES_MAX || choice->looks >= LOOKS_MAX)
+            break;
+        (void)take_next(choice, choice->ring[r], at[r], first);
+        at[r] = at[r]->after;
+        open -= --left[r] == 0;
+    }
+    return choice->request->candidates > before;
+}
+
+/*
+ * Moves the tenants that this claim is about to serve to the back, so that the next one, also one
+ * that chooses before this one is done, begins behind them. A tenant with a weight stays in front
+ * until it has had that many turns.
+ */
+static void move_on(struct choice *choice)
+{
+    const struct weft_request *request = choice->request;
+    for (size_t i = 0; i < choice->picks; i++) {
+        struct picked *picked = &choice->picked[i];
+        const struct weft_share *share = &request->share[picked->share];
+        uint32_t step = request->left < picked->tenant->looked ? request->left : 1;
+        picked->tenant->next = (picked->tenant->next + step) % picked->tenant->count;
+        int64_t now = (int64_t)(share->pass + TURN_EPSILON);
+        if (i < request->left && (int64_t)(share->pass + 1 / share->weight + TURN_EPSILON) > now)
+            weft_ring_move_back(picked->ring, picked->tenant);
+    }
+}
+
+/* Nothing of all that was met fits: the next choice begins behind it. */
+static void move_past(struct choice *choice)
+{
+    for (size_t r = 0; r < choice->rings; r++) {
+        struct weft_ring *ring = choice->ring[r];
+        for (size_t left = ring->tenant.count; left > 0; left--) {
+            struct weft_ring_tenant *tenant = ring->first;
+            if (tenant->choice != choice->number)
+                break;
+            tenant->next = (tenant->next + tenant->looked) % tenant->count;
+            if (tenant->looked < tenant->count)
+                break; /* its next queues are looked at first */
+            ring->first = tenant->after;
+        }
+    }
+}
+
+void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
+                       struct weft_request *request)
+{
+    struct weft_ready *ready = &engine->ready;
+    struct choice choice;
+    choice.all = all;
+    choice.request = request;
+    choice.ready = ready;
+    choice.rings = choice.looks = choice.picks = 0;
+    choice.paused = false;
+    request->candidates = request->tenants = 0;
+    pthread_mutex_lock(&ready->lock);
+    find_rings(&choice);
+    bool first = true;
+    while (run_lap(&choice, first) && request->candidates < WEFT_CLAIM_QUEUES_MAX)
+        first = false;
+    read_turns(ready, request);
+    if (request->candidates > 0)
+        move_on(&choice);
+    request->unseen = request->candidates == 0 && choice.looks >= LOOKS_MAX;
+    if (request->unseen) {
+        move_past(&choice);
+        /* A call goes around once: where nothing fits, it ends behind the last queue. */
+        size_t most = 0;
+        for (size_t r = 0; r < choice.rings; r++)
+            most += choice.ring[r]->tenant.count + choice.ring[r]->queues;
+        request->looked += choice.looks;
+        request->unseen = request->looked < most;
+    }
+    pthread_mutex_unlock(&ready->lock);
+}
+
+/* True when a queue of the rings fits, or when there are too many to tell. */
+static bool any_fits(struct choice *choice)
+{
+    for (size_t r = 0; r < choice->rings; r++) {
+        const struct weft_ring_tenant *tenant = choice->ring[r]->first;
+        for (size_t left = choice->ring[r]->tenant.count; left > 0; left--) {
+            for (uint32_t i = 0; i < tenant->count; i++)
+                if (fits(choice->request, tenant->queue[i]) || ++choice->looks >= LOOKS_MAX)
+                    return true;
+            tenant = tenant->after;
+        }
+    }
+    return false;
+}
+
+struct weft_listed_for weft_claim_look(struct weft_engine *engine, struct weft_claiming *all)
+{
+    struct weft_ready *ready = &engine->ready;
+    struct weft_listed_for found = {0};
+    pthread_mutex_lock(&ready->lock);
+    for (size_t r = 0; r < all->count && !(found.any && found.paused); r++) {
+        struct choice choice;
+        choice.request = &all->request[r];
+        choice.ready = ready;
+        choice.rings = choice.looks = 0;
+        choice.paused = false;
+        find_rings(&choice);
+        found.paused |= choice.paused;
+        found.any |= choice.paused || any_fits(&choice);
+    }
+    found.tick = ready->tick;
+    pthread_mutex_unlock(&ready->lock);
+    return found;
+}

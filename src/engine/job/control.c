@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Steering: cancel, reprioritize, revoke, set deadline, replay; by id. By filter: control_filter.c.
+ *
+ * The first four lock the living rows in the order of their ids. Replay locks outcomes in the same
+ * order; an id is in one of the two, so the two kinds of call never hold each other's rows. Before
+ * them a replay locks the flows that its executions are members of (flow_replay.c).
+ */
+
+#include "engine/flow/flow.h"
+
+#include "base/id.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct steer_call {
+    enum weft_steer_kind kind;
+    const struct weft_steer *item;
+    struct weft_id_column ids;
+    const int32_t *ns; /* of each item; 0: that namespace does not exist */
+    struct weft_steered *answer;
+    struct weft_execution *seen; /* of each item, in the arena; NULL: not wanted */
+    struct weft_arena *arena;
+    struct weft_chunk chunk;
+    struct weft_changes changes;
+    struct weft_id_list woken; /* queues that got work by replay */
+    weft_usec *failed_us;      /* of each of them: when it had failed; 0: it had not */
+    bool *blocked;             /* of each of them: it waits for its upstreams */
+    struct weft_members members;
+    unsigned round; /* of hops that were due before a replay */
+};
+
+/* ---- Items that are not living ------------------------------------------------------------------
+ */
+
+static void answer_not_found(struct weft_steered *answer)
+{
+    *answer = (struct weft_steered){0};
+    weft_fail_field(&answer->err, WEFT_NOT_FOUND, "id", "there is no such execution");
+}
+
+static void answer_not_live(struct weft_steered *answer, enum weft_steer_kind kind,
+                            enum weft_state state)
+{
+    static const char *const wants[] = {
+        [WEFT_STEER_CANCEL] = "only a living execution can be cancelled",
+        [WEFT_STEER_REPLAY] = "only an execution that is over can be replayed",
+        [WEFT_STEER_REPRIORITIZE] = "only a living execution has a priority to change",
+        [WEFT_STEER_REVOKE] = "only a running execution has a lease to revoke",
+        [WEFT_STEER_SET_DEADLINE] = "only a living execution can get a deadline",
+    };
+    *answer = (struct weft_steered){.state = state};
+    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id", "the execution is %s: %s",
+                    weft_state_name(state), wants[kind]);
+}
+
+/* Loads the queues of rows (column `queue`), inside the transaction, to know their namespaces. */
+static enum weft_rc know_queues(struct weft_tx *tx, const struct weft_rows *rows, size_t column,
+                                struct weft_err *err)
+{
+    struct weft_id_list list = {.tx = tx};
+    list.id = weft_new_array(tx->arena, int32_t, rows->count + 1);
+    for (size_t i = 0; i < rows->count; i++)
+        list.id[list.count++] = (int32_t)weft_get_i64(rows, i, column);
+    return weft_load_queues(tx->engine, &list, err);
+}
+
+static bool in_namespace(struct weft_engine *engine, int32_t queue, int32_t ns)
+{
+    return weft_find_queue(engine, queue)->ns == ns;
+}
+
+/* Answers the items for which done[k] is false from what the execution is now. */
+static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, const bool *done,
+                                  struct weft_err *err)
+{
+    struct weft_call ask;
+    struct weft_rows rows;
+    weft_call_init(&ask, tx->arena, WEFT_STMT_DESCRIBE, call->chunk.count);
+    size_t asked = 0;
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (!done[k])
+            weft_set_id(&ask, asked++, DESCRIBE_IN_ID, &call->item[call->chunk.item[k]].id);
+    if (asked == 0)
+        return WEFT_OK;
+    ask.rows = asked;
+    enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
+    if (!rc)
+        rc = know_queues(tx, &rows, DESCRIBE_OUT_QUEUE, err);
+    if (rc)
+        return rc;
+    for (size_t k = 0; k < call->chunk.count; k++)
+        if (!done[k])
+            answer_not_found(&call->answer[call->chunk.item[k]]);
+    for (size_t row = 0; row < rows.count; row++) {
+        struct weft_id id = weft_get_id(&rows, row, DESCRIBE_OUT_ID);
+        size_t i = call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &id)];
+        enum weft_state state = (enum weft_state)weft_get_i64(&rows, row, DESCRIBE_OUT_STATE);
+        if (!in_namespace(tx->engine, (int32_t)weft_get_i64(&rows, row, DESCRIBE_OUT_QUEUE),
+                          call->ns[i]))
+            continue;
+        if (call->kind == WEFT_STEER_CANCEL && state == WEFT_STATE_CANCELLED)
+            call->answer[i] = (struct weft_steered){.state = state};
+        else
+            answer_not_live(&call->answer[i], call->kind, state);
+    }
+    return WEFT_OK;
+}
+
+/*
+ * Reads the executions of the items that went well, with what this transaction wrote and under its
+ * locks: after the commit another worker may claim what was revoked or replayed, and the answer
+ * would show that lease.
+ */
+static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
+                              struct weft_err *err)
+{
+    struct weft_rows rows;
+    struct weft_id *id = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
+    size_t count = 0;
+    for (size_t k = 0; k < call->chunk.count && call->seen; k++) {
+        size_t i = call->chunk.item[k];
+        call->seen[i] = (struct weft_execution){.state = WEFT_STATE_NONE, .percent = -1};
+        if (!call->answer[i].err.rc)
+            id[count++] = call->item[i].id;
+    }
+    if (count == 0)
+        return WEFT_OK;
+    enum weft_rc rc = weft_describe_in(tx, id, count, call->arena, &rows, err);
+    for (size_t row = 0; row < rows.count && !rc; row++) {
+        struct weft_id found = weft_get_id(&rows, row, DESCRIBE_OUT_ID);
+        size_t i = call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &found)];
+        call->seen[i] = weft_read_execution(tx->engine, &rows, row, call->arena);
+    }
+    return rc;
+}
+
+/* ---- Living rows ----------------------------------------------------------------------------- */
+
+static struct weft_event event_for(enum weft_steer_kind kind, const struct weft_steer *item)
+{
+    static const enum weft_event_kind event[] = {
+        [WEFT_STEER_CANCEL] = WEFT_EVENT_CANCEL,
+        [WEFT_STEER_REPLAY] = WEFT_EVENT_REPLAY,
+        [WEFT_STEER_REPRIORITIZE] = WEFT_EVENT_PRIORITIZE,
+        [WEFT_STEER_REVOKE] = WEFT_EVENT_REVOKE,
+        [WEFT_STEER_SET_DEADLINE] = WEFT_EVENT_SET_DEADLINE,
+    };
+    return (struct weft_event){
+        .kind = event[kind], .priority = item->priority, .deadline_us = item->deadline_us};
+}
+
+static bool same_row(const struct weft_live *a, const struct weft_live *b)
+{
+    return a->state == b->state && a->priority == b->priority && a->deadline_us == b->deadline_us;
+}
+
+static enum weft_rc steer_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct steer_call *call = context;
+    struct weft_id *ids = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
+    for (size_t k = 0; k < call->chunk.count; k++)
+        ids[k] = call->item[call->chunk.item[k]].id;
+    enum weft_rc rc = weft_change_lock(tx, ids, call->chunk.count, &call->changes, err);
+    struct weft_id_list queues = {.tx = tx};
+    queues.id = weft_new_array(tx->arena, int32_t, call->chunk.count + 1);
+    for (size_t i = 0; !rc && i < call->changes.count; i++)
+        queues.id[queues.count++] = call->changes.change[i].before.queue;
+    if (!rc)
+        rc = weft_load_queues(tx->engine, &queues, err);
+    if (rc)
+        return rc;
+
+    bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        size_t i = call->chunk.item[k];
+        struct weft_change *change = weft_change_find(&call->changes, &ids[k]);
+        if (!change || !in_namespace(tx->engine, change->before.queue, call->ns[i]))
+            continue;
+        struct weft_event event = event_for(call->kind, &call->item[i]);
+        change->by = "operator";
+        change->reason = call->item[i].reason;
+        if (!weft_change_step(change, &event))
+            continue;
+        change->apply = !same_row(&change->before, &change->step.after);
+        call->answer[i] =
+            (struct weft_steered){.state = change->step.after.state, .changed = change->apply};
+        done[k] = true;
+    }
+    rc = weft_change_write(tx, &call->changes, err);
+    if (!rc)
+        rc = answer_others(tx, call, done, err);
+    return rc ? rc : read_seen(tx, call, err);
+}
+
+/* ---- Replay ---------------------------------------------------------------------------------- */
+
+/* Replays are counted in a small number: past its end an execution has had its lives. */
+static bool worn_out(const struct weft_live *before, struct weft_steered *answer)
+{
+    if (before->replays < WEFT_REPLAYS_MAX)
+        return false;
+    *answer = (struct weft_steered){.state = before->state};
+    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id",
+                    "the execution was replayed %d times: submit it anew", before->replays);
+    return true;
+}
+
+/* A member of a flow that nobody sees stays as it is. */
+static bool left_alone(const struct weft_member *member, enum weft_state state,
+                       struct weft_steered *answer)
+{
+    if (!member || member->seen)
+        return false;
+    *answer = (struct weft_steered){.state = state};
+    weft_fail_field(&answer->err, WEFT_NOT_LIVE, "id", "the flow of the execution was deleted");
+    return true;
+}
+
+/* The join of a member cannot be satisfied as its upstreams stand. */
+static void refuse_member(const struct weft_member *member, enum weft_state state,
+                          struct weft_steered *answer)
+{
+    *answer = (struct weft_steered){.state = state};
+    weft_fail_field(&answer->err, WEFT_CONFLICT, "id",
+                    "the join of the execution cannot be satisfied: its upstream '%s' is %s",
+                    member->upstream ? member->upstream : "",
+                    weft_state_name(member->upstream_state));
+    answer->err.hint = "replay that upstream first or in the same call, or set force";
+}
+
+/* Locks flows, then outcomes; no outcomes where hops are due in one of the flows. */
+static enum weft_rc lock_outcomes(struct weft_tx *tx, struct steer_call *call,
+                                  struct weft_rows *ret_rows, struct weft_err *err)
+{
+    struct weft_call lock;
+    struct weft_id *id = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
+    weft_call_init(&lock, tx->arena, WEFT_STMT_OUTCOME_LOCK, call->chunk.count);
+    for (size_t k = 0; k < call->chunk.count; k++) {
+        id[k] = call->item[call->chunk.item[k]].id;
+        weft_set_id(&lock, k, OUTCOME_LOCK_IN_ID, &id[k]);
+    }
+    enum weft_rc rc =
+        weft_members_hold(tx, id, call->chunk.count, call->round, &call->members, err);
+    if (rc || call->members.unsettled)
+        return rc;
+    rc = weft_tx_run(tx, &lock, 1, ret_rows, err);
+    return rc ? rc : know_queues(tx, ret_rows, OUTCOME_LOCK_OUT_QUEUE, err);
+}
+
+/* The item that asks for the execution of a row. */
+static size_t item_of(const struct steer_call *call, const struct weft_live *before)
+{
+    return call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &before->id)];
+}
+
+/* Marks the members that may live again, as far as this can be said without their joins. */
+static void want_members(struct weft_tx *tx, struct steer_call *call, const struct weft_rows *rows)
+{
+    for (size_t row = 0; row < rows->count; row++) {
+        struct weft_live before = weft_outcome_read(rows, row);
+        struct weft_member *member = weft_members_find(&call->members, &before.id);
+        size_t i = item_of(call, &before);
+        if (!member || !member->seen || before.replays == WEFT_REPLAYS_MAX ||
+            !in_namespace(tx->engine, before.queue, call->ns[i]))
+            continue;
+        member->wanted = true;
+        member->force = call->item[i].force;
+    }
+}
+
+/* Whether the execution is not replayed, which is answered then. */
+static bool refused(const struct weft_live *before, const struct weft_member *member,
+                    struct weft_steered *answer)
+{
+    if (worn_out(before, answer) || left_alone(member, before->state, answer))
+        return true;
+    if (!member || member->replayed)
+        return false;
+    refuse_member(member, before->state, answer);
+    return true;
+}
+
+static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_err *err)
+{
+    struct steer_call *call = context;
+    struct weft_rows rows;
+    enum weft_rc rc = lock_outcomes(tx, call, &rows, err);
+    if (rc || call->members.unsettled)
+        return rc;
+    want_members(tx, call, &rows);
+    rc = weft_members_judge(tx, &call->members, err);
+    if (rc)
+        return rc;
+    bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
+    struct weft_call back;
+    weft_call_init(&back, tx->arena, WEFT_STMT_OUTCOME_BACK, rows.count);
+    call->woken = (struct weft_id_list){.id = weft_new_array(tx->arena, int32_t, rows.count + 1)};
+    call->failed_us = weft_new_array(tx->arena, weft_usec, rows.count + 1);
+    call->blocked = weft_new_array(tx->arena, bool, rows.count + 1);
+    /* Calls borrow what they are given until they run, so the steps must live as long. */
+    struct weft_step *steps = weft_new_array(tx->arena, struct weft_step, rows.count + 1);
+    size_t count = 0;
+    for (size_t row = 0; row < rows.count; row++) {
+        struct weft_live before = weft_outcome_read(&rows, row);
+        size_t k = weft_chunk_find(&call->chunk, &call->ids, &before.id);
+        size_t i = call->chunk.item[k];
+        if (!in_namespace(tx->engine, before.queue, call->ns[i]))
+            continue;
+        const struct weft_member *member = weft_members_find(&call->members, &before.id);
+        struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->item[i]);
+        event.how = (enum weft_ended)weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_ENDED);
+        if (member && member->waits)
+            event.kind = WEFT_EVENT_REPLAY_BLOCKED;
+        done[k] = refused(&before, member, &call->answer[i]);
+        if (done[k] || !weft_state_step(&before, &event, &steps[row]))
+            continue;
+        weft_outcome_back(&back, count++, &steps[row].after);
+        if (before.state == WEFT_STATE_FAILED || before.state == WEFT_STATE_EXPIRED)
+            call->failed_us[call->woken.count] =
+                weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_FINISHED);
+        call->blocked[call->woken.count] = member && member->waits;
+        call->woken.id[call->woken.count++] = before.queue;
+        call->answer[i] = (struct weft_steered){.state = steps[row].after.state, .changed = true};
+        done[k] = true;
+    }
+    back.rows = count;
+    rc = count ? weft_tx_run(tx, &back, 1, NULL, err) : WEFT_OK;
+    if (!rc)
+        rc = weft_members_replayed(tx, &call->members, err);
+    if (!rc)
+        rc = answer_others(tx, call, done, err);
+    return rc ? rc : read_seen(tx, call, err);
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+static enum weft_rc check_item(enum weft_steer_kind kind, const struct weft_steer *item,
+                               weft_usec now_us, struct weft_err *err)
+{
+    if (kind == WEFT_STEER_REPRIORITIZE &&
+        (item->priority < INT16_MIN || item->priority > INT16_MAX))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "priority",
+                               "priority is %d, allowed are -32768 to 32767", item->priority);
+    if (kind == WEFT_STEER_SET_DEADLINE && item->deadline_us != 0 &&
+        (item->deadline_us <= now_us || item->deadline_us > WEFT_MOMENT_MAX_US))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "deadline_at",
+                               "deadline_at must be in the future and before the year 10000");
+    return weft_text_check(item->reason, WEFT_REASON_MAX, "reason", err);
+}
+
+/* The ids of the items' namespaces, 0 where there is none of that name. */
+static enum weft_rc find_namespaces(struct weft_engine *engine,
+                                    const struct weft_steering *steering, struct weft_arena *arena,
+                                    int32_t *ret_ns, struct weft_err *err)
+{
+    struct weft_name_want *want = weft_new_array(arena, struct weft_name_want, steering->count + 1);
+    for (size_t i = 0; i < steering->count; i++) {
+        const char *ns = steering->item[i].ns ? steering->item[i].ns : steering->ns;
+        enum weft_rc rc = weft_name_check(ns, "namespace", err);
+        if (rc)
+            return rc;
+        want[i] = (struct weft_name_want){.sort = WEFT_NAME_NAMESPACE, .text = ns};
+    }
+    enum weft_rc rc = weft_intern_names(engine, false, want, steering->count, err);
+    for (size_t i = 0; i < steering->count && !rc; i++)
+        ret_ns[i] = want[i].id;
+    return rc;
+}
+
+/* Runs the hops that are due in the flows of the call. */
+static enum weft_rc settle_members(struct weft_engine *engine, struct steer_call *call,
+                                   struct weft_arena *arena, struct weft_err *err)
+{
+    struct weft_id *flow = weft_new_array(arena, struct weft_id, call->members.count);
+    for (size_t i = 0; i < call->members.count; i++)
+        flow[i] = call->members.item[i].flow;
+    size_t count = weft_ids_sort(flow, call->members.count);
+    return weft_flow_settle(engine, flow, count, call->round++, err);
+}
+
+static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *call,
+                              struct weft_err *err)
+{
+    struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
+    call->changes = (struct weft_changes){0};
+    call->woken = (struct weft_id_list){0};
+    call->members = (struct weft_members){0};
+    enum weft_rc rc = WEFT_OK;
+    do {
+        if (call->members.unsettled)
+            rc = settle_members(engine, call, tx.arena, err);
+        if (!rc)
+            rc = weft_tx_do(&tx, WEFT_TX_WRITE,
+                            call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call, err);
+    } while (!rc && call->members.unsettled);
+    struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+    weft_change_news(&news, &call->changes);
+    for (size_t i = 0; i < call->woken.count && !rc; i++) {
+        weft_news_of(&news, call->woken.id[i])->ready += !call->blocked[i];
+        if (call->failed_us[i])
+            weft_tally_replayed(engine, call->woken.id[i], call->failed_us[i]);
+    }
+    for (size_t i = 0; i < call->members.count; i++)
+        if (call->members.item[i].replayed)
+            weft_news_flow(&news, &call->members.item[i].flow);
+    if (!rc)
+        weft_news_tell(engine, &news);
+    for (size_t k = 0; k < call->chunk.count && rc; k++)
+        call->answer[call->chunk.item[k]] = (struct weft_steered){.err = *err};
+    weft_arena_free(tx.arena);
+    return rc;
+}
+
+/* All items of a call, or those that a round before refused. */
+struct round {
+    const struct weft_steering *steering;
+    const int32_t *ns;
+    struct weft_steered *answer;
+    bool *skip;
+    size_t chunks;
+    bool changed;
+};
+
+static enum weft_rc run_round(struct weft_engine *engine, struct round *round,
+                              struct weft_arena *arena, struct weft_err *err)
+{
+    const struct weft_steering *steering = round->steering;
+    struct weft_id_column ids = {.first = &steering->item[0].id,
+                                 .stride = sizeof(*steering->item),
+                                 .count = steering->count};
+    struct weft_chunks chunks = weft_chunks_by_id(&ids, round->skip, arena);
+    enum weft_rc rc = WEFT_OK;
+    round->chunks = chunks.count;
+    round->changed = false;
+    for (size_t c = 0; c < chunks.count; c++) {
+        struct steer_call call = {.kind = steering->kind,
+                                  .item = steering->item,
+                                  .ids = ids,
+                                  .ns = round->ns,
+                                  .answer = round->answer,
+                                  .seen = steering->seen,
+                                  .arena = steering->arena,
+                                  .chunk = chunks.chunk[c]};
+        enum weft_rc failed = run_chunk(engine, &call, err);
+        if (failed && chunks.count == 1)
+            rc = failed;
+        for (size_t k = 0; k < call.chunk.count; k++)
+            round->changed |= round->answer[call.chunk.item[k]].changed;
+    }
+    return rc;
+}
+
+static bool is_refused(const struct weft_steered *answer)
+{
+    return answer->err.rc == WEFT_CONFLICT;
+}
+
+/* Leaves only the refused items for the next round; false: there is none. */
+static bool find_refused(struct round *round)
+{
+    bool any = false;
+    for (size_t i = 0; i < round->steering->count; i++) {
+        round->skip[i] = !is_refused(&round->answer[i]);
+        any |= !round->skip[i];
+    }
+    return any;
+}
+
+enum weft_rc weft_engine_steer(struct weft_engine *engine, const struct weft_steering *steering,
+                               struct weft_steered *ret_answer, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    size_t count = steering->count;
+    int32_t *ns = weft_new_array(arena, int32_t, count + 1);
+    bool *skip = weft_new_array(arena, bool, count + 1);
+    weft_usec now_us = weft_clock_now(engine->clock);
+    enum weft_rc rc = count ? find_namespaces(engine, steering, arena, ns, err) : WEFT_OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct weft_err story = {0};
+        skip[i] = check_item(steering->kind, &steering->item[i], now_us, &story) != WEFT_OK;
+        if (skip[i])
+            ret_answer[i] = (struct weft_steered){.err = story};
+    }
+    struct round all = {.steering = steering, .ns = ns, .answer = ret_answer, .skip = skip};
+    if (!rc && count)
+        rc = run_round(engine, &all, arena, err);
+    /* A member may have been refused for an upstream that a later transaction brought back. */
+    while (!rc && all.chunks > 1 && all.changed && find_refused(&all))
+        rc = run_round(engine, &all, arena, err);
+    weft_arena_free(arena);
+    return rc;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Reads: describe, attempts, result and payload bytes. Nothing here locks. Lists are in list.c. */
+
+#include "engine/engine.h"
+
+#include "base/id.h"
+#include "core/cursor.h"
+#include "core/retry.h"
+#include "core/capset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Executions ------------------------------------------------------------------------------ */
+
+/* The columns of describe; list has the same and two more. */
+struct weft_execution weft_read_execution(struct weft_engine *engine, const struct weft_rows *rows,
+                                          size_t i, struct weft_arena *arena)
+{
+    const struct weft_queue *queue =
+        weft_find_queue(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_QUEUE));
+    enum weft_state state = (enum weft_state)weft_get_i64(rows, i, DESCRIBE_OUT_STATE);
+    weft_usec due_us = weft_get_i64(rows, i, DESCRIBE_OUT_DUE);
+    bool has_progress = !weft_get(rows, i, DESCRIBE_OUT_PERCENT)->null;
+    struct weft_execution out = {
+        .id = weft_get_id(rows, i, DESCRIBE_OUT_ID),
+        .ns = queue->ns_name,
+        .lane = queue->lane_name,
+        .kind = queue->kind,
+        .state = state,
+        .priority = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_PRIORITY),
+        .attempt = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_ATTEMPT),
+        .epoch = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_EPOCH),
+        .lost = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_LOST),
+        .tenant = *queue->tenant_name ? queue->tenant_name : NULL,
+        .key = weft_get_text(rows, i, DESCRIBE_OUT_KEY),
+        .worker = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_WORKER)),
+        .reason = weft_get_text(rows, i, DESCRIBE_OUT_REASON),
+        .by = weft_get_text(rows, i, DESCRIBE_OUT_BY),
+        .error_class = weft_get_text(rows, i, DESCRIBE_OUT_ERROR_CLASS),
+        .error_message = weft_get_text(rows, i, DESCRIBE_OUT_ERROR_MESSAGE),
+        .percent = has_progress ? (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_PERCENT) : -1,
+        .note = weft_get_text(rows, i, DESCRIBE_OUT_NOTE),
+        .created_us = weft_get_i64(rows, i, DESCRIBE_OUT_CREATED),
+        .started_us = weft_get_i64(rows, i, DESCRIBE_OUT_STARTED),
+        .claimed_us = weft_get_i64(rows, i, DESCRIBE_OUT_CLAIMED),
+        .finished_us = weft_get_i64(rows, i, DESCRIBE_OUT_FINISHED),
+        .run_at_us = state == WEFT_STATE_DELAYED ? due_us : 0,
+        .deadline_us = weft_get_i64(rows, i, DESCRIBE_OUT_DEADLINE),
+        .lease_expires_us = state == WEFT_STATE_RUNNING ? due_us : 0,
+        .flow = weft_get_id(rows, i, DESCRIBE_OUT_FLOW),
+        .node = weft_get_text(rows, i, DESCRIBE_OUT_NODE),
+    };
+    const struct weft_policy_entry *policy =
+        weft_find_policy(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_POLICY));
+    const struct weft_retry_view retry = weft_retry_look(
+        &policy->rules, &(struct weft_retry_facts){
+                            .state = state,
+                            .ended = (enum weft_ended)weft_get_i64(rows, i, DESCRIBE_OUT_ENDED),
+                            .attempt = out.attempt,
+                            .forgiven = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_FORGIVEN),
+                            .due_us = due_us,
+                            .error_class = out.error_class,
+                        });
+    out.attempts_used = retry.used;
+    out.attempts_left = retry.left;
+    out.next_attempt_us = retry.next_us;
+    out.not_retried = retry.not_retried;
+    out.policy = &policy->shown;
+    out.tags = weft_tags_parse(weft_get_text(rows, i, DESCRIBE_OUT_TAGS), arena, &out.tag_count);
+    out.capabilities = weft_route_split(queue->route_text, arena, &out.capability_count);
+    return out;
+}
+
+/* Makes the queues, workers and policies of the rows known, so that weft_read_execution() cannot
+ * miss. In the transaction tx; NULL: in one of its own. */
+static enum weft_rc know_names(struct weft_engine *engine, struct weft_tx *tx,
+                               const struct weft_rows *rows, struct weft_arena *arena,
+                               struct weft_err *err)
+{
+    struct weft_id_list queue = {.id = weft_new_array(arena, int32_t, rows->count + 1), .tx = tx};
+    struct weft_id_list worker = {.id = weft_new_array(arena, int32_t, rows->count + 1), .tx = tx};
+    struct weft_id_list policy = {.id = weft_new_array(arena, int32_t, rows->count + 1), .tx = tx};
+    for (size_t i = 0; i < rows->count; i++) {
+        if (weft_get(rows, i, DESCRIBE_OUT_ID)->null)
+            continue;
+        queue.id[queue.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_QUEUE);
+        worker.id[worker.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_WORKER);
+        policy.id[policy.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_POLICY);
+    }
+    enum weft_rc rc = weft_load_queues(engine, &queue, err);
+    if (!rc)
+        rc = weft_load_names(engine, &worker, err);
+    return rc ? rc : weft_load_policies(engine, &policy, err);
+}
+
+enum weft_rc weft_read_chunk(struct weft_engine *engine, const struct weft_call *call,
+                             struct weft_arena *arena, struct weft_rows *ret_rows,
+                             struct weft_err *err)
+{
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, call, arena, ret_rows, err);
+    return rc ? rc : know_names(engine, NULL, ret_rows, arena, err);
+}
+
+static int by_row_id(const void *left, const void *right)
+{
+    const struct weft_cell *a = left, *b = right;
+    return memcmp(a->data, b->data, sizeof(struct weft_id));
+}
+
+/* A part of a describe: the ids that were asked for and where their answers go. */
+struct picking {
+    const struct weft_id *id;
+    struct weft_execution *item;
+    size_t count;
+};
+
+/* Rows are sorted by their first column, the id, so that each item finds its own. */
+static void pick_items(struct weft_engine *engine, const struct weft_rows *rows, int32_t space,
+                       struct weft_arena *arena, const struct picking *picking)
+{
+    size_t row_size = rows->width * sizeof(*rows->cell);
+    if (rows->count > 0) /* where there are none there is no array, which qsort() wants */
+        qsort(rows->cell, rows->count, row_size, by_row_id);
+    for (size_t i = 0; i < picking->count; i++) {
+        picking->item[i] = (struct weft_execution){.id = picking->id[i], .percent = -1};
+        const struct weft_cell key = {.data = &picking->id[i]};
+        const struct weft_cell *row =
+            rows->count ? bsearch(&key, rows->cell, rows->count, row_size, by_row_id) : NULL;
+        size_t r = row ? (size_t)(row - rows->cell) / rows->width : 0;
+        if (row &&
+            weft_find_queue(engine, (int32_t)weft_get_i64(rows, r, DESCRIBE_OUT_QUEUE))->ns ==
+                space)
+            picking->item[i] = weft_read_execution(engine, rows, r, arena);
+    }
+}
+
+enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
+                                  const struct weft_id *id, size_t count, struct weft_arena *arena,
+                                  struct weft_execution *ret_item, struct weft_err *err)
+{
+    int32_t space;
+    enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
+    for (size_t at = 0; at < count && !rc; at += WEFT_BATCH_MAX) {
+        size_t part = count - at < WEFT_BATCH_MAX ? count - at : WEFT_BATCH_MAX;
+        struct weft_call call;
+        struct weft_rows rows;
+        weft_call_init(&call, arena, WEFT_STMT_DESCRIBE, part);
+        for (size_t i = 0; i < part; i++)
+            weft_set_id(&call, i, DESCRIBE_IN_ID, &id[at + i]);
+        rc = weft_read_chunk(engine, &call, arena, &rows, err);
+        if (rc)
+            break;
+        pick_items(engine, &rows, space, arena, &(struct picking){id + at, ret_item + at, part});
+    }
+    return rc;
+}
+
+enum weft_rc weft_describe_in(struct weft_tx *tx, const struct weft_id *id, size_t count,
+                              struct weft_arena *arena, struct weft_rows *ret_rows,
+                              struct weft_err *err)
+{
+    struct weft_arena *own = tx->arena;
+    struct weft_call call;
+    weft_call_init(&call, own, WEFT_STMT_DESCRIBE, count);
+    for (size_t i = 0; i < count; i++)
+        weft_set_id(&call, i, DESCRIBE_IN_ID, &id[i]);
+    tx->arena = arena; /* the rows are to outlive the transaction */
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, ret_rows, err);
+    tx->arena = own;
+    return rc ? rc : know_names(tx->engine, tx, ret_rows, own, err);
+}
+
+enum weft_rc weft_engine_ended(struct weft_engine *engine, const struct weft_id *id, size_t count,
+                               struct weft_arena *arena, struct weft_id **ret_id, size_t *ret_count,
+                               struct weft_err *err)
+{
+    struct weft_id *ended = weft_new_array(arena, struct weft_id, count + 1);
+    size_t over = 0;
+    for (size_t at = 0; at < count; at += WEFT_BATCH_MAX) {
+        size_t part = count - at < WEFT_BATCH_MAX ? count - at : WEFT_BATCH_MAX;
+        struct weft_call call;
+        struct weft_rows rows;
+        weft_call_init(&call, arena, WEFT_STMT_ENDED, part);
+        for (size_t i = 0; i < part; i++)
+            weft_set_id(&call, i, ENDED_IN_ID, &id[at + i]);
+        enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+        if (rc)
+            return rc;
+        for (size_t i = 0; i < rows.count; i++)
+            ended[over++] = weft_get_id(&rows, i, ENDED_OUT_ID);
+    }
+    *ret_id = ended;
+    *ret_count = over;
+    return WEFT_OK;
+}
+
+/* ---- One execution --------------------------------------------------------------------------- */
+
+/* Where a page of attempts begins: behind the lease of this epoch, or the replay of this number. */
+struct attempts_place {
+    int32_t epoch, replay;
+};
+
+static bool read_place(const char *text, struct attempts_place *ret_place)
+{
+    char *rest = NULL;
+    long epoch = strtol(text, &rest, 10), replay = 0;
+    bool good = rest > text && *rest == '.';
+    if (good) {
+        text = rest + 1;
+        replay = strtol(text, &rest, 10);
+        good = rest > text && *rest == '\0';
+    }
+    *ret_place = (struct attempts_place){(int32_t)epoch, (int32_t)replay};
+    return good && epoch == ret_place->epoch && replay == ret_place->replay;
+}
+
+static struct weft_attempt read_attempt(struct weft_engine *engine, const struct weft_rows *rows,
+                                        size_t i)
+{
+    return (struct weft_attempt){
+        .epoch = (int32_t)weft_get_i64(rows, i, ATTEMPTS_OUT_EPOCH),
+        .attempt = (int32_t)weft_get_i64(rows, i, ATTEMPTS_OUT_ATTEMPT),
+        .worker = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, ATTEMPTS_OUT_WORKER)),
+        .ended = weft_ended_name((enum weft_ended)weft_get_i64(rows, i, ATTEMPTS_OUT_ENDED)),
+        .error_class = weft_get_text(rows, i, ATTEMPTS_OUT_ERROR_CLASS),
+        .error_message = weft_get_text(rows, i, ATTEMPTS_OUT_ERROR_MESSAGE),
+        .started_us = weft_get_i64(rows, i, ATTEMPTS_OUT_CLAIMED),
+        .ended_us = weft_get_i64(rows, i, ATTEMPTS_OUT_ENDED_AT),
+        .run_at_us = weft_get_i64(rows, i, ATTEMPTS_OUT_RUN_AT),
+    };
+}
+
+/* A walk over the attempts of an execution. */
+struct attempts_walk {
+    const struct weft_id *id;
+    uint32_t limit; /* of a page */
+    struct attempts_place place;
+    bool more; /* behind place */
+};
+
+/* Reads the next page, and moves on. */
+static enum weft_rc read_attempts(struct weft_engine *engine, struct attempts_walk *walk,
+                                  struct weft_arena *arena, struct weft_attempts_page *ret_page,
+                                  struct weft_err *err)
+{
+    struct attempts_place *place = &walk->place;
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, WEFT_STMT_ATTEMPTS, 0);
+    weft_set_id(&call, 0, ATTEMPTS_IN_ID, walk->id);
+    weft_set_i64(&call, 0, ATTEMPTS_IN_EPOCH, place->epoch);
+    weft_set_i64(&call, 0, ATTEMPTS_IN_REPLAY, place->replay);
+    weft_set_i64(&call, 0, ATTEMPTS_IN_LIMIT, (int64_t)walk->limit + 1);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    size_t count = rows.count < walk->limit ? rows.count : walk->limit;
+    struct weft_id_list workers = {.id = weft_new_array(arena, int32_t, count + 1)};
+    for (size_t i = 0; i < count; i++)
+        workers.id[workers.count++] = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_WORKER);
+    rc = weft_load_names(engine, &workers, err);
+    if (rc)
+        return rc;
+    struct weft_attempt *item = weft_new_array(arena, struct weft_attempt, count + 1);
+    for (size_t i = 0; i < count; i++)
+        item[i] = read_attempt(engine, &rows, i);
+    if (count > 0) {
+        place->epoch = (int32_t)weft_get_i64(&rows, count - 1, ATTEMPTS_OUT_EPOCH);
+        place->replay = (int32_t)weft_get_i64(&rows, count - 1, ATTEMPTS_OUT_REPLAY);
+    }
+    *ret_page = (struct weft_attempts_page){.item = item, .count = count};
+    walk->more = rows.count > count;
+    return WEFT_OK;
+}
+
+/* An execution of another namespace has no attempts here. */
+static enum weft_rc check_visible(struct weft_engine *engine, const char *ns,
+                                  const struct weft_id *id, struct weft_arena *arena,
+                                  struct weft_err *err)
+{
+    struct weft_execution execution;
+    enum weft_rc rc = weft_engine_describe(engine, ns, id, 1, arena, &execution, err);
+    if (!rc && execution.state == WEFT_STATE_NONE)
+        rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
+    return rc;
+}
+
+enum weft_rc weft_engine_attempts_page(struct weft_engine *engine,
+                                       const struct weft_attempts_asking *asking,
+                                       struct weft_arena *arena,
+                                       struct weft_attempts_page *ret_page, struct weft_err *err)
+{
+    char text[WEFT_ID_TEXT], after[WEFT_CURSOR_PLACE_MAX + 1];
+    size_t size = 0;
+    struct attempts_walk walk = {.id = &asking->id,
+                                 .limit = asking->limit ? asking->limit : WEFT_PAGE_DEFAULT,
+                                 .place = {-1, -1}};
+    weft_id_print(&asking->id, text);
+    const struct weft_cursor_list cursors = {.name = "attempts", .ns = asking->ns, .filter = text};
+    enum weft_rc rc = weft_page_limit(asking->limit, err);
+    if (!rc && asking->after) {
+        rc = weft_cursor_read(&cursors, asking->after, after, &size, err);
+        if (!rc && !read_place(after, &walk.place))
+            rc = weft_cursor_refuse(err);
+    }
+    if (!rc)
+        rc = check_visible(engine, asking->ns, &asking->id, arena, err);
+    if (!rc)
+        rc = read_attempts(engine, &walk, arena, ret_page, err);
+    if (rc || !walk.more)
+        return rc;
+    const char *last = weft_arena_printf(arena, "%d.%d", walk.place.epoch, walk.place.replay);
+    ret_page->next = weft_cursor_write(&cursors, last, strlen(last), arena);
+    return WEFT_OK;
+}
+
+enum weft_rc weft_engine_attempts(struct weft_engine *engine, const char *ns,
+                                  const struct weft_id *id, struct weft_arena *arena,
+                                  struct weft_attempts *ret_attempts, struct weft_err *err)
+{
+    struct attempts_walk walk = {.id = id, .limit = WEFT_PAGE_MAX, .place = {-1, -1}, .more = true};
+    struct weft_attempt *item = NULL;
+    size_t count = 0;
+    enum weft_rc rc = check_visible(engine, ns, id, arena, err);
+    while (!rc && walk.more) {
+        struct weft_attempts_page page;
+        rc = read_attempts(engine, &walk, arena, &page, err);
+        if (rc)
+            break;
+        struct weft_attempt *all =
+            weft_new_array(arena, struct weft_attempt, count + page.count + 1);
+        if (count > 0)
+            memcpy(all, item, count * sizeof(*all));
+        memcpy(all + count, page.item, page.count * sizeof(*all));
+        item = all;
+        count += page.count;
+    }
+    if (!rc)
+        *ret_attempts = (struct weft_attempts){.item = item, .count = count};
+    return rc;
+}
+
+enum weft_rc weft_engine_bytes(struct weft_engine *engine, const struct weft_bytes_of *of,
+                               struct weft_arena *arena, struct weft_bytes *ret_bytes,
+                               struct weft_err *err)
+{
+    bool result = of->kind == WEFT_BYTES_RESULT;
+    int32_t ns;
+    enum weft_rc rc = weft_find_namespace(engine, of->ns, &ns, err);
+    if (rc)
+        return rc;
+    struct weft_call call;
+    struct weft_rows rows;
+    weft_call_init(&call, arena, result ? WEFT_STMT_RESULT : WEFT_STMT_PAYLOAD, 0);
+    weft_set_id(&call, 0, 0, &of->id);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    /* Both give the namespace first, the content type and the bytes last. */
+    bool visible = rows.count > 0 && weft_get_i64(&rows, 0, 0) == ns;
+    const struct weft_cell *bytes = visible ? weft_get(&rows, 0, rows.width - 1) : NULL;
+    if (!bytes || bytes->null ||
+        (result && weft_get_i64(&rows, 0, RESULT_OUT_STATE) != WEFT_STATE_SUCCEEDED))
+        return weft_fail_field(err, WEFT_NOT_FOUND, "id", "%s",
+                               result ? "there is no result (yet) under this id"
+                                      : "there is no payload under this id");
+    const char *type = weft_get_text(&rows, 0, rows.width - 2);
+    *ret_bytes = (struct weft_bytes){
+        .data = bytes->data, .size = bytes->size, .content_type = type ? type : "application/json"};
+    return WEFT_OK;
+}

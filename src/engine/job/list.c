@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Lists of executions, newest first. Nothing here locks.
+ *
+ * A cursor is the id of the last row looked at, so it stays valid whatever happens to that row; see
+ * core/cursor.h for how it is written.
+ *
+ * A list walks the spans of its namespace (span.h), so that it takes no longer when others have
+ * much. A list of the living does so only where the namespace has very many of them: otherwise all
+ * are read through the indexes of their states, sorted and cut, because the ended between them may
+ * be many more.
+ *
+ * No statement looks at more than WEFT_SCAN_MAX rows. A list whose filter fits little repeats it
+ * until something fits or its time is up, and then says how far it looked: a caller that follows
+ * the cursors is never kept waiting for long, and seldom sees a page without items.
+ */
+
+#include "engine/job/span.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "core/cursor.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    WALK_FIRST = 64,    /* rows beyond twice the page that a list looks at first */
+    LIVING_FEW = 10000, /* living executions of a namespace that a list reads and sorts */
+};
+
+/*
+ * An id is made before the transaction that stores its row begins, on a clock that is never ahead
+ * of the store's. A range of moments is walked as a range of ids, widened by how much the two may
+ * differ; the moments themselves are compared exactly.
+ */
+#define ID_EARLY_US (60 * WEFT_SECOND)
+#define ID_LATE_US  WEFT_SECOND
+
+/* The filter in terms of the store. `nothing`: it names something that does not exist. */
+struct resolved_filter {
+    int32_t ns, lane, tenant, worker; /* 0: not given */
+    const char *needle;
+    struct weft_id floor;          /* no row below it fits */
+    struct weft_id ceiling;        /* no row from here on fits */
+    struct weft_id_short short_id; /* with filter.id */
+    bool nothing;
+};
+
+enum weft_rc weft_short_read(const char *text, struct weft_id_short *ret_short,
+                             struct weft_err *err)
+{
+    if (weft_id_short_parse(text, ret_short))
+        return WEFT_OK;
+    (void)weft_fail_field(
+        err, WEFT_INVALID_VALUE, "id",
+        "id must be the beginning of an id, or its beginning, \"..\" and its end");
+    if (err)
+        err->hint = "give at least 4 hexadecimal digits, as in 01932c07 or 01932c075f..6789ab";
+    return WEFT_INVALID_VALUE;
+}
+
+struct weft_id weft_id_above(const struct weft_id_short *wanted)
+{
+    struct weft_id above = wanted->high;
+    int i = sizeof(above.byte) - 1;
+    while (i >= 0 && ++above.byte[i] == 0)
+        i--;
+    return i >= 0 ? above : WEFT_ID_LAST;
+}
+
+static enum weft_rc check_filter(const struct weft_filter *filter, struct weft_arena *arena,
+                                 struct resolved_filter *out, struct weft_err *err)
+{
+    enum weft_rc rc = WEFT_OK;
+    if (filter->lane)
+        rc = weft_name_check(filter->lane, "lane", err);
+    if (!rc && filter->tenant)
+        rc = weft_name_check(filter->tenant, "tenant", err);
+    if (!rc && filter->kind)
+        rc = weft_name_check(filter->kind, "kind", err);
+    if (!rc && filter->worker)
+        rc = weft_name_check(filter->worker, "worker", err);
+    if (!rc && filter->tag)
+        rc = weft_tag_needle(filter->tag, arena, &out->needle, err);
+    if (!rc && filter->error_class)
+        rc = weft_text_check(filter->error_class, WEFT_CLASS_MAX, "error_class", err);
+    if (!rc && (unsigned)filter->state >= WEFT_STATE_COUNT)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+    if (!rc && filter->id)
+        rc = weft_short_read(filter->id, &out->short_id, err);
+    return rc;
+}
+
+/* The names that the filter gives, as the store numbers them. */
+static enum weft_rc resolve_names(struct weft_engine *engine, const struct weft_filter *filter,
+                                  struct resolved_filter *out, struct weft_err *err)
+{
+    const struct {
+        enum weft_name_sort sort;
+        const char *text;
+        int32_t *id;
+    } row[] = {
+        {WEFT_NAME_LANE, filter->lane, &out->lane},
+        {WEFT_NAME_TENANT, filter->tenant, &out->tenant},
+        {WEFT_NAME_WORKER, filter->worker, &out->worker},
+    };
+    struct weft_name_want want[WEFT_LEN(row)];
+    size_t count = 0;
+    for (size_t i = 0; i < WEFT_LEN(row); i++)
+        if (row[i].text)
+            want[count++] =
+                (struct weft_name_want){.sort = row[i].sort, .ns = out->ns, .text = row[i].text};
+    enum weft_rc rc = count ? weft_intern_names(engine, false, want, count, err) : WEFT_OK;
+    out->nothing = out->ns == 0;
+    for (size_t i = 0, k = 0; i < WEFT_LEN(row) && !rc; i++) {
+        if (!row[i].text)
+            continue;
+        *row[i].id = want[k++].id;
+        out->nothing |= *row[i].id == 0;
+    }
+    return rc;
+}
+
+/* The ids that the moments of a filter allow: an execution is created before it ends. */
+static void resolve_range(const struct weft_filter *filter, struct resolved_filter *out)
+{
+    out->ceiling = WEFT_ID_LAST;
+    if (filter->created_since_us)
+        out->floor = weft_id_at(filter->created_since_us - ID_EARLY_US);
+    weft_usec until_us = filter->created_until_us;
+    if (filter->finished_until_us && (!until_us || filter->finished_until_us < until_us))
+        until_us = filter->finished_until_us;
+    if (until_us)
+        out->ceiling = weft_id_at(until_us + ID_LATE_US);
+    if (!filter->id)
+        return;
+    const struct weft_id_short *wanted = &out->short_id;
+    if (weft_id_cmp(&wanted->low, &out->floor) > 0)
+        out->floor = wanted->low;
+    struct weft_id above = weft_id_above(wanted);
+    if (weft_id_cmp(&above, &out->ceiling) < 0)
+        out->ceiling = above;
+}
+
+static enum weft_rc resolve_filter(struct weft_engine *engine, const struct weft_filter *filter,
+                                   struct weft_arena *arena, struct resolved_filter *out,
+                                   struct weft_err *err)
+{
+    *out = (struct resolved_filter){0};
+    enum weft_rc rc = weft_find_namespace(engine, filter->ns, &out->ns, err);
+    if (!rc)
+        rc = check_filter(filter, arena, out, err);
+    if (!rc)
+        rc = resolve_names(engine, filter, out, err);
+    resolve_range(filter, out);
+    return rc;
+}
+
+enum weft_rc weft_page_limit(uint32_t limit, struct weft_err *err)
+{
+    if (limit <= WEFT_PAGE_MAX)
+        return WEFT_OK;
+    return weft_fail_field(err, WEFT_INVALID_VALUE, "limit", "limit is %u, allowed are 1 to %d",
+                           limit, WEFT_PAGE_MAX);
+}
+
+/* As the statement has them. */
+enum {
+    SOURCE_SPANS,
+    SOURCE_LIVING,
+    SOURCE_ALL_IDS,
+    SOURCE_MEMBERS,
+    SOURCE_LIVING_MEMBERS,
+};
+
+static bool of_the_living(const struct weft_listing *listing)
+{
+    if (listing->source == WEFT_LIST_BY_STATE)
+        return weft_state_living(listing->filter.state);
+    return listing->source == WEFT_LIST_LIVING;
+}
+
+/* Where the list walks. Of the living: SOURCE_LIVING, unless there are too many. */
+static int source_of(const struct weft_listing *listing)
+{
+    enum weft_state state = listing->filter.state;
+    bool by_id = listing->filter.id; /* few spans: the ids are a range */
+    if (weft_id_is_zero(&listing->filter.flow)) {
+        /* No operation leads to the two states without an index. */
+        bool indexed = state != WEFT_STATE_SUSPENDED && state != WEFT_STATE_HELD;
+        return of_the_living(listing) && indexed && !by_id ? SOURCE_LIVING : SOURCE_SPANS;
+    }
+    return of_the_living(listing) ? SOURCE_LIVING_MEMBERS : SOURCE_MEMBERS;
+}
+
+/* A number in a filter as a text, NULL for 0. */
+static const char *number_text(int64_t number, struct weft_arena *arena)
+{
+    return number ? weft_arena_printf(arena, "%" PRId64, number) : NULL;
+}
+
+/* What the cursors of a list are bound to. */
+static struct weft_cursor_list cursor_list(const struct weft_listing *listing,
+                                           struct weft_arena *arena)
+{
+    static const char *const name[] = {
+        [WEFT_LIST_BY_STATE] = "executions",
+        [WEFT_LIST_LIVING] = "living executions",
+        [WEFT_LIST_ENDED] = "ended executions",
+    };
+    const struct weft_filter *filter = &listing->filter;
+    char flow[WEFT_ID_TEXT];
+    weft_id_print(&filter->flow, flow);
+    const char *const text[] = {
+        filter->lane,
+        filter->kind,
+        filter->tenant,
+        filter->key,
+        filter->worker,
+        filter->error_class,
+        filter->id,
+        filter->tag ? filter->tag->key : NULL,
+        filter->tag ? filter->tag->value : NULL,
+        number_text((int64_t)filter->state, arena),
+        weft_id_is_zero(&filter->flow) ? NULL : flow,
+        number_text(filter->created_since_us, arena),
+        number_text(filter->created_until_us, arena),
+        number_text(filter->finished_since_us, arena),
+        number_text(filter->finished_until_us, arena),
+    };
+    return (struct weft_cursor_list){.name = name[listing->source],
+                                     .ns = filter->ns,
+                                     .filter = weft_cursor_filter(text, WEFT_LEN(text), arena)};
+}
+
+static void list_call(struct weft_call *call, struct weft_arena *arena,
+                      const struct weft_listing *listing, const struct resolved_filter *filter)
+{
+    const struct weft_filter *given = &listing->filter;
+    const struct {
+        size_t column;
+        int64_t value; /* 0: any */
+    } number[] = {
+        {LIST_IN_LANE, filter->lane},
+        {LIST_IN_TENANT, filter->tenant},
+        {LIST_IN_STATE, given->state},
+        {LIST_IN_WORKER, filter->worker},
+        {LIST_IN_CREATED_SINCE, given->created_since_us},
+        {LIST_IN_CREATED_UNTIL, given->created_until_us},
+        {LIST_IN_FINISHED_SINCE, given->finished_since_us},
+        {LIST_IN_FINISHED_UNTIL, given->finished_until_us},
+    };
+    weft_call_init(call, arena, WEFT_STMT_LIST, 0);
+    weft_set_i64(call, 0, LIST_IN_NAMESPACE, filter->ns);
+    for (size_t i = 0; i < WEFT_LEN(number); i++)
+        if (number[i].value)
+            weft_set_i64(call, 0, number[i].column, number[i].value);
+    weft_set_text(call, 0, LIST_IN_KIND, given->kind);
+    weft_set_text(call, 0, LIST_IN_TAG, filter->needle);
+    weft_set_text(call, 0, LIST_IN_ERROR_CLASS, given->error_class);
+    weft_set_text(call, 0, LIST_IN_SUFFIX,
+                  filter->short_id.suffix[0] ? filter->short_id.suffix : NULL);
+    if (!weft_id_is_zero(&given->flow))
+        weft_set_id(call, 0, LIST_IN_FLOW, &given->flow);
+    if (listing->source != WEFT_LIST_BY_STATE)
+        weft_set_i64(call, 0, LIST_IN_ENDED, listing->source == WEFT_LIST_ENDED);
+}
+
+static bool in_span(weft_usec moment_us, weft_usec since_us, weft_usec until_us)
+{
+    return (!since_us && !until_us) ||
+           (moment_us && moment_us >= since_us && (!until_us || moment_us < until_us));
+}
+
+static bool same_if_given(const char *wanted, const char *found)
+{
+    return !wanted || (found && strcmp(wanted, found) == 0);
+}
+
+static bool id_fits(const struct resolved_filter *filter, const struct weft_id *id)
+{
+    char text[WEFT_ID_TEXT];
+    weft_id_print(id, text);
+    const char *suffix = filter->short_id.suffix;
+    return weft_id_cmp(id, &filter->short_id.low) >= 0 &&
+           weft_id_cmp(id, &filter->short_id.high) <= 0 &&
+           strcmp(text + strlen(text) - strlen(suffix), suffix) == 0;
+}
+
+/* Whether an execution that was found by its key fits the rest of the filter; see list in SQL. */
+static bool fits(const struct weft_listing *listing, const struct resolved_filter *resolved,
+                 const struct weft_execution *found)
+{
+    const struct weft_filter *filter = &listing->filter;
+    bool has_tag = !filter->tag;
+    for (size_t i = 0; i < found->tag_count && !has_tag; i++)
+        has_tag = strcmp(found->tags[i].key, filter->tag->key) == 0 &&
+                  strcmp(found->tags[i].value, filter->tag->value) == 0;
+    return has_tag && found->state != WEFT_STATE_NONE &&
+           (listing->source == WEFT_LIST_BY_STATE ||
+            weft_state_living(found->state) == (listing->source == WEFT_LIST_LIVING)) &&
+           (!filter->state || filter->state == found->state) &&
+           same_if_given(filter->lane, found->lane) && same_if_given(filter->kind, found->kind) &&
+           same_if_given(filter->tenant, found->tenant) &&
+           same_if_given(filter->worker, found->worker) &&
+           same_if_given(filter->error_class, found->error_class) &&
+           in_span(found->created_us, filter->created_since_us, filter->created_until_us) &&
+           in_span(found->finished_us, filter->finished_since_us, filter->finished_until_us) &&
+           (!filter->id || id_fits(resolved, &found->id)) &&
+           (weft_id_is_zero(&filter->flow) || weft_id_cmp(&filter->flow, &found->flow) == 0);
+}
+
+/* The one execution with a key, when it fits the rest of the filter as well. */
+static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_listing *listing,
+                                const struct resolved_filter *resolved, struct weft_arena *arena,
+                                struct weft_read_page *page, struct weft_err *err)
+{
+    const struct weft_filter *filter = &listing->filter;
+    struct weft_call call;
+    struct weft_rows rows;
+    enum weft_rc rc = weft_text_check(filter->key, WEFT_KEY_MAX, "key", err);
+    if (rc)
+        return rc;
+    weft_call_init(&call, arena, WEFT_STMT_KEY_READ, 1);
+    weft_set_i64(&call, 0, KEY_READ_IN_NAMESPACE, resolved->ns);
+    weft_set_text(&call, 0, KEY_READ_IN_KEY, filter->key);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc || rows.count == 0)
+        return rc;
+    struct weft_id id = weft_get_id(&rows, 0, KEY_READ_OUT_ID);
+    rc = weft_engine_describe(engine, filter->ns, &id, 1, arena, page->item, err);
+    page->count = !rc && fits(listing, resolved, page->item);
+    return rc;
+}
+
+/* Whether a list that has found `count` of the `limit` it wants should look at more rows. */
+bool weft_list_goes_on(const struct weft_list_scan *look, size_t count, size_t limit)
+{
+    if (count >= limit)
+        return false;
+    if (look->looked < WEFT_SCAN_MAX)
+        return true;
+    return count == 0 && weft_boot_us() - look->began_us < look->allowed_us;
+}
+
+/* How many rows to look at next: more and more, up to the bound of a statement. */
+uint32_t weft_list_next_rows(const struct weft_list_scan *look, uint32_t first)
+{
+    uint64_t left = look->looked < WEFT_SCAN_MAX ? WEFT_SCAN_MAX - look->looked : WEFT_SCAN_MAX;
+    uint64_t scan = look->looked ? 4 * look->looked : first;
+    return (uint32_t)(scan < left ? scan : left);
+}
+
+/* A list under way: it looks at more and more rows at a time until its page is full. */
+struct walk {
+    struct weft_call call;
+    struct weft_read_page *page;
+    uint32_t limit;
+    struct weft_list_scan look;
+    struct weft_id after; /* the last row that was looked at */
+    struct weft_id floor; /* no row below it fits */
+    int source;
+    bool at_end;
+};
+
+/*
+ * Where spans may be missing, because a replica of the release before them wrote there or there is
+ * one namespace, all ids are walked. Sets the source and the floor of this step: it does not cross
+ * the ends of that stretch.
+ */
+static int step_source(struct weft_engine *engine, const struct walk *walk, struct weft_id *floor)
+{
+    weft_usec since_us = atomic_load(&engine->unspanned.since_us);
+    weft_usec until_us = atomic_load(&engine->unspanned.until_us);
+    *floor = walk->floor;
+    if (walk->source == SOURCE_SPANS && atomic_load(&engine->unspanned.all))
+        return SOURCE_ALL_IDS;
+    if (walk->source != SOURCE_SPANS || until_us == 0)
+        return walk->source;
+    const struct weft_id since = weft_id_at(since_us), until = weft_id_at(until_us);
+    bool above = weft_id_cmp(&walk->after, &until) > 0;
+    bool inside = !above && weft_id_cmp(&walk->after, &since) > 0;
+    const struct weft_id *stop = above ? &until : &since;
+    if ((above || inside) && weft_id_cmp(stop, floor) > 0)
+        *floor = *stop;
+    return inside ? SOURCE_ALL_IDS : SOURCE_SPANS;
+}
+
+/* Where the step after this one begins; the walk is at its end when there is none. */
+static void advance(struct walk *walk, const struct weft_rows *rows, uint32_t scan,
+                    const struct weft_id *floor)
+{
+    uint32_t scanned = (uint32_t)weft_get_i64(rows, 0, LIST_OUT_SCANNED);
+    walk->look.looked += scanned > 0 ? scanned : 1;
+    if (scanned >= scan) {
+        walk->after = weft_get_id(rows, 0, LIST_OUT_LAST);
+    } else if (!weft_get(rows, 0, LIST_OUT_BOUND)->null) {
+        /* The first row that was not looked at may be this one: begin just above it. */
+        walk->after =
+            weft_id_above(&(struct weft_id_short){.high = weft_get_id(rows, 0, LIST_OUT_BOUND)});
+    } else {
+        walk->at_end = weft_id_cmp(floor, &walk->floor) <= 0;
+        walk->after = *floor;
+    }
+}
+
+static enum weft_rc walk_on(struct weft_engine *engine, struct walk *walk, struct weft_arena *arena,
+                            struct weft_err *err)
+{
+    uint32_t scan = weft_list_next_rows(&walk->look, 2 * walk->limit + WALK_FIRST);
+    struct weft_id floor, end = weft_span_end(&walk->after);
+    struct weft_id above = weft_id_above(&(struct weft_id_short){.high = end});
+    weft_set_i64(&walk->call, 0, LIST_IN_SOURCE, step_source(engine, walk, &floor));
+    weft_set_id(&walk->call, 0, LIST_IN_AFTER, &walk->after);
+    weft_set_id(&walk->call, 0, LIST_IN_ABOVE, &above);
+    weft_set_id(&walk->call, 0, LIST_IN_FLOOR, &floor);
+    weft_set_i64(&walk->call, 0, LIST_IN_SCAN, scan);
+    weft_set_i64(&walk->call, 0, LIST_IN_LIMIT, walk->limit - (uint32_t)walk->page->count);
+    struct weft_rows rows;
+    enum weft_rc rc = weft_read_chunk(engine, &walk->call, arena, &rows, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < rows.count; i++)
+        if (!weft_get(&rows, i, LIST_OUT_ID)->null)
+            walk->page->item[walk->page->count++] = weft_read_execution(engine, &rows, i, arena);
+    advance(walk, &rows, scan, &floor);
+    return WEFT_OK;
+}
+
+/* Whether the namespace has few enough living executions that a list can read and sort them. */
+static enum weft_rc choose_source(struct weft_engine *engine, const struct weft_listing *listing,
+                                  const struct resolved_filter *filter, struct weft_arena *arena,
+                                  struct walk *walk, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    enum weft_rc rc = weft_unspanned_load(engine, arena, err);
+    walk->source = source_of(listing);
+    if (rc || walk->source != SOURCE_LIVING)
+        return rc;
+    weft_call_init(&call, arena, WEFT_STMT_LIST_LIVING, 0);
+    weft_set_i64(&call, 0, LIST_LIVING_IN_NAMESPACE, filter->ns);
+    if (listing->filter.state)
+        weft_set_i64(&call, 0, LIST_LIVING_IN_STATE, listing->filter.state);
+    weft_set_i64(&call, 0, LIST_LIVING_IN_MOST, LIVING_FEW);
+    rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (!rc && !weft_get_i64(&rows, 0, LIST_LIVING_OUT_FEW))
+        walk->source = SOURCE_SPANS;
+    return rc;
+}
+
+/* The walk from `after` on, until the page is full, the list at its end, or the time up. */
+static enum weft_rc fill_page(struct weft_engine *engine, const struct weft_listing *listing,
+                              const struct resolved_filter *filter, struct weft_arena *arena,
+                              struct walk *walk, struct weft_err *err)
+{
+    enum weft_rc rc = choose_source(engine, listing, filter, arena, walk, err);
+    walk->floor = filter->floor;
+    if (weft_id_cmp(&filter->ceiling, &walk->after) < 0)
+        walk->after = filter->ceiling;
+    list_call(&walk->call, arena, listing, filter);
+    while (!rc && !walk->at_end && weft_list_goes_on(&walk->look, walk->page->count, walk->limit))
+        rc = walk_on(engine, walk, arena, err);
+    return rc;
+}
+
+enum weft_rc weft_engine_list(struct weft_engine *engine, const struct weft_listing *listing,
+                              struct weft_arena *arena, struct weft_read_page *ret_page,
+                              struct weft_err *err)
+{
+    struct resolved_filter filter;
+    struct weft_id after = WEFT_ID_LAST;
+    const struct weft_cursor_list cursors = cursor_list(listing, arena);
+    enum weft_rc rc = resolve_filter(engine, &listing->filter, arena, &filter, err);
+    if (!rc)
+        rc = weft_cursor_read_id(&cursors, listing->after, &after, err);
+    if (!rc)
+        rc = weft_page_limit(listing->limit, err);
+    uint32_t limit = listing->limit ? listing->limit : WEFT_PAGE_DEFAULT;
+    struct weft_read_page page = {.item = weft_new_array(arena, struct weft_execution, limit + 1)};
+    if (!rc && !filter.nothing && listing->filter.key)
+        rc = list_by_key(engine, listing, &filter, arena, &page, err);
+    if (rc)
+        return rc;
+    if (filter.nothing || listing->filter.key) {
+        *ret_page = page;
+        return WEFT_OK;
+    }
+    struct walk walk = {.page = &page,
+                        .limit = limit,
+                        .look = {.began_us = weft_boot_us(),
+                                 .allowed_us = listing->look_us ? listing->look_us : WEFT_LOOK_US},
+                        .after = after};
+    rc = fill_page(engine, listing, &filter, arena, &walk, err);
+    if (rc)
+        return rc;
+    /* A full page goes on after its last row, a short one after the last that was looked at. */
+    if (!walk.at_end || page.count == limit)
+        page.next = weft_cursor_write_id(
+            &cursors, page.count == limit ? &page.item[limit - 1].id : &walk.after, arena);
+    if (page.next && page.count < limit)
+        page.looked_to_us = weft_id_time(&walk.after);
+    *ret_page = page;
+    return WEFT_OK;
+}

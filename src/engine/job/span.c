@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Spans are found by sorting the rows of a transaction, at most a few thousand. */
+
+#include "engine/job/span.h"
+
+#include "base/id.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOMENT_BYTES = 6 }; /* of an id */
+
+struct weft_id weft_span_end(const struct weft_id *id)
+{
+    struct weft_id end = WEFT_ID_LAST;
+    memcpy(end.byte, id->byte, MOMENT_BYTES);
+    return end;
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct weft_span_row *a = *(struct weft_span_row *const *)left;
+    const struct weft_span_row *b = *(struct weft_span_row *const *)right;
+    return a->ns != b->ns ? (a->ns > b->ns) - (a->ns < b->ns) : weft_id_cmp(&a->id, &b->id);
+}
+
+static bool same_span(const struct weft_span_row *a, const struct weft_span_row *b)
+{
+    return a->ns == b->ns && memcmp(a->id.byte, b->id.byte, MOMENT_BYTES) == 0;
+}
+
+void weft_spans_find(struct weft_span_row *row, size_t count, struct weft_arena *arena)
+{
+    struct weft_span_row **sorted = weft_new_array(arena, struct weft_span_row *, count + 1);
+    bool in_order = true; /* as it mostly is: ids are minted one after the other */
+    for (size_t i = 0; i < count; i++) {
+        sorted[i] = &row[i];
+        in_order &= i == 0 || by_place((const void *)&sorted[i - 1], (const void *)&sorted[i]) <= 0;
+    }
+    if (!in_order)
+        qsort((void *)sorted, count, sizeof(void *), by_place);
+    for (size_t i = 0, first = 0; i < count; i++) {
+        sorted[i]->count = 0;
+        if (i + 1 < count && same_span(sorted[i], sorted[i + 1]))
+            continue;
+        sorted[i]->count = (uint32_t)(i + 1 - first);
+        sorted[i]->first = sorted[first]->id;
+        first = i + 1;
+    }
+}
+
+void weft_span_set(struct weft_call *call, size_t at, size_t column,
+                   const struct weft_span_row *row)
+{
+    if (row->count == 0)
+        return;
+    weft_set_i64(call, at, column, row->ns);
+    weft_set_id(call, at, column + 1, &row->first);
+    weft_set_i64(call, at, column + 2, row->count);
+}
+
+enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_span_row *row, size_t count,
+                               struct weft_err *err)
+{
+    struct weft_call call;
+    size_t groups = 0;
+    weft_spans_find(row, count, tx->arena);
+    for (size_t i = 0; i < count; i++)
+        groups += row[i].count > 0;
+    if (groups == 0)
+        return WEFT_OK;
+    weft_call_init(&call, tx->arena, WEFT_STMT_SPANS_REMOVE, groups);
+    struct weft_id *end = weft_new_array(tx->arena, struct weft_id, groups);
+    for (size_t i = 0, at = 0; i < count; i++) {
+        if (row[i].count == 0)
+            continue;
+        end[at] = weft_span_end(&row[i].id);
+        weft_set_i64(&call, at, SPANS_REMOVE_IN_NAMESPACE, row[i].ns);
+        weft_set_id(&call, at, SPANS_REMOVE_IN_FIRST, &row[i].first);
+        weft_set_id(&call, at, SPANS_REMOVE_IN_LAST, &end[at]);
+        at++;
+    }
+    return weft_tx_run(tx, &call, 1, NULL, err);
+}
+
+enum weft_rc weft_unspanned_load(struct weft_engine *engine, struct weft_arena *arena,
+                                 struct weft_err *err)
+{
+    struct weft_unspanned *gap = &engine->unspanned;
+    struct weft_call call;
+    struct weft_rows rows;
+    if (atomic_load(&gap->known))
+        return WEFT_OK;
+    weft_call_init(&call, arena, WEFT_STMT_UNSPANNED, 0);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    bool all = rows.count > 0 && weft_get(&rows, 0, UNSPANNED_OUT_UNTIL)->null;
+    if (rows.count > 0 && !all) {
+        atomic_store(&gap->since_us, weft_get_i64(&rows, 0, UNSPANNED_OUT_SINCE));
+        atomic_store(&gap->until_us, weft_get_i64(&rows, 0, UNSPANNED_OUT_UNTIL));
+    }
+    atomic_store(&gap->all, all);
+    atomic_store(&gap->known, !all);
+    return WEFT_OK;
+}

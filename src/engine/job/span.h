@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_JOB_SPAN_H
+#define WEFT_ENGINE_JOB_SPAN_H
+
+/*
+ * Spans: which ids of a namespace's executions lie close together, so that a list of the namespace
+ * finds them without looking at the rows of others. See sql/migrations/0010-lists.pg.sql.
+ */
+
+#include "engine/engine.h"
+
+struct weft_span_row {
+    struct weft_id id;
+    int32_t ns;
+    /* Set by weft_spans_find(). */
+    uint32_t count;       /* of the span that ends with this row; 0: it ends with another */
+    struct weft_id first; /* where that span begins */
+};
+
+/* Puts rows into spans: those of one namespace and one millisecond. The rows stay in their order.
+ */
+void weft_spans_find(struct weft_span_row *row, size_t count, struct weft_arena *arena);
+/* Sets the columns span_namespace, span_first and span_count, of which `column` is the first. */
+void weft_span_set(struct weft_call *call, size_t at, size_t column,
+                   const struct weft_span_row *row);
+/*
+ * Removes the spans of executions that this transaction has removed, where none is left. Two
+ * transactions that remove the last executions of a span at the same time each see those of the
+ * other and leave the span: it costs lists one look in vain, and no execution is ever without one.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_span_row *row,
+                                               size_t count, struct weft_err *err);
+/* The last id of the same millisecond: spans do not reach beyond it. */
+struct weft_id weft_span_end(const struct weft_id *id);
+/* Reads engine->unspanned: once, or for each list while there is one namespace in SQLite. */
+WEFT_MUST_CHECK enum weft_rc weft_unspanned_load(struct weft_engine *engine,
+                                                 struct weft_arena *arena, struct weft_err *err);
+
+#endif

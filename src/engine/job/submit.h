@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_JOB_SUBMIT_H
+#define WEFT_ENGINE_JOB_SUBMIT_H
+
+/* Submissions on their way into the store; shared by submit.c and the intake pass. */
+
+#include "engine/job/span.h"
+
+/* One valid item, with everything the statements need. */
+struct weft_submission {
+    struct weft_resolved spec;
+    struct weft_id id;
+    int64_t ord;
+    const struct weft_queue *queue;
+    int32_t policy;
+    struct weft_submitted *answer; /* outlives the call */
+};
+
+struct weft_submissions {
+    struct weft_submission **item; /* keyed ones sorted by (namespace, key), no key twice */
+    size_t count;
+    bool keyed;
+    bool doubted;    /* an earlier try may have been committed: see weft_tx */
+    bool from_inbox; /* taken out of the inbox in the same transaction */
+    weft_usec now_us;
+    uint64_t history; /* as in weft_tx */
+};
+
+/*
+ * Resolves queues and policies and gives each item its place in the order. limited: an item whose
+ * namespace may not have a queue more is left without one (census.c).
+ */
+WEFT_MUST_CHECK enum weft_rc weft_submission_place(struct weft_engine *engine, bool limited,
+                                                   struct weft_submission *item, size_t count,
+                                                   struct weft_err *err);
+/*
+ * Runs a batch, in ever smaller pieces where it fails by the fault of one of its items, and sets
+ * the answers. When the store fails, what is left answers with that failure, and so does the call.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_submission_run(struct weft_engine *engine,
+                                                 const struct weft_submissions *batch,
+                                                 struct weft_arena *arena, struct weft_err *err);
+/* Records executions that are over as they begin: item->answer says why. */
+WEFT_MUST_CHECK enum weft_rc weft_submission_end(struct weft_tx *tx,
+                                                 struct weft_submission *const *item, size_t count,
+                                                 weft_usec now_us, struct weft_err *err);
+/* The spans of items that one transaction writes, for weft_span_set(). */
+struct weft_span_row *weft_submission_spans(struct weft_submission *const *item, size_t count,
+                                            struct weft_arena *arena);
+/* Deletes the inbox rows of items; keeps in item[] those that were there, and their number. */
+WEFT_MUST_CHECK enum weft_rc weft_inbox_take(struct weft_tx *tx, struct weft_submission **item,
+                                             size_t *count, struct weft_err *err);
+/* Puts items into batches that fit a transaction: at most WEFT_BATCH_MAX items and BYTES. */
+struct weft_submissions *weft_submission_batches(struct weft_submission *item, size_t count,
+                                                 struct weft_arena *arena, size_t *ret_count);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The slow poll: the truth behind all notices. Everything a replica must know of what others did
+ * comes in one statement, and the list of claimable queues and the lane settings follow it. A store
+ * with very many claimable queues tells a part of them each time; then a second statement looks at
+ * the lanes that claims ask for.
+ *
+ * The first ready row of each queue, and the first due ones, are found at the front of indexes. An
+ * open snapshot (see floor.c) puts the rows that went since before them, and the poll takes as long
+ * as it takes to walk over those. After a slow poll the next ones leave these out for ten times as
+ * long, 10 s at most. Until then claims go by notices and by what is known, and passes look for
+ * themselves.
+ */
+
+#include "engine/job/claim.h"
+#include "engine/scan/flows.h"
+
+#include "core/pace.h"
+
+#include <string.h>
+
+/* What a row of the poll is about; see the functions in sql/migrations, the last one first. */
+enum {
+    POLL_QUEUE = 0,
+    POLL_DUE = 1,
+    POLL_STATE = 2,
+    POLL_LANE = 3,
+    POLL_HINTS = 4,
+    POLL_FLOWS = 5,
+    POLL_UNTOLD = 6,
+    POLL_SCHEMA = 7,
+    POLL_RETIRED = 8
+};
+
+/*
+ * Ids only grow, so these three together name a set of secrets: a token that is added, rotated or
+ * revoked changes the number, and a note of when it was last used does not.
+ */
+static int64_t mix_tokens(const struct weft_rows *rows, size_t row)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a, over numbers instead of bytes */
+    for (size_t column = POLL_OUT_B; column <= POLL_OUT_D; column++)
+        hash = (hash ^ (uint64_t)weft_get_i64(rows, row, column)) * 1099511628211u;
+    return (int64_t)(hash >> 1);
+}
+
+/* When what stands in a column is due: so long after it. */
+static weft_usec due_after(const struct weft_rows *rows, size_t row, size_t column, weft_usec us)
+{
+    return weft_get(rows, row, column)->null ? WEFT_NEVER : weft_get_i64(rows, row, column) + us;
+}
+
+/* What flows left for their scanners. */
+static void read_flows(const struct weft_rows *rows, size_t i, weft_usec *due_us)
+{
+    if (weft_get_i64(rows, i, POLL_OUT_WHAT) == POLL_HINTS) {
+        weft_usec group_us = due_after(rows, i, POLL_OUT_B, WEFT_FLOW_LEFT_US);
+        weft_usec waits_us = due_after(rows, i, POLL_OUT_C, WEFT_FLOW_LEFT_US);
+        due_us[WEFT_SCANNER_DEPENDENCY] = due_after(rows, i, POLL_OUT_A, WEFT_FLOW_LEFT_US);
+        due_us[WEFT_SCANNER_EDGE_CANCEL_DISPATCHER] = group_us;
+        due_us[WEFT_SCANNER_EDGE_CANCEL_RECONCILER] = group_us < waits_us ? group_us : waits_us;
+    } else {
+        due_us[WEFT_SCANNER_CANCEL_BACKLOG] =
+            weft_get_i64(rows, i, POLL_OUT_A) ? 0
+                                              : due_after(rows, i, POLL_OUT_B, WEFT_FLOW_STAGE_US);
+    }
+}
+
+/* Sorts the rows into the answer and the list. */
+static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
+                      struct weft_poll *poll, struct weft_ready_list *list)
+{
+    struct weft_lane_setting *lane =
+        weft_new_array(arena, struct weft_lane_setting, rows->count + 1);
+    poll->queue = weft_new_array(arena, struct weft_woken, rows->count + 1);
+    poll->worker = weft_new_array(arena, int32_t, rows->count + 1);
+    list->queue = weft_new_array(arena, int32_t, rows->count + 1);
+    list->lane = lane;
+    for (size_t i = 0; i < rows->count; i++) {
+        int64_t what = weft_get_i64(rows, i, POLL_OUT_WHAT), a = weft_get_i64(rows, i, POLL_OUT_A);
+        if (what == POLL_QUEUE) {
+            list->queue[list->count++] = (int32_t)a;
+            poll->queue[poll->count++] = (struct weft_woken){.queue = (int32_t)a, .count = 1};
+        } else if (what == POLL_DUE) { /* comes before those of flows */
+            weft_pass_due(rows, i, POLL_OUT_A, poll->due_us);
+        } else if (what == POLL_HINTS || what == POLL_FLOWS) {
+            read_flows(rows, i, poll->due_us);
+        } else if (what == POLL_UNTOLD) {
+            poll->worker[poll->workers++] = (int32_t)a;
+        } else if (what == POLL_STATE) {
+            poll->inbox = a != 0;
+            poll->tokens = mix_tokens(rows, i);
+        } else if (what == POLL_LANE) {
+            lane[list->lane_count++] = (struct weft_lane_setting){
+                .lane = (int32_t)a,
+                .ns = (int32_t)weft_get_i64(rows, i, POLL_OUT_B),
+                .paused = weft_get_i64(rows, i, POLL_OUT_C),
+                .max_running = (int32_t)weft_get_i64(rows, i, POLL_OUT_D),
+                .weights = weft_get_text(rows, i, POLL_OUT_TEXT),
+            };
+        }
+    }
+}
+
+/* Whether this poll looks at everything; without it the row of due times is missing. */
+static bool begin_poll(struct weft_engine *engine, struct weft_poll *poll)
+{
+    bool whole = weft_boot_us() >= engine->poll_whole_us;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT && !whole; i++)
+        poll->due_us[i] = WEFT_UNTOLD;
+    return whole;
+}
+
+static void end_whole_poll(struct weft_engine *engine, weft_usec began_us)
+{
+    weft_usec now_us = weft_boot_us();
+    engine->poll_whole_us = now_us + weft_pace_rest(now_us - began_us);
+}
+
+static void see_schema(struct weft_engine *engine, const struct weft_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == POLL_SCHEMA)
+            weft_version_seen(engine, weft_get_i64(rows, i, POLL_OUT_A),
+                              weft_get_i64(rows, i, POLL_OUT_B));
+}
+
+/* Which interned rows are retired, so that their ids are not written any more: see unused.h. */
+static void see_retired(struct weft_engine *engine, const struct weft_rows *rows,
+                        weft_usec began_us)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == POLL_RETIRED)
+            weft_names_retired(&engine->names,
+                               (enum weft_interned)weft_get_i64(rows, i, POLL_OUT_A),
+                               (int32_t)weft_get_i64(rows, i, POLL_OUT_B));
+    weft_names_told(&engine->names, began_us);
+}
+
+/* A paused lane has nothing to give: no waiter need be woken for it. */
+static void leave_out_paused(struct weft_engine *engine, struct weft_poll *poll)
+{
+    struct weft_ready *ready = &engine->ready;
+    size_t kept = 0;
+    pthread_mutex_lock(&ready->lock);
+    for (size_t i = 0; i < poll->count; i++) {
+        const struct weft_queue *queue = weft_find_queue(engine, poll->queue[i].queue);
+        const struct weft_lane_setting *setting =
+            queue ? weft_claim_setting(ready, queue->lane) : NULL;
+        if (queue && !(setting && setting->paused))
+            poll->queue[kept++] = poll->queue[i];
+    }
+    poll->count = kept;
+    pthread_mutex_unlock(&ready->lock);
+}
+
+/* Adds the ready queues of lanes that claims ask for, when the poll cannot see all there are. */
+static enum weft_rc add_asked(struct weft_engine *engine, struct weft_arena *arena,
+                              struct weft_poll *poll, struct weft_err *err)
+{
+    struct weft_walks walks;
+    struct weft_queue_ids found = {0};
+    weft_ready_asked(engine, arena, &walks);
+    if (walks.count == 0)
+        return WEFT_OK;
+    enum weft_rc rc = weft_ready_walk(engine, &walks, arena, &found, err);
+    if (rc || found.count == 0)
+        return rc;
+    struct weft_woken *queue = weft_new_array(arena, struct weft_woken, poll->count + found.count);
+    for (size_t i = 0; i < found.count; i++)
+        queue[i] = (struct weft_woken){.queue = found.id[i], .count = 1};
+    memcpy(queue + found.count, poll->queue, poll->count * sizeof(*queue));
+    poll->queue = queue;
+    poll->count += found.count;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *arena,
+                              struct weft_poll *ret_poll, struct weft_err *err)
+{
+    struct weft_call call;
+    struct weft_rows rows;
+    struct weft_poll poll = {0};
+    struct weft_ready_list list = {0};
+    weft_usec began_us = weft_boot_us();
+    bool whole = begin_poll(engine, &poll);
+    struct weft_ready_look look = weft_ready_begin(engine);
+    weft_call_init(&call, arena, WEFT_STMT_POLL, 0);
+    weft_set_i64(&call, 0, POLL_IN_WHOLE, whole);
+    weft_set_i64(&call, 0, POLL_IN_AFTER, look.after);
+    weft_set_i64(&call, 0, POLL_IN_MOST, WEFT_HOP_QUEUES);
+    enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
+    if (rc)
+        return rc;
+    see_schema(engine, &rows);
+    see_retired(engine, &rows, began_us);
+    read_rows(&rows, arena, &poll, &list);
+    if (whole) {
+        end_whole_poll(engine, began_us);
+        const struct weft_id_list queues = {.id = list.queue, .count = list.count};
+        rc = weft_load_queues(engine, &queues, err);
+        if (rc)
+            return rc;
+        weft_ready_end(engine, &look, &list);
+        rc = add_asked(engine, arena, &poll, err);
+        if (rc)
+            return rc;
+        leave_out_paused(engine, &poll);
+    }
+    if (poll.inbox)
+        poll.due_us[WEFT_SCANNER_INTAKE] = weft_clock_now(engine->clock);
+    *ret_poll = poll;
+    return WEFT_OK;
+}

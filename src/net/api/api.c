@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the API areas share. */
+
+#include "net/api/api.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "core/cursor.h"
+#include "net/api/metrics.h"
+#include "wire/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DOCUMENT_MAX = 4 << 20, FIGURES_MAX = 1 << 20 };
+
+struct weft_api {
+    struct weft_metrics *metrics;
+    struct weft_counts_cache *counts;
+    struct weft_figures figures;
+    pthread_mutex_t lock; /* over the document while it is made */
+    struct weft_buf document;
+};
+
+struct weft_api *weft_api_new(void)
+{
+    struct weft_api *api = calloc(1, sizeof(*api));
+    if (!api)
+        weft_oom(sizeof(*api));
+    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
+    api->metrics = weft_metrics_new(&routes);
+    api->counts = weft_counts_cache_new();
+    weft_buf_init(&api->figures.text, FIGURES_MAX);
+    pthread_mutex_init(&api->figures.lock, NULL);
+    pthread_mutex_init(&api->lock, NULL);
+    return api;
+}
+
+void weft_api_free(struct weft_api *api)
+{
+    if (!api)
+        return;
+    weft_metrics_free(api->metrics);
+    weft_counts_cache_free(api->counts);
+    weft_buf_done(&api->document);
+    weft_buf_done(&api->figures.text);
+    pthread_mutex_destroy(&api->figures.lock);
+    pthread_mutex_destroy(&api->lock);
+    free(api);
+}
+
+struct weft_counts_cache *weft_api_counts(struct weft_api *api)
+{
+    return api->counts;
+}
+
+struct weft_figures *weft_api_figures(struct weft_api *api)
+{
+    return &api->figures;
+}
+
+struct weft_metrics *weft_server_metrics(struct weft_server *server)
+{
+    return weft_server_api(server)->metrics;
+}
+
+const struct weft_buf *weft_api_document(struct weft_api *api)
+{
+    const struct weft_route_table routes = {.route = weft_routes, .count = weft_route_count};
+    pthread_mutex_lock(&api->lock);
+    if (api->document.size == 0) {
+        weft_buf_init(&api->document, DOCUMENT_MAX);
+        weft_openapi_write(&routes, &api->document);
+    }
+    pthread_mutex_unlock(&api->lock);
+    return &api->document;
+}
+
+enum weft_rc weft_api_paging(const struct weft_ask *ask, struct weft_paging *ret_paging,
+                             struct weft_err *err)
+{
+    static const struct weft_ask_number limit = {
+        .name = "limit", .min = 1, .max = WEFT_PAGE_MAX, .normally = WEFT_PAGE_DEFAULT};
+    int64_t value = 0;
+    enum weft_rc rc = weft_ask_query_i64(ask, &limit, &value, err);
+    const char *after = weft_ask_query(ask, "after");
+    if (!rc && after && !*after)
+        rc = weft_cursor_refuse(err);
+    if (!rc)
+        *ret_paging = (struct weft_paging){.limit = (uint32_t)value, .after = after};
+    return rc;
+}
+
+enum weft_rc weft_api_reply_list(struct weft_ask *ask, const struct weft_api_list *list,
+                                 struct weft_err *err)
+{
+    struct weft_paging paging;
+    enum weft_rc rc = weft_api_paging(ask, &paging, err);
+    if (rc)
+        return rc;
+    const struct weft_cursor_list cursors = {.name = list->name, .ns = ask->ns};
+    char after[WEFT_CURSOR_PLACE_MAX + 1];
+    size_t size = 0;
+    if (paging.after)
+        rc = weft_cursor_read(&cursors, paging.after, after, &size, err);
+    if (rc)
+        return rc;
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "items");
+    weft_json_begin_array(&out);
+    const char *last = NULL;
+    bool more = false;
+    uint32_t written = 0;
+    for (size_t i = 0; i < list->count && !more; i++) {
+        const char *const *item =
+            (const void *)((const char *)list->item + i * list->stride); /* its name */
+        if (paging.after && strcmp(*item, after) <= 0)
+            continue;
+        more = written == paging.limit;
+        if (more)
+            continue;
+        weft_wire_write(list->type, item, &out);
+        last = *item;
+        written++;
+    }
+    weft_json_end_array(&out);
+    weft_json_key(&out, "next");
+    weft_json_put_text(
+        &out, more && last ? weft_cursor_write(&cursors, last, strlen(last), ask->arena) : NULL);
+    weft_json_end_object(&out);
+    return WEFT_OK;
+}
+
+void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
+                        struct weft_json_writer *out)
+{
+    weft_json_key(out, "error");
+    weft_wire_write_error(error, fence, out);
+}
+
+enum weft_rc weft_api_read_nothing(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_json object;
+    enum weft_rc rc = weft_ask_object(ask, true, &object, err);
+    if (rc)
+        return rc;
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, &object);
+    if (!weft_json_next(&member))
+        return WEFT_OK;
+    const char *name = NULL;
+    rc = weft_json_string(&member.key, ask->arena, &name, err);
+    return rc ? rc
+              : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
+                                "this call takes no field of that name");
+}

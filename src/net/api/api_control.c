@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Steering: cancel, replay, priority, deadline, revoke of one execution, folded with others of the
+ * same kind; cancel and replay of many by id or by filter, which run alone because one route takes
+ * both forms.
+ */
+
+#include "net/api/api.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "core/state.h"
+#include "wire/wire.h"
+
+#include <string.h>
+
+/* ---- One ------------------------------------------------------------------------------------- */
+
+static struct weft_steer *begin_one(struct weft_ask *ask)
+{
+    struct weft_steer *steer = weft_new(ask->arena, struct weft_steer);
+    ask->items = (struct weft_items){
+        .item = steer, .err = weft_new(ask->arena, struct weft_err), .count = 1};
+    return steer;
+}
+
+/* The body by its type, NULL: none is taken. Only where it is optional may it be missing. */
+static enum weft_rc read_one(struct weft_ask *ask, const struct weft_wire_type *type, bool optional,
+                             struct weft_err *err)
+{
+    struct weft_steer *steer = begin_one(ask);
+    struct weft_json object;
+    enum weft_rc rc = WEFT_OK;
+    if (!type)
+        rc = weft_api_read_nothing(ask, err);
+    else
+        rc = weft_ask_object(ask, optional, &object, err);
+    if (!rc && type)
+        rc = weft_wire_read(type, &object, ask->arena, steer, err);
+    if (!rc)
+        rc = weft_ask_id(ask, &steer->id, err);
+    return rc;
+}
+
+enum weft_rc weft_cancel_read(struct weft_ask *ask, struct weft_err *err)
+{
+    return read_one(ask, &weft_wire_cancel, true, err);
+}
+
+enum weft_rc weft_replay_read(struct weft_ask *ask, struct weft_err *err)
+{
+    return read_one(ask, &weft_wire_replay, true, err);
+}
+
+enum weft_rc weft_priority_read(struct weft_ask *ask, struct weft_err *err)
+{
+    return read_one(ask, &weft_wire_priority, false, err);
+}
+
+enum weft_rc weft_deadline_read(struct weft_ask *ask, struct weft_err *err)
+{
+    return read_one(ask, &weft_wire_deadline, false, err);
+}
+
+enum weft_rc weft_revoke_read(struct weft_ask *ask, struct weft_err *err)
+{
+    return read_one(ask, &weft_wire_cancel, true, err);
+}
+
+/* The names in an execution are the engine's and its texts are in `arena`: it is written here. */
+static void keep_seen(const struct weft_execution *seen, struct weft_steer_told *told)
+{
+    struct weft_buf buf;
+    struct weft_json_writer out;
+    if (seen->state == WEFT_STATE_NONE)
+        return;
+    weft_buf_init(&buf, SIZE_MAX);
+    weft_json_writer_init(&out, &buf);
+    weft_wire_write(&weft_wire_execution, seen, &out);
+    told->json = weft_arena_dup(told->arena, buf.data, buf.size);
+    told->size = buf.size;
+    weft_buf_done(&buf);
+}
+
+enum weft_rc weft_steer_call(struct weft_engine *engine, const struct weft_steering *steering,
+                             struct weft_steer_told *ret_told, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_steering seeing = *steering;
+    struct weft_steered *answer = weft_new_array(arena, struct weft_steered, steering->count + 1);
+    seeing.seen = weft_new_array(arena, struct weft_execution, steering->count + 1);
+    seeing.arena = arena;
+    enum weft_rc rc = weft_engine_steer(engine, &seeing, answer, err);
+    for (size_t i = 0; i < steering->count && !rc; i++) {
+        ret_told[i].steered = answer[i];
+        if (!answer[i].err.rc)
+            keep_seen(&seeing.seen[i], &ret_told[i]);
+    }
+    weft_arena_free(arena);
+    return rc;
+}
+
+void weft_steer_write(struct weft_ask *ask)
+{
+    const struct weft_steer *steer = ask->items.item;
+    const struct weft_steer_told *told = ask->items.answer;
+    struct weft_err err = told->steered.err;
+    struct weft_json_writer out;
+    if (!err.rc && !weft_state_living(told->steered.state))
+        weft_wait_ended(ask->server, &steer->id, 1);
+    if (!err.rc && !told->json)
+        (void)weft_fail_field(&err, WEFT_NOT_FOUND, "id", "there is no such execution");
+    if (err.rc) {
+        weft_reply_error(ask, &err);
+        return;
+    }
+    weft_reply_json(ask, 200, &out);
+    weft_json_put_raw(&out, told->json, told->size);
+}
+
+/* One that met a flow that is locked. */
+enum weft_rc weft_replay_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_steer_told *told = weft_new(ask->arena, struct weft_steer_told);
+    const struct weft_steering steering = {
+        .kind = WEFT_STEER_REPLAY, .ns = ask->ns, .item = ask->items.item, .count = 1};
+    told->arena = ask->arena;
+    enum weft_rc rc = weft_steer_call(weft_server_engine(ask->server), &steering, told, err);
+    ask->items.answer = told;
+    if (!rc)
+        weft_steer_write(ask);
+    return rc;
+}
+
+/* ---- Many ------------------------------------------------------------------------------------ */
+
+enum many_field {
+    MANY_IDS,
+    MANY_FILTER,
+    MANY_MAX,
+    MANY_AFTER,
+    MANY_REASON,
+    MANY_FORCE,
+    MANY_COUNT
+};
+
+struct many {
+    enum weft_steer_kind kind;
+    unsigned met; /* a bit for each field that was there */
+    bool by_filter;
+    struct weft_filter filter;
+    int64_t max;        /* by filter, how many at most; 0: as many as a call may change */
+    const char *after;  /* by filter, the next of the call before; or NULL */
+    const char *reason; /* of a cancel */
+    bool force;         /* of a replay */
+    const char **text;  /* the ids as they were given */
+    struct weft_id *id;
+    struct weft_err *err; /* of ids that are none */
+    size_t count;
+};
+
+static enum weft_rc read_ids(struct weft_ask *ask, const struct weft_json *value, struct many *many,
+                             struct weft_err *err)
+{
+    if (value->kind != WEFT_JSON_ARRAY)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "ids", "ids must be an array");
+    many->text = weft_new_array(ask->arena, const char *, WEFT_BATCH_MAX);
+    many->id = weft_new_array(ask->arena, struct weft_id, WEFT_BATCH_MAX);
+    many->err = weft_new_array(ask->arena, struct weft_err, WEFT_BATCH_MAX);
+    struct weft_json_iter each;
+    weft_json_iter_init(&each, value);
+    while (weft_json_next(&each)) {
+        size_t i = many->count;
+        if (i == WEFT_BATCH_MAX)
+            return weft_fail_field(err, WEFT_TOO_LARGE, "ids", "at most %d ids in one call",
+                                   WEFT_BATCH_MAX);
+        bool is_id = !weft_json_string(&each.value, ask->arena, &many->text[i], NULL) &&
+                     weft_id_parse(many->text[i], strlen(many->text[i]), &many->id[i]);
+        if (!is_id)
+            (void)weft_fail_field(&many->err[i], WEFT_INVALID_VALUE, "id",
+                                  "an id is a UUID in text");
+        many->count++;
+    }
+    return WEFT_OK;
+}
+
+/* Reads the value of a field that is not null. */
+static enum weft_rc read_many_value(struct weft_ask *ask, enum many_field field,
+                                    const struct weft_json *value, struct many *many,
+                                    struct weft_err *err)
+{
+    switch (field) {
+    case MANY_IDS:
+        return read_ids(ask, value, many, err);
+    case MANY_FILTER:
+        many->by_filter = true;
+        return weft_wire_read(&weft_wire_filter, value, ask->arena, &many->filter, err);
+    case MANY_MAX:
+        if (!weft_json_i64(value, &many->max) || many->max < 1 || many->max > WEFT_SWEEP_MAX)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max must be 1 to %d",
+                                   WEFT_SWEEP_MAX);
+        return WEFT_OK;
+    case MANY_AFTER:
+        if (weft_json_string(value, ask->arena, &many->after, NULL))
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "after", "after must be a text");
+        return WEFT_OK;
+    case MANY_REASON:
+        if (weft_json_string(value, ask->arena, &many->reason, NULL))
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "reason", "reason must be a text");
+        return WEFT_OK;
+    case MANY_FORCE:
+        if (value->kind != WEFT_JSON_BOOL)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "force", "force must be true or false");
+        many->force = weft_json_bool(value);
+        return WEFT_OK;
+    case MANY_COUNT:
+        break;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_rc read_many_field(struct weft_ask *ask, const struct weft_json_iter *member,
+                                    struct many *many, struct weft_err *err)
+{
+    static const char *const names[MANY_COUNT] = {"ids",   "filter", "max",
+                                                  "after", "reason", "force"};
+    /* A replay keeps no reason, and a cancel needs no force. */
+    unsigned other = many->kind == WEFT_STEER_CANCEL ? MANY_FORCE : MANY_REASON, field = 0;
+    while (field < MANY_COUNT && (field == other || !weft_json_is(&member->key, names[field])))
+        field++;
+    if (field == MANY_COUNT) {
+        const char *name = NULL;
+        enum weft_rc rc = weft_json_string(&member->key, ask->arena, &name, err);
+        return rc ? rc
+                  : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name, "this call has no such field");
+    }
+    if (many->met & 1U << field)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, names[field], "%s was given twice",
+                               names[field]);
+    many->met |= 1U << field;
+    if (member->value.kind == WEFT_JSON_NULL)
+        return WEFT_OK;
+    return read_many_value(ask, (enum many_field)field, &member->value, many, err);
+}
+
+static enum weft_rc read_many(struct weft_ask *ask, enum weft_steer_kind kind, struct weft_err *err)
+{
+    struct many *many = weft_new(ask->arena, struct many);
+    struct weft_json object;
+    many->kind = kind;
+    ask->state = many;
+    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    if (rc)
+        return rc;
+    struct weft_json_iter member;
+    weft_json_iter_init(&member, &object);
+    while (!rc && weft_json_next(&member))
+        rc = read_many_field(ask, &member, many, err);
+    if (!rc && many->by_filter == (many->id != NULL))
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "ids", "give either ids or a filter");
+    many->filter.ns = ask->ns;
+    return rc;
+}
+
+enum weft_rc weft_cancel_many_read(struct weft_ask *ask, struct weft_err *err)
+{
+    return read_many(ask, WEFT_STEER_CANCEL, err);
+}
+
+enum weft_rc weft_replay_many_read(struct weft_ask *ask, struct weft_err *err)
+{
+    return read_many(ask, WEFT_STEER_REPLAY, err);
+}
+
+static enum weft_rc run_filter(struct weft_ask *ask, const struct many *many, struct weft_err *err)
+{
+    const struct weft_steer_all args = {.kind = many->kind,
+                                        .filter = many->filter,
+                                        .reason = many->reason,
+                                        .max = (uint32_t)many->max,
+                                        .after = many->after,
+                                        .force = many->force};
+    struct weft_sweep sweep;
+    enum weft_rc rc = weft_engine_steer_all(weft_server_engine(ask->server), &args, &sweep, err);
+    if (rc)
+        return rc;
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    const struct weft_wire_sweep told = {.matched = sweep.matched,
+                                         .changed = sweep.changed,
+                                         .more = sweep.more,
+                                         .next = sweep.more ? sweep.next : NULL};
+    weft_wire_write(&weft_wire_sweep, &told, &out);
+    return WEFT_OK;
+}
+
+/* Gives each id its answer: its own failure to be read, or the next of those that were asked. */
+static void write_ids(struct weft_ask *ask, const struct many *many,
+                      const struct weft_steered *answer)
+{
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "items");
+    weft_json_begin_array(&out);
+    for (size_t i = 0; i < many->count; i++) {
+        const struct weft_err *failed = &many->err[i];
+        enum weft_state state = WEFT_STATE_NONE;
+        bool changed = false;
+        if (!failed->rc) {
+            state = answer->state;
+            changed = answer->changed;
+            failed = &answer++->err;
+        }
+        weft_json_begin_object(&out);
+        weft_json_key(&out, "id");
+        weft_json_put_text(&out, many->text[i]);
+        if (failed->rc) {
+            weft_api_put_error(failed, WEFT_FENCE_NONE, &out);
+        } else {
+            weft_json_key(&out, "state");
+            weft_json_put_text(&out, weft_state_name(state));
+            weft_json_key(&out, "changed");
+            weft_json_put_bool(&out, changed);
+        }
+        weft_json_end_object(&out);
+    }
+    weft_json_end_array(&out);
+    weft_json_end_object(&out);
+}
+
+static enum weft_rc run_ids(struct weft_ask *ask, const struct many *many, struct weft_err *err)
+{
+    struct weft_steer *item = weft_new_array(ask->arena, struct weft_steer, many->count + 1);
+    struct weft_steered *answer = weft_new_array(ask->arena, struct weft_steered, many->count + 1);
+    struct weft_steering steering = {.kind = many->kind, .ns = ask->ns, .item = item};
+    for (size_t i = 0; i < many->count; i++)
+        if (!many->err[i].rc)
+            item[steering.count++] = (struct weft_steer){
+                .id = many->id[i], .reason = many->reason, .force = many->force};
+    enum weft_rc rc = WEFT_OK;
+    if (steering.count > 0)
+        rc = weft_engine_steer(weft_server_engine(ask->server), &steering, answer, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < steering.count; i++)
+        if (!answer[i].err.rc && answer[i].changed && !weft_state_living(answer[i].state))
+            weft_wait_ended(ask->server, &item[i].id, 1);
+    write_ids(ask, many, answer);
+    return WEFT_OK;
+}
+
+enum weft_rc weft_steer_many_run(struct weft_ask *ask, struct weft_err *err)
+{
+    const struct many *many = ask->state;
+    return many->by_filter ? run_filter(ask, many, err) : run_ids(ask, many, err);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Outside /v1: is the process alive, can it work, what has it counted, what does it speak. */
+
+#include "net/api/api.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "net/api/metrics.h"
+#include "wire/wire.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { METRICS_MAX = 32 << 20 };
+#define FRESH_US (5 * WEFT_MS)
+
+#define ANSWERED_US (3 * WEFT_SECOND) /* the poll comes round three times */
+
+static void reply_status(struct weft_ask *ask, int status, const char *word,
+                         const struct weft_err *why)
+{
+    struct weft_json_writer out;
+    weft_reply_json(ask, status, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "status");
+    weft_json_put_text(&out, word);
+    if (why)
+        weft_api_put_error(why, WEFT_FENCE_NONE, &out);
+    weft_json_end_object(&out);
+}
+
+/* Answered by the loop itself: it says that the process runs, and nothing of the store. */
+enum weft_rc weft_health_read(struct weft_ask *ask, struct weft_err *err)
+{
+    (void)err;
+    reply_status(ask, 200, "ok", NULL);
+    return WEFT_OK;
+}
+
+/*
+ * Work that nobody scans for is still taken and given, so the server is ready: a balancer that took
+ * it away would make things worse.
+ */
+static void reply_ready(struct weft_ask *ask)
+{
+    struct weft_json_writer out;
+    const char *names = weft_supervisor_uncovered(ask->server, ask->arena);
+    weft_reply_json(ask, 200, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "status");
+    weft_json_put_text(&out, "ok");
+    if (names) {
+        weft_json_key(&out, "warning");
+        weft_json_put_text(
+            &out, weft_arena_printf(ask->arena, "no living replica runs this for all there is: %s",
+                                    names));
+    }
+    weft_json_end_object(&out);
+}
+
+static void reply_not_ready(struct weft_ask *ask, const struct weft_err *why)
+{
+    reply_status(ask, 503, "unavailable", why);
+    ask->reply.retry_after_s = 1;
+}
+
+/*
+ * True when the store answers, as far as this process knows: it carried something out a moment ago,
+ * the poll of once a second at least, and broke no connection off since. Balancers ask often, and
+ * they ask when all engine threads are busy: so nothing is asked of the store.
+ */
+static bool store_answers(struct weft_server *server)
+{
+    return weft_engine_answers(weft_server_engine(server), ANSWERED_US);
+}
+
+/*
+ * Answered by the loop itself, from memory. Everybody may ask, so the reason is one sentence: what
+ * the store said in full, with hosts and names, is in the log.
+ */
+enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_err why = {0};
+    (void)err;
+    if (!weft_server_is_open(ask->server)) {
+        (void)weft_fail(&why, WEFT_UNAVAILABLE, "the server waits for its store");
+        reply_not_ready(ask, &why);
+    } else if (weft_engine_version(weft_server_engine(ask->server), &why)) {
+        reply_not_ready(ask, &why);
+    } else if (!store_answers(ask->server)) {
+        (void)weft_fail(&why, WEFT_UNAVAILABLE, "%s", weft_rc_text(WEFT_UNAVAILABLE));
+        reply_not_ready(ask, &why);
+    } else {
+        reply_ready(ask);
+    }
+    return WEFT_OK;
+}
+
+enum weft_rc weft_openapi_read(struct weft_ask *ask, struct weft_err *err)
+{
+    const struct weft_buf *document = weft_api_document(weft_server_api(ask->server));
+    (void)err;
+    weft_reply_bytes(ask, document->data, document->size, "application/json");
+    return WEFT_OK;
+}
+
+/* ---- Metrics --------------------------------------------------------------------------------- */
+
+static void put_number(struct weft_buf *out, const char *name, const char *help, double value)
+{
+    weft_metrics_head(out, name, "gauge", help);
+    weft_buf_printf(out, "%s %.17g\n", name, value);
+}
+
+static size_t count_files(void)
+{
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    if (!folder)
+        return 0;
+    while (readdir(folder)) /* NOLINT(concurrency-mt-unsafe): the stream is this call's own */
+        count++;
+    (void)closedir(folder);
+    return count > 3 ? count - 3 : 0; /* without ".", ".." and the folder itself */
+}
+
+/* The fields of /proc/self/stat behind the name, which may hold anything. */
+static void put_process(struct weft_buf *out)
+{
+    char text[1024] = "";
+    FILE *file = fopen("/proc/self/stat", "re");
+    if (file) {
+        size_t size = fread(text, 1, sizeof(text) - 1, file);
+        text[size] = '\0';
+        (void)fclose(file);
+    }
+    const char *at = strrchr(text, ')');
+    unsigned long long user = 0, kernel = 0, start = 0;
+    long threads = 0, pages = 0;
+    if (!at || sscanf(at + 1, /* NOLINT(cert-err34-c): the kernel's own numbers */
+                      " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %ld "
+                      "%*d %llu %*u %ld",
+                      &user, &kernel, &threads, &start, &pages) != 5)
+        return;
+    double ticks = (double)sysconf(_SC_CLK_TCK);
+    struct timespec wall = {0};
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    double age_s = (double)weft_boot_us() / 1e6 - (double)start / ticks;
+    put_number(out, "process_resident_memory_bytes", "Memory in use.",
+               (double)pages * (double)sysconf(_SC_PAGESIZE));
+    put_number(out, "process_open_fds", "Open files and sockets.", (double)count_files());
+    put_number(out, "process_threads", "Threads.", (double)threads);
+    weft_metrics_head(out, "process_cpu_seconds_total", "counter", "Time on a processor.");
+    weft_buf_printf(out, "process_cpu_seconds_total %.2f\n", (double)(user + kernel) / ticks);
+    put_number(out, "process_start_time_seconds", "When the process began, in Unix time.",
+               (double)wall.tv_sec - age_s);
+}
+
+static void put_build(struct weft_buf *out)
+{
+    weft_metrics_head(out, "weft_build_info", "gauge", "The version that runs.");
+    weft_buf_add_text(out, "weft_build_info{");
+    weft_metrics_put_label(out, "version", WEFT_VERSION);
+    weft_buf_add_text(out, "} 1\n");
+}
+
+static void put_clock(const struct weft_clock *clock, struct weft_buf *out)
+{
+    struct timespec wall = {0};
+    (void)clock_gettime(CLOCK_REALTIME, &wall);
+    weft_usec wall_us = wall.tv_sec * WEFT_SECOND + wall.tv_nsec / 1000;
+    put_number(out, "weft_store_clock_offset_seconds",
+               "By how much the store's clock is ahead of this machine's.",
+               (double)(weft_clock_now(clock) - wall_us) / 1e6);
+}
+
+static void put_scanner_gauge(struct weft_buf *out, const char *name, const char *scanner,
+                              double value)
+{
+    weft_buf_printf(out, "%s{", name);
+    weft_metrics_put_label(out, "scanner", scanner);
+    weft_buf_printf(out, "} %.17g\n", value);
+}
+
+static void put_scanners(struct weft_server *server, struct weft_arena *arena, struct weft_buf *out)
+{
+    static const struct {
+        const char *name, *help;
+    } gauge[] = {
+        {"weft_scanner_enabled", "1 when the scanner runs on this replica."},
+        {"weft_scanner_interval_seconds", "The longest time between two passes; 0 when off."},
+        {"weft_scanner_last_success_timestamp_seconds",
+         "When a pass last went well, in Unix time of the store; 0: not yet."},
+        {"weft_scanner_lag_seconds", "Age of the oldest row that is due, as last known."},
+    };
+    const struct weft_scanner_status *status = weft_supervisor_status(server, arena);
+    for (size_t g = 0; g < WEFT_LEN(gauge); g++) {
+        weft_metrics_head(out, gauge[g].name, "gauge", gauge[g].help);
+        for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
+            const double value[] = {status[i].enabled, (double)status[i].interval_ms / 1e3,
+                                    (double)status[i].last_pass_us / 1e6,
+                                    (double)status[i].lag_us / 1e6};
+            put_scanner_gauge(out, gauge[g].name, status[i].name, value[g]);
+        }
+    }
+}
+
+/*
+ * What this process knows. Writing it takes the loop thread about half a millisecond, in which no
+ * other request is read; a request within FRESH_US after that gets the same text again.
+ */
+static void add_figures(struct weft_ask *ask, struct weft_buf *out)
+{
+    struct weft_figures *figures = weft_api_figures(weft_server_api(ask->server));
+    weft_usec now_us = weft_boot_us();
+    pthread_mutex_lock(&figures->lock);
+    if (figures->text.size == 0 || now_us - figures->written_us >= FRESH_US) {
+        figures->written_us = now_us;
+        weft_buf_clear(&figures->text);
+        weft_metrics_write(weft_server_metrics(ask->server), &figures->text);
+        put_scanners(ask->server, ask->arena, &figures->text);
+        put_process(&figures->text);
+        put_clock(weft_engine_clock(weft_server_engine(ask->server)), &figures->text);
+    }
+    weft_buf_add(out, figures->text.data, figures->text.size);
+    pthread_mutex_unlock(&figures->lock);
+}
+
+/*
+ * With the counts of the namespace as `counts` has them; the rest is what this process knows. It
+ * counts the requests and the rows of all namespaces together, so a token that is bound to one of
+ * them does not get it: the differences would tell what the other namespaces do.
+ */
+static void reply_metrics(struct weft_ask *ask, const struct weft_buf *counts)
+{
+    struct weft_buf text;
+    weft_buf_init(&text, METRICS_MAX);
+    if (!ask->ns_fixed)
+        add_figures(ask, &text);
+    put_build(&text);
+    weft_buf_add(&text, counts->data, counts->size);
+    /* Metrics are asked for when things go wrong: a store that is away is one more number. */
+    put_number(&text, "weft_store_up", "1 when the store answered just now.",
+               store_answers(ask->server));
+    weft_reply_bytes(ask, text.data, text.size, "text/plain; version=0.0.4; charset=utf-8");
+    weft_buf_done(&text);
+}
+
+/*
+ * The loop answers from memory. Only the first request for a namespace in a while, whose counts
+ * are not kept, goes to an engine thread; from then on upkeep keeps them: see weft_counts_keep().
+ * While the store is away none does: old counts are better than none.
+ */
+enum weft_rc weft_metrics_read(struct weft_ask *ask, struct weft_err *err)
+{
+    const struct weft_counts_of of = {.ns = ask->ns, .text = WEFT_COUNTS_METRICS};
+    struct weft_buf counts;
+    (void)err;
+    weft_buf_init(&counts, METRICS_MAX);
+    bool away = !store_answers(ask->server);
+    bool kept =
+        weft_counts_cache_glance(weft_api_counts(weft_server_api(ask->server)), &of, away, &counts);
+    if (kept || away)
+        reply_metrics(ask, &counts);
+    weft_buf_done(&counts);
+    return WEFT_OK;
+}
+
+enum weft_rc weft_metrics_run(struct weft_ask *ask, struct weft_err *err)
+{
+    const struct weft_counts_of of = {.ns = ask->ns, .text = WEFT_COUNTS_METRICS};
+    struct weft_counts_cache *cache = weft_api_counts(weft_server_api(ask->server));
+    struct weft_buf counts;
+    (void)err;
+    weft_buf_init(&counts, METRICS_MAX);
+    enum weft_rc rc =
+        weft_counts_cache_get(cache, weft_server_engine(ask->server), &of, &counts, NULL);
+    (void)rc; /* without counts, then */
+    reply_metrics(ask, &counts);
+    weft_buf_done(&counts);
+    return WEFT_OK;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Lanes: their settings, and which lanes are in use. */
+
+#include "net/api/api.h"
+
+#include "base/err.h"
+#include "core/spec.h"
+#include "wire/wire.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+static_assert(offsetof(struct weft_lane, name) == 0, "lists find the name there");
+
+enum weft_rc weft_lanes_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_paging paging;
+    return weft_api_paging(ask, &paging, err);
+}
+
+enum weft_rc weft_lanes_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_lanes lanes;
+    struct weft_texts used;
+    struct weft_engine *engine = weft_server_engine(ask->server);
+    enum weft_rc rc = weft_counts_cache_lanes(weft_api_counts(weft_server_api(ask->server)), engine,
+                                              ask->ns, ask->arena, &used, err);
+    if (!rc)
+        rc = weft_engine_lanes_of(engine, ask->ns, used.item, used.count, ask->arena, &lanes, err);
+    if (rc)
+        return rc;
+    const struct weft_api_list list = {.name = "lanes",
+                                       .type = &weft_wire_lane,
+                                       .item = lanes.item,
+                                       .stride = sizeof(*lanes.item),
+                                       .count = lanes.count};
+    return weft_api_reply_list(ask, &list, err);
+}
+
+static void reply(struct weft_ask *ask, const struct weft_lane *lane)
+{
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    weft_wire_write(&weft_wire_lane, lane, &out);
+}
+
+enum weft_rc weft_lane_read(struct weft_ask *ask, struct weft_err *err)
+{
+    return weft_name_check(weft_ask_path(ask, "lane"), "lane", err);
+}
+
+enum weft_rc weft_lane_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_lane lane;
+    enum weft_rc rc = weft_engine_lane(weft_server_engine(ask->server), ask->ns,
+                                       weft_ask_path(ask, "lane"), ask->arena, &lane, err);
+    if (!rc)
+        reply(ask, &lane);
+    return rc;
+}
+
+enum weft_rc weft_lane_remove_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_lane lane;
+    enum weft_rc rc = weft_engine_lane_remove(weft_server_engine(ask->server), ask->ns,
+                                              weft_ask_path(ask, "lane"), ask->arena, &lane, err);
+    if (!rc)
+        reply(ask, &lane);
+    return rc;
+}
+
+enum weft_rc weft_lane_put_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_lane *lane = weft_new(ask->arena, struct weft_lane);
+    struct weft_json object;
+    enum weft_rc rc = weft_lane_read(ask, err);
+    if (!rc)
+        rc = weft_ask_object(ask, false, &object, err);
+    if (!rc)
+        rc = weft_wire_read(&weft_wire_lane, &object, ask->arena, lane, err);
+    if (rc)
+        return rc;
+    const char *name = weft_ask_path(ask, "lane");
+    /* What GET gave may be sent back as it is. */
+    if (lane->name && strcmp(lane->name, name) != 0)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "lane",
+                               "the path names another lane than the body");
+    lane->name = name;
+    ask->state = lane;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_lane_put_run(struct weft_ask *ask, struct weft_err *err)
+{
+    enum weft_rc rc =
+        weft_engine_lane_put(weft_server_engine(ask->server), ask->ns, ask->state, err);
+    if (!rc)
+        reply(ask, ask->state);
+    return rc;
+}

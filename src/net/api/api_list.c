@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * GET /v1/executions: a page as JSON, or everything as lines of JSON. Both are read and sent in
+ * parts of about PART bytes: what was read for a part is freed before it is sent, and the next one
+ * is read when it has gone. So a list of any length, read however slowly, takes the memory of a
+ * part. A page that fits one part is sent whole, with its length.
+ */
+
+#include "net/api/api.h"
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/moment.h"
+#include "core/cursor.h"
+#include "core/spec.h"
+#include "wire/wire.h"
+
+#include <string.h>
+
+enum {
+    STREAM_PAGE = 500,       /* executions read at once for a stream, at most */
+    FIRST_READ = 32,         /* executions read at once while their size is not known */
+    PART = 256 << 10,        /* bytes sent at once, but for the last execution read */
+    STREAM_EMPTY_PAGES = 10, /* that may follow each other before a sign of life is sent */
+};
+
+struct list_state {
+    struct weft_listing listing;
+    bool lines;
+    uint32_t left;                    /* of a page: executions still to be sent */
+    size_t told;                      /* executions sent or on their way */
+    uint64_t bytes;                   /* that they took */
+    char after[WEFT_CURSOR_TEXT_MAX]; /* where the next part begins */
+};
+
+static enum weft_rc read_tag(struct weft_ask *ask, struct weft_filter *filter, struct weft_err *err)
+{
+    const char *text = weft_ask_query(ask, "tag");
+    if (!text)
+        return WEFT_OK;
+    const char *colon = strchr(text, ':');
+    if (!colon || colon == text)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "tag", "tag must look like key:value");
+    struct weft_tag *tag = weft_new(ask->arena, struct weft_tag);
+    tag->key = weft_arena_printf(ask->arena, "%.*s", (int)(colon - text), text);
+    tag->value = colon + 1;
+    filter->tag = tag;
+    const char *needle;
+    enum weft_rc rc = weft_tag_needle(tag, ask->arena, &needle, err);
+    if (rc)
+        err->field = "tag"; /* as it is called here */
+    return rc;
+}
+
+static enum weft_rc read_moments(struct weft_ask *ask, struct weft_filter *filter,
+                                 struct weft_err *err)
+{
+    const struct {
+        const char *name;
+        weft_usec *moment_us;
+    } row[] = {
+        {"created_since", &filter->created_since_us},
+        {"created_until", &filter->created_until_us},
+        {"finished_since", &filter->finished_since_us},
+        {"finished_until", &filter->finished_until_us},
+    };
+    for (size_t i = 0; i < WEFT_LEN(row); i++) {
+        const char *text = weft_ask_query(ask, row[i].name);
+        if (text && !weft_moment_parse(text, strlen(text), row[i].moment_us)) {
+            (void)weft_fail_field(err, WEFT_INVALID_VALUE, row[i].name,
+                                  "%s must be a moment such as 2031-01-31T12:00:00Z", row[i].name);
+            err->hint = "a + of an offset must be written %2B in a query";
+            return WEFT_INVALID_VALUE;
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_rc read_filter(struct weft_ask *ask, struct weft_filter *ret_filter,
+                                struct weft_err *err)
+{
+    *ret_filter = (struct weft_filter){
+        .ns = ask->ns,
+        .lane = weft_ask_query(ask, "lane"),
+        .kind = weft_ask_query(ask, "kind"),
+        .tenant = weft_ask_query(ask, "tenant"),
+        .key = weft_ask_query(ask, "key"),
+        .error_class = weft_ask_query(ask, "error_class"),
+        .worker = weft_ask_query(ask, "worker"),
+        .id = weft_ask_query(ask, "id"),
+    };
+    if (ret_filter->key && !*ret_filter->key)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "key", "key is empty");
+    const char *state = weft_ask_query(ask, "state");
+    if (state) {
+        ret_filter->state = weft_state_parse(state);
+        if (ret_filter->state == WEFT_STATE_NONE)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+    }
+    const char *flow = weft_ask_query(ask, "flow");
+    if (flow && (!weft_id_parse(flow, strlen(flow), &ret_filter->flow) ||
+                 weft_id_is_zero(&ret_filter->flow))) /* which would mean any */
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "flow", "flow must be the id of a flow");
+    enum weft_rc rc = read_moments(ask, ret_filter, err);
+    return rc ? rc : read_tag(ask, ret_filter, err);
+}
+
+enum weft_rc weft_executions_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct list_state *list = weft_new(ask->arena, struct list_state);
+    struct weft_paging paging = {0};
+    enum weft_rc rc = read_filter(ask, &list->listing.filter, err);
+    if (!rc)
+        rc = weft_api_paging(ask, &paging, err);
+    list->lines = weft_ask_wants_lines(ask);
+    if (!rc && list->lines && weft_ask_query(ask, "limit"))
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "limit",
+                             "lines are sent to the end: they have no limit");
+    list->listing.limit = paging.limit;
+    list->listing.after = paging.after;
+    ask->state = list;
+    return rc;
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+/* How many executions fill what is left of a part, by the size of those that were told. */
+static uint32_t read_next(const struct list_state *list, size_t room)
+{
+    if (list->told == 0)
+        return FIRST_READ;
+    uint64_t count = room / (list->bytes / list->told + 1) + 1;
+    return count < STREAM_PAGE ? (uint32_t)count : STREAM_PAGE;
+}
+
+static void write_items(struct list_state *list, const struct weft_read_page *page,
+                        struct weft_buf *out)
+{
+    size_t before = out->size;
+    for (size_t i = 0; i < page->count; i++) {
+        struct weft_json_writer item;
+        if (!list->lines && list->told > 0)
+            weft_buf_add_char(out, ',');
+        weft_json_writer_init(&item, out);
+        weft_wire_write(&weft_wire_execution, &page->item[i], &item);
+        if (list->lines)
+            weft_buf_add_char(out, '\n');
+        list->told++;
+    }
+    list->bytes += out->size - before;
+}
+
+/* What follows the items of a page. */
+static void write_end(const struct weft_read_page *page, struct weft_buf *out)
+{
+    struct weft_json_writer end;
+    weft_buf_add_text(out, "],\"next\":");
+    weft_json_writer_init(&end, out);
+    weft_json_put_text(&end, page->next);
+    if (page->looked_to_us) {
+        weft_buf_add_text(out, ",\"looked_to\":");
+        weft_json_writer_init(&end, out);
+        weft_wire_put_moment(&end, page->looked_to_us);
+    }
+    weft_buf_add_char(out, '}');
+}
+
+/* Reads some more and appends them; ret_last: that was all. */
+static enum weft_rc add_some(struct weft_ask *ask, struct list_state *list, struct weft_buf *out,
+                             bool *ret_last, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_read_page page;
+    list->listing.limit = read_next(list, out->size < PART ? PART - out->size : 0);
+    if (!list->lines && list->listing.limit > list->left)
+        list->listing.limit = list->left;
+    enum weft_rc rc =
+        weft_engine_list(weft_server_engine(ask->server), &list->listing, arena, &page, err);
+    if (rc)
+        goto out;
+    write_items(list, &page, out);
+    list->left -= (uint32_t)page.count;
+    /* A page that the store left short ends there: the client goes on as it likes. */
+    bool last = !page.next || (!list->lines && (list->left == 0 || page.looked_to_us));
+    if (!list->lines && last)
+        write_end(&page, out);
+    *ret_last = last;
+    if (page.next) {
+        size_t size = strnlen(page.next, sizeof(list->after) - 1);
+        memcpy(list->after, page.next, size);
+        list->after[size] = '\0';
+        list->listing.after = list->after;
+    }
+    if (out->full)
+        rc = weft_fail(err, WEFT_TOO_LARGE, "a part of the list does not fit");
+out:
+    weft_arena_free(arena);
+    return rc;
+}
+
+static enum weft_rc more_items(struct weft_ask *ask, struct weft_buf *out, bool *ret_last,
+                               struct weft_err *err)
+{
+    struct list_state *list = ask->state;
+    bool last = false;
+    for (int in_vain = 0; in_vain < STREAM_EMPTY_PAGES && out->size < PART && !last;) {
+        size_t before = list->told;
+        enum weft_rc rc = add_some(ask, list, out, &last, err);
+        if (rc)
+            return rc;
+        in_vain += list->told == before;
+    }
+    /* A filter that fits next to nothing: an empty line keeps the connection alive. */
+    if (out->size == 0 && !last)
+        weft_buf_add_char(out, '\n');
+    *ret_last = last;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_executions_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct list_state *list = ask->state;
+    bool last = false;
+    list->left = list->listing.limit;
+    /* The first part is read before anything is sent, so that a bad cursor is still an error. */
+    weft_reply_bytes(ask, "", 0, list->lines ? WEFT_LINES_TYPE : NULL);
+    if (!list->lines)
+        weft_buf_add_text(&ask->reply.body, "{\"items\":[");
+    enum weft_rc rc = more_items(ask, &ask->reply.body, &last, err);
+    if (rc)
+        ask->reply.status = 0; /* nothing was sent yet: the failure is the answer */
+    else if (!last)
+        ask->reply.stream = more_items;
+    return rc;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The servers that share the store, what their scanners do, and one pass for an operator.
+ *
+ * What this server says of its own scanners comes from its memory; the others are known from the
+ * rows they write with each heartbeat.
+ */
+
+#include "net/api/api.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/id.h"
+#include "wire/wire.h"
+
+#include <string.h>
+
+/* ---- Pages ----------------------------------------------------------------------------------- */
+
+/* Where a page begins: behind this replica, and of it behind this scanner. */
+struct cursor {
+    bool given;
+    struct weft_id replica;
+    const char *scanner; /* NULL: the list is one of replicas */
+};
+
+/* "ID" or "ID/NAME": what the last item of the page before was. */
+static enum weft_rc read_cursor(const char *after, bool scanners, struct cursor *ret_cursor,
+                                struct weft_err *err)
+{
+    *ret_cursor = (struct cursor){.given = after != NULL};
+    if (!after)
+        return WEFT_OK;
+    const char *slash = strchr(after, '/');
+    size_t size = slash ? (size_t)(slash - after) : strlen(after);
+    if (!weft_id_parse(after, size, &ret_cursor->replica) || (slash != NULL) != scanners)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "after",
+                               "after is not a cursor that a list gave");
+    ret_cursor->scanner = slash ? slash + 1 : NULL;
+    return WEFT_OK;
+}
+
+/* Whether the list of replicas, whose ids go down, is past the cursor at this one. */
+static bool is_behind(const struct cursor *cursor, const struct weft_id *replica)
+{
+    return !cursor->given || weft_id_cmp(replica, &cursor->replica) < 0;
+}
+
+struct page {
+    struct weft_paging paging;
+    struct cursor cursor;
+    struct weft_json_writer out;
+    uint32_t written;
+    const char *last; /* the cursor of the last item that was written */
+    bool more;
+};
+
+static enum weft_rc begin_page(struct weft_ask *ask, bool scanners, struct page *ret_page,
+                               struct weft_err *err)
+{
+    *ret_page = (struct page){0};
+    enum weft_rc rc = weft_api_paging(ask, &ret_page->paging, err);
+    if (!rc)
+        rc = read_cursor(ret_page->paging.after, scanners, &ret_page->cursor, err);
+    if (rc)
+        return rc;
+    weft_reply_json(ask, 200, &ret_page->out);
+    weft_json_begin_object(&ret_page->out);
+    weft_json_key(&ret_page->out, "items");
+    weft_json_begin_array(&ret_page->out);
+    return WEFT_OK;
+}
+
+/* Writes the item if there is room; `last` is its cursor. */
+static void put_item(struct page *page, const struct weft_wire_type *type, const void *item,
+                     const char *last)
+{
+    page->more = page->written == page->paging.limit;
+    if (page->more)
+        return;
+    weft_wire_write(type, item, &page->out);
+    page->last = last;
+    page->written++;
+}
+
+static void end_page(struct page *page)
+{
+    weft_json_end_array(&page->out);
+    weft_json_key(&page->out, "next");
+    weft_json_put_text(&page->out, page->more ? page->last : NULL);
+    weft_json_end_object(&page->out);
+}
+
+static const char *id_text(const struct weft_id *id, struct weft_arena *arena)
+{
+    char text[WEFT_ID_TEXT];
+    weft_id_print(id, text);
+    return weft_arena_strdup(arena, text);
+}
+
+/*
+ * Servers and scanners belong to no namespace: whoever is bound to one has no business with where
+ * they run, and none with passes over everybody's work.
+ */
+static enum weft_rc check_unbound(const struct weft_ask *ask, struct weft_err *err)
+{
+    if (!ask->ns_fixed)
+        return WEFT_OK;
+    enum weft_rc rc = weft_fail(
+        err, WEFT_FORBIDDEN, "this token is bound to a namespace; servers belong to all of them");
+    if (err)
+        err->hint = "use a token that was created without --namespace";
+    return rc;
+}
+
+/* ---- Replicas -------------------------------------------------------------------------------- */
+
+enum weft_rc weft_replicas_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_paging paging;
+    enum weft_rc rc = check_unbound(ask, err);
+    return rc ? rc : weft_api_paging(ask, &paging, err);
+}
+
+enum weft_rc weft_replicas_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_engine *engine = weft_server_engine(ask->server);
+    struct weft_replica_rows rows;
+    struct page page;
+    enum weft_rc rc = weft_engine_replicas(engine, ask->arena, &rows, err);
+    if (!rc)
+        rc = begin_page(ask, false, &page, err);
+    if (rc)
+        return rc;
+    weft_usec now_us = weft_clock_now(weft_engine_clock(engine));
+    for (size_t i = 0; i < rows.count && !page.more; i++) {
+        const struct weft_replica one = weft_replica_shown(&rows.item[i], now_us);
+        if (is_behind(&page.cursor, &one.id))
+            put_item(&page, &weft_wire_replica, &one, id_text(&one.id, ask->arena));
+    }
+    end_page(&page);
+    return WEFT_OK;
+}
+
+/* ---- Scanners -------------------------------------------------------------------------------- */
+
+static bool is_of(const struct weft_scanner_status *status, const struct weft_id *replica)
+{
+    return weft_id_cmp(&status->replica, replica) == 0;
+}
+
+/* The list as it is shown: what is in the rows, but of this server what it knows itself. */
+static struct weft_scanners all_scanners(struct weft_server *server,
+                                         const struct weft_replica_rows *rows,
+                                         struct weft_arena *arena)
+{
+    weft_usec now_us = weft_clock_now(weft_engine_clock(weft_server_engine(server)));
+    const struct weft_scanners told = weft_replica_scanners(rows, now_us, arena);
+    const struct weft_scanner_status *own = weft_supervisor_status(server, arena);
+    struct weft_scanner_status *item =
+        weft_new_array(arena, struct weft_scanner_status, told.count + WEFT_SCANNER_COUNT);
+    size_t count = 0, i = 0;
+    for (; i < told.count && weft_id_cmp(&told.item[i].replica, &own->replica) > 0; i++)
+        item[count++] = told.item[i];
+    for (size_t k = 0; k < WEFT_SCANNER_COUNT; k++)
+        item[count++] = own[k];
+    for (; i < told.count; i++)
+        if (!is_of(&told.item[i], &own->replica))
+            item[count++] = told.item[i];
+    return (struct weft_scanners){.item = item, .count = count};
+}
+
+enum weft_rc weft_scanners_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_paging paging;
+    enum weft_rc rc = check_unbound(ask, err);
+    return rc ? rc : weft_api_paging(ask, &paging, err);
+}
+
+enum weft_rc weft_scanners_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct weft_replica_rows rows;
+    struct page page;
+    enum weft_rc rc = weft_engine_replicas(weft_server_engine(ask->server), ask->arena, &rows, err);
+    if (!rc)
+        rc = begin_page(ask, true, &page, err);
+    if (rc)
+        return rc;
+    const struct weft_scanners all = all_scanners(ask->server, &rows, ask->arena);
+    bool met = false; /* the scanner of the cursor, on its replica */
+    for (size_t i = 0; i < all.count && !page.more; i++) {
+        const struct weft_scanner_status *one = &all.item[i];
+        if (is_behind(&page.cursor, &one->replica) || (met && is_of(one, &page.cursor.replica)))
+            put_item(&page, &weft_wire_scanner, one,
+                     weft_arena_printf(ask->arena, "%s/%s", id_text(&one->replica, ask->arena),
+                                       one->name));
+        else
+            met = is_of(one, &page.cursor.replica) && strcmp(one->name, page.cursor.scanner) == 0;
+    }
+    end_page(&page);
+    return WEFT_OK;
+}
+
+/* ---- One pass -------------------------------------------------------------------------------- */
+
+static const char *known_names(struct weft_arena *arena)
+{
+    const char *text = "there are:";
+    for (int i = 0; i < WEFT_SCANNER_COUNT; i++)
+        text = weft_arena_printf(arena, "%s%s %s", text, i ? "," : "",
+                                 weft_scanner_name((enum weft_scanner)i));
+    return text;
+}
+
+enum weft_rc weft_scan_read(struct weft_ask *ask, struct weft_err *err)
+{
+    enum weft_rc rc = check_unbound(ask, err);
+    if (rc)
+        return rc;
+    if (weft_scanner_find(weft_ask_path(ask, "name")) == WEFT_SCANNER_COUNT) {
+        rc = weft_fail_field(err, WEFT_NOT_FOUND, "name", "there is no such scanner");
+        if (err)
+            err->hint = known_names(ask->arena);
+        return rc;
+    }
+    return weft_api_read_nothing(ask, err);
+}
+
+enum weft_rc weft_scan_run(struct weft_ask *ask, struct weft_err *err)
+{
+    const char *name = weft_ask_path(ask, "name");
+    struct weft_pass_report report = {0};
+    weft_usec begun_us = weft_boot_us();
+    enum weft_rc rc = weft_supervisor_run(ask->server, weft_scanner_find(name), &report, err);
+    if (rc)
+        return rc;
+    const struct weft_wire_pass pass = {
+        .name = name,
+        .handled = report.handled,
+        .failed = report.failed,
+        .counters = report.counter,
+        .counter_count = report.counter_count,
+        .more = report.more,
+        .next_due_us = report.next_due_us,
+        .duration_us = weft_boot_us() - begun_us,
+    };
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    weft_wire_write(&weft_wire_pass, &pass, &out);
+    return WEFT_OK;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* POST /v1/executions: one spec, or many as {"items"} or as lines. */
+
+#include "net/api/api.h"
+
+#include "base/err.h"
+#include "wire/wire.h"
+
+#include <string.h>
+
+enum weft_rc weft_submit_read(struct weft_ask *ask, struct weft_err *err)
+{
+    enum weft_rc rc =
+        weft_lines_type(weft_ask_header(ask, "Content-Type"))
+            ? weft_ask_lines(ask, &weft_wire_spec, sizeof(struct weft_spec), err)
+            : weft_ask_one_or_items(ask, &weft_wire_spec, sizeof(struct weft_spec), err);
+    const struct weft_spec *spec = ask->items.item;
+    ask->items.bytes = 0;
+    for (size_t i = 0; i < ask->items.count && !rc; i++)
+        if (!ask->items.err[i].rc)
+            ask->items.bytes += spec[i].payload_size;
+    return rc;
+}
+
+static void write_one(struct weft_ask *ask, const struct weft_submitted *answer)
+{
+    if (answer->err.rc) {
+        weft_reply_error(ask, &answer->err);
+        return;
+    }
+    char id[WEFT_ID_TEXT];
+    weft_id_print(&answer->id, id);
+    ask->reply.location = weft_arena_printf(ask->arena, "/v1/executions/%s", id);
+    struct weft_json_writer out;
+    weft_reply_json(ask, answer->duplicate ? 200 : 201, &out);
+    weft_wire_write(&weft_wire_submitted, answer, &out);
+}
+
+static void write_item(const struct weft_items *items, size_t i, struct weft_json_writer *out)
+{
+    const struct weft_submitted *answer = (const struct weft_submitted *)items->answer + i;
+    const struct weft_err *failed = items->err[i].rc ? &items->err[i] : &answer->err;
+    if (!failed->rc) {
+        weft_wire_write(&weft_wire_submitted, answer, out);
+        return;
+    }
+    weft_json_begin_object(out);
+    weft_api_put_error(failed, WEFT_FENCE_NONE, out);
+    if (items->line) {
+        weft_json_key(out, "line");
+        weft_json_put_i64(out, items->line[i]);
+    }
+    weft_json_end_object(out);
+}
+
+static void write_lines(struct weft_ask *ask)
+{
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    ask->reply.type = WEFT_LINES_TYPE;
+    for (size_t i = 0; i < ask->items.count; i++) {
+        weft_json_writer_init(&out, &ask->reply.body); /* each line is a text of its own */
+        write_item(&ask->items, i, &out);
+        weft_buf_add_char(&ask->reply.body, '\n');
+    }
+}
+
+void weft_submit_write(struct weft_ask *ask)
+{
+    const struct weft_items *items = &ask->items;
+    if (!items->bulk) {
+        write_one(ask, items->answer);
+        return;
+    }
+    if (weft_ask_wants_lines(ask)) {
+        write_lines(ask);
+        return;
+    }
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "items");
+    weft_json_begin_array(&out);
+    for (size_t i = 0; i < items->count; i++)
+        write_item(items, i, &out);
+    weft_json_end_array(&out);
+    weft_json_end_object(&out);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * POST /v1/leases/watch: the leases of a worker that others ended, as soon as there is one. It is
+ * on the list of those who wait before it looks, and looks again only when it is told to; so a
+ * watch that waits costs no query.
+ */
+
+#include "net/api/api.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "wire/wire.h"
+
+struct watch_state {
+    struct weft_watch watch;
+    weft_usec until_us; /* boot time; 0: does not wait */
+    int32_t worker;     /* its number; 0: not known yet */
+};
+
+enum weft_rc weft_watch_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct watch_state *state = weft_new(ask->arena, struct watch_state);
+    struct weft_json body;
+    enum weft_rc rc = weft_ask_object(ask, false, &body, err);
+    if (!rc)
+        rc = weft_wire_read(&weft_wire_watch, &body, ask->arena, &state->watch, err);
+    if (rc)
+        return rc;
+    state->watch.ns = ask->ns;
+    if (state->watch.wait_ms > 0)
+        state->until_us = weft_boot_us() + state->watch.wait_ms * WEFT_MS;
+    ask->state = state;
+    return WEFT_OK;
+}
+
+static void reply(struct weft_ask *ask, const struct weft_watched *watched)
+{
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "items");
+    weft_json_begin_array(&out);
+    for (size_t i = 0; i < watched->count; i++)
+        weft_wire_write(&weft_wire_ended_lease, &watched->item[i], &out);
+    weft_json_end_array(&out);
+    weft_json_end_object(&out);
+}
+
+enum weft_rc weft_watch_run(struct weft_ask *ask, struct weft_err *err)
+{
+    struct watch_state *state = ask->state;
+    struct weft_engine *engine = weft_server_engine(ask->server);
+    struct weft_watched watched = {0};
+    bool again = state->worker != 0; /* it has slept */
+    enum weft_rc rc =
+        again ? WEFT_OK : weft_engine_worker_number(engine, &state->watch, &state->worker, err);
+    if (rc)
+        return rc;
+    bool waits = state->until_us > 0 && weft_wait_for_leases(ask, state->worker, state->until_us);
+    /* Its time is up or the server stops: what came in this moment is found by its next watch. A
+     * client that hung up is told nothing, so that its next watch is. */
+    bool looks = (waits || !again) && !(again && weft_ask_gone(ask));
+    if (looks)
+        rc = weft_engine_watch(engine, &state->watch, ask->arena, &watched, err);
+    if (!rc && (watched.count > 0 || !waits || !looks))
+        reply(ask, &watched);
+    return rc;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One array of numbers holds all metrics. A counter or gauge takes one of them per label; a
+ * histogram takes one per bucket (not cumulative: that is made while writing), one for what is
+ * above all buckets, and one for the sum.
+ */
+
+#include "net/api/metrics.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum sort { COUNTER, GAUGE, SECONDS, SIZES };
+enum labels { NONE, ROUTE, ROUTE_CODE, GROUP, SCANNER, SCANNER_ROW, WAIT, WAKE, REFUSAL };
+
+struct definition {
+    const char *name;
+    enum sort sort;
+    enum labels labels;
+    const char *help;
+};
+
+static const struct definition DEFINITIONS[] = {
+#define X(name, text, sort, labels, help) [WEFT_METRIC_##name] = {text, sort, labels, help},
+#include "net/metrics.def"
+#undef X
+};
+
+/* Statuses with a number of their own; what is not here counts as the last, "other". */
+static const int CODES[] = {200, 201, 202, 204, 400, 401, 403, 404, 405, 408, 409,
+                            411, 413, 414, 415, 429, 431, 500, 503, 507, 0};
+
+static const uint64_t SECONDS_BUCKETS[] = {500,     1000,     2500,     5000,    10000,   25000,
+                                           50000,   100000,   250000,   500000,  1000000, 2500000,
+                                           5000000, 10000000, 30000000, 60000000};
+static const uint64_t SIZES_BUCKETS[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
+
+static const char *const GROUPS[WEFT_GROUP_COUNT] = {
+    [WEFT_GROUP_NONE] = "read",
+    [WEFT_GROUP_LIST] = "list",
+    [WEFT_GROUP_PARSE] = "parse",
+    [WEFT_GROUP_HEAVY] = "heavy",
+    [WEFT_GROUP_ADMIN] = "admin",
+    [WEFT_GROUP_SUBMIT] = "submit",
+    [WEFT_GROUP_CLAIM] = "claim",
+    [WEFT_GROUP_RENEW] = "renew",
+    [WEFT_GROUP_COMPLETE] = "complete",
+    [WEFT_GROUP_FAIL] = "fail",
+    [WEFT_GROUP_DELAY] = "delay",
+    [WEFT_GROUP_RELEASE] = "release",
+    [WEFT_GROUP_CANCEL] = "cancel",
+    [WEFT_GROUP_REPLAY] = "replay",
+    [WEFT_GROUP_REPRIORITIZE] = "reprioritize",
+    [WEFT_GROUP_SET_DEADLINE] = "set_deadline",
+    [WEFT_GROUP_REVOKE] = "revoke",
+    [WEFT_GROUP_FLOW] = "flow",
+};
+static const char *const WAITS[WEFT_WAIT_COUNT] = {"claim", "end", "watch", "lock"};
+static const char *const WAKES[WEFT_WAKE_COUNT] = {"local", "remote", "poll"};
+
+struct weft_metrics {
+    struct weft_route_table routes;
+    size_t first[WEFT_METRIC_COUNT]; /* where the numbers of a metric begin */
+    _Atomic uint64_t *number;        /* owned */
+};
+
+/* ---- Where a number is ----------------------------------------------------------------------- */
+
+struct buckets {
+    const uint64_t *limit;
+    size_t count;
+};
+
+static struct buckets buckets_of(enum sort sort)
+{
+    switch (sort) {
+    case SECONDS:
+        return (struct buckets){SECONDS_BUCKETS, WEFT_LEN(SECONDS_BUCKETS)};
+    case SIZES:
+        return (struct buckets){SIZES_BUCKETS, WEFT_LEN(SIZES_BUCKETS)};
+    case COUNTER:
+    case GAUGE:
+        break;
+    }
+    return (struct buckets){NULL, 0};
+}
+
+/* How many numbers one label of a metric takes. */
+static size_t width_of(enum sort sort)
+{
+    struct buckets buckets = buckets_of(sort);
+    return buckets.count ? buckets.count + 2 : 1;
+}
+
+static const char *const REFUSALS[WEFT_REFUSAL_COUNT] = {
+    [WEFT_REFUSAL_INVALID] = "invalid",
+    [WEFT_REFUSAL_EXISTING_ID] = "existing_id",
+};
+
+static size_t label_count(const struct weft_metrics *metrics, enum labels labels)
+{
+    switch (labels) {
+    case NONE:
+        return 1;
+    case ROUTE: /* the last one stands for no route */
+        return metrics->routes.count + 1;
+    case ROUTE_CODE:
+        return (metrics->routes.count + 1) * WEFT_LEN(CODES);
+    case GROUP:
+        return WEFT_GROUP_COUNT;
+    case SCANNER:
+        return WEFT_SCANNER_COUNT;
+    case SCANNER_ROW:
+        return (size_t)WEFT_SCANNER_COUNT * WEFT_COUNTERS_MAX;
+    case WAIT:
+        return WEFT_WAIT_COUNT;
+    case WAKE:
+        return WEFT_WAKE_COUNT;
+    case REFUSAL:
+        return WEFT_REFUSAL_COUNT;
+    }
+    return 0;
+}
+
+static _Atomic uint64_t *number_of(const struct weft_metrics *metrics, enum weft_metric which,
+                                   size_t label)
+{
+    const struct definition *definition = &DEFINITIONS[which];
+    assert(label < label_count(metrics, definition->labels));
+    return &metrics->number[metrics->first[which] + label * width_of(definition->sort)];
+}
+
+/* ---- Counting -------------------------------------------------------------------------------- */
+
+struct weft_metrics *weft_metrics_new(const struct weft_route_table *routes)
+{
+    struct weft_metrics *metrics = calloc(1, sizeof(*metrics));
+    if (!metrics)
+        weft_oom(sizeof(*metrics));
+    metrics->routes = *routes;
+    size_t count = 0;
+    for (size_t i = 0; i < WEFT_METRIC_COUNT; i++) {
+        metrics->first[i] = count;
+        count += label_count(metrics, DEFINITIONS[i].labels) * width_of(DEFINITIONS[i].sort);
+    }
+    metrics->number = calloc(count, sizeof(*metrics->number));
+    if (!metrics->number)
+        weft_oom(count * sizeof(*metrics->number));
+    return metrics;
+}
+
+void weft_metrics_free(struct weft_metrics *metrics)
+{
+    if (!metrics)
+        return;
+    free(metrics->number);
+    free(metrics);
+}
+
+static void add(_Atomic uint64_t *number, uint64_t amount)
+{
+    atomic_fetch_add_explicit(number, amount, memory_order_relaxed);
+}
+
+void weft_metric_add(struct weft_metrics *metrics, enum weft_metric which, size_t label,
+                     uint64_t amount)
+{
+    assert(DEFINITIONS[which].sort == COUNTER || DEFINITIONS[which].sort == GAUGE);
+    add(number_of(metrics, which, label), amount);
+}
+
+void weft_metric_sub(struct weft_metrics *metrics, enum weft_metric which, size_t label,
+                     uint64_t amount)
+{
+    assert(DEFINITIONS[which].sort == GAUGE);
+    atomic_fetch_sub_explicit(number_of(metrics, which, label), amount, memory_order_relaxed);
+}
+
+void weft_metric_set(struct weft_metrics *metrics, enum weft_metric which, size_t label,
+                     uint64_t value)
+{
+    assert(DEFINITIONS[which].sort == GAUGE);
+    atomic_store_explicit(number_of(metrics, which, label), value, memory_order_relaxed);
+}
+
+void weft_metric_observe(struct weft_metrics *metrics, enum weft_metric which, size_t label,
+                         uint64_t value)
+{
+    struct buckets buckets = buckets_of(DEFINITIONS[which].sort);
+    assert(buckets.count > 0);
+    _Atomic uint64_t *number = number_of(metrics, which, label);
+    size_t i = 0;
+    while (i < buckets.count && value > buckets.limit[i])
+        i++;
+    add(&number[i], 1);
+    add(&number[buckets.count + 1], value);
+}
+
+void weft_metric_request(struct weft_metrics *metrics, const struct weft_route *route, int status,
+                         weft_usec took_us)
+{
+    const struct weft_route_table *routes = &metrics->routes;
+    size_t place = route ? (size_t)(route - routes->route) : routes->count, code = 0;
+    while (code < WEFT_LEN(CODES) - 1 && CODES[code] != status)
+        code++;
+    weft_metric_add(metrics, WEFT_METRIC_HTTP_REQUESTS, place * WEFT_LEN(CODES) + code, 1);
+    weft_metric_observe(metrics, WEFT_METRIC_HTTP_SECONDS, place,
+                        took_us > 0 ? (uint64_t)took_us : 0);
+}
+
+static uint64_t load(const _Atomic uint64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+uint64_t weft_metric_get(const struct weft_metrics *metrics, enum weft_metric which, size_t label)
+{
+    const _Atomic uint64_t *number = number_of(metrics, which, label);
+    size_t width = width_of(DEFINITIONS[which].sort);
+    uint64_t total = load(&number[0]);
+    for (size_t i = 1; i + 1 < width; i++)
+        total += load(&number[i]);
+    return total;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+void weft_metrics_head(struct weft_buf *out, const char *name, const char *type, const char *help)
+{
+    weft_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void weft_metrics_put_label(struct weft_buf *out, const char *name, const char *value)
+{
+    weft_buf_printf(out, "%s=\"", name);
+    for (; *value; value++) {
+        if (*value == '\\' || *value == '"')
+            weft_buf_add_char(out, '\\');
+        if (*value == '\n')
+            weft_buf_add_text(out, "\\n");
+        else
+            weft_buf_add_char(out, *value);
+    }
+    weft_buf_add_char(out, '"');
+}
+
+static void put_route(const struct weft_metrics *metrics, size_t place, struct weft_buf *out)
+{
+    bool found = place < metrics->routes.count;
+    weft_metrics_put_label(out, "route", found ? metrics->routes.route[place].path : "none");
+    weft_buf_add_char(out, ',');
+    weft_metrics_put_label(out, "method", found ? metrics->routes.route[place].method : "any");
+}
+
+static enum weft_scanner scanner_of(size_t label)
+{
+    return (enum weft_scanner)(label / WEFT_COUNTERS_MAX);
+}
+
+/* NULL for a number behind the last counter of its scanner. */
+static const char *counter_of(size_t label)
+{
+    return weft_scanner_info(scanner_of(label))->counter[label % WEFT_COUNTERS_MAX];
+}
+
+/* The labels of a number without the braces; nothing for NONE. */
+static void put_labels(const struct weft_metrics *metrics, enum labels labels, size_t label,
+                       struct weft_buf *out)
+{
+    assert(label < label_count(metrics, labels));
+    switch (labels) {
+    case NONE:
+        break;
+    case ROUTE:
+        put_route(metrics, label, out);
+        break;
+    case ROUTE_CODE:
+        put_route(metrics, label / WEFT_LEN(CODES), out);
+        if (CODES[label % WEFT_LEN(CODES)])
+            weft_buf_printf(out, ",code=\"%d\"", CODES[label % WEFT_LEN(CODES)]);
+        else
+            weft_buf_add_text(out, ",code=\"other\"");
+        break;
+    case GROUP:
+        weft_metrics_put_label(out, "group", GROUPS[label]);
+        break;
+    case SCANNER:
+        weft_metrics_put_label(out, "scanner", weft_scanner_name((enum weft_scanner)label));
+        break;
+    case SCANNER_ROW:
+        weft_metrics_put_label(out, "scanner", weft_scanner_name(scanner_of(label)));
+        weft_buf_add_char(out, ',');
+        weft_metrics_put_label(out, "counter", counter_of(label));
+        break;
+    case WAIT:
+        weft_metrics_put_label(out, "for", WAITS[label]);
+        break;
+    case WAKE:
+        weft_metrics_put_label(out, "by", WAKES[label]);
+        break;
+    case REFUSAL:
+        weft_metrics_put_label(out, "reason", REFUSALS[label]);
+        break;
+    }
+}
+
+static void put_name(const struct weft_metrics *metrics, const struct definition *definition,
+                     size_t label, const char *suffix, struct weft_buf *out)
+{
+    weft_buf_printf(out, "%s%s", definition->name, suffix);
+    if (definition->labels != NONE) {
+        weft_buf_add_char(out, '{');
+        put_labels(metrics, definition->labels, label, out);
+        weft_buf_add_char(out, '}');
+    }
+    weft_buf_add_char(out, ' ');
+}
+
+static void put_plain(const struct weft_metrics *metrics, const struct definition *definition,
+                      size_t label, uint64_t value, struct weft_buf *out)
+{
+    put_name(metrics, definition, label, "", out);
+    /* A gauge that is moved by two threads may be seen below zero for a moment. */
+    if (definition->sort == GAUGE)
+        weft_buf_printf(out, "%" PRId64 "\n", (int64_t)value);
+    else
+        weft_buf_printf(out, "%" PRIu64 "\n", value);
+}
+
+/* A limit or a sum: microseconds become seconds. */
+static void put_amount(enum sort sort, uint64_t amount, struct weft_buf *out)
+{
+    if (sort == SECONDS)
+        weft_buf_printf(out, "%.10g", (double)amount / 1e6);
+    else
+        weft_buf_printf(out, "%" PRIu64, amount);
+}
+
+static void put_bucket(const struct weft_metrics *metrics, const struct definition *definition,
+                       size_t label, const uint64_t *limit, struct weft_buf *out)
+{
+    weft_buf_printf(out, "%s_bucket{", definition->name);
+    put_labels(metrics, definition->labels, label, out);
+    weft_buf_add_text(out, definition->labels == NONE ? "le=\"" : ",le=\"");
+    if (limit)
+        put_amount(definition->sort, *limit, out);
+    else
+        weft_buf_add_text(out, "+Inf");
+    weft_buf_add_text(out, "\"} ");
+}
+
+static void put_histogram(const struct weft_metrics *metrics, const struct definition *definition,
+                          size_t label, const _Atomic uint64_t *number, struct weft_buf *out)
+{
+    struct buckets buckets = buckets_of(definition->sort);
+    uint64_t total = 0;
+    for (size_t i = 0; i <= buckets.count; i++) {
+        total += load(&number[i]);
+        put_bucket(metrics, definition, label, i < buckets.count ? &buckets.limit[i] : NULL, out);
+        weft_buf_printf(out, "%" PRIu64 "\n", total);
+    }
+    put_name(metrics, definition, label, "_sum", out);
+    put_amount(definition->sort, load(&number[buckets.count + 1]), out);
+    weft_buf_add_char(out, '\n');
+    put_name(metrics, definition, label, "_count", out);
+    weft_buf_printf(out, "%" PRIu64 "\n", total);
+}
+
+static const char *type_of(enum sort sort)
+{
+    switch (sort) {
+    case COUNTER:
+        return "counter";
+    case GAUGE:
+        return "gauge";
+    case SECONDS:
+    case SIZES:
+        return "histogram";
+    }
+    return "untyped";
+}
+
+/* Hundreds of rows that never moved would only be in the way. */
+static bool is_hidden(const struct definition *definition, size_t label, uint64_t value)
+{
+    if (definition->labels == SCANNER_ROW && !counter_of(label))
+        return true;
+    return value == 0 && (definition->labels == ROUTE || definition->labels == ROUTE_CODE ||
+                          buckets_of(definition->sort).count > 0);
+}
+
+void weft_metrics_write(const struct weft_metrics *metrics, struct weft_buf *out)
+{
+    for (size_t i = 0; i < WEFT_METRIC_COUNT; i++) {
+        const struct definition *definition = &DEFINITIONS[i];
+        weft_metrics_head(out, definition->name, type_of(definition->sort), definition->help);
+        size_t labels = label_count(metrics, definition->labels);
+        for (size_t label = 0; label < labels; label++) {
+            const _Atomic uint64_t *number = number_of(metrics, (enum weft_metric)i, label);
+            uint64_t value = weft_metric_get(metrics, (enum weft_metric)i, label);
+            if (is_hidden(definition, label, value))
+                continue;
+            if (buckets_of(definition->sort).count > 0)
+                put_histogram(metrics, definition, label, number, out);
+            else
+                put_plain(metrics, definition, label, value, out);
+        }
+    }
+}

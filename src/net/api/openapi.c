@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The OpenAPI 3.1 document, written from the route table, the messages of src/wire and the table of
+ * errors: it cannot say something else than the server does.
+ */
+
+#include "net/api/openapi.h"
+#include "net/api/api.h"
+
+#include "net/api/route.h"
+#include "wire/wire.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+void weft_openapi_pair(struct weft_json_writer *out, const char *key, const char *text)
+{
+    weft_json_key(out, key);
+    weft_json_put_text(out, text);
+}
+
+void weft_openapi_raw(struct weft_json_writer *out, const char *key, const char *json)
+{
+    weft_json_key(out, key);
+    weft_json_put_raw(out, json, strlen(json));
+}
+
+void weft_openapi_ref(struct weft_json_writer *out, const char *folder, const char *name)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "#/components/%s/%s", folder, name);
+    weft_json_begin_object(out);
+    weft_openapi_pair(out, "$ref", path);
+    weft_json_end_object(out);
+}
+
+/* ---- Parameters ------------------------------------------------------------------------------ */
+
+static void put_parameter(struct weft_json_writer *out, const char *in,
+                          const struct weft_param *param)
+{
+    weft_json_begin_object(out);
+    weft_openapi_pair(out, "name", param->name);
+    weft_openapi_pair(out, "in", in);
+    weft_openapi_pair(out, "description", param->about);
+    weft_json_key(out, "required");
+    weft_json_put_bool(out, strcmp(in, "path") == 0);
+    weft_openapi_raw(out, "schema", param->schema);
+    weft_json_end_object(out);
+}
+
+/* The {names} that paths have, for readers. */
+static const struct weft_param PATH_PARAMS[] = {
+#define ID_SCHEMA   "{\"type\":\"string\",\"format\":\"uuid\"}"
+#define NAME_SCHEMA "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.:/-]{1,128}$\"}"
+    {"id", ID_SCHEMA, "The id of the execution, or of the flow under /v1/flows"},
+    {"lane", NAME_SCHEMA, "The name of the lane; a slash in it is written %2F"},
+    {"worker", NAME_SCHEMA, "The name of the worker; a slash in it is written %2F"},
+    {"name", NAME_SCHEMA, "The name of the scanner"},
+};
+
+static void put_path_parameters(struct weft_json_writer *out, const char *path)
+{
+    for (const char *at = strchr(path, '{'); at; at = strchr(at + 1, '{')) {
+        char name[32];
+        size_t size = strcspn(at + 1, "}");
+        assert(size < sizeof(name));
+        memcpy(name, at + 1, size);
+        name[size] = '\0';
+        struct weft_param param = {name, NAME_SCHEMA, "A name; a slash in it is written %2F"};
+        for (size_t i = 0; i < WEFT_LEN(PATH_PARAMS); i++)
+            if (strcmp(PATH_PARAMS[i].name, name) == 0)
+                param = PATH_PARAMS[i];
+        put_parameter(out, "path", &param);
+    }
+}
+
+static void put_parameters(struct weft_json_writer *out, const struct weft_route *route)
+{
+    weft_json_key(out, "parameters");
+    weft_json_begin_array(out);
+    put_path_parameters(out, route->path);
+    for (size_t i = 0; i < WEFT_PARAMS_MAX && route->query[i].name; i++)
+        put_parameter(out, "query", &route->query[i]);
+    if (route->scope != WEFT_SCOPE_NONE)
+        weft_openapi_ref(out, "parameters", "Namespace");
+    weft_openapi_ref(out, "parameters", "RequestId");
+    weft_json_end_array(out);
+}
+
+/* ---- Bodies ---------------------------------------------------------------------------------- */
+
+/* "content":{"TYPE":{"schema": and what the caller writes next, which ends two objects. */
+static void begin_content(struct weft_json_writer *out, const char *type)
+{
+    weft_json_key(out, "content");
+    weft_json_begin_object(out);
+    weft_json_key(out, type);
+    weft_json_begin_object(out);
+    weft_json_key(out, "schema");
+}
+
+/* An object with `items` as the next value; the caller writes the schema of an item in between. */
+static void begin_items(struct weft_json_writer *out)
+{
+    weft_json_begin_object(out);
+    weft_openapi_pair(out, "type", "object");
+    weft_openapi_raw(out, "required", "[\"items\"]");
+    weft_json_key(out, "properties");
+    weft_json_begin_object(out);
+    weft_json_key(out, "items");
+    weft_json_begin_object(out);
+    weft_openapi_pair(out, "type", "array");
+    weft_json_key(out, "items");
+}
+
+/* next: the list has pages. */
+static void end_items(struct weft_json_writer *out, bool next)
+{
+    weft_json_end_object(out);
+    if (next) {
+        weft_openapi_raw(
+            out, "next",
+            "{\"type\":[\"string\",\"null\"],\"description\":\"Give it as after for the next "
+            "page; null at the end\"}");
+        weft_openapi_raw(
+            out, "looked_to",
+            "{\"type\":\"string\",\"format\":\"date-time\",\"description\":\"Only where a filter "
+            "fits little: the page is short and everything created after this moment was "
+            "looked at\"}");
+    }
+    weft_json_end_object(out);
+    weft_json_end_object(out);
+}
+
+/* {"oneOf":[ and what the caller writes next, closed by end_one_of(). */
+static void begin_one_of(struct weft_json_writer *out)
+{
+    weft_json_begin_object(out);
+    weft_json_key(out, "oneOf");
+    weft_json_begin_array(out);
+}
+
+static void end_one_of(struct weft_json_writer *out)
+{
+    weft_json_end_array(out);
+    weft_json_end_object(out);
+}
+
+static void put_body(struct weft_json_writer *out, const struct weft_route *route)
+{
+    if (!route->takes && !route->body)
+        return;
+    weft_json_key(out, "requestBody");
+    weft_json_begin_object(out);
+    weft_json_key(out, "required");
+    weft_json_put_bool(out, !route->may_be_empty);
+    begin_content(out, "application/json");
+    if (route->body) {
+        weft_json_put_raw(out, route->body, strlen(route->body));
+    } else if (route->bulk) {
+        begin_one_of(out);
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
+        begin_items(out);
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
+        end_items(out, false);
+        end_one_of(out);
+    } else {
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
+    }
+    weft_json_end_object(out);
+    for (const char *const *type = weft_lines_types; *type && route->takes_lines; type++)
+        weft_openapi_raw(out, *type,
+                         "{\"schema\":{\"type\":\"string\",\"description\":\"One item on each "
+                         "line\"}}");
+    weft_json_end_object(out);
+    weft_json_end_object(out);
+}
+
+/* What an item of a bulk call became: its id, with what was asked for. */
+static void put_bulk_result(struct weft_json_writer *out, const struct weft_route *route)
+{
+    weft_json_begin_object(out);
+    weft_json_key(out, "allOf");
+    weft_json_begin_array(out);
+    weft_openapi_ref(out, "schemas", "ItemId");
+    weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
+    weft_json_end_array(out);
+    weft_json_end_object(out);
+}
+
+/* The answer to one item, or to {"items"}: there each is a result or an error. */
+static void put_bulk_answer(struct weft_json_writer *out, const struct weft_route *route)
+{
+    begin_one_of(out);
+    put_bulk_result(out, route);
+    begin_items(out);
+    begin_one_of(out);
+    put_bulk_result(out, route);
+    weft_openapi_ref(out, "schemas", "ItemError");
+    end_one_of(out);
+    end_items(out, false);
+    end_one_of(out);
+}
+
+static void put_answer(struct weft_json_writer *out, const struct weft_route *route, int status)
+{
+    switch (route->shape) {
+    case WEFT_SHAPE_ONE:
+        begin_content(out, "application/json");
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
+        break;
+    case WEFT_SHAPE_ITEMS:
+    case WEFT_SHAPE_PAGE:
+        begin_content(out, "application/json");
+        begin_items(out);
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
+        end_items(out, route->shape == WEFT_SHAPE_PAGE);
+        break;
+    case WEFT_SHAPE_BULK:
+        begin_content(out, "application/json");
+        put_bulk_answer(out, route);
+        break;
+    case WEFT_SHAPE_BYTES:
+        begin_content(out, "*/*");
+        weft_json_begin_object(out);
+        weft_json_end_object(out);
+        break;
+    case WEFT_SHAPE_TEXT:
+        begin_content(out, "text/plain");
+        weft_json_put_raw(out, "{\"type\":\"string\"}", 17);
+        break;
+    case WEFT_SHAPE_OTHER:
+        begin_content(out, "application/json");
+        weft_json_put_raw(out, route->answer, strlen(route->answer));
+        break;
+    }
+    weft_json_end_object(out);
+    if (route->lines && status == 200)
+        weft_openapi_raw(
+            out, WEFT_LINES_TYPE,
+            "{\"schema\":{\"type\":\"string\",\"description\":\"All items, one a line\"}}");
+    weft_json_end_object(out);
+}
+
+static void put_response(struct weft_json_writer *out, int status, const char *about,
+                         const struct weft_route *route)
+{
+    char number[8];
+    (void)snprintf(number, sizeof(number), "%d", status);
+    weft_json_key(out, number);
+    weft_json_begin_object(out);
+    weft_openapi_pair(out, "description", about);
+    put_answer(out, route, status);
+    weft_json_end_object(out);
+}
+
+static void put_responses(struct weft_json_writer *out, const struct weft_route *route)
+{
+    weft_json_key(out, "responses");
+    weft_json_begin_object(out);
+    put_response(out, 200, "Done", route);
+    if (route->creates)
+        put_response(out, 201, "Made", route);
+    if (route->accepts)
+        put_response(out, 202, "Begun; it goes on", route);
+    weft_openapi_errors(weft_openapi_fails(route), out);
+    weft_json_key(out, "default");
+    weft_openapi_ref(out, "responses", "Error");
+    weft_json_end_object(out);
+}
+
+/* ---- Routes ---------------------------------------------------------------------------------- */
+
+static const char *scope_word(enum weft_scope scope)
+{
+    switch (scope) {
+    case WEFT_SCOPE_NONE:
+        break;
+    case WEFT_SCOPE_READ:
+        return "read";
+    case WEFT_SCOPE_SUBMIT:
+        return "submit";
+    case WEFT_SCOPE_WORK:
+        return "work";
+    case WEFT_SCOPE_ADMIN:
+        return "admin";
+    }
+    return NULL;
+}
+
+/* What is to be known, and which token it takes. */
+static void put_description(struct weft_json_writer *out, const struct weft_route *route)
+{
+    char text[2048];
+    const char *about = route->about ? route->about : "";
+    if (route->scope)
+        (void)snprintf(text, sizeof(text), "%s\n\nNeeds the scope `%s` where tokens are on.", about,
+                       scope_word(route->scope));
+    weft_openapi_pair(out, "description", route->scope ? text : about);
+}
+
+static void put_operation(struct weft_json_writer *out, const struct weft_route *route)
+{
+    char method[8] = "";
+    for (size_t i = 0; i < sizeof(method) - 1 && route->method[i]; i++)
+        method[i] = (char)(route->method[i] | 0x20); /* lower case */
+    weft_json_key(out, method);
+    weft_json_begin_object(out);
+    weft_openapi_pair(out, "operationId", route->name);
+    weft_openapi_pair(out, "summary", route->summary);
+    put_description(out, route);
+    const struct weft_openapi_tag *tag = weft_openapi_tag_of(route);
+    weft_json_key(out, "tags");
+    weft_json_begin_array(out);
+    if (tag)
+        weft_json_put_text(out, tag->name);
+    weft_json_end_array(out);
+    /* Tokens are off where only this machine can connect, so they are always optional here. */
+    weft_openapi_raw(out, "security", route->scope ? "[{},{\"bearer\":[]}]" : "[]");
+    if (route->scope)
+        weft_openapi_pair(out, "x-weft-scope", scope_word(route->scope));
+    put_parameters(out, route);
+    put_body(out, route);
+    put_responses(out, route);
+    weft_json_end_object(out);
+}
+
+static bool is_first_of_path(const struct weft_route_table *routes, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(routes->route[k].path, routes->route[i].path) == 0)
+            return false;
+    return true;
+}
+
+static void put_paths(struct weft_json_writer *out, const struct weft_route_table *routes)
+{
+    weft_json_key(out, "paths");
+    weft_json_begin_object(out);
+    for (size_t i = 0; i < routes->count; i++) {
+        if (!is_first_of_path(routes, i))
+            continue;
+        weft_json_key(out, routes->route[i].path);
+        weft_json_begin_object(out);
+        for (size_t k = i; k < routes->count; k++)
+            if (strcmp(routes->route[k].path, routes->route[i].path) == 0)
+                put_operation(out, &routes->route[k]);
+        weft_json_end_object(out);
+    }
+    weft_json_end_object(out);
+}
+
+static void put_info(struct weft_json_writer *out)
+{
+    static const char about[] =
+        "Work that must not be lost: submit executions, claim them with workers, and steer "
+        "them.\n\n"
+        "Bodies and answers are JSON in UTF-8; fields that are not known are refused. Every error "
+        "is "
+        "`{\"error\":{\"code\",\"message\",\"hint\",\"field\"}}`, and `code` decides about the "
+        "status. A method that a path does not have is 405 `method_not_allowed`. 429, 503 and 507 "
+        "carry Retry-After: the same request may be sent again. Bodies may come with "
+        "`Content-Encoding: gzip` or `zstd`; their limits hold for what they unpack to.";
+    weft_json_key(out, "info");
+    weft_json_begin_object(out);
+    weft_openapi_pair(out, "title", "weft");
+    weft_openapi_pair(out, "version", WEFT_VERSION);
+    weft_openapi_pair(out, "summary", "A durable execution engine");
+    weft_openapi_pair(out, "description", about);
+    weft_openapi_raw(out, "contact", "{\"name\":\"The authors of weft\"}");
+    weft_openapi_raw(out, "license", "{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}");
+    weft_json_end_object(out);
+}
+
+void weft_openapi_write(const struct weft_route_table *routes, struct weft_buf *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out);
+    weft_json_begin_object(&writer);
+    weft_openapi_pair(&writer, "openapi", "3.1.0");
+    put_info(&writer);
+    weft_openapi_raw(&writer, "servers",
+                     "[{\"url\":\"/\",\"description\":\"The server that gave this document\"}]");
+    weft_openapi_tags(routes, &writer);
+    put_paths(&writer, routes);
+    weft_openapi_components(routes, &writer);
+    weft_json_end_object(&writer);
+}

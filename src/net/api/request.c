@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What handlers read from a request and how they answer it. */
+
+#include "net/http/link.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPLY_MAX = 64 << 20 };
+
+const char *weft_ask_path(const struct weft_ask *ask, const char *name)
+{
+    return weft_route_value(&ask->link->match, ask->route, name);
+}
+
+const char *weft_ask_query(const struct weft_ask *ask, const char *name)
+{
+    return weft_query_find(&ask->link->query, name);
+}
+
+enum weft_rc weft_ask_id(const struct weft_ask *ask, struct weft_id *ret_id, struct weft_err *err)
+{
+    const char *text = weft_ask_path(ask, "id");
+    if (weft_id_parse(text, strlen(text), ret_id))
+        return WEFT_OK;
+    return weft_fail_field(err, WEFT_INVALID_VALUE, "id",
+                           "'%.64s' is no id: ids look like 0192f5c4-7d1e-7a3b-8c2d-1f2e3d4c5b6a",
+                           text);
+}
+
+enum weft_rc weft_ask_query_i64(const struct weft_ask *ask, const struct weft_ask_number *number,
+                                int64_t *ret_value, struct weft_err *err)
+{
+    const char *text = weft_ask_query(ask, number->name);
+    if (!text) {
+        *ret_value = number->normally;
+        return WEFT_OK;
+    }
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (!*text || *end || errno || (*text != '-' && (*text < '0' || *text > '9')) ||
+        value < number->min || value > number->max)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, number->name,
+                               "%s is '%.32s', allowed are whole numbers from %lld to %lld",
+                               number->name, text, (long long)number->min, (long long)number->max);
+    *ret_value = value;
+    return WEFT_OK;
+}
+
+enum weft_rc weft_ask_object(struct weft_ask *ask, bool optional, struct weft_json *ret_object,
+                             struct weft_err *err)
+{
+    const struct weft_buf *body = &ask->body;
+    if (body->size == 0 && optional)
+        return weft_json_check("{}", 2, ret_object, err);
+    if (body->size == 0)
+        return weft_fail(err, WEFT_INVALID_JSON, "the request has no body; it takes a JSON object");
+    enum weft_rc rc = weft_json_check(body->data, body->size, ret_object, err);
+    if (!rc && ret_object->kind != WEFT_JSON_OBJECT)
+        rc = weft_fail(err, WEFT_INVALID_VALUE, "the body must be a JSON object");
+    return rc;
+}
+
+/* How many bytes of payload or result an item brings, roughly: what its JSON takes. */
+static void read_item(struct weft_ask *ask, const struct weft_wire_type *type, size_t size,
+                      const struct weft_json *value, size_t i)
+{
+    struct weft_items *items = &ask->items;
+    struct weft_err err = {0};
+    void *item = (char *)items->item + i * size;
+    enum weft_rc rc = value->kind == WEFT_JSON_OBJECT
+                          ? weft_wire_read(type, value, ask->arena, item, &err)
+                          : weft_fail(&err, WEFT_INVALID_VALUE, "an item must be a JSON object");
+    if (rc)
+        items->err[i] = err;
+    items->bytes += value->size;
+}
+
+/* The elements of the member "items", which must be the only one. */
+static enum weft_rc find_items(const struct weft_json *body, struct weft_arena *arena,
+                               struct weft_json *ret_array, struct weft_err *err)
+{
+    struct weft_json_iter member;
+    bool found = false;
+    weft_json_iter_init(&member, body);
+    while (weft_json_next(&member)) {
+        if (!weft_json_is(&member.key, "items")) {
+            const char *name = NULL;
+            enum weft_rc rc = weft_json_string(&member.key, arena, &name, err);
+            return rc ? rc
+                      : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
+                                        "only \"items\" is known here, not \"%.80s\"", name);
+        }
+        if (found)
+            return weft_fail_field(err, WEFT_INVALID_VALUE, "items", "items was given twice");
+        *ret_array = member.value;
+        found = true;
+    }
+    if (!found || ret_array->kind != WEFT_JSON_ARRAY)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "items",
+                               "the body must be {\"items\":[...]}");
+    return WEFT_OK;
+}
+
+void weft_ask_items_room(struct weft_ask *ask, size_t item_size, size_t count)
+{
+    struct weft_items *items = &ask->items;
+    items->item = weft_arena_alloc(ask->arena, count + 1, item_size);
+    items->err = weft_new_array(ask->arena, struct weft_err, count + 1);
+    items->count = count;
+}
+
+enum weft_rc weft_ask_items(struct weft_ask *ask, const struct weft_wire_type *type,
+                            size_t item_size, struct weft_err *err)
+{
+    struct weft_json body, array;
+    enum weft_rc rc = weft_ask_object(ask, false, &body, err);
+    if (!rc)
+        rc = find_items(&body, ask->arena, &array, err);
+    if (rc)
+        return rc;
+    size_t count = 0;
+    struct weft_json_iter element;
+    weft_json_iter_init(&element, &array);
+    while (weft_json_next(&element))
+        count++;
+    if (count > WEFT_BATCH_MAX)
+        return weft_fail_field(err, WEFT_TOO_LARGE, "items",
+                               "%zu items in one request, at most %d are allowed", count,
+                               WEFT_BATCH_MAX);
+    weft_ask_items_room(ask, item_size, count);
+    ask->items.bulk = true;
+    weft_json_iter_init(&element, &array);
+    for (size_t i = 0; weft_json_next(&element); i++)
+        read_item(ask, type, item_size, &element.value, i);
+    return WEFT_OK;
+}
+
+/*
+ * True when the body looks like {"items": it tells the two forms apart without walking a large body
+ * twice. A spelling that this misses, as with escapes, is found after the check.
+ */
+static bool looks_bulk(const struct weft_buf *body)
+{
+    static const char space[] = " \t\r\n", word[] = "\"items\"";
+    if (!body->data)
+        return false;
+    const char *at = body->data + strspn(body->data, space);
+    if (*at != '{')
+        return false;
+    at++;
+    at += strspn(at, space);
+    return strncmp(at, word, sizeof(word) - 1) == 0;
+}
+
+enum weft_rc weft_ask_one_or_items(struct weft_ask *ask, const struct weft_wire_type *type,
+                                   size_t item_size, struct weft_err *err)
+{
+    struct weft_json object = {0}, items;
+    if (looks_bulk(&ask->body))
+        return weft_ask_items(ask, type, item_size, err);
+    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    if (rc)
+        return rc;
+    if (weft_wire_member(&object, "items", &items))
+        return weft_ask_items(ask, type, item_size, err);
+    weft_ask_items_room(ask, item_size, 1);
+    ask->items.bytes = object.size;
+    return weft_wire_read(type, &object, ask->arena, ask->items.item, err);
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static void begin_reply(struct weft_ask *ask, int status, const char *type)
+{
+    if (ask->reply.body.data)
+        weft_buf_clear(&ask->reply.body);
+    else
+        weft_buf_init(&ask->reply.body, REPLY_MAX);
+    ask->reply.status = status;
+    ask->reply.type = type;
+}
+
+void weft_reply_json(struct weft_ask *ask, int status, struct weft_json_writer *ret_out)
+{
+    begin_reply(ask, status, NULL);
+    weft_json_writer_init(ret_out, &ask->reply.body);
+}
+
+void weft_reply_error(struct weft_ask *ask, const struct weft_err *err)
+{
+    weft_reply_fence(ask, err, WEFT_FENCE_NONE);
+}
+
+void weft_reply_fence(struct weft_ask *ask, const struct weft_err *err, enum weft_fence fence)
+{
+    struct weft_json_writer out;
+    weft_reply_json(ask, weft_rc_http(err->rc), &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "error");
+    weft_wire_write_error(err, fence, &out);
+    weft_json_end_object(&out);
+    ask->reply.stream = NULL;
+    if (weft_rc_retryable(err->rc))
+        ask->reply.retry_after_s = 1;
+}
+
+void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const char *type)
+{
+    begin_reply(ask, 200, type ? weft_arena_strdup(ask->arena, type) : NULL);
+    weft_buf_add(&ask->reply.body, data, size);
+}

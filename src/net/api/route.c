@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Matching: one pass decodes the path, then each route is compared segment by segment. */
+
+#include "net/api/route.h"
+
+#include "base/str.h"
+
+#include <assert.h>
+#include <string.h>
+
+bool weft_percent_decode(const char *text, size_t size, bool plus, char *ret_text, size_t *ret_size)
+{
+    size_t out = 0;
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        if (c == '%') {
+            int high = i + 2 < size ? weft_hex_digit(text[i + 1]) : -1;
+            int low = i + 2 < size ? weft_hex_digit(text[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return false;
+            c = (char)(high * 16 + low);
+            i += 2;
+        } else if (c == '+' && plus) {
+            c = ' ';
+        }
+        ret_text[out++] = c;
+    }
+    ret_text[out] = '\0';
+    *ret_size = out;
+    return weft_utf8_valid(ret_text, out);
+}
+
+/* Past "http://host", where a target has that; a proxy may send it so. */
+static const char *path_of(const char *target)
+{
+    const char *scheme_end = NULL;
+    if (strncmp(target, "http://", 7) == 0)
+        scheme_end = target + 7;
+    else if (strncmp(target, "https://", 8) == 0)
+        scheme_end = target + 8;
+    return scheme_end ? scheme_end + strcspn(scheme_end, "/?#") : target;
+}
+
+/* Fills the segments. */
+static enum weft_route_miss split(const char *target, struct weft_route_match *match)
+{
+    const char *at = path_of(target);
+    size_t used = 0;
+    if (*at != '/')
+        return WEFT_ROUTE_BAD;
+    while (*at == '/') {
+        at++;
+        size_t size = strcspn(at, "/?#"), decoded = 0;
+        if (match->count == WEFT_ROUTE_SEGMENTS)
+            return WEFT_ROUTE_NOT_FOUND; /* no route has that many */
+        if (size >= sizeof(match->text) - used)
+            return WEFT_ROUTE_BAD;
+        if (!weft_percent_decode(at, size, false, match->text + used, &decoded))
+            return WEFT_ROUTE_BAD;
+        match->segment[match->count++] = (uint16_t)used;
+        used += decoded + 1;
+        at += size;
+    }
+    return WEFT_ROUTE_FOUND;
+}
+
+/* Takes the next segment of a route's path; its size is 0 at the end. */
+static const char *next_segment(const char **at, size_t *ret_size)
+{
+    const char *segment = **at == '/' ? *at + 1 : *at;
+    *ret_size = strcspn(segment, "/");
+    *at = segment + *ret_size;
+    return segment;
+}
+
+/* Every request is compared with most routes, so this goes by characters: most differ early. */
+static bool fits(const struct weft_route *route, const struct weft_route_match *match)
+{
+    const char *at = route->path;
+    for (uint16_t i = 0; i < match->count; i++) {
+        const char *given = match->text + match->segment[i];
+        if (*at != '/' || *given == '\0')
+            return false;
+        at++;
+        if (*at == '{') {
+            at += strcspn(at, "/");
+            continue;
+        }
+        while (*given != '\0' && *given != '/' && *at == *given) { /* '/': was %2F */
+            at++;
+            given++;
+        }
+        if (*given != '\0' || (*at != '/' && *at != '\0'))
+            return false;
+    }
+    return *at == '\0';
+}
+
+/* Adds to the list of methods; who may GET may ask for the HEAD alone. */
+static void allow(struct weft_route_match *match, const char *method)
+{
+    if (strcmp(method, "GET") == 0)
+        method = "GET, HEAD";
+    size_t used = strlen(match->allow), size = strlen(method);
+    assert(used + size + 3 <= sizeof(match->allow));
+    if (used > 0) {
+        memcpy(match->allow + used, ", ", 2);
+        used += 2;
+    }
+    memcpy(match->allow + used, method, size + 1);
+}
+
+const struct weft_route *weft_route_find_in(const struct weft_route_table *table,
+                                            const char *method, const char *target,
+                                            struct weft_route_match *ret_match)
+{
+    ret_match->allow[0] = '\0';
+    ret_match->count = 0;
+    ret_match->miss = split(target, ret_match);
+    if (ret_match->miss)
+        return NULL;
+    if (strcmp(method, "HEAD") == 0)
+        method = "GET";
+    const struct weft_route *found = NULL;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct weft_route *route = &table->route[i];
+        if (!fits(route, ret_match))
+            continue;
+        /* A path of plain words beats one with a {name}: such routes stand before those. */
+        if (strcmp(route->method, method) == 0) {
+            found = route;
+            break;
+        }
+        allow(ret_match, route->method);
+    }
+    if (!found)
+        ret_match->miss = ret_match->allow[0] ? WEFT_ROUTE_METHOD : WEFT_ROUTE_NOT_FOUND;
+    return found;
+}
+
+const char *weft_route_value(const struct weft_route_match *match, const struct weft_route *route,
+                             const char *name)
+{
+    const char *at = route->path;
+    size_t size = 0, wanted = strlen(name);
+    for (uint16_t i = 0; i < match->count; i++) {
+        const char *segment = next_segment(&at, &size);
+        if (size == wanted + 2 && *segment == '{' && strncmp(segment + 1, name, wanted) == 0)
+            return match->text + match->segment[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * POST /v1/claims. Claims that are asked for at the same time become one call of the engine, which
+ * takes work for all of them in one transaction. One that finds nothing and may wait goes to sleep
+ * (waits.c) and comes back here when it is woken; one whose time is up is answered without another
+ * look, because whatever came would have woken it.
+ *
+ * A claim begins only while there is room for its answer (answers.h): leases that were given must
+ * be sent. Without room it sleeps for a while, and is then answered `unavailable`; no lease is
+ * touched by that.
+ *
+ * Leases that no client will hear of are given back at once: before the answer when the client has
+ * hung up, after it when the answer could not be sent. So are leases for a token that was revoked
+ * or expired by the time they were committed.
+ */
+
+#include "net/inside.h"
+#include "net/api/metrics.h"
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "wire/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LARGE_ANSWER = 64 << 10, /* counted before the loop has it */
+    HUGE_ANSWER = 1 << 20, /* cut to size as well: for smaller ones that costs more than it frees */
+};
+
+struct claim_state {
+    struct weft_claim claim;
+    weft_usec until_us;      /* boot time; 0: does not wait */
+    weft_usec room_until_us; /* boot time: how long it waits for room; 0: it has room */
+    bool slept;
+    struct weft_put_back *held; /* in the arena: the leases of the answer */
+    size_t held_count;
+};
+
+enum weft_rc weft_claims_read(struct weft_ask *ask, struct weft_err *err)
+{
+    struct claim_state *state = weft_new(ask->arena, struct claim_state);
+    struct weft_json body;
+    enum weft_rc rc = weft_ask_object(ask, false, &body, err);
+    if (!rc)
+        rc = weft_wire_read(&weft_wire_claim, &body, ask->arena, &state->claim, err);
+    if (rc)
+        return rc;
+    struct weft_claim *claim = &state->claim;
+    claim->ns = ask->ns;
+    if (claim->wait_ms < 0 || claim->wait_ms > WEFT_WAIT_MAX_MS)
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "wait_ms",
+                               "wait_ms is %lld, allowed are 0 to %d", (long long)claim->wait_ms,
+                               WEFT_WAIT_MAX_MS);
+    if (claim->wait_ms > 0)
+        state->until_us = weft_boot_us() + claim->wait_ms * WEFT_MS;
+    ask->state = state;
+    return weft_engine_claim_check(claim, err);
+}
+
+const struct weft_claim *weft_claims_of(const struct weft_ask *ask)
+{
+    return &((const struct claim_state *)ask->state)->claim;
+}
+
+/* ---- Giving back ----------------------------------------------------------------------------- */
+
+struct give_back {
+    size_t count;
+    struct weft_put_back item[];
+};
+
+/* On an engine thread. What cannot be given back now comes back when its lease runs out. */
+static void give_back(struct weft_server *server, void *context)
+{
+    struct give_back *back = context;
+    struct weft_err err = {0};
+    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_UNDELIVERED, 0, back->count);
+    struct weft_lease_answer *answer = calloc(back->count, sizeof(*answer));
+    if (!answer)
+        weft_oom(back->count * sizeof(*answer));
+    enum weft_rc rc = weft_engine_put_back(server->engine, WEFT_PUT_BACK_RELEASE, back->item,
+                                           back->count, answer, &err);
+    if (rc)
+        weft_warn("leases of a client that went away were not given back",
+                  F_U64("leases", back->count), F_STR("error", err.text));
+    free(answer);
+    free(back);
+}
+
+static struct give_back *held_by(const struct claim_state *state)
+{
+    size_t size = state->held_count * sizeof(*state->held);
+    struct give_back *back = malloc(sizeof(*back) + size);
+    if (!back)
+        weft_oom(sizeof(*back) + size);
+    back->count = state->held_count;
+    memcpy(back->item, state->held, size);
+    return back;
+}
+
+void weft_claims_undelivered(struct weft_ask *ask)
+{
+    const struct claim_state *state = ask->state;
+    if (state && state->held_count > 0)
+        weft_groups_do(ask->server->groups, give_back, held_by(state));
+}
+
+/* ---- Answers --------------------------------------------------------------------------------- */
+
+static void answer_items(struct weft_ask *ask, const struct weft_claim_result *result, size_t index)
+{
+    struct claim_state *state = ask->state;
+    struct weft_json_writer out;
+    weft_reply_json(ask, 200, &out);
+    weft_json_begin_object(&out);
+    weft_json_key(&out, "items");
+    weft_json_begin_array(&out);
+    for (size_t i = 0; i < result->count; i++) {
+        if (result->item[i].claim != index)
+            continue;
+        weft_wire_write(&weft_wire_claimed, &result->item[i], &out);
+        state->held[state->held_count++] =
+            (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
+    }
+    weft_json_end_array(&out);
+    weft_json_end_object(&out);
+}
+
+static void answer_empty(struct weft_ask *ask)
+{
+    static const struct weft_claim_result nothing = {0};
+    weft_waits_leave(ask->server->waits, ask, WEFT_WAIT_FAILED);
+    answer_items(ask, &nothing, 0);
+    weft_loop_answer(ask->server, &ask, 1);
+}
+
+/* True when its token is no longer good: it has its answer then. */
+static bool refuse_late(struct weft_ask *ask)
+{
+    struct weft_err err = {0};
+    if (!weft_auth_again(ask->server, ask, &err))
+        return false;
+    weft_reply_error(ask, &err);
+    return true;
+}
+
+/* Writes the answer of one ask, or puts it to sleep (false): then it is not ours any more. */
+static bool settle(struct weft_ask *ask, const struct weft_claim_result *result, size_t index)
+{
+    struct weft_server *server = ask->server;
+    struct claim_state *state = ask->state;
+    size_t got = 0;
+    for (size_t i = 0; i < result->count; i++)
+        got += result->item[i].claim == index;
+    if (got == 0 && state->until_us) {
+        state->slept = true;
+        if (weft_waits_sleep(server->waits, ask, result->contended))
+            return false;
+    }
+    state->held = weft_new_array(ask->arena, struct weft_put_back, got + 1);
+    answer_items(ask, result, index);
+    if (got > 0 && (refuse_late(ask) || weft_loop_gone(ask))) {
+        give_back(server, held_by(state));
+        state->held_count = 0;
+        weft_waits_leave(server->waits, ask, WEFT_WAIT_FAILED);
+    } else {
+        size_t max = state->claim.max ? state->claim.max : 1;
+        weft_waits_leave(server->waits, ask, got >= max ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
+    }
+    if (ask->reply.body.capacity > LARGE_ANSWER) {
+        if (ask->reply.body.size > HUGE_ANSWER)
+            weft_buf_fit(&ask->reply.body);
+        weft_loop_hold(ask);
+    }
+    return true;
+}
+
+/* ---- The call -------------------------------------------------------------------------------- */
+
+/* NULL in tests without a loop: there is always room. */
+static struct weft_answers *answers_of(struct weft_server *server)
+{
+    return server->loop ? weft_loop_answers(server->loop) : NULL;
+}
+
+/* No room for its answer: the claim sleeps, and is answered `unavailable` when that has lasted. */
+static void wait_for_room(struct weft_server *server, struct weft_ask *ask, weft_usec now_us)
+{
+    struct claim_state *state = ask->state;
+    struct weft_err err = {0};
+    if (!state->room_until_us)
+        state->room_until_us = now_us + WEFT_ANSWERS_WAIT_US;
+    state->slept = true;
+    if (weft_waits_park(server->waits, ask, state->room_until_us))
+        return;
+    weft_waits_leave(server->waits, ask, WEFT_WAIT_FAILED);
+    (void)weft_answers_full(answers_of(server), ask->ns, &err);
+    weft_reply_error(ask, &err);
+    weft_loop_answer(server, &ask, 1);
+}
+
+/* Reserves room for a claim of a call, as long as the call has some left to reserve. */
+static void reserve(struct weft_claims_lot *lot, struct weft_ask *ask, size_t *left)
+{
+    const struct weft_claim *claim = weft_claims_of(ask);
+    size_t size = (claim->max ? claim->max : 1) * (size_t)WEFT_PAYLOAD_MAX;
+    if (size > *left)
+        size = *left;
+    *left -= size;
+    if (size > 0)
+        lot->room[lot->rooms++] = weft_answers_reserve(answers_of(ask->server), ask->ns, size);
+}
+
+/* The answers of the call are counted by now. */
+static void unreserve(struct weft_server *server, const struct weft_claims_lot *lot)
+{
+    bool opens = false;
+    for (size_t i = 0; i < lot->rooms; i++)
+        opens |= weft_answers_unreserve(answers_of(server), &lot->room[i]);
+    if (opens)
+        weft_groups_look(server->groups);
+}
+
+/* Whether a claim that has slept is to be answered without another look. */
+static bool is_over(const struct weft_ask *ask, weft_usec now_us)
+{
+    const struct claim_state *state = ask->state;
+    bool late = !state->room_until_us && now_us >= state->until_us;
+    return state->slept && (late || ask->server->stopping || weft_loop_gone(ask));
+}
+
+/*
+ * Gives the workers that are new here their names. A claim whose namespace may not have one more
+ * gets its answer; any other error is left to the call.
+ */
+static void meet_workers(struct weft_server *server, const struct weft_claims_lot *lot,
+                         size_t count)
+{
+    struct weft_watch *watch = weft_new_array(lot->arena, struct weft_watch, count + 1);
+    struct weft_ask **ask = weft_new_array(lot->arena, struct weft_ask *, count + 1);
+    size_t met = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct claim_state *state = lot->ask[i]->state;
+        if (state->slept || weft_roster_knows(server->roster, &state->claim))
+            continue;
+        ask[met] = lot->ask[i];
+        watch[met++] = (struct weft_watch){.ns = state->claim.ns, .worker = state->claim.worker};
+    }
+    if (met == 0)
+        return;
+    struct weft_worker_met *told = weft_new_array(lot->arena, struct weft_worker_met, met);
+    if (weft_engine_meet_workers(server->engine, watch, met, told, NULL))
+        return;
+    for (size_t i = 0; i < met; i++)
+        if (told[i].err.rc)
+            weft_reply_error(ask[i], &told[i].err);
+}
+
+/* Answers those whose wait is over and keeps the others; enters who may have to wait. */
+static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, size_t count)
+{
+    size_t kept = 0;
+    struct weft_ask **ask = lot->ask;
+    struct weft_answers *answers = answers_of(server);
+    size_t left = answers ? weft_answers_call_max(answers) : 0;
+    weft_usec now_us = weft_boot_us(), store_us = weft_clock_now(weft_engine_clock(server->engine));
+    meet_workers(server, lot, count);
+    for (size_t i = 0; i < count; i++) {
+        struct claim_state *state = ask[i]->state;
+        if (ask[i]->reply.status || refuse_late(ask[i])) {
+            weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
+            weft_loop_answer(server, &ask[i], 1);
+            continue;
+        }
+        if (is_over(ask[i], now_us)) {
+            answer_empty(ask[i]);
+            continue;
+        }
+        if (answers && !weft_answers_has_room(answers, ask[i]->ns)) {
+            wait_for_room(server, ask[i], now_us);
+            continue;
+        }
+        bool first = !state->slept || state->room_until_us;
+        state->room_until_us = 0;
+        reserve(lot, ask[i], &left);
+        if (state->until_us)
+            weft_waits_enter(server->waits, ask[i], state->until_us);
+        if (first)
+            weft_roster_seen(server->roster, &state->claim, store_us);
+        ask[kept++] = ask[i];
+    }
+    return kept;
+}
+
+struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_ask **ask,
+                                          size_t count)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_claims_lot *lot = weft_new(arena, struct weft_claims_lot);
+    *lot = (struct weft_claims_lot){.arena = arena,
+                                    .ask = ask,
+                                    .room =
+                                        weft_new_array(arena, struct weft_answers_room, count + 1)};
+    count = count ? admit(server, lot, count) : 0;
+    struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count + 1);
+    for (size_t i = 0; i < count; i++)
+        claim[i] = *weft_claims_of(ask[i]);
+    lot->call = (struct weft_claim_call){
+        .ns = "default", .item = claim, .count = count, .arena = weft_arena_new()};
+    return lot;
+}
+
+static void free_lot(struct weft_server *server, struct weft_claims_lot *lot)
+{
+    unreserve(server, lot);
+    weft_arena_free(lot->call.arena);
+    weft_arena_free(lot->arena);
+}
+
+static bool needs_rest(const struct weft_claim_result *result, size_t index)
+{
+    for (size_t i = 0; i < result->count && result->apart; i++)
+        if (result->apart[i] && result->item[i].claim == index)
+            return true;
+    return false;
+}
+
+/* The upstreams could not be read: the claim gets the error, and the engine its leases back. */
+static void fail_late(struct weft_ask *ask, const struct weft_claim_result *result, size_t index,
+                      const struct weft_err *err)
+{
+    struct claim_state *state = ask->state;
+    state->held = weft_new_array(ask->arena, struct weft_put_back, result->count + 1);
+    for (size_t i = 0; i < result->count; i++)
+        if (result->item[i].claim == index)
+            state->held[state->held_count++] =
+                (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
+    give_back(ask->server, held_by(state));
+    state->held_count = 0;
+    weft_waits_leave(ask->server->waits, ask, WEFT_WAIT_FAILED);
+    weft_reply_error(ask, err);
+}
+
+/*
+ * Answers the claims of members that come after very many nodes. On an engine thread, as an errand:
+ * the call that took them is over, so no other claim, and no other writing, waits for this.
+ */
+static void answer_apart(struct weft_server *server, void *context)
+{
+    struct weft_claims_lot *lot = context;
+    struct weft_claim_result *result = &lot->call.result;
+    struct weft_err err = {0};
+    enum weft_rc rc = weft_engine_claim_rest(server->engine, result, lot->call.arena, &err);
+    for (size_t i = 0; i < lot->aparts; i++) {
+        struct weft_ask *ask = lot->ask[i];
+        if (rc)
+            fail_late(ask, result, lot->apart[i], &err);
+        else
+            (void)settle(ask, result, lot->apart[i]); /* it got something: it does not sleep */
+        weft_loop_answer(server, &ask, 1);
+    }
+    free_lot(server, lot);
+}
+
+void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot)
+{
+    struct weft_claim_call *call = &lot->call;
+    struct weft_ask **ask = lot->ask, **later = NULL;
+    size_t answered = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        if (call->rc) {
+            weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
+            weft_reply_error(ask[i], &call->err);
+        } else if (needs_rest(&call->result, i)) {
+            if (!later) {
+                later = weft_new_array(lot->arena, struct weft_ask *, call->count);
+                lot->apart = weft_new_array(lot->arena, size_t, call->count);
+            }
+            later[lot->aparts] = ask[i];
+            lot->apart[lot->aparts++] = i;
+            continue;
+        }
+        if (call->rc || settle(ask[i], &call->result, i))
+            ask[answered++] = ask[i];
+    }
+    weft_loop_answer(server, ask, answered);
+    lot->ask = later;
+    if (later)
+        weft_groups_do(server->groups, answer_apart, lot);
+    else
+        free_lot(server, lot);
+}
+
+void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t count)
+{
+    struct weft_claims_lot *lot = weft_claims_begin(server, ask, count);
+    struct weft_claim_call *call = &lot->call;
+    if (call->count > 0)
+        weft_engine_together(server->engine, &(struct weft_together){.claim = call});
+    weft_claims_end(server, lot);
+}

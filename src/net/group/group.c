@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Group commit. Requests of the same kind that wait at the same time become one call of the
+ * engine, hence one transaction; nobody is answered before it has committed. There is no delay to
+ * collect more: what arrives while a transaction runs goes into the next one, so groups grow by
+ * themselves as the store gets slower, and a lone request does not wait.
+ *
+ * Here are the threads; which of the requests come next is decided by plan.c, and what becomes of
+ * those that were taken together by group_run.c.
+ */
+
+#include "net/api/metrics.h"
+#include "net/group/plan.h"
+
+#include "base/err.h"
+#include "base/heap.h"
+#include "base/limits.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    QUIET_RUNS = 20,       /* in a few seconds: passes, and the odd request */
+    LARGE_BODY = 64 << 10, /* an answer that may wait in memory takes no more than it needs */
+};
+
+/*
+ * Something else to do on an engine thread. It may write, but does not count as a call that does:
+ * one that reads for long would keep all writing away from a store with one writer.
+ */
+struct errand {
+    struct errand *next;
+    void (*fn)(struct weft_server *server, void *context);
+    void *context;
+};
+
+struct weft_groups {
+    struct weft_server *server;
+    pthread_t *thread;
+    uint32_t threads;
+
+    pthread_mutex_t lock; /* over all below */
+    pthread_cond_t work;
+    struct weft_plan plan;
+    struct errand *errand, **last_errand;
+    unsigned runs;  /* batches and errands so far */
+    unsigned seen;  /* runs at the last look of weft_groups_rest() */
+    unsigned rests; /* how often the threads were asked to rest */
+    bool stopping;
+    bool ended; /* the last thread has left: nobody takes what is put now */
+    uint32_t alive;
+};
+
+/* ---- Queues, under the lock ------------------------------------------------------------------ */
+
+static void show_depth(struct weft_groups *groups, enum weft_group group)
+{
+    weft_metric_set(weft_server_metrics(groups->server), WEFT_METRIC_QUEUE_DEPTH, group,
+                    groups->plan.queue[group].fair.all.count);
+}
+
+static struct errand *pop_errand(struct weft_groups *groups)
+{
+    struct errand *errand = groups->errand;
+    groups->errand = errand->next;
+    if (!groups->errand)
+        groups->last_errand = &groups->errand;
+    return errand;
+}
+
+/* Wakes a thread if there is something for it; it will wake the next. */
+static void wake_one(struct weft_groups *groups)
+{
+    if (weft_plan_may_run(&groups->plan, weft_boot_us()))
+        pthread_cond_signal(&groups->work);
+}
+
+/* The next batch or errand (owned, else NULL) in turn; false when nothing may run now. */
+static bool next_batch(struct weft_groups *groups, struct weft_batch *batch,
+                       struct errand **ret_errand)
+{
+    if (!weft_plan_take(&groups->plan, weft_boot_us(), batch))
+        return false;
+    *ret_errand = batch->errand ? pop_errand(groups) : NULL;
+    for (size_t i = 0; i < batch->lots; i++)
+        show_depth(groups, batch->lot[i].group);
+    wake_one(groups);
+    return true;
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+/*
+ * Calls the route, or what makes the next part of its answer, and writes a failure. What it reads
+ * is in an arena that is freed at once, not when the answer has been sent: a client that reads
+ * slowly holds the answer alone. What the answer keeps is copied.
+ */
+static void run_route(struct weft_server *server, struct weft_ask *ask)
+{
+    struct weft_err err = {0};
+    struct weft_reply *reply = &ask->reply;
+    struct weft_arena *kept = ask->arena;
+    ask->arena = weft_arena_new();
+    bool streaming = reply->status && reply->stream;
+    enum weft_rc rc = weft_auth_again(server, ask, &err);
+    if (!rc && streaming)
+        rc = reply->stream(ask, &reply->body, &reply->last, &err);
+    else if (!rc)
+        rc = ask->route->run(ask, &err);
+    if (rc && ask->route->locks_flow && err.cause == WEFT_CAUSE_FLOW_LOCKED &&
+        weft_wait_for_lock(ask))
+        rc = WEFT_OK; /* once more, later */
+    if (rc && streaming)
+        reply->broken = true; /* the head has been sent: all that can be done is to stop */
+    else if (rc)
+        weft_reply_error(ask, &err);
+    if (!streaming) {
+        reply->type = weft_arena_strdup(kept, reply->type);
+        reply->location = weft_arena_strdup(kept, reply->location);
+    }
+    if (reply->body.capacity > LARGE_BODY)
+        weft_buf_fit(&reply->body);
+    weft_arena_free(ask->arena);
+    ask->arena = kept;
+}
+
+/* Reads the body; false: it is answered, or waits in a queue of its own now. */
+static bool read_body(struct weft_server *server, enum weft_group class, struct weft_ask *ask)
+{
+    struct weft_err err = {0};
+    ask->unread = false;
+    enum weft_rc rc = weft_body_decode(ask, &err);
+    if (!rc)
+        rc = ask->route->read(ask, &err);
+    if (rc)
+        weft_reply_error(ask, &err);
+    bool here = ask->route->group == class || (ask->items.alone && class == WEFT_GROUP_HEAVY);
+    if (!ask->reply.status && here)
+        return true;
+    if (ask->reply.status)
+        weft_loop_answer(server, &ask, 1);
+    else
+        weft_groups_put_again(server->groups, ask);
+    return false;
+}
+
+/* One that runs alone; it may have been queued only to be read. */
+static void run_alone(struct weft_server *server, enum weft_group class, struct weft_ask *ask)
+{
+    if (ask->unread && !read_body(server, class, ask))
+        return;
+    run_route(server, ask);
+    if (!ask->reply.status && weft_waits_sleep_till_end(server->waits, ask))
+        return;
+    weft_wait_done(ask);
+    if (ask->reply.body.capacity > LARGE_BODY)
+        weft_loop_hold(ask); /* before the next read looks for room */
+    weft_loop_answer(server, &ask, 1);
+}
+
+static void run_batch(struct weft_server *server, struct weft_batch *batch)
+{
+    struct weft_metrics *metrics = weft_server_metrics(server);
+    weft_usec began_us = weft_boot_us();
+    for (size_t i = 0; i < batch->lots; i++) {
+        const struct weft_lot *lot = &batch->lot[i];
+        assert(lot->count > 0); /* only queues with work are taken from */
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_ITEMS, lot->group, lot->items);
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_REQUESTS, lot->group, lot->count);
+    }
+    if (weft_group_alone(batch->lot[0].group))
+        run_alone(server, batch->lot[0].group, batch->lot[0].ask[0]);
+    else
+        weft_lots_run(server, batch->lot, batch->lots);
+    for (size_t i = 0; i < batch->lots; i++)
+        weft_metric_observe(metrics, WEFT_METRIC_GROUP_SECONDS, batch->lot[i].group,
+                            (uint64_t)(weft_boot_us() - began_us));
+}
+
+/* The batch that this thread runs; or NULL. */
+static _Thread_local struct weft_batch *own_batch;
+
+void weft_groups_side_work(void *context)
+{
+    struct weft_groups *groups = context;
+    if (!own_batch)
+        return;
+    pthread_mutex_lock(&groups->lock);
+    weft_plan_side_work(&groups->plan, own_batch);
+    wake_one(groups);
+    pthread_mutex_unlock(&groups->lock);
+}
+
+static void *run_thread(void *context)
+{
+    struct weft_groups *groups = context;
+    struct weft_ask *ask[WEFT_LOTS_MAX][WEFT_BATCH_MAX] = {0};
+    struct weft_batch batch = {0};
+    struct errand *errand = NULL;
+    unsigned rests = 0;
+    for (size_t i = 0; i < WEFT_LOTS_MAX; i++)
+        batch.lot[i].ask = ask[i];
+    pthread_mutex_lock(&groups->lock);
+    for (;;) {
+        if (next_batch(groups, &batch, &errand)) {
+            groups->runs++;
+            own_batch = &batch;
+            pthread_mutex_unlock(&groups->lock);
+            if (errand)
+                errand->fn(groups->server, errand->context);
+            else
+                run_batch(groups->server, &batch);
+            free(errand);
+            own_batch = NULL;
+            pthread_mutex_lock(&groups->lock);
+            weft_plan_give_back(&groups->plan, &batch);
+        } else if (groups->stopping && groups->plan.waiting == 0 && !groups->errand) {
+            break;
+        } else if (rests != groups->rests) {
+            rests = groups->rests;
+            pthread_mutex_unlock(&groups->lock);
+            weft_heap_rest();
+            pthread_mutex_lock(&groups->lock);
+        } else {
+            weft_cond_until(&groups->work, &groups->lock,
+                            weft_plan_next_look(&groups->plan, weft_boot_us()));
+        }
+    }
+    groups->ended = --groups->alive == 0;
+    pthread_cond_broadcast(&groups->work);
+    pthread_mutex_unlock(&groups->lock);
+    return NULL;
+}
+
+/* Reads that found no room for their answers for long enough. A stream is cut off. */
+void weft_groups_sweep(struct weft_groups *groups)
+{
+    struct weft_ask *ask[WEFT_BATCH_MAX];
+    size_t count = WEFT_LEN(ask);
+    while (count == WEFT_LEN(ask)) {
+        pthread_mutex_lock(&groups->lock);
+        const struct weft_answers *answers = groups->plan.answers;
+        count = weft_plan_take_roomless(&groups->plan, weft_boot_us() - WEFT_ANSWERS_WAIT_US, ask,
+                                        WEFT_LEN(ask));
+        show_depth(groups, WEFT_GROUP_NONE);
+        show_depth(groups, WEFT_GROUP_LIST);
+        pthread_mutex_unlock(&groups->lock);
+        for (size_t i = 0; i < count; i++) {
+            struct weft_err err = {0};
+            if (ask[i]->reply.status && ask[i]->reply.stream) {
+                ask[i]->reply.broken = true;
+            } else {
+                (void)weft_answers_full(answers, ask[i]->ns, &err);
+                weft_reply_error(ask[i], &err);
+            }
+            weft_wait_done(ask[i]);
+        }
+        if (count > 0)
+            weft_loop_answer(groups->server, ask, count);
+    }
+}
+
+void weft_groups_look(struct weft_groups *groups)
+{
+    pthread_mutex_lock(&groups->lock);
+    wake_one(groups);
+    pthread_mutex_unlock(&groups->lock);
+}
+
+bool weft_groups_rest(struct weft_groups *groups)
+{
+    pthread_mutex_lock(&groups->lock);
+    bool quiet = groups->runs - groups->seen <= QUIET_RUNS;
+    groups->seen = groups->runs;
+    if (quiet) {
+        groups->rests++;
+        pthread_cond_broadcast(&groups->work);
+    }
+    pthread_mutex_unlock(&groups->lock);
+    return quiet;
+}
+
+/* ---- In and out ------------------------------------------------------------------------------ */
+
+/* Under the lock. */
+static void put(struct weft_groups *groups, struct weft_ask *ask)
+{
+    ask->queued_us = weft_boot_us();
+    show_depth(groups, weft_plan_put(&groups->plan, ask));
+}
+
+/* No thread will take it any more. A stream is cut off: nobody takes the part for the whole. */
+static void turn_away(struct weft_groups *groups, struct weft_ask *ask)
+{
+    struct weft_err err = {0};
+    if (ask->reply.stream) {
+        ask->reply.broken = true;
+    } else {
+        (void)weft_fail(&err, WEFT_UNAVAILABLE, "the server is stopping");
+        weft_reply_error(ask, &err);
+    }
+    weft_loop_answer(groups->server, &ask, 1);
+}
+
+void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask)
+{
+    pthread_mutex_lock(&groups->lock);
+    bool ended = groups->ended;
+    if (!ended) {
+        put(groups, ask);
+        wake_one(groups);
+    }
+    pthread_mutex_unlock(&groups->lock);
+    if (ended)
+        turn_away(groups, ask);
+}
+
+static void refuse(struct weft_groups *groups, struct weft_ask *ask, bool walk)
+{
+    struct weft_err err = {0};
+    if (walk) {
+        (void)weft_fail(&err, WEFT_RATE_LIMITED,
+                        "%d lists with a filter are waiting already for this %s",
+                        WEFT_WALKS_WAITING, ask->token ? "token" : "namespace");
+        err.hint =
+            "a list whose filter fits little takes long: ask for one at a time and follow its "
+            "cursor, or narrow it with created_since";
+    } else {
+        (void)weft_fail(&err, WEFT_RATE_LIMITED, "%u requests are waiting already",
+                        groups->server->config.queue_max);
+        err.hint =
+            "the store is slower than the requests come: try again later, or send fewer, larger "
+            "requests";
+    }
+    weft_reply_error(ask, &err);
+    weft_loop_answer(groups->server, &ask, 1);
+}
+
+static void prepend(struct weft_ask **list, struct weft_ask *ask)
+{
+    ask->next = *list;
+    *list = ask;
+}
+
+void weft_groups_put(struct weft_groups *groups, struct weft_ask *first)
+{
+    const struct weft_plan *plan = &groups->plan;
+    struct weft_ask *refused[2] = {NULL}; /* the second: walks beyond those that may wait */
+    pthread_mutex_lock(&groups->lock);
+    bool ended = groups->ended;
+    while (first) {
+        struct weft_ask *ask = first;
+        first = ask->next;
+        if (ended || !weft_plan_has_room(plan, ask->ns, groups->server->config.queue_max))
+            prepend(&refused[0], ask);
+        else if (!weft_plan_has_room_to_walk(plan, ask))
+            prepend(&refused[1], ask);
+        else
+            put(groups, ask);
+    }
+    wake_one(groups);
+    pthread_mutex_unlock(&groups->lock);
+    for (size_t walk = 0; walk < WEFT_LEN(refused); walk++)
+        while (refused[walk]) {
+            struct weft_ask *ask = refused[walk];
+            refused[walk] = ask->next;
+            if (ended)
+                turn_away(groups, ask);
+            else
+                refuse(groups, ask, walk);
+        }
+}
+
+void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *, void *),
+                    void *context)
+{
+    struct errand *errand = malloc(sizeof(*errand));
+    if (!errand)
+        weft_oom(sizeof(*errand));
+    *errand = (struct errand){.fn = fn, .context = context};
+    pthread_mutex_lock(&groups->lock);
+    *groups->last_errand = errand;
+    groups->last_errand = &errand->next;
+    groups->plan.errands++;
+    wake_one(groups);
+    pthread_mutex_unlock(&groups->lock);
+}
+
+void weft_server_do(struct weft_server *server, void (*fn)(struct weft_server *, void *),
+                    void *context)
+{
+    weft_groups_do(server->groups, fn, context);
+}
+
+size_t weft_groups_waiting(struct weft_groups *groups)
+{
+    pthread_mutex_lock(&groups->lock);
+    size_t waiting = groups->plan.waiting;
+    pthread_mutex_unlock(&groups->lock);
+    return waiting;
+}
+
+struct weft_groups *weft_groups_new(struct weft_server *server)
+{
+    struct weft_groups *groups = calloc(1, sizeof(*groups));
+    if (!groups)
+        weft_oom(sizeof(*groups));
+    groups->server = server;
+    groups->last_errand = &groups->errand;
+    pthread_mutex_init(&groups->lock, NULL);
+    pthread_cond_init(&groups->work, NULL);
+    groups->threads = groups->alive = server->config.threads;
+    weft_plan_init(&groups->plan, groups->threads, weft_engine_writers(server->engine));
+    if (server->loop)
+        groups->plan.answers = weft_loop_answers(server->loop);
+    groups->thread = calloc(groups->threads, sizeof(*groups->thread));
+    if (!groups->thread)
+        weft_oom(groups->threads * sizeof(*groups->thread));
+    for (uint32_t i = 0; i < groups->threads; i++)
+        weft_thread_start(&groups->thread[i], "weft-engine", run_thread, groups);
+    return groups;
+}
+
+void weft_groups_stop(struct weft_groups *groups)
+{
+    if (!groups)
+        return;
+    pthread_mutex_lock(&groups->lock);
+    groups->stopping = true;
+    groups->plan.answers = NULL; /* what still waits is answered, and then all is freed */
+    pthread_cond_broadcast(&groups->work);
+    pthread_mutex_unlock(&groups->lock);
+    for (uint32_t i = 0; i < groups->threads; i++)
+        pthread_join(groups->thread[i], NULL);
+    groups->threads = 0;
+}
+
+void weft_groups_free(struct weft_groups *groups)
+{
+    if (!groups)
+        return;
+    weft_groups_stop(groups);
+    while (groups->errand) {
+        struct errand *errand = groups->errand;
+        groups->errand = errand->next;
+        errand->fn(groups->server, errand->context);
+        free(errand);
+    }
+    weft_plan_done(&groups->plan);
+    pthread_cond_destroy(&groups->work);
+    pthread_mutex_destroy(&groups->lock);
+    free(groups->thread);
+    free(groups);
+}

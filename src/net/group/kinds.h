@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_NET_GROUP_KINDS_H
+#define WEFT_NET_GROUP_KINDS_H
+
+/* The kinds of requests that group.c folds together: what their items are and who takes them. */
+
+#include "net/api/api.h"
+#include "net/inside.h"
+
+typedef enum weft_rc weft_group_call(struct weft_engine *engine, const void *item, size_t count,
+                                     void *ret_answer, struct weft_err *err);
+
+/* Where an item keeps what the server must fill in or check. */
+enum weft_item_kind {
+    WEFT_ITEM_NONE,
+    WEFT_ITEM_SPEC,
+    WEFT_ITEM_LEASE,
+    WEFT_ITEM_STEER,
+    WEFT_ITEM_FLOW
+};
+
+struct weft_kind {
+    const char *name;
+    weft_group_call *call; /* NULL: claims, and what runs alone */
+    size_t item_size, answer_size;
+    enum weft_item_kind item;
+    uint32_t calls; /* that may run at once; of what runs alone: see plan.c */
+    bool writes;
+    bool joins; /* can share a transaction with others of these: see weft_engine_together() */
+};
+
+extern const struct weft_kind weft_kinds[WEFT_GROUP_COUNT];
+
+/* ---- group_run.c ---------------------------------------------------------------------------------- */
+
+enum { WEFT_LOTS_MAX = 3 }; /* as many as there are kinds that join */
+
+/* Requests of one kind that were taken together. */
+struct weft_lot {
+    enum weft_group group;
+    struct weft_ask **ask;
+    size_t count;
+    size_t items;
+};
+
+/* Runs lots of different kinds, all of which join if there are several, and answers them. */
+void weft_lots_run(struct weft_server *server, const struct weft_lot *lot, size_t count);
+
+#endif

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Each kind of request has a queue, in which namespaces take turns (fair.c), and a number of calls
+ * that may run at once; a thread that is free takes the next kind in turn that has work and room. A
+ * store with one writer gets one writing call at a time. A call takes at most WEFT_BATCH_MAX items
+ * and WEFT_BATCH_BYTES, which is what one transaction takes.
+ *
+ * The kinds of which most of the traffic is, submit, claim and complete, are taken together as long
+ * as they are small, and share a transaction (group_run.c). One such joint call runs while another waits
+ * for the disk, but the second begins only when at least as many requests wait as the first has:
+ * else the first request to come would begin with next to nothing, its commit would stand in line
+ * behind the other one all the same, and all who come later behind both. Two that are about as
+ * large make the fewest commits that everybody has to wait for. One that is held up, by a lock or
+ * by the network, does not count: the others need not wait for it. With a single writer there is
+ * nothing to run beside a commit; there the kinds take turns.
+ *
+ * A namespace with much to submit is served by calls of its own, beside the joint ones of the
+ * others: these do not wait for its large transactions, and it does not wait for them.
+ *
+ * What is not folded together runs alone, in classes with slots of their own: quick reads; lists
+ * and parts of streams; large bodies to be parsed; large flows, their growth, and cancel and replay
+ * of many; administration. A class never has all threads, all slow ones and errands together leave
+ * two, and one is left to quick reads whatever else runs. One namespace never has all slots of a
+ * slow class, nor all threads that slow ones may have: another one need not wait until something
+ * ends that takes long. Of those threads one is kept for a list and one for an errand while there
+ * is none, because the others may run for seconds. With fewer than four threads all that is one or
+ * none, and things take turns.
+ *
+ * A list with a filter may look at rows for as long as it is allowed to and find nothing: it is a
+ * walk. A token (without tokens: a namespace) has at most two of them at once, and one slot less
+ * than its namespace may have, so that another token of the namespace, and its own plain lists,
+ * need not wait for them. A bounded number more waits in the queue, without a thread; the rest is
+ * refused.
+ *
+ * Errands, what the server does for itself (passes, leases to give back), are one more kind: they
+ * wait for their turn like the requests, and the requests for theirs.
+ */
+
+#include "net/group/plan.h"
+
+#include "base/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ERRANDS = WEFT_GROUP_COUNT, /* the turn of errands, behind those of the groups */
+    TURN_COUNT,
+    SHARE = WEFT_BATCH_MAX / 4, /* of a transaction, of one namespace while others wait */
+    FLOW_LARGE = 1 << 20,       /* a body of a flow: it is parsed by the thread that stores it */
+    WALKS_MAX = 2,              /* at once, of one token */
+    PARSED_MAX = 16 * WEFT_BATCH_MAX, /* items of one namespace that wait for their transaction */
+    /*
+     * Payload bytes of several requests in one transaction: requests that share it wait for all of
+     * them, and with a single writer all others do.
+     */
+    SHARED_BYTES = WEFT_BATCH_BYTES / 8,
+    ONE_WRITER_BYTES = WEFT_BATCH_BYTES / 16,
+};
+#define JOINT_OLD_US (12 * WEFT_MS) /* something holds the call up: others need not wait for it */
+
+void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers)
+{
+    *plan = (struct weft_plan){.threads = threads, .writers = writers};
+    plan->holder = calloc(threads, sizeof(*plan->holder));
+    if (!plan->holder)
+        weft_oom(threads * sizeof(*plan->holder));
+}
+
+void weft_plan_done(struct weft_plan *plan)
+{
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
+        weft_fair_done(&plan->queue[i].fair);
+    free(plan->holder);
+}
+
+/* ---- In -------------------------------------------------------------------------------------- */
+
+static enum weft_group class_of(const struct weft_ask *ask)
+{
+    enum weft_group group = ask->route->group;
+    if (ask->reply.status && ask->reply.stream)
+        return WEFT_GROUP_LIST; /* the next part */
+    if (ask->unread && group == WEFT_GROUP_FLOW)
+        return ask->body.size > FLOW_LARGE ? WEFT_GROUP_HEAVY : WEFT_GROUP_PARSE;
+    if (ask->unread)
+        return weft_group_alone(group) ? group : WEFT_GROUP_PARSE;
+    return ask->items.alone ? WEFT_GROUP_HEAVY : group;
+}
+
+static size_t items_of(const struct weft_ask *ask, enum weft_group class)
+{
+    if (weft_group_alone(class))
+        return 1;
+    if (class == WEFT_GROUP_FLOW) /* what fills a transaction are its nodes */
+        return ((const struct weft_flow_spec *)ask->items.item)->node_count;
+    if (class != WEFT_GROUP_CLAIM)
+        return ask->items.count;
+    const struct weft_claim *claim = weft_claims_of(ask);
+    return claim->max ? claim->max : 1;
+}
+
+enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_ask *ask)
+{
+    enum weft_group class = class_of(ask);
+    ask->weight = items_of(ask, class);
+    weft_fair_put(&plan->queue[class].fair, ask);
+    plan->waiting++;
+    return class;
+}
+
+bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t most)
+{
+    size_t own = 0, lines = 1;
+    if (plan->waiting < most || plan->waiting >= most + most / 2)
+        return plan->waiting < most;
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++) {
+        own += weft_fair_of(&plan->queue[i].fair, ns).count;
+        lines += plan->queue[i].fair.lines;
+    }
+    /* Each of those that wait may have a share of the half that comes on top. */
+    return own < most / 2 / lines;
+}
+
+bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_ask *ask)
+{
+    return !ask->walks ||
+           weft_fair_like(&plan->queue[class_of(ask)].fair, ask) < WEFT_WALKS_WAITING;
+}
+
+/* ---- Who may run ----------------------------------------------------------------------------- */
+
+static bool is_slow(size_t group)
+{
+    return group == ERRANDS ||
+           (group != WEFT_GROUP_NONE && weft_group_alone((enum weft_group)group));
+}
+
+/* Threads that slow classes and errands may have together. */
+static uint32_t slow_max(const struct weft_plan *plan)
+{
+    uint32_t kept = plan->threads > 3 ? 2 : plan->threads > 1 ? 1 : 0;
+    return plan->threads - kept;
+}
+
+/* Threads that one class may have. */
+static uint32_t slots_of(const struct weft_plan *plan, enum weft_group class)
+{
+    if (class == WEFT_GROUP_NONE)
+        return slow_max(plan);
+    /* Where one writes at a time, large flows one at a time are as quick. */
+    if (class == WEFT_GROUP_HEAVY && plan->writers == 1)
+        return 1;
+    /* Errands would wait behind passes that an operator began: these have fewer. */
+    uint32_t of = class == WEFT_GROUP_ADMIN ? 6 : class == WEFT_GROUP_LIST ? 2 : 3;
+    uint32_t slots = plan->threads / of;
+    return slots > 0 ? slots : 1;
+}
+
+/* A class of a plan, for the turns of namespaces in it. */
+struct class_of_plan {
+    const struct weft_plan *plan;
+    enum weft_group class;
+};
+
+/* Of the slots of a class, those that one namespace may have. */
+static uint32_t slots_of_one(uint32_t slots)
+{
+    return slots < 2 ? 1 : slots - 1;
+}
+
+/*
+ * Whether a namespace has so much parsed already that its next body may wait: items take several
+ * times the memory of the body they come from.
+ */
+static bool has_parsed_enough(const struct weft_plan *plan, const char *ns)
+{
+    size_t items = 0;
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
+        if (!weft_group_alone((enum weft_group)i) && i != WEFT_GROUP_CLAIM)
+            items += weft_fair_of(&plan->queue[i].fair, ns).items;
+    return items >= PARSED_MAX;
+}
+
+/*
+ * Whether the namespace and the token of a request may have one more thread for a class. Reads wait
+ * while the answers of their namespace fill the memory.
+ */
+static bool may_hold(const void *context, const struct weft_ask *ask)
+{
+    const struct class_of_plan *of = context;
+    const char *ns = ask->ns ? ask->ns : "";
+    bool reads = of->class == WEFT_GROUP_NONE || of->class == WEFT_GROUP_LIST;
+    if (reads && of->plan->answers && !weft_answers_has_room(of->plan->answers, ns))
+        return false;
+    if (of->class == WEFT_GROUP_NONE)
+        return true;
+    if (of->class == WEFT_GROUP_PARSE && has_parsed_enough(of->plan, ns))
+        return false;
+    uint32_t walks = 0, same = 0, all = 0;
+    for (uint32_t i = 0; i < of->plan->threads; i++) {
+        const struct weft_holder *holder = &of->plan->holder[i];
+        bool own = holder->busy && strcmp(holder->ns, ns) == 0;
+        all += own;
+        same += own && holder->class == of->class;
+        walks += own && holder->walks && holder->token == ask->token;
+    }
+    uint32_t slots = slots_of_one(slots_of(of->plan, of->class));
+    uint32_t most_walks = slots_of_one(slots);
+    if (most_walks > WALKS_MAX)
+        most_walks = WALKS_MAX;
+    return same < slots && all < slots_of_one(slow_max(of->plan)) &&
+           (!ask->walks || walks < most_walks);
+}
+
+/* Reads that came before this and find no room for their answers. */
+struct roomless {
+    const struct weft_answers *answers;
+    weft_usec since_us;
+};
+
+static bool is_roomless(const void *context, const struct weft_ask *ask)
+{
+    const struct roomless *reads = context;
+    return ask->queued_us <= reads->since_us &&
+           !weft_answers_has_room(reads->answers, ask->ns ? ask->ns : "");
+}
+
+size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struct weft_ask **to,
+                               size_t most)
+{
+    static const enum weft_group reads[] = {WEFT_GROUP_NONE, WEFT_GROUP_LIST};
+    const struct roomless context = {plan->answers, since_us};
+    size_t count = 0;
+    for (size_t i = 0; i < WEFT_LEN(reads) && plan->answers; i++) {
+        const struct weft_fair_limit limit = {.count = most - count,
+                                              .items = SIZE_MAX,
+                                              .bytes = SIZE_MAX,
+                                              .share = SIZE_MAX,
+                                              .may = is_roomless,
+                                              .context = &context};
+        struct weft_fair_sum sum;
+        count += weft_fair_take(&plan->queue[reads[i]].fair, &limit, to + count, &sum);
+    }
+    plan->waiting -= count;
+    return count;
+}
+
+static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
+                                const struct weft_ask *ask)
+{
+    struct weft_holder *holder = plan->holder;
+    while (holder->busy) /* there are as many as threads */
+        holder++;
+    holder->busy = true;
+    holder->class = class;
+    holder->walks = ask->walks;
+    holder->token = ask->token;
+    (void)snprintf(holder->ns, sizeof(holder->ns), "%s", ask->ns ? ask->ns : "");
+    return holder;
+}
+
+/*
+ * Of the threads for slow classes, those that are kept free of this one: for a list and for an
+ * errand, while there is none. What runs in the other classes may take seconds, and a list, the
+ * next node of a flow and the pass over what is due would have to wait for it.
+ */
+static uint32_t kept_free(const struct weft_plan *plan, size_t turn)
+{
+    uint32_t kept = (turn != WEFT_GROUP_LIST && plan->queue[WEFT_GROUP_LIST].running == 0) +
+                    (turn != ERRANDS && plan->errands_running == 0);
+    uint32_t most = slow_max(plan) > 2 ? slow_max(plan) - 2 : 0; /* two may run in any case */
+    return kept < most ? kept : most;
+}
+
+/* Whether a thread is left for this, by what runs already. */
+static bool has_thread(const struct weft_plan *plan, size_t turn)
+{
+    if (is_slow(turn) && plan->slow + kept_free(plan, turn) >= slow_max(plan))
+        return false;
+    return turn == WEFT_GROUP_NONE || plan->threads < 3 || plan->others + 1 < plan->threads;
+}
+
+/* The small lines of a kind may go into a joint call. */
+static bool may_join(const struct weft_plan *plan, size_t group)
+{
+    const struct weft_fair_sum *small = &plan->queue[group].fair.small;
+    return plan->writers > 1 && weft_kinds[group].joins && small->count > 0 &&
+           small->items <= WEFT_SMALL_ITEMS && small->bytes <= WEFT_SMALL_BYTES &&
+           plan->queue[group].running < WEFT_JOINTS_MAX;
+}
+
+/* True when a joint call may begin: see the rule at the top. */
+static bool may_begin_joint(const struct weft_plan *plan, weft_usec now_us)
+{
+    size_t young = 0, requests = 0, waiting = 0, running = 0;
+    for (size_t i = 0; i < WEFT_JOINTS_MAX; i++) {
+        const struct weft_joint *joint = &plan->joint[i];
+        running += joint->requests > 0;
+        if (joint->requests > 0 && now_us - joint->began_us < JOINT_OLD_US) {
+            young++;
+            requests += joint->requests;
+        }
+    }
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
+        if (may_join(plan, i))
+            waiting += plan->queue[i].fair.small.count;
+    /* However many are held up, a thread is left for others. */
+    bool room = running == 0 || (running < WEFT_JOINTS_MAX && running + 1 < plan->threads);
+    return room && (young == 0 || (young == 1 && waiting >= requests));
+}
+
+/*
+ * True when a call of this kind alone may begin. Requests that can join are left to a joint call;
+ * the call waits for the joint ones of its kind that run, unless some are large and others wait.
+ */
+static bool may_run_apart(const struct weft_plan *plan, size_t group)
+{
+    const struct weft_plan_queue *queue = &plan->queue[group];
+    if (queue->fair.all.count == 0)
+        return false;
+    const struct class_of_plan of = {plan, (enum weft_group)group};
+    if (weft_group_alone(of.class))
+        return queue->running < slots_of(plan, of.class) &&
+               weft_fair_any(&queue->fair, may_hold, &of);
+    bool large = queue->fair.small.count < queue->fair.all.count;
+    if ((!large && may_join(plan, group)) || (plan->aside && queue->fair.small.count == 0))
+        return false;
+    bool beside = large && queue->fair.lines > 1;
+    return (beside ? queue->apart : queue->running) < weft_kinds[group].calls;
+}
+
+enum way { NOT_NOW, JOINTLY, APART };
+
+/* How a kind may run now. */
+static enum way way_of(const struct weft_plan *plan, size_t group, weft_usec now_us)
+{
+    if (plan->queue[group].fair.all.count == 0 || !has_thread(plan, group) ||
+        (weft_kinds[group].writes && plan->writing >= plan->writers))
+        return NOT_NOW;
+    if (may_join(plan, group) && may_begin_joint(plan, now_us))
+        return JOINTLY;
+    return may_run_apart(plan, group) ? APART : NOT_NOW;
+}
+
+static bool turn_writes(size_t turn)
+{
+    return turn != ERRANDS && weft_kinds[turn].writes;
+}
+
+/* The next turn of those that write, or of the others. Errands have one way only. */
+static enum way next_of(const struct weft_plan *plan, weft_usec now_us, bool writes,
+                        size_t *ret_turn)
+{
+    for (size_t i = 0; i < TURN_COUNT; i++) {
+        *ret_turn = (plan->turn[writes] + i) % TURN_COUNT;
+        enum way way = NOT_NOW;
+        if (turn_writes(*ret_turn) != writes)
+            continue;
+        if (*ret_turn != ERRANDS)
+            way = way_of(plan, *ret_turn, now_us);
+        else if (plan->errands > 0 && has_thread(plan, ERRANDS))
+            way = APART;
+        if (way != NOT_NOW)
+            return way;
+    }
+    return NOT_NOW;
+}
+
+/*
+ * The turn that comes next and how; NOT_NOW when nothing may run. What writes has turns of its own:
+ * where one writes at a time, a read that was taken meanwhile must not begin the round anew, or the
+ * first kind of it would write for ever.
+ */
+static enum way next_turn(const struct weft_plan *plan, weft_usec now_us, size_t *ret_turn)
+{
+    enum way way = next_of(plan, now_us, !plan->wrote, ret_turn);
+    return way != NOT_NOW ? way : next_of(plan, now_us, plan->wrote, ret_turn);
+}
+
+bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us)
+{
+    size_t turn;
+    return next_turn(plan, now_us, &turn) != NOT_NOW;
+}
+
+weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us)
+{
+    weft_usec next_us = WEFT_NEVER;
+    for (size_t i = 0; i < WEFT_JOINTS_MAX && plan->waiting > 0; i++) {
+        weft_usec old_us = plan->joint[i].began_us + JOINT_OLD_US;
+        if (plan->joint[i].requests > 0 && old_us > now_us && old_us < next_us)
+            next_us = old_us;
+    }
+    return next_us;
+}
+
+/* ---- Out ------------------------------------------------------------------------------------- */
+
+/* Takes the asks of a queue that fit one transaction together; false: none may be taken. */
+static bool take(struct weft_plan *plan, size_t group, enum weft_fair_lines lines,
+                 struct weft_lot *lot)
+{
+    struct weft_plan_queue *queue = &plan->queue[group];
+    const struct class_of_plan of = {plan, (enum weft_group)group};
+    bool alone = weft_group_alone(of.class);
+    const struct weft_fair_limit limit = {.lines = lines,
+                                          .count = alone ? 1 : WEFT_BATCH_MAX,
+                                          .items = WEFT_BATCH_MAX,
+                                          .bytes =
+                                              plan->writers > 1 ? SHARED_BYTES : ONE_WRITER_BYTES,
+                                          .share = SHARE,
+                                          .may = alone ? may_hold : NULL,
+                                          .context = &of};
+    struct weft_fair_sum sum;
+    lot->group = (enum weft_group)group;
+    lot->count = weft_fair_take(&queue->fair, &limit, lot->ask, &sum);
+    lot->items = sum.items;
+    plan->waiting -= lot->count;
+    queue->running += lot->count > 0;
+    return lot->count > 0;
+}
+
+/* Takes the small lines of all kinds that join; there are some. */
+static void take_jointly(struct weft_plan *plan, size_t group, weft_usec now_us,
+                         struct weft_batch *batch)
+{
+    for (size_t i = 0; i < WEFT_GROUP_COUNT; i++)
+        if (i != group && may_join(plan, i))
+            batch->lots += take(plan, i, WEFT_FAIR_SMALL, &batch->lot[batch->lots]);
+    batch->lots += take(plan, group, WEFT_FAIR_SMALL, &batch->lot[batch->lots]);
+    for (size_t i = 0; !batch->joint; i++)
+        if (plan->joint[i].requests == 0)
+            batch->joint = &plan->joint[i];
+    batch->joint->began_us = now_us;
+    for (size_t i = 0; i < batch->lots; i++)
+        batch->joint->requests += batch->lot[i].count;
+}
+
+/*
+ * The lines that a call of one kind takes. Small ones that may join are left to a joint call. With
+ * one writer small and large lines take turns: a small request waits for one large transaction at
+ * most, the one under way, and is in none itself.
+ */
+static enum weft_fair_lines lines_apart(struct weft_plan *plan, size_t group)
+{
+    struct weft_plan_queue *queue = &plan->queue[group];
+    const struct weft_fair *fair = &queue->fair;
+    if (weft_group_alone((enum weft_group)group))
+        return WEFT_FAIR_ALL;
+    if (may_join(plan, group))
+        return WEFT_FAIR_LARGE;
+    if (plan->aside)
+        return WEFT_FAIR_SMALL;
+    if (plan->writers > 1 || fair->small.count == 0 || fair->small.count == fair->all.count)
+        return WEFT_FAIR_ALL;
+    queue->large_next = !queue->large_next;
+    return queue->large_next ? WEFT_FAIR_SMALL : WEFT_FAIR_LARGE;
+}
+
+/*
+ * False when nothing may be taken after all: answers are written and sent without the plan's lock,
+ * so the room for a read may have gone since next_turn() looked.
+ */
+static bool take_apart(struct weft_plan *plan, size_t group, struct weft_batch *batch)
+{
+    if (!take(plan, group, lines_apart(plan, group), &batch->lot[0]))
+        return false;
+    batch->lots = 1;
+    plan->queue[group].apart++;
+    if (is_slow(group))
+        batch->holder = hold(plan, (enum weft_group)group, batch->lot[0].ask[0]);
+    return true;
+}
+
+bool weft_plan_take(struct weft_plan *plan, weft_usec now_us, struct weft_batch *batch)
+{
+    size_t turn;
+    bool taken = false;
+    while (!taken) {
+        enum way way = next_turn(plan, now_us, &turn);
+        if (way == NOT_NOW)
+            return false;
+        batch->errand = turn == ERRANDS;
+        batch->lots = 0;
+        batch->joint = NULL;
+        batch->holder = NULL;
+        batch->aside = false;
+        if (way == JOINTLY)
+            take_jointly(plan, turn, now_us, batch);
+        taken = way == JOINTLY || batch->errand || take_apart(plan, turn, batch);
+    }
+    plan->wrote = turn_writes(turn);
+    plan->turn[plan->wrote] = (unsigned)turn + 1;
+    plan->slow += is_slow(turn);
+    plan->others += turn != WEFT_GROUP_NONE;
+    if (batch->errand) {
+        plan->errands--;
+        plan->errands_running++;
+    } else {
+        plan->writing += weft_kinds[turn].writes;
+    }
+    return true;
+}
+
+/*
+ * One call at a time is aside, and only small lines are taken meanwhile: else the next large call
+ * of the same namespace, which is likely to have the same work, would take the place and keep it.
+ */
+void weft_plan_side_work(struct weft_plan *plan, struct weft_batch *batch)
+{
+    if (batch->joint)
+        batch->joint->began_us = 0;
+    if (batch->errand || batch->joint || batch->holder || batch->aside || plan->aside ||
+        plan->writers > 1)
+        return;
+    struct weft_plan_queue *queue = &plan->queue[batch->lot[0].group];
+    queue->running--;
+    queue->apart--;
+    plan->writing--;
+    plan->aside = batch->aside = true;
+}
+
+void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
+{
+    size_t turn = batch->errand ? (size_t)ERRANDS : (size_t)batch->lot[0].group;
+    plan->slow -= is_slow(turn);
+    plan->others -= turn != WEFT_GROUP_NONE;
+    if (batch->errand) {
+        plan->errands_running--;
+        return;
+    }
+    if (batch->aside) {
+        plan->aside = false;
+        return;
+    }
+    if (batch->holder)
+        batch->holder->busy = false;
+    for (size_t i = 0; i < batch->lots; i++)
+        plan->queue[batch->lot[i].group].running--;
+    if (batch->joint)
+        batch->joint->requests = 0;
+    else
+        plan->queue[turn].apart--;
+    plan->writing -= weft_kinds[turn].writes;
+}

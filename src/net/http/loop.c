@@ -1,0 +1,672 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * HTTP: what libmicrohttpd calls, on the loop thread (http_thread.c).
+ *
+ * For each request it calls on_target() when the first line has come, on_request() once with the
+ * headers, once for each piece of the body and once more at its end, and on_completed() when all is
+ * over. An ask that must wait for an engine thread has its connection suspended; weft_loop_answer()
+ * resumes it, and on_request() is called once more to send the answer. While it is suspended the
+ * loop does not touch it, so it is the other threads' alone.
+ *
+ * Requests on one connection come one after the other, so a connection has one link at a time.
+ */
+
+#include "net/http/link.h"
+#include "net/api/metrics.h"
+#include "net/http/refusal.h"
+#include "net/http/tls.h"
+
+#include "base/err.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    HEADERS_MAX = 16 << 10, /* request line and headers of one request, and what is sent */
+    READ_ALWAYS = 4 << 10,  /* a body of so much is read here */
+    READ_INLINE = 32 << 10, /* so is this, unless the turn has read enough: see reads_here() */
+    READ_TURN = 128 << 10,
+    DISCARD_MAX = 1 << 20, /* a refused request may send so much before it is cut off */
+    STREAM_BLOCK = 32 << 10,
+    SHARES = 256,
+    SMALL_ANSWER = 16 << 10, /* is sent whatever the others hold */
+};
+
+struct weft_loop {
+    struct weft_server *server;
+    struct MHD_Daemon *daemon;
+    struct weft_turns *turns;
+    struct weft_peers peers;
+    char url[300];
+    struct weft_tls *tls;           /* NULL: plain HTTP */
+    size_t read;                    /* the thread's: bytes of bodies that this turn has read */
+    _Atomic size_t in_flight;       /* requests begun and not completed */
+    _Atomic uint64_t bodies;        /* bytes of request bodies in memory */
+    _Atomic uint64_t share[SHARES]; /* the same by namespace; those with one hash share a place */
+    struct weft_answers answers;
+};
+
+static struct weft_peer *peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+bool weft_ask_gone(const struct weft_ask *ask)
+{
+    return weft_loop_gone(ask);
+}
+
+int weft_loop_fd(const struct weft_ask *ask)
+{
+    return ask->link->peer->fd;
+}
+
+bool weft_loop_gone(const struct weft_ask *ask)
+{
+    /* One that was closed for reading on this side looks as if its client had closed it. */
+    bool retired = atomic_load(&ask->link->peer->retired);
+    struct pollfd fd = {.fd = weft_loop_fd(ask), .events = retired ? 0 : POLLRDHUP};
+    return poll(&fd, 1, 0) > 0;
+}
+
+/*
+ * True when the client had closed before the answer came: it was sent, and brought a reset back. A
+ * client that read its answer and then closed leaves no reset.
+ */
+static bool bounced(const struct weft_ask *ask)
+{
+    struct pollfd fd = {.fd = weft_loop_fd(ask)};
+    return poll(&fd, 1, 0) > 0; /* POLLERR or POLLHUP: nothing else was asked for */
+}
+
+size_t weft_loop_in_flight(const struct weft_loop *loop)
+{
+    return atomic_load(&loop->in_flight);
+}
+
+void weft_loop_sweep(struct weft_loop *loop)
+{
+    struct weft_peers_swept swept =
+        weft_peers_sweep(&loop->peers, weft_answers_excess(&loop->answers));
+    weft_metric_add(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_TURNED_AWAY, 0,
+                    swept.evicted + swept.refused + swept.retired);
+}
+
+void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count)
+{
+    weft_turns_answer(server->loop->turns, ask, count);
+}
+
+/* ---- Beginning ------------------------------------------------------------------------------- */
+
+static size_t announced_size(const struct weft_link *link)
+{
+    const char *text = weft_ask_header(&link->ask, "Content-Length");
+    return text ? (size_t)strtoull(text, NULL, 10) : 0;
+}
+
+static enum weft_rc too_large(const struct weft_link *link, struct weft_err *err)
+{
+    return weft_fail_field(err, WEFT_TOO_LARGE, "body", "the body is larger than %zu bytes",
+                           link->ask.route->body_max);
+}
+
+/* The headers have come. True: go on and read the body; false: answer at once. */
+static bool begin(struct weft_link *link, const char *method)
+{
+    struct weft_ask *ask = &link->ask;
+    struct weft_loop *loop = ask->server->loop;
+    struct weft_err err = {0};
+    link->begun = true;
+    atomic_fetch_add(&loop->in_flight, 1);
+    link->method = weft_arena_strdup(ask->arena, method);
+    weft_head_request_id(link);
+    enum weft_rc rc = weft_head_check(link, &err);
+    size_t size = announced_size(link);
+    if (!rc && ask->route && size > ask->route->body_max && size > 0)
+        rc = ask->route->body_max ? too_large(link, &err)
+                                  : weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
+    if (!rc && ask->route) {
+        if (ask->token || !weft_server_wants_tokens(ask->server))
+            weft_peer_let_in(&loop->peers, link->peer, ask->ns);
+        if (ask->route->body_max)
+            weft_buf_init(&ask->body, ask->route->body_max);
+        return true;
+    }
+    if (rc)
+        weft_reply_error(ask, &err);
+    link->discard = true;
+    link->close |= size > DISCARD_MAX || link->doubtful;
+    return size <= DISCARD_MAX && !link->doubtful;
+}
+
+/* ---- The body -------------------------------------------------------------------------------- */
+
+static void show_bodies(struct weft_loop *loop, uint64_t bytes)
+{
+    weft_metric_set(weft_server_metrics(loop->server), WEFT_METRIC_HTTP_BODY_BYTES, 0, bytes);
+}
+
+/* Where the bytes of a request's namespace are counted. */
+static _Atomic uint64_t *share_of(const struct weft_ask *ask)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = ask->ns ? ask->ns : ""; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return &ask->server->loop->share[(hash ^ hash >> 32) % SHARES];
+}
+
+void weft_loop_give_room(const struct weft_ask *ask, size_t size)
+{
+    struct weft_loop *loop = ask->server->loop;
+    atomic_fetch_sub(share_of(ask), size);
+    show_bodies(loop, atomic_fetch_sub(&loop->bodies, size) - size);
+}
+
+/*
+ * Bodies that never come to their end keep their room until receive_timeout. Those of one namespace
+ * leave a quarter to all others.
+ */
+bool weft_loop_take_room(const struct weft_ask *ask, size_t held, size_t size)
+{
+    struct weft_loop *loop = ask->server->loop;
+    uint64_t most = loop->server->config.body_bytes;
+    uint64_t own = atomic_fetch_add(share_of(ask), size) + size;
+    uint64_t all = atomic_fetch_add(&loop->bodies, size) + size;
+    bool alone = own == held + size;
+    bool room = all <= most && (own <= most - most / 4 || alone);
+    if (room)
+        show_bodies(loop, all);
+    else
+        weft_loop_give_room(ask, size);
+    return room;
+}
+
+static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err *err)
+{
+    (void)rc;
+    weft_reply_error(&link->ask, err);
+    link->discard = true;
+    link->close = true;
+    weft_loop_give_room(&link->ask, link->ask.body.size);
+    weft_buf_done(&link->ask.body);
+}
+
+/* False: this goes on for too long after it was refused. */
+static bool take_piece(struct weft_link *link, const char *data, size_t size)
+{
+    struct weft_ask *ask = &link->ask;
+    struct weft_err err = {0};
+    if (link->discard) {
+        link->discarded += size;
+        return link->discarded <= DISCARD_MAX;
+    }
+    if (ask->route->body_max == 0) {
+        refuse_body(link, weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here"), &err);
+        return true;
+    }
+    if (size > ask->route->body_max - ask->body.size) {
+        refuse_body(link, too_large(link, &err), &err);
+        return true;
+    }
+    if (!weft_loop_take_room(ask, ask->body.size, size)) {
+        enum weft_rc rc = weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
+        err.hint = "too many large requests at once: try again later";
+        refuse_body(link, rc, &err);
+        return true;
+    }
+    weft_buf_add(&ask->body, data, size);
+    link->received += size;
+    return true;
+}
+
+/* ---- The answer ------------------------------------------------------------------------------ */
+
+struct weft_answers *weft_loop_answers(struct weft_loop *loop)
+{
+    return &loop->answers;
+}
+
+/* Gives back the room of an answer, or of the part of one that has gone out. */
+static void let_go(struct weft_link *link)
+{
+    struct weft_server *server = link->ask.server;
+    if (link->held == 0)
+        return;
+    bool opens = weft_answers_give(&server->loop->answers, link->ask.ns, link->held);
+    weft_metric_sub(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
+    link->held = 0;
+    if (opens && server->groups)
+        weft_groups_look(server->groups);
+}
+
+void weft_loop_hold(struct weft_ask *ask)
+{
+    struct weft_link *link = ask->link;
+    struct weft_server *server = ask->server;
+    if (link->held > 0 && link->held == ask->reply.body.capacity)
+        return; /* an engine thread has counted it */
+    let_go(link);
+    link->held = ask->reply.body.capacity;
+    weft_answers_take(&server->loop->answers, ask->ns, link->held);
+    weft_metric_add(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
+}
+
+/* The answer, or the next part of it, goes out from here on. */
+static void begin_sending(struct weft_link *link)
+{
+    weft_loop_hold(&link->ask);
+    weft_peer_sends(&link->ask.server->loop->peers, link->peer, link->held);
+}
+
+/* The next bytes of an answer that comes in parts. */
+static ssize_t read_stream(void *context, uint64_t position, char *to, size_t max)
+{
+    (void)position;
+    struct weft_link *link = context;
+    struct weft_ask *ask = &link->ask;
+    struct weft_reply *reply = &ask->reply;
+    if (reply->broken) {
+        /*
+         * libmicrohttpd 0.9.75 with epoll forgets a connection whose reader fails right after it
+         * was resumed: it would stay until the client goes. So the socket is shut, and a byte is
+         * given that cannot be sent any more: that fails, and the connection is closed.
+         */
+        weft_peer_shut(&ask->server->loop->peers, link->peer);
+        *to = '\n';
+        return 1;
+    }
+    size_t left = reply->body.size - link->sent;
+    if (left > 0 && link->sent == 0)
+        begin_sending(link);
+    if (left > 0) {
+        size_t size = left < max ? left : max;
+        memcpy(to, reply->body.data + link->sent, size);
+        link->sent += size;
+        link->sent_total += size;
+        return (ssize_t)size;
+    }
+    if (reply->last)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    /* The part before has gone out: it is freed, and an engine thread makes the next one. */
+    size_t body_max = reply->body.max;
+    weft_buf_done(&reply->body);
+    weft_buf_init(&reply->body, body_max);
+    link->sent = 0;
+    let_go(link);
+    weft_peer_stage(&ask->server->loop->peers, link->peer, WEFT_PEER_WORKING);
+    MHD_suspend_connection(link->connection);
+    weft_groups_put_again(ask->server->groups, ask);
+    return 0;
+}
+
+static void add_headers(struct weft_link *link, struct MHD_Response *response)
+{
+    const struct weft_reply *reply = &link->ask.reply;
+    if (!link->preflight) /* which has no body */
+        (void)MHD_add_response_header(response, "Content-Type",
+                                      reply->type ? reply->type : "application/json");
+    weft_origin_headers(link, response);
+    (void)MHD_add_response_header(response, "X-Request-Id", link->request_id);
+    if (reply->type) {
+        /* Bytes that somebody submitted: a browser must not take them for a page of this site. */
+        (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        (void)MHD_add_response_header(response, "Content-Security-Policy", "sandbox");
+    }
+    if (reply->retry_after_s) {
+        char text[16];
+        (void)snprintf(text, sizeof(text), "%d", reply->retry_after_s);
+        (void)MHD_add_response_header(response, "Retry-After", text);
+    }
+    if (reply->location)
+        (void)MHD_add_response_header(response, "Location", reply->location);
+    if (link->allow)
+        (void)MHD_add_response_header(response, "Allow", link->allow);
+    if (link->accept)
+        (void)MHD_add_response_header(response, "Accept", link->accept);
+    if (link->accept_encoding)
+        (void)MHD_add_response_header(response, "Accept-Encoding", link->accept_encoding);
+    if (reply->status == 401)
+        (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    struct weft_server *server = link->ask.server;
+    if (link->close || server->stopping || weft_peer_must_go(&server->loop->peers, link->peer))
+        (void)MHD_add_response_header(response, "Connection", "close");
+}
+
+/*
+ * Answers that are sent whatever the others hold: of claims, because the leases are given, and the
+ * metrics, which show who holds the memory.
+ */
+static bool is_sent_always(const struct weft_link *link)
+{
+    const struct weft_route *route = link->ask.route;
+    return link->ask.reply.body.size <= SMALL_ANSWER ||
+           (route && (route->group == WEFT_GROUP_CLAIM || route->shape == WEFT_SHAPE_TEXT));
+}
+
+/* Answers with an error what cannot be sent. */
+static void check_answer(struct weft_link *link)
+{
+    const struct weft_reply *reply = &link->ask.reply;
+    const struct weft_answers *answers = &link->ask.server->loop->answers;
+    struct weft_err err = {0};
+    if (reply->body.full) {
+        (void)weft_fail(&err, WEFT_TOO_LARGE, "the answer is larger than %zu bytes",
+                        reply->body.max);
+        err.hint = "ask for fewer at once";
+        weft_reply_error(&link->ask, &err);
+    } else if (!is_sent_always(link) &&
+               weft_answers_refuse(answers, link->held > 0 ? 0 : reply->body.size)) {
+        (void)weft_fail(&err, WEFT_UNAVAILABLE, "no room for the answer in memory");
+        err.hint = "other clients read their answers too slowly: try again later";
+        weft_buf_done(&link->ask.reply.body);
+        weft_reply_error(&link->ask, &err);
+    }
+}
+
+static enum MHD_Result send_answer(struct weft_link *link)
+{
+    struct weft_reply *reply = &link->ask.reply;
+    if (reply->status == 0)
+        return MHD_NO; /* its client has gone */
+    check_answer(link);
+    struct MHD_Response *response =
+        reply->stream ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+                                                          read_stream, link, NULL)
+                      : MHD_create_response_from_buffer(reply->body.size, reply->body.data,
+                                                        MHD_RESPMEM_PERSISTENT);
+    if (!response)
+        return MHD_NO;
+    add_headers(link, response);
+    begin_sending(link);
+    link->sent_total = reply->stream ? 0 : reply->body.size;
+    enum MHD_Result queued = weft_refusal_pass(link->connection, (unsigned)reply->status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+/* ---- What libmicrohttpd calls ---------------------------------------------------------------- */
+
+static void *on_target(void *context, const char *target, struct MHD_Connection *connection)
+{
+    struct weft_loop *loop = context;
+    struct weft_link *link = calloc(1, sizeof(*link));
+    if (!link)
+        weft_oom(sizeof(*link));
+    link->connection = connection;
+    link->peer = peer_of(connection);
+    link->began_us = weft_boot_us();
+    link->ask.server = loop->server;
+    link->ask.link = link;
+    link->ask.arena = weft_arena_new();
+    link->target = weft_arena_strdup(link->ask.arena, target);
+    link->at.target = (uintptr_t)target;
+    weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_RECEIVING);
+    return link;
+}
+
+void weft_loop_turn_begins(struct weft_loop *loop)
+{
+    loop->read = 0;
+}
+
+/*
+ * Whether the body is read by this thread. An engine thread costs a small one more than reading it
+ * takes, but all others wait for this thread: bodies of numbers take some 15 ms for each MB, and
+ * hundreds may come in one turn. What is beyond goes to the engine threads, where namespaces take
+ * turns.
+ */
+static bool reads_here(struct weft_loop *loop, const struct weft_ask *ask)
+{
+    size_t size = ask->body.size;
+    if (ask->coding && size > 0)
+        return false;
+    if (size > READ_ALWAYS && (size > READ_INLINE || loop->read + size > READ_TURN))
+        return false;
+    loop->read += size;
+    return true;
+}
+
+/* The request has come wholly: reads it, and queues it unless it is answered already. */
+static void dispatch(struct weft_link *link)
+{
+    struct weft_ask *ask = &link->ask;
+    struct weft_server *server = ask->server;
+    struct weft_err err = {0};
+    weft_peer_stage(&server->loop->peers, link->peer, WEFT_PEER_WORKING);
+    if (!reads_here(server->loop, ask)) {
+        ask->unread = true;
+    } else {
+        enum weft_rc rc = ask->route->read ? ask->route->read(ask, &err) : WEFT_OK;
+        if (rc)
+            weft_reply_error(ask, &err);
+        if (ask->reply.status)
+            return;
+    }
+    link->dispatched = true;
+    MHD_suspend_connection(link->connection);
+    weft_turns_hand_over(server->loop->turns, ask);
+}
+
+/* NOLINTNEXTLINE(readability-function-size): libmicrohttpd says what it passes */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *size, void **link_place)
+{
+    (void)context;
+    (void)connection;
+    (void)url;
+    struct weft_link *link = *link_place;
+    if (!link->begun) {
+        link->at.method = (uintptr_t)method;
+        link->at.version = (uintptr_t)version;
+        link->needs_host = strcmp(version, MHD_HTTP_VERSION_1_0) != 0;
+        return begin(link, method) ? MHD_YES : send_answer(link);
+    }
+    if (*size > 0) {
+        bool goes_on = take_piece(link, data, *size);
+        *size = 0;
+        return goes_on ? MHD_YES : MHD_NO;
+    }
+    if (!link->dispatched && !link->ask.reply.status) {
+        dispatch(link);
+        if (link->dispatched)
+            return MHD_YES; /* from here on it may be with another thread */
+    }
+    return send_answer(link);
+}
+
+static void log_access(const struct weft_link *link, bool delivered)
+{
+    const struct weft_ask *ask = &link->ask;
+    size_t path = strcspn(link->target, "?#");
+    char shown[200];
+    size_t size = path < sizeof(shown) ? path : sizeof(shown) - 1;
+    memcpy(shown, link->target, size);
+    shown[size] = '\0';
+    weft_info("request", F_STR("method", link->method), F_STR("path", shown),
+              F_I64("status", ask->reply.status), F_U64("in", link->received),
+              F_U64("out", link->sent_total), F_I64("us", weft_boot_us() - link->began_us),
+              F_STR("ns", ask->ns), F_STR("id", link->request_id), F_BOOL("delivered", delivered));
+}
+
+static void on_completed(void *context, struct MHD_Connection *connection, void **link_place,
+                         enum MHD_RequestTerminationCode how)
+{
+    (void)connection;
+    struct weft_loop *loop = context;
+    struct weft_link *link = *link_place;
+    if (!link)
+        return;
+    *link_place = NULL;
+    struct weft_ask *ask = &link->ask;
+    bool delivered = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+    if (ask->route && ask->route->group == WEFT_GROUP_CLAIM && (!delivered || bounced(ask)))
+        weft_claims_undelivered(ask);
+    if (link->begun) {
+        if (loop->server->config.access_log)
+            log_access(link, delivered);
+        struct weft_metrics *metrics = weft_server_metrics(loop->server);
+        weft_metric_request(metrics, ask->route, ask->reply.status,
+                            weft_boot_us() - link->began_us);
+        weft_metric_add(metrics, WEFT_METRIC_HTTP_RECEIVED, 0, link->received);
+        weft_metric_add(metrics, WEFT_METRIC_HTTP_SENT, 0, link->sent_total);
+        weft_loop_give_room(ask, ask->body.size);
+        atomic_fetch_sub(&loop->in_flight, 1);
+    }
+    let_go(link);
+    weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);
+    weft_buf_done(&ask->body);
+    weft_buf_done(&ask->reply.body);
+    weft_arena_free(ask->arena);
+    free(link);
+}
+
+static void on_connection(void *context, struct MHD_Connection *connection, void **peer_place,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct weft_loop *loop = context;
+    struct weft_metrics *metrics = weft_server_metrics(loop->server);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        int fd = info ? info->connect_fd : -1;
+        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        *peer_place = weft_peer_new(&loop->peers, fd, info ? info->client_addr : NULL);
+        weft_metric_add(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 1);
+        weft_metric_add(metrics, WEFT_METRIC_HTTP_ACCEPTED, 0, 1);
+    } else if (*peer_place) {
+        weft_peer_free(&loop->peers, *peer_place);
+        weft_metric_sub(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 1);
+        *peer_place = NULL;
+    }
+}
+
+__attribute__((format(printf, 2, 0))) static void on_message(void *context, const char *fmt,
+                                                             va_list args)
+{
+    (void)context;
+    char text[300];
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    text[strcspn(text, "\n")] = '\0';
+    weft_debug("http", F_STR("said", text));
+}
+
+/* ---- Starting and stopping ------------------------------------------------------------------- */
+
+static enum weft_rc start_daemon(struct weft_loop *loop, struct weft_err *err)
+{
+    const struct weft_server_config *config = &loop->server->config;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)weft_tls_priorities},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)weft_tls_retrieve},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    if (loop->tls)
+        flags |= MHD_USE_TLS;
+    loop->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, loop,              /* */
+        MHD_OPTION_EXTERNAL_LOGGER, on_message, loop,        /* must be the first */
+        MHD_OPTION_LISTEN_SOCKET, loop->server->listener.fd, /* */
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, loop,        /* */
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, loop,     /* */
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, loop,   /* */
+        MHD_OPTION_CONNECTION_LIMIT, config->connections + weft_peers_spare(config->connections),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,     /* */
+        MHD_OPTION_STRICT_FOR_CLIENT, 0,                             /* http_head.c is, in JSON */
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)config->idle_s + 1, /* the sweep is first */
+        MHD_OPTION_ARRAY, loop->tls ? tls : &tls[WEFT_LEN(tls) - 1], MHD_OPTION_END);
+    loop->server->listener.fd = -1; /* it is libmicrohttpd's, also after a failure */
+    if (loop->daemon)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_INTERNAL, "cannot start the HTTP loop (errno %d)", errno);
+}
+
+enum weft_rc weft_loop_start(struct weft_server *server, struct weft_err *err)
+{
+    const struct weft_server_config *config = &server->config;
+    struct weft_loop *loop = calloc(1, sizeof(*loop));
+    if (!loop)
+        weft_oom(sizeof(*loop));
+    loop->server = server;
+    loop->turns = weft_turns_new(server);
+    weft_peers_init(&loop->peers, config->connections, config->per_address);
+    loop->peers.limit_us[WEFT_PEER_IDLE] = config->idle_s * WEFT_SECOND;
+    loop->peers.limit_us[WEFT_PEER_RECEIVING] = config->receive_s * WEFT_SECOND;
+    loop->peers.limit_us[WEFT_PEER_SENDING] = config->send_s * WEFT_SECOND;
+    loop->peers.send_min = config->send_min;
+    loop->answers.most = config->answer_bytes;
+    enum weft_rc rc = WEFT_OK;
+    if (config->tls_cert) {
+        /* A handshake is part of the first stage, which the sweep bounds. */
+        loop->tls = weft_tls_new((config->idle_s + config->receive_s + 60) * WEFT_SECOND);
+        rc = weft_loop_certify(loop, config, err);
+    }
+    (void)snprintf(loop->url, sizeof(loop->url), "%s://%s", loop->tls ? "https" : "http",
+                   server->listener.address);
+    server->loop = loop; /* requests may come at once */
+    if (!rc)
+        rc = start_daemon(loop, err);
+    if (!rc)
+        weft_turns_start(loop->turns, loop->daemon);
+    if (rc) {
+        server->loop = NULL;
+        weft_loop_stop(loop);
+    }
+    return rc;
+}
+
+enum weft_rc weft_loop_certify(struct weft_loop *loop, const struct weft_server_config *config,
+                               struct weft_err *err)
+{
+    bool expired = false;
+    const struct weft_tls_files files = {.cert = config->tls_cert, .key = config->tls_key};
+    if (!loop->tls || !files.cert || !files.key)
+        return loop->tls || files.cert ? weft_fail(err, WEFT_INVALID_VALUE,
+                                                   "TLS is switched on or off by a restart only")
+                                       : WEFT_OK;
+    enum weft_rc rc = weft_tls_load(loop->tls, &files, &expired, err);
+    if (expired)
+        weft_warn("the certificate has expired: clients will refuse it",
+                  F_STR("file", config->tls_cert));
+    return rc;
+}
+
+void weft_loop_thread_begins(struct weft_loop *loop)
+{
+    weft_tls_serve(loop->tls);
+}
+
+const char *weft_loop_url(const struct weft_loop *loop)
+{
+    return loop->url;
+}
+
+void weft_loop_quiesce(struct weft_loop *loop)
+{
+    weft_turns_quiesce(loop->turns);
+}
+
+void weft_loop_slim(struct weft_loop *loop)
+{
+    weft_turns_slim(loop->turns);
+}
+
+void weft_loop_stop(struct weft_loop *loop)
+{
+    weft_turns_free(loop->turns);
+    if (loop->daemon)
+        MHD_stop_daemon(loop->daemon);
+    weft_peers_done(&loop->peers);
+    weft_tls_free(loop->tls);
+    free(loop);
+}

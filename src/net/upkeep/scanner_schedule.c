@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/upkeep/scanner_schedule.h"
+
+#include "base/arena.h"
+#include "base/log.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINGER_FIRST_US (4 * WEFT_MS)
+#define SOON_US         WEFT_MS /* after a due time, so that it has passed for the store as well */
+
+enum { PARTITION_LAST = 255 };
+
+void weft_scanner_defaults(struct weft_scanner_setting ret_setting[WEFT_SCANNER_COUNT])
+{
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        const struct weft_scanner_info *info = weft_scanner_info((enum weft_scanner)i);
+        ret_setting[i] = (struct weft_scanner_setting){.interval_us = info->interval_us,
+                                                       .batch = info->batch,
+                                                       .partition_last = PARTITION_LAST};
+    }
+}
+
+static const struct weft_scanner_info *info_of(size_t scanner)
+{
+    return weft_scanner_info((enum weft_scanner)scanner);
+}
+
+/* A due time of the store in boot time. */
+static weft_usec boot_of(weft_usec due_us, const struct weft_now *now)
+{
+    if (due_us == WEFT_NEVER)
+        return WEFT_NEVER;
+    weft_usec left_us = due_us - now->store_us;
+    return now->boot_us + (left_us > 0 ? left_us + SOON_US : left_us);
+}
+
+/* ---- Settings -------------------------------------------------------------------------------- */
+
+void weft_board_init(struct weft_board *board, const struct weft_scanner_setting *setting,
+                     unsigned room, const struct weft_now *now)
+{
+    *board = (struct weft_board){.room = room};
+    memcpy(board->setting, setting, sizeof(board->setting));
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        weft_pace_init(&board->pace[i], setting[i].interval_us, now->boot_us);
+        board->deeds[i].due_us = WEFT_NEVER;
+    }
+}
+
+static bool same(const struct weft_scanner_setting *a, const struct weft_scanner_setting *b)
+{
+    return a->interval_us == b->interval_us && a->batch == b->batch &&
+           a->partition_first == b->partition_first && a->partition_last == b->partition_last &&
+           strcmp(a->ns, b->ns) == 0;
+}
+
+size_t weft_board_set(struct weft_board *board, const struct weft_scanner_setting *setting,
+                      const struct weft_now *now)
+{
+    size_t changed = 0;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
+        if (same(&board->setting[i], &setting[i]))
+            continue;
+        changed++;
+        board->setting[i] = setting[i];
+        weft_pace_change(&board->pace[i], setting[i].interval_us, now->boot_us);
+        weft_info("a scanner is set anew", F_STR("scanner", info_of(i)->name),
+                  F_I64("interval_ms", setting[i].interval_us / WEFT_MS),
+                  F_U64("batch", setting[i].batch),
+                  F_STR("namespace", setting[i].ns[0] ? setting[i].ns : NULL),
+                  F_U64("partition_first", setting[i].partition_first),
+                  F_U64("partition_last", setting[i].partition_last));
+    }
+    return changed;
+}
+
+struct weft_pass_config weft_board_config(const struct weft_scanner_setting *setting)
+{
+    bool all = setting->partition_first == 0 && setting->partition_last == PARTITION_LAST;
+    return (struct weft_pass_config){
+        .batch = setting->batch,
+        .ns = setting->ns[0] ? setting->ns : NULL,
+        .partition_first = setting->partition_first,
+        .partition_last = all ? 0 : setting->partition_last,
+    };
+}
+
+/* ---- Time ------------------------------------------------------------------------------------ */
+
+void weft_board_hold(struct weft_board *board, weft_usec until_us)
+{
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        if (info_of(i)->takes_leases)
+            board->pace[i].hold_us = until_us;
+}
+
+void weft_board_told(struct weft_board *board, const weft_usec due_us[WEFT_SCANNER_COUNT],
+                     weft_usec period_us, const struct weft_now *now)
+{
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        if (info_of(i)->timed && due_us[i] != WEFT_UNTOLD) {
+            board->deeds[i].due_us = due_us[i];
+            /* A pass would have found nothing: an idle scanner is as well as a busy one. */
+            if (weft_pace_looked(&board->pace[i], boot_of(due_us[i], now), period_us, now->boot_us))
+                board->deeds[i].success_us = now->store_us;
+        }
+}
+
+void weft_board_heard(struct weft_board *board, enum weft_scanner scanner,
+                      const struct weft_now *now)
+{
+    board->heard_us[scanner] = now->boot_us;
+    weft_pace_expect(&board->pace[scanner], now->boot_us);
+}
+
+/*
+ * Each look after a notice waits about as long as the notice is old: four or five in all. A look
+ * that found something counts as a notice: where one transaction was late, the next may be.
+ */
+static void linger(struct weft_board *board, enum weft_scanner scanner, bool handled,
+                   const struct weft_now *now)
+{
+    weft_usec age_us = now->boot_us - board->heard_us[scanner];
+    if (board->heard_us[scanner] == 0 || age_us > WEFT_BOARD_LINGER_US)
+        return;
+    if (handled) {
+        board->heard_us[scanner] = now->boot_us;
+        age_us = 0;
+    }
+    weft_usec wait_us = age_us > LINGER_FIRST_US ? age_us : LINGER_FIRST_US;
+    weft_pace_expect(&board->pace[scanner], now->boot_us + wait_us);
+}
+
+/* Which ones find no room now. */
+static void bar(const struct weft_board *board, bool ret_barred[WEFT_SCANNER_COUNT])
+{
+    unsigned heavy_room = board->room > 1 ? board->room - 1 : 1;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        ret_barred[i] =
+            board->running >= board->room || (!info_of(i)->timed && board->heavy >= heavy_room);
+}
+
+weft_usec weft_board_next(const struct weft_board *board)
+{
+    bool barred[WEFT_SCANNER_COUNT];
+    weft_usec next_us = WEFT_NEVER;
+    bar(board, barred);
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        if (!barred[i] && weft_pace_next(&board->pace[i]) < next_us)
+            next_us = weft_pace_next(&board->pace[i]);
+    return next_us;
+}
+
+/* ---- Passes ---------------------------------------------------------------------------------- */
+
+static void enter(struct weft_board *board, size_t scanner, const struct weft_now *now)
+{
+    weft_pace_begin(&board->pace[scanner], now->boot_us);
+    board->running++;
+    board->heavy += !info_of(scanner)->timed;
+}
+
+enum weft_scanner weft_board_begin(struct weft_board *board, const struct weft_now *now)
+{
+    bool barred[WEFT_SCANNER_COUNT];
+    bar(board, barred);
+    size_t scanner = weft_pace_pick(board->pace, barred, WEFT_SCANNER_COUNT, now->boot_us);
+    if (scanner < WEFT_SCANNER_COUNT)
+        enter(board, scanner, now);
+    return (enum weft_scanner)scanner;
+}
+
+bool weft_board_begin_now(struct weft_board *board, enum weft_scanner scanner,
+                          const struct weft_now *now)
+{
+    if (board->pace[scanner].running)
+        return false;
+    enter(board, scanner, now);
+    return true;
+}
+
+static void note_failure(struct weft_deeds *deeds, const struct weft_pass_end *end)
+{
+    deeds->failures++;
+    if (strcmp(deeds->error, end->err->text) == 0)
+        return;
+    (void)snprintf(deeds->error, sizeof(deeds->error), "%s", end->err->text);
+    weft_warn("a pass failed and is tried again", F_STR("scanner", info_of(end->scanner)->name),
+              F_STR("error", deeds->error));
+}
+
+static void note_success(struct weft_deeds *deeds, const struct weft_pass_end *end,
+                         const struct weft_now *now)
+{
+    const struct weft_scanner_info *info = info_of(end->scanner);
+    const struct weft_pass_report *report = end->report;
+    for (size_t i = 0; i < report->counter_count; i++)
+        for (size_t c = 0; c < WEFT_COUNTERS_MAX && info->counter[c]; c++)
+            if (strcmp(info->counter[c], report->counter[i].name) == 0)
+                deeds->count[c] += report->counter[i].value;
+    deeds->success_us = now->store_us;
+    /* One that has more to do did not look for the next: what was known of the oldest row holds. */
+    if (!report->more || report->next_due_us != WEFT_NEVER)
+        deeds->due_us = report->next_due_us;
+    if (deeds->error[0])
+        weft_info("a scanner works again", F_STR("scanner", info->name));
+    deeds->error[0] = '\0';
+}
+
+void weft_board_end(struct weft_board *board, const struct weft_pass_end *end,
+                    const struct weft_now *now)
+{
+    struct weft_deeds *deeds = &board->deeds[end->scanner];
+    struct weft_pace *pace = &board->pace[end->scanner];
+    deeds->passes++;
+    deeds->took_us = end->took_us;
+    if (end->rc)
+        note_failure(deeds, end);
+    else
+        note_success(deeds, end, now);
+    if (!end->paced)
+        return;
+    assert(pace->running);
+    board->running--;
+    board->heavy -= !info_of(end->scanner)->timed;
+    if (end->rc) {
+        weft_pace_fail(pace, now->boot_us, end->random);
+        return;
+    }
+    const struct weft_pace_run run = {.handled = end->report->handled > 0,
+                                      .more = end->report->more,
+                                      .due_us = boot_of(end->report->next_due_us, now)};
+    weft_pace_end(pace, &run, now->boot_us);
+    linger(board, end->scanner, run.handled, now);
+}
+
+/* ---- What it shows --------------------------------------------------------------------------- */
+
+static const struct weft_counter *counters_of(const struct weft_board *board, size_t scanner,
+                                              struct weft_arena *arena, size_t *ret_count)
+{
+    const struct weft_scanner_info *info = info_of(scanner);
+    struct weft_counter *counter = weft_new_array(arena, struct weft_counter, WEFT_COUNTERS_MAX);
+    size_t count = 0;
+    for (; count < WEFT_COUNTERS_MAX && info->counter[count]; count++)
+        counter[count] = (struct weft_counter){.name = info->counter[count],
+                                               .value = board->deeds[scanner].count[count]};
+    *ret_count = count;
+    return counter;
+}
+
+struct weft_scanner_status weft_board_status(const struct weft_board *board,
+                                             enum weft_scanner scanner, const struct weft_now *now,
+                                             struct weft_arena *arena)
+{
+    const struct weft_scanner_setting *setting = &board->setting[scanner];
+    const struct weft_deeds *deeds = &board->deeds[scanner];
+    const struct weft_pace *pace = &board->pace[scanner];
+    weft_usec next_us = weft_pace_next(pace);
+    struct weft_scanner_status status = {
+        .name = info_of(scanner)->name,
+        .enabled = setting->interval_us > 0,
+        .interval_ms = setting->interval_us / WEFT_MS,
+        .batch = setting->batch,
+        .ns = setting->ns[0] ? weft_arena_strdup(arena, setting->ns) : NULL,
+        .partition_first = setting->partition_first,
+        .partition_last = setting->partition_last,
+        .passes = deeds->passes,
+        .failures = deeds->failures,
+        .last_pass_us = deeds->success_us,
+        .duration_us = deeds->took_us,
+        .lag_us = deeds->due_us < now->store_us ? now->store_us - deeds->due_us : 0,
+        .last_error = deeds->error[0] ? weft_arena_strdup(arena, deeds->error) : NULL,
+    };
+    if (setting->interval_us > 0)
+        status.next_us = next_us <= now->boot_us || pace->running
+                             ? now->store_us
+                             : now->store_us + (next_us - now->boot_us);
+    status.counters = counters_of(board, scanner, arena, &status.counter_count);
+    return status;
+}
+
+static const char *join(const char *names, size_t scanner, struct weft_arena *arena)
+{
+    const char *name = info_of(scanner)->name;
+    return names ? weft_arena_printf(arena, "%s, %s", names, name) : name;
+}
+
+const char *weft_board_running(const struct weft_board *board, struct weft_arena *arena)
+{
+    const char *names = NULL;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        if (board->pace[i].running)
+            names = join(names, i, arena);
+    return names;
+}
+
+const char *weft_board_unfinished(const struct weft_board *board, struct weft_arena *arena)
+{
+    const char *names = NULL;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        if (board->pace[i].more && !board->pace[i].running)
+            names = join(names, i, arena);
+    return names;
+}

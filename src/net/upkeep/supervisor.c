@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The supervisor: runs the scanners of this replica.
+ *
+ * Its thread only decides, by the board (scanner_schedule.c), which scanner is next and when; the passes run
+ * on engine threads as errands, in turn with the requests. So a pass that is slow or fails delays
+ * nobody: not the requests, which have their threads, and not the other scanners. A pass is one
+ * bounded batch; a scanner that has more to do stands in line again.
+ *
+ * Nothing here makes sure that a scanner runs on one replica only. All run everywhere; rows are
+ * split by their locks (engine/scan/).
+ */
+
+#include "net/upkeep/scanner_schedule.h"
+#include "net/inside.h"
+
+#include "base/id.h"
+#include "base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM = 2, THREADS_FOR_ALL = 3 }; /* passes at once; with fewer engine threads one */
+
+/* What an errand needs to know. */
+struct task {
+    struct weft_supervisor *supervisor;
+    enum weft_scanner scanner;
+};
+
+struct weft_supervisor {
+    struct weft_server *server;
+    pthread_t thread;
+    struct task task[WEFT_SCANNER_COUNT]; /* fixed: no scanner is under way twice */
+    weft_pass_fn *pass;
+    void *pass_context;
+
+    pthread_mutex_t lock; /* over all below */
+    pthread_cond_t news;  /* something to decide, or a pass has ended */
+    struct weft_board board;
+    weft_usec forgive_us; /* the store's time; see weft_supervisor_hold() */
+    bool started, stopping;
+};
+
+static struct weft_now now_of(const struct weft_supervisor *supervisor)
+{
+    return (struct weft_now){.boot_us = weft_boot_us(),
+                             .store_us =
+                                 weft_clock_now(weft_engine_clock(supervisor->server->engine))};
+}
+
+static enum weft_rc pass_of_engine(void *context, enum weft_scanner scanner,
+                                   const struct weft_pass_config *config,
+                                   struct weft_pass_report *ret_report, struct weft_err *err)
+{
+    return weft_engine_pass(context, scanner, config, ret_report, err);
+}
+
+/* ---- Passes ---------------------------------------------------------------------------------- */
+
+/* Of the rows that intake refused, those under an id that is taken; the others were not valid. */
+static void measure_refused(struct weft_metrics *metrics, const struct weft_pass_report *report)
+{
+    uint64_t refused = 0, existing = 0;
+    for (size_t i = 0; i < report->counter_count; i++) {
+        if (strcmp(report->counter[i].name, "refused") == 0)
+            refused = report->counter[i].value;
+        if (strcmp(report->counter[i].name, "existing_id") == 0)
+            existing = report->counter[i].value;
+    }
+    weft_metric_add(metrics, WEFT_METRIC_INBOX_REFUSED, WEFT_REFUSAL_EXISTING_ID, existing);
+    weft_metric_add(metrics, WEFT_METRIC_INBOX_REFUSED, WEFT_REFUSAL_INVALID, refused - existing);
+}
+
+static void measure(struct weft_supervisor *supervisor, const struct weft_pass_end *end)
+{
+    struct weft_metrics *metrics = weft_server_metrics(supervisor->server);
+    const struct weft_scanner_info *info = weft_scanner_info(end->scanner);
+    weft_metric_add(metrics, WEFT_METRIC_SCANNER_PASSES, end->scanner, 1);
+    weft_metric_observe(metrics, WEFT_METRIC_SCANNER_SECONDS, end->scanner, (uint64_t)end->took_us);
+    if (end->rc) {
+        weft_metric_add(metrics, WEFT_METRIC_SCANNER_FAILURES, end->scanner, 1);
+        return;
+    }
+    for (size_t i = 0; i < end->report->counter_count; i++)
+        for (size_t c = 0; c < WEFT_COUNTERS_MAX && info->counter[c]; c++)
+            if (strcmp(info->counter[c], end->report->counter[i].name) == 0)
+                weft_metric_add(metrics, WEFT_METRIC_SCANNER_ROWS,
+                                (size_t)end->scanner * WEFT_COUNTERS_MAX + c,
+                                end->report->counter[i].value);
+    if (end->scanner == WEFT_SCANNER_INTAKE)
+        measure_refused(metrics, end->report);
+}
+
+/* Runs a pass that has begun, and takes in how it went. */
+static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scanner scanner,
+                             bool paced, struct weft_pass_report *ret_report, struct weft_err *err)
+{
+    pthread_mutex_lock(&supervisor->lock);
+    struct weft_scanner_setting setting = supervisor->board.setting[scanner];
+    struct weft_pass_config config = weft_board_config(&setting);
+    config.forgive_us = supervisor->forgive_us;
+    pthread_mutex_unlock(&supervisor->lock);
+
+    weft_usec began_us = weft_boot_us();
+    struct weft_pass_report report = {.next_due_us = WEFT_NEVER};
+    struct weft_pass_end end = {.scanner = scanner, .paced = paced, .err = err, .report = &report};
+    end.rc = supervisor->pass(supervisor->pass_context, scanner, &config, &report, err);
+    end.took_us = weft_boot_us() - began_us;
+    weft_random(&end.random, sizeof(end.random));
+    measure(supervisor, &end);
+
+    pthread_mutex_lock(&supervisor->lock);
+    const struct weft_now now = now_of(supervisor);
+    weft_board_end(&supervisor->board, &end, &now);
+    pthread_cond_broadcast(&supervisor->news);
+    pthread_mutex_unlock(&supervisor->lock);
+    if (!end.rc)
+        *ret_report = report;
+    return end.rc;
+}
+
+static void run_errand(struct weft_server *server, void *context)
+{
+    const struct task *task = context;
+    struct weft_pass_report report;
+    struct weft_err err = {0};
+    (void)server;
+    (void)run_pass(task->supervisor, task->scanner, true, &report, &err);
+}
+
+enum weft_rc weft_supervisor_run(struct weft_server *server, enum weft_scanner scanner,
+                                 struct weft_pass_report *ret_report, struct weft_err *err)
+{
+    struct weft_supervisor *supervisor = server->supervisor;
+    struct weft_err ours = {0};
+    pthread_mutex_lock(&supervisor->lock);
+    const struct weft_now now = now_of(supervisor);
+    bool paced = weft_board_begin_now(&supervisor->board, scanner, &now);
+    pthread_mutex_unlock(&supervisor->lock);
+    enum weft_rc rc = run_pass(supervisor, scanner, paced, ret_report, &ours);
+    if (rc && err)
+        *err = ours;
+    return rc;
+}
+
+/* ---- The thread ------------------------------------------------------------------------------ */
+
+static void *run_thread(void *context)
+{
+    struct weft_supervisor *supervisor = context;
+    pthread_mutex_lock(&supervisor->lock);
+    while (!supervisor->stopping) {
+        const struct weft_now now = now_of(supervisor);
+        enum weft_scanner scanner = weft_board_begin(&supervisor->board, &now);
+        if (scanner == WEFT_SCANNER_COUNT) {
+            weft_cond_until(&supervisor->news, &supervisor->lock,
+                            weft_board_next(&supervisor->board));
+            continue;
+        }
+        pthread_mutex_unlock(&supervisor->lock); /* it stands alone: see inside.h */
+        weft_groups_do(supervisor->server->groups, run_errand, &supervisor->task[scanner]);
+        pthread_mutex_lock(&supervisor->lock);
+    }
+    pthread_mutex_unlock(&supervisor->lock);
+    return NULL;
+}
+
+struct weft_supervisor *weft_supervisor_new(struct weft_server *server)
+{
+    struct weft_supervisor *supervisor = calloc(1, sizeof(*supervisor));
+    if (!supervisor)
+        weft_oom(sizeof(*supervisor));
+    supervisor->server = server;
+    supervisor->pass = pass_of_engine;
+    supervisor->pass_context = server->engine;
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        supervisor->task[i] = (struct task){supervisor, (enum weft_scanner)i};
+    pthread_mutex_init(&supervisor->lock, NULL);
+    pthread_cond_init(&supervisor->news, NULL);
+    const struct weft_now now = now_of(supervisor);
+    weft_board_init(&supervisor->board, server->config.scanners,
+                    server->config.threads >= THREADS_FOR_ALL ? ROOM : 1, &now);
+    return supervisor;
+}
+
+void weft_supervisor_use(struct weft_supervisor *supervisor, weft_pass_fn *pass, void *context)
+{
+    supervisor->pass = pass;
+    supervisor->pass_context = context;
+}
+
+void weft_supervisor_start(struct weft_supervisor *supervisor)
+{
+    supervisor->started = true;
+    weft_thread_start(&supervisor->thread, "weft-supervisor", run_thread, supervisor);
+}
+
+/* What the end of the passes leaves behind; none of it is lost. */
+static void say_what_is_left(const struct weft_board *board)
+{
+    struct weft_arena *arena = weft_arena_new();
+    const char *unfinished = weft_board_unfinished(board, arena);
+    const char *running = weft_board_running(board, arena);
+    if (unfinished)
+        weft_info("scanners stopped with work left to do", F_STR("scanners", unfinished));
+    if (running)
+        weft_warn("scanners did not finish their pass in time", F_STR("scanners", running));
+    weft_arena_free(arena);
+}
+
+void weft_supervisor_quiesce(struct weft_supervisor *supervisor)
+{
+    pthread_mutex_lock(&supervisor->lock);
+    supervisor->stopping = true;
+    pthread_cond_broadcast(&supervisor->news);
+    pthread_mutex_unlock(&supervisor->lock);
+}
+
+bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us)
+{
+    if (!supervisor || !supervisor->started)
+        return true;
+    supervisor->started = false;
+    weft_supervisor_quiesce(supervisor);
+    pthread_join(supervisor->thread, NULL);
+    pthread_mutex_lock(&supervisor->lock);
+    while (supervisor->board.running > 0 && weft_boot_us() < until_us)
+        weft_cond_until(&supervisor->news, &supervisor->lock, until_us);
+    bool ended = supervisor->board.running == 0;
+    say_what_is_left(&supervisor->board);
+    pthread_mutex_unlock(&supervisor->lock);
+    return ended;
+}
+
+void weft_supervisor_free(struct weft_supervisor *supervisor)
+{
+    if (!supervisor)
+        return;
+    pthread_cond_destroy(&supervisor->news);
+    pthread_mutex_destroy(&supervisor->lock);
+    free(supervisor);
+}
+
+/* ---- What it is told ------------------------------------------------------------------------- */
+
+void weft_supervisor_told(struct weft_supervisor *supervisor,
+                          const weft_usec due_us[WEFT_SCANNER_COUNT])
+{
+    pthread_mutex_lock(&supervisor->lock);
+    const struct weft_now now = now_of(supervisor);
+    weft_board_told(&supervisor->board, due_us, WEFT_POLL_US, &now);
+    pthread_cond_broadcast(&supervisor->news);
+    pthread_mutex_unlock(&supervisor->lock);
+}
+
+void weft_supervisor_heard(struct weft_supervisor *supervisor, enum weft_scanner scanner)
+{
+    pthread_mutex_lock(&supervisor->lock);
+    const struct weft_now now = now_of(supervisor);
+    weft_board_heard(&supervisor->board, scanner, &now);
+    pthread_cond_broadcast(&supervisor->news);
+    pthread_mutex_unlock(&supervisor->lock);
+}
+
+void weft_supervisor_hold(struct weft_supervisor *supervisor, weft_usec until_us)
+{
+    pthread_mutex_lock(&supervisor->lock);
+    const struct weft_now now = now_of(supervisor);
+    supervisor->forgive_us = until_us;
+    weft_board_hold(&supervisor->board, now.boot_us + (until_us - now.store_us));
+    pthread_cond_broadcast(&supervisor->news);
+    pthread_mutex_unlock(&supervisor->lock);
+}
+
+void weft_supervisor_set(struct weft_supervisor *supervisor,
+                         const struct weft_scanner_setting setting[WEFT_SCANNER_COUNT])
+{
+    pthread_mutex_lock(&supervisor->lock);
+    const struct weft_now now = now_of(supervisor);
+    if (weft_board_set(&supervisor->board, setting, &now) == 0)
+        weft_info("the scanners are set as they were");
+    pthread_cond_broadcast(&supervisor->news);
+    pthread_mutex_unlock(&supervisor->lock);
+}
+
+/* ---- What it shows --------------------------------------------------------------------------- */
+
+struct weft_scanner_status *weft_supervisor_status(struct weft_server *server,
+                                                   struct weft_arena *arena)
+{
+    struct weft_supervisor *supervisor = server->supervisor;
+    struct weft_scanner_status *status =
+        weft_new_array(arena, struct weft_scanner_status, WEFT_SCANNER_COUNT);
+    pthread_mutex_lock(&supervisor->lock);
+    const struct weft_now now = now_of(supervisor);
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        status[i] = weft_board_status(&supervisor->board, (enum weft_scanner)i, &now, arena);
+    pthread_mutex_unlock(&supervisor->lock);
+    for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
+        weft_presence_sign(server->presence, &status[i]);
+    return status;
+}

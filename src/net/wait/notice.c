@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Notices between replicas: which queues got work, which workers lost leases. They are sent by one
+ * thread on a connection of its own, after the commits they tell of, many in one: the first at
+ * once, then no sooner than 2 ms after the one before, and up to 20 ms while each tells of many
+ * commits. So a notice costs the writers nothing, and a busy replica sends few. They may be lost:
+ * the slow poll finds everything.
+ *
+ * The text is "QUEUE:COUNT QUEUE:COUNT ... wWORKER wWORKER ..."; "*" means more than fits: look at
+ * everything. The workers, which have to be told of leases, come last: a replica that does not know
+ * them stops reading there, and its poll finds them within a second.
+ *
+ * "inbox" is sent by the commit of an application that submitted by SQL: the intake runs at once.
+ */
+
+#include "net/inside.h"
+
+#include "base/log.h"
+#include "store/notify.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define PAUSE_FIRST_US (2 * WEFT_MS)
+#define PAUSE_LAST_US  (20 * WEFT_MS)
+#define RETRY_FIRST_US (100 * WEFT_MS)
+#define RETRY_LAST_US  (10 * WEFT_SECOND)
+enum {
+    PENDING_MAX = 256,
+    ENTRY_MAX = 24,
+    WORKERS_MAX = 64,
+    WORKER_MAX = 13,
+    BUSY_ADDS = 4 /* commits in one notice */
+};
+
+static_assert(PENDING_MAX * ENTRY_MAX + WORKERS_MAX * WORKER_MAX < WEFT_BELL_TEXT_MAX,
+              "all that is pending fits a notice");
+
+struct weft_notices {
+    struct weft_server *server;
+    pthread_t thread;
+    int poke; /* an eventfd */
+
+    pthread_mutex_t lock; /* over the seven below */
+    struct weft_woken pending[PENDING_MAX];
+    size_t count;
+    int32_t worker[WORKERS_MAX];
+    size_t workers;
+    size_t adds; /* how often something was added to it */
+    bool overflow;
+    bool stopping;
+
+    /* The thread's. */
+    struct weft_bell *bell;
+    weft_usec sent_us, pause_us, retry_us, retry_pause_us;
+    bool complained;
+};
+
+static void poke(struct weft_notices *notices)
+{
+    uint64_t one = 1;
+    ssize_t written = write(notices->poke, &one, sizeof(one));
+    (void)written; /* full means poked already */
+}
+
+/* Under the lock. */
+static bool nothing_pending(const struct weft_notices *notices)
+{
+    return notices->count == 0 && notices->workers == 0 && !notices->overflow;
+}
+
+void weft_notices_add(struct weft_notices *notices, const struct weft_woken *woken, size_t count)
+{
+    if (!notices || count == 0)
+        return;
+    pthread_mutex_lock(&notices->lock);
+    bool first = nothing_pending(notices);
+    notices->adds++;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < notices->count && notices->pending[at].queue != woken[i].queue)
+            at++;
+        if (at == PENDING_MAX)
+            notices->overflow = true;
+        else if (at == notices->count)
+            notices->pending[notices->count++] = woken[i];
+        else if (notices->pending[at].count < UINT32_MAX - woken[i].count)
+            notices->pending[at].count += woken[i].count;
+    }
+    pthread_mutex_unlock(&notices->lock);
+    if (first)
+        poke(notices);
+}
+
+void weft_notices_add_workers(struct weft_notices *notices, const int32_t *worker, size_t count)
+{
+    if (!notices || count == 0)
+        return;
+    pthread_mutex_lock(&notices->lock);
+    bool first = nothing_pending(notices);
+    notices->adds++;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < notices->workers && notices->worker[at] != worker[i])
+            at++;
+        if (at == WORKERS_MAX)
+            notices->overflow = true;
+        else if (at == notices->workers)
+            notices->worker[notices->workers++] = worker[i];
+    }
+    pthread_mutex_unlock(&notices->lock);
+    if (first)
+        poke(notices);
+}
+
+/* ---- Sending --------------------------------------------------------------------------------- */
+
+/* Takes what is pending as the text of a notice; says of how many commits, 0 for nothing. */
+static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_BELL_TEXT_MAX])
+{
+    pthread_mutex_lock(&notices->lock);
+    size_t adds = notices->adds, size = 0;
+    ret_text[0] = '\0';
+    for (size_t i = 0; i < notices->count && !notices->overflow; i++)
+        size += (size_t)snprintf(ret_text + size, WEFT_BELL_TEXT_MAX - size, "%d:%u ",
+                                 notices->pending[i].queue, notices->pending[i].count);
+    for (size_t i = 0; i < notices->workers && !notices->overflow; i++)
+        size += (size_t)snprintf(ret_text + size, WEFT_BELL_TEXT_MAX - size, "w%d ",
+                                 notices->worker[i]);
+    if (notices->overflow)
+        (void)snprintf(ret_text, WEFT_BELL_TEXT_MAX, "*");
+    notices->count = notices->workers = notices->adds = 0;
+    notices->overflow = false;
+    pthread_mutex_unlock(&notices->lock);
+    return adds;
+}
+
+static bool is_pending(struct weft_notices *notices)
+{
+    pthread_mutex_lock(&notices->lock);
+    bool pending = !nothing_pending(notices);
+    pthread_mutex_unlock(&notices->lock);
+    return pending;
+}
+
+static void lose_bell(struct weft_notices *notices, const struct weft_err *err)
+{
+    weft_bell_close(notices->bell);
+    notices->bell = NULL;
+    notices->retry_us = weft_boot_us() + notices->retry_pause_us;
+    notices->retry_pause_us *= 2;
+    if (notices->retry_pause_us > RETRY_LAST_US)
+        notices->retry_pause_us = RETRY_LAST_US;
+    if (!notices->complained)
+        weft_warn("notices between replicas are off: work of others is seen within a second",
+                  F_STR("error", err->text));
+    notices->complained = true;
+}
+
+/* True when the bell was rung. */
+static bool send_pending(struct weft_notices *notices)
+{
+    char text[WEFT_BELL_TEXT_MAX];
+    struct weft_err err = {0};
+    size_t adds = take_text(notices, text);
+    if (adds == 0 || !notices->bell)
+        return false;
+    notices->pause_us = adds >= BUSY_ADDS ? notices->pause_us * 2 : notices->pause_us / 2;
+    if (notices->pause_us > PAUSE_LAST_US)
+        notices->pause_us = PAUSE_LAST_US;
+    if (notices->pause_us < PAUSE_FIRST_US)
+        notices->pause_us = PAUSE_FIRST_US;
+    notices->sent_us = weft_boot_us();
+    if (weft_bell_ring(notices->bell, text, &err))
+        lose_bell(notices, &err);
+    return true;
+}
+
+/* ---- Hearing --------------------------------------------------------------------------------- */
+
+/* Tells the watches of the workers that stand at the end of a notice. */
+static void hear_workers(struct weft_notices *notices, const char *text)
+{
+    int32_t worker[WORKERS_MAX];
+    size_t count = 0;
+    while (count < WORKERS_MAX && *text == 'w') {
+        char *end;
+        long number = strtol(text + 1, &end, 10);
+        if (number <= 0 || number > INT32_MAX || *end != ' ')
+            break;
+        worker[count++] = (int32_t)number;
+        text = end + 1;
+    }
+    weft_waits_tell(notices->server->waits, WEFT_WAKE_REMOTE, worker, count);
+}
+
+/* Wakes waiting claims for the queues of a notice. */
+static void hear(struct weft_notices *notices, const char *text)
+{
+    struct weft_server *server = notices->server;
+    struct weft_woken woken[PENDING_MAX];
+    size_t count = 0;
+    if (*text == '*') {
+        weft_upkeep_expect(server->upkeep, 0);
+        return;
+    }
+    if (strcmp(text, "inbox") == 0) {
+        weft_supervisor_heard(server->supervisor, WEFT_SCANNER_INTAKE);
+        return;
+    }
+    while (count < PENDING_MAX && *text) {
+        char *colon, *end;
+        long queue = strtol(text, &colon, 10);
+        unsigned long number = *colon == ':' ? strtoul(colon + 1, &end, 10) : 0;
+        if (queue <= 0 || queue > INT32_MAX || number == 0 || number > UINT32_MAX || *end != ' ')
+            break; /* of a replica that speaks otherwise: the poll will find it */
+        woken[count++] = (struct weft_woken){(int32_t)queue, (uint32_t)number};
+        text = end + 1;
+    }
+    hear_workers(notices, text);
+    struct weft_err err = {0};
+    if (weft_engine_heard(server->engine, woken, count, &err) == WEFT_OK)
+        weft_waits_wake(server->waits, WEFT_WAKE_REMOTE, woken, count);
+}
+
+static void hear_all(struct weft_notices *notices)
+{
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_err err = {0};
+    const char *text = "";
+    while (notices->bell && text) {
+        weft_arena_reset(arena);
+        if (weft_bell_next(notices->bell, arena, &text, &err))
+            lose_bell(notices, &err);
+        else if (text)
+            hear(notices, text);
+    }
+    weft_arena_free(arena);
+}
+
+static void open_bell(struct weft_notices *notices)
+{
+    const struct weft_server_config *config = &notices->server->config;
+    struct weft_err err = {0};
+    if (weft_bell_open(config->listen_url ? config->listen_url : config->store, &notices->bell,
+                       &err)) {
+        notices->bell = NULL;
+        lose_bell(notices, &err);
+        return;
+    }
+    if (notices->complained)
+        weft_info("notices between replicas are on again");
+    notices->complained = false;
+    notices->retry_pause_us = RETRY_FIRST_US;
+    weft_upkeep_expect(notices->server->upkeep, 0); /* what was said meanwhile was missed */
+}
+
+/* How long to sleep: until the next notice may be sent, or the next try to connect. */
+static int sleep_ms(struct weft_notices *notices)
+{
+    weft_usec at_us = WEFT_NEVER;
+    if (!notices->bell)
+        at_us = notices->retry_us;
+    else if (is_pending(notices))
+        at_us = notices->sent_us + notices->pause_us;
+    if (at_us == WEFT_NEVER)
+        return -1;
+    weft_usec left_us = at_us - weft_boot_us();
+    return left_us <= 0 ? 0 : (int)((left_us + WEFT_MS - 1) / WEFT_MS);
+}
+
+static void *run_thread(void *context)
+{
+    struct weft_notices *notices = context;
+    for (;;) {
+        struct pollfd fd[2] = {
+            {.fd = notices->poke, .events = POLLIN},
+            {.fd = notices->bell ? weft_bell_fd(notices->bell) : -1, .events = POLLIN},
+        };
+        (void)poll(fd, 2, sleep_ms(notices));
+        uint64_t ignored;
+        if (fd[0].revents && read(notices->poke, &ignored, sizeof(ignored)) < 0 && errno != EAGAIN)
+            break;
+        pthread_mutex_lock(&notices->lock);
+        bool stopping = notices->stopping;
+        pthread_mutex_unlock(&notices->lock);
+        if (stopping)
+            break;
+        if (fd[1].revents)
+            hear_all(notices);
+        bool opened = !notices->bell && weft_boot_us() >= notices->retry_us;
+        if (opened)
+            open_bell(notices);
+        bool rang = weft_boot_us() >= notices->sent_us + notices->pause_us && send_pending(notices);
+        /* Opening and ringing read what has come meanwhile, and our own notice, which is kept until
+         * it is asked for: the socket does not tell of either again. Heard later, together with the
+         * next one, it would wake somebody for what was taken long ago. */
+        if (opened || rang)
+            hear_all(notices);
+    }
+    (void)send_pending(notices);
+    weft_bell_close(notices->bell);
+    return NULL;
+}
+
+struct weft_notices *weft_notices_new(struct weft_server *server)
+{
+    if (weft_engine_writers(server->engine) == 1)
+        return NULL; /* one file, one writer: others notice by the poll */
+    struct weft_notices *notices = calloc(1, sizeof(*notices));
+    if (!notices)
+        weft_oom(sizeof(*notices));
+    notices->server = server;
+    notices->pause_us = PAUSE_FIRST_US;
+    notices->retry_pause_us = RETRY_FIRST_US;
+    notices->poke = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&notices->lock, NULL);
+    weft_thread_start(&notices->thread, "weft-notice", run_thread, notices);
+    return notices;
+}
+
+void weft_notices_stop(struct weft_notices *notices)
+{
+    if (!notices)
+        return;
+    pthread_mutex_lock(&notices->lock);
+    notices->stopping = true;
+    pthread_mutex_unlock(&notices->lock);
+    poke(notices);
+    pthread_join(notices->thread, NULL);
+}
+
+void weft_notices_free(struct weft_notices *notices)
+{
+    if (!notices)
+        return;
+    (void)close(notices->poke);
+    pthread_mutex_destroy(&notices->lock);
+    free(notices);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Bells are LISTEN and NOTIFY on a connection that does nothing else. The channel has the name of
+ * the schema, so that two stores in one database do not wake each other. A notice need not survive
+ * anything, so its commit does not wait for the disk. That is set for its transaction alone: where
+ * a pooler stands in between after all, the next transaction on that connection is somebody's work.
+ */
+
+#include "store/notify.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "store/pg/pg.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RING_MAX_US (5 * WEFT_SECOND)
+
+static const char ring_name[] = "weft_ring";
+static const char ring_sql[] =
+    "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
+
+struct weft_bell {
+    struct weft_pg *pg; /* owned; not in pipeline mode */
+};
+
+/* Waits for the answer to what was sent. */
+static enum weft_rc finish(struct weft_bell *bell, const char *what, struct weft_err *err)
+{
+    struct weft_pg *pg = bell->pg;
+    weft_usec deadline_us = weft_boot_us() + RING_MAX_US;
+    enum weft_rc rc = WEFT_OK;
+    for (;;) {
+        int unsent = PQflush(pg->pq);
+        if (unsent == 0 && !PQisBusy(pg->pq)) {
+            PGresult *result = PQgetResult(pg->pq);
+            if (!result)
+                return rc;
+            ExecStatusType status = PQresultStatus(result);
+            if (!rc && status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+                rc = weft_pg_fail(pg, result, what, err);
+            PQclear(result);
+            continue;
+        }
+        weft_usec left_us = deadline_us - weft_boot_us();
+        if (left_us <= 0)
+            return weft_pg_lost(pg, what, "the server did not answer within 5 s", err);
+        struct pollfd fd = {.fd = PQsocket(pg->pq),
+                            .events = (short)(POLLIN | (unsent > 0 ? POLLOUT : 0))};
+        (void)poll(&fd, 1, (int)(left_us / 1000) + 1);
+        if (unsent < 0 || !PQconsumeInput(pg->pq))
+            return weft_pg_lost(pg, what, PQerrorMessage(pg->pq), err);
+    }
+}
+
+static enum weft_rc start_listening(struct weft_bell *bell, struct weft_err *err)
+{
+    struct weft_pg *pg = bell->pg;
+    const char *sql = weft_arena_printf(pg->arena, "LISTEN \"%s\"", pg->schema);
+    enum weft_rc rc = WEFT_OK;
+    if (!PQexitPipelineMode(pg->pq))
+        return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
+    if (pg->named) {
+        if (!PQsendPrepare(pg->pq, ring_name, ring_sql, 0, NULL))
+            return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
+        rc = finish(bell, "listen", err);
+    }
+    if (rc)
+        return rc;
+    if (!PQsendQuery(pg->pq, sql))
+        return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
+    return finish(bell, "listen", err);
+}
+
+enum weft_rc weft_bell_open(const char *url, struct weft_bell **ret_bell, struct weft_err *err)
+{
+    const struct weft_driver *driver;
+    struct weft_conn *conn = NULL;
+    enum weft_rc rc = weft_driver_for(url, &driver, err);
+    if (!rc && driver != &weft_driver_pg)
+        rc = weft_fail(err, WEFT_NOT_FOUND, "stores of this kind have no bells");
+    if (!rc)
+        rc = weft_pg_open(url, &conn, err);
+    if (rc)
+        return rc;
+    struct weft_bell *bell = calloc(1, sizeof(*bell));
+    if (!bell)
+        weft_oom(sizeof(*bell));
+    bell->pg = weft_pg_of(conn);
+    rc = start_listening(bell, err);
+    if (rc) {
+        weft_bell_close(bell);
+        return rc;
+    }
+    *ret_bell = bell;
+    return WEFT_OK;
+}
+
+void weft_bell_close(struct weft_bell *bell)
+{
+    if (!bell)
+        return;
+    weft_pg_close(&bell->pg->conn);
+    free(bell);
+}
+
+int weft_bell_fd(const struct weft_bell *bell)
+{
+    return PQsocket(bell->pg->pq);
+}
+
+enum weft_rc weft_bell_ring(struct weft_bell *bell, const char *text, struct weft_err *err)
+{
+    struct weft_pg *pg = bell->pg;
+    assert(strlen(text) <= WEFT_BELL_TEXT_MAX);
+    if (pg->conn.broken)
+        return weft_pg_lost(pg, "notify", "the connection is broken", err);
+    const char *const value[] = {pg->schema, text};
+    int sent =
+        pg->named
+            ? PQsendQueryPrepared(pg->pq, ring_name, WEFT_LEN(value), value, NULL, NULL, 0)
+            : PQsendQueryParams(pg->pq, ring_sql, WEFT_LEN(value), NULL, value, NULL, NULL, 0);
+    if (!sent)
+        return weft_pg_lost(pg, "notify", PQerrorMessage(pg->pq), err);
+    return finish(bell, "notify", err);
+}
+
+enum weft_rc weft_bell_next(struct weft_bell *bell, struct weft_arena *arena, const char **ret_text,
+                            struct weft_err *err)
+{
+    struct weft_pg *pg = bell->pg;
+    *ret_text = NULL;
+    if (pg->conn.broken || !PQconsumeInput(pg->pq) || PQstatus(pg->pq) != CONNECTION_OK)
+        return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
+    PGnotify *notice;
+    while (!*ret_text && (notice = PQnotifies(pg->pq)) != NULL) {
+        if (notice->be_pid != PQbackendPID(pg->pq))
+            *ret_text = weft_arena_strdup(arena, notice->extra);
+        PQfreemem(notice);
+    }
+    return WEFT_OK;
+}
