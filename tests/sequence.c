@@ -374,8 +374,7 @@ static bool cancelled(struct run *run, struct weft_engine *clean, const struct h
     return run_now(run, clean, i).state == WEFT_STATE_CANCELLED;
 }
 
-/* ---- Letting go of leases that others ended --------------------------------------------------
- */
+/* ---- Letting go of leases that others ended -------------------------------------------------- */
 
 static void prepare_drained(struct run *run, struct weft_engine *clean)
 {
@@ -507,8 +506,7 @@ static bool taken_in(struct run *run, struct weft_engine *clean, const struct he
     return run->seen_count > i;
 }
 
-/* ---- All of them ------------------------------------------------------------------------------
- */
+/* ---- All of them ----------------------------------------------------------------------------- */
 
 const struct sequence sequences[] = {
 #define X(word, statement, made, call, test, history, ...)                                         \

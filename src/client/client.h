@@ -19,12 +19,12 @@
 #include <pthread.h>
 
 enum {
-    WEFT_CALL_MAX = 100000,      /* items in one call */
-    WEFT_CLAIM_WAIT_MAX = 60000, /* wait_ms of a claim */
-    WEFT_WAIT_MAX_MS = 86400000, /* wait_ms of weft_wait() */
-    WEFT_LOOK_FIRST_MS = 20,     /* how soon a call that waits on a store looks again, */
-    WEFT_LOOK_SLOWEST_MS = 250,  /* how rarely it gets, */
-    WEFT_LOOK_LEAST_MS = 5,      /* and how often at most, whatever it is told */
+    WEFT_CALL_MAX = 100000,             /* items in one call */
+    WEFT_CLAIM_WAIT_MAX = 60000,        /* wait_ms of a claim */
+    WEFT_CLIENT_WAIT_MAX_MS = 86400000, /* wait_ms of weft_wait() */
+    WEFT_LOOK_FIRST_MS = 20,            /* how soon a call that waits on a store looks again, */
+    WEFT_LOOK_SLOWEST_MS = 250,         /* how rarely it gets, */
+    WEFT_LOOK_LEAST_MS = 5,             /* and how often at most, whatever it is told */
 };
 
 /* What calls wait for. */
@@ -210,7 +210,7 @@ enum weft_rc weft_local_flows(const struct weft_via *via, const struct weft_flow
                               struct weft_arena *arena, struct weft_flows *ret_flows,
                               struct weft_err *err);
 
-/* ---- client_token.c --------------------------------------------------------------------------------- */
+/* ---- client_token.c -------------------------------------------------------------------------- */
 
 enum weft_rc weft_local_token_create(const struct weft_via *via, const struct weft_token_spec *spec,
                                      struct weft_arena *arena, struct weft_token *ret_token,

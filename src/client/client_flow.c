@@ -151,7 +151,7 @@ enum weft_rc weft_flow_get(struct weft *weft, const struct weft_id *flow, int64_
                            struct weft_flow_page *ret_page, struct weft_err *err)
 {
     struct weft_err story = {0};
-    enum weft_rc rc = check_call(weft, flow, ret_page, wait_ms, WEFT_WAIT_MAX_MS, &story);
+    enum weft_rc rc = check_call(weft, flow, ret_page, wait_ms, WEFT_CLIENT_WAIT_MAX_MS, &story);
     if (!rc) {
         const struct weft_flow_asking asking = {
             .ns = weft->ns, .flow = *flow, .limit = WEFT_PAGE_MAX, .counts = true};

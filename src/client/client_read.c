@@ -40,7 +40,8 @@ enum weft_rc weft_wait(struct weft *weft, const struct weft_id *id, int64_t wait
 {
     struct weft_err story = {0};
     const struct weft_given given = {weft, id, 1, ret_page};
-    const struct weft_range range = {.field = "wait_ms", .value = wait_ms, .max = WEFT_WAIT_MAX_MS};
+    const struct weft_range range = {
+        .field = "wait_ms", .value = wait_ms, .max = WEFT_CLIENT_WAIT_MAX_MS};
     enum weft_rc rc = weft_check_given(&given, &story);
     if (!rc)
         rc = weft_check_range(&range, &story);
@@ -184,8 +185,7 @@ void weft_counts_free(struct weft_counts *counts)
     *counts = (struct weft_counts){0};
 }
 
-/* ---- Lanes, workers, replicas ------------------------------------------------------------------
- */
+/* ---- Lanes, workers, replicas ---------------------------------------------------------------- */
 
 enum weft_rc weft_lane_put(struct weft *weft, const struct weft_lane *lane, struct weft_err *err)
 {

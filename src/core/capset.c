@@ -25,8 +25,8 @@ static bool token_valid(const char *token)
     return true;
 }
 
-enum weft_rc weft_route_text(const char *const *token, size_t count, struct weft_arena *arena,
-                             const char **ret_text, struct weft_err *err)
+enum weft_rc weft_capset_text(const char *const *token, size_t count, struct weft_arena *arena,
+                              const char **ret_text, struct weft_err *err)
 {
     if (count == 0) {
         *ret_text = "";
@@ -74,7 +74,7 @@ static int token_cmp(const char *a, size_t a_size, const char *b, size_t b_size)
     return (a_size > b_size) - (a_size < b_size);
 }
 
-bool weft_route_fits(const char *needed, const char *offered)
+bool weft_capset_fits(const char *needed, const char *offered)
 {
     while (*needed) {
         if (!*offered)
@@ -101,7 +101,7 @@ static bool has_token(const char *const *token, size_t count, const char *wanted
     return false;
 }
 
-bool weft_route_offered(const char *needed, const char *const *token, size_t count)
+bool weft_capset_offered(const char *needed, const char *const *token, size_t count)
 {
     while (*needed) {
         size_t size = strcspn(needed, ",");
@@ -113,7 +113,7 @@ bool weft_route_offered(const char *needed, const char *const *token, size_t cou
     return true;
 }
 
-bool weft_route_within(const char *needed, const char *const *token, size_t count)
+bool weft_capset_within(const char *needed, const char *const *token, size_t count)
 {
     while (*needed) {
         size_t size = strcspn(needed, ","), low = 0, high = count;
@@ -141,22 +141,22 @@ static uint16_t number_of(const char *token, size_t size)
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ (unsigned char)token[i]) * 1099511628211u;
     /* The upper bits of the product depend on all of the hash's. */
-    return (uint16_t)((hash * 0x9e3779b97f4a7c15u >> 32) % WEFT_ROUTE_NUMBERS);
+    return (uint16_t)((hash * 0x9e3779b97f4a7c15u >> 32) % WEFT_CAPSET_NUMBERS);
 }
 
-struct weft_route_need weft_route_need(const char *needed)
+struct weft_capset_need weft_capset_need(const char *needed)
 {
     const char *comma = strrchr(needed, ','), *last = comma ? comma + 1 : needed;
     if (!*needed)
-        return (struct weft_route_need){WEFT_ROUTE_NUMBERS, WEFT_ROUTE_NUMBERS};
-    return (struct weft_route_need){number_of(needed, strcspn(needed, ",")),
-                                    number_of(last, strlen(last))};
+        return (struct weft_capset_need){WEFT_CAPSET_NUMBERS, WEFT_CAPSET_NUMBERS};
+    return (struct weft_capset_need){number_of(needed, strcspn(needed, ",")),
+                                     number_of(last, strlen(last))};
 }
 
-void weft_route_offer(const char *offered, struct weft_route_offer *ret_offer)
+void weft_capset_offer(const char *offered, struct weft_capset_offer *ret_offer)
 {
-    *ret_offer = (struct weft_route_offer){0};
-    ret_offer->bit[WEFT_ROUTE_NUMBERS / 64] = 1; /* what needs nothing fits any offer */
+    *ret_offer = (struct weft_capset_offer){0};
+    ret_offer->bit[WEFT_CAPSET_NUMBERS / 64] = 1; /* what needs nothing fits any offer */
     while (*offered) {
         size_t size = strcspn(offered, ",");
         uint16_t number = number_of(offered, size);
@@ -166,7 +166,7 @@ void weft_route_offer(const char *offered, struct weft_route_offer *ret_offer)
     }
 }
 
-const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count)
+const char *const *weft_capset_split(const char *text, struct weft_arena *arena, size_t *ret_count)
 {
     size_t count = *text != '\0';
     for (const char *c = text; *c; c++)

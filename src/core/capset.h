@@ -13,33 +13,33 @@
 struct weft_arena;
 
 /* The canonical text in the arena. WEFT_INVALID_VALUE or WEFT_TOO_LARGE for bad tokens. */
-WEFT_MUST_CHECK enum weft_rc weft_route_text(const char *const *token, size_t count,
-                                             struct weft_arena *arena, const char **ret_text,
-                                             struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_capset_text(const char *const *token, size_t count,
+                                              struct weft_arena *arena, const char **ret_text,
+                                              struct weft_err *err);
 /* True when every token of `needed` is in `offered`; both canonical. */
-bool weft_route_fits(const char *needed, const char *offered);
+bool weft_capset_fits(const char *needed, const char *offered);
 /* The same with an offer that is a plain list of tokens, in any order. */
-bool weft_route_offered(const char *needed, const char *const *token, size_t count);
-/* The same with the tokens of a canonical text, as weft_route_split() gives them: for long offers.
+bool weft_capset_offered(const char *needed, const char *const *token, size_t count);
+/* The same with the tokens of a canonical text, as weft_capset_split() gives them: for long offers.
  */
-bool weft_route_within(const char *needed, const char *const *token, size_t count);
+bool weft_capset_within(const char *needed, const char *const *token, size_t count);
 /*
  * A quick look before one of the above, for claims that meet thousands of sets: numbers of the
  * first and the last token that are needed, and a bit for the number of each token that is offered.
  */
-enum { WEFT_ROUTE_NUMBERS = 16384 };
-struct weft_route_need {
-    uint16_t first, last; /* WEFT_ROUTE_NUMBERS: no token is needed */
+enum { WEFT_CAPSET_NUMBERS = 16384 };
+struct weft_capset_need {
+    uint16_t first, last; /* WEFT_CAPSET_NUMBERS: no token is needed */
 };
-struct weft_route_offer {
-    uint64_t bit[WEFT_ROUTE_NUMBERS / 64 + 1]; /* the last one is of WEFT_ROUTE_NUMBERS */
+struct weft_capset_offer {
+    uint64_t bit[WEFT_CAPSET_NUMBERS / 64 + 1]; /* the last one is of WEFT_CAPSET_NUMBERS */
 };
 /* Of canonical texts. */
-struct weft_route_need weft_route_need(const char *needed);
-void weft_route_offer(const char *offered, struct weft_route_offer *ret_offer);
+struct weft_capset_need weft_capset_need(const char *needed);
+void weft_capset_offer(const char *offered, struct weft_capset_offer *ret_offer);
 /* False: it does not fit for sure. */
-static inline bool weft_route_may_fit(struct weft_route_need need,
-                                      const struct weft_route_offer *offer)
+static inline bool weft_capset_may_fit(struct weft_capset_need need,
+                                       const struct weft_capset_offer *offer)
 {
     uint64_t first = offer->bit[need.first / 64] >> (need.first % 64);
     uint64_t last = offer->bit[need.last / 64] >> (need.last % 64);
@@ -47,6 +47,6 @@ static inline bool weft_route_may_fit(struct weft_route_need need,
 }
 
 /* The tokens of a canonical text, in the arena. */
-const char *const *weft_route_split(const char *text, struct weft_arena *arena, size_t *ret_count);
+const char *const *weft_capset_split(const char *text, struct weft_arena *arena, size_t *ret_count);
 
 #endif

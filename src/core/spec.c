@@ -231,7 +231,7 @@ enum weft_rc weft_spec_resolve(const struct weft_spec *spec, const char *ns, wef
     if (spec->priority < INT16_MIN || spec->priority > INT16_MAX)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "priority",
                                "priority is %d, allowed are -32768 to 32767", (int)spec->priority);
-    rc = weft_route_text(spec->capabilities, spec->capability_count, arena, &out.route, err);
+    rc = weft_capset_text(spec->capabilities, spec->capability_count, arena, &out.capset, err);
     if (!rc)
         rc = weft_tags_text(spec->tags, spec->tag_count, arena, &out.tags, err);
     if (!rc)

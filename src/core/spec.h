@@ -13,8 +13,8 @@
 struct weft_arena;
 
 struct weft_resolved {
-    const char *ns, *lane, *kind, *tenant, *route; /* tenant and route: "" when none */
-    const void *payload;                           /* NULL: none */
+    const char *ns, *lane, *kind, *tenant, *capset; /* tenant and route: "" when none */
+    const void *payload;                            /* NULL: none */
     size_t payload_size;
     const char *content_type; /* NULL: JSON */
     const char *tags;         /* canonical JSON text, NULL: none */

@@ -16,8 +16,8 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "core/policy.h"
 #include "core/capset.h"
+#include "core/policy.h"
 #include "core/spec.h"
 #include "core/state.h"
 #include "engine/ops.h"
@@ -67,7 +67,7 @@ enum weft_name_sort {
     WEFT_NAME_NAMESPACE = 1,
     WEFT_NAME_LANE = 2,
     WEFT_NAME_TENANT = 3,
-    WEFT_NAME_ROUTE = 4,
+    WEFT_NAME_CAPSET = 4,
     WEFT_NAME_WORKER = 5,
 };
 
@@ -79,10 +79,10 @@ struct weft_name {
 
 /* A queue with all its names at hand. Lives as long as the engine. */
 struct weft_queue {
-    int32_t id, ns, lane, route, tenant;
+    int32_t id, ns, lane, capset, tenant;
     int32_t family; /* the first queue met here that differs in the tenant alone: see may_serve() */
-    struct weft_route_need need; /* of route_text */
-    const char *ns_name, *lane_name, *kind, *route_text, *tenant_name;
+    struct weft_capset_need need; /* of route_text */
+    const char *ns_name, *lane_name, *kind, *capset_text, *tenant_name;
 };
 
 struct weft_policy_entry {
@@ -253,10 +253,11 @@ struct weft_engine {
     void *flows_ended_context;
     weft_side_work_fn *on_side_work; /* NULL: no listener */
     void *side_work_context;
-    bool holds_briefly;                 /* flows: see flow_hold.c */
-    atomic_bool statements_fit;         /* a connection has prepared all of them */
-    atomic_int_fast64_t schema_seen_us; /* boot time; the last look at the schema: schema_version.c */
-    atomic_int_fast64_t oldest_binary;  /* 0: this one is not too old */
+    bool holds_briefly;         /* flows: see flow_hold.c */
+    atomic_bool statements_fit; /* a connection has prepared all of them */
+    atomic_int_fast64_t
+        schema_seen_us; /* boot time; the last look at the schema: schema_version.c */
+    atomic_int_fast64_t oldest_binary; /* 0: this one is not too old */
     struct weft_unspanned unspanned;
 };
 
@@ -272,7 +273,7 @@ struct weft_tx {
     uint64_t history;      /* in which the ids of names that it writes were read; 0: at its start */
     bool no_retry;         /* one try, on a connection that is open: see weft_tally_flush() */
     bool repeatable;       /* a second time finds what the first did, and does nothing twice */
-    bool doubted;          /* an earlier try may have been committed: this was a second time */
+    bool maybe_committed;  /* an earlier try may have been committed: this was a second time */
     bool brief;            /* others wait for the only writer: see weft_engine_is_contended() */
     bool ended;            /* the last calls of this try have run: see weft_tx_last() */
     bool answered;         /* the body of the last try got all its rows */
@@ -309,8 +310,7 @@ WEFT_MUST_CHECK enum weft_rc weft_tx_once(struct weft_engine *engine, enum weft_
  */
 bool weft_engine_is_contended(struct weft_engine *engine);
 
-/* ---- The version of the schema (schema_version.c) ----------------------------------------------------
- */
+/* ---- The version of the schema (schema_version.c) -------------------------------------------- */
 
 /* What another process may have made of the schema. */
 void weft_version_seen(struct weft_engine *engine, int64_t version, int64_t oldest_binary);
@@ -319,15 +319,15 @@ void weft_version_seen(struct weft_engine *engine, int64_t version, int64_t olde
 WEFT_MUST_CHECK enum weft_rc weft_version_look(struct weft_engine *engine, struct weft_conn *conn,
                                                struct weft_err *err);
 
-/* ---- Joint transactions (joint.c) -------------------------------------------------------------
- */
+/* ---- Joint transactions (joint.c) ------------------------------------------------------------ */
 
 /* What became of a part. */
 enum weft_part_fate {
-    WEFT_PART_ALONE,   /* nothing: it is left to a transaction of its own */
-    WEFT_PART_DOUBTED, /* as this, but it may have been done: the second time will find it */
-    WEFT_PART_DONE,    /* committed, and its rows were taken */
-    WEFT_PART_FAILED,  /* err tells: a try of its own would end no better, or must not be made */
+    WEFT_PART_ALONE,           /* nothing: it is left to a transaction of its own */
+    WEFT_PART_MAYBE_COMMITTED, /* as this, but it may have been done: the second time will find it
+                                */
+    WEFT_PART_DONE,            /* committed, and its rows were taken */
+    WEFT_PART_FAILED, /* err tells: a try of its own would end no better, or must not be made */
 };
 
 /*
@@ -402,7 +402,7 @@ size_t weft_chunk_find(const struct weft_chunk *chunk, const struct weft_id_colu
                        const struct weft_id *id);
 const struct weft_id *weft_column_id(const struct weft_id_column *ids, size_t i);
 
-/* ---- Interning (names.c) -------------------------------------------------------------------- */
+/* ---- Interning (names.c) --------------------------------------------------------------------- */
 
 void weft_names_init(struct weft_names *names);
 void weft_names_done(struct weft_names *names);
@@ -537,7 +537,7 @@ struct weft_changes {
     size_t flows;
 };
 
-struct weft_tidings;
+struct weft_commit_effects;
 
 /* Locks the living rows of the ids, in their order, in tx. Ids that are not living are missing. */
 WEFT_MUST_CHECK enum weft_rc weft_change_lock(struct weft_tx *tx, const struct weft_id *id,
@@ -568,9 +568,9 @@ bool weft_change_ends(const struct weft_changes *changes);
 struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i);
 void weft_outcome_back(struct weft_call *call, size_t row, const struct weft_live *after);
 /* What the changes are news of. */
-void weft_change_news(struct weft_tidings *news, const struct weft_changes *changes);
+void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes);
 
-/* ---- News (commit_effects.c) --------------------------------------------------------------------------- */
+/* ---- News (commit_effects.c) ----------------------------------------------------------------- */
 
 /* What a transaction did to one queue. */
 struct weft_queue_news {
@@ -584,7 +584,7 @@ struct weft_queue_news {
 };
 
 /* What a transaction did: gathered when it has committed, then told once. */
-struct weft_tidings {
+struct weft_commit_effects {
     struct weft_arena *arena;
     weft_usec now_us; /* of the transaction */
     struct weft_queue_news *item;
@@ -596,21 +596,22 @@ struct weft_tidings {
     size_t workers, worker_room;
 };
 
-struct weft_tidings weft_news_new(struct weft_arena *arena, weft_usec now_us);
+struct weft_commit_effects weft_news_new(struct weft_arena *arena, weft_usec now_us);
 /* A new execution is ready. */
-void weft_news_fresh(struct weft_tidings *news, int32_t queue, int32_t priority, int64_t ord);
+void weft_news_fresh(struct weft_commit_effects *news, int32_t queue, int32_t priority,
+                     int64_t ord);
 /* Where the news of a queue is gathered; good until the next call. */
-struct weft_queue_news *weft_news_of(struct weft_tidings *news, int32_t queue);
+struct weft_queue_news *weft_news_of(struct weft_commit_effects *news, int32_t queue);
 /* Something becomes due then; 0: nothing. */
-void weft_news_due(struct weft_tidings *news, weft_usec due_us);
+void weft_news_due(struct weft_commit_effects *news, weft_usec due_us);
 /* A flow has a completion. */
-void weft_news_flow(struct weft_tidings *news, const struct weft_id *flow);
+void weft_news_flow(struct weft_commit_effects *news, const struct weft_id *flow);
 /* A lease of this worker is draining from now on. */
-void weft_news_worker(struct weft_tidings *news, int32_t worker);
+void weft_news_worker(struct weft_commit_effects *news, int32_t worker);
 /* An execution of a queue is over. */
-void weft_news_ended(struct weft_tidings *news, int32_t queue, enum weft_state state);
+void weft_news_ended(struct weft_commit_effects *news, int32_t queue, enum weft_state state);
 /* Puts queues with ready work on the list and tells the listener. No transaction is open. */
-void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news);
+void weft_news_tell(struct weft_engine *engine, const struct weft_commit_effects *news);
 /* The settings of a lane have changed: its queues may have something to give. */
 void weft_news_lane(struct weft_engine *engine, int32_t ns, const char *lane);
 
@@ -728,7 +729,7 @@ void weft_ready_end(struct weft_engine *engine, const struct weft_ready_look *lo
 void weft_tally_init(struct weft_tally *tally);
 void weft_tally_done(struct weft_tally *tally);
 /* Counts what the news say has ended. */
-void weft_tally_count(struct weft_engine *engine, const struct weft_tidings *news);
+void weft_tally_count(struct weft_engine *engine, const struct weft_commit_effects *news);
 /* An execution of the queue that had failed at finished_us was replayed: it is not counted. */
 void weft_tally_replayed(struct weft_engine *engine, int32_t queue, weft_usec finished_us);
 
@@ -762,12 +763,12 @@ void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
 void weft_unused_init(struct weft_unused *unused, weft_usec after_us);
 void weft_unused_done(struct weft_unused *unused);
 
-/* ---- doctor_replicas.c ---------------------------------------------------------------------- */
+/* ---- doctor_replicas.c ----------------------------------------------------------------------- */
 
 /* The part of weft_engine_examine() that looks at replicas and their scanners. */
-WEFT_MUST_CHECK enum weft_rc weft_examine_replicas(struct weft_engine *engine,
-                                                   struct weft_arena *arena,
-                                                   struct weft_findings *ret_findings,
-                                                   struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_doctor_replicas(struct weft_engine *engine,
+                                                  struct weft_arena *arena,
+                                                  struct weft_findings *ret_findings,
+                                                  struct weft_err *err);
 
 #endif

@@ -100,7 +100,7 @@ struct weft_flow_drain {
     uint64_t cancelled;  /* members, by these calls */
     /* Members that went since weft_engine_flow_cancel_now() because the flow is cancelled, whoever
      * did it: these calls, the cancel_backlog scanner, the cascade. Only with `wait`. */
-    uint64_t brought;
+    uint64_t cancelled_now;
     uint64_t before; /* what had gone before that */
     bool more;       /* there may be more of them */
     bool locked;     /* nothing was done: somebody else had the flow */
@@ -431,8 +431,7 @@ WEFT_MUST_CHECK enum weft_rc weft_engine_pass(struct weft_engine *engine, enum w
                                               struct weft_pass_report *ret_report,
                                               struct weft_err *err);
 
-/* ---- What a server needs ----------------------------------------------------------------------
- */
+/* ---- What a server needs --------------------------------------------------------------------- */
 
 /* So many executions of a queue became claimable, or may be: a slot was freed, a lane was opened.
  */

@@ -12,9 +12,9 @@
  * others stand alone. No query is made under any lock.
  */
 
+#include "net/api/metrics.h"
 #include "net/http/answers.h"
 #include "net/http/host.h"
-#include "net/api/metrics.h"
 #include "net/http/origin.h"
 
 #include <stdatomic.h>
@@ -66,8 +66,8 @@ struct weft_server {
     struct weft_api *api;
     struct weft_origins origins; /* whose pages are let in; in the arena */
     struct weft_hosts hosts;     /* names of the server besides those of loopback; likewise */
-    _Atomic bool open;           /* the store is there and all parts are; until then see http_head.c */
-    _Atomic bool stopping;       /* new requests are refused */
+    _Atomic bool open;     /* the store is there and all parts are; until then see http_head.c */
+    _Atomic bool stopping; /* new requests are refused */
 };
 
 /* Required everywhere but on loopback, and there when that was asked for. */
@@ -110,28 +110,29 @@ void weft_loop_stop(struct weft_loop *loop);
  * The asks have their replies (or their streams the next piece): hands them back to the loop, which
  * sends them.
  */
-void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count);
+void weft_loop_answer(struct weft_server *server, struct weft_request **request, size_t count);
 /* True when the client has closed its side: nobody would read the answer. */
-bool weft_loop_gone(const struct weft_ask *ask);
-int weft_loop_fd(const struct weft_ask *ask);
+bool weft_loop_gone(const struct weft_request *request);
+int weft_loop_fd(const struct weft_request *request);
 /*
  * Bytes of bodies that are kept in memory, from any thread; the request holds so many already.
  * False, and nothing is counted, when there is no room for so many more: all together have
  * body_bytes, and one namespace has three quarters of that, or one body if that is larger.
  */
-WEFT_MUST_CHECK bool weft_loop_take_room(const struct weft_ask *ask, size_t held, size_t size);
-void weft_loop_give_room(const struct weft_ask *ask, size_t size);
+WEFT_MUST_CHECK bool weft_loop_take_room(const struct weft_request *request, size_t held,
+                                         size_t size);
+void weft_loop_give_room(const struct weft_request *request, size_t size);
 /* The memory that answers take. */
 struct weft_answers *weft_loop_answers(struct weft_loop *loop);
 /* Counts the reply of an ask from here on, before the loop has it. On an engine thread. */
-void weft_loop_hold(struct weft_ask *ask);
+void weft_loop_hold(struct weft_request *request);
 /* Ends connections that take longer than they may; called about once a second. */
 void weft_loop_sweep(struct weft_loop *loop);
 
 /* ---- body.c ---------------------------------------------------------------------------------- */
 
 /* Unpacks the body of an ask, if it is encoded. On an engine thread. */
-WEFT_MUST_CHECK enum weft_rc weft_body_decode(struct weft_ask *ask, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err);
 
 /* ---- group.c: engine threads ----------------------------------------------------------------- */
 
@@ -144,9 +145,9 @@ void weft_groups_free(struct weft_groups *groups);
  * Queues asks (linked by next), each by its route's group. Those that find the queues full are
  * answered `rate_limited` at once.
  */
-void weft_groups_put(struct weft_groups *groups, struct weft_ask *first);
+void weft_groups_put(struct weft_groups *groups, struct weft_request *first);
 /* One that was accepted before and only looks again: never refused. */
-void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask);
+void weft_groups_put_again(struct weft_groups *groups, struct weft_request *request);
 /* Something that had to wait may run now. */
 void weft_groups_look(struct weft_groups *groups);
 /* Answers reads that have waited too long for room for their answers; about once a second. */
@@ -162,30 +163,30 @@ void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *,
 
 /* ---- claims.c -------------------------------------------------------------------------------- */
 
-enum { WEFT_WAIT_MAX_MS = 60000 };
+enum { WEFT_LONG_POLL_MAX_MS = 60000 };
 
-enum weft_rc weft_claims_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_claims_read(struct weft_request *request, struct weft_err *err);
 /* What a grouped claim asks for, from weft_claims_read() on. */
-const struct weft_claim *weft_claims_of(const struct weft_ask *ask);
+const struct weft_claim *weft_claims_of(const struct weft_request *request);
 /* Runs the claims of several asks in one call and answers each, or puts it to sleep. */
-void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t count);
+void weft_claims_run(struct weft_server *server, struct weft_request **request, size_t count);
 /* The same in two steps; whoever began makes the call, if its count is not 0, and ends it. */
 struct weft_claims_lot {
     struct weft_arena *arena;
-    struct weft_ask **ask;
+    struct weft_request **request;
     struct weft_answers_room *room; /* reserved for the answers */
     size_t rooms;
     struct weft_claim_call call;
     size_t *apart; /* indexes of the asks whose answers need many upstreams, which are read last */
     size_t aparts;
 };
-struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_ask **ask,
+struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_request **request,
                                           size_t count);
 void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot);
 /* The answer of a claim was not delivered: its leases go back. On the loop thread. */
-void weft_claims_undelivered(struct weft_ask *ask);
+void weft_claims_undelivered(struct weft_request *request);
 
-/* ---- waits.c: long polls ---------------------------------------------------------------------- */
+/* ---- waits.c: long polls --------------------------------------------------------------------- */
 
 struct weft_waits *weft_waits_new(struct weft_server *server);
 /* When the server's loop is there, which is swept from here on. */
@@ -197,29 +198,32 @@ void weft_waits_stop(struct weft_waits *waits);
  * A claim that may wait is on the list from before it looks for work until it is answered, so that
  * no wake can fall between its look and its sleep.
  */
-void weft_waits_enter(struct weft_waits *waits, struct weft_ask *ask, weft_usec until_us);
+void weft_waits_enter(struct weft_waits *waits, struct weft_request *request, weft_usec until_us);
 enum weft_wait_end {
     WEFT_WAIT_FILLED, /* it got all it asked for: a wake it had goes on to the next */
     WEFT_WAIT_SERVED, /* it got less than that */
     WEFT_WAIT_FAILED, /* nothing is known: a wake it had goes on */
 };
-void weft_waits_leave(struct weft_waits *waits, struct weft_ask *ask, enum weft_wait_end end);
+void weft_waits_leave(struct weft_waits *waits, struct weft_request *request,
+                      enum weft_wait_end end);
 /*
  * It found nothing. False: it must not sleep (its time is up, or the server stops): the caller
  * answers it. True: the ask is the list's from here on; `soon` asks to look again in a moment.
  */
-WEFT_MUST_CHECK bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask *ask, bool soon);
+WEFT_MUST_CHECK bool weft_waits_sleep(struct weft_waits *waits, struct weft_request *request,
+                                      bool soon);
 /*
  * A claim finds no room for its answer: the same, and it looks again after a pause, until then. It
  * need not have been entered.
  */
-WEFT_MUST_CHECK bool weft_waits_park(struct weft_waits *waits, struct weft_ask *ask,
+WEFT_MUST_CHECK bool weft_waits_park(struct weft_waits *waits, struct weft_request *request,
                                      weft_usec until_us);
 /* A run() that called weft_wait_for_end() or weft_wait_for_leases() goes to sleep; false when it
  * did not, or may not. */
-WEFT_MUST_CHECK bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask);
+WEFT_MUST_CHECK bool weft_waits_sleep_till_end(struct weft_waits *waits,
+                                               struct weft_request *request);
 /* The ask is about to be answered: it waits for nothing any more. */
-void weft_wait_done(struct weft_ask *ask);
+void weft_wait_done(struct weft_request *request);
 /* Tokens were read anew: asks that wait with one that is no longer good are answered. */
 void weft_waits_recheck(struct weft_waits *waits);
 /* There is work in these queues: wakes as many of the longest waiters as it may serve. */
@@ -281,7 +285,7 @@ void weft_supervisor_use(struct weft_supervisor *supervisor, weft_pass_fn *pass,
 /* The slow poll found these due times. */
 void weft_supervisor_told(struct weft_supervisor *supervisor,
                           const weft_usec due_us[WEFT_SCANNER_COUNT]);
-/* A notice says that this scanner has work now: see weft_board_heard(). */
+/* A notice says that this scanner has work now: see weft_schedule_heard(). */
 void weft_supervisor_heard(struct weft_supervisor *supervisor, enum weft_scanner scanner);
 /* No lease is taken away before this moment of the store's clock, nor is its loss counted. */
 void weft_supervisor_hold(struct weft_supervisor *supervisor, weft_usec until_us);
@@ -347,13 +351,13 @@ struct weft_credentials {
 /* Sets ns, ns_fixed, scopes and token of the ask, or says why it may not go on. */
 WEFT_MUST_CHECK enum weft_rc weft_auth_check(struct weft_auth *auth,
                                              const struct weft_credentials *given,
-                                             struct weft_ask *ask, struct weft_err *err);
+                                             struct weft_request *request, struct weft_err *err);
 /*
  * WEFT_UNAUTHORIZED when the token of an ask that was let in was revoked or expired since then. For
  * asks that have waited: called by the thread that has the ask, or under wait.lock while it sleeps.
  */
-WEFT_MUST_CHECK enum weft_rc weft_auth_again(struct weft_server *server, struct weft_ask *ask,
-                                             struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_auth_again(struct weft_server *server,
+                                             struct weft_request *request, struct weft_err *err);
 
 /* ---- roster.c: workers heard of -------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@
 
 #include <pthread.h>
 
-struct weft_ask;
+struct weft_request;
 
 /* ---- What can be asked ----------------------------------------------------------------------- */
 
@@ -89,16 +89,16 @@ struct weft_route {
     enum weft_group group;
     bool walks; /* with a filter it may look at much and find little; see plan.c */
     /* On the loop thread (large bodies: on an engine thread). A failure is the answer. */
-    enum weft_rc (*read)(struct weft_ask *ask, struct weft_err *err);
+    enum weft_rc (*read)(struct weft_request *request, struct weft_err *err);
     /* On an engine thread; of grouped ones those that say items.alone. A failure is the answer. */
-    enum weft_rc (*run)(struct weft_ask *ask, struct weft_err *err);
+    enum weft_rc (*run)(struct weft_request *request, struct weft_err *err);
     /*
      * run() changes a flow, and may be called again after WEFT_CAUSE_FLOW_LOCKED. A grouped request
      * that meets it runs alone from there on.
      */
     bool locks_flow;
-    /* Grouped: writes the answer from ask->items, on an engine thread. */
-    void (*write)(struct weft_ask *ask);
+    /* Grouped: writes the answer from request->items, on an engine thread. */
+    void (*write)(struct weft_request *request);
     const char *name;    /* for the OpenAPI document, as what follows */
     const char *summary; /* one line */
     const char *about;   /* what to know before using it, in Markdown */
@@ -147,8 +147,8 @@ struct weft_items {
  * each time after the part before was sent. A failure breaks the connection off: what was sent
  * already cannot be taken back, and a client must not take half an answer for a whole one.
  */
-typedef enum weft_rc weft_stream_fn(struct weft_ask *ask, struct weft_buf *out, bool *ret_last,
-                                    struct weft_err *err);
+typedef enum weft_rc weft_stream_fn(struct weft_request *request, struct weft_buf *out,
+                                    bool *ret_last, struct weft_err *err);
 
 struct weft_reply {
     int status;       /* 0: not answered yet */
@@ -161,18 +161,18 @@ struct weft_reply {
     bool broken;            /* the stream has failed: the connection is broken off */
 };
 
-struct weft_ask {
+struct weft_request {
     struct weft_server *server;
     const struct weft_route *route;
-    struct weft_arena *arena; /* lives until the answer has been sent */
-    const char *ns;           /* from the token or the header */
-    bool ns_fixed;            /* the token says so: leases of others are out of reach */
-    uint32_t scopes;          /* what the token allows */
-    int32_t token;            /* its id; 0: there is none */
-    struct weft_ask_secret {  /* of auth.c alone */
-        int32_t id;           /* of the secret that was shown; 0: none */
-        uint64_t load;        /* the load of the tokens in which it was last found good */
-        weft_usec expires_us; /* as of that load, the store's time; 0: never */
+    struct weft_arena *arena;    /* lives until the answer has been sent */
+    const char *ns;              /* from the token or the header */
+    bool ns_fixed;               /* the token says so: leases of others are out of reach */
+    uint32_t scopes;             /* what the token allows */
+    int32_t token;               /* its id; 0: there is none */
+    struct weft_request_secret { /* of auth.c alone */
+        int32_t id;              /* of the secret that was shown; 0: none */
+        uint64_t load;           /* the load of the tokens in which it was last found good */
+        weft_usec expires_us;    /* as of that load, the store's time; 0: never */
     } secret;
     struct weft_buf body;
     enum weft_coding coding; /* in which the body still is */
@@ -183,50 +183,52 @@ struct weft_ask {
     struct weft_reply reply;
     weft_usec queued_us;        /* boot time: when it came into its queue */
     weft_usec lock_until_us;    /* boot time; 0: it has met no flow that is locked */
-    struct weft_ask *next;      /* in the queue it waits in */
+    struct weft_request *next;  /* in the queue it waits in */
     size_t weight;              /* items, for the queue */
     struct weft_waiter *waiter; /* of waits.c alone */
     struct weft_link *link;     /* the HTTP side, of loop.c alone */
 };
 
 /* The value of a {name} of the path, decoded. The route has it. */
-const char *weft_ask_path(const struct weft_ask *ask, const char *name);
+const char *weft_request_path(const struct weft_request *request, const char *name);
 /* The value of a query parameter, decoded, or NULL. */
-const char *weft_ask_query(const struct weft_ask *ask, const char *name);
+const char *weft_request_query(const struct weft_request *request, const char *name);
 /* A header of the request, or NULL. */
-const char *weft_ask_header(const struct weft_ask *ask, const char *name);
+const char *weft_request_header(const struct weft_request *request, const char *name);
 /* An id in the path; WEFT_INVALID_VALUE names it. */
-WEFT_MUST_CHECK enum weft_rc weft_ask_id(const struct weft_ask *ask, struct weft_id *ret_id,
-                                         struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_request_id(const struct weft_request *request,
+                                             struct weft_id *ret_id, struct weft_err *err);
 /* A whole number in the query, absent: the default. Outside min..max is WEFT_INVALID_VALUE. */
-struct weft_ask_number {
+struct weft_request_number {
     const char *name;
     int64_t min, max, normally;
 };
-WEFT_MUST_CHECK enum weft_rc weft_ask_query_i64(const struct weft_ask *ask,
-                                                const struct weft_ask_number *number,
-                                                int64_t *ret_value, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_request_query_i64(const struct weft_request *request,
+                                                    const struct weft_request_number *number,
+                                                    int64_t *ret_value, struct weft_err *err);
 /* The body as one checked JSON object. An empty body counts as {} where optional is true. */
-WEFT_MUST_CHECK enum weft_rc weft_ask_object(struct weft_ask *ask, bool optional,
-                                             struct weft_json *ret_object, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_request_object(struct weft_request *request, bool optional,
+                                                 struct weft_json *ret_object,
+                                                 struct weft_err *err);
 /*
- * Reads a body of {"items":[...]} (at most WEFT_BATCH_MAX) of `type` into ask->items, each item on
- * its own: one that is refused does not touch its neighbours.
+ * Reads a body of {"items":[...]} (at most WEFT_BATCH_MAX) of `type` into request->items, each item
+ * on its own: one that is refused does not touch its neighbours.
  */
 struct weft_wire_type;
-WEFT_MUST_CHECK enum weft_rc weft_ask_items(struct weft_ask *ask, const struct weft_wire_type *type,
-                                            size_t item_size, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_request_items(struct weft_request *request,
+                                                const struct weft_wire_type *type, size_t item_size,
+                                                struct weft_err *err);
 
 /*
  * The same, or a body that is one item: then items.bulk is false, and an item that is refused is
  * the failure of the request.
  */
-WEFT_MUST_CHECK enum weft_rc weft_ask_one_or_items(struct weft_ask *ask,
-                                                   const struct weft_wire_type *type,
-                                                   size_t item_size, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_request_one_or_items(struct weft_request *request,
+                                                       const struct weft_wire_type *type,
+                                                       size_t item_size, struct weft_err *err);
 
 /* Makes room for items that are read in another way. */
-void weft_ask_items_room(struct weft_ask *ask, size_t item_size, size_t count);
+void weft_request_items_room(struct weft_request *request, size_t item_size, size_t count);
 
 /* ---- Lines (lines.c) ------------------------------------------------------------------------- */
 
@@ -235,23 +237,26 @@ extern const char *const weft_lines_types[]; /* that and its other names; NULL a
 /* True for a content type of JSON objects as lines; NULL is none. */
 bool weft_lines_type(const char *type);
 /* True when the client asks for lines. A type among others in the header counts. */
-bool weft_ask_wants_lines(const struct weft_ask *ask);
-/* Reads a body of lines, each an item of `type` (at most WEFT_BATCH_MAX), into ask->items. */
-WEFT_MUST_CHECK enum weft_rc weft_ask_lines(struct weft_ask *ask, const struct weft_wire_type *type,
-                                            size_t item_size, struct weft_err *err);
+bool weft_request_wants_lines(const struct weft_request *request);
+/* Reads a body of lines, each an item of `type` (at most WEFT_BATCH_MAX), into request->items. */
+WEFT_MUST_CHECK enum weft_rc weft_request_lines(struct weft_request *request,
+                                                const struct weft_wire_type *type, size_t item_size,
+                                                struct weft_err *err);
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
 /* Begins a JSON answer with this status; the writer writes into the reply. */
-void weft_reply_json(struct weft_ask *ask, int status, struct weft_json_writer *ret_out);
+void weft_reply_json(struct weft_request *request, int status, struct weft_json_writer *ret_out);
 /* Answers with an error: its status, its code, Retry-After where it is worth it. */
-void weft_reply_error(struct weft_ask *ask, const struct weft_err *err);
+void weft_reply_error(struct weft_request *request, const struct weft_err *err);
 /* The same, with the reason why a lease is gone. */
-void weft_reply_fence(struct weft_ask *ask, const struct weft_err *err, enum weft_fence fence);
+void weft_reply_fence(struct weft_request *request, const struct weft_err *err,
+                      enum weft_fence fence);
 /* Bytes as they are; type NULL: application/json. */
-void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const char *type);
+void weft_reply_bytes(struct weft_request *request, const void *data, size_t size,
+                      const char *type);
 
-/* ---- Waiting (waits.c) ------------------------------------------------------------------------ */
+/* ---- Waiting (waits.c) ----------------------------------------------------------------------- */
 
 /*
  * A run() that waits for the end of an execution calls this with the time (boot time) until which
@@ -262,21 +267,22 @@ enum weft_wait_looks {
     WEFT_WAIT_LOOKS, /* every second, because a look also does something */
     WEFT_WAIT_TOLD,  /* a few times, then it is told of the end */
 };
-WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id,
+WEFT_MUST_CHECK bool weft_wait_for_end(struct weft_request *request, const struct weft_id *id,
                                        weft_usec until_us, enum weft_wait_looks looks);
 /*
  * The same for a run() that waits until a worker (by its number) has to be told of leases. It is
  * called before the look, so that nothing falls between the look and the sleep; no look is made
  * without a reason.
  */
-WEFT_MUST_CHECK bool weft_wait_for_leases(struct weft_ask *ask, int32_t worker, weft_usec until_us);
+WEFT_MUST_CHECK bool weft_wait_for_leases(struct weft_request *request, int32_t worker,
+                                          weft_usec until_us);
 /*
  * The same for a run() that met a flow that another transaction holds, and wrote nothing: it is
  * called again after a pause. False: it has waited long enough.
  */
-WEFT_MUST_CHECK bool weft_wait_for_lock(struct weft_ask *ask);
+WEFT_MUST_CHECK bool weft_wait_for_lock(struct weft_request *request);
 /* True when the client of the ask has hung up: it would not read the answer. */
-bool weft_ask_gone(const struct weft_ask *ask);
+bool weft_request_gone(const struct weft_request *request);
 /* These executions are over: whoever waits for one looks again. */
 void weft_wait_ended(struct weft_server *server, const struct weft_id *id, size_t count);
 

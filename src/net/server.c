@@ -8,8 +8,8 @@
  */
 
 #include "net/api/api.h"
-#include "net/inside.h"
 #include "net/http/link.h"
+#include "net/inside.h"
 
 #include "base/err.h"
 #include "base/log.h"

@@ -11,23 +11,24 @@
 #include "base/err.h"
 
 struct weft_arena;
-struct weft_bell; /* opaque */
+struct weft_notifier; /* opaque */
 
 enum { WEFT_BELL_TEXT_MAX = 7000 }; /* what NOTIFY carries, less a reserve */
 
 /* Connects and listens. WEFT_NOT_FOUND: stores of this kind have no bells. */
-WEFT_MUST_CHECK enum weft_rc weft_bell_open(const char *url, struct weft_bell **ret_bell,
-                                            struct weft_err *err);
-void weft_bell_close(struct weft_bell *bell); /* NULL is fine */
+WEFT_MUST_CHECK enum weft_rc weft_notifier_open(const char *url, struct weft_notifier **ret_bell,
+                                                struct weft_err *err);
+void weft_notifier_close(struct weft_notifier *bell); /* NULL is fine */
 /* Readable when a notice may have come. Ringing reads too: ask for the next one after it as well.
  */
-int weft_bell_fd(const struct weft_bell *bell);
+int weft_notifier_fd(const struct weft_notifier *bell);
 /* Sends a notice of up to WEFT_BELL_TEXT_MAX bytes; in its own transaction, not waiting for disk.
  */
-WEFT_MUST_CHECK enum weft_rc weft_bell_ring(struct weft_bell *bell, const char *text,
-                                            struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_notifier_ring(struct weft_notifier *bell, const char *text,
+                                                struct weft_err *err);
 /* The next notice that has arrived, in the arena, or NULL for none. Does not wait. */
-WEFT_MUST_CHECK enum weft_rc weft_bell_next(struct weft_bell *bell, struct weft_arena *arena,
-                                            const char **ret_text, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_notifier_next(struct weft_notifier *bell,
+                                                struct weft_arena *arena, const char **ret_text,
+                                                struct weft_err *err);
 
 #endif

@@ -140,7 +140,7 @@ struct weft_conn {
     struct weft_lineage lineage; /* as read at the open, and by each write transaction */
     bool broken;                 /* good for weft_conn_close() only */
     /* Boot time of the last exchange that made its buffers large, which only close() frees; or 0 */
-    weft_usec swollen_us;
+    weft_usec buffers_large_since_us;
 };
 
 struct weft_driver {

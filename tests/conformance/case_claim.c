@@ -123,8 +123,7 @@ CASE(claim_sees_others_work_at_once)
     weft_engine_close(third);
 }
 
-/* ---- Several claims in one call ----------------------------------------------------------------
- */
+/* ---- Several claims in one call -------------------------------------------------------------- */
 
 /* True when no execution is there twice. */
 static bool all_distinct(const struct weft_claim_result *got)
@@ -233,8 +232,7 @@ CASE(claim_several_is_bounded)
     is_int(claim_several(f, f->a, args, 3).count, 10, "1,000 are fine");
 }
 
-/* ---- Bytes -------------------------------------------------------------------------------------
- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static size_t payload_bytes(const struct weft_claim_result *got)
 {
@@ -382,8 +380,7 @@ CASE(claim_bytes_over_transactions)
     weft_engine_close(engine);
 }
 
-/* ---- Many queues -------------------------------------------------------------------------------
- */
+/* ---- Many queues ----------------------------------------------------------------------------- */
 
 CASE(claim_many_queues)
 {

@@ -161,8 +161,7 @@ CASE(fairness_priority_does_not_cross_tenants)
     ok(between(turns_of(f, "quiet", 2, 10), 9, 11), "in tens");
 }
 
-/* ---- Within a tenant ----------------------------------------------------------------------------
- */
+/* ---- Within a tenant ------------------------------------------------------------------------- */
 
 static const char *const gpu[] = {"gpu"};
 
@@ -213,8 +212,7 @@ CASE(fairness_order_within_a_tenant_in_fives)
     }
 }
 
-/* ---- Coming and going ---------------------------------------------------------------------------
- */
+/* ---- Coming and going ------------------------------------------------------------------------ */
 
 CASE(fairness_newcomer_gets_no_credit)
 {

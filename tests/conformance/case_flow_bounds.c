@@ -292,13 +292,13 @@ CASE(flow_cancel_takes_its_members_along)
     submit_drawn(f, &flow);
     (void)claim_node(f, "a");
     struct weft_flow_drain drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_ALL);
-    is_int(drain.brought, 3, "three members");
+    is_int(drain.cancelled_now, 3, "three members");
     ok(!drain.more, "that was all");
     is_str(states(f, &flow), "ccc", "they are cancelled");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "and so is the flow");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
     drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_PENDING);
-    is_int(drain.brought, 1, "a second one takes what was replayed");
+    is_int(drain.cancelled_now, 1, "a second one takes what was replayed");
     is_str(states(f, &flow), "ccc", "as the first did");
 }
 
@@ -317,10 +317,10 @@ CASE(flow_cancel_passes_by_what_runs)
     size_t chunk = chunk_of(f->a);
     (void)chunk_of(f->b);
     struct weft_flow_drain drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_PENDING);
-    is_int(drain.brought, 0, "the first chunk runs");
+    is_int(drain.cancelled_now, 0, "the first chunk runs");
     ok(drain.more, "there is more");
     is_int(weft_engine_flow_drain(f->b, &drain, &f->err), WEFT_OK, "go on");
-    is_int(drain.brought, 0, "so does the second");
+    is_int(drain.cancelled_now, 0, "so does the second");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     uint64_t handled = report.handled;
     /* On a busy machine the time of a pass may be over first. */
@@ -330,13 +330,13 @@ CASE(flow_cancel_passes_by_what_runs)
     }
     is_int(handled, WAIT + 1, "the scanner comes to those that wait, and to the end");
     is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "and who waits");
-    is_int(drain.brought, WAIT, "is told of them");
+    is_int(drain.cancelled_now, WAIT, "is told of them");
     is_int(many_in(f, &many, WEFT_STATE_RUNNING), RUN, "the others run on");
     drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
-    is_int(drain.brought, chunk, "a stronger cancel begins with the first");
+    is_int(drain.cancelled_now, chunk, "a stronger cancel begins with the first");
     for (int i = 0; i < RUN && drain.more; i++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
-    is_int(drain.brought, RUN, "and takes all of them");
+    is_int(drain.cancelled_now, RUN, "and takes all of them");
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), RUN + WAIT, "nothing is left");
 }
 
@@ -351,7 +351,7 @@ CASE(flow_cancel_counts_what_others_did)
     many_submit(f, &many);
     struct weft_claimed lease = claim_node(f, "runs");
     struct weft_flow_drain drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
-    is_int(drain.brought, chunk, "a chunk at once");
+    is_int(drain.cancelled_now, chunk, "a chunk at once");
     (void)complete(f, f->a, &lease, "1");
     is_int(state_of(f, &many.answer.node[join]), WEFT_STATE_CANCELLED, "one by the cascade");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
@@ -359,7 +359,7 @@ CASE(flow_cancel_counts_what_others_did)
     is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
     ok(!drain.more, "nothing is left");
     is_int(drain.cancelled, chunk, "a chunk was ours");
-    is_int(drain.brought, chunk + 2, "all of them were cancelled because of us");
+    is_int(drain.cancelled_now, chunk + 2, "all of them were cancelled because of us");
 }
 
 static void remember_flows(void *context, const struct weft_id *flow, size_t count)

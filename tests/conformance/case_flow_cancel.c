@@ -122,7 +122,7 @@ CASE(flow_cancel_all_of_many)
     struct weft_flow_drain drain = {.flow = many.answer.id, .wait = true, .more = true};
     for (int round = 0; round < MANY && drain.more && !f->err.rc; round++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "drain it");
-    is_int(drain.brought, MANY, "they are counted, with those of the cascade");
+    is_int(drain.cancelled_now, MANY, "they are counted, with those of the cascade");
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "all members are cancelled");
     is_int(many_in(f, &many, WEFT_STATE_SKIPPED), 0, "none is skipped");
 }

@@ -24,7 +24,7 @@ static void poll(struct fixture *f, struct weft_engine *engine)
 static int32_t queue_of(struct fixture *f, struct weft_engine *engine, const char *tenant)
 {
     const struct weft_resolved spec = {
-        .ns = "default", .lane = "default", .kind = "job", .tenant = tenant, .route = ""};
+        .ns = "default", .lane = "default", .kind = "job", .tenant = tenant, .capset = ""};
     const struct weft_queue *queue = NULL;
     is_int(weft_intern_queues(engine, &spec, NULL, 1, &queue, NULL, &f->err), WEFT_OK,
            "the queue of %s", tenant);

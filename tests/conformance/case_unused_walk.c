@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The scanner unused_names: which rows it retires and removes, and when. See engine/names/unused.h. */
+/* The scanner unused_names: which rows it retires and removes, and when. See engine/names/unused.h.
+ */
 
 #include "conformance.h"
 
@@ -64,7 +65,7 @@ static uint64_t counted(const struct weft_pass_report *report, int counter)
 static int32_t queue_in(struct fixture *f, struct weft_engine *engine, const char *tenant)
 {
     const struct weft_resolved spec = {
-        .ns = "default", .lane = "default", .kind = "job", .tenant = tenant, .route = ""};
+        .ns = "default", .lane = "default", .kind = "job", .tenant = tenant, .capset = ""};
     const struct weft_queue *queue = NULL;
     enum weft_rc rc = weft_intern_queues(engine, &spec, NULL, 1, &queue, NULL, &f->err);
     if (rc)

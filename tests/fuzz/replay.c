@@ -23,8 +23,7 @@ struct input {
     size_t size;
 };
 
-/* ---- Mutations: xorshift with a fixed seed ----------------------------------------------------
- */
+/* ---- Mutations: xorshift with a fixed seed --------------------------------------------------- */
 
 static uint64_t seed = 0x9e3779b97f4a7c15u;
 

@@ -226,14 +226,14 @@ size_t model_claim(struct world *w, const struct weft_claim *claim, struct subje
     const char *offered = "";
     size_t count = 0, taken = 0;
     struct weft_err err;
-    if (weft_route_text(claim->capabilities, claim->capability_count, w->arena, &offered, &err))
+    if (weft_capset_text(claim->capabilities, claim->capability_count, w->arena, &offered, &err))
         return 0;
     for (size_t i = 0; i < w->subjects; i++) {
         struct subject *x = w->subject[i];
         if (x->live.state == WEFT_STATE_READY &&
             named(claim->lanes, claim->lane_count, x->spec.lane) &&
             (claim->kind_count == 0 || named(claim->kinds, claim->kind_count, x->spec.kind)) &&
-            weft_route_fits(x->spec.route, offered))
+            weft_capset_fits(x->spec.capset, offered))
             fits[count++] = x;
     }
     for (size_t lane = 0; lane < LANES; lane++)

@@ -9,8 +9,8 @@
  */
 
 #include "net/api/api.h"
-#include "net/upkeep/scanner_schedule.h"
 #include "net/http/link.h"
+#include "net/upkeep/scanner_schedule.h"
 #include "schema_fixture.h"
 #include "tap.h"
 
@@ -72,16 +72,16 @@ void weft_server_show_uses(struct weft_server *server, struct weft_token *token,
     (void)count;
 }
 
-const char *weft_ask_header(const struct weft_ask *ask, const char *name)
+const char *weft_request_header(const struct weft_request *request, const char *name)
 {
-    (void)ask;
+    (void)request;
     return strcmp(name, "Accept") == 0 ? fixture->accept : NULL;
 }
 
-bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us,
+bool weft_wait_for_end(struct weft_request *request, const struct weft_id *id, weft_usec until_us,
                        enum weft_wait_looks looks)
 {
-    (void)ask;
+    (void)request;
     (void)id;
     (void)until_us;
     (void)looks;
@@ -89,18 +89,18 @@ bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec
     return fixture->waited <= fixture->naps;
 }
 
-bool weft_wait_for_leases(struct weft_ask *ask, int32_t worker, weft_usec until_us)
+bool weft_wait_for_leases(struct weft_request *request, int32_t worker, weft_usec until_us)
 {
-    (void)ask;
+    (void)request;
     (void)worker;
     (void)until_us;
     fixture->waited++;
     return fixture->waited <= fixture->naps;
 }
 
-bool weft_ask_gone(const struct weft_ask *ask)
+bool weft_request_gone(const struct weft_request *request)
 {
-    (void)ask;
+    (void)request;
     return false;
 }
 
@@ -131,14 +131,14 @@ struct weft_scanner_status *weft_supervisor_status(struct weft_server *server,
                                                    struct weft_arena *arena)
 {
     struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
-    struct weft_board *board = weft_new(arena, struct weft_board);
+    struct weft_scanner_schedule *schedule = weft_new(arena, struct weft_scanner_schedule);
     const struct weft_now now = {weft_boot_us(), weft_clock_now(weft_engine_clock(server->engine))};
     weft_scanner_defaults(setting);
-    weft_board_init(board, setting, 1, &now);
+    weft_schedule_init(schedule, setting, 1, &now);
     struct weft_scanner_status *status =
         weft_new_array(arena, struct weft_scanner_status, WEFT_SCANNER_COUNT);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        status[i] = weft_board_status(board, (enum weft_scanner)i, &now, arena);
+        status[i] = weft_schedule_status(schedule, (enum weft_scanner)i, &now, arena);
     return status;
 }
 
@@ -156,9 +156,9 @@ const char *weft_supervisor_uncovered(struct weft_server *server, struct weft_ar
 }
 
 /* Claims belong to the server's own half: tests claim from the engine. */
-enum weft_rc weft_claims_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_claims_read(struct weft_request *request, struct weft_err *err)
 {
-    (void)ask;
+    (void)request;
     (void)err;
     abort();
 }
@@ -198,32 +198,32 @@ static inline void fixture_done(struct api_fixture *f)
 
 /* ---- What group.c does, for one request ------------------------------------------------------ */
 
-static inline enum weft_rc fixture_steer(struct api_fixture *f, struct weft_ask *ask,
+static inline enum weft_rc fixture_steer(struct api_fixture *f, struct weft_request *request,
                                          enum weft_steer_kind kind, struct weft_err *err)
 {
-    struct weft_steer_told *answer = weft_new_array(ask->arena, struct weft_steer_told, 1);
+    struct weft_steer_told *answer = weft_new_array(request->arena, struct weft_steer_told, 1);
     const struct weft_steering steering = {
-        .kind = kind, .ns = ask->ns, .item = ask->items.item, .count = 1};
-    answer->arena = ask->arena;
-    ask->items.answer = answer;
+        .kind = kind, .ns = request->ns, .item = request->items.item, .count = 1};
+    answer->arena = request->arena;
+    request->items.answer = answer;
     enum weft_rc rc = weft_steer_call(f->server.engine, &steering, answer, err);
     if (f->committed)
         f->committed(f);
     return rc;
 }
 
-static inline enum weft_rc fixture_submit(struct api_fixture *f, struct weft_ask *ask,
+static inline enum weft_rc fixture_submit(struct api_fixture *f, struct weft_request *request,
                                           struct weft_err *err)
 {
-    const struct weft_items *items = &ask->items;
+    const struct weft_items *items = &request->items;
     struct weft_submitted *answer =
-        weft_new_array(ask->arena, struct weft_submitted, items->count + 1);
+        weft_new_array(request->arena, struct weft_submitted, items->count + 1);
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < items->count && !rc; i++)
         if (!items->err[i].rc)
-            rc = weft_engine_submit(f->server.engine, ask->ns,
+            rc = weft_engine_submit(f->server.engine, request->ns,
                                     (const struct weft_spec *)items->item + i, 1, &answer[i], err);
-    ask->items.answer = answer;
+    request->items.answer = answer;
     return rc;
 }
 
@@ -242,46 +242,46 @@ static inline enum weft_rc fixture_lease_call(struct weft_engine *engine, enum w
         ret, err);
 }
 
-static inline enum weft_rc fixture_leases(struct api_fixture *f, struct weft_ask *ask, size_t size,
-                                          struct weft_err *err)
+static inline enum weft_rc fixture_leases(struct api_fixture *f, struct weft_request *request,
+                                          size_t size, struct weft_err *err)
 {
-    const struct weft_items *items = &ask->items;
+    const struct weft_items *items = &request->items;
     struct weft_lease_answer *answer =
-        weft_new_array(ask->arena, struct weft_lease_answer, items->count + 1);
+        weft_new_array(request->arena, struct weft_lease_answer, items->count + 1);
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < items->count && !rc; i++)
         if (!items->err[i].rc)
-            rc = fixture_lease_call(f->server.engine, ask->route->group,
+            rc = fixture_lease_call(f->server.engine, request->route->group,
                                     (const char *)items->item + i * size, &answer[i], err);
-    ask->items.answer = answer;
+    request->items.answer = answer;
     return rc;
 }
 
-static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_ask *ask,
+static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_request *request,
                                          struct weft_err *err)
 {
-    switch (ask->route->group) {
+    switch (request->route->group) {
     case WEFT_GROUP_SUBMIT:
-        return fixture_submit(f, ask, err);
+        return fixture_submit(f, request, err);
     case WEFT_GROUP_RENEW:
-        return fixture_leases(f, ask, sizeof(struct weft_renew), err);
+        return fixture_leases(f, request, sizeof(struct weft_renew), err);
     case WEFT_GROUP_COMPLETE:
-        return fixture_leases(f, ask, sizeof(struct weft_complete), err);
+        return fixture_leases(f, request, sizeof(struct weft_complete), err);
     case WEFT_GROUP_FAIL:
-        return fixture_leases(f, ask, sizeof(struct weft_failure), err);
+        return fixture_leases(f, request, sizeof(struct weft_failure), err);
     case WEFT_GROUP_DELAY:
     case WEFT_GROUP_RELEASE:
-        return fixture_leases(f, ask, sizeof(struct weft_put_back), err);
+        return fixture_leases(f, request, sizeof(struct weft_put_back), err);
     case WEFT_GROUP_CANCEL:
-        return fixture_steer(f, ask, WEFT_STEER_CANCEL, err);
+        return fixture_steer(f, request, WEFT_STEER_CANCEL, err);
     case WEFT_GROUP_REPLAY:
-        return fixture_steer(f, ask, WEFT_STEER_REPLAY, err);
+        return fixture_steer(f, request, WEFT_STEER_REPLAY, err);
     case WEFT_GROUP_REPRIORITIZE:
-        return fixture_steer(f, ask, WEFT_STEER_REPRIORITIZE, err);
+        return fixture_steer(f, request, WEFT_STEER_REPRIORITIZE, err);
     case WEFT_GROUP_SET_DEADLINE:
-        return fixture_steer(f, ask, WEFT_STEER_SET_DEADLINE, err);
+        return fixture_steer(f, request, WEFT_STEER_SET_DEADLINE, err);
     case WEFT_GROUP_REVOKE:
-        return fixture_steer(f, ask, WEFT_STEER_REVOKE, err);
+        return fixture_steer(f, request, WEFT_STEER_REVOKE, err);
     case WEFT_GROUP_NONE:
     case WEFT_GROUP_LIST:
     case WEFT_GROUP_PARSE:
@@ -301,40 +301,41 @@ static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_ask 
 static inline enum weft_rc fixture_carry_out(struct api_fixture *f, struct weft_link *link,
                                              struct weft_err *err)
 {
-    struct weft_ask *ask = &link->ask;
-    enum weft_rc rc = weft_query_parse(weft_query_of(link->target), ask->arena, &link->query, err);
+    struct weft_request *request = &link->request;
+    enum weft_rc rc =
+        weft_query_parse(weft_query_of(link->target), request->arena, &link->query, err);
     if (!rc)
-        rc = weft_query_check(&link->query, ask->route, err);
+        rc = weft_query_check(&link->query, request->route, err);
     if (!rc)
-        rc = ask->route->read(ask, err);
-    if (rc || ask->reply.status)
+        rc = request->route->read(request, err);
+    if (rc || request->reply.status)
         return rc;
-    if (!weft_group_alone(ask->route->group)) {
-        rc = fixture_group(f, ask, err);
+    if (!weft_group_alone(request->route->group)) {
+        rc = fixture_group(f, request, err);
         if (!rc)
-            ask->route->write(ask);
+            request->route->write(request);
         return rc;
     }
-    for (int turns = 0; turns < 100 && !rc && !ask->reply.status; turns++)
-        rc = ask->route->run(ask, err);
+    for (int turns = 0; turns < 100 && !rc && !request->reply.status; turns++)
+        rc = request->route->run(request, err);
     return rc;
 }
 
-static inline void fixture_take(struct api_fixture *f, struct weft_ask *ask)
+static inline void fixture_take(struct api_fixture *f, struct weft_request *request)
 {
     weft_buf_clear(&f->text);
-    weft_buf_add(&f->text, ask->reply.body.data, ask->reply.body.size);
+    weft_buf_add(&f->text, request->reply.body.data, request->reply.body.size);
     (void)snprintf(f->type, sizeof(f->type), "%s",
-                   ask->reply.type ? ask->reply.type : "application/json");
+                   request->reply.type ? request->reply.type : "application/json");
     (void)snprintf(f->location, sizeof(f->location), "%s",
-                   ask->reply.location ? ask->reply.location : "");
-    bool last = !ask->reply.stream;
+                   request->reply.location ? request->reply.location : "");
+    bool last = !request->reply.stream;
     for (f->parts = 1; !last && f->parts < 1000; f->parts++) {
         struct weft_err err = {0};
-        weft_buf_clear(&ask->reply.body);
-        if (ask->reply.stream(ask, &ask->reply.body, &last, &err))
+        weft_buf_clear(&request->reply.body);
+        if (request->reply.stream(request, &request->reply.body, &last, &err))
             break;
-        weft_buf_add(&f->text, ask->reply.body.data, ask->reply.body.size);
+        weft_buf_add(&f->text, request->reply.body.data, request->reply.body.size);
     }
 }
 
@@ -386,24 +387,24 @@ static inline int ask_for(struct api_fixture *f, const char *method, const char 
                           const char *body)
 {
     struct weft_link link = {.target = target, .method = method};
-    struct weft_ask *ask = &link.ask;
+    struct weft_request *request = &link.request;
     struct weft_err err = {0};
-    *ask = (struct weft_ask){
+    *request = (struct weft_request){
         .server = &f->server, .arena = weft_arena_new(), .ns = f->ns, .link = &link};
-    weft_buf_init(&ask->body, 1 << 26);
-    weft_buf_add_text(&ask->body, body ? body : "");
-    ask->route = weft_route_find(method, target, &link.match);
+    weft_buf_init(&request->body, 1 << 26);
+    weft_buf_add_text(&request->body, body ? body : "");
+    request->route = weft_route_find(method, target, &link.match);
     int status = 404;
-    if (ask->route) {
+    if (request->route) {
         if (fixture_carry_out(f, &link, &err))
-            weft_reply_error(ask, &err);
-        fixture_take(f, ask);
-        status = ask->reply.status;
-        check_answer(f, ask->route, status);
+            weft_reply_error(request, &err);
+        fixture_take(f, request);
+        status = request->reply.status;
+        check_answer(f, request->route, status);
     }
-    weft_buf_done(&ask->body);
-    weft_buf_done(&ask->reply.body);
-    weft_arena_free(ask->arena);
+    weft_buf_done(&request->body);
+    weft_buf_done(&request->reply.body);
+    weft_arena_free(request->arena);
     return status;
 }
 

@@ -29,13 +29,13 @@ static struct weft_tokens list_tokens(struct weft_arena *arena)
 
 /* A request with this token, at this time of the store. */
 static enum weft_rc ask_with(struct weft_auth *auth, const struct weft_token *token,
-                             weft_usec now_us, struct weft_ask *ret_ask)
+                             weft_usec now_us, struct weft_request *ret_ask)
 {
     static const struct weft_route route = {.method = "GET", .scope = WEFT_SCOPE_READ};
     struct weft_arena *arena = weft_arena_new();
     const struct weft_credentials given = {
         .authorization = weft_arena_printf(arena, "Bearer %s", token->token), .now_us = now_us};
-    *ret_ask = (struct weft_ask){.route = &route, .arena = arena};
+    *ret_ask = (struct weft_request){.route = &route, .arena = arena};
     enum weft_rc rc = weft_auth_check(auth, &given, ret_ask, &err);
     weft_arena_free(arena);
     return rc;
@@ -68,7 +68,7 @@ static void test_loads_overlap(struct weft_arena *arena)
     struct weft_token token = make_token(arena, "gone", "read"), before;
     struct load_run older = {.auth = auth}, newer = {.auth = auth};
     struct task slow = {.run = run_load, .context = &older, .ambush = &ambush};
-    struct weft_ask ask;
+    struct weft_request request;
     task_start(&slow);
     ok(stop_reached(&stop), "a load has read the token");
     is_int(weft_engine_token_revoke(engine, NULL, token.id, arena, &before, &err), WEFT_OK,
@@ -79,7 +79,7 @@ static void test_loads_overlap(struct weft_arena *arena)
     task_join(&slow);
     is_int(older.rc, WEFT_OK, "the first one comes back");
     is_int(weft_auth_count(auth), 0, "and brings no revoked token back");
-    is_int(ask_with(auth, &token, 1, &ask), WEFT_UNAUTHORIZED, "the token is refused");
+    is_int(ask_with(auth, &token, 1, &request), WEFT_UNAUTHORIZED, "the token is refused");
     weft_auth_free(auth);
 }
 
@@ -99,11 +99,11 @@ static void test_last_use(struct weft_arena *arena)
     struct weft_auth *auth = weft_auth_new(true);
     struct weft_token reader = make_token(arena, "reader", "read");
     struct weft_token worker = make_token(arena, "worker", "work");
-    struct weft_ask ask;
+    struct weft_request request;
     is_int(weft_auth_load(auth, engine, &err), WEFT_OK, "two tokens are loaded");
-    is_int(ask_with(auth, &reader, 1000, &ask), WEFT_OK, "one is used");
-    is_int(ask.token, reader.id, "and named in the request");
-    is_int(ask_with(auth, &worker, 1001, &ask), WEFT_FORBIDDEN, "the other lacks the scope");
+    is_int(ask_with(auth, &reader, 1000, &request), WEFT_OK, "one is used");
+    is_int(request.token, reader.id, "and named in the request");
+    is_int(ask_with(auth, &worker, 1001, &request), WEFT_FORBIDDEN, "the other lacks the scope");
     is_int(written_of(arena, reader.id), 0, "a request writes nothing");
     struct weft_tokens shown = list_tokens(arena);
     struct weft_token *item = weft_new_array(arena, struct weft_token, shown.count);
@@ -114,7 +114,7 @@ static void test_last_use(struct weft_arena *arena)
     is_int(weft_auth_write_uses(auth, engine, false, &err), WEFT_OK, "upkeep writes");
     is_int(written_of(arena, reader.id), 1000, "the use");
     is_int(written_of(arena, worker.id), 1001, "also of a token that may not do what it wants");
-    is_int(ask_with(auth, &reader, 2000, &ask), WEFT_OK, "it is used again");
+    is_int(ask_with(auth, &reader, 2000, &request), WEFT_OK, "it is used again");
     is_int(weft_auth_load(auth, engine, &err), WEFT_OK, "the tokens are read anew");
     is_int(weft_auth_write_uses(auth, engine, false, &err), WEFT_OK, "upkeep comes by");
     is_int(written_of(arena, reader.id), 1000, "within a minute it is not written again");

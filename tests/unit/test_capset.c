@@ -13,7 +13,7 @@ static const char *text_of(const char *const *token, size_t count)
 {
     const char *text = "(none)";
     struct weft_err err = {0};
-    ok(weft_route_text(token, count, arena, &text, &err) == WEFT_OK, "a set of %zu: %s", count,
+    ok(weft_capset_text(token, count, arena, &text, &err) == WEFT_OK, "a set of %zu: %s", count,
        err.text);
     return text;
 }
@@ -36,25 +36,26 @@ static void test_bad(void)
     struct weft_err err = {0};
     for (size_t i = 0; i < WEFT_LEN(bad); i++) {
         const char *const token[] = {"good", bad[i]};
-        is_int(weft_route_text(token, 2, arena, &text, &err), WEFT_INVALID_VALUE,
+        is_int(weft_capset_text(token, 2, arena, &text, &err), WEFT_INVALID_VALUE,
                "bad token %zu is refused", i);
         is_str(err.field, "capabilities", "by its field");
     }
     const char *many[WEFT_CAPABILITIES_MAX + 1];
     for (size_t i = 0; i < WEFT_LEN(many); i++)
         many[i] = "x";
-    is_int(weft_route_text(many, WEFT_LEN(many), arena, &text, &err), WEFT_TOO_LARGE,
+    is_int(weft_capset_text(many, WEFT_LEN(many), arena, &text, &err), WEFT_TOO_LARGE,
            "257 tokens are too many");
     char large[WEFT_CAPABILITIES_BYTES + 1];
     memset(large, 'x', sizeof(large) - 1);
     large[sizeof(large) - 1] = '\0';
     const char *const one[] = {large};
-    is_int(weft_route_text(one, 1, arena, &text, &err), WEFT_TOO_LARGE, "2,048 bytes are too many");
+    is_int(weft_capset_text(one, 1, arena, &text, &err), WEFT_TOO_LARGE,
+           "2,048 bytes are too many");
     is_str(text, "kept", "nothing is given back on failure");
-    is_int(weft_route_text(one, 0, arena, &text, &err), WEFT_OK, "none of them is fine");
+    is_int(weft_capset_text(one, 0, arena, &text, &err), WEFT_OK, "none of them is fine");
     large[sizeof(large) - 2] = '\0';
-    is_int(weft_route_text(one, 1, arena, &text, &err), WEFT_OK, "2,047 and the end are fine");
-    is_int(weft_route_text(many, WEFT_CAPABILITIES_MAX, arena, &text, &err), WEFT_OK,
+    is_int(weft_capset_text(one, 1, arena, &text, &err), WEFT_OK, "2,047 and the end are fine");
+    is_int(weft_capset_text(many, WEFT_CAPABILITIES_MAX, arena, &text, &err), WEFT_OK,
            "256 tokens are fine");
 }
 
@@ -83,10 +84,10 @@ static void test_fits(void)
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         size_t count;
-        const char *const *token = weft_route_split(row[i].offered, arena, &count);
-        is_int(weft_route_fits(row[i].needed, row[i].offered), row[i].want, "'%s' %s by '%s'",
+        const char *const *token = weft_capset_split(row[i].offered, arena, &count);
+        is_int(weft_capset_fits(row[i].needed, row[i].offered), row[i].want, "'%s' %s by '%s'",
                row[i].needed, row[i].want ? "is served" : "is not served", row[i].offered);
-        is_int(weft_route_offered(row[i].needed, token, count), row[i].want, "and as a list");
+        is_int(weft_capset_offered(row[i].needed, token, count), row[i].want, "and as a list");
     }
 }
 
@@ -103,25 +104,25 @@ static void test_all_subsets(void)
         for (unsigned i = 0; i < 6; i++)
             if (set & 1u << i)
                 token[count++] = word[i];
-        if (weft_route_text(token, count, arena, &text[set], &err))
+        if (weft_capset_text(token, count, arena, &text[set], &err))
             text[set] = "(failed)";
     }
     int wrong = 0;
     for (unsigned needed = 0; needed < SETS; needed++)
         for (unsigned offered = 0; offered < SETS; offered++)
-            wrong += weft_route_fits(text[needed], text[offered]) != ((needed & ~offered) == 0);
+            wrong += weft_capset_fits(text[needed], text[offered]) != ((needed & ~offered) == 0);
     is_int(wrong, 0, "all pairs of %d sets", SETS);
 }
 
 static void test_split(void)
 {
     size_t count = 99;
-    (void)weft_route_split("", arena, &count);
+    (void)weft_capset_split("", arena, &count);
     is_int(count, 0, "the empty text has no tokens");
-    const char *const *token = weft_route_split("gpu", arena, &count);
+    const char *const *token = weft_capset_split("gpu", arena, &count);
     is_int(count, 1, "one");
     is_str(token[0], "gpu", "as it was");
-    token = weft_route_split("a,bc,d", arena, &count);
+    token = weft_capset_split("a,bc,d", arena, &count);
     is_int(count, 3, "three");
     ok(strcmp(token[0], "a") == 0 && strcmp(token[1], "bc") == 0 && strcmp(token[2], "d") == 0,
        "in their order");
@@ -137,13 +138,13 @@ static void test_within(void)
     size_t wrong = 0, lost = 0, left_out = 0, unfit = 0;
     for (size_t i = 0; i < WEFT_LEN(offer); i++) {
         size_t count;
-        struct weft_route_offer quick;
-        weft_route_offer(offer[i], &quick);
-        const char *const *token = weft_route_split(offer[i], arena, &count);
+        struct weft_capset_offer quick;
+        weft_capset_offer(offer[i], &quick);
+        const char *const *token = weft_capset_split(offer[i], arena, &count);
         for (size_t k = 0; k < WEFT_LEN(need); k++) {
-            bool fits = weft_route_fits(need[k], offer[i]);
-            bool may_fit = weft_route_may_fit(weft_route_need(need[k]), &quick);
-            wrong += weft_route_within(need[k], token, count) != fits;
+            bool fits = weft_capset_fits(need[k], offer[i]);
+            bool may_fit = weft_capset_may_fit(weft_capset_need(need[k]), &quick);
+            wrong += weft_capset_within(need[k], token, count) != fits;
             lost += fits && !may_fit;
             unfit += !fits;
             left_out += !may_fit;

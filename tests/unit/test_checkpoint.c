@@ -214,8 +214,7 @@ static void test_full_disk(void)
     ok(umount(folder) == 0 && rmdir(folder) == 0, "no disk");
 }
 
-/* ---- Two checkpoints and a log that starts over ------------------------------------------------
- */
+/* ---- Two checkpoints and a log that starts over ---------------------------------------------- */
 
 static const sqlite3_io_methods *methods; /* SQLite's, of the connection that is watched */
 static struct meanwhile {

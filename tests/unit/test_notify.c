@@ -10,12 +10,12 @@
 enum { WAIT_MS = 10000 };
 
 /* The next notice, waiting for it with a bound; NULL when none comes or the bell fails. */
-static const char *wait_next(struct fixture *f, struct weft_bell *bell)
+static const char *wait_next(struct fixture *f, struct weft_notifier *bell)
 {
     const char *text = NULL;
     for (int tries = 0; tries < 100; tries++) {
-        struct pollfd fd = {.fd = weft_bell_fd(bell), .events = POLLIN};
-        if (weft_bell_next(bell, f->arena, &text, &f->err) || text)
+        struct pollfd fd = {.fd = weft_notifier_fd(bell), .events = POLLIN};
+        if (weft_notifier_next(bell, f->arena, &text, &f->err) || text)
             break;
         if (poll(&fd, 1, WAIT_MS) <= 0)
             break;
@@ -23,10 +23,10 @@ static const char *wait_next(struct fixture *f, struct weft_bell *bell)
     return text;
 }
 
-static struct weft_bell *open_bell(struct fixture *f, const char *url)
+static struct weft_notifier *open_bell(struct fixture *f, const char *url)
 {
-    struct weft_bell *bell = NULL;
-    enum weft_rc rc = weft_bell_open(url, &bell, &f->err);
+    struct weft_notifier *bell = NULL;
+    enum weft_rc rc = weft_notifier_open(url, &bell, &f->err);
     if (rc) {
         printf("Bail out! no bell: %s\n", f->err.text);
         exit(1); /* NOLINT(concurrency-mt-unsafe) */
@@ -37,52 +37,52 @@ static struct weft_bell *open_bell(struct fixture *f, const char *url)
 static void test_notices(struct fixture *f)
 {
     const char *unprepared = weft_arena_printf(f->arena, "%s&weft_prepare=off", f->url);
-    struct weft_bell *a = open_bell(f, f->url), *b = open_bell(f, unprepared);
+    struct weft_notifier *a = open_bell(f, f->url), *b = open_bell(f, unprepared);
     const char *text = NULL;
-    ok(weft_bell_next(a, f->arena, &text, &f->err) == WEFT_OK && !text, "nothing at first");
-    ok(weft_bell_ring(a, "1:2 'quoted' \\", &f->err) == WEFT_OK, "a rings");
+    ok(weft_notifier_next(a, f->arena, &text, &f->err) == WEFT_OK && !text, "nothing at first");
+    ok(weft_notifier_ring(a, "1:2 'quoted' \\", &f->err) == WEFT_OK, "a rings");
     is_str(wait_next(f, b), "1:2 'quoted' \\", "b hears it as it was");
-    ok(weft_bell_ring(b, "", &f->err) == WEFT_OK, "b answers with nothing");
+    ok(weft_notifier_ring(b, "", &f->err) == WEFT_OK, "b answers with nothing");
     is_str(wait_next(f, a), "", "which is a notice too: not its own one");
-    ok(weft_bell_next(a, f->arena, &text, &f->err) == WEFT_OK && !text, "its own never comes");
+    ok(weft_notifier_next(a, f->arena, &text, &f->err) == WEFT_OK && !text, "its own never comes");
 
     char longest[WEFT_BELL_TEXT_MAX + 1];
     memset(longest, 'x', WEFT_BELL_TEXT_MAX);
     longest[WEFT_BELL_TEXT_MAX] = '\0';
-    ok(weft_bell_ring(a, longest, &f->err) == WEFT_OK, "the longest notice");
+    ok(weft_notifier_ring(a, longest, &f->err) == WEFT_OK, "the longest notice");
     text = wait_next(f, b);
     ok(text && strcmp(text, longest) == 0, "arrives whole");
     for (int i = 0; i < 20; i++)
-        (void)!weft_bell_ring(a, i % 2 ? "odd" : "even", &f->err);
+        (void)!weft_notifier_ring(a, i % 2 ? "odd" : "even", &f->err);
     int odd = 0, even = 0;
     for (int i = 0; i < 20 && (text = wait_next(f, b)) != NULL; i++) {
         odd += strcmp(text, "odd") == 0;
         even += strcmp(text, "even") == 0;
     }
     ok(odd == 10 && even == 10, "twenty in a row, one by one: %d and %d", odd, even);
-    weft_bell_close(a);
-    weft_bell_close(b);
+    weft_notifier_close(a);
+    weft_notifier_close(b);
 }
 
 /* Two stores in one database do not hear each other. */
 static void test_apart(struct fixture *f, struct fixture *other)
 {
-    struct weft_bell *a = open_bell(f, f->url), *b = open_bell(f, f->url);
-    struct weft_bell *stranger = open_bell(other, other->url);
+    struct weft_notifier *a = open_bell(f, f->url), *b = open_bell(f, f->url);
+    struct weft_notifier *stranger = open_bell(other, other->url);
     const char *text = NULL;
-    ok(weft_bell_ring(stranger, "elsewhere", &f->err) == WEFT_OK, "somebody else rings");
-    ok(weft_bell_ring(a, "here", &f->err) == WEFT_OK, "then a");
+    ok(weft_notifier_ring(stranger, "elsewhere", &f->err) == WEFT_OK, "somebody else rings");
+    ok(weft_notifier_ring(a, "here", &f->err) == WEFT_OK, "then a");
     is_str(wait_next(f, b), "here", "b hears a alone");
-    ok(weft_bell_next(stranger, f->arena, &text, &f->err) == WEFT_OK && !text,
+    ok(weft_notifier_next(stranger, f->arena, &text, &f->err) == WEFT_OK && !text,
        "and the other does not");
-    weft_bell_close(a);
-    weft_bell_close(b);
-    weft_bell_close(stranger);
+    weft_notifier_close(a);
+    weft_notifier_close(b);
+    weft_notifier_close(stranger);
 }
 
 static void test_lost(struct fixture *f)
 {
-    struct weft_bell *bell = open_bell(f, f->url);
+    struct weft_notifier *bell = open_bell(f, f->url);
     struct weft_conn *conn = fixture_open(f);
     const char *text = NULL;
     /* Only this one: the server is shared with tests that have bells of their own. */
@@ -95,30 +95,30 @@ static void test_lost(struct fixture *f)
     ok(fixture_script(f, conn, sql) == WEFT_OK, "the server ends the session");
     enum weft_rc rc = WEFT_OK;
     for (int tries = 0; tries < 100 && !rc; tries++) {
-        struct pollfd fd = {.fd = weft_bell_fd(bell), .events = POLLIN};
+        struct pollfd fd = {.fd = weft_notifier_fd(bell), .events = POLLIN};
         if (poll(&fd, 1, WAIT_MS) <= 0)
             break;
-        rc = weft_bell_next(bell, f->arena, &text, &f->err);
+        rc = weft_notifier_next(bell, f->arena, &text, &f->err);
     }
     is_int(rc, WEFT_UNAVAILABLE, "the bell says so: %s", f->err.text);
-    is_int(weft_bell_next(bell, f->arena, &text, &f->err), WEFT_UNAVAILABLE, "and goes on");
-    is_int(weft_bell_ring(bell, "x", &f->err), WEFT_UNAVAILABLE, "nor does it ring");
-    weft_bell_close(bell);
+    is_int(weft_notifier_next(bell, f->arena, &text, &f->err), WEFT_UNAVAILABLE, "and goes on");
+    is_int(weft_notifier_ring(bell, "x", &f->err), WEFT_UNAVAILABLE, "nor does it ring");
+    weft_notifier_close(bell);
     bell = open_bell(f, f->url);
-    ok(weft_bell_ring(bell, "x", &f->err) == WEFT_OK, "a new one does");
-    weft_bell_close(bell);
+    ok(weft_notifier_ring(bell, "x", &f->err) == WEFT_OK, "a new one does");
+    weft_notifier_close(bell);
     weft_conn_close(conn);
 }
 
 int main(void)
 {
-    struct weft_bell *bell = NULL;
+    struct weft_notifier *bell = NULL;
     struct weft_err err;
-    is_int(weft_bell_open("sqlite:x.db", &bell, &err), WEFT_NOT_FOUND, "SQLite has no bells");
-    is_int(weft_bell_open("http://x", &bell, &err), WEFT_INVALID_VALUE, "nor has nonsense");
-    ok(weft_bell_open("postgres:///x?host=/nowhere", &bell, &err) == WEFT_UNAVAILABLE,
+    is_int(weft_notifier_open("sqlite:x.db", &bell, &err), WEFT_NOT_FOUND, "SQLite has no bells");
+    is_int(weft_notifier_open("http://x", &bell, &err), WEFT_INVALID_VALUE, "nor has nonsense");
+    ok(weft_notifier_open("postgres:///x?host=/nowhere", &bell, &err) == WEFT_UNAVAILABLE,
        "nobody there");
-    weft_bell_close(NULL);
+    weft_notifier_close(NULL);
     if (!fixture_has_pg()) {
         tap_skip("WEFT_TEST_PG is not set");
         return tap_done();

@@ -22,15 +22,15 @@ static const struct weft_route COMPLETE = {.group = WEFT_GROUP_COMPLETE};
 static const struct weft_route CLAIM = {.group = WEFT_GROUP_CLAIM};
 static const struct weft_route FLOW = {.group = WEFT_GROUP_FLOW};
 
-static struct weft_ask asks[ASKS];
+static struct weft_request requests[ASKS];
 static size_t asks_used;
 
-static struct weft_ask *new_ask(const struct weft_route *route, const char *ns, size_t items)
+static struct weft_request *new_ask(const struct weft_route *route, const char *ns, size_t items)
 {
-    struct weft_ask *ask = &asks[asks_used++];
-    *ask = (struct weft_ask){.route = route, .ns = ns};
-    ask->items.count = ask->weight = items;
-    return ask;
+    struct weft_request *request = &requests[asks_used++];
+    *request = (struct weft_request){.route = route, .ns = ns};
+    request->items.count = request->weight = items;
+    return request;
 }
 
 /* ---- Turns between namespaces ---------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static void fill(struct weft_fair *fair, const char *ns, size_t count, size_t it
 static const char *taken(struct weft_fair *fair, struct weft_fair_limit limit)
 {
     static char text[WEFT_BATCH_MAX + 1];
-    struct weft_ask *to[WEFT_BATCH_MAX];
+    struct weft_request *to[WEFT_BATCH_MAX];
     struct weft_fair_sum sum;
     size_t count = weft_fair_take(fair, &limit, to, &sum);
     for (size_t i = 0; i < count; i++)
@@ -122,7 +122,7 @@ static void test_small(void)
 
 /* ---- Slots ----------------------------------------------------------------------------------- */
 
-static struct weft_ask *room[THREADS * 4][WEFT_LOTS_MAX][WEFT_BATCH_MAX];
+static struct weft_request *room[THREADS * 4][WEFT_GROUP_PARTS_MAX][WEFT_BATCH_MAX];
 static struct weft_batch batches[THREADS * 4];
 static size_t running;
 
@@ -138,8 +138,8 @@ static size_t run(struct weft_plan *plan, weft_usec now_us)
     size_t before = running;
     for (;;) {
         struct weft_batch *batch = &batches[running];
-        for (size_t i = 0; i < WEFT_LOTS_MAX; i++)
-            batch->lot[i].ask = room[running][i];
+        for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
+            batch->lot[i].request = room[running][i];
         if (!weft_plan_take(plan, now_us, batch))
             return running - before;
         running++;
@@ -185,7 +185,7 @@ static void test_classes(void)
     put(&plan, &SUBMIT, "b", 1);
     is_int(run(&plan, 0), 1, "to what is folded together");
     struct weft_flow_spec spec = {.node_count = 1};
-    struct weft_ask *flow = new_ask(&FLOW, "b", 1);
+    struct weft_request *flow = new_ask(&FLOW, "b", 1);
     flow->items.item = &spec;
     (void)weft_plan_put(&plan, flow);
     is_int(run(&plan, 0), 0, "but for one");
@@ -247,14 +247,14 @@ static void test_large_claim(void)
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct weft_plan plan;
         struct weft_claim claim = {.max = row[i].max}; /* what weft_claims_of() finds first */
-        struct weft_ask *ask = new_ask(&CLAIM, "a", 1);
-        ask->state = &claim;
+        struct weft_request *request = new_ask(&CLAIM, "a", 1);
+        request->state = &claim;
         weft_plan_init(&plan, THREADS, THREADS);
-        (void)weft_plan_put(&plan, ask);
+        (void)weft_plan_put(&plan, request);
         put(&plan, &COMPLETE, "b", 1);
         size_t calls = run(&plan, 0), complete = 0;
         is_int(calls, 3 - row[i].joint, "%s", row[i].name);
-        while (complete + 1 < calls && batches[complete].lot[0].ask[0]->route != &COMPLETE)
+        while (complete + 1 < calls && batches[complete].lot[0].request[0]->route != &COMPLETE)
             complete++;
         is_int(batches[complete].lots, row[i].joint, "what b completes has so many kinds beside");
         empty(&plan);
@@ -269,16 +269,16 @@ static void test_one_writer(void)
         (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
     put(&plan, &SUBMIT, "b", 3);
     is_int(run(&plan, 0), 1, "a single writer makes one call");
-    is_str(batches[0].lot[0].ask[0]->ns, "b", "the small requests pass the large ones");
+    is_str(batches[0].lot[0].request[0]->ns, "b", "the small requests pass the large ones");
     is_int(batches[0].lot[0].count, 3, "all of them share a transaction");
     put(&plan, &SUBMIT, "b", 3);
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "the next call comes after the first one's end");
-    is_str(batches[0].lot[0].ask[0]->ns, "a", "a large one has its turn after small ones");
+    is_str(batches[0].lot[0].request[0]->ns, "a", "a large one has its turn after small ones");
     is_int(batches[0].lot[0].count, 1, "no small request is in its transaction");
     end(&plan, 1);
     (void)run(&plan, 0);
-    is_str(batches[0].lot[0].ask[0]->ns, "b", "small ones have theirs after a large one");
+    is_str(batches[0].lot[0].request[0]->ns, "b", "small ones have theirs after a large one");
     empty(&plan);
 }
 
@@ -295,7 +295,7 @@ static void test_side_work(void)
     is_int(run(&plan, 0), 0, "nothing else is written beside it");
     weft_plan_side_work(&plan, &batches[0]);
     is_int(run(&plan, 0), 1, "while it works aside a small call runs");
-    is_str(batches[1].lot[0].ask[0]->ns, "b", "of another namespace");
+    is_str(batches[1].lot[0].request[0]->ns, "b", "of another namespace");
     weft_plan_side_work(&plan, &batches[1]);
     is_int(run(&plan, 0), 0, "which cannot step aside as well");
     end(&plan, 1);
@@ -304,7 +304,7 @@ static void test_side_work(void)
     is_int(run(&plan, 0), 0, "and no large one");
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "before the first has ended");
-    is_str(batches[0].lot[0].ask[0]->ns, "a", "then it has its turn");
+    is_str(batches[0].lot[0].request[0]->ns, "a", "then it has its turn");
     empty(&plan);
     weft_plan_init(&plan, THREADS, THREADS);
     (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
@@ -316,9 +316,9 @@ static void test_side_work(void)
 
 static void put_body(struct weft_plan *plan, const char *ns)
 {
-    struct weft_ask *ask = new_ask(&SUBMIT, ns, 1);
-    ask->unread = true;
-    (void)weft_plan_put(plan, ask);
+    struct weft_request *request = new_ask(&SUBMIT, ns, 1);
+    request->unread = true;
+    (void)weft_plan_put(plan, request);
 }
 
 /* Bodies are parsed ahead of their transactions, but not all of them. */
@@ -390,10 +390,10 @@ static void test_room(void)
 static void walk(struct weft_plan *plan, const char *ns, int32_t token, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct weft_ask *ask = new_ask(&LIST, ns, 1);
-        ask->token = token;
-        ask->walks = true;
-        (void)weft_plan_put(plan, ask);
+        struct weft_request *request = new_ask(&LIST, ns, 1);
+        request->token = token;
+        request->walks = true;
+        (void)weft_plan_put(plan, request);
     }
 }
 
@@ -406,7 +406,7 @@ static void test_walks(void)
     is_int(run(&plan, 0), 1, "walks of a token leave a slot of its namespace");
     walk(&plan, "a", 2, 1);
     is_int(run(&plan, 0), 1, "to another token");
-    is_int(batches[1].lot[0].ask[0]->token, 2, "which need not wait behind the first");
+    is_int(batches[1].lot[0].request[0]->token, 2, "which need not wait behind the first");
     end(&plan, 1);
     put(&plan, &LIST, "a", 1);
     is_int(run(&plan, 0), 1, "and to plain lists");
@@ -424,7 +424,7 @@ static void test_walks(void)
 
     weft_plan_init(&plan, THREADS, THREADS);
     walk(&plan, "a", 1, WEFT_WALKS_WAITING);
-    struct weft_ask more = {.route = &LIST, .ns = "a", .token = 1, .walks = true};
+    struct weft_request more = {.route = &LIST, .ns = "a", .token = 1, .walks = true};
     ok(!weft_plan_has_room_to_walk(&plan, &more), "the walks of a token that wait are bounded");
     more.walks = false;
     ok(weft_plan_has_room_to_walk(&plan, &more), "its plain lists have room");
@@ -438,12 +438,12 @@ static void test_tokens(void)
 {
     struct weft_fair fair = {0};
     const int32_t came[] = {1, 1, 1, 2, 3, 2}, wanted[] = {1, 2, 3, 1, 2, 1};
-    struct weft_ask *to[WEFT_BATCH_MAX];
+    struct weft_request *to[WEFT_BATCH_MAX];
     struct weft_fair_sum sum;
     for (size_t i = 0; i < WEFT_LEN(came); i++) {
-        struct weft_ask *ask = new_ask(&LIST, "a", 1);
-        ask->token = came[i];
-        weft_fair_put(&fair, ask);
+        struct weft_request *request = new_ask(&LIST, "a", 1);
+        request->token = came[i];
+        weft_fair_put(&fair, request);
     }
     is_int(weft_fair_take(&fair, &FEW, to, &sum), WEFT_LEN(came), "all tokens are served");
     for (size_t i = 0; i < WEFT_LEN(came); i++)
@@ -456,16 +456,16 @@ static void test_no_room_for_answers(void)
 {
     struct weft_answers answers = {.most = 100};
     struct weft_plan plan;
-    struct weft_ask *to[10];
+    struct weft_request *to[10];
     weft_plan_init(&plan, THREADS, THREADS);
     plan.answers = &answers;
     weft_answers_take(&answers, "full", 50);
     for (int i = 0; i < 4; i++) {
-        struct weft_ask *ask = new_ask(i % 2 ? &LIST : &READ, "full", 1);
-        ask->queued_us = 1000 + i;
-        (void)weft_plan_put(&plan, ask);
+        struct weft_request *request = new_ask(i % 2 ? &LIST : &READ, "full", 1);
+        request->queued_us = 1000 + i;
+        (void)weft_plan_put(&plan, request);
     }
-    struct weft_ask *other = new_ask(&READ, "other", 1);
+    struct weft_request *other = new_ask(&READ, "other", 1);
     (void)weft_plan_put(&plan, other);
     is_int(weft_plan_take_roomless(&plan, 999, to, 10), 0, "none has waited long enough");
     is_int(weft_plan_take_roomless(&plan, 1001, to, 10), 2, "those that came first have");
@@ -514,8 +514,8 @@ static void test_room_goes_meanwhile(void)
     ok(pthread_create(&thread, NULL, fill_and_free, &sender) == 0, "a thread sends answers");
     int takes = 0, empty_batches = 0;
     struct weft_batch *batch = &batches[0];
-    for (size_t i = 0; i < WEFT_LOTS_MAX; i++)
-        batch->lot[i].ask = room[0][i];
+    for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
+        batch->lot[i].request = room[0][i];
     for (int i = 0; i < TRIES && takes < TAKES; i++) {
         if (!weft_plan_take(&plan, 0, batch))
             continue;
@@ -523,7 +523,7 @@ static void test_room_goes_meanwhile(void)
         empty_batches += batch->lot[0].count == 0;
         weft_plan_give_back(&plan, batch);
         if (batch->lot[0].count > 0)
-            (void)weft_plan_put(&plan, batch->lot[0].ask[0]);
+            (void)weft_plan_put(&plan, batch->lot[0].request[0]);
     }
     sender.stop = true;
     (void)pthread_join(thread, NULL);

@@ -2,8 +2,8 @@
 
 /* The scanners of a replica with both clocks set by the test; and the grace, which is a sum. */
 
-#include "net/upkeep/scanner_schedule.h"
 #include "net/inside.h"
+#include "net/upkeep/scanner_schedule.h"
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -26,14 +26,14 @@ static struct weft_now at(weft_usec since_us)
     return (struct weft_now){BOOT + since_us, STORE + since_us};
 }
 
-static struct weft_board new_board(unsigned room)
+static struct weft_scanner_schedule new_board(unsigned room)
 {
-    struct weft_board board;
+    struct weft_scanner_schedule schedule;
     struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
     const struct weft_now now = at(0);
     weft_scanner_defaults(setting);
-    weft_board_init(&board, setting, room, &now);
-    return board;
+    weft_schedule_init(&schedule, setting, room, &now);
+    return schedule;
 }
 
 /* One that has a due time, or one that has none; WEFT_SCANNER_COUNT: there is none such. */
@@ -45,17 +45,17 @@ static enum weft_scanner one_that_is(bool timed, size_t after)
     return (enum weft_scanner)i;
 }
 
-static void end_well(struct weft_board *board, enum weft_scanner scanner,
+static void end_well(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
                      const struct weft_pass_report *report, weft_usec since_us)
 {
     const struct weft_now now = at(since_us);
     const struct weft_pass_end end = {
         .scanner = scanner, .paced = true, .report = report, .took_us = 7};
-    weft_board_end(board, &end, &now);
+    weft_schedule_end(schedule, &end, &now);
 }
 
-static void end_badly(struct weft_board *board, enum weft_scanner scanner, const char *text,
-                      weft_usec since_us)
+static void end_badly(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
+                      const char *text, weft_usec since_us)
 {
     struct weft_err err = {0};
     const struct weft_now now = at(since_us);
@@ -65,45 +65,45 @@ static void end_badly(struct weft_board *board, enum weft_scanner scanner, const
                                       .rc = WEFT_UNAVAILABLE,
                                       .err = &err,
                                       .random = (uint64_t)S / 2};
-    weft_board_end(board, &end, &now);
+    weft_schedule_end(schedule, &end, &now);
 }
 
 static const struct weft_pass_report nothing = {.next_due_us = WEFT_NEVER};
 
-static enum weft_scanner begin(struct weft_board *board, weft_usec since_us)
+static enum weft_scanner begin(struct weft_scanner_schedule *schedule, weft_usec since_us)
 {
     const struct weft_now now = at(since_us);
-    return weft_board_begin(board, &now);
+    return weft_schedule_begin(schedule, &now);
 }
 
 /* A pass of everybody who is due, each with nothing to do. */
-static void run_all_at(struct weft_board *board, weft_usec since_us)
+static void run_all_at(struct weft_scanner_schedule *schedule, weft_usec since_us)
 {
-    enum weft_scanner scanner = begin(board, since_us);
+    enum weft_scanner scanner = begin(schedule, since_us);
     for (int i = 0; i < WEFT_SCANNER_COUNT && scanner != NOBODY; i++) {
-        end_well(board, scanner, &nothing, since_us);
-        scanner = begin(board, since_us);
+        end_well(schedule, scanner, &nothing, since_us);
+        scanner = begin(schedule, since_us);
     }
 }
 
-static void run_all(struct weft_board *board)
+static void run_all(struct weft_scanner_schedule *schedule)
 {
-    run_all_at(board, 0);
+    run_all_at(schedule, 0);
 }
 
 static void test_start(void)
 {
-    struct weft_board board = new_board(2);
+    struct weft_scanner_schedule schedule = new_board(2);
     const struct weft_now now = at(0);
-    is_int(begin(&board, 0), WEFT_SCANNER_INTAKE, "the first pass is at the start");
-    is_int(begin(&board, 0), WEFT_SCANNER_LEASE_EXPIRY, "and so are the others");
-    is_int(begin(&board, 0), NOBODY, "two at once");
-    is_int(weft_board_next(&board), WEFT_NEVER, "nothing to wait for but their end");
-    end_well(&board, WEFT_SCANNER_INTAKE, &nothing, 0);
-    is_int(begin(&board, 0), WEFT_SCANNER_ATTEMPT_TIMEOUT, "then the next one");
-    ok(!weft_board_begin_now(&board, EXPIRY, &now), "an operator cannot begin one that runs");
-    ok(weft_board_begin_now(&board, PROMOTER, &now), "but any other, whatever the room");
-    is_int(board.running, 3, "which counts");
+    is_int(begin(&schedule, 0), WEFT_SCANNER_INTAKE, "the first pass is at the start");
+    is_int(begin(&schedule, 0), WEFT_SCANNER_LEASE_EXPIRY, "and so are the others");
+    is_int(begin(&schedule, 0), NOBODY, "two at once");
+    is_int(weft_schedule_next(&schedule), WEFT_NEVER, "nothing to wait for but their end");
+    end_well(&schedule, WEFT_SCANNER_INTAKE, &nothing, 0);
+    is_int(begin(&schedule, 0), WEFT_SCANNER_ATTEMPT_TIMEOUT, "then the next one");
+    ok(!weft_schedule_begin_now(&schedule, EXPIRY, &now), "an operator cannot begin one that runs");
+    ok(weft_schedule_begin_now(&schedule, PROMOTER, &now), "but any other, whatever the room");
+    is_int(schedule.running, 3, "which counts");
 }
 
 /* What has no due time does the heavy work: one of them at a time, so others find room. */
@@ -114,95 +114,97 @@ static void test_heavy(void)
         ok(true, "there are no two scanners without due times # SKIP");
         return;
     }
-    struct weft_board board = new_board(2);
-    run_all(&board);
+    struct weft_scanner_schedule schedule = new_board(2);
+    run_all(&schedule);
     struct weft_now now = at(0);
-    ok(weft_board_begin_now(&board, first, &now), "a heavy one runs");
-    weft_usec later_us = board.setting[second].interval_us;
-    board.pace[second].look_us = BOOT; /* it has been due for longest */
-    enum weft_scanner next = begin(&board, later_us);
+    ok(weft_schedule_begin_now(&schedule, first, &now), "a heavy one runs");
+    weft_usec later_us = schedule.setting[second].interval_us;
+    schedule.pace[second].look_us = BOOT; /* it has been due for longest */
+    enum weft_scanner next = begin(&schedule, later_us);
     ok(next != NOBODY && weft_scanner_info(next)->timed, "the other place is for one with times");
-    end_well(&board, first, &nothing, later_us);
-    is_int(begin(&board, later_us), second, "until the heavy one has ended");
+    end_well(&schedule, first, &nothing, later_us);
+    is_int(begin(&schedule, later_us), second, "until the heavy one has ended");
 }
 
 static void test_due(void)
 {
-    struct weft_board board = new_board(2);
+    struct weft_scanner_schedule schedule = new_board(2);
     weft_usec due_us[WEFT_SCANNER_COUNT];
     struct weft_now now = at(300 * WEFT_MS);
     struct weft_arena *arena = weft_arena_new();
-    run_all(&board);
+    run_all(&schedule);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         due_us[i] = WEFT_NEVER;
-    weft_board_told(&board, due_us, S, &now);
-    is_int(begin(&board, S), NOBODY, "the poll was their look");
-    is_int(weft_board_status(&board, PROMOTER, &now, arena).last_pass_us, now.store_us,
+    weft_schedule_told(&schedule, due_us, S, &now);
+    is_int(begin(&schedule, S), NOBODY, "the poll was their look");
+    is_int(weft_schedule_status(&schedule, PROMOTER, &now, arena).last_pass_us, now.store_us,
            "and shows that they are well");
-    struct weft_board blind = new_board(2);
+    struct weft_scanner_schedule blind = new_board(2);
     run_all(&blind);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         due_us[i] = WEFT_UNTOLD;
-    weft_usec next_us = weft_board_next(&blind);
-    weft_board_told(&blind, due_us, S, &now);
-    is_int(weft_board_next(&blind), next_us, "a poll that did not look was not their look");
+    weft_usec next_us = weft_schedule_next(&blind);
+    weft_schedule_told(&blind, due_us, S, &now);
+    is_int(weft_schedule_next(&blind), next_us, "a poll that did not look was not their look");
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         due_us[i] = WEFT_NEVER;
     due_us[PROMOTER] = STORE + 700 * WEFT_MS;
-    weft_board_told(&board, due_us, S, &now);
-    is_int(weft_board_next(&board), BOOT + 701 * WEFT_MS, "a due time of the store in boot time");
-    is_int(begin(&board, 700 * WEFT_MS), NOBODY, "not before it has passed for sure");
-    is_int(begin(&board, 701 * WEFT_MS), PROMOTER, "then it runs");
+    weft_schedule_told(&schedule, due_us, S, &now);
+    is_int(weft_schedule_next(&schedule), BOOT + 701 * WEFT_MS,
+           "a due time of the store in boot time");
+    is_int(begin(&schedule, 700 * WEFT_MS), NOBODY, "not before it has passed for sure");
+    is_int(begin(&schedule, 701 * WEFT_MS), PROMOTER, "then it runs");
     now = at(3 * S);
-    is_int(weft_board_status(&board, PROMOTER, &now, arena).lag_us, 2300 * WEFT_MS, "its lag");
-    end_well(&board, PROMOTER,
+    is_int(weft_schedule_status(&schedule, PROMOTER, &now, arena).lag_us, 2300 * WEFT_MS,
+           "its lag");
+    end_well(&schedule, PROMOTER,
              &(struct weft_pass_report){.handled = 9, .more = true, .next_due_us = WEFT_NEVER},
              3 * S);
-    is_int(weft_board_status(&board, PROMOTER, &now, arena).lag_us, 2300 * WEFT_MS,
+    is_int(weft_schedule_status(&schedule, PROMOTER, &now, arena).lag_us, 2300 * WEFT_MS,
            "is not over while there is more");
-    is_str(weft_board_unfinished(&board, arena), "delayed_promoter", "nor is it finished");
-    is_int(begin(&board, 3 * S), WEFT_SCANNER_INTAKE, "more waits behind those who waited");
+    is_str(weft_schedule_unfinished(&schedule, arena), "delayed_promoter", "nor is it finished");
+    is_int(begin(&schedule, 3 * S), WEFT_SCANNER_INTAKE, "more waits behind those who waited");
     weft_arena_free(arena);
 }
 
 static void test_hold(void)
 {
-    struct weft_board board = new_board(WEFT_SCANNER_COUNT);
-    weft_board_hold(&board, BOOT + 10 * S);
+    struct weft_scanner_schedule schedule = new_board(WEFT_SCANNER_COUNT);
+    weft_schedule_hold(&schedule, BOOT + 10 * S);
     bool taken = false;
-    for (enum weft_scanner s = begin(&board, 9 * S); s != NOBODY; s = begin(&board, 9 * S)) {
+    for (enum weft_scanner s = begin(&schedule, 9 * S); s != NOBODY; s = begin(&schedule, 9 * S)) {
         taken = taken || weft_scanner_info(s)->takes_leases;
-        end_well(&board, s, &nothing, 10 * S);
+        end_well(&schedule, s, &nothing, 10 * S);
     }
     ok(!taken, "in the grace no lease is taken away");
-    is_int(begin(&board, 10 * S), EXPIRY, "after it they are");
+    is_int(begin(&schedule, 10 * S), EXPIRY, "after it they are");
 }
 
 static void test_settings(void)
 {
-    struct weft_board board = new_board(2);
+    struct weft_scanner_schedule schedule = new_board(2);
     struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
     struct weft_arena *arena = weft_arena_new();
     struct weft_now now = at(S);
-    run_all(&board);
+    run_all(&schedule);
     weft_scanner_defaults(setting);
-    is_int((int64_t)weft_board_set(&board, setting, &now), 0, "the same again is no change");
+    is_int((int64_t)weft_schedule_set(&schedule, setting, &now), 0, "the same again is no change");
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         setting[i].interval_us = 0;
     setting[EXPIRY] = (struct weft_scanner_setting){
         .interval_us = 500 * WEFT_MS, .batch = 5, .partition_first = 16, .partition_last = 31};
     (void)snprintf(setting[EXPIRY].ns, sizeof(setting[EXPIRY].ns), "acme");
-    is_int((int64_t)weft_board_set(&board, setting, &now), WEFT_SCANNER_COUNT, "all change");
-    is_int(weft_board_next(&board), BOOT + 500 * WEFT_MS, "at once");
-    struct weft_pass_config config = weft_board_config(&board.setting[EXPIRY]);
+    is_int((int64_t)weft_schedule_set(&schedule, setting, &now), WEFT_SCANNER_COUNT, "all change");
+    is_int(weft_schedule_next(&schedule), BOOT + 500 * WEFT_MS, "at once");
+    struct weft_pass_config config = weft_schedule_config(&schedule.setting[EXPIRY]);
     ok(config.batch == 5 && config.partition_first == 16 && config.partition_last == 31 &&
            strcmp(config.ns, "acme") == 0,
        "as a pass takes it");
-    config = weft_board_config(&board.setting[PROMOTER]);
+    config = weft_schedule_config(&schedule.setting[PROMOTER]);
     ok(!config.ns && config.partition_last == 0, "all partitions are no filter");
-    struct weft_scanner_status status = weft_board_status(&board, PROMOTER, &now, arena);
+    struct weft_scanner_status status = weft_schedule_status(&schedule, PROMOTER, &now, arena);
     ok(!status.enabled && status.interval_ms == 0 && status.next_us == 0, "one that is off");
-    status = weft_board_status(&board, EXPIRY, &now, arena);
+    status = weft_schedule_status(&schedule, EXPIRY, &now, arena);
     ok(status.enabled && status.batch == 5 && status.partition_last == 31, "one that is not");
     weft_arena_free(arena);
 }
@@ -223,38 +225,42 @@ static int logged(int fd, const char *text)
 
 static void test_failures(void)
 {
-    struct weft_board board = new_board(2);
+    struct weft_scanner_schedule schedule = new_board(2);
     struct weft_arena *arena = weft_arena_new();
     int fd = memfd_create("log", MFD_CLOEXEC);
     weft_log_init(WEFT_INFO, WEFT_LOGFMT, fd);
-    run_all(&board);
+    run_all(&schedule);
     weft_usec since_us = 0;
     bool others = true;
     for (int i = 0; i < 5; i++) {
-        since_us = board.pace[EXPIRY].look_us - BOOT;
-        for (enum weft_scanner s = begin(&board, since_us); s != NOBODY;
-             s = begin(&board, since_us)) {
+        since_us = schedule.pace[EXPIRY].look_us - BOOT;
+        for (enum weft_scanner s = begin(&schedule, since_us); s != NOBODY;
+             s = begin(&schedule, since_us)) {
             if (s == EXPIRY)
-                end_badly(&board, s, i < 3 ? "first" : "second", since_us);
+                end_badly(&schedule, s, i < 3 ? "first" : "second", since_us);
             else
-                end_well(&board, s, &nothing, since_us);
+                end_well(&schedule, s, &nothing, since_us);
         }
         for (size_t s = 0; s < WEFT_SCANNER_COUNT; s++)
-            others = others && (s == EXPIRY || board.pace[s].look_us <=
-                                                   BOOT + since_us + board.setting[s].interval_us);
+            others =
+                others && (s == EXPIRY || schedule.pace[s].look_us <=
+                                              BOOT + since_us + schedule.setting[s].interval_us);
     }
     ok(others, "the others keep their pace");
-    is_int((int64_t)board.deeds[EXPIRY].failures, 5, "each failure counts");
+    is_int((int64_t)schedule.deeds[EXPIRY].failures, 5, "each failure counts");
     is_int(logged(fd, "a pass failed"), 2, "one line for each change of the error");
     is_int(logged(fd, "first"), 1, "not one for each failure");
     struct weft_now now = at(since_us);
-    is_str(weft_board_status(&board, EXPIRY, &now, arena).last_error, "second", "the last one");
-    ok(board.pace[EXPIRY].look_us - now.boot_us > 8 * S, "it has slowed down");
-    weft_usec retry_us = board.pace[EXPIRY].look_us - BOOT;
-    run_all_at(&board, retry_us);
+    is_str(weft_schedule_status(&schedule, EXPIRY, &now, arena).last_error, "second",
+           "the last one");
+    ok(schedule.pace[EXPIRY].look_us - now.boot_us > 8 * S, "it has slowed down");
+    weft_usec retry_us = schedule.pace[EXPIRY].look_us - BOOT;
+    run_all_at(&schedule, retry_us);
     is_int(logged(fd, "works again"), 1, "and one line when it works again");
-    ok(!weft_board_status(&board, EXPIRY, &now, arena).last_error, "nothing is wrong any more");
-    is_int(weft_pace_next(&board.pace[EXPIRY]), BOOT + retry_us + S, "its pace is the usual one");
+    ok(!weft_schedule_status(&schedule, EXPIRY, &now, arena).last_error,
+       "nothing is wrong any more");
+    is_int(weft_pace_next(&schedule.pace[EXPIRY]), BOOT + retry_us + S,
+           "its pace is the usual one");
     weft_log_init(WEFT_SILENT, WEFT_LOGFMT, STDERR_FILENO);
     (void)close(fd);
     weft_arena_free(arena);
@@ -262,7 +268,7 @@ static void test_failures(void)
 
 static void test_counters(void)
 {
-    struct weft_board board = new_board(2);
+    struct weft_scanner_schedule schedule = new_board(2);
     struct weft_arena *arena = weft_arena_new();
     const char *name = weft_scanner_info(EXPIRY)->counter[1];
     const struct weft_pass_report report = {.handled = 3,
@@ -271,12 +277,12 @@ static void test_counters(void)
                                             .counter_count = 2};
     struct weft_now now = at(0);
     for (int i = 0; i < 2; i++) {
-        ok(weft_board_begin_now(&board, EXPIRY, &now), "an operator's pass");
-        end_well(&board, EXPIRY, &report, 0);
+        ok(weft_schedule_begin_now(&schedule, EXPIRY, &now), "an operator's pass");
+        end_well(&schedule, EXPIRY, &report, 0);
     }
     const struct weft_pass_end beside = {.scanner = EXPIRY, .report = &report};
-    weft_board_end(&board, &beside, &now);
-    const struct weft_scanner_status status = weft_board_status(&board, EXPIRY, &now, arena);
+    weft_schedule_end(&schedule, &beside, &now);
+    const struct weft_scanner_status status = weft_schedule_status(&schedule, EXPIRY, &now, arena);
     is_int((int64_t)status.passes, 3, "all passes count, also one beside another");
     is_int((int64_t)status.counters[1].value, 9, "and what they did");
     is_int((int64_t)status.counters[0].value, 0, "by name");
@@ -330,26 +336,26 @@ static void test_grace(void)
     }
 }
 
-static void heard_at(struct weft_board *board, weft_usec since_us)
+static void heard_at(struct weft_scanner_schedule *schedule, weft_usec since_us)
 {
     const struct weft_now now = at(since_us);
-    weft_board_heard(board, WEFT_SCANNER_INTAKE, &now);
+    weft_schedule_heard(schedule, WEFT_SCANNER_INTAKE, &now);
 }
 
 /* A notice that the inbox holds something: the intake looks at once and a few times more. */
 static void test_heard(void)
 {
-    struct weft_board board = new_board(2);
-    run_all_at(&board, 0);
+    struct weft_scanner_schedule schedule = new_board(2);
+    run_all_at(&schedule, 0);
     weft_usec clock = 10 * WEFT_MS;
-    is_int(begin(&board, clock), NOBODY, "before a notice the intake does not run");
-    heard_at(&board, clock);
-    is_int(weft_board_next(&board), BOOT + clock, "after a notice it is due at once");
+    is_int(begin(&schedule, clock), NOBODY, "before a notice the intake does not run");
+    heard_at(&schedule, clock);
+    is_int(weft_schedule_next(&schedule), BOOT + clock, "after a notice it is due at once");
     weft_usec last = 0;
     int looks = 0;
     for (; clock < 500 * WEFT_MS; clock += WEFT_MS)
-        if (begin(&board, clock) == WEFT_SCANNER_INTAKE) {
-            end_well(&board, WEFT_SCANNER_INTAKE, &nothing, clock);
+        if (begin(&schedule, clock) == WEFT_SCANNER_INTAKE) {
+            end_well(&schedule, WEFT_SCANNER_INTAKE, &nothing, clock);
             last = clock;
             looks++;
         }
@@ -357,17 +363,17 @@ static void test_heard(void)
     ok(last >= 30 * WEFT_MS && last <= 100 * WEFT_MS, "the last time 20 to 90 ms after: %d ms",
        (int)(last / WEFT_MS) - 10);
 
-    heard_at(&board, clock);
-    is_int(begin(&board, clock), WEFT_SCANNER_INTAKE, "a second notice starts a pass");
-    heard_at(&board, clock + WEFT_MS);
-    end_well(&board, WEFT_SCANNER_INTAKE, &nothing, clock + 2 * WEFT_MS);
-    is_int(begin(&board, clock + 2 * WEFT_MS), WEFT_SCANNER_INTAKE,
+    heard_at(&schedule, clock);
+    is_int(begin(&schedule, clock), WEFT_SCANNER_INTAKE, "a second notice starts a pass");
+    heard_at(&schedule, clock + WEFT_MS);
+    end_well(&schedule, WEFT_SCANNER_INTAKE, &nothing, clock + 2 * WEFT_MS);
+    is_int(begin(&schedule, clock + 2 * WEFT_MS), WEFT_SCANNER_INTAKE,
            "a notice during a pass that found nothing makes it run again");
 
     const struct weft_pass_report some = {.handled = 1, .next_due_us = WEFT_NEVER};
     weft_usec found = clock + 35 * WEFT_MS;
-    end_well(&board, WEFT_SCANNER_INTAKE, &some, found);
-    is_int(weft_board_next(&board), BOOT + found + 4 * WEFT_MS,
+    end_well(&schedule, WEFT_SCANNER_INTAKE, &some, found);
+    is_int(weft_schedule_next(&schedule), BOOT + found + 4 * WEFT_MS,
            "a pass that found something counts as a notice");
 }
 

@@ -119,7 +119,7 @@ static void test_resolved(void)
     is_str(out.ns, "space", "the namespace of the handle");
     is_str(out.lane, "default", "the default lane");
     is_str(out.tenant, "", "no tenant");
-    is_str(out.route, "", "no capabilities");
+    is_str(out.capset, "", "no capabilities");
     ok(!out.tags && !out.key && !out.payload && !out.content_type, "nothing else");
     is_int(out.state, WEFT_STATE_READY, "ready");
     is_int(out.due_us, 0, "at once");

@@ -301,7 +301,7 @@ static void test_swollen(struct fixture *f)
 {
     enum { LARGE = 2 << 20 };
     struct weft_conn *writer = open_writer(f, WEFT_TX_WRITE, 90), *reader = fixture_open(f);
-    is_int(writer->swollen_us, 0, "small statements make nothing large");
+    is_int(writer->buffers_large_since_us, 0, "small statements make nothing large");
     char *name = weft_arena_alloc(f->arena, LARGE + 1, 1);
     memset(name, 'x', LARGE);
     struct weft_call call;
@@ -313,16 +313,18 @@ static void test_swollen(struct fixture *f)
     weft_set_i64(&call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
     weft_usec before_us = weft_boot_us();
     ok(f->driver->run(writer, &call, 1, f->arena, NULL, &f->err) == WEFT_OK, "a large argument");
-    weft_usec swollen_us = writer->swollen_us;
-    ok(swollen_us >= before_us && swollen_us <= weft_boot_us(), "makes it large, and when");
+    weft_usec buffers_large_since_us = writer->buffers_large_since_us;
+    ok(buffers_large_since_us >= before_us && buffers_large_since_us <= weft_boot_us(),
+       "makes it large, and when");
     ok(f->driver->commit(writer, &f->err) == WEFT_OK, "commit");
-    is_int(writer->swollen_us, swollen_us, "a small exchange behind it does not change that");
+    is_int(writer->buffers_large_since_us, buffers_large_since_us,
+           "a small exchange behind it does not change that");
 
     weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
     ok(f->driver->begin(reader, WEFT_TX_READ, &f->err) == WEFT_OK &&
            f->driver->run(reader, &call, 1, f->arena, &rows, &f->err) == WEFT_OK,
        "a large answer");
-    ok(reader->swollen_us >= swollen_us, "does the same");
+    ok(reader->buffers_large_since_us >= buffers_large_since_us, "does the same");
     f->driver->rollback(reader);
     weft_conn_close(reader);
     weft_conn_close(writer);

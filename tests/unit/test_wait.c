@@ -22,14 +22,14 @@ struct stage {
     struct weft_server server;
     int64_t waiters; /* as the metric says */
     struct weft_clock *clock;
-    struct weft_ask ask[ASKS_MAX];
-    size_t asks;
+    struct weft_request request[ASKS_MAX];
+    size_t requests;
     struct weft_woken during; /* the wake that comes while the next look is made; count 0: none */
     uint32_t finds;           /* how many executions the next look finds, for its first claim */
     bool fails;               /* the next look fails */
     unsigned looks;
-    unsigned fits;                    /* how often a claim was held against a queue */
-    struct weft_ask *again[ASKS_MAX]; /* queued to look again, in order */
+    unsigned fits;                        /* how often a claim was held against a queue */
+    struct weft_request *again[ASKS_MAX]; /* queued to look again, in order */
     size_t agains;
     unsigned answered;
     struct weft_answers answers; /* of the loop, which only some cases have */
@@ -164,11 +164,11 @@ void weft_roster_seen(struct weft_roster *roster, const struct weft_claim *claim
     (void)now_us;
 }
 
-void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask)
+void weft_groups_put_again(struct weft_groups *groups, struct weft_request *request)
 {
     (void)groups;
     if (stage->agains < ASKS_MAX)
-        stage->again[stage->agains++] = ask;
+        stage->again[stage->agains++] = request;
 }
 
 void weft_groups_look(struct weft_groups *groups)
@@ -190,16 +190,16 @@ void weft_groups_do(struct weft_groups *groups, void (*fn)(struct weft_server *,
     abort(); /* every answer is delivered here */
 }
 
-void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count)
+void weft_loop_answer(struct weft_server *server, struct weft_request **request, size_t count)
 {
     (void)server;
-    (void)ask;
+    (void)request;
     stage->answered += (unsigned)count;
 }
 
-bool weft_loop_gone(const struct weft_ask *ask)
+bool weft_loop_gone(const struct weft_request *request)
 {
-    (void)ask;
+    (void)request;
     return false;
 }
 
@@ -209,14 +209,14 @@ struct weft_answers *weft_loop_answers(struct weft_loop *loop)
     return &stage->answers;
 }
 
-void weft_loop_hold(struct weft_ask *ask)
+void weft_loop_hold(struct weft_request *request)
 {
-    (void)ask;
+    (void)request;
 }
 
-int weft_loop_fd(const struct weft_ask *ask)
+int weft_loop_fd(const struct weft_request *request)
 {
-    (void)ask;
+    (void)request;
     return -1; /* poll() passes over it */
 }
 
@@ -240,43 +240,43 @@ static void set_up(struct stage *s)
 static void clear(struct stage *s)
 {
     weft_waits_free(s->server.waits);
-    for (size_t i = 0; i < s->asks; i++) {
-        weft_buf_done(&s->ask[i].body);
-        weft_buf_done(&s->ask[i].reply.body);
-        weft_arena_free(s->ask[i].arena);
+    for (size_t i = 0; i < s->requests; i++) {
+        weft_buf_done(&s->request[i].body);
+        weft_buf_done(&s->request[i].reply.body);
+        weft_arena_free(s->request[i].arena);
     }
     weft_clock_free(s->clock);
 }
 
 /* A claim of up to two of one lane that may wait for as long as claims may. */
-static struct weft_ask *claim_of(struct stage *s, const char *lane)
+static struct weft_request *claim_of(struct stage *s, const char *lane)
 {
-    struct weft_ask *ask = &s->ask[s->asks++];
+    struct weft_request *request = &s->request[s->requests++];
     struct weft_err err = {0};
-    ask->server = &s->server;
-    ask->arena = weft_arena_new();
-    ask->ns = "default";
-    weft_buf_init(&ask->body, 1000);
-    weft_buf_printf(&ask->body, "{\"worker\":\"w\",\"max\":2,\"lanes\":[\"%s\"],\"wait_ms\":60000}",
-                    lane);
-    ok(weft_claims_read(ask, &err) == WEFT_OK, "a claim of lane %s that waits", lane);
-    return ask;
+    request->server = &s->server;
+    request->arena = weft_arena_new();
+    request->ns = "default";
+    weft_buf_init(&request->body, 1000);
+    weft_buf_printf(&request->body,
+                    "{\"worker\":\"w\",\"max\":2,\"lanes\":[\"%s\"],\"wait_ms\":60000}", lane);
+    ok(weft_claims_read(request, &err) == WEFT_OK, "a claim of lane %s that waits", lane);
+    return request;
 }
 
-static void run(struct stage *s, struct weft_ask *ask)
+static void run(struct stage *s, struct weft_request *request)
 {
-    weft_claims_run(&s->server, &ask, 1);
+    weft_claims_run(&s->server, &request, 1);
 }
 
 /* Takes the next one that was queued again, or NULL. */
-static struct weft_ask *next_again(struct stage *s)
+static struct weft_request *next_again(struct stage *s)
 {
     if (s->agains == 0)
         return NULL;
-    struct weft_ask *ask = s->again[0];
+    struct weft_request *request = s->again[0];
     s->agains--;
-    memmove(s->again, s->again + 1, s->agains * sizeof(struct weft_ask *));
-    return ask;
+    memmove(s->again, s->again + 1, s->agains * sizeof(struct weft_request *));
+    return request;
 }
 
 static void wake(struct stage *s, int32_t queue, uint32_t count)
@@ -298,17 +298,17 @@ static void test_wake_of_a_sleeper(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_ask *ask = claim_of(&s, "a");
-    run(&s, ask);
+    struct weft_request *request = claim_of(&s, "a");
+    run(&s, request);
     is_int(s.agains, 0, "it found nothing and sleeps");
     wake(&s, QUEUE_B, 1);
     is_int(s.agains, 0, "work of another lane does not wake it");
     wake(&s, QUEUE_A, 1);
-    ok(next_again(&s) == ask, "work of its lane does");
+    ok(next_again(&s) == request, "work of its lane does");
     s.finds = 1;
-    run(&s, ask);
+    run(&s, request);
     is_int(s.answered, 1, "it finds it");
-    is_int(ask->reply.status, 200, "and is answered");
+    is_int(request->reply.status, 200, "and is answered");
     clear(&s);
 }
 
@@ -316,14 +316,14 @@ static void test_wake_during_the_look(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_ask *ask = claim_of(&s, "a");
+    struct weft_request *request = claim_of(&s, "a");
     s.during = (struct weft_woken){QUEUE_A, 1};
-    run(&s, ask);
+    run(&s, request);
     is_int(s.looks, 1, "a look that a wake came into, and that found nothing");
-    ok(next_again(&s) == ask, "is made again at once");
+    ok(next_again(&s) == request, "is made again at once");
     is_int(s.answered, 0, "it is not answered yet");
     s.finds = 1;
-    run(&s, ask);
+    run(&s, request);
     is_int(s.looks, 2, "the second look");
     is_int(s.answered, 1, "finds what the wake was for");
     is_int(s.agains, 0, "nobody else is woken");
@@ -335,19 +335,20 @@ static void test_one_wake_one_look(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_ask *ask = claim_of(&s, "a");
+    struct weft_request *request = claim_of(&s, "a");
     s.during = (struct weft_woken){QUEUE_A, 1};
-    run(&s, ask);
-    ok(next_again(&s) == ask, "it looks again");
-    run(&s, ask);
+    run(&s, request);
+    ok(next_again(&s) == request, "it looks again");
+    run(&s, request);
     is_int(s.agains, 0, "in vain: somebody else was faster, and it sleeps");
     wake(&s, QUEUE_A, 1);
-    ok(next_again(&s) == ask, "the next wake finds it asleep");
+    ok(next_again(&s) == request, "the next wake finds it asleep");
     s.during = (struct weft_woken){QUEUE_A, 1};
-    run(&s, ask);
-    ok(next_again(&s) == ask, "and the next one, again in the middle of its look, is kept as well");
+    run(&s, request);
+    ok(next_again(&s) == request,
+       "and the next one, again in the middle of its look, is kept as well");
     s.during = (struct weft_woken){QUEUE_B, 1};
-    run(&s, ask);
+    run(&s, request);
     is_int(s.agains, 0, "one for another lane is none of its business");
     wake(&s, QUEUE_A, 1);
     s.finds = 1;
@@ -361,7 +362,7 @@ static void test_handed_on(bool fails)
 {
     struct stage s;
     set_up(&s);
-    struct weft_ask *a = claim_of(&s, "a"), *b = claim_of(&s, "a");
+    struct weft_request *a = claim_of(&s, "a"), *b = claim_of(&s, "a");
     run(&s, b);
     wake(&s, QUEUE_A, 1);
     ok(next_again(&s) == b, "b looks");
@@ -374,7 +375,7 @@ static void test_handed_on(bool fails)
     run(&s, a);
     is_int(s.agains, 0, "a looks after that, so it sees what there is");
 
-    struct weft_ask *c = claim_of(&s, "a");
+    struct weft_request *c = claim_of(&s, "a");
     weft_waits_enter(s.server.waits, c, weft_boot_us() + 60 * WEFT_SECOND);
     wake(&s, QUEUE_A, 1);
     ok(next_again(&s) == a, "a sleeper comes before c, who looks");
@@ -398,7 +399,7 @@ static void test_poll_and_wake(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_ask *a = claim_of(&s, "a"), *b = claim_of(&s, "a"), *c = claim_of(&s, "b");
+    struct weft_request *a = claim_of(&s, "a"), *b = claim_of(&s, "a"), *c = claim_of(&s, "b");
     run(&s, a);
     run(&s, b);
     run(&s, c);
@@ -440,19 +441,19 @@ static void test_poll_and_wake(void)
 
 enum { WORKER_A = 11, WORKER_B = 12 };
 
-static struct weft_ask *watch_of(struct stage *s)
+static struct weft_request *watch_of(struct stage *s)
 {
-    struct weft_ask *ask = &s->ask[s->asks++];
-    ask->server = &s->server;
-    ask->arena = weft_arena_new();
-    return ask;
+    struct weft_request *request = &s->request[s->requests++];
+    request->server = &s->server;
+    request->arena = weft_arena_new();
+    return request;
 }
 
 /* The look of a watch in vain. True: it sleeps. */
-static bool look_in_vain(struct stage *s, struct weft_ask *ask, int32_t worker)
+static bool look_in_vain(struct stage *s, struct weft_request *request, int32_t worker)
 {
-    return weft_wait_for_leases(ask, worker, weft_boot_us() + 60 * WEFT_SECOND) &&
-           weft_waits_sleep_till_end(s->server.waits, ask);
+    return weft_wait_for_leases(request, worker, weft_boot_us() + 60 * WEFT_SECOND) &&
+           weft_waits_sleep_till_end(s->server.waits, request);
 }
 
 static void tell(struct stage *s, int32_t worker)
@@ -464,7 +465,7 @@ static void test_watches(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_ask *a = watch_of(&s), *b = watch_of(&s), *claim = claim_of(&s, "a");
+    struct weft_request *a = watch_of(&s), *b = watch_of(&s), *claim = claim_of(&s, "a");
     ok(look_in_vain(&s, a, WORKER_A) && look_in_vain(&s, b, WORKER_B), "two watches sleep");
     run(&s, claim);
     is_int(s.waiters, 3, "beside a claim");
@@ -495,18 +496,18 @@ static void test_watch_times_out(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_ask *ask = watch_of(&s);
+    struct weft_request *request = watch_of(&s);
     weft_usec until_us = weft_boot_us() + 20 * WEFT_MS;
-    ok(weft_wait_for_leases(ask, WORKER_A, until_us) &&
-           weft_waits_sleep_till_end(s.server.waits, ask),
+    ok(weft_wait_for_leases(request, WORKER_A, until_us) &&
+           weft_waits_sleep_till_end(s.server.waits, request),
        "a watch of 20 ms sleeps");
     weft_usec patience_us = weft_boot_us() + 10 * WEFT_SECOND;
     while (__atomic_load_n(&s.agains, __ATOMIC_ACQUIRE) == 0 && weft_boot_us() < patience_us)
         (void)poll(NULL, 0, 1);
     ok(weft_boot_us() >= until_us, "it is not sent to look before its time is up");
-    ok(next_again(&s) == ask, "then it is");
-    ok(!weft_wait_for_leases(ask, WORKER_A, until_us), "and must answer");
-    weft_wait_done(ask);
+    ok(next_again(&s) == request, "then it is");
+    ok(!weft_wait_for_leases(request, WORKER_A, until_us), "and must answer");
+    weft_wait_done(request);
     clear(&s);
 }
 
@@ -515,7 +516,7 @@ static void test_namespaces(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_ask *a = claim_of(&s, "a"), *b = claim_of(&s, "b");
+    struct weft_request *a = claim_of(&s, "a"), *b = claim_of(&s, "b");
     run(&s, a);
     run(&s, b);
     s.fits = 0;
@@ -534,10 +535,10 @@ static void test_the_end(void)
 {
     struct stage s;
     set_up(&s);
-    struct weft_ask *ask = claim_of(&s, "a");
+    struct weft_request *request = claim_of(&s, "a");
     weft_waits_stop(s.server.waits);
     s.during = (struct weft_woken){QUEUE_A, 1};
-    run(&s, ask);
+    run(&s, request);
     is_int(s.agains, 0, "when the server stops nobody looks again");
     is_int(s.answered, 1, "but is answered with nothing");
     clear(&s);
@@ -560,20 +561,20 @@ static void test_room(void)
     s.server.loop = (struct weft_loop *)&s; /* any that is not NULL */
     s.answers.most = 64 << 20;
     weft_answers_take(&s.answers, "default", 32 << 20);
-    struct weft_ask *ask = claim_of(&s, "a");
+    struct weft_request *request = claim_of(&s, "a");
     s.finds = 1;
-    run(&s, ask);
+    run(&s, request);
     is_int(s.looks, 0, "half of the budget is full: a claim of that namespace does not look");
     is_int(s.answered, 0, "it waits");
-    ok(comes_again(&s) && next_again(&s) == ask, "and comes back by itself");
-    run(&s, ask);
+    ok(comes_again(&s) && next_again(&s) == request, "and comes back by itself");
+    run(&s, request);
     is_int(s.looks, 0, "there is no room yet");
-    ok(comes_again(&s) && next_again(&s) == ask, "it comes back again");
+    ok(comes_again(&s) && next_again(&s) == request, "it comes back again");
     ok(weft_answers_give(&s.answers, "default", 32 << 20), "the room is given back");
-    run(&s, ask);
+    run(&s, request);
     is_int(s.looks, 1, "now it looks");
     is_int(s.reserved, 2 << 20, "with room reserved for two payloads of any size");
-    is_int(ask->reply.status, 200, "and is answered");
+    is_int(request->reply.status, 200, "and is answered");
     is_int(atomic_load(&s.answers.all) + atomic_load(&s.answers.reserved), 0, "no room is lost");
     is_int(s.waiters, 0, "and no claim waits any more");
     clear(&s);
@@ -586,14 +587,15 @@ static void test_room_that_never_comes(void)
     s.server.loop = (struct weft_loop *)&s;
     s.answers.most = 64 << 20;
     weft_answers_take(&s.answers, "other", 64 << 20);
-    struct weft_ask *ask = claim_of(&s, "a");
+    struct weft_request *request = claim_of(&s, "a");
     weft_waits_stop(s.server.waits); /* as if its time were up */
-    run(&s, ask);
+    run(&s, request);
     is_int(s.looks, 0, "a claim without room, whose time is up, does not look");
     is_int(s.answered, 1, "it is answered");
-    is_int(ask->reply.status, 503, "as not available");
-    ok(ask->reply.retry_after_s > 0 &&
-           strstr(ask->reply.body.data, "clients have not read fill answer_bytes, 67108864 bytes"),
+    is_int(request->reply.status, 503, "as not available");
+    ok(request->reply.retry_after_s > 0 &&
+           strstr(request->reply.body.data,
+                  "clients have not read fill answer_bytes, 67108864 bytes"),
        "and is told which budget is full");
     is_int(s.waiters, 0, "it waits no more");
     clear(&s);

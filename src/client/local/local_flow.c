@@ -64,7 +64,7 @@ enum weft_rc weft_local_flow_cancel(const struct weft_via *via,
     while (!rc && !ret_answer->done) {
         while (!rc && drain.more)
             rc = weft_engine_flow_drain(engine, &drain, err);
-        ret_answer->cancelled = drain.brought;
+        ret_answer->cancelled = drain.cancelled_now;
         if (!rc && args->remove)
             ret_answer->state =
                 ret_answer->state == WEFT_FLOW_OPEN ? WEFT_FLOW_CANCELLED : ret_answer->state;

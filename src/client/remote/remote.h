@@ -168,7 +168,7 @@ enum weft_rc weft_remote_token_revoke(const struct weft_via *via, int32_t id, st
 enum weft_rc weft_remote_tokens(const struct weft_via *via, struct weft_arena *arena,
                                 struct weft_tokens *ret_tokens, struct weft_err *err);
 
-/* ---- remote_control.c -------------------------------------------------------------------------- */
+/* ---- remote_control.c ------------------------------------------------------------------------ */
 
 WEFT_MUST_CHECK enum weft_rc weft_remote_steer(const struct weft_via *via,
                                                const struct weft_steering *steering,

@@ -139,7 +139,7 @@ static enum weft_rc check_options(const struct weft_worker_options *given, struc
         rc = weft_name_check(given->lanes[i], "lanes", err);
     const char *route;
     if (!rc)
-        rc = weft_route_text(given->capabilities, given->capability_count, arena, &route, err);
+        rc = weft_capset_text(given->capabilities, given->capability_count, arena, &route, err);
     if (!rc)
         rc = check_range(given->threads, 0, WEFT_WORKER_THREADS_MAX, "threads", err);
     if (!rc && given->lease_ms)

@@ -214,7 +214,7 @@ bool weft_keeper_told(struct weft_worker *worker, struct weft_next *next, enum w
 /* An execution becomes ready at this moment of the store's clock. */
 void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us);
 
-/* ---- worker_claim.c: what is held -------------------------------------------------------------------- */
+/* ---- worker_claim.c: what is held ------------------------------------------------------------ */
 
 /* How many jobs may be claimed now; none while a claim is under way. */
 uint32_t weft_hold_room(struct weft_worker *worker);
@@ -238,7 +238,7 @@ void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us);
 /* The job holds nothing any more; frees its grant with the last of its jobs. */
 void weft_hold_drop(struct weft_worker *worker, struct weft_job *job);
 
-/* ---- watcher.c: leases that others ended ------------------------------------------------------- */
+/* ---- watcher.c: leases that others ended ----------------------------------------------------- */
 
 void *weft_watcher_main(void *context); /* the worker; over a server */
 /* Asks an engine for them when that is due, and takes in what the watcher was told. */

@@ -13,8 +13,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "cmd/cli/cli.h"
 #include "cmd/bench/hist.h"
+#include "cmd/cli/cli.h"
 
 #include <sys/socket.h>
 
@@ -148,8 +148,7 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_await(struct weft_bench_conn *conn, int6
                                               struct weft_bench_answer *ret_answer,
                                               struct weft_err *err);
 
-/* ---- bench_body.c: what is said ---------------------------------------------------------------
- */
+/* ---- bench_body.c: what is said -------------------------------------------------------------- */
 
 /* A JSON document of about that size. */
 void weft_bench_document(struct weft_buf *out, size_t size);

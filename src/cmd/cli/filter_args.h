@@ -63,7 +63,7 @@ WEFT_MUST_CHECK bool weft_pick_ids(const struct weft_cli *cli, size_t count,
 WEFT_MUST_CHECK bool weft_pick_tag(const struct weft_cli *cli, const char *text,
                                    struct weft_tag *ret_tag);
 
-/* ---- With an open handle (find_execution.c) ------------------------------------------------------------ */
+/* ---- With an open handle (find_execution.c) -------------------------------------------------- */
 
 /* The first `count` arguments as ids; they live as long as the cli. */
 WEFT_MUST_CHECK bool weft_find_ids(const struct weft_cli *cli, struct weft *weft, size_t count,

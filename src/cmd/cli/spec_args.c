@@ -9,8 +9,8 @@
 
 #include "cmd/cli/spec_args.h"
 
-#include "cmd/cli/line.h"
 #include "cmd/cli/filter_args.h"
+#include "cmd/cli/line.h"
 #include "cmd/job/cmd_wait.h"
 
 #include "base/arena.h"

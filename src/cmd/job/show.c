@@ -3,8 +3,8 @@
 /* weft show: all that is known of one execution, or its bytes. */
 
 #include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
 #include "cmd/cli/filter_args.h"
+#include "cmd/cli/line.h"
 
 #include "base/arena.h"
 #include "base/base.h"

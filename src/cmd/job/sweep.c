@@ -12,8 +12,8 @@
 #include "cmd/job/cmd_control.h"
 
 #include "cmd/cli/cli_json.h"
-#include "cmd/cli/line.h"
 #include "cmd/cli/filter_args.h"
+#include "cmd/cli/line.h"
 
 #include "base/arena.h"
 #include "base/limits.h"

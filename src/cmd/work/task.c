@@ -8,8 +8,8 @@
 #include "base/limits.h"
 #include "base/moment.h"
 #include "base/str.h"
-#include "cmd/work/child.h"
 #include "cmd/cli/cli_json.h"
+#include "cmd/work/child.h"
 #include "cmd/work/upstream.h"
 #include "cmd/work/work.h"
 

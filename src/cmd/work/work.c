@@ -10,9 +10,9 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "cmd/cli/line.h"
 #include "cmd/work/child.h"
 #include "cmd/work/drain.h"
-#include "cmd/cli/line.h"
 #include "cmd/work/upstream.h"
 
 #include <errno.h>

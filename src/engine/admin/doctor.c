@@ -270,7 +270,7 @@ static void examine_clock(struct exam *exam)
 static enum weft_rc examine_replicas(struct exam *exam, struct weft_err *err)
 {
     struct weft_findings findings = {0};
-    enum weft_rc rc = weft_examine_replicas(exam->engine, exam->arena, &findings, err);
+    enum weft_rc rc = weft_doctor_replicas(exam->engine, exam->arena, &findings, err);
     for (size_t i = 0; i < findings.count; i++)
         found(exam, findings.item[i].level, findings.item[i].what, findings.item[i].detail,
               findings.item[i].advice);

@@ -99,8 +99,8 @@ static struct weft_finding find_uncovered(const struct weft_scanners *scanners,
     };
 }
 
-enum weft_rc weft_examine_replicas(struct weft_engine *engine, struct weft_arena *arena,
-                                   struct weft_findings *ret_findings, struct weft_err *err)
+enum weft_rc weft_doctor_replicas(struct weft_engine *engine, struct weft_arena *arena,
+                                  struct weft_findings *ret_findings, struct weft_err *err)
 {
     struct weft_replica_rows rows;
     enum weft_rc rc = weft_engine_replicas(engine, arena, &rows, err);

@@ -77,7 +77,7 @@ static void add(struct weft_tally *tally, const struct weft_tally_entry *more)
     tally->entry[tally->count++] = *more;
 }
 
-void weft_tally_count(struct weft_engine *engine, const struct weft_tidings *news)
+void weft_tally_count(struct weft_engine *engine, const struct weft_commit_effects *news)
 {
     for (size_t i = 0; i < news->count; i++) {
         const struct weft_queue_news *item = &news->item[i];

@@ -239,7 +239,7 @@ enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns, con
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, goodbye_body, &goodbye, err);
         more = !rc && goodbye.changes.count > 0;
         if (!rc) {
-            struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+            struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
             weft_change_news(&news, &goodbye.changes);
             for (size_t i = 0; i < goodbye.let_go.count; i++)
                 weft_news_of(

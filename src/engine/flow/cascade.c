@@ -374,7 +374,7 @@ static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *
 static void tell_rest(struct weft_engine *engine, const struct cascade_call *call,
                       struct weft_arena *arena)
 {
-    struct weft_tidings news = weft_news_new(arena, weft_clock_now(engine->clock));
+    struct weft_commit_effects news = weft_news_new(arena, weft_clock_now(engine->clock));
     for (size_t i = 0; i < call->count; i++)
         weft_news_flow(&news, &call->flow[i]);
     weft_news_tell(engine, &news);
@@ -399,7 +399,7 @@ enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id 
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .repeatable = true};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, hop_body, &call, err);
         if (!rc) {
-            struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+            struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
             weft_change_news(&news, &call.hop.changes);
             news.flows = 0; /* this loop sees to them */
             weft_news_tell(engine, &news);

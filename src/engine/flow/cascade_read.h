@@ -3,8 +3,8 @@
 #define WEFT_ENGINE_FLOW_CASCADE_READ_H
 
 /*
- * A hop of the cascade: what it found (cascade_read.c), and what it makes of it (cascade.c). All of it lives
- * in the arena of its transaction.
+ * A hop of the cascade: what it found (cascade_read.c), and what it makes of it (cascade.c). All of
+ * it lives in the arena of its transaction.
  */
 
 #include "base/map.h"

@@ -98,7 +98,7 @@ static bool begins_blocked(const struct weft_draft *draft, size_t i)
     return draft->node[i].after_count > 0 || draft->hidden;
 }
 
-void weft_draft_news(const struct weft_draft *draft, struct weft_tidings *news)
+void weft_draft_news(const struct weft_draft *draft, struct weft_commit_effects *news)
 {
     for (size_t i = 0; i < draft->count; i++) {
         const struct weft_resolved *spec = &draft->member[i].spec;

@@ -35,7 +35,7 @@ void weft_draft_mint(struct weft_draft *draft, const struct weft_id *last);
 WEFT_MUST_CHECK enum weft_rc weft_draft_place(struct weft_engine *engine, struct weft_draft *draft,
                                               struct weft_err *err);
 /* What began with the nodes, and what will become due. */
-void weft_draft_news(const struct weft_draft *draft, struct weft_tidings *news);
+void weft_draft_news(const struct weft_draft *draft, struct weft_commit_effects *news);
 
 struct weft_node_ref {
     const struct weft_draft *draft;

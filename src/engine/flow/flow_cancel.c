@@ -29,7 +29,7 @@
 static void look_for_ends(struct weft_engine *engine, const struct weft_tx *tx,
                           const struct weft_id *flow, const struct weft_changes *changes)
 {
-    struct weft_tidings news = weft_news_new(tx->arena, tx->now_us);
+    struct weft_commit_effects news = weft_news_new(tx->arena, tx->now_us);
     weft_change_news(&news, changes);
     weft_news_flow(&news, flow);
     weft_news_tell(engine, &news);
@@ -108,7 +108,7 @@ static enum weft_rc drain_chunk(struct weft_tx *tx, struct chunk *chunk,
         return WEFT_OK;
     if (flow->cancel != WEFT_FLOW_CANCEL_ONLY)
         rc = cancel_members(tx, chunk, flow, err);
-    drain->brought += drain->cancelled - before;
+    drain->cancelled_now += drain->cancelled - before;
     if (rc)
         return rc;
     struct weft_call call;
@@ -133,7 +133,7 @@ static enum weft_rc lock_flow(struct weft_tx *tx, struct weft_flow_drain *drain,
         rc = weft_flow_hold_row(tx, &drain->flow, &row, &found, err);
         *ret_flow = as_held(&row); /* one that is gone has nothing left to cancel */
         if (found)
-            drain->brought = row.cancelled - drain->before;
+            drain->cancelled_now = row.cancelled - drain->before;
     } else {
         rc = weft_flows_lock(tx, &drain->flow, 1, &held, err);
         drain->locked = !rc && held.count == 0;

@@ -299,7 +299,7 @@ enum weft_rc weft_engine_flow_edges(struct weft_engine *engine, const struct wef
     } while (!rc && edging.unsettled);
     if (!rc) {
         *ret_revision = edging.revision;
-        struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+        struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
         weft_news_flow(&news, &args->flow); /* also of members that ended while it was locked */
         weft_news_tell(engine, &news);
     }

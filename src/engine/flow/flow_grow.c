@@ -189,7 +189,7 @@ enum weft_rc weft_engine_flow_grow(struct weft_engine *engine, const struct weft
             .id = args->flow, .state = WEFT_FLOW_OPEN, .revision = growth.revision, .node = node};
         for (size_t i = 0; i < draft.count && node; i++)
             node[i] = draft.member[i].id;
-        struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+        struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
         weft_draft_news(&draft, &news);
         weft_news_flow(&news, &args->flow); /* also of members that ended while it was locked */
         weft_news_tell(engine, &news);

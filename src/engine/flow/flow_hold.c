@@ -7,7 +7,8 @@
  * as it likes. In a library the caller waits in its own thread, for up to the lock_timeout of its
  * session. In a server it would wait in one of the few threads of its class, and calls for other
  * flows behind it. There a call waits WAIT_BRIEF only and fails with WEFT_CAUSE_FLOW_LOCKED, having
- * written nothing; the server tries it again later, and no thread waits meanwhile (net/group/group.c).
+ * written nothing; the server tries it again later, and no thread waits meanwhile
+ * (net/group/group.c).
  *
  * Only the wait for the row of the flow is cut short. The statements behind it wait for the rows of
  * members as long as in any other transaction: those are held by commits, not by graphs.

@@ -205,7 +205,7 @@ static void answer_accepted(struct new_flow *flow)
 
 static void tell(struct weft_tx *tx, const struct flow_batch *batch)
 {
-    struct weft_tidings news = weft_news_new(tx->arena, batch->now_us);
+    struct weft_commit_effects news = weft_news_new(tx->arena, batch->now_us);
     for (size_t i = 0; i < batch->count; i++)
         if (!batch->flow[i]->lost)
             weft_draft_news(&batch->flow[i]->draft, &news);

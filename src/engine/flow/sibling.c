@@ -272,7 +272,7 @@ enum weft_rc weft_siblings_cancel(struct weft_engine *engine, const struct weft_
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, dispatch_body, &dispatch, err);
         if (!rc) {
-            struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+            struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
             weft_change_news(&news, &dispatch.changes);
             news.flows = 0; /* the caller runs the cascade */
             weft_news_tell(engine, &news);

@@ -96,7 +96,7 @@ bool weft_change_step(struct weft_change *change, const struct weft_event *event
     return change->apply;
 }
 
-/* ---- Outcomes ------------------------------------------------------------------------------- */
+/* ---- Outcomes -------------------------------------------------------------------------------- */
 
 struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i)
 {
@@ -300,7 +300,7 @@ enum weft_rc weft_change_write(struct weft_tx *tx, struct weft_changes *changes,
     return rc ? rc : weft_change_wrote(tx, changes, rows, err);
 }
 
-void weft_change_news(struct weft_tidings *news, const struct weft_changes *changes)
+void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes)
 {
     for (size_t i = 0; i < changes->flows; i++)
         weft_news_flow(news, &changes->flow[i]);

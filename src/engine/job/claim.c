@@ -67,18 +67,18 @@ static enum weft_rc check_claim(const struct weft_claim *claim, struct weft_err 
 enum weft_rc weft_engine_claim_check(const struct weft_claim *claim, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
-    const char *route;
+    const char *capset;
     enum weft_rc rc = check_claim(claim, err);
     if (!rc && claim->ns)
         rc = weft_name_check(claim->ns, "namespace", err);
     if (!rc)
-        rc = weft_route_text(claim->capabilities, claim->capability_count, arena, &route, err);
+        rc = weft_capset_text(claim->capabilities, claim->capability_count, arena, &capset, err);
     weft_arena_free(arena);
     return rc;
 }
 
 static enum weft_rc prepare(struct weft_engine *engine, const char *ns,
-                            struct weft_request *request, struct weft_arena *arena,
+                            struct weft_claim_request *request, struct weft_arena *arena,
                             struct weft_err *err)
 {
     const struct weft_claim *claim = request->claim;
@@ -86,14 +86,14 @@ static enum weft_rc prepare(struct weft_engine *engine, const char *ns,
     if (!rc)
         rc = weft_name_check(claim->ns ? claim->ns : ns, "namespace", err);
     if (!rc)
-        rc = weft_route_text(claim->capabilities, claim->capability_count, arena, &request->route,
-                             err);
+        rc = weft_capset_text(claim->capabilities, claim->capability_count, arena, &request->capset,
+                              err);
     if (rc)
         return rc;
-    request->offer = weft_new(arena, struct weft_route_offer);
-    weft_route_offer(request->route, request->offer);
+    request->offer = weft_new(arena, struct weft_capset_offer);
+    weft_capset_offer(request->capset, request->offer);
     if (claim->capability_count > LONG_OFFER)
-        request->offered = weft_route_split(request->route, arena, &request->offers);
+        request->offered = weft_capset_split(request->capset, arena, &request->offers);
     request->left = claim->max ? claim->max : 1;
     struct weft_name_want space = {.sort = WEFT_NAME_NAMESPACE, .text = claim->ns ? claim->ns : ns};
     rc = weft_intern_names(engine, true, &space, 1, err);
@@ -376,7 +376,7 @@ static void begin_try(struct weft_tx *tx, struct weft_claiming *all)
     all->item = weft_new_array(all->out, struct weft_claimed, all->items_max + 1);
     all->apart = NULL;
     for (size_t r = 0; r < all->count; r++) {
-        struct weft_request *request = &all->request[r];
+        struct weft_claim_request *request = &all->request[r];
         request->left = request->claim->max ? request->claim->max : 1;
         weft_claim_choose(tx->engine, all, request);
     }
@@ -399,7 +399,7 @@ static enum weft_rc claim_body(struct weft_tx *tx, void *context, struct weft_er
 struct second {
     struct weft_claiming *all;
     struct weft_claiming was;
-    const struct weft_request *request;
+    const struct weft_claim_request *request;
 };
 
 static void go_back(const struct second *second)
@@ -423,7 +423,8 @@ static enum weft_rc second_body(struct weft_tx *tx, void *context, struct weft_e
 static enum weft_rc claim_on(struct weft_engine *engine, struct weft_claiming *all,
                              struct weft_err *err)
 {
-    struct weft_request *copy = weft_new_array(all->out, struct weft_request, all->count + 1);
+    struct weft_claim_request *copy =
+        weft_new_array(all->out, struct weft_claim_request, all->count + 1);
     memcpy(copy, all->request, all->count * sizeof(*copy));
     struct second second = {.all = all, .was = *all, .request = copy};
     struct weft_tx tx = {.engine = engine, .arena = all->out};
@@ -590,7 +591,7 @@ void weft_claim_begin(struct weft_engine *engine, struct weft_claim_call *call,
     struct weft_claiming *all = weft_new(arena, struct weft_claiming);
     size_t count = call->count;
     *all = (struct weft_claiming){.count = count, .out = call->arena};
-    all->request = weft_new_array(arena, struct weft_request, count + 1);
+    all->request = weft_new_array(arena, struct weft_claim_request, count + 1);
     all->limit = weft_new_array(arena, struct weft_limited, count * WEFT_CLAIM_QUEUES_MAX + 1);
     call->rc = WEFT_OK;
     for (size_t r = 0; r < count && !call->rc; r++) {

@@ -3,8 +3,8 @@
 #define WEFT_ENGINE_JOB_CLAIM_H
 
 /* A call to claim under way; shared by claim.c, which takes, claim_choose.c, which finds
- * queues, claim_plan.c, which shares out, and claim_upstreams.c, which adds what members of flows come
- * after. */
+ * queues, claim_plan.c, which shares out, and claim_upstreams.c, which adds what members of flows
+ * come after. */
 
 #include "core/share.h"
 #include "engine/engine.h"
@@ -33,12 +33,12 @@ struct weft_claim_tenant {
 };
 
 /* One claim of the call. */
-struct weft_request {
+struct weft_claim_request {
     const struct weft_claim *claim;
     int32_t ns;
     int32_t worker;
-    const char *route; /* canonical capabilities */
-    struct weft_route_offer *offer;
+    const char *capset; /* canonical capabilities */
+    struct weft_capset_offer *offer;
     const char *const *offered; /* the same as tokens, when they are many; else NULL */
     size_t offers;
     uint32_t left; /* how many it may still get */
@@ -53,7 +53,7 @@ struct weft_request {
 
 /* A want row of a round: which request and candidate it belongs to. */
 struct weft_want {
-    struct weft_request *request;
+    struct weft_claim_request *request;
     struct weft_candidate *candidate;
     uint32_t got;
     size_t bytes;
@@ -62,7 +62,7 @@ struct weft_want {
 
 /* The whole call. */
 struct weft_claiming {
-    struct weft_request *request;
+    struct weft_claim_request *request;
     size_t count;
     struct weft_limited *limit;
     size_t limits;
@@ -105,13 +105,14 @@ struct weft_listed_for {
 struct weft_listed_for weft_claim_look(struct weft_engine *engine, struct weft_claiming *all);
 /* Fills in the candidates of a request from the list as it is now. */
 void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
-                       struct weft_request *request);
+                       struct weft_claim_request *request);
 /* Locks the lanes that have a limit, then counts their leases with a snapshot from after that. */
 WEFT_MUST_CHECK enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all,
                                                    struct weft_err *err);
 /* Decides how many rows to take from each queue in this round. */
 WEFT_MUST_CHECK enum weft_rc weft_claim_plan(struct weft_tx *tx, struct weft_claiming *all,
-                                             struct weft_request *request, struct weft_err *err);
+                                             struct weft_claim_request *request,
+                                             struct weft_err *err);
 /* How many more the lane of a candidate may have running. */
 uint32_t weft_claim_lane_room(const struct weft_claiming *all,
                               const struct weft_candidate *candidate);
@@ -126,6 +127,6 @@ WEFT_MUST_CHECK enum weft_rc weft_claim_all_upstreams(struct weft_engine *engine
 WEFT_MUST_CHECK enum weft_rc weft_claim_upstreams(struct weft_engine *engine,
                                                   struct weft_claiming *all, struct weft_err *err);
 /* Remembers how far each tenant was served. */
-void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_request *request);
+void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_claim_request *request);
 
 #endif

@@ -44,14 +44,14 @@ static bool wants(const struct weft_claim *claim, const struct weft_queue *queue
 }
 
 /* True when the claim may take from the queue: namespace, lane, kind, capabilities. */
-static bool fits(const struct weft_request *request, const struct weft_listed *listed)
+static bool fits(const struct weft_claim_request *request, const struct weft_listed *listed)
 {
     const struct weft_queue *queue = listed->queue;
-    return weft_route_may_fit(listed->need, request->offer) && queue->ns == request->ns &&
+    return weft_capset_may_fit(listed->need, request->offer) && queue->ns == request->ns &&
            wants(request->claim, queue) &&
            (request->offered
-                ? weft_route_within(queue->route_text, request->offered, request->offers)
-                : weft_route_fits(queue->route_text, request->route));
+                ? weft_capset_within(queue->capset_text, request->offered, request->offers)
+                : weft_capset_fits(queue->capset_text, request->capset));
 }
 
 const char *weft_engine_namespace_of(struct weft_engine *engine, int32_t queue)
@@ -65,7 +65,7 @@ bool weft_engine_fits(struct weft_engine *engine, const struct weft_claim *claim
     const struct weft_queue *found = weft_find_queue(engine, queue);
     return found && strcmp(found->ns_name, claim->ns ? claim->ns : "default") == 0 &&
            wants(claim, found) &&
-           weft_route_offered(found->route_text, claim->capabilities, claim->capability_count);
+           weft_capset_offered(found->capset_text, claim->capabilities, claim->capability_count);
 }
 
 static int by_lane(const void *key, const void *member)
@@ -124,7 +124,7 @@ static void drop_unused_turns(struct weft_ready *ready)
 }
 
 /* Where a tenant's pass is kept between claims; made when it is new. Under ready.lock. */
-static struct weft_turn *turn_of(struct weft_ready *ready, const struct weft_request *request,
+static struct weft_turn *turn_of(struct weft_ready *ready, const struct weft_claim_request *request,
                                  int32_t tenant)
 {
     int32_t id = tenant ? tenant : -request->ns;
@@ -142,7 +142,7 @@ static struct weft_turn *turn_of(struct weft_ready *ready, const struct weft_req
 }
 
 /* Gives each tenant of the request its pass. Under ready.lock. */
-static void read_turns(struct weft_ready *ready, struct weft_request *request)
+static void read_turns(struct weft_ready *ready, struct weft_claim_request *request)
 {
     /* A tenant that was idle starts where the others are: at the lowest pass of those with work. */
     double low = 0, high = 0;
@@ -161,7 +161,7 @@ static void read_turns(struct weft_ready *ready, struct weft_request *request)
             request->share[t].pass = low;
 }
 
-void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_request *request)
+void weft_claim_keep_turns(struct weft_engine *engine, const struct weft_claim_request *request)
 {
     struct weft_ready *ready = &engine->ready;
     pthread_mutex_lock(&ready->lock);
@@ -184,7 +184,7 @@ struct picked {
 
 struct choice {
     struct weft_claiming *all;
-    struct weft_request *request;
+    struct weft_claim_request *request;
     struct weft_ready *ready;
     uint64_t number;
     struct weft_ring *ring[RINGS_MAX];
@@ -207,7 +207,7 @@ static void add_ring(struct choice *choice, struct weft_ring *ring)
 static void find_rings(struct choice *choice)
 {
     static const char *const default_lane[] = {"default"};
-    const struct weft_request *request = choice->request;
+    const struct weft_claim_request *request = choice->request;
     const struct weft_claim *claim = request->claim;
     const struct weft_rings *rings = &choice->ready->rings;
     const char *const *lane = claim->lane_count ? claim->lanes : default_lane;
@@ -232,7 +232,7 @@ static void find_rings(struct choice *choice)
     }
 }
 
-static void add_candidate(struct weft_claiming *all, struct weft_request *request,
+static void add_candidate(struct weft_claiming *all, struct weft_claim_request *request,
                           const struct weft_ready *ready, const struct weft_queue *queue)
 {
     const struct weft_lane_setting *setting = weft_claim_setting(ready, queue->lane);
@@ -254,7 +254,7 @@ static void add_candidate(struct weft_claiming *all, struct weft_request *reques
     all->limit[all->limits++] = (struct weft_limited){.lane = queue->lane};
 }
 
-static bool has_tenant(const struct weft_request *request, int32_t tenant)
+static bool has_tenant(const struct weft_claim_request *request, int32_t tenant)
 {
     for (size_t t = 0; t < request->tenants; t++)
         if (request->tenant[t].id == tenant)
@@ -266,7 +266,7 @@ static bool has_tenant(const struct weft_request *request, int32_t tenant)
 static bool take_next(struct choice *choice, struct weft_ring *ring,
                       struct weft_ring_tenant *tenant, bool first)
 {
-    struct weft_request *request = choice->request;
+    struct weft_claim_request *request = choice->request;
     if (tenant->choice != choice->number)
         tenant->looked = 0;
     tenant->choice = choice->number;
@@ -317,7 +317,7 @@ static bool run_lap(struct choice *choice, bool first)
  */
 static void move_on(struct choice *choice)
 {
-    const struct weft_request *request = choice->request;
+    const struct weft_claim_request *request = choice->request;
     for (size_t i = 0; i < choice->picks; i++) {
         struct picked *picked = &choice->picked[i];
         const struct weft_share *share = &request->share[picked->share];
@@ -347,7 +347,7 @@ static void move_past(struct choice *choice)
 }
 
 void weft_claim_choose(struct weft_engine *engine, struct weft_claiming *all,
-                       struct weft_request *request)
+                       struct weft_claim_request *request)
 {
     struct weft_ready *ready = &engine->ready;
     struct choice choice;

@@ -78,7 +78,7 @@ static void plan_take(struct weft_claiming *all, struct weft_candidate *candidat
  * Gives a tenant's turns to its queues by what is at their heads. Turns that no head could use are
  * not charged, and say that the tenant has nothing beyond this round.
  */
-static void split_turns(struct weft_claiming *all, struct weft_request *request, size_t t,
+static void split_turns(struct weft_claiming *all, struct weft_claim_request *request, size_t t,
                         const struct weft_head *head, size_t heads)
 {
     uint32_t turns = request->share[t].taken;
@@ -100,7 +100,7 @@ static void split_turns(struct weft_claiming *all, struct weft_request *request,
 
 /* Looks at the heads of the queues of tenants that have several. */
 static enum weft_rc plan_by_heads(struct weft_tx *tx, struct weft_claiming *all,
-                                  struct weft_request *request, struct weft_err *err)
+                                  struct weft_claim_request *request, struct weft_err *err)
 {
     struct weft_call call;
     struct weft_rows rows;
@@ -141,7 +141,8 @@ static enum weft_rc plan_by_heads(struct weft_tx *tx, struct weft_claiming *all,
 }
 
 /* What the limits leave to a request: more turns than that would go by place, not by share. */
-static uint32_t room_of_all(const struct weft_claiming *all, const struct weft_request *request)
+static uint32_t room_of_all(const struct weft_claiming *all,
+                            const struct weft_claim_request *request)
 {
     uint64_t sum = 0;
     for (size_t c = 0; c < request->candidates; c++) {
@@ -158,7 +159,7 @@ static uint32_t room_of_all(const struct weft_claiming *all, const struct weft_r
 
 /* Decides how many rows to take from each queue in this round. */
 enum weft_rc weft_claim_plan(struct weft_tx *tx, struct weft_claiming *all,
-                             struct weft_request *request, struct weft_err *err)
+                             struct weft_claim_request *request, struct weft_err *err)
 {
     uint32_t room[WEFT_CLAIM_QUEUES_MAX] = {0};
     for (size_t c = 0; c < request->candidates; c++) {

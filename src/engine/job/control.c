@@ -33,8 +33,7 @@ struct steer_call {
     unsigned round; /* of hops that were due before a replay */
 };
 
-/* ---- Items that are not living ------------------------------------------------------------------
- */
+/* ---- Items that are not living --------------------------------------------------------------- */
 
 static void answer_not_found(struct weft_steered *answer)
 {
@@ -397,7 +396,7 @@ static enum weft_rc run_chunk(struct weft_engine *engine, struct steer_call *cal
             rc = weft_tx_do(&tx, WEFT_TX_WRITE,
                             call->kind == WEFT_STEER_REPLAY ? replay_body : steer_body, call, err);
     } while (!rc && call->members.unsettled);
-    struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+    struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
     weft_change_news(&news, &call->changes);
     for (size_t i = 0; i < call->woken.count && !rc; i++) {
         weft_news_of(&news, call->woken.id[i])->ready += !call->blocked[i];

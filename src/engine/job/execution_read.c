@@ -5,9 +5,9 @@
 #include "engine/engine.h"
 
 #include "base/id.h"
+#include "core/capset.h"
 #include "core/cursor.h"
 #include "core/retry.h"
-#include "core/capset.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ struct weft_execution weft_read_execution(struct weft_engine *engine, const stru
     out.not_retried = retry.not_retried;
     out.policy = &policy->shown;
     out.tags = weft_tags_parse(weft_get_text(rows, i, DESCRIBE_OUT_TAGS), arena, &out.tag_count);
-    out.capabilities = weft_route_split(queue->route_text, arena, &out.capability_count);
+    out.capabilities = weft_capset_split(queue->capset_text, arena, &out.capability_count);
     return out;
 }
 

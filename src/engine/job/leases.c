@@ -30,13 +30,12 @@ struct lease_call {
     struct weft_chunk chunk;
     struct weft_changes changes; /* of the last try, for the news */
     struct weft_rows completed;  /* the same, of completions */
-    bool doubted;                /* an earlier try may have been committed: see weft_tx */
+    bool maybe_committed;        /* an earlier try may have been committed: see weft_tx */
     bool *found;                 /* which of the chunk held their leases; of the last try too */
     bool stays;                  /* a renewal: who is told that the lease is gone has not let go */
 };
 
-/* ---- Answers to those who do not hold their lease ----------------------------------------------
- */
+/* ---- Answers to those who do not hold their lease -------------------------------------------- */
 
 static void answer_fate(struct weft_lease_answer *answer, const struct weft_lease_facts *facts,
                         int32_t epoch, enum weft_ended asked)
@@ -88,7 +87,7 @@ static enum weft_rc let_go(struct weft_engine *engine, const struct lease_call *
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &drop, arena, &rows, err);
     if (rc)
         return rc;
-    struct weft_tidings news = weft_news_new(arena, weft_clock_now(engine->clock));
+    struct weft_commit_effects news = weft_news_new(arena, weft_clock_now(engine->clock));
     for (size_t i = 0; i < rows.count; i++)
         weft_news_of(&news, (int32_t)weft_get_i64(&rows, i, DRAINING_DROP_OUT_QUEUE))->freed++;
     weft_news_tell(engine, &news);
@@ -165,7 +164,7 @@ static void answer_found(struct weft_tx *tx, struct lease_call *call, const stru
 
 static void tell(struct weft_tx *tx, const struct lease_call *call)
 {
-    struct weft_tidings news = weft_news_new(tx->arena, tx->now_us);
+    struct weft_commit_effects news = weft_news_new(tx->arena, tx->now_us);
     weft_change_news(&news, &call->changes);
     for (size_t i = 0; i < call->completed.count; i++) {
         int32_t queue = (int32_t)weft_get_i64(&call->completed, i, LIVE_END_OUT_QUEUE);
@@ -211,8 +210,10 @@ static void forget_try(struct lease_call *call)
 static enum weft_rc run_chunk(struct weft_engine *engine, struct lease_call *call,
                               struct weft_err *err)
 {
-    struct weft_tx tx = {
-        .engine = engine, .arena = weft_arena_new(), .repeatable = true, .doubted = call->doubted};
+    struct weft_tx tx = {.engine = engine,
+                         .arena = weft_arena_new(),
+                         .repeatable = true,
+                         .maybe_committed = call->maybe_committed};
     forget_try(call);
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, call->body, call, err);
     rc = end_chunk(&tx, call, rc, err);
@@ -525,13 +526,12 @@ void weft_complete_end(struct weft_engine *engine, struct weft_complete_call *ca
     else if (part->fate == WEFT_PART_DONE || part->fate == WEFT_PART_FAILED)
         call->rc = end_chunk(tx, lease, part->err.rc, &call->err);
     else {
-        lease->doubted = part->fate == WEFT_PART_DOUBTED;
+        lease->maybe_committed = part->fate == WEFT_PART_MAYBE_COMMITTED;
         call->rc = run_chunk(engine, lease, &call->err);
     }
 }
 
-/* ---- Fail, delay, release: lock, decide, write -------------------------------------------------
- */
+/* ---- Fail, delay, release: lock, decide, write ----------------------------------------------- */
 
 /* Locks the rows of the chunk; found says which items hold their leases. */
 static enum weft_rc lock_held(struct weft_tx *tx, struct lease_call *call, struct weft_err *err)

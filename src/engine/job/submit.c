@@ -354,7 +354,7 @@ static void answer_refused(struct weft_submission *item, const struct weft_err *
 static void tell(struct weft_engine *engine, const struct weft_submissions *batch,
                  struct weft_arena *arena)
 {
-    struct weft_tidings news = weft_news_new(arena, batch->now_us);
+    struct weft_commit_effects news = weft_news_new(arena, batch->now_us);
     for (size_t i = 0; i < batch->count; i++) {
         const struct weft_submission *item = batch->item[i];
         if (item->answer->duplicate)
@@ -381,11 +381,11 @@ static enum weft_rc run_part(struct weft_engine *engine, struct weft_submissions
                          .history = part->history,
                          .arena = weft_arena_new(),
                          .repeatable = !part->keyed,
-                         .doubted = part->doubted};
+                         .maybe_committed = part->maybe_committed};
     enum weft_rc rc =
         weft_tx_do(&tx, part->keyed ? WEFT_TX_KEYED : WEFT_TX_WRITE, write_batch, part, err);
     /* Nobody else has these ids: the try that nobody could tell of has put them there. */
-    if (rc && tx.doubted && err->cause == WEFT_CAUSE_DUPLICATE)
+    if (rc && tx.maybe_committed && err->cause == WEFT_CAUSE_DUPLICATE)
         rc = WEFT_OK;
     if (!rc)
         tell(engine, part, tx.arena);
@@ -542,7 +542,7 @@ void weft_submit_end(struct weft_engine *engine, struct weft_submit_call *call,
     }
     /* Once something was accepted the caller must learn of it: later failures are the items'. */
     for (size_t i = 0; i < all->count; i++) {
-        all->batch[i].doubted = part->fate == WEFT_PART_DOUBTED;
+        all->batch[i].maybe_committed = part->fate == WEFT_PART_MAYBE_COMMITTED;
         enum weft_rc failed = weft_submission_run(engine, &all->batch[i], arena, &call->err);
         if (failed && i == 0 && all->count == 1)
             call->rc = failed;

@@ -20,8 +20,8 @@ struct weft_submissions {
     struct weft_submission **item; /* keyed ones sorted by (namespace, key), no key twice */
     size_t count;
     bool keyed;
-    bool doubted;    /* an earlier try may have been committed: see weft_tx */
-    bool from_inbox; /* taken out of the inbox in the same transaction */
+    bool maybe_committed; /* an earlier try may have been committed: see weft_tx */
+    bool from_inbox;      /* taken out of the inbox in the same transaction */
     weft_usec now_us;
     uint64_t history; /* as in weft_tx */
 };

@@ -262,7 +262,7 @@ static void queue_key(struct cache_key *key, const struct weft_resolved *spec)
     key_text(key, spec->lane);
     key_text(key, spec->kind);
     key_text(key, spec->tenant);
-    key_text(key, spec->route);
+    key_text(key, spec->capset);
 }
 
 /* The first queue that differs in the tenant alone; names.lock is held. */
@@ -270,7 +270,7 @@ static int32_t family_of(struct weft_names *names, struct weft_queue *queue)
 {
     struct cache_key key = {.size = 0};
     key_int(&key, queue->lane);
-    key_int(&key, queue->route);
+    key_int(&key, queue->capset);
     key_text(&key, queue->kind);
     struct weft_queue *first = weft_map_find(&names->family, key.byte, key.size);
     if (!first)
@@ -287,20 +287,20 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
             .id = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_ID),
             .ns = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_NAMESPACE),
             .lane = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_LANE),
-            .route = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_ROUTE),
+            .capset = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_ROUTE),
             .tenant = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_TENANT),
         };
         queue.ns_name = weft_find_name(engine, queue.ns);
         queue.lane_name = weft_find_name(engine, queue.lane);
-        queue.route_text = queue.route ? weft_find_name(engine, queue.route) : "";
+        queue.capset_text = queue.capset ? weft_find_name(engine, queue.capset) : "";
         queue.tenant_name = queue.tenant ? weft_find_name(engine, queue.tenant) : "";
-        assert(queue.ns_name && queue.lane_name && queue.route_text && queue.tenant_name);
-        queue.need = weft_route_need(queue.route_text);
+        assert(queue.ns_name && queue.lane_name && queue.capset_text && queue.tenant_name);
+        queue.need = weft_capset_need(queue.capset_text);
         struct weft_resolved parts = {.ns = queue.ns_name,
                                       .lane = queue.lane_name,
                                       .kind = weft_get_text(rows, i, QUEUE_FIND_OUT_KIND),
                                       .tenant = queue.tenant_name,
-                                      .route = queue.route_text};
+                                      .capset = queue.capset_text};
         struct cache_key key;
         queue_key(&key, &parts);
         pthread_mutex_lock(&names->lock);
@@ -322,7 +322,7 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
 static bool same_queue(const struct weft_resolved *a, const struct weft_resolved *b)
 {
     return strcmp(a->kind, b->kind) == 0 && strcmp(a->lane, b->lane) == 0 &&
-           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->route, b->route) == 0 &&
+           strcmp(a->tenant, b->tenant) == 0 && strcmp(a->capset, b->capset) == 0 &&
            strcmp(a->ns, b->ns) == 0;
 }
 
@@ -370,7 +370,7 @@ static enum weft_rc gap_names(struct weft_engine *engine, struct queue_gap *gap,
             .sort = WEFT_NAME_LANE, .ns = gap->ns[i].id, .text = gap->spec[i]->lane};
         want[1] = (struct weft_name_want){
             .sort = WEFT_NAME_TENANT, .ns = gap->ns[i].id, .text = gap->spec[i]->tenant};
-        want[2] = (struct weft_name_want){.sort = WEFT_NAME_ROUTE, .text = gap->spec[i]->route};
+        want[2] = (struct weft_name_want){.sort = WEFT_NAME_CAPSET, .text = gap->spec[i]->capset};
     }
     return weft_intern_names(engine, add, gap->rest, gap->count * 3, err);
 }
@@ -536,7 +536,7 @@ void weft_names_retired(struct weft_names *names, enum weft_interned what, int32
                                                 .lane = queue->lane_name,
                                                 .kind = queue->kind,
                                                 .tenant = queue->tenant_name,
-                                                .route = queue->route_text};
+                                                .capset = queue->capset_text};
             queue_key(&key, &parts);
             if (weft_map_find(&names->queue, key.byte, key.size) == queue)
                 weft_map_remove(&names->queue, key.byte, key.size);

@@ -14,10 +14,10 @@
  * are committed a little after they got their place in the order.
  *
  * Rows that become ready before the floor:
- * - By this process: every commit tells its rows after it (commit_effects.c). A new row before the floor
- * moves the floor there; a retried, released, replayed or promoted one drops it. A claim whose
- * statement may have begun before that commit finds a newer tick and leaves the floor as it is.
- * Rows that a claim had locked and gives back by a rollback drop it too (claim.c).
+ * - By this process: every commit tells its rows after it (commit_effects.c). A new row before the
+ * floor moves the floor there; a retried, released, replayed or promoted one drops it. A claim
+ * whose statement may have begun before that commit finds a newer tick and leaves the floor as it
+ * is. Rows that a claim had locked and gives back by a rollback drop it too (claim.c).
  * - By another replica, or by a process that died in a claim: these are seen when the floor has
  *   lost its trust, after 250 ms, or up to 5 s where a claim without a floor is very slow, so that
  *   such claims take a tenth of the time. Only their order suffers: they are claimed a little

@@ -40,7 +40,8 @@ enum { SMALL_LIST = 256 };
 #define REFRESH_MIN_US (100 * WEFT_MS)
 #define REFRESH_MAX_US (1000 * WEFT_MS)
 #define STEP_MAX_US    (100 * WEFT_MS) /* a step of a walk that takes longer is not waited for */
-/* Longer than a claim may wait (WEFT_WAIT_MAX_MS): a lane that a claim waits for is asked for. */
+/* Longer than a claim may wait (WEFT_LONG_POLL_MAX_MS): a lane that a claim waits for is asked for.
+ */
 #define ASKED_US (90 * WEFT_SECOND)
 
 void weft_ready_init(struct weft_ready *ready)

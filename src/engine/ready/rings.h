@@ -62,7 +62,7 @@ enum { WEFT_RING_LANE, WEFT_RING_KIND, WEFT_RINGS_OF_A_QUEUE };
 /* A queue on the list. */
 struct weft_listed {
     int32_t id;
-    struct weft_route_need need; /* its queue's: of most queues a claim looks at this alone */
+    struct weft_capset_need need; /* its queue's: of most queues a claim looks at this alone */
     uint32_t at[WEFT_RINGS_OF_A_QUEUE]; /* its places in tenant->queue */
     const struct weft_queue *queue;
     uint64_t tick; /* when it was last said to have ready work */

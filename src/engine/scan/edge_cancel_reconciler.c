@@ -87,7 +87,7 @@ static enum weft_rc reconcile_body(struct weft_tx *tx, void *context, struct wef
 static void look_again(struct weft_engine *engine, const struct reconcile *reconcile,
                        const struct weft_tx *tx)
 {
-    struct weft_tidings news = weft_news_new(tx->arena, tx->now_us);
+    struct weft_commit_effects news = weft_news_new(tx->arena, tx->now_us);
     for (size_t i = 0; i < reconcile->held.count; i++)
         weft_news_flow(&news, &reconcile->held.item[i].id);
     weft_news_tell(engine, &news);

@@ -312,7 +312,7 @@ static enum weft_rc refuse(struct intake *intake, struct weft_err *err)
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, refuse_body, intake, err);
     if (rc)
         return rc;
-    struct weft_tidings news = weft_news_new(intake->arena, intake->now_us);
+    struct weft_commit_effects news = weft_news_new(intake->arena, intake->now_us);
     for (size_t i = 0; i < intake->ended_count; i++)
         weft_news_ended(&news, intake->ended[i]->queue->id, WEFT_STATE_FAILED);
     weft_news_tell(intake->engine, &news);

@@ -61,7 +61,7 @@ struct check {
 static const enum weft_stmt repairs[] = {WEFT_STMT_ORPHAN_ATTEMPTS, WEFT_STMT_ORPHAN_PROGRESS,
                                          WEFT_STMT_ORPHAN_KEYS};
 
-/* ---- Where to look ----------------------------------------------------------------------- */
+/* ---- Where to look --------------------------------------------------------------------------- */
 
 static uint64_t head_of(const struct weft_id *id)
 {

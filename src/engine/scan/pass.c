@@ -407,7 +407,7 @@ enum weft_rc weft_engine_pass(struct weft_engine *engine, enum weft_scanner scan
     if (!rc && !call.ns)
         weft_turns_write(engine, scanner, &call.scan.turns);
     if (!rc) {
-        struct weft_tidings news = weft_news_new(tx.arena, tx.now_us);
+        struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
         weft_change_news(&news, &call.scan.changes);
         for (size_t i = 0; i < call.scan.promoted.count; i++)
             weft_news_of(&news, call.scan.promoted.id[i])->ready++;

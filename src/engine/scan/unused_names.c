@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Interned rows that no row refers to: found, retired, and removed. engine/names/unused.h says why that
- * is safe; the order of the walk below is part of the argument.
+ * Interned rows that no row refers to: found, retired, and removed. engine/names/unused.h says why
+ * that is safe; the order of the walk below is part of the argument.
  *
  * A walk reads all rows that can refer to a tenant, a route, a worker or a queue, in the order of
  * primary keys, and marks the ids that it meets. Then it judges the interned rows:

@@ -23,12 +23,12 @@ enum {
     LOOKS_MAX = 256, /* of so many that are looked at */
 };
 
-struct weft_tidings weft_news_new(struct weft_arena *arena, weft_usec now_us)
+struct weft_commit_effects weft_news_new(struct weft_arena *arena, weft_usec now_us)
 {
-    return (struct weft_tidings){.arena = arena, .now_us = now_us, .due_us = WEFT_NEVER};
+    return (struct weft_commit_effects){.arena = arena, .now_us = now_us, .due_us = WEFT_NEVER};
 }
 
-struct weft_queue_news *weft_news_of(struct weft_tidings *news, int32_t queue)
+struct weft_queue_news *weft_news_of(struct weft_commit_effects *news, int32_t queue)
 {
     /* From the end: neighbours mostly share a queue. */
     for (size_t i = news->count; i > 0; i--)
@@ -48,7 +48,7 @@ struct weft_queue_news *weft_news_of(struct weft_tidings *news, int32_t queue)
     return next;
 }
 
-void weft_news_fresh(struct weft_tidings *news, int32_t queue, int32_t priority, int64_t ord)
+void weft_news_fresh(struct weft_commit_effects *news, int32_t queue, int32_t priority, int64_t ord)
 {
     struct weft_queue_news *item = weft_news_of(news, queue);
     if (item->fresh == 0 || item->priority < priority)
@@ -59,13 +59,13 @@ void weft_news_fresh(struct weft_tidings *news, int32_t queue, int32_t priority,
     item->ready++;
 }
 
-void weft_news_due(struct weft_tidings *news, weft_usec due_us)
+void weft_news_due(struct weft_commit_effects *news, weft_usec due_us)
 {
     if (due_us != 0 && due_us < news->due_us)
         news->due_us = due_us;
 }
 
-void weft_news_ended(struct weft_tidings *news, int32_t queue, enum weft_state state)
+void weft_news_ended(struct weft_commit_effects *news, int32_t queue, enum weft_state state)
 {
     if (state == WEFT_STATE_SUCCEEDED)
         weft_news_of(news, queue)->succeeded++;
@@ -73,7 +73,7 @@ void weft_news_ended(struct weft_tidings *news, int32_t queue, enum weft_state s
         weft_news_of(news, queue)->failed++;
 }
 
-void weft_news_flow(struct weft_tidings *news, const struct weft_id *flow)
+void weft_news_flow(struct weft_commit_effects *news, const struct weft_id *flow)
 {
     /* Neighbours mostly share a flow. */
     if (news->flows > 0 && weft_id_cmp(&news->flow[news->flows - 1], flow) == 0)
@@ -89,7 +89,7 @@ void weft_news_flow(struct weft_tidings *news, const struct weft_id *flow)
     news->flow[news->flows++] = *flow;
 }
 
-void weft_news_worker(struct weft_tidings *news, int32_t worker)
+void weft_news_worker(struct weft_commit_effects *news, int32_t worker)
 {
     /* From the end: neighbours mostly share a worker. */
     for (size_t i = news->workers; i > 0; i--)
@@ -116,7 +116,7 @@ struct freed_lane {
 };
 
 /* The lanes among the news that somebody may wait for a slot of. Under ready.lock. */
-static size_t freed_lanes(struct weft_engine *engine, const struct weft_tidings *news,
+static size_t freed_lanes(struct weft_engine *engine, const struct weft_commit_effects *news,
                           struct freed_lane *ret_lane)
 {
     size_t count = 0;
@@ -179,7 +179,7 @@ static void wake_lane(struct weft_engine *engine, const struct freed_lane *lane,
 /* ---- Telling --------------------------------------------------------------------------------- */
 
 /* Loads the queues whose lane must be known, and is not: this process has never met them. */
-static void know_queues(struct weft_engine *engine, const struct weft_tidings *news)
+static void know_queues(struct weft_engine *engine, const struct weft_commit_effects *news)
 {
     struct weft_id_list unknown = {.id = weft_new_array(news->arena, int32_t, news->count + 1)};
     for (size_t i = 0; i < news->count; i++) {
@@ -193,7 +193,7 @@ static void know_queues(struct weft_engine *engine, const struct weft_tidings *n
     (void)rc;
 }
 
-static void tell_listener(struct weft_engine *engine, const struct weft_tidings *news,
+static void tell_listener(struct weft_engine *engine, const struct weft_commit_effects *news,
                           const struct weft_woken *noted, size_t count)
 {
     struct weft_ready *ready = &engine->ready;
@@ -219,7 +219,7 @@ static void tell_listener(struct weft_engine *engine, const struct weft_tidings 
 }
 
 /* What fails here is made up for by the dependency scanner. */
-static void tell_flows(struct weft_engine *engine, const struct weft_tidings *news)
+static void tell_flows(struct weft_engine *engine, const struct weft_commit_effects *news)
 {
     struct weft_err err;
     if (engine->on_flows)
@@ -239,7 +239,7 @@ static void tell_floors(struct weft_engine *engine, const struct weft_queue_news
         weft_floor_added(&engine->floors, item->queue, &first, now_us);
 }
 
-void weft_news_tell(struct weft_engine *engine, const struct weft_tidings *news)
+void weft_news_tell(struct weft_engine *engine, const struct weft_commit_effects *news)
 {
     weft_usec now_us = weft_clock_now(engine->clock);
     struct weft_woken *woken = weft_new_array(news->arena, struct weft_woken, news->count + 1);

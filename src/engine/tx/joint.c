@@ -56,12 +56,12 @@ static enum weft_part_fate judge(const struct weft_part *part, const struct weft
                                  const struct weft_err *story)
 {
     if (story->cause == WEFT_CAUSE_LOST_IN_COMMIT)
-        return part->repeatable && !tx->answered ? WEFT_PART_DOUBTED : WEFT_PART_FAILED;
+        return part->repeatable && !tx->answered ? WEFT_PART_MAYBE_COMMITTED : WEFT_PART_FAILED;
     bool contended =
         story->cause == WEFT_CAUSE_CONTENTION || story->cause == WEFT_CAUSE_LOCK_TIMEOUT;
     if (weft_rc_retryable(story->rc) && !contended)
         return WEFT_PART_FAILED;
-    return tx->doubted ? WEFT_PART_DOUBTED : WEFT_PART_ALONE;
+    return tx->maybe_committed ? WEFT_PART_MAYBE_COMMITTED : WEFT_PART_ALONE;
 }
 
 static void run_joint(struct weft_tx *tx, struct joint *joint)

@@ -241,7 +241,8 @@ static struct weft_slot *take_spare(struct weft_pool *pool, weft_usec large_us, 
         struct weft_slot *slot = &pool->slot[i];
         if (slot->busy || !slot->conn)
             continue;
-        bool large = slot->conn->swollen_us != 0 && slot->conn->swollen_us < large_us;
+        bool large = slot->conn->buffers_large_since_us != 0 &&
+                     slot->conn->buffers_large_since_us < large_us;
         if (large || (i >= SLOTS_KEPT && slot->used_us < unused_us))
             found = slot;
     }
@@ -526,7 +527,7 @@ static bool is_settled(struct weft_tx *tx, enum weft_tx_mode mode, struct weft_e
         return false;
     if (weft_tx_reads(mode) || repeats) {
         /* A read has nothing to commit: it leaves no question, and is made again. */
-        tx->doubted |= repeats;
+        tx->maybe_committed |= repeats;
         story->cause = WEFT_CAUSE_LOST;
         return false;
     }
@@ -555,7 +556,7 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
         if (!rc || is_settled(tx, mode, story))
             return WEFT_OK;
         if (tx->no_retry || !may_retry(story, tries)) {
-            if (tx->doubted)
+            if (tx->maybe_committed)
                 story->hint = "outcome_unknown";
             return rc;
         }

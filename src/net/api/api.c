@@ -78,14 +78,14 @@ const struct weft_buf *weft_api_document(struct weft_api *api)
     return &api->document;
 }
 
-enum weft_rc weft_api_paging(const struct weft_ask *ask, struct weft_paging *ret_paging,
+enum weft_rc weft_api_paging(const struct weft_request *request, struct weft_paging *ret_paging,
                              struct weft_err *err)
 {
-    static const struct weft_ask_number limit = {
+    static const struct weft_request_number limit = {
         .name = "limit", .min = 1, .max = WEFT_PAGE_MAX, .normally = WEFT_PAGE_DEFAULT};
     int64_t value = 0;
-    enum weft_rc rc = weft_ask_query_i64(ask, &limit, &value, err);
-    const char *after = weft_ask_query(ask, "after");
+    enum weft_rc rc = weft_request_query_i64(request, &limit, &value, err);
+    const char *after = weft_request_query(request, "after");
     if (!rc && after && !*after)
         rc = weft_cursor_refuse(err);
     if (!rc)
@@ -93,14 +93,14 @@ enum weft_rc weft_api_paging(const struct weft_ask *ask, struct weft_paging *ret
     return rc;
 }
 
-enum weft_rc weft_api_reply_list(struct weft_ask *ask, const struct weft_api_list *list,
+enum weft_rc weft_api_reply_list(struct weft_request *request, const struct weft_api_list *list,
                                  struct weft_err *err)
 {
     struct weft_paging paging;
-    enum weft_rc rc = weft_api_paging(ask, &paging, err);
+    enum weft_rc rc = weft_api_paging(request, &paging, err);
     if (rc)
         return rc;
-    const struct weft_cursor_list cursors = {.name = list->name, .ns = ask->ns};
+    const struct weft_cursor_list cursors = {.name = list->name, .ns = request->ns};
     char after[WEFT_CURSOR_PLACE_MAX + 1];
     size_t size = 0;
     if (paging.after)
@@ -108,7 +108,7 @@ enum weft_rc weft_api_reply_list(struct weft_ask *ask, const struct weft_api_lis
     if (rc)
         return rc;
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
@@ -129,8 +129,9 @@ enum weft_rc weft_api_reply_list(struct weft_ask *ask, const struct weft_api_lis
     }
     weft_json_end_array(&out);
     weft_json_key(&out, "next");
-    weft_json_put_text(
-        &out, more && last ? weft_cursor_write(&cursors, last, strlen(last), ask->arena) : NULL);
+    weft_json_put_text(&out, more && last
+                                 ? weft_cursor_write(&cursors, last, strlen(last), request->arena)
+                                 : NULL);
     weft_json_end_object(&out);
     return WEFT_OK;
 }
@@ -142,10 +143,10 @@ void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
     weft_wire_write_error(error, fence, out);
 }
 
-enum weft_rc weft_api_read_nothing(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_api_read_nothing(struct weft_request *request, struct weft_err *err)
 {
     struct weft_json object;
-    enum weft_rc rc = weft_ask_object(ask, true, &object, err);
+    enum weft_rc rc = weft_request_object(request, true, &object, err);
     if (rc)
         return rc;
     struct weft_json_iter member;
@@ -153,7 +154,7 @@ enum weft_rc weft_api_read_nothing(struct weft_ask *ask, struct weft_err *err)
     if (!weft_json_next(&member))
         return WEFT_OK;
     const char *name = NULL;
-    rc = weft_json_string(&member.key, ask->arena, &name, err);
+    rc = weft_json_string(&member.key, request->arena, &name, err);
     return rc ? rc
               : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name,
                                 "this call takes no field of that name");

@@ -35,7 +35,7 @@ struct weft_paging {
     uint32_t limit;
     const char *after;
 };
-WEFT_MUST_CHECK enum weft_rc weft_api_paging(const struct weft_ask *ask,
+WEFT_MUST_CHECK enum weft_rc weft_api_paging(const struct weft_request *request,
                                              struct weft_paging *ret_paging, struct weft_err *err);
 
 /*
@@ -48,37 +48,39 @@ struct weft_api_list {
     const void *item;
     size_t stride, count;
 };
-WEFT_MUST_CHECK enum weft_rc
-weft_api_reply_list(struct weft_ask *ask, const struct weft_api_list *list, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_api_reply_list(struct weft_request *request,
+                                                 const struct weft_api_list *list,
+                                                 struct weft_err *err);
 /* The whole answer {"error":{...}} as an item of a bulk answer. */
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
                         struct weft_json_writer *out);
 /* A body that may be missing or {}, and holds nothing. */
-WEFT_MUST_CHECK enum weft_rc weft_api_read_nothing(struct weft_ask *ask, struct weft_err *err);
+WEFT_MUST_CHECK enum weft_rc weft_api_read_nothing(struct weft_request *request,
+                                                   struct weft_err *err);
 
 /* ---- Executions ------------------------------------------------------------------------------ */
 
-enum weft_rc weft_submit_read(struct weft_ask *ask, struct weft_err *err);
-void weft_submit_write(struct weft_ask *ask);
+enum weft_rc weft_submit_read(struct weft_request *request, struct weft_err *err);
+void weft_submit_write(struct weft_request *request);
 
-enum weft_rc weft_execution_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_execution_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_execution_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_execution_run(struct weft_request *request, struct weft_err *err);
 
-enum weft_rc weft_executions_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_executions_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_executions_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_executions_run(struct weft_request *request, struct weft_err *err);
 
-enum weft_rc weft_result_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_payload_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_bytes_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_attempts_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_attempts_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_result_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_payload_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_bytes_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_attempts_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_attempts_run(struct weft_request *request, struct weft_err *err);
 
-enum weft_rc weft_cancel_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_replay_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_replay_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_priority_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_deadline_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_revoke_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_cancel_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_replay_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_replay_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_priority_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_deadline_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_revoke_read(struct weft_request *request, struct weft_err *err);
 /* What becomes of one item: the execution as the call left it is written at once. */
 struct weft_steer_told {
     struct weft_steered steered;
@@ -91,82 +93,82 @@ WEFT_MUST_CHECK enum weft_rc weft_steer_call(struct weft_engine *engine,
                                              const struct weft_steering *steering,
                                              struct weft_steer_told *ret_told,
                                              struct weft_err *err);
-void weft_steer_write(struct weft_ask *ask);
+void weft_steer_write(struct weft_request *request);
 
-enum weft_rc weft_cancel_many_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_replay_many_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_steer_many_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_cancel_many_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_replay_many_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_steer_many_run(struct weft_request *request, struct weft_err *err);
 
 /* ---- Flows ----------------------------------------------------------------------------------- */
 
-enum weft_rc weft_flow_submit_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_submit_run(struct weft_ask *ask, struct weft_err *err);
-void weft_flow_submit_write(struct weft_ask *ask);
-enum weft_rc weft_flow_grow_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_grow_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_edges_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_edges_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_nodes_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_nodes_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flows_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flows_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_cancel_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_delete_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_flow_cancel_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_flow_submit_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_submit_run(struct weft_request *request, struct weft_err *err);
+void weft_flow_submit_write(struct weft_request *request);
+enum weft_rc weft_flow_grow_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_edges_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_edges_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_nodes_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_nodes_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flows_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flows_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_cancel_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_delete_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err *err);
 
 /* ---- Working --------------------------------------------------------------------------------- */
 
-enum weft_rc weft_renew_read(struct weft_ask *ask, struct weft_err *err);
-void weft_renew_write(struct weft_ask *ask);
-enum weft_rc weft_complete_read(struct weft_ask *ask, struct weft_err *err);
-void weft_complete_write(struct weft_ask *ask);
-enum weft_rc weft_fail_read(struct weft_ask *ask, struct weft_err *err);
-void weft_fail_write(struct weft_ask *ask);
-enum weft_rc weft_delay_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_watch_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_watch_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_release_read(struct weft_ask *ask, struct weft_err *err);
-void weft_put_back_write(struct weft_ask *ask);
+enum weft_rc weft_renew_read(struct weft_request *request, struct weft_err *err);
+void weft_renew_write(struct weft_request *request);
+enum weft_rc weft_complete_read(struct weft_request *request, struct weft_err *err);
+void weft_complete_write(struct weft_request *request);
+enum weft_rc weft_fail_read(struct weft_request *request, struct weft_err *err);
+void weft_fail_write(struct weft_request *request);
+enum weft_rc weft_delay_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_watch_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_watch_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_release_read(struct weft_request *request, struct weft_err *err);
+void weft_put_back_write(struct weft_request *request);
 
-enum weft_rc weft_workers_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_workers_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_goodbye_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_goodbye_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_workers_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_workers_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_goodbye_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_goodbye_run(struct weft_request *request, struct weft_err *err);
 
 /* ---- Replicas and scanners ------------------------------------------------------------------- */
 
-enum weft_rc weft_replicas_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_replicas_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_scanners_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_scanners_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_scan_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_scan_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_replicas_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_replicas_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_scanners_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_scanners_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_scan_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_scan_run(struct weft_request *request, struct weft_err *err);
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
 
-enum weft_rc weft_tokens_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_tokens_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_token_create_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_token_create_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_token_rotate_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_token_rotate_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_token_revoke_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_token_revoke_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_tokens_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_token_create_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_token_create_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_token_rotate_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_token_rotate_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_token_revoke_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_token_revoke_run(struct weft_request *request, struct weft_err *err);
 
 /* ---- Lanes and counts ------------------------------------------------------------------------ */
 
-enum weft_rc weft_lanes_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_lanes_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_lane_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_lane_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_lane_put_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_lane_put_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_lane_remove_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_lanes_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_lane_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_lane_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_lane_put_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_lane_put_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_lane_remove_run(struct weft_request *request, struct weft_err *err);
 
-enum weft_rc weft_counts_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_counts_run(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_counts_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_counts_run(struct weft_request *request, struct weft_err *err);
 
 /*
  * Counts cost the store work that grows with what is in it, so they are computed at most once a
@@ -212,11 +214,11 @@ void weft_counts_keep(struct weft_server *server);
 
 /* ---- Outside /v1 ----------------------------------------------------------------------------- */
 
-enum weft_rc weft_health_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_metrics_read(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_metrics_run(struct weft_ask *ask, struct weft_err *err);
-enum weft_rc weft_openapi_read(struct weft_ask *ask, struct weft_err *err);
+enum weft_rc weft_health_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_readiness_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_metrics_run(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_openapi_read(struct weft_request *request, struct weft_err *err);
 /* The document about these routes. */
 struct weft_route_table;
 void weft_openapi_write(const struct weft_route_table *routes, struct weft_buf *out);

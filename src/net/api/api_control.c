@@ -17,55 +17,55 @@
 
 /* ---- One ------------------------------------------------------------------------------------- */
 
-static struct weft_steer *begin_one(struct weft_ask *ask)
+static struct weft_steer *begin_one(struct weft_request *request)
 {
-    struct weft_steer *steer = weft_new(ask->arena, struct weft_steer);
-    ask->items = (struct weft_items){
-        .item = steer, .err = weft_new(ask->arena, struct weft_err), .count = 1};
+    struct weft_steer *steer = weft_new(request->arena, struct weft_steer);
+    request->items = (struct weft_items){
+        .item = steer, .err = weft_new(request->arena, struct weft_err), .count = 1};
     return steer;
 }
 
 /* The body by its type, NULL: none is taken. Only where it is optional may it be missing. */
-static enum weft_rc read_one(struct weft_ask *ask, const struct weft_wire_type *type, bool optional,
-                             struct weft_err *err)
+static enum weft_rc read_one(struct weft_request *request, const struct weft_wire_type *type,
+                             bool optional, struct weft_err *err)
 {
-    struct weft_steer *steer = begin_one(ask);
+    struct weft_steer *steer = begin_one(request);
     struct weft_json object;
     enum weft_rc rc = WEFT_OK;
     if (!type)
-        rc = weft_api_read_nothing(ask, err);
+        rc = weft_api_read_nothing(request, err);
     else
-        rc = weft_ask_object(ask, optional, &object, err);
+        rc = weft_request_object(request, optional, &object, err);
     if (!rc && type)
-        rc = weft_wire_read(type, &object, ask->arena, steer, err);
+        rc = weft_wire_read(type, &object, request->arena, steer, err);
     if (!rc)
-        rc = weft_ask_id(ask, &steer->id, err);
+        rc = weft_request_id(request, &steer->id, err);
     return rc;
 }
 
-enum weft_rc weft_cancel_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_cancel_read(struct weft_request *request, struct weft_err *err)
 {
-    return read_one(ask, &weft_wire_cancel, true, err);
+    return read_one(request, &weft_wire_cancel, true, err);
 }
 
-enum weft_rc weft_replay_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_replay_read(struct weft_request *request, struct weft_err *err)
 {
-    return read_one(ask, &weft_wire_replay, true, err);
+    return read_one(request, &weft_wire_replay, true, err);
 }
 
-enum weft_rc weft_priority_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_priority_read(struct weft_request *request, struct weft_err *err)
 {
-    return read_one(ask, &weft_wire_priority, false, err);
+    return read_one(request, &weft_wire_priority, false, err);
 }
 
-enum weft_rc weft_deadline_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_deadline_read(struct weft_request *request, struct weft_err *err)
 {
-    return read_one(ask, &weft_wire_deadline, false, err);
+    return read_one(request, &weft_wire_deadline, false, err);
 }
 
-enum weft_rc weft_revoke_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_revoke_read(struct weft_request *request, struct weft_err *err)
 {
-    return read_one(ask, &weft_wire_cancel, true, err);
+    return read_one(request, &weft_wire_cancel, true, err);
 }
 
 /* The names in an execution are the engine's and its texts are in `arena`: it is written here. */
@@ -101,35 +101,35 @@ enum weft_rc weft_steer_call(struct weft_engine *engine, const struct weft_steer
     return rc;
 }
 
-void weft_steer_write(struct weft_ask *ask)
+void weft_steer_write(struct weft_request *request)
 {
-    const struct weft_steer *steer = ask->items.item;
-    const struct weft_steer_told *told = ask->items.answer;
+    const struct weft_steer *steer = request->items.item;
+    const struct weft_steer_told *told = request->items.answer;
     struct weft_err err = told->steered.err;
     struct weft_json_writer out;
     if (!err.rc && !weft_state_living(told->steered.state))
-        weft_wait_ended(ask->server, &steer->id, 1);
+        weft_wait_ended(request->server, &steer->id, 1);
     if (!err.rc && !told->json)
         (void)weft_fail_field(&err, WEFT_NOT_FOUND, "id", "there is no such execution");
     if (err.rc) {
-        weft_reply_error(ask, &err);
+        weft_reply_error(request, &err);
         return;
     }
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_put_raw(&out, told->json, told->size);
 }
 
 /* One that met a flow that is locked. */
-enum weft_rc weft_replay_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_replay_run(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_steer_told *told = weft_new(ask->arena, struct weft_steer_told);
+    struct weft_steer_told *told = weft_new(request->arena, struct weft_steer_told);
     const struct weft_steering steering = {
-        .kind = WEFT_STEER_REPLAY, .ns = ask->ns, .item = ask->items.item, .count = 1};
-    told->arena = ask->arena;
-    enum weft_rc rc = weft_steer_call(weft_server_engine(ask->server), &steering, told, err);
-    ask->items.answer = told;
+        .kind = WEFT_STEER_REPLAY, .ns = request->ns, .item = request->items.item, .count = 1};
+    told->arena = request->arena;
+    enum weft_rc rc = weft_steer_call(weft_server_engine(request->server), &steering, told, err);
+    request->items.answer = told;
     if (!rc)
-        weft_steer_write(ask);
+        weft_steer_write(request);
     return rc;
 }
 
@@ -160,14 +160,14 @@ struct many {
     size_t count;
 };
 
-static enum weft_rc read_ids(struct weft_ask *ask, const struct weft_json *value, struct many *many,
-                             struct weft_err *err)
+static enum weft_rc read_ids(struct weft_request *request, const struct weft_json *value,
+                             struct many *many, struct weft_err *err)
 {
     if (value->kind != WEFT_JSON_ARRAY)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "ids", "ids must be an array");
-    many->text = weft_new_array(ask->arena, const char *, WEFT_BATCH_MAX);
-    many->id = weft_new_array(ask->arena, struct weft_id, WEFT_BATCH_MAX);
-    many->err = weft_new_array(ask->arena, struct weft_err, WEFT_BATCH_MAX);
+    many->text = weft_new_array(request->arena, const char *, WEFT_BATCH_MAX);
+    many->id = weft_new_array(request->arena, struct weft_id, WEFT_BATCH_MAX);
+    many->err = weft_new_array(request->arena, struct weft_err, WEFT_BATCH_MAX);
     struct weft_json_iter each;
     weft_json_iter_init(&each, value);
     while (weft_json_next(&each)) {
@@ -175,7 +175,7 @@ static enum weft_rc read_ids(struct weft_ask *ask, const struct weft_json *value
         if (i == WEFT_BATCH_MAX)
             return weft_fail_field(err, WEFT_TOO_LARGE, "ids", "at most %d ids in one call",
                                    WEFT_BATCH_MAX);
-        bool is_id = !weft_json_string(&each.value, ask->arena, &many->text[i], NULL) &&
+        bool is_id = !weft_json_string(&each.value, request->arena, &many->text[i], NULL) &&
                      weft_id_parse(many->text[i], strlen(many->text[i]), &many->id[i]);
         if (!is_id)
             (void)weft_fail_field(&many->err[i], WEFT_INVALID_VALUE, "id",
@@ -186,27 +186,27 @@ static enum weft_rc read_ids(struct weft_ask *ask, const struct weft_json *value
 }
 
 /* Reads the value of a field that is not null. */
-static enum weft_rc read_many_value(struct weft_ask *ask, enum many_field field,
+static enum weft_rc read_many_value(struct weft_request *request, enum many_field field,
                                     const struct weft_json *value, struct many *many,
                                     struct weft_err *err)
 {
     switch (field) {
     case MANY_IDS:
-        return read_ids(ask, value, many, err);
+        return read_ids(request, value, many, err);
     case MANY_FILTER:
         many->by_filter = true;
-        return weft_wire_read(&weft_wire_filter, value, ask->arena, &many->filter, err);
+        return weft_wire_read(&weft_wire_filter, value, request->arena, &many->filter, err);
     case MANY_MAX:
         if (!weft_json_i64(value, &many->max) || many->max < 1 || many->max > WEFT_SWEEP_MAX)
             return weft_fail_field(err, WEFT_INVALID_VALUE, "max", "max must be 1 to %d",
                                    WEFT_SWEEP_MAX);
         return WEFT_OK;
     case MANY_AFTER:
-        if (weft_json_string(value, ask->arena, &many->after, NULL))
+        if (weft_json_string(value, request->arena, &many->after, NULL))
             return weft_fail_field(err, WEFT_INVALID_VALUE, "after", "after must be a text");
         return WEFT_OK;
     case MANY_REASON:
-        if (weft_json_string(value, ask->arena, &many->reason, NULL))
+        if (weft_json_string(value, request->arena, &many->reason, NULL))
             return weft_fail_field(err, WEFT_INVALID_VALUE, "reason", "reason must be a text");
         return WEFT_OK;
     case MANY_FORCE:
@@ -220,8 +220,9 @@ static enum weft_rc read_many_value(struct weft_ask *ask, enum many_field field,
     return WEFT_OK;
 }
 
-static enum weft_rc read_many_field(struct weft_ask *ask, const struct weft_json_iter *member,
-                                    struct many *many, struct weft_err *err)
+static enum weft_rc read_many_field(struct weft_request *request,
+                                    const struct weft_json_iter *member, struct many *many,
+                                    struct weft_err *err)
 {
     static const char *const names[MANY_COUNT] = {"ids",   "filter", "max",
                                                   "after", "reason", "force"};
@@ -231,7 +232,7 @@ static enum weft_rc read_many_field(struct weft_ask *ask, const struct weft_json
         field++;
     if (field == MANY_COUNT) {
         const char *name = NULL;
-        enum weft_rc rc = weft_json_string(&member->key, ask->arena, &name, err);
+        enum weft_rc rc = weft_json_string(&member->key, request->arena, &name, err);
         return rc ? rc
                   : weft_fail_field(err, WEFT_UNKNOWN_FIELD, name, "this call has no such field");
     }
@@ -241,39 +242,41 @@ static enum weft_rc read_many_field(struct weft_ask *ask, const struct weft_json
     many->met |= 1U << field;
     if (member->value.kind == WEFT_JSON_NULL)
         return WEFT_OK;
-    return read_many_value(ask, (enum many_field)field, &member->value, many, err);
+    return read_many_value(request, (enum many_field)field, &member->value, many, err);
 }
 
-static enum weft_rc read_many(struct weft_ask *ask, enum weft_steer_kind kind, struct weft_err *err)
+static enum weft_rc read_many(struct weft_request *request, enum weft_steer_kind kind,
+                              struct weft_err *err)
 {
-    struct many *many = weft_new(ask->arena, struct many);
+    struct many *many = weft_new(request->arena, struct many);
     struct weft_json object;
     many->kind = kind;
-    ask->state = many;
-    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    request->state = many;
+    enum weft_rc rc = weft_request_object(request, false, &object, err);
     if (rc)
         return rc;
     struct weft_json_iter member;
     weft_json_iter_init(&member, &object);
     while (!rc && weft_json_next(&member))
-        rc = read_many_field(ask, &member, many, err);
+        rc = read_many_field(request, &member, many, err);
     if (!rc && many->by_filter == (many->id != NULL))
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "ids", "give either ids or a filter");
-    many->filter.ns = ask->ns;
+    many->filter.ns = request->ns;
     return rc;
 }
 
-enum weft_rc weft_cancel_many_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_cancel_many_read(struct weft_request *request, struct weft_err *err)
 {
-    return read_many(ask, WEFT_STEER_CANCEL, err);
+    return read_many(request, WEFT_STEER_CANCEL, err);
 }
 
-enum weft_rc weft_replay_many_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_replay_many_read(struct weft_request *request, struct weft_err *err)
 {
-    return read_many(ask, WEFT_STEER_REPLAY, err);
+    return read_many(request, WEFT_STEER_REPLAY, err);
 }
 
-static enum weft_rc run_filter(struct weft_ask *ask, const struct many *many, struct weft_err *err)
+static enum weft_rc run_filter(struct weft_request *request, const struct many *many,
+                               struct weft_err *err)
 {
     const struct weft_steer_all args = {.kind = many->kind,
                                         .filter = many->filter,
@@ -282,11 +285,12 @@ static enum weft_rc run_filter(struct weft_ask *ask, const struct many *many, st
                                         .after = many->after,
                                         .force = many->force};
     struct weft_sweep sweep;
-    enum weft_rc rc = weft_engine_steer_all(weft_server_engine(ask->server), &args, &sweep, err);
+    enum weft_rc rc =
+        weft_engine_steer_all(weft_server_engine(request->server), &args, &sweep, err);
     if (rc)
         return rc;
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     const struct weft_wire_sweep told = {.matched = sweep.matched,
                                          .changed = sweep.changed,
                                          .more = sweep.more,
@@ -296,11 +300,11 @@ static enum weft_rc run_filter(struct weft_ask *ask, const struct many *many, st
 }
 
 /* Gives each id its answer: its own failure to be read, or the next of those that were asked. */
-static void write_ids(struct weft_ask *ask, const struct many *many,
+static void write_ids(struct weft_request *request, const struct many *many,
                       const struct weft_steered *answer)
 {
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
@@ -330,29 +334,31 @@ static void write_ids(struct weft_ask *ask, const struct many *many,
     weft_json_end_object(&out);
 }
 
-static enum weft_rc run_ids(struct weft_ask *ask, const struct many *many, struct weft_err *err)
+static enum weft_rc run_ids(struct weft_request *request, const struct many *many,
+                            struct weft_err *err)
 {
-    struct weft_steer *item = weft_new_array(ask->arena, struct weft_steer, many->count + 1);
-    struct weft_steered *answer = weft_new_array(ask->arena, struct weft_steered, many->count + 1);
-    struct weft_steering steering = {.kind = many->kind, .ns = ask->ns, .item = item};
+    struct weft_steer *item = weft_new_array(request->arena, struct weft_steer, many->count + 1);
+    struct weft_steered *answer =
+        weft_new_array(request->arena, struct weft_steered, many->count + 1);
+    struct weft_steering steering = {.kind = many->kind, .ns = request->ns, .item = item};
     for (size_t i = 0; i < many->count; i++)
         if (!many->err[i].rc)
             item[steering.count++] = (struct weft_steer){
                 .id = many->id[i], .reason = many->reason, .force = many->force};
     enum weft_rc rc = WEFT_OK;
     if (steering.count > 0)
-        rc = weft_engine_steer(weft_server_engine(ask->server), &steering, answer, err);
+        rc = weft_engine_steer(weft_server_engine(request->server), &steering, answer, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < steering.count; i++)
         if (!answer[i].err.rc && answer[i].changed && !weft_state_living(answer[i].state))
-            weft_wait_ended(ask->server, &item[i].id, 1);
-    write_ids(ask, many, answer);
+            weft_wait_ended(request->server, &item[i].id, 1);
+    write_ids(request, many, answer);
     return WEFT_OK;
 }
 
-enum weft_rc weft_steer_many_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_steer_many_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct many *many = ask->state;
-    return many->by_filter ? run_filter(ask, many, err) : run_ids(ask, many, err);
+    const struct many *many = request->state;
+    return many->by_filter ? run_filter(request, many, err) : run_ids(request, many, err);
 }

@@ -332,22 +332,22 @@ void weft_counts_keep(struct weft_server *server)
 
 /* ---- The request ----------------------------------------------------------------------------- */
 
-enum weft_rc weft_counts_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_counts_read(struct weft_request *request, struct weft_err *err)
 {
-    const char *lane = weft_ask_query(ask, "lane");
+    const char *lane = weft_request_query(request, "lane");
     return lane ? weft_name_check(lane, "lane", err) : WEFT_OK;
 }
 
-enum weft_rc weft_counts_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_counts_run(struct weft_request *request, struct weft_err *err)
 {
     const struct weft_counts_of of = {
-        .ns = ask->ns, .lane = weft_ask_query(ask, "lane"), .text = WEFT_COUNTS_JSON};
+        .ns = request->ns, .lane = weft_request_query(request, "lane"), .text = WEFT_COUNTS_JSON};
     struct weft_buf text;
     weft_buf_init(&text, TEXT_MAX);
-    enum weft_rc rc = weft_counts_cache_get(weft_api_counts(weft_server_api(ask->server)),
-                                            weft_server_engine(ask->server), &of, &text, err);
+    enum weft_rc rc = weft_counts_cache_get(weft_api_counts(weft_server_api(request->server)),
+                                            weft_server_engine(request->server), &of, &text, err);
     if (!rc)
-        weft_reply_bytes(ask, text.data, text.size, "application/json");
+        weft_reply_bytes(request, text.data, text.size, "application/json");
     weft_buf_done(&text);
     return rc;
 }

@@ -16,122 +16,123 @@ struct wanted {
     weft_usec until_us; /* boot time; 0: do not wait */
 };
 
-static enum weft_rc describe(struct weft_ask *ask, const struct weft_id *id,
+static enum weft_rc describe(struct weft_request *request, const struct weft_id *id,
                              struct weft_arena *arena, struct weft_execution *ret_execution,
                              struct weft_err *err)
 {
-    enum weft_rc rc = weft_engine_describe(weft_server_engine(ask->server), ask->ns, id, 1, arena,
-                                           ret_execution, err);
+    enum weft_rc rc = weft_engine_describe(weft_server_engine(request->server), request->ns, id, 1,
+                                           arena, ret_execution, err);
     if (!rc && ret_execution->state == WEFT_STATE_NONE)
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
     return rc;
 }
 
-static void reply(struct weft_ask *ask, const struct weft_execution *execution)
+static void reply(struct weft_request *request, const struct weft_execution *execution)
 {
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_wire_write(&weft_wire_execution, execution, &out);
 }
 
-static enum weft_rc reply_now(struct weft_ask *ask, const struct weft_id *id, struct weft_err *err)
+static enum weft_rc reply_now(struct weft_request *request, const struct weft_id *id,
+                              struct weft_err *err)
 {
     struct weft_execution execution;
-    enum weft_rc rc = describe(ask, id, ask->arena, &execution, err);
+    enum weft_rc rc = describe(request, id, request->arena, &execution, err);
     if (!rc)
-        reply(ask, &execution);
+        reply(request, &execution);
     return rc;
 }
 
-enum weft_rc weft_execution_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_execution_read(struct weft_request *request, struct weft_err *err)
 {
-    static const struct weft_ask_number number = {.name = "wait_ms", .max = WEFT_WAIT_MAX};
-    struct wanted *wanted = weft_new(ask->arena, struct wanted);
+    static const struct weft_request_number number = {.name = "wait_ms", .max = WEFT_WAIT_MAX};
+    struct wanted *wanted = weft_new(request->arena, struct wanted);
     int64_t wait_ms = 0;
-    enum weft_rc rc = weft_ask_id(ask, &wanted->id, err);
+    enum weft_rc rc = weft_request_id(request, &wanted->id, err);
     if (!rc)
-        rc = weft_ask_query_i64(ask, &number, &wait_ms, err);
+        rc = weft_request_query_i64(request, &number, &wait_ms, err);
     if (wait_ms > 0)
         wanted->until_us = weft_boot_us() + wait_ms * WEFT_MS;
-    ask->state = wanted;
+    request->state = wanted;
     return rc;
 }
 
-enum weft_rc weft_execution_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_execution_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct wanted *wanted = ask->state;
+    const struct wanted *wanted = request->state;
     struct weft_execution execution;
     if (wanted->until_us == 0)
-        return reply_now(ask, &wanted->id, err);
+        return reply_now(request, &wanted->id, err);
     /* A request that waits looks many times: it keeps nothing of what it read. */
     struct weft_arena *arena = weft_arena_new();
-    enum weft_rc rc = describe(ask, &wanted->id, arena, &execution, err);
+    enum weft_rc rc = describe(request, &wanted->id, arena, &execution, err);
     bool waits = !rc && weft_state_living(execution.state) &&
-                 weft_wait_for_end(ask, &wanted->id, wanted->until_us, WEFT_WAIT_TOLD);
+                 weft_wait_for_end(request, &wanted->id, wanted->until_us, WEFT_WAIT_TOLD);
     if (!rc && !waits)
-        reply(ask, &execution);
+        reply(request, &execution);
     weft_arena_free(arena);
     return rc;
 }
 
 /* ---- Its bytes ------------------------------------------------------------------------------- */
 
-static enum weft_rc read_bytes_of(struct weft_ask *ask, enum weft_bytes_kind kind,
+static enum weft_rc read_bytes_of(struct weft_request *request, enum weft_bytes_kind kind,
                                   struct weft_err *err)
 {
-    struct weft_bytes_of *of = weft_new(ask->arena, struct weft_bytes_of);
+    struct weft_bytes_of *of = weft_new(request->arena, struct weft_bytes_of);
     of->kind = kind;
-    of->ns = ask->ns;
-    ask->state = of;
-    return weft_ask_id(ask, &of->id, err);
+    of->ns = request->ns;
+    request->state = of;
+    return weft_request_id(request, &of->id, err);
 }
 
-enum weft_rc weft_result_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_result_read(struct weft_request *request, struct weft_err *err)
 {
-    return read_bytes_of(ask, WEFT_BYTES_RESULT, err);
+    return read_bytes_of(request, WEFT_BYTES_RESULT, err);
 }
 
-enum weft_rc weft_payload_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_payload_read(struct weft_request *request, struct weft_err *err)
 {
-    return read_bytes_of(ask, WEFT_BYTES_PAYLOAD, err);
+    return read_bytes_of(request, WEFT_BYTES_PAYLOAD, err);
 }
 
-enum weft_rc weft_bytes_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_bytes_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_bytes bytes;
-    enum weft_rc rc =
-        weft_engine_bytes(weft_server_engine(ask->server), ask->state, ask->arena, &bytes, err);
+    enum weft_rc rc = weft_engine_bytes(weft_server_engine(request->server), request->state,
+                                        request->arena, &bytes, err);
     if (!rc)
-        weft_reply_bytes(ask, bytes.data, bytes.size,
+        weft_reply_bytes(request, bytes.data, bytes.size,
                          bytes.content_type ? bytes.content_type : "application/octet-stream");
     return rc;
 }
 
 /* ---- Its attempts ---------------------------------------------------------------------------- */
 
-enum weft_rc weft_attempts_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_attempts_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_attempts_asking *asking = weft_new(ask->arena, struct weft_attempts_asking);
+    struct weft_attempts_asking *asking = weft_new(request->arena, struct weft_attempts_asking);
     struct weft_paging paging = {0};
-    ask->state = asking;
-    enum weft_rc rc = weft_ask_id(ask, &asking->id, err);
+    request->state = asking;
+    enum weft_rc rc = weft_request_id(request, &asking->id, err);
     if (!rc)
-        rc = weft_api_paging(ask, &paging, err);
-    asking->ns = ask->ns;
+        rc = weft_api_paging(request, &paging, err);
+    asking->ns = request->ns;
     asking->limit = paging.limit;
     asking->after = paging.after;
     return rc;
 }
 
-enum weft_rc weft_attempts_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_attempts_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_attempts_page page;
-    enum weft_rc rc = weft_engine_attempts_page(weft_server_engine(ask->server), ask->state,
-                                                ask->arena, &page, err);
+    enum weft_rc rc = weft_engine_attempts_page(weft_server_engine(request->server), request->state,
+                                                request->arena, &page, err);
     if (rc)
         return rc;
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);

@@ -20,19 +20,20 @@ enum { SHARED_NODES = WEFT_BATCH_MAX }; /* of a flow that may share a transactio
 /* ---- Submitting ------------------------------------------------------------------------------ */
 
 /* The engine tells a node by its index: here that is a place in the body. */
-static void blame_node(struct weft_ask *ask, const struct weft_flow_submitted *answer,
+static void blame_node(struct weft_request *request, const struct weft_flow_submitted *answer,
                        struct weft_err *err)
 {
     if (answer->blamed > 0)
-        err->field = weft_arena_printf(ask->arena, "nodes[%zu]%s%s", answer->blamed - 1,
+        err->field = weft_arena_printf(request->arena, "nodes[%zu]%s%s", answer->blamed - 1,
                                        err->field ? "." : "", err->field ? err->field : "");
 }
 
-static struct weft_wire_flow_submitted told(struct weft_ask *ask,
+static struct weft_wire_flow_submitted told(struct weft_request *request,
                                             const struct weft_flow_submitted *answer,
                                             const struct weft_node *node, size_t count)
 {
-    struct weft_wire_named_id *named = weft_new_array(ask->arena, struct weft_wire_named_id, count);
+    struct weft_wire_named_id *named =
+        weft_new_array(request->arena, struct weft_wire_named_id, count);
     for (size_t i = 0; i < count; i++)
         named[i] = (struct weft_wire_named_id){.name = node[i].name, .id = answer->node[i]};
     return (struct weft_wire_flow_submitted){.id = answer->id,
@@ -43,114 +44,116 @@ static struct weft_wire_flow_submitted told(struct weft_ask *ask,
                                              .duplicate = answer->duplicate};
 }
 
-enum weft_rc weft_flow_submit_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_submit_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_json object;
-    struct weft_flow_spec *spec = weft_new(ask->arena, struct weft_flow_spec);
-    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    struct weft_flow_spec *spec = weft_new(request->arena, struct weft_flow_spec);
+    enum weft_rc rc = weft_request_object(request, false, &object, err);
     if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_spec, &object, ask->arena, spec, err);
+        rc = weft_wire_read(&weft_wire_flow_spec, &object, request->arena, spec, err);
     if (rc)
         return rc;
-    ask->items = (struct weft_items){.item = spec,
-                                     .err = weft_new(ask->arena, struct weft_err),
-                                     .count = 1,
-                                     .alone = spec->node_count > SHARED_NODES};
+    request->items = (struct weft_items){.item = spec,
+                                         .err = weft_new(request->arena, struct weft_err),
+                                         .count = 1,
+                                         .alone = spec->node_count > SHARED_NODES};
     for (size_t i = 0; i < spec->node_count; i++)
-        ask->items.bytes += spec->nodes[i].spec.payload_size;
+        request->items.bytes += spec->nodes[i].spec.payload_size;
     return WEFT_OK;
 }
 
-void weft_flow_submit_write(struct weft_ask *ask)
+void weft_flow_submit_write(struct weft_request *request)
 {
-    const struct weft_flow_spec *spec = ask->items.item;
-    const struct weft_flow_submitted *answer = ask->items.answer;
+    const struct weft_flow_spec *spec = request->items.item;
+    const struct weft_flow_submitted *answer = request->items.answer;
     if (answer->err.rc) {
         struct weft_err err = answer->err;
-        blame_node(ask, answer, &err);
-        weft_reply_error(ask, &err);
+        blame_node(request, answer, &err);
+        weft_reply_error(request, &err);
         return;
     }
     char id[WEFT_ID_TEXT];
     weft_id_print(&answer->id, id);
-    ask->reply.location = weft_arena_printf(ask->arena, "/v1/flows/%s", id);
-    struct weft_wire_flow_submitted flow = told(ask, answer, spec->nodes, spec->node_count);
+    request->reply.location = weft_arena_printf(request->arena, "/v1/flows/%s", id);
+    struct weft_wire_flow_submitted flow = told(request, answer, spec->nodes, spec->node_count);
     struct weft_json_writer out;
-    weft_reply_json(ask, answer->duplicate ? 200 : 201, &out);
+    weft_reply_json(request, answer->duplicate ? 200 : 201, &out);
     weft_wire_write(&weft_wire_flow_submitted, &flow, &out);
 }
 
 /* One that is too large to share anything. */
-enum weft_rc weft_flow_submit_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_submit_run(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_flow_spec spec = *(const struct weft_flow_spec *)ask->items.item;
-    struct weft_flow_submitted *answer = weft_new(ask->arena, struct weft_flow_submitted);
-    spec.ns = ask->ns;
-    answer->node = weft_new_array(ask->arena, struct weft_id, spec.node_count + 1);
-    enum weft_rc rc =
-        weft_engine_flow_submit(weft_server_engine(ask->server), ask->ns, &spec, 1, answer, err);
-    ask->items.answer = answer;
+    struct weft_flow_spec spec = *(const struct weft_flow_spec *)request->items.item;
+    struct weft_flow_submitted *answer = weft_new(request->arena, struct weft_flow_submitted);
+    spec.ns = request->ns;
+    answer->node = weft_new_array(request->arena, struct weft_id, spec.node_count + 1);
+    enum weft_rc rc = weft_engine_flow_submit(weft_server_engine(request->server), request->ns,
+                                              &spec, 1, answer, err);
+    request->items.answer = answer;
     if (!rc)
-        weft_flow_submit_write(ask);
+        weft_flow_submit_write(request);
     return rc;
 }
 
 /* ---- Growing --------------------------------------------------------------------------------- */
 
-enum weft_rc weft_flow_grow_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_grow_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_flow_growth *growth = weft_new(ask->arena, struct weft_flow_growth);
+    struct weft_flow_growth *growth = weft_new(request->arena, struct weft_flow_growth);
     struct weft_json object;
-    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    enum weft_rc rc = weft_request_object(request, false, &object, err);
     if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_growth, &object, ask->arena, growth, err);
+        rc = weft_wire_read(&weft_wire_flow_growth, &object, request->arena, growth, err);
     if (!rc)
-        rc = weft_ask_id(ask, &growth->flow, err);
-    growth->ns = ask->ns;
-    ask->state = growth;
+        rc = weft_request_id(request, &growth->flow, err);
+    growth->ns = request->ns;
+    request->state = growth;
     return rc;
 }
 
-enum weft_rc weft_flow_grow_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_flow_growth *growth = ask->state;
+    const struct weft_flow_growth *growth = request->state;
     struct weft_flow_submitted answer = {
-        .node = weft_new_array(ask->arena, struct weft_id, growth->node_count + 1)};
-    enum weft_rc rc = weft_engine_flow_grow(weft_server_engine(ask->server), growth, &answer, err);
+        .node = weft_new_array(request->arena, struct weft_id, growth->node_count + 1)};
+    enum weft_rc rc =
+        weft_engine_flow_grow(weft_server_engine(request->server), growth, &answer, err);
     if (rc) {
-        blame_node(ask, &answer, err);
+        blame_node(request, &answer, err);
         return rc;
     }
-    struct weft_wire_flow_submitted flow = told(ask, &answer, growth->nodes, growth->node_count);
+    struct weft_wire_flow_submitted flow =
+        told(request, &answer, growth->nodes, growth->node_count);
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_wire_write(&weft_wire_flow_grown, &flow, &out);
     return WEFT_OK;
 }
 
-enum weft_rc weft_flow_edges_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_edges_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_flow_edging *edging = weft_new(ask->arena, struct weft_flow_edging);
+    struct weft_flow_edging *edging = weft_new(request->arena, struct weft_flow_edging);
     struct weft_json object;
-    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    enum weft_rc rc = weft_request_object(request, false, &object, err);
     if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_edging, &object, ask->arena, edging, err);
+        rc = weft_wire_read(&weft_wire_flow_edging, &object, request->arena, edging, err);
     if (!rc)
-        rc = weft_ask_id(ask, &edging->flow, err);
-    edging->ns = ask->ns;
-    ask->state = edging;
+        rc = weft_request_id(request, &edging->flow, err);
+    edging->ns = request->ns;
+    request->state = edging;
     return rc;
 }
 
-enum weft_rc weft_flow_edges_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_edges_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_wire_flow_submitted linked = {0};
-    enum weft_rc rc =
-        weft_engine_flow_edges(weft_server_engine(ask->server), ask->state, &linked.revision, err);
+    enum weft_rc rc = weft_engine_flow_edges(weft_server_engine(request->server), request->state,
+                                             &linked.revision, err);
     struct weft_json_writer out;
     if (rc)
         return rc;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_wire_write(&weft_wire_flow_linked, &linked, &out);
     return WEFT_OK;
 }
@@ -162,71 +165,73 @@ struct wanted {
     weft_usec until_us; /* boot time; 0: do not wait */
 };
 
-static enum weft_rc read_wait(struct weft_ask *ask, weft_usec *ret_until_us, struct weft_err *err)
+static enum weft_rc read_wait(struct weft_request *request, weft_usec *ret_until_us,
+                              struct weft_err *err)
 {
-    static const struct weft_ask_number number = {.name = "wait_ms", .max = WEFT_WAIT_MAX};
+    static const struct weft_request_number number = {.name = "wait_ms", .max = WEFT_WAIT_MAX};
     int64_t wait_ms = 0;
-    enum weft_rc rc = weft_ask_query_i64(ask, &number, &wait_ms, err);
+    enum weft_rc rc = weft_request_query_i64(request, &number, &wait_ms, err);
     *ret_until_us = wait_ms > 0 ? weft_boot_us() + wait_ms * WEFT_MS : 0;
     return rc;
 }
 
-enum weft_rc weft_flow_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_read(struct weft_request *request, struct weft_err *err)
 {
-    struct wanted *wanted = weft_new(ask->arena, struct wanted);
+    struct wanted *wanted = weft_new(request->arena, struct wanted);
     wanted->asking =
-        (struct weft_flow_asking){.ns = ask->ns, .limit = WEFT_PAGE_MAX, .counts = true};
-    ask->state = wanted;
-    enum weft_rc rc = weft_ask_id(ask, &wanted->asking.flow, err);
-    return rc ? rc : read_wait(ask, &wanted->until_us, err);
+        (struct weft_flow_asking){.ns = request->ns, .limit = WEFT_PAGE_MAX, .counts = true};
+    request->state = wanted;
+    enum weft_rc rc = weft_request_id(request, &wanted->asking.flow, err);
+    return rc ? rc : read_wait(request, &wanted->until_us, err);
 }
 
 /* The state of the flow. A request that waits looks many times: it keeps nothing of what it read.
  */
-static enum weft_rc read_state(struct weft_ask *ask, const struct weft_id *id,
+static enum weft_rc read_state(struct weft_request *request, const struct weft_id *id,
                                enum weft_flow_state *ret_state, struct weft_err *err)
 {
-    const struct weft_flow_asking asking = {.ns = ask->ns, .flow = *id};
+    const struct weft_flow_asking asking = {.ns = request->ns, .flow = *id};
     struct weft_arena *arena = weft_arena_new();
     struct weft_flow_page page;
-    enum weft_rc rc = weft_engine_flow(weft_server_engine(ask->server), &asking, arena, &page, err);
+    enum weft_rc rc =
+        weft_engine_flow(weft_server_engine(request->server), &asking, arena, &page, err);
     if (!rc)
         *ret_state = page.flow.state;
     weft_arena_free(arena);
     return rc;
 }
 
-enum weft_rc weft_flow_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct wanted *wanted = ask->state;
+    const struct wanted *wanted = request->state;
     struct weft_flow_page page;
     /* Those who wait look often: not at a thousand nodes each time. */
     if (wanted->until_us > 0) {
         enum weft_flow_state state = WEFT_FLOW_OPEN;
-        enum weft_rc rc = read_state(ask, &wanted->asking.flow, &state, err);
-        if (rc || (state == WEFT_FLOW_OPEN &&
-                   weft_wait_for_end(ask, &wanted->asking.flow, wanted->until_us, WEFT_WAIT_TOLD)))
+        enum weft_rc rc = read_state(request, &wanted->asking.flow, &state, err);
+        if (rc || (state == WEFT_FLOW_OPEN && weft_wait_for_end(request, &wanted->asking.flow,
+                                                                wanted->until_us, WEFT_WAIT_TOLD)))
             return rc;
     }
-    enum weft_rc rc =
-        weft_engine_flow(weft_server_engine(ask->server), &wanted->asking, ask->arena, &page, err);
+    enum weft_rc rc = weft_engine_flow(weft_server_engine(request->server), &wanted->asking,
+                                       request->arena, &page, err);
     if (rc)
         return rc;
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_wire_write(&weft_wire_flow_page, &page, &out);
     return WEFT_OK;
 }
 
-enum weft_rc weft_flow_nodes_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_nodes_read(struct weft_request *request, struct weft_err *err)
 {
-    struct wanted *wanted = weft_new(ask->arena, struct wanted);
+    struct wanted *wanted = weft_new(request->arena, struct wanted);
     struct weft_paging paging = {0};
-    ask->state = wanted;
-    enum weft_rc rc = weft_api_paging(ask, &paging, err);
+    request->state = wanted;
+    enum weft_rc rc = weft_api_paging(request, &paging, err);
     wanted->asking =
-        (struct weft_flow_asking){.ns = ask->ns, .limit = paging.limit, .after = paging.after};
-    return rc ? rc : weft_ask_id(ask, &wanted->asking.flow, err);
+        (struct weft_flow_asking){.ns = request->ns, .limit = paging.limit, .after = paging.after};
+    return rc ? rc : weft_request_id(request, &wanted->asking.flow, err);
 }
 
 /* A page of items. */
@@ -238,10 +243,10 @@ struct paged {
     weft_usec looked_to_us; /* of a short page with a next one; otherwise 0 */
 };
 
-static void reply_page(struct weft_ask *ask, const struct paged *page)
+static void reply_page(struct weft_request *request, const struct paged *page)
 {
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
@@ -257,34 +262,34 @@ static void reply_page(struct weft_ask *ask, const struct paged *page)
     weft_json_end_object(&out);
 }
 
-enum weft_rc weft_flow_nodes_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_nodes_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct wanted *wanted = ask->state;
+    const struct wanted *wanted = request->state;
     struct weft_flow_page page;
-    enum weft_rc rc =
-        weft_engine_flow(weft_server_engine(ask->server), &wanted->asking, ask->arena, &page, err);
+    enum weft_rc rc = weft_engine_flow(weft_server_engine(request->server), &wanted->asking,
+                                       request->arena, &page, err);
     const struct paged nodes = {.type = &weft_wire_flow_node,
                                 .item = (const char *)page.node,
                                 .stride = sizeof(*page.node),
                                 .count = page.count,
                                 .next = page.next};
     if (!rc)
-        reply_page(ask, &nodes);
+        reply_page(request, &nodes);
     return rc;
 }
 
-enum weft_rc weft_flows_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flows_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_flow_listing *listing = weft_new(ask->arena, struct weft_flow_listing);
+    struct weft_flow_listing *listing = weft_new(request->arena, struct weft_flow_listing);
     struct weft_paging paging = {0};
-    const char *state = weft_ask_query(ask, "state");
-    enum weft_rc rc = weft_api_paging(ask, &paging, err);
-    *listing = (struct weft_flow_listing){.ns = ask->ns,
-                                          .name = weft_ask_query(ask, "name"),
+    const char *state = weft_request_query(request, "state");
+    enum weft_rc rc = weft_api_paging(request, &paging, err);
+    *listing = (struct weft_flow_listing){.ns = request->ns,
+                                          .name = weft_request_query(request, "name"),
                                           .limit = paging.limit,
                                           .after = paging.after,
-                                          .id = weft_ask_query(ask, "id")};
-    ask->state = listing;
+                                          .id = weft_request_query(request, "id")};
+    request->state = listing;
     if (rc || !state)
         return rc;
     int found = weft_wire_word(weft_wire_flow_states, WEFT_FLOW_STATE_COUNT, state);
@@ -296,11 +301,11 @@ enum weft_rc weft_flows_read(struct weft_ask *ask, struct weft_err *err)
     return WEFT_OK;
 }
 
-enum weft_rc weft_flows_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flows_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flows flows;
-    enum weft_rc rc =
-        weft_engine_flows(weft_server_engine(ask->server), ask->state, ask->arena, &flows, err);
+    enum weft_rc rc = weft_engine_flows(weft_server_engine(request->server), request->state,
+                                        request->arena, &flows, err);
     const struct paged page = {.type = &weft_wire_flow,
                                .item = (const char *)flows.item,
                                .stride = sizeof(*flows.item),
@@ -308,7 +313,7 @@ enum weft_rc weft_flows_run(struct weft_ask *ask, struct weft_err *err)
                                .next = flows.next,
                                .looked_to_us = flows.looked_to_us};
     if (!rc)
-        reply_page(ask, &page);
+        reply_page(request, &page);
     return rc;
 }
 
@@ -328,37 +333,38 @@ struct cancelling {
     struct weft_flow_cancelled told;
 };
 
-enum weft_rc weft_flow_cancel_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_cancel_read(struct weft_request *request, struct weft_err *err)
 {
-    struct cancelling *cancel = weft_new(ask->arena, struct cancelling);
+    struct cancelling *cancel = weft_new(request->arena, struct cancelling);
     struct weft_json object;
-    ask->state = cancel;
-    enum weft_rc rc = weft_ask_object(ask, true, &object, err);
+    request->state = cancel;
+    enum weft_rc rc = weft_request_object(request, true, &object, err);
     if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_cancel, &object, ask->arena, &cancel->args, err);
+        rc = weft_wire_read(&weft_wire_flow_cancel, &object, request->arena, &cancel->args, err);
     if (!rc)
-        rc = weft_ask_id(ask, &cancel->args.flow, err);
+        rc = weft_request_id(request, &cancel->args.flow, err);
     if (!rc)
-        rc = read_wait(ask, &cancel->until_us, err);
-    cancel->args.ns = ask->ns;
+        rc = read_wait(request, &cancel->until_us, err);
+    cancel->args.ns = request->ns;
     if (cancel->args.how == WEFT_FLOW_CANCEL_NONE)
         cancel->args.how = WEFT_FLOW_CANCEL_ALL;
     return rc;
 }
 
-enum weft_rc weft_flow_delete_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_delete_read(struct weft_request *request, struct weft_err *err)
 {
-    struct cancelling *cancel = weft_new(ask->arena, struct cancelling);
+    struct cancelling *cancel = weft_new(request->arena, struct cancelling);
     cancel->args = (struct weft_flow_cancelling){
-        .ns = ask->ns, .how = WEFT_FLOW_CANCEL_ALL, .reason = "deleted", .remove = true};
-    ask->state = cancel;
-    return weft_ask_id(ask, &cancel->args.flow, err);
+        .ns = request->ns, .how = WEFT_FLOW_CANCEL_ALL, .reason = "deleted", .remove = true};
+    request->state = cancel;
+    return weft_request_id(request, &cancel->args.flow, err);
 }
 
 /* Cancels members while the time lasts, AT_ONCE in any case, the first of them with the mark. */
-static enum weft_rc drain(struct weft_ask *ask, struct cancelling *cancel, struct weft_err *err)
+static enum weft_rc drain(struct weft_request *request, struct cancelling *cancel,
+                          struct weft_err *err)
 {
-    struct weft_engine *engine = weft_server_engine(ask->server);
+    struct weft_engine *engine = weft_server_engine(request->server);
     enum weft_rc rc;
     unsigned chunks = 0;
     do {
@@ -370,18 +376,18 @@ static enum weft_rc drain(struct weft_ask *ask, struct cancelling *cancel, struc
         cancel->marked |= !rc;
         chunks++;
     } while (!rc && cancel->drain.more &&
-             ((cancel->drain.brought < AT_ONCE && chunks < AT_ONCE_CHUNKS) ||
+             ((cancel->drain.cancelled_now < AT_ONCE && chunks < AT_ONCE_CHUNKS) ||
               weft_boot_us() < cancel->until_us));
     /* With the mark the flow is cancelled: what is left is done later, by this call or others. */
     if (rc && cancel->marked && err->cause == WEFT_CAUSE_FLOW_LOCKED)
         rc = WEFT_OK;
     cancel->drained = !rc && !cancel->drain.more;
-    cancel->told.cancelled = cancel->drain.brought;
+    cancel->told.cancelled = cancel->drain.cancelled_now;
     return rc;
 }
 
 /* Whether all that was to be done is done; the state of the flow is told either way. */
-static enum weft_rc look(struct weft_ask *ask, struct cancelling *cancel, bool *ret_done,
+static enum weft_rc look(struct weft_request *request, struct cancelling *cancel, bool *ret_done,
                          struct weft_err *err)
 {
     if (cancel->args.remove) { /* nobody sees it any more, but so it will end */
@@ -390,7 +396,7 @@ static enum weft_rc look(struct weft_ask *ask, struct cancelling *cancel, bool *
         *ret_done = cancel->drained;
         return WEFT_OK;
     }
-    enum weft_rc rc = read_state(ask, &cancel->args.flow, &cancel->told.state, err);
+    enum weft_rc rc = read_state(request, &cancel->args.flow, &cancel->told.state, err);
     if (rc)
         return rc;
     /* Members that run on keep it open. */
@@ -399,28 +405,28 @@ static enum weft_rc look(struct weft_ask *ask, struct cancelling *cancel, bool *
     return WEFT_OK;
 }
 
-enum weft_rc weft_flow_cancel_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err *err)
 {
-    struct cancelling *cancel = ask->state;
+    struct cancelling *cancel = request->state;
     bool done = false;
     enum weft_rc rc = WEFT_OK;
     if (!cancel->drained)
-        rc = drain(ask, cancel, err);
+        rc = drain(request, cancel, err);
     if (!rc)
-        rc = look(ask, cancel, &done, err);
+        rc = look(request, cancel, &done, err);
     if (!rc && done && !cancel->drained) /* others did the rest: what they did counts too */
-        rc = drain(ask, cancel, err);
+        rc = drain(request, cancel, err);
     if (rc)
         return rc;
     if (!done && cancel->until_us > 0 &&
-        weft_wait_for_end(ask, &cancel->args.flow, cancel->until_us, WEFT_WAIT_LOOKS))
+        weft_wait_for_end(request, &cancel->args.flow, cancel->until_us, WEFT_WAIT_LOOKS))
         return WEFT_OK;
     if (!cancel->drained)
-        weft_server_drain(ask->server, &cancel->args.flow);
+        weft_server_drain(request->server, &cancel->args.flow);
     if (done)
-        weft_wait_ended(ask->server, &cancel->args.flow, 1);
+        weft_wait_ended(request->server, &cancel->args.flow, 1);
     struct weft_json_writer out;
-    weft_reply_json(ask, done ? 200 : 202, &out);
+    weft_reply_json(request, done ? 200 : 202, &out);
     weft_wire_write(&weft_wire_flow_cancelled, &cancel->told, &out);
     return WEFT_OK;
 }

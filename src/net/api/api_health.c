@@ -20,11 +20,11 @@ enum { METRICS_MAX = 32 << 20 };
 
 #define ANSWERED_US (3 * WEFT_SECOND) /* the poll comes round three times */
 
-static void reply_status(struct weft_ask *ask, int status, const char *word,
+static void reply_status(struct weft_request *request, int status, const char *word,
                          const struct weft_err *why)
 {
     struct weft_json_writer out;
-    weft_reply_json(ask, status, &out);
+    weft_reply_json(request, status, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "status");
     weft_json_put_text(&out, word);
@@ -34,10 +34,10 @@ static void reply_status(struct weft_ask *ask, int status, const char *word,
 }
 
 /* Answered by the loop itself: it says that the process runs, and nothing of the store. */
-enum weft_rc weft_health_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_health_read(struct weft_request *request, struct weft_err *err)
 {
     (void)err;
-    reply_status(ask, 200, "ok", NULL);
+    reply_status(request, 200, "ok", NULL);
     return WEFT_OK;
 }
 
@@ -45,27 +45,27 @@ enum weft_rc weft_health_read(struct weft_ask *ask, struct weft_err *err)
  * Work that nobody scans for is still taken and given, so the server is ready: a balancer that took
  * it away would make things worse.
  */
-static void reply_ready(struct weft_ask *ask)
+static void reply_ready(struct weft_request *request)
 {
     struct weft_json_writer out;
-    const char *names = weft_supervisor_uncovered(ask->server, ask->arena);
-    weft_reply_json(ask, 200, &out);
+    const char *names = weft_supervisor_uncovered(request->server, request->arena);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "status");
     weft_json_put_text(&out, "ok");
     if (names) {
         weft_json_key(&out, "warning");
         weft_json_put_text(
-            &out, weft_arena_printf(ask->arena, "no living replica runs this for all there is: %s",
-                                    names));
+            &out, weft_arena_printf(request->arena,
+                                    "no living replica runs this for all there is: %s", names));
     }
     weft_json_end_object(&out);
 }
 
-static void reply_not_ready(struct weft_ask *ask, const struct weft_err *why)
+static void reply_not_ready(struct weft_request *request, const struct weft_err *why)
 {
-    reply_status(ask, 503, "unavailable", why);
-    ask->reply.retry_after_s = 1;
+    reply_status(request, 503, "unavailable", why);
+    request->reply.retry_after_s = 1;
 }
 
 /*
@@ -82,29 +82,29 @@ static bool store_answers(struct weft_server *server)
  * Answered by the loop itself, from memory. Everybody may ask, so the reason is one sentence: what
  * the store said in full, with hosts and names, is in the log.
  */
-enum weft_rc weft_readiness_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_readiness_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_err why = {0};
     (void)err;
-    if (!weft_server_is_open(ask->server)) {
+    if (!weft_server_is_open(request->server)) {
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "the server waits for its store");
-        reply_not_ready(ask, &why);
-    } else if (weft_engine_version(weft_server_engine(ask->server), &why)) {
-        reply_not_ready(ask, &why);
-    } else if (!store_answers(ask->server)) {
+        reply_not_ready(request, &why);
+    } else if (weft_engine_version(weft_server_engine(request->server), &why)) {
+        reply_not_ready(request, &why);
+    } else if (!store_answers(request->server)) {
         (void)weft_fail(&why, WEFT_UNAVAILABLE, "%s", weft_rc_text(WEFT_UNAVAILABLE));
-        reply_not_ready(ask, &why);
+        reply_not_ready(request, &why);
     } else {
-        reply_ready(ask);
+        reply_ready(request);
     }
     return WEFT_OK;
 }
 
-enum weft_rc weft_openapi_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_openapi_read(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_buf *document = weft_api_document(weft_server_api(ask->server));
+    const struct weft_buf *document = weft_api_document(weft_server_api(request->server));
     (void)err;
-    weft_reply_bytes(ask, document->data, document->size, "application/json");
+    weft_reply_bytes(request, document->data, document->size, "application/json");
     return WEFT_OK;
 }
 
@@ -213,18 +213,18 @@ static void put_scanners(struct weft_server *server, struct weft_arena *arena, s
  * What this process knows. Writing it takes the loop thread about half a millisecond, in which no
  * other request is read; a request within FRESH_US after that gets the same text again.
  */
-static void add_figures(struct weft_ask *ask, struct weft_buf *out)
+static void add_figures(struct weft_request *request, struct weft_buf *out)
 {
-    struct weft_figures *figures = weft_api_figures(weft_server_api(ask->server));
+    struct weft_figures *figures = weft_api_figures(weft_server_api(request->server));
     weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&figures->lock);
     if (figures->text.size == 0 || now_us - figures->written_us >= FRESH_US) {
         figures->written_us = now_us;
         weft_buf_clear(&figures->text);
-        weft_metrics_write(weft_server_metrics(ask->server), &figures->text);
-        put_scanners(ask->server, ask->arena, &figures->text);
+        weft_metrics_write(weft_server_metrics(request->server), &figures->text);
+        put_scanners(request->server, request->arena, &figures->text);
         put_process(&figures->text);
-        put_clock(weft_engine_clock(weft_server_engine(ask->server)), &figures->text);
+        put_clock(weft_engine_clock(weft_server_engine(request->server)), &figures->text);
     }
     weft_buf_add(out, figures->text.data, figures->text.size);
     pthread_mutex_unlock(&figures->lock);
@@ -235,18 +235,18 @@ static void add_figures(struct weft_ask *ask, struct weft_buf *out)
  * counts the requests and the rows of all namespaces together, so a token that is bound to one of
  * them does not get it: the differences would tell what the other namespaces do.
  */
-static void reply_metrics(struct weft_ask *ask, const struct weft_buf *counts)
+static void reply_metrics(struct weft_request *request, const struct weft_buf *counts)
 {
     struct weft_buf text;
     weft_buf_init(&text, METRICS_MAX);
-    if (!ask->ns_fixed)
-        add_figures(ask, &text);
+    if (!request->ns_fixed)
+        add_figures(request, &text);
     put_build(&text);
     weft_buf_add(&text, counts->data, counts->size);
     /* Metrics are asked for when things go wrong: a store that is away is one more number. */
     put_number(&text, "weft_store_up", "1 when the store answered just now.",
-               store_answers(ask->server));
-    weft_reply_bytes(ask, text.data, text.size, "text/plain; version=0.0.4; charset=utf-8");
+               store_answers(request->server));
+    weft_reply_bytes(request, text.data, text.size, "text/plain; version=0.0.4; charset=utf-8");
     weft_buf_done(&text);
 }
 
@@ -255,32 +255,32 @@ static void reply_metrics(struct weft_ask *ask, const struct weft_buf *counts)
  * are not kept, goes to an engine thread; from then on upkeep keeps them: see weft_counts_keep().
  * While the store is away none does: old counts are better than none.
  */
-enum weft_rc weft_metrics_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_metrics_read(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_counts_of of = {.ns = ask->ns, .text = WEFT_COUNTS_METRICS};
+    const struct weft_counts_of of = {.ns = request->ns, .text = WEFT_COUNTS_METRICS};
     struct weft_buf counts;
     (void)err;
     weft_buf_init(&counts, METRICS_MAX);
-    bool away = !store_answers(ask->server);
-    bool kept =
-        weft_counts_cache_glance(weft_api_counts(weft_server_api(ask->server)), &of, away, &counts);
+    bool away = !store_answers(request->server);
+    bool kept = weft_counts_cache_glance(weft_api_counts(weft_server_api(request->server)), &of,
+                                         away, &counts);
     if (kept || away)
-        reply_metrics(ask, &counts);
+        reply_metrics(request, &counts);
     weft_buf_done(&counts);
     return WEFT_OK;
 }
 
-enum weft_rc weft_metrics_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_metrics_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_counts_of of = {.ns = ask->ns, .text = WEFT_COUNTS_METRICS};
-    struct weft_counts_cache *cache = weft_api_counts(weft_server_api(ask->server));
+    const struct weft_counts_of of = {.ns = request->ns, .text = WEFT_COUNTS_METRICS};
+    struct weft_counts_cache *cache = weft_api_counts(weft_server_api(request->server));
     struct weft_buf counts;
     (void)err;
     weft_buf_init(&counts, METRICS_MAX);
     enum weft_rc rc =
-        weft_counts_cache_get(cache, weft_server_engine(ask->server), &of, &counts, NULL);
+        weft_counts_cache_get(cache, weft_server_engine(request->server), &of, &counts, NULL);
     (void)rc; /* without counts, then */
-    reply_metrics(ask, &counts);
+    reply_metrics(request, &counts);
     weft_buf_done(&counts);
     return WEFT_OK;
 }

@@ -14,21 +14,22 @@
 
 static_assert(offsetof(struct weft_lane, name) == 0, "lists find the name there");
 
-enum weft_rc weft_lanes_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_lanes_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_paging paging;
-    return weft_api_paging(ask, &paging, err);
+    return weft_api_paging(request, &paging, err);
 }
 
-enum weft_rc weft_lanes_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_lanes_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lanes lanes;
     struct weft_texts used;
-    struct weft_engine *engine = weft_server_engine(ask->server);
-    enum weft_rc rc = weft_counts_cache_lanes(weft_api_counts(weft_server_api(ask->server)), engine,
-                                              ask->ns, ask->arena, &used, err);
+    struct weft_engine *engine = weft_server_engine(request->server);
+    enum weft_rc rc = weft_counts_cache_lanes(weft_api_counts(weft_server_api(request->server)),
+                                              engine, request->ns, request->arena, &used, err);
     if (!rc)
-        rc = weft_engine_lanes_of(engine, ask->ns, used.item, used.count, ask->arena, &lanes, err);
+        rc = weft_engine_lanes_of(engine, request->ns, used.item, used.count, request->arena,
+                                  &lanes, err);
     if (rc)
         return rc;
     const struct weft_api_list list = {.name = "lanes",
@@ -36,67 +37,69 @@ enum weft_rc weft_lanes_run(struct weft_ask *ask, struct weft_err *err)
                                        .item = lanes.item,
                                        .stride = sizeof(*lanes.item),
                                        .count = lanes.count};
-    return weft_api_reply_list(ask, &list, err);
+    return weft_api_reply_list(request, &list, err);
 }
 
-static void reply(struct weft_ask *ask, const struct weft_lane *lane)
+static void reply(struct weft_request *request, const struct weft_lane *lane)
 {
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_wire_write(&weft_wire_lane, lane, &out);
 }
 
-enum weft_rc weft_lane_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_lane_read(struct weft_request *request, struct weft_err *err)
 {
-    return weft_name_check(weft_ask_path(ask, "lane"), "lane", err);
+    return weft_name_check(weft_request_path(request, "lane"), "lane", err);
 }
 
-enum weft_rc weft_lane_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_lane_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lane lane;
-    enum weft_rc rc = weft_engine_lane(weft_server_engine(ask->server), ask->ns,
-                                       weft_ask_path(ask, "lane"), ask->arena, &lane, err);
+    enum weft_rc rc =
+        weft_engine_lane(weft_server_engine(request->server), request->ns,
+                         weft_request_path(request, "lane"), request->arena, &lane, err);
     if (!rc)
-        reply(ask, &lane);
+        reply(request, &lane);
     return rc;
 }
 
-enum weft_rc weft_lane_remove_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_lane_remove_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lane lane;
-    enum weft_rc rc = weft_engine_lane_remove(weft_server_engine(ask->server), ask->ns,
-                                              weft_ask_path(ask, "lane"), ask->arena, &lane, err);
+    enum weft_rc rc =
+        weft_engine_lane_remove(weft_server_engine(request->server), request->ns,
+                                weft_request_path(request, "lane"), request->arena, &lane, err);
     if (!rc)
-        reply(ask, &lane);
+        reply(request, &lane);
     return rc;
 }
 
-enum weft_rc weft_lane_put_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_lane_put_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_lane *lane = weft_new(ask->arena, struct weft_lane);
+    struct weft_lane *lane = weft_new(request->arena, struct weft_lane);
     struct weft_json object;
-    enum weft_rc rc = weft_lane_read(ask, err);
+    enum weft_rc rc = weft_lane_read(request, err);
     if (!rc)
-        rc = weft_ask_object(ask, false, &object, err);
+        rc = weft_request_object(request, false, &object, err);
     if (!rc)
-        rc = weft_wire_read(&weft_wire_lane, &object, ask->arena, lane, err);
+        rc = weft_wire_read(&weft_wire_lane, &object, request->arena, lane, err);
     if (rc)
         return rc;
-    const char *name = weft_ask_path(ask, "lane");
+    const char *name = weft_request_path(request, "lane");
     /* What GET gave may be sent back as it is. */
     if (lane->name && strcmp(lane->name, name) != 0)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "lane",
                                "the path names another lane than the body");
     lane->name = name;
-    ask->state = lane;
+    request->state = lane;
     return WEFT_OK;
 }
 
-enum weft_rc weft_lane_put_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_lane_put_run(struct weft_request *request, struct weft_err *err)
 {
     enum weft_rc rc =
-        weft_engine_lane_put(weft_server_engine(ask->server), ask->ns, ask->state, err);
+        weft_engine_lane_put(weft_server_engine(request->server), request->ns, request->state, err);
     if (!rc)
-        reply(ask, ask->state);
+        reply(request, request->state);
     return rc;
 }

@@ -15,36 +15,37 @@
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-enum weft_rc weft_renew_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_renew_read(struct weft_request *request, struct weft_err *err)
 {
-    return weft_ask_one_or_items(ask, &weft_wire_renew, sizeof(struct weft_renew), err);
+    return weft_request_one_or_items(request, &weft_wire_renew, sizeof(struct weft_renew), err);
 }
 
-enum weft_rc weft_complete_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_complete_read(struct weft_request *request, struct weft_err *err)
 {
     enum weft_rc rc =
-        weft_ask_one_or_items(ask, &weft_wire_complete, sizeof(struct weft_complete), err);
-    const struct weft_complete *item = ask->items.item;
-    ask->items.bytes = 0;
-    for (size_t i = 0; i < ask->items.count && !rc; i++)
-        if (!ask->items.err[i].rc)
-            ask->items.bytes += item[i].result_size;
+        weft_request_one_or_items(request, &weft_wire_complete, sizeof(struct weft_complete), err);
+    const struct weft_complete *item = request->items.item;
+    request->items.bytes = 0;
+    for (size_t i = 0; i < request->items.count && !rc; i++)
+        if (!request->items.err[i].rc)
+            request->items.bytes += item[i].result_size;
     return rc;
 }
 
-enum weft_rc weft_fail_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_fail_read(struct weft_request *request, struct weft_err *err)
 {
-    return weft_ask_one_or_items(ask, &weft_wire_failure, sizeof(struct weft_failure), err);
+    return weft_request_one_or_items(request, &weft_wire_failure, sizeof(struct weft_failure), err);
 }
 
-enum weft_rc weft_delay_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_delay_read(struct weft_request *request, struct weft_err *err)
 {
-    return weft_ask_one_or_items(ask, &weft_wire_delay, sizeof(struct weft_put_back), err);
+    return weft_request_one_or_items(request, &weft_wire_delay, sizeof(struct weft_put_back), err);
 }
 
-enum weft_rc weft_release_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_release_read(struct weft_request *request, struct weft_err *err)
 {
-    return weft_ask_one_or_items(ask, &weft_wire_release, sizeof(struct weft_put_back), err);
+    return weft_request_one_or_items(request, &weft_wire_release, sizeof(struct weft_put_back),
+                                     err);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -67,17 +68,18 @@ static void put_id(const struct weft_id *id, struct weft_json_writer *out)
 }
 
 /* One item is answered by itself: its error is the error of the request, with its status. */
-static void write_one(struct weft_ask *ask, const struct weft_wire_type *type, size_t item_size)
+static void write_one(struct weft_request *request, const struct weft_wire_type *type,
+                      size_t item_size)
 {
-    const struct weft_items *items = &ask->items;
+    const struct weft_items *items = &request->items;
     const struct weft_lease_answer *answer = items->answer;
     struct weft_json_writer out;
     if (items->err[0].rc) {
-        weft_reply_error(ask, &items->err[0]);
+        weft_reply_error(request, &items->err[0]);
     } else if (answer->err.rc) {
-        weft_reply_fence(ask, &answer->err, answer->fence);
+        weft_reply_fence(request, &answer->err, answer->fence);
     } else {
-        weft_reply_json(ask, 200, &out);
+        weft_reply_json(request, 200, &out);
         weft_json_begin_object(&out);
         put_id(id_of(items, item_size, 0), &out);
         weft_wire_write_members(type, answer, &out);
@@ -85,16 +87,17 @@ static void write_one(struct weft_ask *ask, const struct weft_wire_type *type, s
     }
 }
 
-static void write_items(struct weft_ask *ask, const struct weft_wire_type *type, size_t item_size)
+static void write_items(struct weft_request *request, const struct weft_wire_type *type,
+                        size_t item_size)
 {
-    const struct weft_items *items = &ask->items;
+    const struct weft_items *items = &request->items;
     const struct weft_lease_answer *answer = items->answer;
     struct weft_json_writer out;
     if (!items->bulk) {
-        write_one(ask, type, item_size);
+        write_one(request, type, item_size);
         return;
     }
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
@@ -114,37 +117,37 @@ static void write_items(struct weft_ask *ask, const struct weft_wire_type *type,
 }
 
 /* Tells those who wait for the end of executions that ended here. */
-static void tell_ended(struct weft_ask *ask, size_t item_size)
+static void tell_ended(struct weft_request *request, size_t item_size)
 {
-    const struct weft_items *items = &ask->items;
+    const struct weft_items *items = &request->items;
     const struct weft_lease_answer *answer = items->answer;
-    struct weft_id *ended = weft_new_array(ask->arena, struct weft_id, items->count + 1);
+    struct weft_id *ended = weft_new_array(request->arena, struct weft_id, items->count + 1);
     size_t count = 0;
     for (size_t i = 0; i < items->count; i++)
         if (!items->err[i].rc && !answer[i].err.rc && !weft_state_living(answer[i].state))
             ended[count++] = *id_of(items, item_size, i);
     if (count > 0)
-        weft_wait_ended(ask->server, ended, count);
+        weft_wait_ended(request->server, ended, count);
 }
 
-void weft_renew_write(struct weft_ask *ask)
+void weft_renew_write(struct weft_request *request)
 {
-    write_items(ask, &weft_wire_renewed, sizeof(struct weft_renew));
+    write_items(request, &weft_wire_renewed, sizeof(struct weft_renew));
 }
 
-void weft_complete_write(struct weft_ask *ask)
+void weft_complete_write(struct weft_request *request)
 {
-    tell_ended(ask, sizeof(struct weft_complete));
-    write_items(ask, &weft_wire_finished, sizeof(struct weft_complete));
+    tell_ended(request, sizeof(struct weft_complete));
+    write_items(request, &weft_wire_finished, sizeof(struct weft_complete));
 }
 
-void weft_fail_write(struct weft_ask *ask)
+void weft_fail_write(struct weft_request *request)
 {
-    tell_ended(ask, sizeof(struct weft_failure));
-    write_items(ask, &weft_wire_finished, sizeof(struct weft_failure));
+    tell_ended(request, sizeof(struct weft_failure));
+    write_items(request, &weft_wire_finished, sizeof(struct weft_failure));
 }
 
-void weft_put_back_write(struct weft_ask *ask)
+void weft_put_back_write(struct weft_request *request)
 {
-    write_items(ask, &weft_wire_finished, sizeof(struct weft_put_back));
+    write_items(request, &weft_wire_finished, sizeof(struct weft_put_back));
 }

@@ -34,26 +34,27 @@ struct list_state {
     char after[WEFT_CURSOR_TEXT_MAX]; /* where the next part begins */
 };
 
-static enum weft_rc read_tag(struct weft_ask *ask, struct weft_filter *filter, struct weft_err *err)
+static enum weft_rc read_tag(struct weft_request *request, struct weft_filter *filter,
+                             struct weft_err *err)
 {
-    const char *text = weft_ask_query(ask, "tag");
+    const char *text = weft_request_query(request, "tag");
     if (!text)
         return WEFT_OK;
     const char *colon = strchr(text, ':');
     if (!colon || colon == text)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "tag", "tag must look like key:value");
-    struct weft_tag *tag = weft_new(ask->arena, struct weft_tag);
-    tag->key = weft_arena_printf(ask->arena, "%.*s", (int)(colon - text), text);
+    struct weft_tag *tag = weft_new(request->arena, struct weft_tag);
+    tag->key = weft_arena_printf(request->arena, "%.*s", (int)(colon - text), text);
     tag->value = colon + 1;
     filter->tag = tag;
     const char *needle;
-    enum weft_rc rc = weft_tag_needle(tag, ask->arena, &needle, err);
+    enum weft_rc rc = weft_tag_needle(tag, request->arena, &needle, err);
     if (rc)
         err->field = "tag"; /* as it is called here */
     return rc;
 }
 
-static enum weft_rc read_moments(struct weft_ask *ask, struct weft_filter *filter,
+static enum weft_rc read_moments(struct weft_request *request, struct weft_filter *filter,
                                  struct weft_err *err)
 {
     const struct {
@@ -66,7 +67,7 @@ static enum weft_rc read_moments(struct weft_ask *ask, struct weft_filter *filte
         {"finished_until", &filter->finished_until_us},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
-        const char *text = weft_ask_query(ask, row[i].name);
+        const char *text = weft_request_query(request, row[i].name);
         if (text && !weft_moment_parse(text, strlen(text), row[i].moment_us)) {
             (void)weft_fail_field(err, WEFT_INVALID_VALUE, row[i].name,
                                   "%s must be a moment such as 2031-01-31T12:00:00Z", row[i].name);
@@ -77,49 +78,49 @@ static enum weft_rc read_moments(struct weft_ask *ask, struct weft_filter *filte
     return WEFT_OK;
 }
 
-static enum weft_rc read_filter(struct weft_ask *ask, struct weft_filter *ret_filter,
+static enum weft_rc read_filter(struct weft_request *request, struct weft_filter *ret_filter,
                                 struct weft_err *err)
 {
     *ret_filter = (struct weft_filter){
-        .ns = ask->ns,
-        .lane = weft_ask_query(ask, "lane"),
-        .kind = weft_ask_query(ask, "kind"),
-        .tenant = weft_ask_query(ask, "tenant"),
-        .key = weft_ask_query(ask, "key"),
-        .error_class = weft_ask_query(ask, "error_class"),
-        .worker = weft_ask_query(ask, "worker"),
-        .id = weft_ask_query(ask, "id"),
+        .ns = request->ns,
+        .lane = weft_request_query(request, "lane"),
+        .kind = weft_request_query(request, "kind"),
+        .tenant = weft_request_query(request, "tenant"),
+        .key = weft_request_query(request, "key"),
+        .error_class = weft_request_query(request, "error_class"),
+        .worker = weft_request_query(request, "worker"),
+        .id = weft_request_query(request, "id"),
     };
     if (ret_filter->key && !*ret_filter->key)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "key", "key is empty");
-    const char *state = weft_ask_query(ask, "state");
+    const char *state = weft_request_query(request, "state");
     if (state) {
         ret_filter->state = weft_state_parse(state);
         if (ret_filter->state == WEFT_STATE_NONE)
             return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
     }
-    const char *flow = weft_ask_query(ask, "flow");
+    const char *flow = weft_request_query(request, "flow");
     if (flow && (!weft_id_parse(flow, strlen(flow), &ret_filter->flow) ||
                  weft_id_is_zero(&ret_filter->flow))) /* which would mean any */
         return weft_fail_field(err, WEFT_INVALID_VALUE, "flow", "flow must be the id of a flow");
-    enum weft_rc rc = read_moments(ask, ret_filter, err);
-    return rc ? rc : read_tag(ask, ret_filter, err);
+    enum weft_rc rc = read_moments(request, ret_filter, err);
+    return rc ? rc : read_tag(request, ret_filter, err);
 }
 
-enum weft_rc weft_executions_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_executions_read(struct weft_request *request, struct weft_err *err)
 {
-    struct list_state *list = weft_new(ask->arena, struct list_state);
+    struct list_state *list = weft_new(request->arena, struct list_state);
     struct weft_paging paging = {0};
-    enum weft_rc rc = read_filter(ask, &list->listing.filter, err);
+    enum weft_rc rc = read_filter(request, &list->listing.filter, err);
     if (!rc)
-        rc = weft_api_paging(ask, &paging, err);
-    list->lines = weft_ask_wants_lines(ask);
-    if (!rc && list->lines && weft_ask_query(ask, "limit"))
+        rc = weft_api_paging(request, &paging, err);
+    list->lines = weft_request_wants_lines(request);
+    if (!rc && list->lines && weft_request_query(request, "limit"))
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "limit",
                              "lines are sent to the end: they have no limit");
     list->listing.limit = paging.limit;
     list->listing.after = paging.after;
-    ask->state = list;
+    request->state = list;
     return rc;
 }
 
@@ -167,8 +168,8 @@ static void write_end(const struct weft_read_page *page, struct weft_buf *out)
 }
 
 /* Reads some more and appends them; ret_last: that was all. */
-static enum weft_rc add_some(struct weft_ask *ask, struct list_state *list, struct weft_buf *out,
-                             bool *ret_last, struct weft_err *err)
+static enum weft_rc add_some(struct weft_request *request, struct list_state *list,
+                             struct weft_buf *out, bool *ret_last, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_read_page page;
@@ -176,7 +177,7 @@ static enum weft_rc add_some(struct weft_ask *ask, struct list_state *list, stru
     if (!list->lines && list->listing.limit > list->left)
         list->listing.limit = list->left;
     enum weft_rc rc =
-        weft_engine_list(weft_server_engine(ask->server), &list->listing, arena, &page, err);
+        weft_engine_list(weft_server_engine(request->server), &list->listing, arena, &page, err);
     if (rc)
         goto out;
     write_items(list, &page, out);
@@ -199,14 +200,14 @@ out:
     return rc;
 }
 
-static enum weft_rc more_items(struct weft_ask *ask, struct weft_buf *out, bool *ret_last,
+static enum weft_rc more_items(struct weft_request *request, struct weft_buf *out, bool *ret_last,
                                struct weft_err *err)
 {
-    struct list_state *list = ask->state;
+    struct list_state *list = request->state;
     bool last = false;
     for (int in_vain = 0; in_vain < STREAM_EMPTY_PAGES && out->size < PART && !last;) {
         size_t before = list->told;
-        enum weft_rc rc = add_some(ask, list, out, &last, err);
+        enum weft_rc rc = add_some(request, list, out, &last, err);
         if (rc)
             return rc;
         in_vain += list->told == before;
@@ -218,19 +219,19 @@ static enum weft_rc more_items(struct weft_ask *ask, struct weft_buf *out, bool 
     return WEFT_OK;
 }
 
-enum weft_rc weft_executions_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_executions_run(struct weft_request *request, struct weft_err *err)
 {
-    struct list_state *list = ask->state;
+    struct list_state *list = request->state;
     bool last = false;
     list->left = list->listing.limit;
     /* The first part is read before anything is sent, so that a bad cursor is still an error. */
-    weft_reply_bytes(ask, "", 0, list->lines ? WEFT_LINES_TYPE : NULL);
+    weft_reply_bytes(request, "", 0, list->lines ? WEFT_LINES_TYPE : NULL);
     if (!list->lines)
-        weft_buf_add_text(&ask->reply.body, "{\"items\":[");
-    enum weft_rc rc = more_items(ask, &ask->reply.body, &last, err);
+        weft_buf_add_text(&request->reply.body, "{\"items\":[");
+    enum weft_rc rc = more_items(request, &request->reply.body, &last, err);
     if (rc)
-        ask->reply.status = 0; /* nothing was sent yet: the failure is the answer */
+        request->reply.status = 0; /* nothing was sent yet: the failure is the answer */
     else if (!last)
-        ask->reply.stream = more_items;
+        request->reply.stream = more_items;
     return rc;
 }

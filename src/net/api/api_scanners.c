@@ -56,16 +56,16 @@ struct page {
     bool more;
 };
 
-static enum weft_rc begin_page(struct weft_ask *ask, bool scanners, struct page *ret_page,
+static enum weft_rc begin_page(struct weft_request *request, bool scanners, struct page *ret_page,
                                struct weft_err *err)
 {
     *ret_page = (struct page){0};
-    enum weft_rc rc = weft_api_paging(ask, &ret_page->paging, err);
+    enum weft_rc rc = weft_api_paging(request, &ret_page->paging, err);
     if (!rc)
         rc = read_cursor(ret_page->paging.after, scanners, &ret_page->cursor, err);
     if (rc)
         return rc;
-    weft_reply_json(ask, 200, &ret_page->out);
+    weft_reply_json(request, 200, &ret_page->out);
     weft_json_begin_object(&ret_page->out);
     weft_json_key(&ret_page->out, "items");
     weft_json_begin_array(&ret_page->out);
@@ -103,9 +103,9 @@ static const char *id_text(const struct weft_id *id, struct weft_arena *arena)
  * Servers and scanners belong to no namespace: whoever is bound to one has no business with where
  * they run, and none with passes over everybody's work.
  */
-static enum weft_rc check_unbound(const struct weft_ask *ask, struct weft_err *err)
+static enum weft_rc check_unbound(const struct weft_request *request, struct weft_err *err)
 {
-    if (!ask->ns_fixed)
+    if (!request->ns_fixed)
         return WEFT_OK;
     enum weft_rc rc = weft_fail(
         err, WEFT_FORBIDDEN, "this token is bound to a namespace; servers belong to all of them");
@@ -116,28 +116,28 @@ static enum weft_rc check_unbound(const struct weft_ask *ask, struct weft_err *e
 
 /* ---- Replicas -------------------------------------------------------------------------------- */
 
-enum weft_rc weft_replicas_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_replicas_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_paging paging;
-    enum weft_rc rc = check_unbound(ask, err);
-    return rc ? rc : weft_api_paging(ask, &paging, err);
+    enum weft_rc rc = check_unbound(request, err);
+    return rc ? rc : weft_api_paging(request, &paging, err);
 }
 
-enum weft_rc weft_replicas_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_replicas_run(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_engine *engine = weft_server_engine(ask->server);
+    struct weft_engine *engine = weft_server_engine(request->server);
     struct weft_replica_rows rows;
     struct page page;
-    enum weft_rc rc = weft_engine_replicas(engine, ask->arena, &rows, err);
+    enum weft_rc rc = weft_engine_replicas(engine, request->arena, &rows, err);
     if (!rc)
-        rc = begin_page(ask, false, &page, err);
+        rc = begin_page(request, false, &page, err);
     if (rc)
         return rc;
     weft_usec now_us = weft_clock_now(weft_engine_clock(engine));
     for (size_t i = 0; i < rows.count && !page.more; i++) {
         const struct weft_replica one = weft_replica_shown(&rows.item[i], now_us);
         if (is_behind(&page.cursor, &one.id))
-            put_item(&page, &weft_wire_replica, &one, id_text(&one.id, ask->arena));
+            put_item(&page, &weft_wire_replica, &one, id_text(&one.id, request->arena));
     }
     end_page(&page);
     return WEFT_OK;
@@ -171,30 +171,31 @@ static struct weft_scanners all_scanners(struct weft_server *server,
     return (struct weft_scanners){.item = item, .count = count};
 }
 
-enum weft_rc weft_scanners_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_scanners_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_paging paging;
-    enum weft_rc rc = check_unbound(ask, err);
-    return rc ? rc : weft_api_paging(ask, &paging, err);
+    enum weft_rc rc = check_unbound(request, err);
+    return rc ? rc : weft_api_paging(request, &paging, err);
 }
 
-enum weft_rc weft_scanners_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_scanners_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_replica_rows rows;
     struct page page;
-    enum weft_rc rc = weft_engine_replicas(weft_server_engine(ask->server), ask->arena, &rows, err);
+    enum weft_rc rc =
+        weft_engine_replicas(weft_server_engine(request->server), request->arena, &rows, err);
     if (!rc)
-        rc = begin_page(ask, true, &page, err);
+        rc = begin_page(request, true, &page, err);
     if (rc)
         return rc;
-    const struct weft_scanners all = all_scanners(ask->server, &rows, ask->arena);
+    const struct weft_scanners all = all_scanners(request->server, &rows, request->arena);
     bool met = false; /* the scanner of the cursor, on its replica */
     for (size_t i = 0; i < all.count && !page.more; i++) {
         const struct weft_scanner_status *one = &all.item[i];
         if (is_behind(&page.cursor, &one->replica) || (met && is_of(one, &page.cursor.replica)))
             put_item(&page, &weft_wire_scanner, one,
-                     weft_arena_printf(ask->arena, "%s/%s", id_text(&one->replica, ask->arena),
-                                       one->name));
+                     weft_arena_printf(request->arena, "%s/%s",
+                                       id_text(&one->replica, request->arena), one->name));
         else
             met = is_of(one, &page.cursor.replica) && strcmp(one->name, page.cursor.scanner) == 0;
     }
@@ -213,26 +214,26 @@ static const char *known_names(struct weft_arena *arena)
     return text;
 }
 
-enum weft_rc weft_scan_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_scan_read(struct weft_request *request, struct weft_err *err)
 {
-    enum weft_rc rc = check_unbound(ask, err);
+    enum weft_rc rc = check_unbound(request, err);
     if (rc)
         return rc;
-    if (weft_scanner_find(weft_ask_path(ask, "name")) == WEFT_SCANNER_COUNT) {
+    if (weft_scanner_find(weft_request_path(request, "name")) == WEFT_SCANNER_COUNT) {
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "name", "there is no such scanner");
         if (err)
-            err->hint = known_names(ask->arena);
+            err->hint = known_names(request->arena);
         return rc;
     }
-    return weft_api_read_nothing(ask, err);
+    return weft_api_read_nothing(request, err);
 }
 
-enum weft_rc weft_scan_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_scan_run(struct weft_request *request, struct weft_err *err)
 {
-    const char *name = weft_ask_path(ask, "name");
+    const char *name = weft_request_path(request, "name");
     struct weft_pass_report report = {0};
     weft_usec begun_us = weft_boot_us();
-    enum weft_rc rc = weft_supervisor_run(ask->server, weft_scanner_find(name), &report, err);
+    enum weft_rc rc = weft_supervisor_run(request->server, weft_scanner_find(name), &report, err);
     if (rc)
         return rc;
     const struct weft_wire_pass pass = {
@@ -246,7 +247,7 @@ enum weft_rc weft_scan_run(struct weft_ask *ask, struct weft_err *err)
         .duration_us = weft_boot_us() - begun_us,
     };
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_wire_write(&weft_wire_pass, &pass, &out);
     return WEFT_OK;
 }

@@ -9,31 +9,31 @@
 
 #include <string.h>
 
-enum weft_rc weft_submit_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_submit_read(struct weft_request *request, struct weft_err *err)
 {
     enum weft_rc rc =
-        weft_lines_type(weft_ask_header(ask, "Content-Type"))
-            ? weft_ask_lines(ask, &weft_wire_spec, sizeof(struct weft_spec), err)
-            : weft_ask_one_or_items(ask, &weft_wire_spec, sizeof(struct weft_spec), err);
-    const struct weft_spec *spec = ask->items.item;
-    ask->items.bytes = 0;
-    for (size_t i = 0; i < ask->items.count && !rc; i++)
-        if (!ask->items.err[i].rc)
-            ask->items.bytes += spec[i].payload_size;
+        weft_lines_type(weft_request_header(request, "Content-Type"))
+            ? weft_request_lines(request, &weft_wire_spec, sizeof(struct weft_spec), err)
+            : weft_request_one_or_items(request, &weft_wire_spec, sizeof(struct weft_spec), err);
+    const struct weft_spec *spec = request->items.item;
+    request->items.bytes = 0;
+    for (size_t i = 0; i < request->items.count && !rc; i++)
+        if (!request->items.err[i].rc)
+            request->items.bytes += spec[i].payload_size;
     return rc;
 }
 
-static void write_one(struct weft_ask *ask, const struct weft_submitted *answer)
+static void write_one(struct weft_request *request, const struct weft_submitted *answer)
 {
     if (answer->err.rc) {
-        weft_reply_error(ask, &answer->err);
+        weft_reply_error(request, &answer->err);
         return;
     }
     char id[WEFT_ID_TEXT];
     weft_id_print(&answer->id, id);
-    ask->reply.location = weft_arena_printf(ask->arena, "/v1/executions/%s", id);
+    request->reply.location = weft_arena_printf(request->arena, "/v1/executions/%s", id);
     struct weft_json_writer out;
-    weft_reply_json(ask, answer->duplicate ? 200 : 201, &out);
+    weft_reply_json(request, answer->duplicate ? 200 : 201, &out);
     weft_wire_write(&weft_wire_submitted, answer, &out);
 }
 
@@ -54,31 +54,31 @@ static void write_item(const struct weft_items *items, size_t i, struct weft_jso
     weft_json_end_object(out);
 }
 
-static void write_lines(struct weft_ask *ask)
+static void write_lines(struct weft_request *request)
 {
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
-    ask->reply.type = WEFT_LINES_TYPE;
-    for (size_t i = 0; i < ask->items.count; i++) {
-        weft_json_writer_init(&out, &ask->reply.body); /* each line is a text of its own */
-        write_item(&ask->items, i, &out);
-        weft_buf_add_char(&ask->reply.body, '\n');
+    weft_reply_json(request, 200, &out);
+    request->reply.type = WEFT_LINES_TYPE;
+    for (size_t i = 0; i < request->items.count; i++) {
+        weft_json_writer_init(&out, &request->reply.body); /* each line is a text of its own */
+        write_item(&request->items, i, &out);
+        weft_buf_add_char(&request->reply.body, '\n');
     }
 }
 
-void weft_submit_write(struct weft_ask *ask)
+void weft_submit_write(struct weft_request *request)
 {
-    const struct weft_items *items = &ask->items;
+    const struct weft_items *items = &request->items;
     if (!items->bulk) {
-        write_one(ask, items->answer);
+        write_one(request, items->answer);
         return;
     }
-    if (weft_ask_wants_lines(ask)) {
-        write_lines(ask);
+    if (weft_request_wants_lines(request)) {
+        write_lines(request);
         return;
     }
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);

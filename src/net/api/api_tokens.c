@@ -17,11 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct weft_token_caller caller_of(const struct weft_ask *ask)
+static struct weft_token_caller caller_of(const struct weft_request *request)
 {
     return (struct weft_token_caller){
-        .rights = {.scopes = ask->scopes, .ns = ask->ns_fixed ? ask->ns : NULL},
-        .token = ask->token};
+        .rights = {.scopes = request->scopes, .ns = request->ns_fixed ? request->ns : NULL},
+        .token = request->token};
 }
 
 /* A whole number from 1, as in paths and cursors. */
@@ -35,42 +35,44 @@ static bool read_number(const char *text, int32_t *ret_number)
     return number <= INT32_MAX;
 }
 
-static enum weft_rc path_id(const struct weft_ask *ask, int32_t *ret_id, struct weft_err *err)
+static enum weft_rc path_id(const struct weft_request *request, int32_t *ret_id,
+                            struct weft_err *err)
 {
-    if (read_number(weft_ask_path(ask, "id"), ret_id))
+    if (read_number(weft_request_path(request, "id"), ret_id))
         return WEFT_OK;
     return weft_fail_field(err, WEFT_INVALID_VALUE, "id",
                            "the id of a token is a whole number, as the list has it");
 }
 
 /* Answers, goes by the new tokens from here on, and leaves a line in the log. */
-static void settle(struct weft_ask *ask, int status, const struct weft_wire_type *type,
+static void settle(struct weft_request *request, int status, const struct weft_wire_type *type,
                    const struct weft_token *token, const char *what)
 {
     struct weft_json_writer out;
-    weft_server_tokens_changed(ask->server);
+    weft_server_tokens_changed(request->server);
     weft_info(what, F_I64("token", token->id), F_STR("name", token->name),
-              F_I64("by_token", ask->token));
-    weft_reply_json(ask, status, &out);
+              F_I64("by_token", request->token));
+    weft_reply_json(request, status, &out);
     weft_wire_write(type, token, &out);
 }
 
 /* ---- List ------------------------------------------------------------------------------------ */
 
 /* A token that is bound to a namespace sees the tokens of that namespace, another one sees all. */
-static struct weft_cursor_list cursors_of(const struct weft_ask *ask)
+static struct weft_cursor_list cursors_of(const struct weft_request *request)
 {
-    return (struct weft_cursor_list){.name = "tokens", .ns = ask->ns_fixed ? ask->ns : NULL};
+    return (struct weft_cursor_list){.name = "tokens",
+                                     .ns = request->ns_fixed ? request->ns : NULL};
 }
 
 /* The id behind which the page begins, 0: at the first. */
-static enum weft_rc read_page(const struct weft_ask *ask, struct weft_paging *ret_paging,
+static enum weft_rc read_page(const struct weft_request *request, struct weft_paging *ret_paging,
                               int32_t *ret_after, struct weft_err *err)
 {
-    const struct weft_cursor_list cursors = cursors_of(ask);
+    const struct weft_cursor_list cursors = cursors_of(request);
     char place[WEFT_CURSOR_PLACE_MAX + 1];
     size_t size = 0;
-    enum weft_rc rc = weft_api_paging(ask, ret_paging, err);
+    enum weft_rc rc = weft_api_paging(request, ret_paging, err);
     *ret_after = 0;
     if (!rc && ret_paging->after)
         rc = weft_cursor_read(&cursors, ret_paging->after, place, &size, err);
@@ -79,34 +81,34 @@ static enum weft_rc read_page(const struct weft_ask *ask, struct weft_paging *re
     return rc;
 }
 
-enum weft_rc weft_tokens_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_tokens_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_paging paging;
     int32_t after;
-    return read_page(ask, &paging, &after, err);
+    return read_page(request, &paging, &after, err);
 }
 
-enum weft_rc weft_tokens_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_token_caller caller = caller_of(ask);
+    const struct weft_token_caller caller = caller_of(request);
     struct weft_paging paging;
     struct weft_tokens tokens;
     int32_t after;
-    enum weft_rc rc = read_page(ask, &paging, &after, err);
+    enum weft_rc rc = read_page(request, &paging, &after, err);
     if (!rc)
-        rc = weft_engine_token_list(weft_server_engine(ask->server), &caller, ask->arena, &tokens,
-                                    err);
+        rc = weft_engine_token_list(weft_server_engine(request->server), &caller, request->arena,
+                                    &tokens, err);
     if (rc)
         return rc;
     size_t first = 0;
     while (first < tokens.count && tokens.item[first].id <= after)
         first++;
     size_t left = tokens.count - first, count = left < paging.limit ? left : paging.limit;
-    struct weft_token *page = weft_new_array(ask->arena, struct weft_token, count + 1);
+    struct weft_token *page = weft_new_array(request->arena, struct weft_token, count + 1);
     memcpy(page, tokens.item + first, count * sizeof(*page));
-    weft_server_show_uses(ask->server, page, count);
+    weft_server_show_uses(request->server, page, count);
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
@@ -115,9 +117,9 @@ enum weft_rc weft_tokens_run(struct weft_ask *ask, struct weft_err *err)
     weft_json_end_array(&out);
     weft_json_key(&out, "next");
     if (count < left) {
-        const struct weft_cursor_list cursors = cursors_of(ask);
-        const char *place = weft_arena_printf(ask->arena, "%d", page[count - 1].id);
-        weft_json_put_text(&out, weft_cursor_write(&cursors, place, strlen(place), ask->arena));
+        const struct weft_cursor_list cursors = cursors_of(request);
+        const char *place = weft_arena_printf(request->arena, "%d", page[count - 1].id);
+        weft_json_put_text(&out, weft_cursor_write(&cursors, place, strlen(place), request->arena));
     } else {
         weft_json_put_text(&out, NULL);
     }
@@ -127,69 +129,69 @@ enum weft_rc weft_tokens_run(struct weft_ask *ask, struct weft_err *err)
 
 /* ---- Create, rotate, revoke ------------------------------------------------------------------ */
 
-enum weft_rc weft_token_create_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_token_create_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_token_spec *spec = weft_new(ask->arena, struct weft_token_spec);
+    struct weft_token_spec *spec = weft_new(request->arena, struct weft_token_spec);
     struct weft_json object;
-    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    enum weft_rc rc = weft_request_object(request, false, &object, err);
     if (!rc)
-        rc = weft_wire_read(&weft_wire_token_spec, &object, ask->arena, spec, err);
-    ask->state = spec;
+        rc = weft_wire_read(&weft_wire_token_spec, &object, request->arena, spec, err);
+    request->state = spec;
     return rc;
 }
 
-enum weft_rc weft_token_create_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_token_create_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_token_caller caller = caller_of(ask);
+    const struct weft_token_caller caller = caller_of(request);
     struct weft_token token;
-    enum weft_rc rc = weft_engine_token_create(weft_server_engine(ask->server), &caller, ask->state,
-                                               ask->arena, &token, err);
+    enum weft_rc rc = weft_engine_token_create(weft_server_engine(request->server), &caller,
+                                               request->state, request->arena, &token, err);
     if (!rc)
-        settle(ask, 201, &weft_wire_token_made, &token, "a token was created");
+        settle(request, 201, &weft_wire_token_made, &token, "a token was created");
     return rc;
 }
 
-enum weft_rc weft_token_rotate_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_token_rotate_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_token_rotation *rotation = weft_new(ask->arena, struct weft_token_rotation);
+    struct weft_token_rotation *rotation = weft_new(request->arena, struct weft_token_rotation);
     struct weft_json object;
     int32_t id = 0;
-    enum weft_rc rc = path_id(ask, &id, err);
+    enum weft_rc rc = path_id(request, &id, err);
     if (!rc)
-        rc = weft_ask_object(ask, true, &object, err);
+        rc = weft_request_object(request, true, &object, err);
     if (!rc)
-        rc = weft_wire_read(&weft_wire_token_rotation, &object, ask->arena, rotation, err);
+        rc = weft_wire_read(&weft_wire_token_rotation, &object, request->arena, rotation, err);
     rotation->id = id;
-    ask->state = rotation;
+    request->state = rotation;
     return rc;
 }
 
-enum weft_rc weft_token_rotate_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_token_rotate_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_token_caller caller = caller_of(ask);
+    const struct weft_token_caller caller = caller_of(request);
     struct weft_token token;
-    enum weft_rc rc = weft_engine_token_rotate(weft_server_engine(ask->server), &caller, ask->state,
-                                               ask->arena, &token, err);
+    enum weft_rc rc = weft_engine_token_rotate(weft_server_engine(request->server), &caller,
+                                               request->state, request->arena, &token, err);
     if (!rc)
-        settle(ask, 200, &weft_wire_token_made, &token, "a token was rotated");
+        settle(request, 200, &weft_wire_token_made, &token, "a token was rotated");
     return rc;
 }
 
-enum weft_rc weft_token_revoke_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_token_revoke_read(struct weft_request *request, struct weft_err *err)
 {
-    int32_t *id = weft_new(ask->arena, int32_t);
-    ask->state = id;
-    return path_id(ask, id, err);
+    int32_t *id = weft_new(request->arena, int32_t);
+    request->state = id;
+    return path_id(request, id, err);
 }
 
-enum weft_rc weft_token_revoke_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_token_revoke_run(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_token_caller caller = caller_of(ask);
-    const int32_t *id = ask->state;
+    const struct weft_token_caller caller = caller_of(request);
+    const int32_t *id = request->state;
     struct weft_token token;
-    enum weft_rc rc = weft_engine_token_revoke(weft_server_engine(ask->server), &caller, *id,
-                                               ask->arena, &token, err);
+    enum weft_rc rc = weft_engine_token_revoke(weft_server_engine(request->server), &caller, *id,
+                                               request->arena, &token, err);
     if (!rc)
-        settle(ask, 200, &weft_wire_token, &token, "a token was revoked");
+        settle(request, 200, &weft_wire_token, &token, "a token was revoked");
     return rc;
 }

@@ -18,26 +18,26 @@ struct watch_state {
     int32_t worker;     /* its number; 0: not known yet */
 };
 
-enum weft_rc weft_watch_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_watch_read(struct weft_request *request, struct weft_err *err)
 {
-    struct watch_state *state = weft_new(ask->arena, struct watch_state);
+    struct watch_state *state = weft_new(request->arena, struct watch_state);
     struct weft_json body;
-    enum weft_rc rc = weft_ask_object(ask, false, &body, err);
+    enum weft_rc rc = weft_request_object(request, false, &body, err);
     if (!rc)
-        rc = weft_wire_read(&weft_wire_watch, &body, ask->arena, &state->watch, err);
+        rc = weft_wire_read(&weft_wire_watch, &body, request->arena, &state->watch, err);
     if (rc)
         return rc;
-    state->watch.ns = ask->ns;
+    state->watch.ns = request->ns;
     if (state->watch.wait_ms > 0)
         state->until_us = weft_boot_us() + state->watch.wait_ms * WEFT_MS;
-    ask->state = state;
+    request->state = state;
     return WEFT_OK;
 }
 
-static void reply(struct weft_ask *ask, const struct weft_watched *watched)
+static void reply(struct weft_request *request, const struct weft_watched *watched)
 {
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
@@ -47,23 +47,24 @@ static void reply(struct weft_ask *ask, const struct weft_watched *watched)
     weft_json_end_object(&out);
 }
 
-enum weft_rc weft_watch_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_watch_run(struct weft_request *request, struct weft_err *err)
 {
-    struct watch_state *state = ask->state;
-    struct weft_engine *engine = weft_server_engine(ask->server);
+    struct watch_state *state = request->state;
+    struct weft_engine *engine = weft_server_engine(request->server);
     struct weft_watched watched = {0};
     bool again = state->worker != 0; /* it has slept */
     enum weft_rc rc =
         again ? WEFT_OK : weft_engine_worker_number(engine, &state->watch, &state->worker, err);
     if (rc)
         return rc;
-    bool waits = state->until_us > 0 && weft_wait_for_leases(ask, state->worker, state->until_us);
+    bool waits =
+        state->until_us > 0 && weft_wait_for_leases(request, state->worker, state->until_us);
     /* Its time is up or the server stops: what came in this moment is found by its next watch. A
      * client that hung up is told nothing, so that its next watch is. */
-    bool looks = (waits || !again) && !(again && weft_ask_gone(ask));
+    bool looks = (waits || !again) && !(again && weft_request_gone(request));
     if (looks)
-        rc = weft_engine_watch(engine, &state->watch, ask->arena, &watched, err);
+        rc = weft_engine_watch(engine, &state->watch, request->arena, &watched, err);
     if (!rc && (watched.count > 0 || !waits || !looks))
-        reply(ask, &watched);
+        reply(request, &watched);
     return rc;
 }

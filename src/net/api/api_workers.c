@@ -12,17 +12,17 @@
 
 static_assert(offsetof(struct weft_worker_info, name) == 0, "lists find the name there");
 
-enum weft_rc weft_workers_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_workers_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_paging paging;
-    return weft_api_paging(ask, &paging, err);
+    return weft_api_paging(request, &paging, err);
 }
 
-enum weft_rc weft_workers_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_workers_run(struct weft_request *request, struct weft_err *err)
 {
     struct weft_workers workers;
-    enum weft_rc rc =
-        weft_engine_workers(weft_server_engine(ask->server), ask->ns, ask->arena, &workers, err);
+    enum weft_rc rc = weft_engine_workers(weft_server_engine(request->server), request->ns,
+                                          request->arena, &workers, err);
     if (rc)
         return rc;
     const struct weft_api_list list = {.name = "workers",
@@ -30,27 +30,27 @@ enum weft_rc weft_workers_run(struct weft_ask *ask, struct weft_err *err)
                                        .item = workers.item,
                                        .stride = sizeof(*workers.item),
                                        .count = workers.count};
-    return weft_api_reply_list(ask, &list, err);
+    return weft_api_reply_list(request, &list, err);
 }
 
-enum weft_rc weft_goodbye_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_goodbye_read(struct weft_request *request, struct weft_err *err)
 {
-    enum weft_rc rc = weft_name_check(weft_ask_path(ask, "worker"), "worker", err);
-    return rc ? rc : weft_api_read_nothing(ask, err);
+    enum weft_rc rc = weft_name_check(weft_request_path(request, "worker"), "worker", err);
+    return rc ? rc : weft_api_read_nothing(request, err);
 }
 
-enum weft_rc weft_goodbye_run(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_goodbye_run(struct weft_request *request, struct weft_err *err)
 {
-    const char *worker = weft_ask_path(ask, "worker");
+    const char *worker = weft_request_path(request, "worker");
     uint64_t released = 0;
     /* First, or what was heard of it would be written again after it left the list. */
-    weft_server_forget_worker(ask->server, ask->ns, worker);
-    enum weft_rc rc =
-        weft_engine_goodbye(weft_server_engine(ask->server), ask->ns, worker, &released, err);
+    weft_server_forget_worker(request->server, request->ns, worker);
+    enum weft_rc rc = weft_engine_goodbye(weft_server_engine(request->server), request->ns, worker,
+                                          &released, err);
     if (rc)
         return rc;
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "released");
     weft_json_put_i64(&out, (int64_t)released);

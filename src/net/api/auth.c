@@ -193,7 +193,7 @@ static enum weft_rc refuse_expired(const struct weft_auth *auth, size_t at, stru
 }
 
 static enum weft_rc use_token(struct weft_auth *auth, const struct weft_credentials *given,
-                              struct weft_ask *ask, struct weft_err *err)
+                              struct weft_request *request, struct weft_err *err)
 {
     static const char scheme[] = "Bearer ";
     if (strncasecmp(given->authorization, scheme, sizeof(scheme) - 1) != 0) {
@@ -213,12 +213,12 @@ static enum weft_rc use_token(struct weft_auth *auth, const struct weft_credenti
     } else {
         if (auth->use[at].used_us < given->now_us)
             auth->use[at].used_us = given->now_us;
-        ask->token = token->token;
-        ask->secret = (struct weft_ask_secret){
+        request->token = token->token;
+        request->secret = (struct weft_request_secret){
             .id = token->id, .load = auth->loaded, .expires_us = token->expires_us};
-        ask->scopes = token->scopes;
-        ask->ns_fixed = token->ns != NULL;
-        ask->ns = token->ns ? weft_arena_strdup(ask->arena, token->ns) : NULL;
+        request->scopes = token->scopes;
+        request->ns_fixed = token->ns != NULL;
+        request->ns = token->ns ? weft_arena_strdup(request->arena, token->ns) : NULL;
     }
     pthread_mutex_unlock(&auth->lock);
     if (rc)
@@ -233,10 +233,11 @@ static enum weft_rc use_token(struct weft_auth *auth, const struct weft_credenti
  * the tokens were not read again since then, takes no lock: `load` then says that the secret is in
  * the list that is shown, with this expiry.
  */
-enum weft_rc weft_auth_again(struct weft_server *server, struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_auth_again(struct weft_server *server, struct weft_request *request,
+                             struct weft_err *err)
 {
     struct weft_auth *auth = server->auth;
-    struct weft_ask_secret *secret = &ask->secret;
+    struct weft_request_secret *secret = &request->secret;
     bool good = true;
     if (secret->id == 0)
         return WEFT_OK;
@@ -261,31 +262,31 @@ enum weft_rc weft_auth_again(struct weft_server *server, struct weft_ask *ask, s
 }
 
 /* The namespace that was asked for, unless the token has one. */
-static enum weft_rc use_namespace(const struct weft_credentials *given, struct weft_ask *ask,
-                                  struct weft_err *err)
+static enum weft_rc use_namespace(const struct weft_credentials *given,
+                                  struct weft_request *request, struct weft_err *err)
 {
     if (given->ns && !weft_name_valid(given->ns))
         return weft_fail_field(err, WEFT_INVALID_VALUE, "X-Weft-Namespace",
                                "the namespace has characters that are not allowed, or is too long");
-    if (ask->ns_fixed && given->ns && strcmp(given->ns, ask->ns) != 0)
-        return weft_fail(err, WEFT_FORBIDDEN, "the token is for namespace '%s'", ask->ns);
-    if (!ask->ns_fixed)
-        ask->ns = given->ns ? weft_arena_strdup(ask->arena, given->ns) : "default";
+    if (request->ns_fixed && given->ns && strcmp(given->ns, request->ns) != 0)
+        return weft_fail(err, WEFT_FORBIDDEN, "the token is for namespace '%s'", request->ns);
+    if (!request->ns_fixed)
+        request->ns = given->ns ? weft_arena_strdup(request->arena, given->ns) : "default";
     return WEFT_OK;
 }
 
 enum weft_rc weft_auth_check(struct weft_auth *auth, const struct weft_credentials *given,
-                             struct weft_ask *ask, struct weft_err *err)
+                             struct weft_request *request, struct weft_err *err)
 {
-    ask->ns = "default";
-    ask->scopes = WEFT_SCOPE_ADMIN;
-    ask->token = 0;
-    ask->secret = (struct weft_ask_secret){0};
-    if (ask->route->scope == WEFT_SCOPE_NONE)
+    request->ns = "default";
+    request->scopes = WEFT_SCOPE_ADMIN;
+    request->token = 0;
+    request->secret = (struct weft_request_secret){0};
+    if (request->route->scope == WEFT_SCOPE_NONE)
         return WEFT_OK;
     enum weft_rc rc = WEFT_OK;
     if (given->authorization) {
-        rc = use_token(auth, given, ask, err);
+        rc = use_token(auth, given, request, err);
     } else if (auth->required) {
         rc = weft_fail(err, WEFT_UNAUTHORIZED, "this server wants a token");
         err->hint =
@@ -295,12 +296,12 @@ enum weft_rc weft_auth_check(struct weft_auth *auth, const struct weft_credentia
         rc = weft_web_page_check(&given->page, err);
     }
     if (!rc)
-        rc = use_namespace(given, ask, err);
-    bool allowed = weft_scope_allows(ask->scopes, ask->route->scope) ||
-                   (ask->route->or_work && weft_scope_allows(ask->scopes, WEFT_SCOPE_WORK));
+        rc = use_namespace(given, request, err);
+    bool allowed = weft_scope_allows(request->scopes, request->route->scope) ||
+                   (request->route->or_work && weft_scope_allows(request->scopes, WEFT_SCOPE_WORK));
     if (!rc && !allowed) {
         char needed[WEFT_SCOPES_TEXT];
-        weft_scopes_print(ask->route->scope, needed);
+        weft_scopes_print(request->route->scope, needed);
         rc = weft_fail(err, WEFT_FORBIDDEN, "the token lacks the scope '%s'", needed);
     }
     return rc;

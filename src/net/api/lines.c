@@ -26,9 +26,9 @@ bool weft_lines_type(const char *type)
     return false;
 }
 
-bool weft_ask_wants_lines(const struct weft_ask *ask)
+bool weft_request_wants_lines(const struct weft_request *request)
 {
-    const char *accept = weft_ask_header(ask, "Accept");
+    const char *accept = weft_request_header(request, "Accept");
     return accept && strstr(accept, WEFT_LINES_TYPE);
 }
 
@@ -63,23 +63,23 @@ static bool next_line(const struct weft_buf *body, size_t *at, struct line *line
     return false;
 }
 
-static enum weft_rc read_line(struct weft_ask *ask, const struct weft_wire_type *type,
+static enum weft_rc read_line(struct weft_request *request, const struct weft_wire_type *type,
                               const struct line *line, void *ret_item, struct weft_err *err)
 {
     struct weft_json value;
     enum weft_rc rc = weft_json_check(line->text, line->size, &value, err);
     if (!rc && value.kind != WEFT_JSON_OBJECT)
         rc = weft_fail(err, WEFT_INVALID_VALUE, "a line must be a JSON object");
-    return rc ? rc : weft_wire_read(type, &value, ask->arena, ret_item, err);
+    return rc ? rc : weft_wire_read(type, &value, request->arena, ret_item, err);
 }
 
-enum weft_rc weft_ask_lines(struct weft_ask *ask, const struct weft_wire_type *type,
-                            size_t item_size, struct weft_err *err)
+enum weft_rc weft_request_lines(struct weft_request *request, const struct weft_wire_type *type,
+                                size_t item_size, struct weft_err *err)
 {
-    struct weft_items *items = &ask->items;
+    struct weft_items *items = &request->items;
     struct line line = {0};
     size_t at = 0, count = 0;
-    while (next_line(&ask->body, &at, &line))
+    while (next_line(&request->body, &at, &line))
         count++;
     if (count == 0)
         return weft_fail(err, WEFT_INVALID_JSON,
@@ -91,15 +91,15 @@ enum weft_rc weft_ask_lines(struct weft_ask *ask, const struct weft_wire_type *t
         err->hint = "send the lines in several requests";
         return rc;
     }
-    weft_ask_items_room(ask, item_size, count);
+    weft_request_items_room(request, item_size, count);
     items->bulk = true;
-    items->line = weft_new_array(ask->arena, uint32_t, count);
+    items->line = weft_new_array(request->arena, uint32_t, count);
     line = (struct line){0};
     at = 0;
-    for (size_t i = 0; next_line(&ask->body, &at, &line); i++) {
+    for (size_t i = 0; next_line(&request->body, &at, &line); i++) {
         struct weft_err why = {0};
         items->line[i] = line.number;
-        if (read_line(ask, type, &line, (char *)items->item + i * item_size, &why)) {
+        if (read_line(request, type, &line, (char *)items->item + i * item_size, &why)) {
             items->err[i] = why;
             (void)weft_fail_field(&items->err[i], why.rc, why.field, "line %u: %s", line.number,
                                   why.text);

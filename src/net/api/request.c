@@ -14,19 +14,20 @@
 
 enum { REPLY_MAX = 64 << 20 };
 
-const char *weft_ask_path(const struct weft_ask *ask, const char *name)
+const char *weft_request_path(const struct weft_request *request, const char *name)
 {
-    return weft_route_value(&ask->link->match, ask->route, name);
+    return weft_route_value(&request->link->match, request->route, name);
 }
 
-const char *weft_ask_query(const struct weft_ask *ask, const char *name)
+const char *weft_request_query(const struct weft_request *request, const char *name)
 {
-    return weft_query_find(&ask->link->query, name);
+    return weft_query_find(&request->link->query, name);
 }
 
-enum weft_rc weft_ask_id(const struct weft_ask *ask, struct weft_id *ret_id, struct weft_err *err)
+enum weft_rc weft_request_id(const struct weft_request *request, struct weft_id *ret_id,
+                             struct weft_err *err)
 {
-    const char *text = weft_ask_path(ask, "id");
+    const char *text = weft_request_path(request, "id");
     if (weft_id_parse(text, strlen(text), ret_id))
         return WEFT_OK;
     return weft_fail_field(err, WEFT_INVALID_VALUE, "id",
@@ -34,10 +35,11 @@ enum weft_rc weft_ask_id(const struct weft_ask *ask, struct weft_id *ret_id, str
                            text);
 }
 
-enum weft_rc weft_ask_query_i64(const struct weft_ask *ask, const struct weft_ask_number *number,
-                                int64_t *ret_value, struct weft_err *err)
+enum weft_rc weft_request_query_i64(const struct weft_request *request,
+                                    const struct weft_request_number *number, int64_t *ret_value,
+                                    struct weft_err *err)
 {
-    const char *text = weft_ask_query(ask, number->name);
+    const char *text = weft_request_query(request, number->name);
     if (!text) {
         *ret_value = number->normally;
         return WEFT_OK;
@@ -54,10 +56,10 @@ enum weft_rc weft_ask_query_i64(const struct weft_ask *ask, const struct weft_as
     return WEFT_OK;
 }
 
-enum weft_rc weft_ask_object(struct weft_ask *ask, bool optional, struct weft_json *ret_object,
-                             struct weft_err *err)
+enum weft_rc weft_request_object(struct weft_request *request, bool optional,
+                                 struct weft_json *ret_object, struct weft_err *err)
 {
-    const struct weft_buf *body = &ask->body;
+    const struct weft_buf *body = &request->body;
     if (body->size == 0 && optional)
         return weft_json_check("{}", 2, ret_object, err);
     if (body->size == 0)
@@ -69,14 +71,14 @@ enum weft_rc weft_ask_object(struct weft_ask *ask, bool optional, struct weft_js
 }
 
 /* How many bytes of payload or result an item brings, roughly: what its JSON takes. */
-static void read_item(struct weft_ask *ask, const struct weft_wire_type *type, size_t size,
+static void read_item(struct weft_request *request, const struct weft_wire_type *type, size_t size,
                       const struct weft_json *value, size_t i)
 {
-    struct weft_items *items = &ask->items;
+    struct weft_items *items = &request->items;
     struct weft_err err = {0};
     void *item = (char *)items->item + i * size;
     enum weft_rc rc = value->kind == WEFT_JSON_OBJECT
-                          ? weft_wire_read(type, value, ask->arena, item, &err)
+                          ? weft_wire_read(type, value, request->arena, item, &err)
                           : weft_fail(&err, WEFT_INVALID_VALUE, "an item must be a JSON object");
     if (rc)
         items->err[i] = err;
@@ -109,21 +111,21 @@ static enum weft_rc find_items(const struct weft_json *body, struct weft_arena *
     return WEFT_OK;
 }
 
-void weft_ask_items_room(struct weft_ask *ask, size_t item_size, size_t count)
+void weft_request_items_room(struct weft_request *request, size_t item_size, size_t count)
 {
-    struct weft_items *items = &ask->items;
-    items->item = weft_arena_alloc(ask->arena, count + 1, item_size);
-    items->err = weft_new_array(ask->arena, struct weft_err, count + 1);
+    struct weft_items *items = &request->items;
+    items->item = weft_arena_alloc(request->arena, count + 1, item_size);
+    items->err = weft_new_array(request->arena, struct weft_err, count + 1);
     items->count = count;
 }
 
-enum weft_rc weft_ask_items(struct weft_ask *ask, const struct weft_wire_type *type,
-                            size_t item_size, struct weft_err *err)
+enum weft_rc weft_request_items(struct weft_request *request, const struct weft_wire_type *type,
+                                size_t item_size, struct weft_err *err)
 {
     struct weft_json body, array;
-    enum weft_rc rc = weft_ask_object(ask, false, &body, err);
+    enum weft_rc rc = weft_request_object(request, false, &body, err);
     if (!rc)
-        rc = find_items(&body, ask->arena, &array, err);
+        rc = find_items(&body, request->arena, &array, err);
     if (rc)
         return rc;
     size_t count = 0;
@@ -135,11 +137,11 @@ enum weft_rc weft_ask_items(struct weft_ask *ask, const struct weft_wire_type *t
         return weft_fail_field(err, WEFT_TOO_LARGE, "items",
                                "%zu items in one request, at most %d are allowed", count,
                                WEFT_BATCH_MAX);
-    weft_ask_items_room(ask, item_size, count);
-    ask->items.bulk = true;
+    weft_request_items_room(request, item_size, count);
+    request->items.bulk = true;
     weft_json_iter_init(&element, &array);
     for (size_t i = 0; weft_json_next(&element); i++)
-        read_item(ask, type, item_size, &element.value, i);
+        read_item(request, type, item_size, &element.value, i);
     return WEFT_OK;
 }
 
@@ -160,60 +162,62 @@ static bool looks_bulk(const struct weft_buf *body)
     return strncmp(at, word, sizeof(word) - 1) == 0;
 }
 
-enum weft_rc weft_ask_one_or_items(struct weft_ask *ask, const struct weft_wire_type *type,
-                                   size_t item_size, struct weft_err *err)
+enum weft_rc weft_request_one_or_items(struct weft_request *request,
+                                       const struct weft_wire_type *type, size_t item_size,
+                                       struct weft_err *err)
 {
     struct weft_json object = {0}, items;
-    if (looks_bulk(&ask->body))
-        return weft_ask_items(ask, type, item_size, err);
-    enum weft_rc rc = weft_ask_object(ask, false, &object, err);
+    if (looks_bulk(&request->body))
+        return weft_request_items(request, type, item_size, err);
+    enum weft_rc rc = weft_request_object(request, false, &object, err);
     if (rc)
         return rc;
     if (weft_wire_member(&object, "items", &items))
-        return weft_ask_items(ask, type, item_size, err);
-    weft_ask_items_room(ask, item_size, 1);
-    ask->items.bytes = object.size;
-    return weft_wire_read(type, &object, ask->arena, ask->items.item, err);
+        return weft_request_items(request, type, item_size, err);
+    weft_request_items_room(request, item_size, 1);
+    request->items.bytes = object.size;
+    return weft_wire_read(type, &object, request->arena, request->items.item, err);
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-static void begin_reply(struct weft_ask *ask, int status, const char *type)
+static void begin_reply(struct weft_request *request, int status, const char *type)
 {
-    if (ask->reply.body.data)
-        weft_buf_clear(&ask->reply.body);
+    if (request->reply.body.data)
+        weft_buf_clear(&request->reply.body);
     else
-        weft_buf_init(&ask->reply.body, REPLY_MAX);
-    ask->reply.status = status;
-    ask->reply.type = type;
+        weft_buf_init(&request->reply.body, REPLY_MAX);
+    request->reply.status = status;
+    request->reply.type = type;
 }
 
-void weft_reply_json(struct weft_ask *ask, int status, struct weft_json_writer *ret_out)
+void weft_reply_json(struct weft_request *request, int status, struct weft_json_writer *ret_out)
 {
-    begin_reply(ask, status, NULL);
-    weft_json_writer_init(ret_out, &ask->reply.body);
+    begin_reply(request, status, NULL);
+    weft_json_writer_init(ret_out, &request->reply.body);
 }
 
-void weft_reply_error(struct weft_ask *ask, const struct weft_err *err)
+void weft_reply_error(struct weft_request *request, const struct weft_err *err)
 {
-    weft_reply_fence(ask, err, WEFT_FENCE_NONE);
+    weft_reply_fence(request, err, WEFT_FENCE_NONE);
 }
 
-void weft_reply_fence(struct weft_ask *ask, const struct weft_err *err, enum weft_fence fence)
+void weft_reply_fence(struct weft_request *request, const struct weft_err *err,
+                      enum weft_fence fence)
 {
     struct weft_json_writer out;
-    weft_reply_json(ask, weft_rc_http(err->rc), &out);
+    weft_reply_json(request, weft_rc_http(err->rc), &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "error");
     weft_wire_write_error(err, fence, &out);
     weft_json_end_object(&out);
-    ask->reply.stream = NULL;
+    request->reply.stream = NULL;
     if (weft_rc_retryable(err->rc))
-        ask->reply.retry_after_s = 1;
+        request->reply.retry_after_s = 1;
 }
 
-void weft_reply_bytes(struct weft_ask *ask, const void *data, size_t size, const char *type)
+void weft_reply_bytes(struct weft_request *request, const void *data, size_t size, const char *type)
 {
-    begin_reply(ask, 200, type ? weft_arena_strdup(ask->arena, type) : NULL);
-    weft_buf_add(&ask->reply.body, data, size);
+    begin_reply(request, 200, type ? weft_arena_strdup(request->arena, type) : NULL);
+    weft_buf_add(&request->reply.body, data, size);
 }

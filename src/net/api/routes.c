@@ -7,8 +7,8 @@
 
 #include "net/api/routes.h"
 #include "net/api/api.h"
-#include "net/inside.h"
 #include "net/api/route.h"
+#include "net/inside.h"
 #include "wire/wire.h"
 
 /* ---- The table ------------------------------------------------------------------------------- */

@@ -15,8 +15,8 @@
  * or expired by the time they were committed.
  */
 
-#include "net/inside.h"
 #include "net/api/metrics.h"
+#include "net/inside.h"
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -40,30 +40,30 @@ struct claim_state {
     size_t held_count;
 };
 
-enum weft_rc weft_claims_read(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_claims_read(struct weft_request *request, struct weft_err *err)
 {
-    struct claim_state *state = weft_new(ask->arena, struct claim_state);
+    struct claim_state *state = weft_new(request->arena, struct claim_state);
     struct weft_json body;
-    enum weft_rc rc = weft_ask_object(ask, false, &body, err);
+    enum weft_rc rc = weft_request_object(request, false, &body, err);
     if (!rc)
-        rc = weft_wire_read(&weft_wire_claim, &body, ask->arena, &state->claim, err);
+        rc = weft_wire_read(&weft_wire_claim, &body, request->arena, &state->claim, err);
     if (rc)
         return rc;
     struct weft_claim *claim = &state->claim;
-    claim->ns = ask->ns;
-    if (claim->wait_ms < 0 || claim->wait_ms > WEFT_WAIT_MAX_MS)
+    claim->ns = request->ns;
+    if (claim->wait_ms < 0 || claim->wait_ms > WEFT_LONG_POLL_MAX_MS)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "wait_ms",
                                "wait_ms is %lld, allowed are 0 to %d", (long long)claim->wait_ms,
-                               WEFT_WAIT_MAX_MS);
+                               WEFT_LONG_POLL_MAX_MS);
     if (claim->wait_ms > 0)
         state->until_us = weft_boot_us() + claim->wait_ms * WEFT_MS;
-    ask->state = state;
+    request->state = state;
     return weft_engine_claim_check(claim, err);
 }
 
-const struct weft_claim *weft_claims_of(const struct weft_ask *ask)
+const struct weft_claim *weft_claims_of(const struct weft_request *request)
 {
-    return &((const struct claim_state *)ask->state)->claim;
+    return &((const struct claim_state *)request->state)->claim;
 }
 
 /* ---- Giving back ----------------------------------------------------------------------------- */
@@ -102,20 +102,21 @@ static struct give_back *held_by(const struct claim_state *state)
     return back;
 }
 
-void weft_claims_undelivered(struct weft_ask *ask)
+void weft_claims_undelivered(struct weft_request *request)
 {
-    const struct claim_state *state = ask->state;
+    const struct claim_state *state = request->state;
     if (state && state->held_count > 0)
-        weft_groups_do(ask->server->groups, give_back, held_by(state));
+        weft_groups_do(request->server->groups, give_back, held_by(state));
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-static void answer_items(struct weft_ask *ask, const struct weft_claim_result *result, size_t index)
+static void answer_items(struct weft_request *request, const struct weft_claim_result *result,
+                         size_t index)
 {
-    struct claim_state *state = ask->state;
+    struct claim_state *state = request->state;
     struct weft_json_writer out;
-    weft_reply_json(ask, 200, &out);
+    weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
@@ -130,51 +131,52 @@ static void answer_items(struct weft_ask *ask, const struct weft_claim_result *r
     weft_json_end_object(&out);
 }
 
-static void answer_empty(struct weft_ask *ask)
+static void answer_empty(struct weft_request *request)
 {
     static const struct weft_claim_result nothing = {0};
-    weft_waits_leave(ask->server->waits, ask, WEFT_WAIT_FAILED);
-    answer_items(ask, &nothing, 0);
-    weft_loop_answer(ask->server, &ask, 1);
+    weft_waits_leave(request->server->waits, request, WEFT_WAIT_FAILED);
+    answer_items(request, &nothing, 0);
+    weft_loop_answer(request->server, &request, 1);
 }
 
 /* True when its token is no longer good: it has its answer then. */
-static bool refuse_late(struct weft_ask *ask)
+static bool refuse_late(struct weft_request *request)
 {
     struct weft_err err = {0};
-    if (!weft_auth_again(ask->server, ask, &err))
+    if (!weft_auth_again(request->server, request, &err))
         return false;
-    weft_reply_error(ask, &err);
+    weft_reply_error(request, &err);
     return true;
 }
 
 /* Writes the answer of one ask, or puts it to sleep (false): then it is not ours any more. */
-static bool settle(struct weft_ask *ask, const struct weft_claim_result *result, size_t index)
+static bool settle(struct weft_request *request, const struct weft_claim_result *result,
+                   size_t index)
 {
-    struct weft_server *server = ask->server;
-    struct claim_state *state = ask->state;
+    struct weft_server *server = request->server;
+    struct claim_state *state = request->state;
     size_t got = 0;
     for (size_t i = 0; i < result->count; i++)
         got += result->item[i].claim == index;
     if (got == 0 && state->until_us) {
         state->slept = true;
-        if (weft_waits_sleep(server->waits, ask, result->contended))
+        if (weft_waits_sleep(server->waits, request, result->contended))
             return false;
     }
-    state->held = weft_new_array(ask->arena, struct weft_put_back, got + 1);
-    answer_items(ask, result, index);
-    if (got > 0 && (refuse_late(ask) || weft_loop_gone(ask))) {
+    state->held = weft_new_array(request->arena, struct weft_put_back, got + 1);
+    answer_items(request, result, index);
+    if (got > 0 && (refuse_late(request) || weft_loop_gone(request))) {
         give_back(server, held_by(state));
         state->held_count = 0;
-        weft_waits_leave(server->waits, ask, WEFT_WAIT_FAILED);
+        weft_waits_leave(server->waits, request, WEFT_WAIT_FAILED);
     } else {
         size_t max = state->claim.max ? state->claim.max : 1;
-        weft_waits_leave(server->waits, ask, got >= max ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
+        weft_waits_leave(server->waits, request, got >= max ? WEFT_WAIT_FILLED : WEFT_WAIT_SERVED);
     }
-    if (ask->reply.body.capacity > LARGE_ANSWER) {
-        if (ask->reply.body.size > HUGE_ANSWER)
-            weft_buf_fit(&ask->reply.body);
-        weft_loop_hold(ask);
+    if (request->reply.body.capacity > LARGE_ANSWER) {
+        if (request->reply.body.size > HUGE_ANSWER)
+            weft_buf_fit(&request->reply.body);
+        weft_loop_hold(request);
     }
     return true;
 }
@@ -188,31 +190,33 @@ static struct weft_answers *answers_of(struct weft_server *server)
 }
 
 /* No room for its answer: the claim sleeps, and is answered `unavailable` when that has lasted. */
-static void wait_for_room(struct weft_server *server, struct weft_ask *ask, weft_usec now_us)
+static void wait_for_room(struct weft_server *server, struct weft_request *request,
+                          weft_usec now_us)
 {
-    struct claim_state *state = ask->state;
+    struct claim_state *state = request->state;
     struct weft_err err = {0};
     if (!state->room_until_us)
         state->room_until_us = now_us + WEFT_ANSWERS_WAIT_US;
     state->slept = true;
-    if (weft_waits_park(server->waits, ask, state->room_until_us))
+    if (weft_waits_park(server->waits, request, state->room_until_us))
         return;
-    weft_waits_leave(server->waits, ask, WEFT_WAIT_FAILED);
-    (void)weft_answers_full(answers_of(server), ask->ns, &err);
-    weft_reply_error(ask, &err);
-    weft_loop_answer(server, &ask, 1);
+    weft_waits_leave(server->waits, request, WEFT_WAIT_FAILED);
+    (void)weft_answers_full(answers_of(server), request->ns, &err);
+    weft_reply_error(request, &err);
+    weft_loop_answer(server, &request, 1);
 }
 
 /* Reserves room for a claim of a call, as long as the call has some left to reserve. */
-static void reserve(struct weft_claims_lot *lot, struct weft_ask *ask, size_t *left)
+static void reserve(struct weft_claims_lot *lot, struct weft_request *request, size_t *left)
 {
-    const struct weft_claim *claim = weft_claims_of(ask);
+    const struct weft_claim *claim = weft_claims_of(request);
     size_t size = (claim->max ? claim->max : 1) * (size_t)WEFT_PAYLOAD_MAX;
     if (size > *left)
         size = *left;
     *left -= size;
     if (size > 0)
-        lot->room[lot->rooms++] = weft_answers_reserve(answers_of(ask->server), ask->ns, size);
+        lot->room[lot->rooms++] =
+            weft_answers_reserve(answers_of(request->server), request->ns, size);
 }
 
 /* The answers of the call are counted by now. */
@@ -226,11 +230,11 @@ static void unreserve(struct weft_server *server, const struct weft_claims_lot *
 }
 
 /* Whether a claim that has slept is to be answered without another look. */
-static bool is_over(const struct weft_ask *ask, weft_usec now_us)
+static bool is_over(const struct weft_request *request, weft_usec now_us)
 {
-    const struct claim_state *state = ask->state;
+    const struct claim_state *state = request->state;
     bool late = !state->room_until_us && now_us >= state->until_us;
-    return state->slept && (late || ask->server->stopping || weft_loop_gone(ask));
+    return state->slept && (late || request->server->stopping || weft_loop_gone(request));
 }
 
 /*
@@ -241,13 +245,13 @@ static void meet_workers(struct weft_server *server, const struct weft_claims_lo
                          size_t count)
 {
     struct weft_watch *watch = weft_new_array(lot->arena, struct weft_watch, count + 1);
-    struct weft_ask **ask = weft_new_array(lot->arena, struct weft_ask *, count + 1);
+    struct weft_request **request = weft_new_array(lot->arena, struct weft_request *, count + 1);
     size_t met = 0;
     for (size_t i = 0; i < count; i++) {
-        const struct claim_state *state = lot->ask[i]->state;
+        const struct claim_state *state = lot->request[i]->state;
         if (state->slept || weft_roster_knows(server->roster, &state->claim))
             continue;
-        ask[met] = lot->ask[i];
+        request[met] = lot->request[i];
         watch[met++] = (struct weft_watch){.ns = state->claim.ns, .worker = state->claim.worker};
     }
     if (met == 0)
@@ -257,58 +261,58 @@ static void meet_workers(struct weft_server *server, const struct weft_claims_lo
         return;
     for (size_t i = 0; i < met; i++)
         if (told[i].err.rc)
-            weft_reply_error(ask[i], &told[i].err);
+            weft_reply_error(request[i], &told[i].err);
 }
 
 /* Answers those whose wait is over and keeps the others; enters who may have to wait. */
 static size_t admit(struct weft_server *server, struct weft_claims_lot *lot, size_t count)
 {
     size_t kept = 0;
-    struct weft_ask **ask = lot->ask;
+    struct weft_request **request = lot->request;
     struct weft_answers *answers = answers_of(server);
     size_t left = answers ? weft_answers_call_max(answers) : 0;
     weft_usec now_us = weft_boot_us(), store_us = weft_clock_now(weft_engine_clock(server->engine));
     meet_workers(server, lot, count);
     for (size_t i = 0; i < count; i++) {
-        struct claim_state *state = ask[i]->state;
-        if (ask[i]->reply.status || refuse_late(ask[i])) {
-            weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
-            weft_loop_answer(server, &ask[i], 1);
+        struct claim_state *state = request[i]->state;
+        if (request[i]->reply.status || refuse_late(request[i])) {
+            weft_waits_leave(server->waits, request[i], WEFT_WAIT_FAILED);
+            weft_loop_answer(server, &request[i], 1);
             continue;
         }
-        if (is_over(ask[i], now_us)) {
-            answer_empty(ask[i]);
+        if (is_over(request[i], now_us)) {
+            answer_empty(request[i]);
             continue;
         }
-        if (answers && !weft_answers_has_room(answers, ask[i]->ns)) {
-            wait_for_room(server, ask[i], now_us);
+        if (answers && !weft_answers_has_room(answers, request[i]->ns)) {
+            wait_for_room(server, request[i], now_us);
             continue;
         }
         bool first = !state->slept || state->room_until_us;
         state->room_until_us = 0;
-        reserve(lot, ask[i], &left);
+        reserve(lot, request[i], &left);
         if (state->until_us)
-            weft_waits_enter(server->waits, ask[i], state->until_us);
+            weft_waits_enter(server->waits, request[i], state->until_us);
         if (first)
             weft_roster_seen(server->roster, &state->claim, store_us);
-        ask[kept++] = ask[i];
+        request[kept++] = request[i];
     }
     return kept;
 }
 
-struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_ask **ask,
+struct weft_claims_lot *weft_claims_begin(struct weft_server *server, struct weft_request **request,
                                           size_t count)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_claims_lot *lot = weft_new(arena, struct weft_claims_lot);
     *lot = (struct weft_claims_lot){.arena = arena,
-                                    .ask = ask,
+                                    .request = request,
                                     .room =
                                         weft_new_array(arena, struct weft_answers_room, count + 1)};
     count = count ? admit(server, lot, count) : 0;
     struct weft_claim *claim = weft_new_array(arena, struct weft_claim, count + 1);
     for (size_t i = 0; i < count; i++)
-        claim[i] = *weft_claims_of(ask[i]);
+        claim[i] = *weft_claims_of(request[i]);
     lot->call = (struct weft_claim_call){
         .ns = "default", .item = claim, .count = count, .arena = weft_arena_new()};
     return lot;
@@ -330,19 +334,19 @@ static bool needs_rest(const struct weft_claim_result *result, size_t index)
 }
 
 /* The upstreams could not be read: the claim gets the error, and the engine its leases back. */
-static void fail_late(struct weft_ask *ask, const struct weft_claim_result *result, size_t index,
-                      const struct weft_err *err)
+static void fail_late(struct weft_request *request, const struct weft_claim_result *result,
+                      size_t index, const struct weft_err *err)
 {
-    struct claim_state *state = ask->state;
-    state->held = weft_new_array(ask->arena, struct weft_put_back, result->count + 1);
+    struct claim_state *state = request->state;
+    state->held = weft_new_array(request->arena, struct weft_put_back, result->count + 1);
     for (size_t i = 0; i < result->count; i++)
         if (result->item[i].claim == index)
             state->held[state->held_count++] =
                 (struct weft_put_back){.id = result->item[i].id, .epoch = result->item[i].epoch};
-    give_back(ask->server, held_by(state));
+    give_back(request->server, held_by(state));
     state->held_count = 0;
-    weft_waits_leave(ask->server->waits, ask, WEFT_WAIT_FAILED);
-    weft_reply_error(ask, err);
+    weft_waits_leave(request->server->waits, request, WEFT_WAIT_FAILED);
+    weft_reply_error(request, err);
 }
 
 /*
@@ -356,12 +360,12 @@ static void answer_apart(struct weft_server *server, void *context)
     struct weft_err err = {0};
     enum weft_rc rc = weft_engine_claim_rest(server->engine, result, lot->call.arena, &err);
     for (size_t i = 0; i < lot->aparts; i++) {
-        struct weft_ask *ask = lot->ask[i];
+        struct weft_request *request = lot->request[i];
         if (rc)
-            fail_late(ask, result, lot->apart[i], &err);
+            fail_late(request, result, lot->apart[i], &err);
         else
-            (void)settle(ask, result, lot->apart[i]); /* it got something: it does not sleep */
-        weft_loop_answer(server, &ask, 1);
+            (void)settle(request, result, lot->apart[i]); /* it got something: it does not sleep */
+        weft_loop_answer(server, &request, 1);
     }
     free_lot(server, lot);
 }
@@ -369,35 +373,35 @@ static void answer_apart(struct weft_server *server, void *context)
 void weft_claims_end(struct weft_server *server, struct weft_claims_lot *lot)
 {
     struct weft_claim_call *call = &lot->call;
-    struct weft_ask **ask = lot->ask, **later = NULL;
+    struct weft_request **request = lot->request, **later = NULL;
     size_t answered = 0;
     for (size_t i = 0; i < call->count; i++) {
         if (call->rc) {
-            weft_waits_leave(server->waits, ask[i], WEFT_WAIT_FAILED);
-            weft_reply_error(ask[i], &call->err);
+            weft_waits_leave(server->waits, request[i], WEFT_WAIT_FAILED);
+            weft_reply_error(request[i], &call->err);
         } else if (needs_rest(&call->result, i)) {
             if (!later) {
-                later = weft_new_array(lot->arena, struct weft_ask *, call->count);
+                later = weft_new_array(lot->arena, struct weft_request *, call->count);
                 lot->apart = weft_new_array(lot->arena, size_t, call->count);
             }
-            later[lot->aparts] = ask[i];
+            later[lot->aparts] = request[i];
             lot->apart[lot->aparts++] = i;
             continue;
         }
-        if (call->rc || settle(ask[i], &call->result, i))
-            ask[answered++] = ask[i];
+        if (call->rc || settle(request[i], &call->result, i))
+            request[answered++] = request[i];
     }
-    weft_loop_answer(server, ask, answered);
-    lot->ask = later;
+    weft_loop_answer(server, request, answered);
+    lot->request = later;
     if (later)
         weft_groups_do(server->groups, answer_apart, lot);
     else
         free_lot(server, lot);
 }
 
-void weft_claims_run(struct weft_server *server, struct weft_ask **ask, size_t count)
+void weft_claims_run(struct weft_server *server, struct weft_request **request, size_t count)
 {
-    struct weft_claims_lot *lot = weft_claims_begin(server, ask, count);
+    struct weft_claims_lot *lot = weft_claims_begin(server, request, count);
     struct weft_claim_call *call = &lot->call;
     if (call->count > 0)
         weft_engine_together(server->engine, &(struct weft_together){.claim = call});

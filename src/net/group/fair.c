@@ -16,7 +16,7 @@
  */
 struct party {
     struct party *after; /* in the line; the first one's turn is next */
-    struct weft_ask *first, **last;
+    struct weft_request *first, **last;
     int32_t token;
     bool walks;
     size_t count;
@@ -34,9 +34,9 @@ struct weft_fair_line {
 
 /* ---- Lines ----------------------------------------------------------------------------------- */
 
-static const char *ns_of(const struct weft_ask *ask)
+static const char *ns_of(const struct weft_request *request)
 {
-    return ask->ns ? ask->ns : "";
+    return request->ns ? request->ns : "";
 }
 
 static size_t bucket_of(const char *ns)
@@ -88,10 +88,11 @@ static void remove_line(struct weft_fair *fair, struct weft_fair_line *line)
     fair->spare = line;
 }
 
-static struct party *find_party(const struct weft_fair_line *line, const struct weft_ask *ask)
+static struct party *find_party(const struct weft_fair_line *line,
+                                const struct weft_request *request)
 {
     struct party *party = line->party;
-    while (party && (party->token != ask->token || party->walks != ask->walks))
+    while (party && (party->token != request->token || party->walks != request->walks))
         party = party->after;
     return party;
 }
@@ -104,12 +105,12 @@ static void append_party(struct weft_fair_line *line, struct party *party)
     line->last_party = &party->after;
 }
 
-static struct party *add_party(struct weft_fair_line *line, const struct weft_ask *ask)
+static struct party *add_party(struct weft_fair_line *line, const struct weft_request *request)
 {
     struct party *party = line->home.count == 0 ? &line->home : malloc(sizeof(*party));
     if (!party)
         weft_oom(sizeof(*party));
-    *party = (struct party){.token = ask->token, .walks = ask->walks};
+    *party = (struct party){.token = request->token, .walks = request->walks};
     party->last = &party->first;
     append_party(line, party);
     return party;
@@ -151,20 +152,20 @@ static void take_from(struct weft_fair_sum *sum, const struct weft_fair_sum *les
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
-void weft_fair_put(struct weft_fair *fair, struct weft_ask *ask)
+void weft_fair_put(struct weft_fair *fair, struct weft_request *request)
 {
-    const struct weft_fair_sum one = {1, ask->weight, ask->items.bytes};
-    struct weft_fair_line *line = find(fair, ns_of(ask));
+    const struct weft_fair_sum one = {1, request->weight, request->items.bytes};
+    struct weft_fair_line *line = find(fair, ns_of(request));
     if (!line)
-        line = add_line(fair, ns_of(ask));
+        line = add_line(fair, ns_of(request));
     if (is_small(line))
         take_from(&fair->small, &line->sum);
-    struct party *party = find_party(line, ask);
+    struct party *party = find_party(line, request);
     if (!party)
-        party = add_party(line, ask);
-    ask->next = NULL;
-    *party->last = ask;
-    party->last = &ask->next;
+        party = add_party(line, request);
+    request->next = NULL;
+    *party->last = request;
+    party->last = &request->next;
     party->count++;
     add_to(&line->sum, &one);
     add_to(&fair->all, &one);
@@ -178,23 +179,23 @@ struct weft_fair_sum weft_fair_of(const struct weft_fair *fair, const char *ns)
     return line ? line->sum : (struct weft_fair_sum){0};
 }
 
-size_t weft_fair_like(const struct weft_fair *fair, const struct weft_ask *ask)
+size_t weft_fair_like(const struct weft_fair *fair, const struct weft_request *request)
 {
-    const struct weft_fair_line *line = find(fair, ns_of(ask));
-    const struct party *party = line ? find_party(line, ask) : NULL;
+    const struct weft_fair_line *line = find(fair, ns_of(request));
+    const struct party *party = line ? find_party(line, request) : NULL;
     return party ? party->count : 0;
 }
 
 /* ---- Out ------------------------------------------------------------------------------------- */
 
-static struct weft_ask *pop(struct weft_fair *fair, struct weft_fair_line *line,
-                            struct party *party)
+static struct weft_request *pop(struct weft_fair *fair, struct weft_fair_line *line,
+                                struct party *party)
 {
-    struct weft_ask *ask = party->first;
-    const struct weft_fair_sum one = {1, ask->weight, ask->items.bytes};
+    struct weft_request *request = party->first;
+    const struct weft_fair_sum one = {1, request->weight, request->items.bytes};
     if (is_small(line))
         take_from(&fair->small, &line->sum);
-    party->first = ask->next;
+    party->first = request->next;
     party->count--;
     if (!party->first)
         party->last = &party->first;
@@ -204,7 +205,7 @@ static struct weft_ask *pop(struct weft_fair *fair, struct weft_fair_line *line,
     if (is_small(line))
         add_to(&fair->small, &line->sum);
     line->taken += one.items;
-    return ask;
+    return request;
 }
 
 /* The party of a line whose turn it is among those that may have it; or NULL. */
@@ -239,19 +240,19 @@ static struct party *meant_of(const struct weft_fair_line *line,
     return next_party(line, limit->may, limit->context);
 }
 
-static bool fits(const struct weft_fair_line *line, const struct weft_ask *ask,
+static bool fits(const struct weft_fair_line *line, const struct weft_request *request,
                  const struct weft_fair_limit *limit, const struct weft_fair_sum *sum, bool shared)
 {
     if (sum->count == 0)
         return true;
-    if (shared && line->taken > 0 && line->taken + ask->weight > limit->share)
+    if (shared && line->taken > 0 && line->taken + request->weight > limit->share)
         return false;
-    return sum->items + ask->weight <= limit->items &&
-           sum->bytes + ask->items.bytes <= limit->bytes;
+    return sum->items + request->weight <= limit->items &&
+           sum->bytes + request->items.bytes <= limit->bytes;
 }
 
 size_t weft_fair_take(struct weft_fair *fair, const struct weft_fair_limit *limit,
-                      struct weft_ask **to, struct weft_fair_sum *ret_sum)
+                      struct weft_request **to, struct weft_fair_sum *ret_sum)
 {
     struct weft_fair_sum sum = {0};
     struct weft_fair_line *line = fair->next, *missed = NULL;
@@ -264,9 +265,9 @@ size_t weft_fair_take(struct weft_fair *fair, const struct weft_fair_limit *limi
         struct party *meant = meant_of(line, limit);
         in_vain++;
         if (meant && fits(line, meant->first, limit, &sum, shared)) {
-            struct weft_ask *ask = pop(fair, line, meant);
-            const struct weft_fair_sum one = {1, ask->weight, ask->items.bytes};
-            to[sum.count] = ask;
+            struct weft_request *request = pop(fair, line, meant);
+            const struct weft_fair_sum one = {1, request->weight, request->items.bytes};
+            to[sum.count] = request;
             add_to(&sum, &one);
             in_vain = 0;
             if (!line->party)

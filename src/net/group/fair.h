@@ -6,8 +6,8 @@
  * A queue of requests in which namespaces take turns: one FIFO for each namespace that has requests
  * waiting ("line"), and a ring of these. However many requests one namespace sends, a request of
  * another is behind at most one of them. In a line the tokens take turns in the same way, each with
- * its walks (ask->walks) apart from its other requests. Pure: no lock, no clock; group.c holds its
- * lock around it.
+ * its walks (request->walks) apart from its other requests. Pure: no lock, no clock; group.c holds
+ * its lock around it.
  */
 
 #include "net/net.h"
@@ -40,17 +40,17 @@ struct weft_fair {
 
 void weft_fair_done(struct weft_fair *fair); /* it is empty */
 
-/* Puts an ask behind those of its namespace. ask->weight says how many items it has. */
-void weft_fair_put(struct weft_fair *fair, struct weft_ask *ask);
+/* Puts an ask behind those of its namespace. request->weight says how many items it has. */
+void weft_fair_put(struct weft_fair *fair, struct weft_request *request);
 /* The requests of a namespace that wait. */
 struct weft_fair_sum weft_fair_of(const struct weft_fair *fair, const char *ns);
 
 /* How many requests wait that are of the namespace and token of this one, and walks if it is one.
  */
-size_t weft_fair_like(const struct weft_fair *fair, const struct weft_ask *ask);
+size_t weft_fair_like(const struct weft_fair *fair, const struct weft_request *request);
 
 /* Whether a request, and others of its namespace and token, may be taken now. */
-typedef bool weft_fair_may(const void *context, const struct weft_ask *ask);
+typedef bool weft_fair_may(const void *context, const struct weft_request *request);
 /* True when some request may be taken; may NULL: all may. */
 bool weft_fair_any(const struct weft_fair *fair, weft_fair_may *may, const void *context);
 
@@ -69,6 +69,6 @@ struct weft_fair_limit {
  * (room for limit->count), and what they are in all.
  */
 size_t weft_fair_take(struct weft_fair *fair, const struct weft_fair_limit *limit,
-                      struct weft_ask **to, struct weft_fair_sum *ret_sum);
+                      struct weft_request **to, struct weft_fair_sum *ret_sum);
 
 #endif

@@ -97,67 +97,70 @@ static bool next_batch(struct weft_groups *groups, struct weft_batch *batch,
  * is in an arena that is freed at once, not when the answer has been sent: a client that reads
  * slowly holds the answer alone. What the answer keeps is copied.
  */
-static void run_route(struct weft_server *server, struct weft_ask *ask)
+static void run_route(struct weft_server *server, struct weft_request *request)
 {
     struct weft_err err = {0};
-    struct weft_reply *reply = &ask->reply;
-    struct weft_arena *kept = ask->arena;
-    ask->arena = weft_arena_new();
+    struct weft_reply *reply = &request->reply;
+    struct weft_arena *kept = request->arena;
+    request->arena = weft_arena_new();
     bool streaming = reply->status && reply->stream;
-    enum weft_rc rc = weft_auth_again(server, ask, &err);
+    enum weft_rc rc = weft_auth_again(server, request, &err);
     if (!rc && streaming)
-        rc = reply->stream(ask, &reply->body, &reply->last, &err);
+        rc = reply->stream(request, &reply->body, &reply->last, &err);
     else if (!rc)
-        rc = ask->route->run(ask, &err);
-    if (rc && ask->route->locks_flow && err.cause == WEFT_CAUSE_FLOW_LOCKED &&
-        weft_wait_for_lock(ask))
+        rc = request->route->run(request, &err);
+    if (rc && request->route->locks_flow && err.cause == WEFT_CAUSE_FLOW_LOCKED &&
+        weft_wait_for_lock(request))
         rc = WEFT_OK; /* once more, later */
     if (rc && streaming)
         reply->broken = true; /* the head has been sent: all that can be done is to stop */
     else if (rc)
-        weft_reply_error(ask, &err);
+        weft_reply_error(request, &err);
     if (!streaming) {
         reply->type = weft_arena_strdup(kept, reply->type);
         reply->location = weft_arena_strdup(kept, reply->location);
     }
     if (reply->body.capacity > LARGE_BODY)
         weft_buf_fit(&reply->body);
-    weft_arena_free(ask->arena);
-    ask->arena = kept;
+    weft_arena_free(request->arena);
+    request->arena = kept;
 }
 
 /* Reads the body; false: it is answered, or waits in a queue of its own now. */
-static bool read_body(struct weft_server *server, enum weft_group class, struct weft_ask *ask)
+static bool read_body(struct weft_server *server, enum weft_group class,
+                      struct weft_request *request)
 {
     struct weft_err err = {0};
-    ask->unread = false;
-    enum weft_rc rc = weft_body_decode(ask, &err);
+    request->unread = false;
+    enum weft_rc rc = weft_body_decode(request, &err);
     if (!rc)
-        rc = ask->route->read(ask, &err);
+        rc = request->route->read(request, &err);
     if (rc)
-        weft_reply_error(ask, &err);
-    bool here = ask->route->group == class || (ask->items.alone && class == WEFT_GROUP_HEAVY);
-    if (!ask->reply.status && here)
+        weft_reply_error(request, &err);
+    bool here =
+        request->route->group == class || (request->items.alone && class == WEFT_GROUP_HEAVY);
+    if (!request->reply.status && here)
         return true;
-    if (ask->reply.status)
-        weft_loop_answer(server, &ask, 1);
+    if (request->reply.status)
+        weft_loop_answer(server, &request, 1);
     else
-        weft_groups_put_again(server->groups, ask);
+        weft_groups_put_again(server->groups, request);
     return false;
 }
 
 /* One that runs alone; it may have been queued only to be read. */
-static void run_alone(struct weft_server *server, enum weft_group class, struct weft_ask *ask)
+static void run_alone(struct weft_server *server, enum weft_group class,
+                      struct weft_request *request)
 {
-    if (ask->unread && !read_body(server, class, ask))
+    if (request->unread && !read_body(server, class, request))
         return;
-    run_route(server, ask);
-    if (!ask->reply.status && weft_waits_sleep_till_end(server->waits, ask))
+    run_route(server, request);
+    if (!request->reply.status && weft_waits_sleep_till_end(server->waits, request))
         return;
-    weft_wait_done(ask);
-    if (ask->reply.body.capacity > LARGE_BODY)
-        weft_loop_hold(ask); /* before the next read looks for room */
-    weft_loop_answer(server, &ask, 1);
+    weft_wait_done(request);
+    if (request->reply.body.capacity > LARGE_BODY)
+        weft_loop_hold(request); /* before the next read looks for room */
+    weft_loop_answer(server, &request, 1);
 }
 
 static void run_batch(struct weft_server *server, struct weft_batch *batch)
@@ -165,15 +168,15 @@ static void run_batch(struct weft_server *server, struct weft_batch *batch)
     struct weft_metrics *metrics = weft_server_metrics(server);
     weft_usec began_us = weft_boot_us();
     for (size_t i = 0; i < batch->lots; i++) {
-        const struct weft_lot *lot = &batch->lot[i];
+        const struct weft_group_part *lot = &batch->lot[i];
         assert(lot->count > 0); /* only queues with work are taken from */
         weft_metric_observe(metrics, WEFT_METRIC_GROUP_ITEMS, lot->group, lot->items);
         weft_metric_observe(metrics, WEFT_METRIC_GROUP_REQUESTS, lot->group, lot->count);
     }
     if (weft_group_alone(batch->lot[0].group))
-        run_alone(server, batch->lot[0].group, batch->lot[0].ask[0]);
+        run_alone(server, batch->lot[0].group, batch->lot[0].request[0]);
     else
-        weft_lots_run(server, batch->lot, batch->lots);
+        weft_group_run(server, batch->lot, batch->lots);
     for (size_t i = 0; i < batch->lots; i++)
         weft_metric_observe(metrics, WEFT_METRIC_GROUP_SECONDS, batch->lot[i].group,
                             (uint64_t)(weft_boot_us() - began_us));
@@ -196,12 +199,12 @@ void weft_groups_side_work(void *context)
 static void *run_thread(void *context)
 {
     struct weft_groups *groups = context;
-    struct weft_ask *ask[WEFT_LOTS_MAX][WEFT_BATCH_MAX] = {0};
+    struct weft_request *request[WEFT_GROUP_PARTS_MAX][WEFT_BATCH_MAX] = {0};
     struct weft_batch batch = {0};
     struct errand *errand = NULL;
     unsigned rests = 0;
-    for (size_t i = 0; i < WEFT_LOTS_MAX; i++)
-        batch.lot[i].ask = ask[i];
+    for (size_t i = 0; i < WEFT_GROUP_PARTS_MAX; i++)
+        batch.lot[i].request = request[i];
     pthread_mutex_lock(&groups->lock);
     for (;;) {
         if (next_batch(groups, &batch, &errand)) {
@@ -237,28 +240,28 @@ static void *run_thread(void *context)
 /* Reads that found no room for their answers for long enough. A stream is cut off. */
 void weft_groups_sweep(struct weft_groups *groups)
 {
-    struct weft_ask *ask[WEFT_BATCH_MAX];
-    size_t count = WEFT_LEN(ask);
-    while (count == WEFT_LEN(ask)) {
+    struct weft_request *request[WEFT_BATCH_MAX];
+    size_t count = WEFT_LEN(request);
+    while (count == WEFT_LEN(request)) {
         pthread_mutex_lock(&groups->lock);
         const struct weft_answers *answers = groups->plan.answers;
-        count = weft_plan_take_roomless(&groups->plan, weft_boot_us() - WEFT_ANSWERS_WAIT_US, ask,
-                                        WEFT_LEN(ask));
+        count = weft_plan_take_roomless(&groups->plan, weft_boot_us() - WEFT_ANSWERS_WAIT_US,
+                                        request, WEFT_LEN(request));
         show_depth(groups, WEFT_GROUP_NONE);
         show_depth(groups, WEFT_GROUP_LIST);
         pthread_mutex_unlock(&groups->lock);
         for (size_t i = 0; i < count; i++) {
             struct weft_err err = {0};
-            if (ask[i]->reply.status && ask[i]->reply.stream) {
-                ask[i]->reply.broken = true;
+            if (request[i]->reply.status && request[i]->reply.stream) {
+                request[i]->reply.broken = true;
             } else {
-                (void)weft_answers_full(answers, ask[i]->ns, &err);
-                weft_reply_error(ask[i], &err);
+                (void)weft_answers_full(answers, request[i]->ns, &err);
+                weft_reply_error(request[i], &err);
             }
-            weft_wait_done(ask[i]);
+            weft_wait_done(request[i]);
         }
         if (count > 0)
-            weft_loop_answer(groups->server, ask, count);
+            weft_loop_answer(groups->server, request, count);
     }
 }
 
@@ -285,45 +288,45 @@ bool weft_groups_rest(struct weft_groups *groups)
 /* ---- In and out ------------------------------------------------------------------------------ */
 
 /* Under the lock. */
-static void put(struct weft_groups *groups, struct weft_ask *ask)
+static void put(struct weft_groups *groups, struct weft_request *request)
 {
-    ask->queued_us = weft_boot_us();
-    show_depth(groups, weft_plan_put(&groups->plan, ask));
+    request->queued_us = weft_boot_us();
+    show_depth(groups, weft_plan_put(&groups->plan, request));
 }
 
 /* No thread will take it any more. A stream is cut off: nobody takes the part for the whole. */
-static void turn_away(struct weft_groups *groups, struct weft_ask *ask)
+static void turn_away(struct weft_groups *groups, struct weft_request *request)
 {
     struct weft_err err = {0};
-    if (ask->reply.stream) {
-        ask->reply.broken = true;
+    if (request->reply.stream) {
+        request->reply.broken = true;
     } else {
         (void)weft_fail(&err, WEFT_UNAVAILABLE, "the server is stopping");
-        weft_reply_error(ask, &err);
+        weft_reply_error(request, &err);
     }
-    weft_loop_answer(groups->server, &ask, 1);
+    weft_loop_answer(groups->server, &request, 1);
 }
 
-void weft_groups_put_again(struct weft_groups *groups, struct weft_ask *ask)
+void weft_groups_put_again(struct weft_groups *groups, struct weft_request *request)
 {
     pthread_mutex_lock(&groups->lock);
     bool ended = groups->ended;
     if (!ended) {
-        put(groups, ask);
+        put(groups, request);
         wake_one(groups);
     }
     pthread_mutex_unlock(&groups->lock);
     if (ended)
-        turn_away(groups, ask);
+        turn_away(groups, request);
 }
 
-static void refuse(struct weft_groups *groups, struct weft_ask *ask, bool walk)
+static void refuse(struct weft_groups *groups, struct weft_request *request, bool walk)
 {
     struct weft_err err = {0};
     if (walk) {
         (void)weft_fail(&err, WEFT_RATE_LIMITED,
                         "%d lists with a filter are waiting already for this %s",
-                        WEFT_WALKS_WAITING, ask->token ? "token" : "namespace");
+                        WEFT_WALKS_WAITING, request->token ? "token" : "namespace");
         err.hint =
             "a list whose filter fits little takes long: ask for one at a time and follow its "
             "cursor, or narrow it with created_since";
@@ -334,42 +337,42 @@ static void refuse(struct weft_groups *groups, struct weft_ask *ask, bool walk)
             "the store is slower than the requests come: try again later, or send fewer, larger "
             "requests";
     }
-    weft_reply_error(ask, &err);
-    weft_loop_answer(groups->server, &ask, 1);
+    weft_reply_error(request, &err);
+    weft_loop_answer(groups->server, &request, 1);
 }
 
-static void prepend(struct weft_ask **list, struct weft_ask *ask)
+static void prepend(struct weft_request **list, struct weft_request *request)
 {
-    ask->next = *list;
-    *list = ask;
+    request->next = *list;
+    *list = request;
 }
 
-void weft_groups_put(struct weft_groups *groups, struct weft_ask *first)
+void weft_groups_put(struct weft_groups *groups, struct weft_request *first)
 {
     const struct weft_plan *plan = &groups->plan;
-    struct weft_ask *refused[2] = {NULL}; /* the second: walks beyond those that may wait */
+    struct weft_request *refused[2] = {NULL}; /* the second: walks beyond those that may wait */
     pthread_mutex_lock(&groups->lock);
     bool ended = groups->ended;
     while (first) {
-        struct weft_ask *ask = first;
-        first = ask->next;
-        if (ended || !weft_plan_has_room(plan, ask->ns, groups->server->config.queue_max))
-            prepend(&refused[0], ask);
-        else if (!weft_plan_has_room_to_walk(plan, ask))
-            prepend(&refused[1], ask);
+        struct weft_request *request = first;
+        first = request->next;
+        if (ended || !weft_plan_has_room(plan, request->ns, groups->server->config.queue_max))
+            prepend(&refused[0], request);
+        else if (!weft_plan_has_room_to_walk(plan, request))
+            prepend(&refused[1], request);
         else
-            put(groups, ask);
+            put(groups, request);
     }
     wake_one(groups);
     pthread_mutex_unlock(&groups->lock);
     for (size_t walk = 0; walk < WEFT_LEN(refused); walk++)
         while (refused[walk]) {
-            struct weft_ask *ask = refused[walk];
-            refused[walk] = ask->next;
+            struct weft_request *request = refused[walk];
+            refused[walk] = request->next;
             if (ended)
-                turn_away(groups, ask);
+                turn_away(groups, request);
             else
-                refuse(groups, ask, walk);
+                refuse(groups, request, walk);
         }
 }
 

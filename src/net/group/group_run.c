@@ -5,8 +5,8 @@
  * become one call, and the calls of several kinds one transaction (weft_engine_together()).
  */
 
-#include "net/group/kinds.h"
 #include "net/api/metrics.h"
+#include "net/group/kinds.h"
 
 #include "base/err.h"
 #include "base/limits.h"
@@ -25,14 +25,14 @@ static void *item_at(const struct weft_items *items, const struct weft_kind *kin
  * executions do not exist.
  */
 static enum weft_rc check_namespaces(struct weft_server *server, const struct weft_kind *kind,
-                                     struct weft_ask *ask, struct weft_err *err)
+                                     struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_items *items = &ask->items;
-    const char **ns = weft_new_array(ask->arena, const char *, items->count + 1);
+    const struct weft_items *items = &request->items;
+    const char **ns = weft_new_array(request->arena, const char *, items->count + 1);
     const struct weft_id_column ids = {items->item, kind->item_size, items->count};
     enum weft_rc rc = weft_engine_namespaces(server->engine, &ids, ns, err);
     for (size_t i = 0; i < items->count && !rc; i++)
-        if (!items->err[i].rc && (!ns[i] || strcmp(ns[i], ask->ns) != 0))
+        if (!items->err[i].rc && (!ns[i] || strcmp(ns[i], request->ns) != 0))
             (void)weft_fail(&items->err[i], WEFT_NOT_FOUND, "there is no such execution");
     return rc;
 }
@@ -41,27 +41,27 @@ static enum weft_rc check_namespaces(struct weft_server *server, const struct we
  * Copies the good items of an ask behind those of the asks before it, and gives their answers the
  * room they need; says how many they are.
  */
-static size_t gather(const struct weft_kind *kind, const struct weft_ask *ask, char *to,
+static size_t gather(const struct weft_kind *kind, const struct weft_request *request, char *to,
                      char *answer)
 {
     size_t count = 0;
-    for (size_t i = 0; i < ask->items.count; i++) {
-        if (ask->items.err[i].rc)
+    for (size_t i = 0; i < request->items.count; i++) {
+        if (request->items.err[i].rc)
             continue;
         char *item = to + count * kind->item_size;
-        memcpy(item, item_at(&ask->items, kind, i), kind->item_size);
+        memcpy(item, item_at(&request->items, kind, i), kind->item_size);
         if (kind->item == WEFT_ITEM_FLOW) {
             struct weft_flow_spec *spec = (void *)item;
             struct weft_flow_submitted *room = (void *)(answer + count * kind->answer_size);
-            spec->ns = ask->ns;
-            room->node = weft_new_array(ask->arena, struct weft_id, spec->node_count + 1);
+            spec->ns = request->ns;
+            room->node = weft_new_array(request->arena, struct weft_id, spec->node_count + 1);
         }
         if (kind->item == WEFT_ITEM_SPEC)
-            ((struct weft_spec *)(void *)item)->ns = ask->ns;
+            ((struct weft_spec *)(void *)item)->ns = request->ns;
         if (kind->item == WEFT_ITEM_STEER) {
-            ((struct weft_steer *)(void *)item)->ns = ask->ns;
+            ((struct weft_steer *)(void *)item)->ns = request->ns;
             ((struct weft_steer_told *)(void *)(answer + count * kind->answer_size))->arena =
-                ask->arena;
+                request->arena;
         }
         count++;
     }
@@ -69,15 +69,15 @@ static size_t gather(const struct weft_kind *kind, const struct weft_ask *ask, c
 }
 
 /* Gives an ask the answers of its good items; those of the others are in items.err. */
-static size_t scatter(const struct weft_kind *kind, struct weft_ask *ask, const char *from)
+static size_t scatter(const struct weft_kind *kind, struct weft_request *request, const char *from)
 {
     size_t count = 0;
-    char *answer = weft_arena_alloc(ask->arena, ask->items.count + 1, kind->answer_size);
-    for (size_t i = 0; i < ask->items.count; i++)
-        if (!ask->items.err[i].rc)
+    char *answer = weft_arena_alloc(request->arena, request->items.count + 1, kind->answer_size);
+    for (size_t i = 0; i < request->items.count; i++)
+        if (!request->items.err[i].rc)
             memcpy(answer + i * kind->answer_size, from + count++ * kind->answer_size,
                    kind->answer_size);
-    ask->items.answer = answer;
+    request->items.answer = answer;
     return count;
 }
 
@@ -88,78 +88,80 @@ struct fold {
     size_t count;
 };
 
-static struct fold fold_items(const struct weft_kind *kind, struct weft_ask **ask, size_t count)
+static struct fold fold_items(const struct weft_kind *kind, struct weft_request **request,
+                              size_t count)
 {
     size_t items = 0;
     for (size_t a = 0; a < count; a++)
-        items += ask[a]->items.count;
+        items += request[a]->items.count;
     struct fold fold = {.arena = weft_arena_new()};
     fold.item = weft_arena_alloc(fold.arena, items + 1, kind->item_size);
     fold.answer = weft_arena_alloc(fold.arena, items + 1, kind->answer_size);
     for (size_t a = 0; a < count; a++)
-        fold.count += gather(kind, ask[a], fold.item + fold.count * kind->item_size,
+        fold.count += gather(kind, request[a], fold.item + fold.count * kind->item_size,
                              fold.answer + fold.count * kind->answer_size);
     return fold;
 }
 
 /* Gives each ask its answers. */
-static void unfold(const struct weft_kind *kind, const struct fold *fold, struct weft_ask **ask,
-                   size_t count)
+static void unfold(const struct weft_kind *kind, const struct fold *fold,
+                   struct weft_request **request, size_t count)
 {
     size_t at = 0;
     for (size_t a = 0; a < count; a++)
-        at += scatter(kind, ask[a], fold->answer + at * kind->answer_size);
+        at += scatter(kind, request[a], fold->answer + at * kind->answer_size);
 }
 
 /* One engine call for all of these. WEFT_OK: their items are answered. */
 static enum weft_rc call_together(struct weft_server *server, const struct weft_kind *kind,
-                                  struct weft_ask **ask, size_t count, struct weft_err *err)
+                                  struct weft_request **request, size_t count, struct weft_err *err)
 {
-    struct fold fold = fold_items(kind, ask, count);
+    struct fold fold = fold_items(kind, request, count);
     enum weft_rc rc =
         fold.count ? kind->call(server->engine, fold.item, fold.count, fold.answer, err) : WEFT_OK;
     if (!rc)
-        unfold(kind, &fold, ask, count);
+        unfold(kind, &fold, request, count);
     weft_arena_free(fold.arena);
     return rc;
 }
 
 /* Answers asks whose items have been answered, or all of them with the failure. */
-static void finish(struct weft_ask **ask, size_t count, enum weft_rc rc, const struct weft_err *err)
+static void finish(struct weft_request **request, size_t count, enum weft_rc rc,
+                   const struct weft_err *err)
 {
     for (size_t a = 0; a < count; a++) {
         if (rc)
-            weft_reply_error(ask[a], err);
+            weft_reply_error(request[a], err);
         else
-            ask[a]->route->write(ask[a]);
+            request[a]->route->write(request[a]);
     }
     if (count > 0)
-        weft_loop_answer(ask[0]->server, ask, count);
+        weft_loop_answer(request[0]->server, request, count);
 }
 
 /* Takes out the asks whose namespaces cannot be checked; they are answered here. */
-static size_t admit(struct weft_server *server, const struct weft_kind *kind, struct weft_ask **ask,
-                    size_t count)
+static size_t admit(struct weft_server *server, const struct weft_kind *kind,
+                    struct weft_request **request, size_t count)
 {
     size_t kept = 0;
     for (size_t a = 0; a < count; a++) {
         struct weft_err err = {0};
-        enum weft_rc rc = kind->item == WEFT_ITEM_LEASE && ask[a]->ns_fixed
-                              ? check_namespaces(server, kind, ask[a], &err)
+        enum weft_rc rc = kind->item == WEFT_ITEM_LEASE && request[a]->ns_fixed
+                              ? check_namespaces(server, kind, request[a], &err)
                               : WEFT_OK;
         if (rc)
-            finish(&ask[a], 1, rc, &err);
+            finish(&request[a], 1, rc, &err);
         else
-            ask[kept++] = ask[a];
+            request[kept++] = request[a];
     }
     return kept;
 }
 
 /* A flow that another transaction holds kept the request from being carried out. */
-static bool met_lock(const struct weft_kind *kind, const struct weft_ask *ask)
+static bool met_lock(const struct weft_kind *kind, const struct weft_request *request)
 {
-    const struct weft_steer_told *told = ask->items.answer;
-    return kind->item == WEFT_ITEM_STEER && !ask->items.err[0].rc &&
+    const struct weft_steer_told *told = request->items.answer;
+    return kind->item == WEFT_ITEM_STEER && !request->items.err[0].rc &&
            told->steered.err.cause == WEFT_CAUSE_FLOW_LOCKED;
 }
 
@@ -169,29 +171,29 @@ static bool met_lock(const struct weft_kind *kind, const struct weft_ask *ask)
  * so by itself there (waits.c), and the others need not wait with it. Says how many are left.
  */
 static size_t set_apart(struct weft_server *server, const struct weft_kind *kind,
-                        const struct weft_lot *lot, bool all)
+                        const struct weft_group_part *lot, bool all)
 {
     size_t kept = 0;
     for (size_t a = 0; a < lot->count; a++) {
-        struct weft_ask *ask = lot->ask[a];
-        if (!all && !met_lock(kind, ask)) {
-            lot->ask[kept++] = ask;
+        struct weft_request *request = lot->request[a];
+        if (!all && !met_lock(kind, request)) {
+            lot->request[kept++] = request;
             continue;
         }
-        ask->items.alone = true;
-        weft_groups_put_again(server->groups, ask);
+        request->items.alone = true;
+        weft_groups_put_again(server->groups, request);
     }
     return kept;
 }
 
 /* Answers asks whose call ended with rc. */
 static void conclude(struct weft_server *server, const struct weft_kind *kind,
-                     const struct weft_lot *lot, enum weft_rc rc, struct weft_err *err)
+                     const struct weft_group_part *lot, enum weft_rc rc, struct weft_err *err)
 {
     bool locked = rc && err->cause == WEFT_CAUSE_FLOW_LOCKED;
     if (locked || !rc) {
         size_t kept = set_apart(server, kind, lot, locked);
-        finish(lot->ask, kept, WEFT_OK, err);
+        finish(lot->request, kept, WEFT_OK, err);
         return;
     }
     weft_metric_add(weft_server_metrics(server), WEFT_METRIC_STORE_FAILURES, 0, 1);
@@ -201,22 +203,22 @@ static void conclude(struct weft_server *server, const struct weft_kind *kind,
      */
     if (lot->count > 1 && !weft_rc_retryable(rc)) {
         for (size_t a = 0; a < lot->count; a++) {
-            rc = call_together(server, kind, &lot->ask[a], 1, err);
-            finish(&lot->ask[a], 1, rc, err);
+            rc = call_together(server, kind, &lot->request[a], 1, err);
+            finish(&lot->request[a], 1, rc, err);
         }
         return;
     }
-    finish(lot->ask, lot->count, rc, err);
+    finish(lot->request, lot->count, rc, err);
 }
 
-static void run_group(struct weft_server *server, struct weft_lot lot)
+static void run_group(struct weft_server *server, struct weft_group_part lot)
 {
     const struct weft_kind *kind = &weft_kinds[lot.group];
     struct weft_err err = {0};
-    lot.count = admit(server, kind, lot.ask, lot.count);
+    lot.count = admit(server, kind, lot.request, lot.count);
     if (lot.count == 0)
         return;
-    enum weft_rc rc = call_together(server, kind, lot.ask, lot.count, &err);
+    enum weft_rc rc = call_together(server, kind, lot.request, lot.count, &err);
     conclude(server, kind, &lot, rc, &err);
 }
 
@@ -224,7 +226,7 @@ static void run_group(struct weft_server *server, struct weft_lot lot)
 
 /* A lot whose call is part of a joint one. */
 struct share {
-    struct weft_lot lot;
+    struct weft_group_part lot;
     struct fold fold;
 };
 
@@ -240,8 +242,8 @@ struct shares {
 static void begin_share(struct weft_server *server, struct share *share)
 {
     const struct weft_kind *kind = &weft_kinds[share->lot.group];
-    share->lot.count = admit(server, kind, share->lot.ask, share->lot.count);
-    share->fold = fold_items(kind, share->lot.ask, share->lot.count);
+    share->lot.count = admit(server, kind, share->lot.request, share->lot.count);
+    share->fold = fold_items(kind, share->lot.request, share->lot.count);
 }
 
 static void end_share(struct weft_server *server, struct share *share, enum weft_rc rc,
@@ -249,7 +251,7 @@ static void end_share(struct weft_server *server, struct share *share, enum weft
 {
     const struct weft_kind *kind = &weft_kinds[share->lot.group];
     if (!rc)
-        unfold(kind, &share->fold, share->lot.ask, share->lot.count);
+        unfold(kind, &share->fold, share->lot.request, share->lot.count);
     if (share->lot.count > 0)
         conclude(server, kind, &share->lot, rc, err);
     weft_arena_free(share->fold.arena);
@@ -267,12 +269,12 @@ static void answer_share(void *context, enum weft_together_kind kind)
         weft_claims_end(all->server, all->claims);
 }
 
-static void run_joint(struct weft_server *server, const struct weft_lot *lot, size_t count)
+static void run_joint(struct weft_server *server, const struct weft_group_part *lot, size_t count)
 {
     struct shares all = {.server = server,
                          .complete = {.lot = {.group = WEFT_GROUP_COMPLETE}},
                          .submit = {.lot = {.group = WEFT_GROUP_SUBMIT}}};
-    struct weft_lot claim = {0};
+    struct weft_group_part claim = {0};
     for (size_t i = 0; i < count; i++) {
         if (lot[i].group == WEFT_GROUP_COMPLETE)
             all.complete.lot = lot[i];
@@ -283,7 +285,7 @@ static void run_joint(struct weft_server *server, const struct weft_lot *lot, si
     }
     begin_share(server, &all.complete);
     begin_share(server, &all.submit);
-    all.claims = weft_claims_begin(server, claim.ask, claim.count);
+    all.claims = weft_claims_begin(server, claim.request, claim.count);
     all.complete_call = (struct weft_complete_call){.item = (const void *)all.complete.fold.item,
                                                     .count = all.complete.fold.count,
                                                     .answer = (void *)all.complete.fold.answer};
@@ -307,12 +309,12 @@ static void run_joint(struct weft_server *server, const struct weft_lot *lot, si
         answer_share(&all, WEFT_TOGETHER_CLAIM);
 }
 
-void weft_lots_run(struct weft_server *server, const struct weft_lot *lot, size_t count)
+void weft_group_run(struct weft_server *server, const struct weft_group_part *lot, size_t count)
 {
     if (count > 1)
         run_joint(server, lot, count);
     else if (lot->group == WEFT_GROUP_CLAIM)
-        weft_claims_run(server, lot->ask, lot->count);
+        weft_claims_run(server, lot->request, lot->count);
     else
         run_group(server, *lot);
 }

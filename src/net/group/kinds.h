@@ -31,19 +31,19 @@ struct weft_kind {
 
 extern const struct weft_kind weft_kinds[WEFT_GROUP_COUNT];
 
-/* ---- group_run.c ---------------------------------------------------------------------------------- */
+/* ---- group_run.c ----------------------------------------------------------------------------- */
 
-enum { WEFT_LOTS_MAX = 3 }; /* as many as there are kinds that join */
+enum { WEFT_GROUP_PARTS_MAX = 3 }; /* as many as there are kinds that join */
 
 /* Requests of one kind that were taken together. */
-struct weft_lot {
+struct weft_group_part {
     enum weft_group group;
-    struct weft_ask **ask;
+    struct weft_request **request;
     size_t count;
     size_t items;
 };
 
 /* Runs lots of different kinds, all of which join if there are several, and answers them. */
-void weft_lots_run(struct weft_server *server, const struct weft_lot *lot, size_t count);
+void weft_group_run(struct weft_server *server, const struct weft_group_part *lot, size_t count);
 
 #endif

@@ -7,10 +7,10 @@
  * and WEFT_BATCH_BYTES, which is what one transaction takes.
  *
  * The kinds of which most of the traffic is, submit, claim and complete, are taken together as long
- * as they are small, and share a transaction (group_run.c). One such joint call runs while another waits
- * for the disk, but the second begins only when at least as many requests wait as the first has:
- * else the first request to come would begin with next to nothing, its commit would stand in line
- * behind the other one all the same, and all who come later behind both. Two that are about as
+ * as they are small, and share a transaction (group_run.c). One such joint call runs while another
+ * waits for the disk, but the second begins only when at least as many requests wait as the first
+ * has: else the first request to come would begin with next to nothing, its commit would stand in
+ * line behind the other one all the same, and all who come later behind both. Two that are about as
  * large make the fewest commits that everybody has to wait for. One that is held up, by a lock or
  * by the network, does not count: the others need not wait for it. With a single writer there is
  * nothing to run beside a commit; there the kinds take turns.
@@ -78,35 +78,35 @@ void weft_plan_done(struct weft_plan *plan)
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
-static enum weft_group class_of(const struct weft_ask *ask)
+static enum weft_group class_of(const struct weft_request *request)
 {
-    enum weft_group group = ask->route->group;
-    if (ask->reply.status && ask->reply.stream)
+    enum weft_group group = request->route->group;
+    if (request->reply.status && request->reply.stream)
         return WEFT_GROUP_LIST; /* the next part */
-    if (ask->unread && group == WEFT_GROUP_FLOW)
-        return ask->body.size > FLOW_LARGE ? WEFT_GROUP_HEAVY : WEFT_GROUP_PARSE;
-    if (ask->unread)
+    if (request->unread && group == WEFT_GROUP_FLOW)
+        return request->body.size > FLOW_LARGE ? WEFT_GROUP_HEAVY : WEFT_GROUP_PARSE;
+    if (request->unread)
         return weft_group_alone(group) ? group : WEFT_GROUP_PARSE;
-    return ask->items.alone ? WEFT_GROUP_HEAVY : group;
+    return request->items.alone ? WEFT_GROUP_HEAVY : group;
 }
 
-static size_t items_of(const struct weft_ask *ask, enum weft_group class)
+static size_t items_of(const struct weft_request *request, enum weft_group class)
 {
     if (weft_group_alone(class))
         return 1;
     if (class == WEFT_GROUP_FLOW) /* what fills a transaction are its nodes */
-        return ((const struct weft_flow_spec *)ask->items.item)->node_count;
+        return ((const struct weft_flow_spec *)request->items.item)->node_count;
     if (class != WEFT_GROUP_CLAIM)
-        return ask->items.count;
-    const struct weft_claim *claim = weft_claims_of(ask);
+        return request->items.count;
+    const struct weft_claim *claim = weft_claims_of(request);
     return claim->max ? claim->max : 1;
 }
 
-enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_ask *ask)
+enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_request *request)
 {
-    enum weft_group class = class_of(ask);
-    ask->weight = items_of(ask, class);
-    weft_fair_put(&plan->queue[class].fair, ask);
+    enum weft_group class = class_of(request);
+    request->weight = items_of(request, class);
+    weft_fair_put(&plan->queue[class].fair, request);
     plan->waiting++;
     return class;
 }
@@ -124,10 +124,10 @@ bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t mos
     return own < most / 2 / lines;
 }
 
-bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_ask *ask)
+bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_request *request)
 {
-    return !ask->walks ||
-           weft_fair_like(&plan->queue[class_of(ask)].fair, ask) < WEFT_WALKS_WAITING;
+    return !request->walks ||
+           weft_fair_like(&plan->queue[class_of(request)].fair, request) < WEFT_WALKS_WAITING;
 }
 
 /* ---- Who may run ----------------------------------------------------------------------------- */
@@ -188,10 +188,10 @@ static bool has_parsed_enough(const struct weft_plan *plan, const char *ns)
  * Whether the namespace and the token of a request may have one more thread for a class. Reads wait
  * while the answers of their namespace fill the memory.
  */
-static bool may_hold(const void *context, const struct weft_ask *ask)
+static bool may_hold(const void *context, const struct weft_request *request)
 {
     const struct class_of_plan *of = context;
-    const char *ns = ask->ns ? ask->ns : "";
+    const char *ns = request->ns ? request->ns : "";
     bool reads = of->class == WEFT_GROUP_NONE || of->class == WEFT_GROUP_LIST;
     if (reads && of->plan->answers && !weft_answers_has_room(of->plan->answers, ns))
         return false;
@@ -205,14 +205,14 @@ static bool may_hold(const void *context, const struct weft_ask *ask)
         bool own = holder->busy && strcmp(holder->ns, ns) == 0;
         all += own;
         same += own && holder->class == of->class;
-        walks += own && holder->walks && holder->token == ask->token;
+        walks += own && holder->walks && holder->token == request->token;
     }
     uint32_t slots = slots_of_one(slots_of(of->plan, of->class));
     uint32_t most_walks = slots_of_one(slots);
     if (most_walks > WALKS_MAX)
         most_walks = WALKS_MAX;
     return same < slots && all < slots_of_one(slow_max(of->plan)) &&
-           (!ask->walks || walks < most_walks);
+           (!request->walks || walks < most_walks);
 }
 
 /* Reads that came before this and find no room for their answers. */
@@ -221,14 +221,14 @@ struct roomless {
     weft_usec since_us;
 };
 
-static bool is_roomless(const void *context, const struct weft_ask *ask)
+static bool is_roomless(const void *context, const struct weft_request *request)
 {
     const struct roomless *reads = context;
-    return ask->queued_us <= reads->since_us &&
-           !weft_answers_has_room(reads->answers, ask->ns ? ask->ns : "");
+    return request->queued_us <= reads->since_us &&
+           !weft_answers_has_room(reads->answers, request->ns ? request->ns : "");
 }
 
-size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struct weft_ask **to,
+size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struct weft_request **to,
                                size_t most)
 {
     static const enum weft_group reads[] = {WEFT_GROUP_NONE, WEFT_GROUP_LIST};
@@ -249,16 +249,16 @@ size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struc
 }
 
 static struct weft_holder *hold(struct weft_plan *plan, enum weft_group class,
-                                const struct weft_ask *ask)
+                                const struct weft_request *request)
 {
     struct weft_holder *holder = plan->holder;
     while (holder->busy) /* there are as many as threads */
         holder++;
     holder->busy = true;
     holder->class = class;
-    holder->walks = ask->walks;
-    holder->token = ask->token;
-    (void)snprintf(holder->ns, sizeof(holder->ns), "%s", ask->ns ? ask->ns : "");
+    holder->walks = request->walks;
+    holder->token = request->token;
+    (void)snprintf(holder->ns, sizeof(holder->ns), "%s", request->ns ? request->ns : "");
     return holder;
 }
 
@@ -401,7 +401,7 @@ weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us)
 
 /* Takes the asks of a queue that fit one transaction together; false: none may be taken. */
 static bool take(struct weft_plan *plan, size_t group, enum weft_fair_lines lines,
-                 struct weft_lot *lot)
+                 struct weft_group_part *lot)
 {
     struct weft_plan_queue *queue = &plan->queue[group];
     const struct class_of_plan of = {plan, (enum weft_group)group};
@@ -416,7 +416,7 @@ static bool take(struct weft_plan *plan, size_t group, enum weft_fair_lines line
                                           .context = &of};
     struct weft_fair_sum sum;
     lot->group = (enum weft_group)group;
-    lot->count = weft_fair_take(&queue->fair, &limit, lot->ask, &sum);
+    lot->count = weft_fair_take(&queue->fair, &limit, lot->request, &sum);
     lot->items = sum.items;
     plan->waiting -= lot->count;
     queue->running += lot->count > 0;
@@ -471,7 +471,7 @@ static bool take_apart(struct weft_plan *plan, size_t group, struct weft_batch *
     batch->lots = 1;
     plan->queue[group].apart++;
     if (is_slow(group))
-        batch->holder = hold(plan, (enum weft_group)group, batch->lot[0].ask[0]);
+        batch->holder = hold(plan, (enum weft_group)group, batch->lot[0].request[0]);
     return true;
 }
 

@@ -7,9 +7,9 @@
  * once, and whose turn it is. Pure: group.c has the threads, and holds its lock around each call.
  */
 
-#include "net/http/answers.h"
 #include "net/group/fair.h"
 #include "net/group/kinds.h"
+#include "net/http/answers.h"
 
 enum {
     WEFT_JOINTS_MAX = 4,     /* joint calls at once, of which all but two are held up */
@@ -58,8 +58,8 @@ struct weft_plan {
 
 /* What a thread took. */
 struct weft_batch {
-    bool errand;                        /* the first one; or asks: */
-    struct weft_lot lot[WEFT_LOTS_MAX]; /* each with room for WEFT_BATCH_MAX */
+    bool errand;                                      /* the first one; or asks: */
+    struct weft_group_part lot[WEFT_GROUP_PARTS_MAX]; /* each with room for WEFT_BATCH_MAX */
     size_t lots;
     struct weft_joint *joint;   /* the call is for several kinds; or NULL */
     struct weft_holder *holder; /* the call is of a slow class; or NULL */
@@ -70,14 +70,14 @@ void weft_plan_init(struct weft_plan *plan, uint32_t threads, size_t writers);
 void weft_plan_done(struct weft_plan *plan); /* its queues are empty */
 
 /* Puts an ask into the queue of its class; says which that is. */
-enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_ask *ask);
+enum weft_group weft_plan_put(struct weft_plan *plan, struct weft_request *request);
 /*
  * Whether one more request of a namespace may wait where `most` may in all. One namespace may fill
  * the queues as long as it is alone; others still find room, so it may become half as many more.
  */
 bool weft_plan_has_room(const struct weft_plan *plan, const char *ns, size_t most);
 /* Whether a request may wait beside the other lists with filters of its token. */
-bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_ask *ask);
+bool weft_plan_has_room_to_walk(const struct weft_plan *plan, const struct weft_request *request);
 
 /* True when something may run now. */
 bool weft_plan_may_run(const struct weft_plan *plan, weft_usec now_us);
@@ -94,7 +94,7 @@ void weft_plan_give_back(struct weft_plan *plan, const struct weft_batch *batch)
  * Takes reads that have waited for room for their answers since `since_us` or longer; says how
  * many, at most `most`.
  */
-size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struct weft_ask **to,
+size_t weft_plan_take_roomless(struct weft_plan *plan, weft_usec since_us, struct weft_request **to,
                                size_t most);
 /* When what may not run now may run although nothing ends or comes; WEFT_NEVER. */
 weft_usec weft_plan_next_look(const struct weft_plan *plan, weft_usec now_us);

@@ -34,8 +34,9 @@ static enum weft_rc check_coding(struct weft_link *link, struct weft_err *err)
 {
     struct codings codings = {0};
     (void)MHD_get_connection_values(link->connection, MHD_HEADER_KIND, look_at, &codings);
-    link->ask.coding = codings.count > 1 ? WEFT_CODING_UNKNOWN : weft_coding_parse(codings.value);
-    if (link->ask.coding != WEFT_CODING_UNKNOWN)
+    link->request.coding =
+        codings.count > 1 ? WEFT_CODING_UNKNOWN : weft_coding_parse(codings.value);
+    if (link->request.coding != WEFT_CODING_UNKNOWN)
         return WEFT_OK;
     link->accept_encoding = WEFT_CODINGS;
     enum weft_rc rc =
@@ -50,10 +51,10 @@ static enum weft_rc check_coding(struct weft_link *link, struct weft_err *err)
 
 enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err)
 {
-    const struct weft_route *route = link->ask.route;
+    const struct weft_route *route = link->request.route;
     if (route->body_max == 0)
         return WEFT_OK;
-    const char *type = weft_ask_header(&link->ask, "Content-Type");
+    const char *type = weft_request_header(&link->request, "Content-Type");
     if (weft_lines_type(type) && !route->takes_lines) {
         link->accept = "application/json";
         enum weft_rc rc = weft_fail_field(err, WEFT_UNSUPPORTED_MEDIA_TYPE, "Content-Type",
@@ -66,37 +67,37 @@ enum weft_rc weft_body_check(struct weft_link *link, struct weft_err *err)
 
 /* A body that is being unpacked. */
 struct unpacking {
-    const struct weft_ask *ask;
+    const struct weft_request *request;
     const struct weft_buf *plain;
 };
 
 static bool take_room(void *context, size_t size)
 {
     const struct unpacking *unpacking = context;
-    const struct weft_ask *ask = unpacking->ask;
-    return weft_loop_take_room(ask, ask->body.size + unpacking->plain->size, size);
+    const struct weft_request *request = unpacking->request;
+    return weft_loop_take_room(request, request->body.size + unpacking->plain->size, size);
 }
 
-enum weft_rc weft_body_decode(struct weft_ask *ask, struct weft_err *err)
+enum weft_rc weft_body_decode(struct weft_request *request, struct weft_err *err)
 {
-    if (ask->coding == WEFT_CODING_NONE || ask->body.size == 0)
+    if (request->coding == WEFT_CODING_NONE || request->body.size == 0)
         return WEFT_OK;
     struct weft_buf plain;
-    struct unpacking unpacking = {.ask = ask, .plain = &plain};
-    const struct weft_decode decode = {.coding = ask->coding,
-                                       .data = ask->body.data,
-                                       .size = ask->body.size,
+    struct unpacking unpacking = {.request = request, .plain = &plain};
+    const struct weft_decode decode = {.coding = request->coding,
+                                       .data = request->body.data,
+                                       .size = request->body.size,
                                        .room = take_room,
                                        .context = &unpacking};
-    weft_buf_init(&plain, ask->route->body_max);
+    weft_buf_init(&plain, request->route->body_max);
     enum weft_rc rc = weft_decode(&decode, &plain, err);
-    ask->coding = WEFT_CODING_NONE;
+    request->coding = WEFT_CODING_NONE;
     if (!rc) {
-        struct weft_buf packed = ask->body;
-        ask->body = plain;
+        struct weft_buf packed = request->body;
+        request->body = plain;
         plain = packed;
     }
-    weft_loop_give_room(ask, plain.size); /* of the one that is not needed any more */
+    weft_loop_give_room(request, plain.size); /* of the one that is not needed any more */
     weft_buf_done(&plain);
     return rc;
 }

@@ -12,14 +12,14 @@
 #include <string.h>
 #include <strings.h>
 
-const char *weft_ask_header(const struct weft_ask *ask, const char *name)
+const char *weft_request_header(const struct weft_request *request, const char *name)
 {
-    return MHD_lookup_connection_value(ask->link->connection, MHD_HEADER_KIND, name);
+    return MHD_lookup_connection_value(request->link->connection, MHD_HEADER_KIND, name);
 }
 
 void weft_head_request_id(struct weft_link *link)
 {
-    const char *given = weft_ask_header(&link->ask, "X-Request-Id");
+    const char *given = weft_request_header(&link->request, "X-Request-Id");
     size_t size = given ? strlen(given) : 0;
     if (size > 0 && size <= WEFT_REQUEST_ID_MAX && weft_text_printable(given, size) &&
         !strpbrk(given, " \"\\")) {
@@ -36,9 +36,9 @@ void weft_head_request_id(struct weft_link *link)
 
 static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
 {
-    struct weft_ask *ask = &link->ask;
-    ask->route = weft_route_find(link->method, link->target, &link->match);
-    if (ask->route)
+    struct weft_request *request = &link->request;
+    request->route = weft_route_find(link->method, link->target, &link->match);
+    if (request->route)
         return WEFT_OK;
     if (link->match.miss == WEFT_ROUTE_BAD)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "path", "the path is badly encoded");
@@ -47,7 +47,7 @@ static enum weft_rc find_route(struct weft_link *link, struct weft_err *err)
         if (!link->cors)
             return weft_origin_refuse(link->origin, err);
         link->preflight = true;
-        ask->reply.status = 204;
+        request->reply.status = 204;
         return WEFT_OK;
     }
     if (link->match.miss == WEFT_ROUTE_METHOD) {
@@ -167,11 +167,11 @@ static enum weft_rc check_framing(struct weft_link *link, struct weft_err *err)
  */
 static enum weft_rc check_waiting(struct weft_link *link, struct weft_err *err)
 {
-    struct weft_ask *ask = &link->ask;
+    struct weft_request *request = &link->request;
     enum weft_rc rc = find_route(link, err);
-    if (rc || link->preflight || ask->route->while_waiting)
+    if (rc || link->preflight || request->route->while_waiting)
         return rc;
-    ask->route = NULL;
+    request->route = NULL;
     rc = weft_fail(err, WEFT_UNAVAILABLE, "the server waits for its store");
     err->hint = "try again later; the server's log says what it waits for";
     return rc;
@@ -179,8 +179,8 @@ static enum weft_rc check_waiting(struct weft_link *link, struct weft_err *err)
 
 enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
 {
-    struct weft_ask *ask = &link->ask;
-    struct weft_server *server = ask->server;
+    struct weft_request *request = &link->request;
+    struct weft_server *server = request->server;
     weft_origin_look(link); /* first: a page may read every answer, errors too */
     if (server->stopping) {
         link->close = true;
@@ -194,21 +194,21 @@ enum weft_rc weft_head_check(struct weft_link *link, struct weft_err *err)
     if (rc || link->preflight)
         return rc;
     const struct weft_credentials given = {
-        .authorization = weft_ask_header(&link->ask, "Authorization"),
-        .ns = weft_ask_header(&link->ask, "X-Weft-Namespace"),
+        .authorization = weft_request_header(&link->request, "Authorization"),
+        .ns = weft_request_header(&link->request, "X-Weft-Namespace"),
         .page = {.hosts = &server->hosts,
-                 .host = weft_ask_header(&link->ask, "Host"),
+                 .host = weft_request_header(&link->request, "Host"),
                  .origin = link->origin,
-                 .site = weft_ask_header(&link->ask, "Sec-Fetch-Site"),
+                 .site = weft_request_header(&link->request, "Sec-Fetch-Site"),
                  .listed = link->cors,
                  .https = server->config.tls_cert != NULL},
         .now_us = weft_clock_now(weft_engine_clock(server->engine)),
     };
-    rc = weft_auth_check(server->auth, &given, ask, err);
+    rc = weft_auth_check(server->auth, &given, request, err);
     if (!rc)
-        rc = weft_query_parse(weft_query_of(link->target), ask->arena, &link->query, err);
+        rc = weft_query_parse(weft_query_of(link->target), request->arena, &link->query, err);
     if (!rc)
-        rc = weft_query_check(&link->query, ask->route, err);
-    ask->walks = !rc && ask->route->walks && weft_query_filters(&link->query);
+        rc = weft_query_check(&link->query, request->route, err);
+    request->walks = !rc && request->route->walks && weft_query_filters(&link->query);
     return rc ? rc : weft_body_check(link, err);
 }

@@ -28,13 +28,13 @@ struct weft_turns {
     int poke;   /* an eventfd */
 
     pthread_mutex_t lock; /* over the five below */
-    struct weft_ask *answered, **last;
+    struct weft_request *answered, **last;
     bool quiesce;
     bool slim; /* the thread should give memory back */
     bool ended;
 
-    struct weft_ask *fresh, **last_fresh; /* the thread's: read in this turn */
-    unsigned connections;                 /* the thread's: after the turn before */
+    struct weft_request *fresh, **last_fresh; /* the thread's: read in this turn */
+    unsigned connections;                     /* the thread's: after the turn before */
 };
 
 static void poke(struct weft_turns *turns)
@@ -44,32 +44,32 @@ static void poke(struct weft_turns *turns)
     (void)written; /* full means poked already */
 }
 
-void weft_turns_answer(struct weft_turns *turns, struct weft_ask **ask, size_t count)
+void weft_turns_answer(struct weft_turns *turns, struct weft_request **request, size_t count)
 {
     if (count == 0)
         return;
     pthread_mutex_lock(&turns->lock);
     bool first = turns->answered == NULL;
     for (size_t i = 0; i < count; i++) {
-        ask[i]->next = NULL;
-        *turns->last = ask[i];
-        turns->last = &ask[i]->next;
+        request[i]->next = NULL;
+        *turns->last = request[i];
+        turns->last = &request[i]->next;
     }
     pthread_mutex_unlock(&turns->lock);
     if (first)
         poke(turns);
 }
 
-void weft_turns_hand_over(struct weft_turns *turns, struct weft_ask *ask)
+void weft_turns_hand_over(struct weft_turns *turns, struct weft_request *request)
 {
-    ask->next = NULL;
-    *turns->last_fresh = ask;
-    turns->last_fresh = &ask->next;
+    request->next = NULL;
+    *turns->last_fresh = request;
+    turns->last_fresh = &request->next;
 }
 
 /* What others left for this turn. */
 struct left {
-    struct weft_ask *answered;
+    struct weft_request *answered;
     bool quiesce, ended, slim;
 };
 
@@ -84,12 +84,12 @@ static struct left take_left(struct weft_turns *turns)
     return left;
 }
 
-static void resume(struct weft_ask *ask)
+static void resume(struct weft_request *request)
 {
-    while (ask) {
-        struct weft_ask *next = ask->next; /* from here on it is the loop's */
-        MHD_resume_connection(ask->link->connection);
-        ask = next;
+    while (request) {
+        struct weft_request *next = request->next; /* from here on it is the loop's */
+        MHD_resume_connection(request->link->connection);
+        request = next;
     }
 }
 
@@ -102,7 +102,7 @@ static void close_door(struct weft_turns *turns)
 
 static void hand_over(struct weft_turns *turns)
 {
-    struct weft_ask *fresh = turns->fresh;
+    struct weft_request *fresh = turns->fresh;
     turns->fresh = NULL;
     turns->last_fresh = &turns->fresh;
     if (fresh)

@@ -4,9 +4,9 @@
 
 /* The HTTP side of a request: shared by loop.c, peer.c and request.c. */
 
-#include "net/inside.h"
-#include "net/http/query.h"
 #include "net/api/route.h"
+#include "net/http/query.h"
+#include "net/inside.h"
 
 #include <microhttpd.h>
 
@@ -93,7 +93,7 @@ struct weft_peers_swept weft_peers_sweep(struct weft_peers *peers, uint64_t exce
 enum { WEFT_REQUEST_ID_MAX = 64 };
 
 struct weft_link {
-    struct weft_ask ask;
+    struct weft_request request;
     struct MHD_Connection *connection;
     struct weft_peer *peer;
     struct weft_route_match match;
@@ -101,7 +101,8 @@ struct weft_link {
     const char *target; /* as it came; in the arena of the ask */
     const char *method; /* likewise */
     struct {
-        uintptr_t method, target, version; /* where they are in libmicrohttpd's buffer: http_head.c */
+        uintptr_t method, target,
+            version; /* where they are in libmicrohttpd's buffer: http_head.c */
     } at;
     const char *allow; /* 405: what would do; or NULL */
     /* 415: the types or the encodings that would do; or NULL. Static. */
@@ -124,7 +125,7 @@ struct weft_link {
     char request_id[WEFT_REQUEST_ID_MAX + 1];
 };
 
-/* ---- The loop thread (http_thread.c) ---------------------------------------------------------------- */
+/* ---- The loop thread (http_thread.c) --------------------------------------------------------- */
 
 struct weft_turns *weft_turns_new(struct weft_server *server);
 /* Turns a daemon that has no thread of its own. */
@@ -134,11 +135,11 @@ void weft_turns_free(struct weft_turns *turns);
 void weft_turns_quiesce(struct weft_turns *turns);
 void weft_turns_slim(struct weft_turns *turns);
 /* Asks that have been answered: from any thread. */
-void weft_turns_answer(struct weft_turns *turns, struct weft_ask **ask, size_t count);
+void weft_turns_answer(struct weft_turns *turns, struct weft_request **request, size_t count);
 /* A suspended ask goes to the engine threads when this turn ends: on the loop thread. */
-void weft_turns_hand_over(struct weft_turns *turns, struct weft_ask *ask);
+void weft_turns_hand_over(struct weft_turns *turns, struct weft_request *request);
 
-/* ---- The head of a request (http_head.c) ---------------------------------------------------------- */
+/* ---- The head of a request (http_head.c) ----------------------------------------------------- */
 
 /* The id that came with it, when it is fit to be shown, or a new one. */
 void weft_head_request_id(struct weft_link *link);

@@ -12,8 +12,8 @@
  * Requests on one connection come one after the other, so a connection has one link at a time.
  */
 
-#include "net/http/link.h"
 #include "net/api/metrics.h"
+#include "net/http/link.h"
 #include "net/http/refusal.h"
 #include "net/http/tls.h"
 
@@ -59,21 +59,21 @@ static struct weft_peer *peer_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-bool weft_ask_gone(const struct weft_ask *ask)
+bool weft_request_gone(const struct weft_request *request)
 {
-    return weft_loop_gone(ask);
+    return weft_loop_gone(request);
 }
 
-int weft_loop_fd(const struct weft_ask *ask)
+int weft_loop_fd(const struct weft_request *request)
 {
-    return ask->link->peer->fd;
+    return request->link->peer->fd;
 }
 
-bool weft_loop_gone(const struct weft_ask *ask)
+bool weft_loop_gone(const struct weft_request *request)
 {
     /* One that was closed for reading on this side looks as if its client had closed it. */
-    bool retired = atomic_load(&ask->link->peer->retired);
-    struct pollfd fd = {.fd = weft_loop_fd(ask), .events = retired ? 0 : POLLRDHUP};
+    bool retired = atomic_load(&request->link->peer->retired);
+    struct pollfd fd = {.fd = weft_loop_fd(request), .events = retired ? 0 : POLLRDHUP};
     return poll(&fd, 1, 0) > 0;
 }
 
@@ -81,9 +81,9 @@ bool weft_loop_gone(const struct weft_ask *ask)
  * True when the client had closed before the answer came: it was sent, and brought a reset back. A
  * client that read its answer and then closed leaves no reset.
  */
-static bool bounced(const struct weft_ask *ask)
+static bool bounced(const struct weft_request *request)
 {
-    struct pollfd fd = {.fd = weft_loop_fd(ask)};
+    struct pollfd fd = {.fd = weft_loop_fd(request)};
     return poll(&fd, 1, 0) > 0; /* POLLERR or POLLHUP: nothing else was asked for */
 }
 
@@ -100,49 +100,50 @@ void weft_loop_sweep(struct weft_loop *loop)
                     swept.evicted + swept.refused + swept.retired);
 }
 
-void weft_loop_answer(struct weft_server *server, struct weft_ask **ask, size_t count)
+void weft_loop_answer(struct weft_server *server, struct weft_request **request, size_t count)
 {
-    weft_turns_answer(server->loop->turns, ask, count);
+    weft_turns_answer(server->loop->turns, request, count);
 }
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
 static size_t announced_size(const struct weft_link *link)
 {
-    const char *text = weft_ask_header(&link->ask, "Content-Length");
+    const char *text = weft_request_header(&link->request, "Content-Length");
     return text ? (size_t)strtoull(text, NULL, 10) : 0;
 }
 
 static enum weft_rc too_large(const struct weft_link *link, struct weft_err *err)
 {
     return weft_fail_field(err, WEFT_TOO_LARGE, "body", "the body is larger than %zu bytes",
-                           link->ask.route->body_max);
+                           link->request.route->body_max);
 }
 
 /* The headers have come. True: go on and read the body; false: answer at once. */
 static bool begin(struct weft_link *link, const char *method)
 {
-    struct weft_ask *ask = &link->ask;
-    struct weft_loop *loop = ask->server->loop;
+    struct weft_request *request = &link->request;
+    struct weft_loop *loop = request->server->loop;
     struct weft_err err = {0};
     link->begun = true;
     atomic_fetch_add(&loop->in_flight, 1);
-    link->method = weft_arena_strdup(ask->arena, method);
+    link->method = weft_arena_strdup(request->arena, method);
     weft_head_request_id(link);
     enum weft_rc rc = weft_head_check(link, &err);
     size_t size = announced_size(link);
-    if (!rc && ask->route && size > ask->route->body_max && size > 0)
-        rc = ask->route->body_max ? too_large(link, &err)
-                                  : weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
-    if (!rc && ask->route) {
-        if (ask->token || !weft_server_wants_tokens(ask->server))
-            weft_peer_let_in(&loop->peers, link->peer, ask->ns);
-        if (ask->route->body_max)
-            weft_buf_init(&ask->body, ask->route->body_max);
+    if (!rc && request->route && size > request->route->body_max && size > 0)
+        rc = request->route->body_max
+                 ? too_large(link, &err)
+                 : weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here");
+    if (!rc && request->route) {
+        if (request->token || !weft_server_wants_tokens(request->server))
+            weft_peer_let_in(&loop->peers, link->peer, request->ns);
+        if (request->route->body_max)
+            weft_buf_init(&request->body, request->route->body_max);
         return true;
     }
     if (rc)
-        weft_reply_error(ask, &err);
+        weft_reply_error(request, &err);
     link->discard = true;
     link->close |= size > DISCARD_MAX || link->doubtful;
     return size <= DISCARD_MAX && !link->doubtful;
@@ -156,18 +157,18 @@ static void show_bodies(struct weft_loop *loop, uint64_t bytes)
 }
 
 /* Where the bytes of a request's namespace are counted. */
-static _Atomic uint64_t *share_of(const struct weft_ask *ask)
+static _Atomic uint64_t *share_of(const struct weft_request *request)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (const char *c = ask->ns ? ask->ns : ""; *c; c++)
+    for (const char *c = request->ns ? request->ns : ""; *c; c++)
         hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return &ask->server->loop->share[(hash ^ hash >> 32) % SHARES];
+    return &request->server->loop->share[(hash ^ hash >> 32) % SHARES];
 }
 
-void weft_loop_give_room(const struct weft_ask *ask, size_t size)
+void weft_loop_give_room(const struct weft_request *request, size_t size)
 {
-    struct weft_loop *loop = ask->server->loop;
-    atomic_fetch_sub(share_of(ask), size);
+    struct weft_loop *loop = request->server->loop;
+    atomic_fetch_sub(share_of(request), size);
     show_bodies(loop, atomic_fetch_sub(&loop->bodies, size) - size);
 }
 
@@ -175,55 +176,55 @@ void weft_loop_give_room(const struct weft_ask *ask, size_t size)
  * Bodies that never come to their end keep their room until receive_timeout. Those of one namespace
  * leave a quarter to all others.
  */
-bool weft_loop_take_room(const struct weft_ask *ask, size_t held, size_t size)
+bool weft_loop_take_room(const struct weft_request *request, size_t held, size_t size)
 {
-    struct weft_loop *loop = ask->server->loop;
+    struct weft_loop *loop = request->server->loop;
     uint64_t most = loop->server->config.body_bytes;
-    uint64_t own = atomic_fetch_add(share_of(ask), size) + size;
+    uint64_t own = atomic_fetch_add(share_of(request), size) + size;
     uint64_t all = atomic_fetch_add(&loop->bodies, size) + size;
     bool alone = own == held + size;
     bool room = all <= most && (own <= most - most / 4 || alone);
     if (room)
         show_bodies(loop, all);
     else
-        weft_loop_give_room(ask, size);
+        weft_loop_give_room(request, size);
     return room;
 }
 
 static void refuse_body(struct weft_link *link, enum weft_rc rc, struct weft_err *err)
 {
     (void)rc;
-    weft_reply_error(&link->ask, err);
+    weft_reply_error(&link->request, err);
     link->discard = true;
     link->close = true;
-    weft_loop_give_room(&link->ask, link->ask.body.size);
-    weft_buf_done(&link->ask.body);
+    weft_loop_give_room(&link->request, link->request.body.size);
+    weft_buf_done(&link->request.body);
 }
 
 /* False: this goes on for too long after it was refused. */
 static bool take_piece(struct weft_link *link, const char *data, size_t size)
 {
-    struct weft_ask *ask = &link->ask;
+    struct weft_request *request = &link->request;
     struct weft_err err = {0};
     if (link->discard) {
         link->discarded += size;
         return link->discarded <= DISCARD_MAX;
     }
-    if (ask->route->body_max == 0) {
+    if (request->route->body_max == 0) {
         refuse_body(link, weft_fail(&err, WEFT_INVALID_VALUE, "no body is taken here"), &err);
         return true;
     }
-    if (size > ask->route->body_max - ask->body.size) {
+    if (size > request->route->body_max - request->body.size) {
         refuse_body(link, too_large(link, &err), &err);
         return true;
     }
-    if (!weft_loop_take_room(ask, ask->body.size, size)) {
+    if (!weft_loop_take_room(request, request->body.size, size)) {
         enum weft_rc rc = weft_fail(&err, WEFT_BUSY, "no room for the body of the request");
         err.hint = "too many large requests at once: try again later";
         refuse_body(link, rc, &err);
         return true;
     }
-    weft_buf_add(&ask->body, data, size);
+    weft_buf_add(&request->body, data, size);
     link->received += size;
     return true;
 }
@@ -238,33 +239,33 @@ struct weft_answers *weft_loop_answers(struct weft_loop *loop)
 /* Gives back the room of an answer, or of the part of one that has gone out. */
 static void let_go(struct weft_link *link)
 {
-    struct weft_server *server = link->ask.server;
+    struct weft_server *server = link->request.server;
     if (link->held == 0)
         return;
-    bool opens = weft_answers_give(&server->loop->answers, link->ask.ns, link->held);
+    bool opens = weft_answers_give(&server->loop->answers, link->request.ns, link->held);
     weft_metric_sub(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
     link->held = 0;
     if (opens && server->groups)
         weft_groups_look(server->groups);
 }
 
-void weft_loop_hold(struct weft_ask *ask)
+void weft_loop_hold(struct weft_request *request)
 {
-    struct weft_link *link = ask->link;
-    struct weft_server *server = ask->server;
-    if (link->held > 0 && link->held == ask->reply.body.capacity)
+    struct weft_link *link = request->link;
+    struct weft_server *server = request->server;
+    if (link->held > 0 && link->held == request->reply.body.capacity)
         return; /* an engine thread has counted it */
     let_go(link);
-    link->held = ask->reply.body.capacity;
-    weft_answers_take(&server->loop->answers, ask->ns, link->held);
+    link->held = request->reply.body.capacity;
+    weft_answers_take(&server->loop->answers, request->ns, link->held);
     weft_metric_add(weft_server_metrics(server), WEFT_METRIC_HTTP_ANSWER_BYTES, 0, link->held);
 }
 
 /* The answer, or the next part of it, goes out from here on. */
 static void begin_sending(struct weft_link *link)
 {
-    weft_loop_hold(&link->ask);
-    weft_peer_sends(&link->ask.server->loop->peers, link->peer, link->held);
+    weft_loop_hold(&link->request);
+    weft_peer_sends(&link->request.server->loop->peers, link->peer, link->held);
 }
 
 /* The next bytes of an answer that comes in parts. */
@@ -272,15 +273,15 @@ static ssize_t read_stream(void *context, uint64_t position, char *to, size_t ma
 {
     (void)position;
     struct weft_link *link = context;
-    struct weft_ask *ask = &link->ask;
-    struct weft_reply *reply = &ask->reply;
+    struct weft_request *request = &link->request;
+    struct weft_reply *reply = &request->reply;
     if (reply->broken) {
         /*
          * libmicrohttpd 0.9.75 with epoll forgets a connection whose reader fails right after it
          * was resumed: it would stay until the client goes. So the socket is shut, and a byte is
          * given that cannot be sent any more: that fails, and the connection is closed.
          */
-        weft_peer_shut(&ask->server->loop->peers, link->peer);
+        weft_peer_shut(&request->server->loop->peers, link->peer);
         *to = '\n';
         return 1;
     }
@@ -302,15 +303,15 @@ static ssize_t read_stream(void *context, uint64_t position, char *to, size_t ma
     weft_buf_init(&reply->body, body_max);
     link->sent = 0;
     let_go(link);
-    weft_peer_stage(&ask->server->loop->peers, link->peer, WEFT_PEER_WORKING);
+    weft_peer_stage(&request->server->loop->peers, link->peer, WEFT_PEER_WORKING);
     MHD_suspend_connection(link->connection);
-    weft_groups_put_again(ask->server->groups, ask);
+    weft_groups_put_again(request->server->groups, request);
     return 0;
 }
 
 static void add_headers(struct weft_link *link, struct MHD_Response *response)
 {
-    const struct weft_reply *reply = &link->ask.reply;
+    const struct weft_reply *reply = &link->request.reply;
     if (!link->preflight) /* which has no body */
         (void)MHD_add_response_header(response, "Content-Type",
                                       reply->type ? reply->type : "application/json");
@@ -336,7 +337,7 @@ static void add_headers(struct weft_link *link, struct MHD_Response *response)
         (void)MHD_add_response_header(response, "Accept-Encoding", link->accept_encoding);
     if (reply->status == 401)
         (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    struct weft_server *server = link->ask.server;
+    struct weft_server *server = link->request.server;
     if (link->close || server->stopping || weft_peer_must_go(&server->loop->peers, link->peer))
         (void)MHD_add_response_header(response, "Connection", "close");
 }
@@ -347,34 +348,34 @@ static void add_headers(struct weft_link *link, struct MHD_Response *response)
  */
 static bool is_sent_always(const struct weft_link *link)
 {
-    const struct weft_route *route = link->ask.route;
-    return link->ask.reply.body.size <= SMALL_ANSWER ||
+    const struct weft_route *route = link->request.route;
+    return link->request.reply.body.size <= SMALL_ANSWER ||
            (route && (route->group == WEFT_GROUP_CLAIM || route->shape == WEFT_SHAPE_TEXT));
 }
 
 /* Answers with an error what cannot be sent. */
 static void check_answer(struct weft_link *link)
 {
-    const struct weft_reply *reply = &link->ask.reply;
-    const struct weft_answers *answers = &link->ask.server->loop->answers;
+    const struct weft_reply *reply = &link->request.reply;
+    const struct weft_answers *answers = &link->request.server->loop->answers;
     struct weft_err err = {0};
     if (reply->body.full) {
         (void)weft_fail(&err, WEFT_TOO_LARGE, "the answer is larger than %zu bytes",
                         reply->body.max);
         err.hint = "ask for fewer at once";
-        weft_reply_error(&link->ask, &err);
+        weft_reply_error(&link->request, &err);
     } else if (!is_sent_always(link) &&
                weft_answers_refuse(answers, link->held > 0 ? 0 : reply->body.size)) {
         (void)weft_fail(&err, WEFT_UNAVAILABLE, "no room for the answer in memory");
         err.hint = "other clients read their answers too slowly: try again later";
-        weft_buf_done(&link->ask.reply.body);
-        weft_reply_error(&link->ask, &err);
+        weft_buf_done(&link->request.reply.body);
+        weft_reply_error(&link->request, &err);
     }
 }
 
 static enum MHD_Result send_answer(struct weft_link *link)
 {
-    struct weft_reply *reply = &link->ask.reply;
+    struct weft_reply *reply = &link->request.reply;
     if (reply->status == 0)
         return MHD_NO; /* its client has gone */
     check_answer(link);
@@ -404,10 +405,10 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
     link->connection = connection;
     link->peer = peer_of(connection);
     link->began_us = weft_boot_us();
-    link->ask.server = loop->server;
-    link->ask.link = link;
-    link->ask.arena = weft_arena_new();
-    link->target = weft_arena_strdup(link->ask.arena, target);
+    link->request.server = loop->server;
+    link->request.link = link;
+    link->request.arena = weft_arena_new();
+    link->target = weft_arena_strdup(link->request.arena, target);
     link->at.target = (uintptr_t)target;
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_RECEIVING);
     return link;
@@ -424,10 +425,10 @@ void weft_loop_turn_begins(struct weft_loop *loop)
  * hundreds may come in one turn. What is beyond goes to the engine threads, where namespaces take
  * turns.
  */
-static bool reads_here(struct weft_loop *loop, const struct weft_ask *ask)
+static bool reads_here(struct weft_loop *loop, const struct weft_request *request)
 {
-    size_t size = ask->body.size;
-    if (ask->coding && size > 0)
+    size_t size = request->body.size;
+    if (request->coding && size > 0)
         return false;
     if (size > READ_ALWAYS && (size > READ_INLINE || loop->read + size > READ_TURN))
         return false;
@@ -438,22 +439,22 @@ static bool reads_here(struct weft_loop *loop, const struct weft_ask *ask)
 /* The request has come wholly: reads it, and queues it unless it is answered already. */
 static void dispatch(struct weft_link *link)
 {
-    struct weft_ask *ask = &link->ask;
-    struct weft_server *server = ask->server;
+    struct weft_request *request = &link->request;
+    struct weft_server *server = request->server;
     struct weft_err err = {0};
     weft_peer_stage(&server->loop->peers, link->peer, WEFT_PEER_WORKING);
-    if (!reads_here(server->loop, ask)) {
-        ask->unread = true;
+    if (!reads_here(server->loop, request)) {
+        request->unread = true;
     } else {
-        enum weft_rc rc = ask->route->read ? ask->route->read(ask, &err) : WEFT_OK;
+        enum weft_rc rc = request->route->read ? request->route->read(request, &err) : WEFT_OK;
         if (rc)
-            weft_reply_error(ask, &err);
-        if (ask->reply.status)
+            weft_reply_error(request, &err);
+        if (request->reply.status)
             return;
     }
     link->dispatched = true;
     MHD_suspend_connection(link->connection);
-    weft_turns_hand_over(server->loop->turns, ask);
+    weft_turns_hand_over(server->loop->turns, request);
 }
 
 /* NOLINTNEXTLINE(readability-function-size): libmicrohttpd says what it passes */
@@ -476,7 +477,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         *size = 0;
         return goes_on ? MHD_YES : MHD_NO;
     }
-    if (!link->dispatched && !link->ask.reply.status) {
+    if (!link->dispatched && !link->request.reply.status) {
         dispatch(link);
         if (link->dispatched)
             return MHD_YES; /* from here on it may be with another thread */
@@ -486,16 +487,17 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 static void log_access(const struct weft_link *link, bool delivered)
 {
-    const struct weft_ask *ask = &link->ask;
+    const struct weft_request *request = &link->request;
     size_t path = strcspn(link->target, "?#");
     char shown[200];
     size_t size = path < sizeof(shown) ? path : sizeof(shown) - 1;
     memcpy(shown, link->target, size);
     shown[size] = '\0';
     weft_info("request", F_STR("method", link->method), F_STR("path", shown),
-              F_I64("status", ask->reply.status), F_U64("in", link->received),
+              F_I64("status", request->reply.status), F_U64("in", link->received),
               F_U64("out", link->sent_total), F_I64("us", weft_boot_us() - link->began_us),
-              F_STR("ns", ask->ns), F_STR("id", link->request_id), F_BOOL("delivered", delivered));
+              F_STR("ns", request->ns), F_STR("id", link->request_id),
+              F_BOOL("delivered", delivered));
 }
 
 static void on_completed(void *context, struct MHD_Connection *connection, void **link_place,
@@ -507,26 +509,27 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     if (!link)
         return;
     *link_place = NULL;
-    struct weft_ask *ask = &link->ask;
+    struct weft_request *request = &link->request;
     bool delivered = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
-    if (ask->route && ask->route->group == WEFT_GROUP_CLAIM && (!delivered || bounced(ask)))
-        weft_claims_undelivered(ask);
+    if (request->route && request->route->group == WEFT_GROUP_CLAIM &&
+        (!delivered || bounced(request)))
+        weft_claims_undelivered(request);
     if (link->begun) {
         if (loop->server->config.access_log)
             log_access(link, delivered);
         struct weft_metrics *metrics = weft_server_metrics(loop->server);
-        weft_metric_request(metrics, ask->route, ask->reply.status,
+        weft_metric_request(metrics, request->route, request->reply.status,
                             weft_boot_us() - link->began_us);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_RECEIVED, 0, link->received);
         weft_metric_add(metrics, WEFT_METRIC_HTTP_SENT, 0, link->sent_total);
-        weft_loop_give_room(ask, ask->body.size);
+        weft_loop_give_room(request, request->body.size);
         atomic_fetch_sub(&loop->in_flight, 1);
     }
     let_go(link);
     weft_peer_stage(&loop->peers, link->peer, WEFT_PEER_IDLE);
-    weft_buf_done(&ask->body);
-    weft_buf_done(&ask->reply.body);
-    weft_arena_free(ask->arena);
+    weft_buf_done(&request->body);
+    weft_buf_done(&request->reply.body);
+    weft_arena_free(request->arena);
     free(link);
 }
 

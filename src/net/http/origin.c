@@ -78,20 +78,20 @@ bool weft_origins_allow(const struct weft_origins *origins, const char *origin)
 
 void weft_origin_look(struct weft_link *link)
 {
-    const char *origin = weft_ask_header(&link->ask, "Origin");
-    link->origin = origin ? weft_arena_strdup(link->ask.arena, origin) : NULL;
-    link->cors = origin && weft_origins_allow(&link->ask.server->origins, origin);
+    const char *origin = weft_request_header(&link->request, "Origin");
+    link->origin = origin ? weft_arena_strdup(link->request.arena, origin) : NULL;
+    link->cors = origin && weft_origins_allow(&link->request.server->origins, origin);
 }
 
 bool weft_origin_preflight(struct weft_link *link)
 {
     return link->origin && strcmp(link->method, "OPTIONS") == 0 &&
-           weft_ask_header(&link->ask, "Access-Control-Request-Method");
+           weft_request_header(&link->request, "Access-Control-Request-Method");
 }
 
 void weft_origin_headers(const struct weft_link *link, struct MHD_Response *response)
 {
-    const struct weft_origins *origins = &link->ask.server->origins;
+    const struct weft_origins *origins = &link->request.server->origins;
     /* Caches must not give the answer for one site to another. */
     if (origins->count > 0 && !origins->any)
         (void)MHD_add_response_header(response, "Vary", "Origin");

@@ -40,14 +40,15 @@ static weft_usec boot_of(weft_usec due_us, const struct weft_now *now)
 
 /* ---- Settings -------------------------------------------------------------------------------- */
 
-void weft_board_init(struct weft_board *board, const struct weft_scanner_setting *setting,
-                     unsigned room, const struct weft_now *now)
+void weft_schedule_init(struct weft_scanner_schedule *schedule,
+                        const struct weft_scanner_setting *setting, unsigned room,
+                        const struct weft_now *now)
 {
-    *board = (struct weft_board){.room = room};
-    memcpy(board->setting, setting, sizeof(board->setting));
+    *schedule = (struct weft_scanner_schedule){.room = room};
+    memcpy(schedule->setting, setting, sizeof(schedule->setting));
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
-        weft_pace_init(&board->pace[i], setting[i].interval_us, now->boot_us);
-        board->deeds[i].due_us = WEFT_NEVER;
+        weft_pace_init(&schedule->pace[i], setting[i].interval_us, now->boot_us);
+        schedule->deeds[i].due_us = WEFT_NEVER;
     }
 }
 
@@ -58,16 +59,16 @@ static bool same(const struct weft_scanner_setting *a, const struct weft_scanner
            strcmp(a->ns, b->ns) == 0;
 }
 
-size_t weft_board_set(struct weft_board *board, const struct weft_scanner_setting *setting,
-                      const struct weft_now *now)
+size_t weft_schedule_set(struct weft_scanner_schedule *schedule,
+                         const struct weft_scanner_setting *setting, const struct weft_now *now)
 {
     size_t changed = 0;
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
-        if (same(&board->setting[i], &setting[i]))
+        if (same(&schedule->setting[i], &setting[i]))
             continue;
         changed++;
-        board->setting[i] = setting[i];
-        weft_pace_change(&board->pace[i], setting[i].interval_us, now->boot_us);
+        schedule->setting[i] = setting[i];
+        weft_pace_change(&schedule->pace[i], setting[i].interval_us, now->boot_us);
         weft_info("a scanner is set anew", F_STR("scanner", info_of(i)->name),
                   F_I64("interval_ms", setting[i].interval_us / WEFT_MS),
                   F_U64("batch", setting[i].batch),
@@ -78,7 +79,7 @@ size_t weft_board_set(struct weft_board *board, const struct weft_scanner_settin
     return changed;
 }
 
-struct weft_pass_config weft_board_config(const struct weft_scanner_setting *setting)
+struct weft_pass_config weft_schedule_config(const struct weft_scanner_setting *setting)
 {
     bool all = setting->partition_first == 0 && setting->partition_last == PARTITION_LAST;
     return (struct weft_pass_config){
@@ -91,95 +92,99 @@ struct weft_pass_config weft_board_config(const struct weft_scanner_setting *set
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-void weft_board_hold(struct weft_board *board, weft_usec until_us)
+void weft_schedule_hold(struct weft_scanner_schedule *schedule, weft_usec until_us)
 {
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         if (info_of(i)->takes_leases)
-            board->pace[i].hold_us = until_us;
+            schedule->pace[i].hold_us = until_us;
 }
 
-void weft_board_told(struct weft_board *board, const weft_usec due_us[WEFT_SCANNER_COUNT],
-                     weft_usec period_us, const struct weft_now *now)
+void weft_schedule_told(struct weft_scanner_schedule *schedule,
+                        const weft_usec due_us[WEFT_SCANNER_COUNT], weft_usec period_us,
+                        const struct weft_now *now)
 {
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         if (info_of(i)->timed && due_us[i] != WEFT_UNTOLD) {
-            board->deeds[i].due_us = due_us[i];
+            schedule->deeds[i].due_us = due_us[i];
             /* A pass would have found nothing: an idle scanner is as well as a busy one. */
-            if (weft_pace_looked(&board->pace[i], boot_of(due_us[i], now), period_us, now->boot_us))
-                board->deeds[i].success_us = now->store_us;
+            if (weft_pace_looked(&schedule->pace[i], boot_of(due_us[i], now), period_us,
+                                 now->boot_us))
+                schedule->deeds[i].success_us = now->store_us;
         }
 }
 
-void weft_board_heard(struct weft_board *board, enum weft_scanner scanner,
-                      const struct weft_now *now)
+void weft_schedule_heard(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
+                         const struct weft_now *now)
 {
-    board->heard_us[scanner] = now->boot_us;
-    weft_pace_expect(&board->pace[scanner], now->boot_us);
+    schedule->heard_us[scanner] = now->boot_us;
+    weft_pace_expect(&schedule->pace[scanner], now->boot_us);
 }
 
 /*
  * Each look after a notice waits about as long as the notice is old: four or five in all. A look
  * that found something counts as a notice: where one transaction was late, the next may be.
  */
-static void linger(struct weft_board *board, enum weft_scanner scanner, bool handled,
+static void linger(struct weft_scanner_schedule *schedule, enum weft_scanner scanner, bool handled,
                    const struct weft_now *now)
 {
-    weft_usec age_us = now->boot_us - board->heard_us[scanner];
-    if (board->heard_us[scanner] == 0 || age_us > WEFT_BOARD_LINGER_US)
+    weft_usec age_us = now->boot_us - schedule->heard_us[scanner];
+    if (schedule->heard_us[scanner] == 0 || age_us > WEFT_BOARD_LINGER_US)
         return;
     if (handled) {
-        board->heard_us[scanner] = now->boot_us;
+        schedule->heard_us[scanner] = now->boot_us;
         age_us = 0;
     }
     weft_usec wait_us = age_us > LINGER_FIRST_US ? age_us : LINGER_FIRST_US;
-    weft_pace_expect(&board->pace[scanner], now->boot_us + wait_us);
+    weft_pace_expect(&schedule->pace[scanner], now->boot_us + wait_us);
 }
 
 /* Which ones find no room now. */
-static void bar(const struct weft_board *board, bool ret_barred[WEFT_SCANNER_COUNT])
+static void bar(const struct weft_scanner_schedule *schedule, bool ret_barred[WEFT_SCANNER_COUNT])
 {
-    unsigned heavy_room = board->room > 1 ? board->room - 1 : 1;
+    unsigned heavy_room = schedule->room > 1 ? schedule->room - 1 : 1;
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        ret_barred[i] =
-            board->running >= board->room || (!info_of(i)->timed && board->heavy >= heavy_room);
+        ret_barred[i] = schedule->running >= schedule->room ||
+                        (!info_of(i)->timed && schedule->heavy >= heavy_room);
 }
 
-weft_usec weft_board_next(const struct weft_board *board)
+weft_usec weft_schedule_next(const struct weft_scanner_schedule *schedule)
 {
     bool barred[WEFT_SCANNER_COUNT];
     weft_usec next_us = WEFT_NEVER;
-    bar(board, barred);
+    bar(schedule, barred);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        if (!barred[i] && weft_pace_next(&board->pace[i]) < next_us)
-            next_us = weft_pace_next(&board->pace[i]);
+        if (!barred[i] && weft_pace_next(&schedule->pace[i]) < next_us)
+            next_us = weft_pace_next(&schedule->pace[i]);
     return next_us;
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-static void enter(struct weft_board *board, size_t scanner, const struct weft_now *now)
+static void enter(struct weft_scanner_schedule *schedule, size_t scanner,
+                  const struct weft_now *now)
 {
-    weft_pace_begin(&board->pace[scanner], now->boot_us);
-    board->running++;
-    board->heavy += !info_of(scanner)->timed;
+    weft_pace_begin(&schedule->pace[scanner], now->boot_us);
+    schedule->running++;
+    schedule->heavy += !info_of(scanner)->timed;
 }
 
-enum weft_scanner weft_board_begin(struct weft_board *board, const struct weft_now *now)
+enum weft_scanner weft_schedule_begin(struct weft_scanner_schedule *schedule,
+                                      const struct weft_now *now)
 {
     bool barred[WEFT_SCANNER_COUNT];
-    bar(board, barred);
-    size_t scanner = weft_pace_pick(board->pace, barred, WEFT_SCANNER_COUNT, now->boot_us);
+    bar(schedule, barred);
+    size_t scanner = weft_pace_pick(schedule->pace, barred, WEFT_SCANNER_COUNT, now->boot_us);
     if (scanner < WEFT_SCANNER_COUNT)
-        enter(board, scanner, now);
+        enter(schedule, scanner, now);
     return (enum weft_scanner)scanner;
 }
 
-bool weft_board_begin_now(struct weft_board *board, enum weft_scanner scanner,
-                          const struct weft_now *now)
+bool weft_schedule_begin_now(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
+                             const struct weft_now *now)
 {
-    if (board->pace[scanner].running)
+    if (schedule->pace[scanner].running)
         return false;
-    enter(board, scanner, now);
+    enter(schedule, scanner, now);
     return true;
 }
 
@@ -211,11 +216,11 @@ static void note_success(struct weft_deeds *deeds, const struct weft_pass_end *e
     deeds->error[0] = '\0';
 }
 
-void weft_board_end(struct weft_board *board, const struct weft_pass_end *end,
-                    const struct weft_now *now)
+void weft_schedule_end(struct weft_scanner_schedule *schedule, const struct weft_pass_end *end,
+                       const struct weft_now *now)
 {
-    struct weft_deeds *deeds = &board->deeds[end->scanner];
-    struct weft_pace *pace = &board->pace[end->scanner];
+    struct weft_deeds *deeds = &schedule->deeds[end->scanner];
+    struct weft_pace *pace = &schedule->pace[end->scanner];
     deeds->passes++;
     deeds->took_us = end->took_us;
     if (end->rc)
@@ -225,8 +230,8 @@ void weft_board_end(struct weft_board *board, const struct weft_pass_end *end,
     if (!end->paced)
         return;
     assert(pace->running);
-    board->running--;
-    board->heavy -= !info_of(end->scanner)->timed;
+    schedule->running--;
+    schedule->heavy -= !info_of(end->scanner)->timed;
     if (end->rc) {
         weft_pace_fail(pace, now->boot_us, end->random);
         return;
@@ -235,31 +240,33 @@ void weft_board_end(struct weft_board *board, const struct weft_pass_end *end,
                                       .more = end->report->more,
                                       .due_us = boot_of(end->report->next_due_us, now)};
     weft_pace_end(pace, &run, now->boot_us);
-    linger(board, end->scanner, run.handled, now);
+    linger(schedule, end->scanner, run.handled, now);
 }
 
 /* ---- What it shows --------------------------------------------------------------------------- */
 
-static const struct weft_counter *counters_of(const struct weft_board *board, size_t scanner,
-                                              struct weft_arena *arena, size_t *ret_count)
+static const struct weft_counter *counters_of(const struct weft_scanner_schedule *schedule,
+                                              size_t scanner, struct weft_arena *arena,
+                                              size_t *ret_count)
 {
     const struct weft_scanner_info *info = info_of(scanner);
     struct weft_counter *counter = weft_new_array(arena, struct weft_counter, WEFT_COUNTERS_MAX);
     size_t count = 0;
     for (; count < WEFT_COUNTERS_MAX && info->counter[count]; count++)
         counter[count] = (struct weft_counter){.name = info->counter[count],
-                                               .value = board->deeds[scanner].count[count]};
+                                               .value = schedule->deeds[scanner].count[count]};
     *ret_count = count;
     return counter;
 }
 
-struct weft_scanner_status weft_board_status(const struct weft_board *board,
-                                             enum weft_scanner scanner, const struct weft_now *now,
-                                             struct weft_arena *arena)
+struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedule *schedule,
+                                                enum weft_scanner scanner,
+                                                const struct weft_now *now,
+                                                struct weft_arena *arena)
 {
-    const struct weft_scanner_setting *setting = &board->setting[scanner];
-    const struct weft_deeds *deeds = &board->deeds[scanner];
-    const struct weft_pace *pace = &board->pace[scanner];
+    const struct weft_scanner_setting *setting = &schedule->setting[scanner];
+    const struct weft_deeds *deeds = &schedule->deeds[scanner];
+    const struct weft_pace *pace = &schedule->pace[scanner];
     weft_usec next_us = weft_pace_next(pace);
     struct weft_scanner_status status = {
         .name = info_of(scanner)->name,
@@ -280,7 +287,7 @@ struct weft_scanner_status weft_board_status(const struct weft_board *board,
         status.next_us = next_us <= now->boot_us || pace->running
                              ? now->store_us
                              : now->store_us + (next_us - now->boot_us);
-    status.counters = counters_of(board, scanner, arena, &status.counter_count);
+    status.counters = counters_of(schedule, scanner, arena, &status.counter_count);
     return status;
 }
 
@@ -290,20 +297,22 @@ static const char *join(const char *names, size_t scanner, struct weft_arena *ar
     return names ? weft_arena_printf(arena, "%s, %s", names, name) : name;
 }
 
-const char *weft_board_running(const struct weft_board *board, struct weft_arena *arena)
+const char *weft_schedule_running(const struct weft_scanner_schedule *schedule,
+                                  struct weft_arena *arena)
 {
     const char *names = NULL;
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        if (board->pace[i].running)
+        if (schedule->pace[i].running)
             names = join(names, i, arena);
     return names;
 }
 
-const char *weft_board_unfinished(const struct weft_board *board, struct weft_arena *arena)
+const char *weft_schedule_unfinished(const struct weft_scanner_schedule *schedule,
+                                     struct weft_arena *arena)
 {
     const char *names = NULL;
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        if (board->pace[i].more && !board->pace[i].running)
+        if (schedule->pace[i].more && !schedule->pace[i].running)
             names = join(names, i, arena);
     return names;
 }

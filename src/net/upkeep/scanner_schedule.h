@@ -32,7 +32,7 @@ struct weft_deeds {
     char error[sizeof(((struct weft_err *)0)->text)]; /* "": the last pass went well */
 };
 
-struct weft_board {
+struct weft_scanner_schedule {
     struct weft_scanner_setting setting[WEFT_SCANNER_COUNT];
     struct weft_pace pace[WEFT_SCANNER_COUNT]; /* boot time */
     struct weft_deeds deeds[WEFT_SCANNER_COUNT];
@@ -40,16 +40,18 @@ struct weft_board {
     weft_usec heard_us[WEFT_SCANNER_COUNT]; /* boot time of the last notice for it; 0: none */
 };
 
-void weft_board_init(struct weft_board *board, const struct weft_scanner_setting *setting,
-                     unsigned room, const struct weft_now *now);
+void weft_schedule_init(struct weft_scanner_schedule *schedule,
+                        const struct weft_scanner_setting *setting, unsigned room,
+                        const struct weft_now *now);
 /* Other settings hold at once; says in the log what changed, and how many did. */
-size_t weft_board_set(struct weft_board *board, const struct weft_scanner_setting *setting,
-                      const struct weft_now *now);
+size_t weft_schedule_set(struct weft_scanner_schedule *schedule,
+                         const struct weft_scanner_setting *setting, const struct weft_now *now);
 /* Until then (boot time) no lease is taken away. */
-void weft_board_hold(struct weft_board *board, weft_usec until_us);
+void weft_schedule_hold(struct weft_scanner_schedule *schedule, weft_usec until_us);
 /* The slow poll found these due times, or WEFT_UNTOLD; it looks every period_us. */
-void weft_board_told(struct weft_board *board, const weft_usec due_us[WEFT_SCANNER_COUNT],
-                     weft_usec period_us, const struct weft_now *now);
+void weft_schedule_told(struct weft_scanner_schedule *schedule,
+                        const weft_usec due_us[WEFT_SCANNER_COUNT], weft_usec period_us,
+                        const struct weft_now *now);
 
 /*
  * A notice says that this scanner has work now. It runs at once, and a few times more within the
@@ -57,18 +59,19 @@ void weft_board_told(struct weft_board *board, const weft_usec due_us[WEFT_SCANN
  * notice, and the others may become visible a little later.
  */
 #define WEFT_BOARD_LINGER_US (40 * WEFT_MS)
-void weft_board_heard(struct weft_board *board, enum weft_scanner scanner,
-                      const struct weft_now *now);
+void weft_schedule_heard(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
+                         const struct weft_now *now);
 
 /* When to ask again which one is to run, if nothing happens before. */
-weft_usec weft_board_next(const struct weft_board *board);
+weft_usec weft_schedule_next(const struct weft_scanner_schedule *schedule);
 /* The scanner whose pass begins now; WEFT_SCANNER_COUNT: none. */
-enum weft_scanner weft_board_begin(struct weft_board *board, const struct weft_now *now);
+enum weft_scanner weft_schedule_begin(struct weft_scanner_schedule *schedule,
+                                      const struct weft_now *now);
 /* A pass that an operator asked for. False: one is under way, so that this one is only counted. */
-bool weft_board_begin_now(struct weft_board *board, enum weft_scanner scanner,
-                          const struct weft_now *now);
+bool weft_schedule_begin_now(struct weft_scanner_schedule *schedule, enum weft_scanner scanner,
+                             const struct weft_now *now);
 /* How a pass is to run under this setting, which is borrowed. */
-struct weft_pass_config weft_board_config(const struct weft_scanner_setting *setting);
+struct weft_pass_config weft_schedule_config(const struct weft_scanner_setting *setting);
 
 /* How a pass went. */
 struct weft_pass_end {
@@ -81,16 +84,19 @@ struct weft_pass_end {
     uint64_t random;
 };
 /* Counts it and paces the next one. A failure is logged when it is not the one from before. */
-void weft_board_end(struct weft_board *board, const struct weft_pass_end *end,
-                    const struct weft_now *now);
+void weft_schedule_end(struct weft_scanner_schedule *schedule, const struct weft_pass_end *end,
+                       const struct weft_now *now);
 
 /* All but replica and host; texts are in the arena. */
-struct weft_scanner_status weft_board_status(const struct weft_board *board,
-                                             enum weft_scanner scanner, const struct weft_now *now,
-                                             struct weft_arena *arena);
+struct weft_scanner_status weft_schedule_status(const struct weft_scanner_schedule *schedule,
+                                                enum weft_scanner scanner,
+                                                const struct weft_now *now,
+                                                struct weft_arena *arena);
 /* The scanners in a pass, as "name, name"; NULL: none. */
-const char *weft_board_running(const struct weft_board *board, struct weft_arena *arena);
+const char *weft_schedule_running(const struct weft_scanner_schedule *schedule,
+                                  struct weft_arena *arena);
 /* Those whose last pass left something undone; NULL: none. */
-const char *weft_board_unfinished(const struct weft_board *board, struct weft_arena *arena);
+const char *weft_schedule_unfinished(const struct weft_scanner_schedule *schedule,
+                                     struct weft_arena *arena);
 
 #endif

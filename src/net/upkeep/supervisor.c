@@ -3,17 +3,17 @@
 /*
  * The supervisor: runs the scanners of this replica.
  *
- * Its thread only decides, by the board (scanner_schedule.c), which scanner is next and when; the passes run
- * on engine threads as errands, in turn with the requests. So a pass that is slow or fails delays
- * nobody: not the requests, which have their threads, and not the other scanners. A pass is one
- * bounded batch; a scanner that has more to do stands in line again.
+ * Its thread only decides, by the board (scanner_schedule.c), which scanner is next and when; the
+ * passes run on engine threads as errands, in turn with the requests. So a pass that is slow or
+ * fails delays nobody: not the requests, which have their threads, and not the other scanners. A
+ * pass is one bounded batch; a scanner that has more to do stands in line again.
  *
  * Nothing here makes sure that a scanner runs on one replica only. All run everywhere; rows are
  * split by their locks (engine/scan/).
  */
 
-#include "net/upkeep/scanner_schedule.h"
 #include "net/inside.h"
+#include "net/upkeep/scanner_schedule.h"
 
 #include "base/id.h"
 #include "base/log.h"
@@ -38,7 +38,7 @@ struct weft_supervisor {
 
     pthread_mutex_t lock; /* over all below */
     pthread_cond_t news;  /* something to decide, or a pass has ended */
-    struct weft_board board;
+    struct weft_scanner_schedule schedule;
     weft_usec forgive_us; /* the store's time; see weft_supervisor_hold() */
     bool started, stopping;
 };
@@ -98,8 +98,8 @@ static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scann
                              bool paced, struct weft_pass_report *ret_report, struct weft_err *err)
 {
     pthread_mutex_lock(&supervisor->lock);
-    struct weft_scanner_setting setting = supervisor->board.setting[scanner];
-    struct weft_pass_config config = weft_board_config(&setting);
+    struct weft_scanner_setting setting = supervisor->schedule.setting[scanner];
+    struct weft_pass_config config = weft_schedule_config(&setting);
     config.forgive_us = supervisor->forgive_us;
     pthread_mutex_unlock(&supervisor->lock);
 
@@ -113,7 +113,7 @@ static enum weft_rc run_pass(struct weft_supervisor *supervisor, enum weft_scann
 
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
-    weft_board_end(&supervisor->board, &end, &now);
+    weft_schedule_end(&supervisor->schedule, &end, &now);
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
     if (!end.rc)
@@ -137,7 +137,7 @@ enum weft_rc weft_supervisor_run(struct weft_server *server, enum weft_scanner s
     struct weft_err ours = {0};
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
-    bool paced = weft_board_begin_now(&supervisor->board, scanner, &now);
+    bool paced = weft_schedule_begin_now(&supervisor->schedule, scanner, &now);
     pthread_mutex_unlock(&supervisor->lock);
     enum weft_rc rc = run_pass(supervisor, scanner, paced, ret_report, &ours);
     if (rc && err)
@@ -153,10 +153,10 @@ static void *run_thread(void *context)
     pthread_mutex_lock(&supervisor->lock);
     while (!supervisor->stopping) {
         const struct weft_now now = now_of(supervisor);
-        enum weft_scanner scanner = weft_board_begin(&supervisor->board, &now);
+        enum weft_scanner scanner = weft_schedule_begin(&supervisor->schedule, &now);
         if (scanner == WEFT_SCANNER_COUNT) {
             weft_cond_until(&supervisor->news, &supervisor->lock,
-                            weft_board_next(&supervisor->board));
+                            weft_schedule_next(&supervisor->schedule));
             continue;
         }
         pthread_mutex_unlock(&supervisor->lock); /* it stands alone: see inside.h */
@@ -180,8 +180,8 @@ struct weft_supervisor *weft_supervisor_new(struct weft_server *server)
     pthread_mutex_init(&supervisor->lock, NULL);
     pthread_cond_init(&supervisor->news, NULL);
     const struct weft_now now = now_of(supervisor);
-    weft_board_init(&supervisor->board, server->config.scanners,
-                    server->config.threads >= THREADS_FOR_ALL ? ROOM : 1, &now);
+    weft_schedule_init(&supervisor->schedule, server->config.scanners,
+                       server->config.threads >= THREADS_FOR_ALL ? ROOM : 1, &now);
     return supervisor;
 }
 
@@ -198,11 +198,11 @@ void weft_supervisor_start(struct weft_supervisor *supervisor)
 }
 
 /* What the end of the passes leaves behind; none of it is lost. */
-static void say_what_is_left(const struct weft_board *board)
+static void say_what_is_left(const struct weft_scanner_schedule *schedule)
 {
     struct weft_arena *arena = weft_arena_new();
-    const char *unfinished = weft_board_unfinished(board, arena);
-    const char *running = weft_board_running(board, arena);
+    const char *unfinished = weft_schedule_unfinished(schedule, arena);
+    const char *running = weft_schedule_running(schedule, arena);
     if (unfinished)
         weft_info("scanners stopped with work left to do", F_STR("scanners", unfinished));
     if (running)
@@ -226,10 +226,10 @@ bool weft_supervisor_stop(struct weft_supervisor *supervisor, weft_usec until_us
     weft_supervisor_quiesce(supervisor);
     pthread_join(supervisor->thread, NULL);
     pthread_mutex_lock(&supervisor->lock);
-    while (supervisor->board.running > 0 && weft_boot_us() < until_us)
+    while (supervisor->schedule.running > 0 && weft_boot_us() < until_us)
         weft_cond_until(&supervisor->news, &supervisor->lock, until_us);
-    bool ended = supervisor->board.running == 0;
-    say_what_is_left(&supervisor->board);
+    bool ended = supervisor->schedule.running == 0;
+    say_what_is_left(&supervisor->schedule);
     pthread_mutex_unlock(&supervisor->lock);
     return ended;
 }
@@ -250,7 +250,7 @@ void weft_supervisor_told(struct weft_supervisor *supervisor,
 {
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
-    weft_board_told(&supervisor->board, due_us, WEFT_POLL_US, &now);
+    weft_schedule_told(&supervisor->schedule, due_us, WEFT_POLL_US, &now);
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
 }
@@ -259,7 +259,7 @@ void weft_supervisor_heard(struct weft_supervisor *supervisor, enum weft_scanner
 {
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
-    weft_board_heard(&supervisor->board, scanner, &now);
+    weft_schedule_heard(&supervisor->schedule, scanner, &now);
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
 }
@@ -269,7 +269,7 @@ void weft_supervisor_hold(struct weft_supervisor *supervisor, weft_usec until_us
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
     supervisor->forgive_us = until_us;
-    weft_board_hold(&supervisor->board, now.boot_us + (until_us - now.store_us));
+    weft_schedule_hold(&supervisor->schedule, now.boot_us + (until_us - now.store_us));
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
 }
@@ -279,7 +279,7 @@ void weft_supervisor_set(struct weft_supervisor *supervisor,
 {
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
-    if (weft_board_set(&supervisor->board, setting, &now) == 0)
+    if (weft_schedule_set(&supervisor->schedule, setting, &now) == 0)
         weft_info("the scanners are set as they were");
     pthread_cond_broadcast(&supervisor->news);
     pthread_mutex_unlock(&supervisor->lock);
@@ -296,7 +296,7 @@ struct weft_scanner_status *weft_supervisor_status(struct weft_server *server,
     pthread_mutex_lock(&supervisor->lock);
     const struct weft_now now = now_of(supervisor);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
-        status[i] = weft_board_status(&supervisor->board, (enum weft_scanner)i, &now, arena);
+        status[i] = weft_schedule_status(&supervisor->schedule, (enum weft_scanner)i, &now, arena);
     pthread_mutex_unlock(&supervisor->lock);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         weft_presence_sign(server->presence, &status[i]);

@@ -58,7 +58,7 @@ struct weft_notices {
     bool stopping;
 
     /* The thread's. */
-    struct weft_bell *bell;
+    struct weft_notifier *bell;
     weft_usec sent_us, pause_us, retry_us, retry_pause_us;
     bool complained;
 };
@@ -152,7 +152,7 @@ static bool is_pending(struct weft_notices *notices)
 
 static void lose_bell(struct weft_notices *notices, const struct weft_err *err)
 {
-    weft_bell_close(notices->bell);
+    weft_notifier_close(notices->bell);
     notices->bell = NULL;
     notices->retry_us = weft_boot_us() + notices->retry_pause_us;
     notices->retry_pause_us *= 2;
@@ -178,7 +178,7 @@ static bool send_pending(struct weft_notices *notices)
     if (notices->pause_us < PAUSE_FIRST_US)
         notices->pause_us = PAUSE_FIRST_US;
     notices->sent_us = weft_boot_us();
-    if (weft_bell_ring(notices->bell, text, &err))
+    if (weft_notifier_ring(notices->bell, text, &err))
         lose_bell(notices, &err);
     return true;
 }
@@ -237,7 +237,7 @@ static void hear_all(struct weft_notices *notices)
     const char *text = "";
     while (notices->bell && text) {
         weft_arena_reset(arena);
-        if (weft_bell_next(notices->bell, arena, &text, &err))
+        if (weft_notifier_next(notices->bell, arena, &text, &err))
             lose_bell(notices, &err);
         else if (text)
             hear(notices, text);
@@ -249,8 +249,8 @@ static void open_bell(struct weft_notices *notices)
 {
     const struct weft_server_config *config = &notices->server->config;
     struct weft_err err = {0};
-    if (weft_bell_open(config->listen_url ? config->listen_url : config->store, &notices->bell,
-                       &err)) {
+    if (weft_notifier_open(config->listen_url ? config->listen_url : config->store, &notices->bell,
+                           &err)) {
         notices->bell = NULL;
         lose_bell(notices, &err);
         return;
@@ -282,7 +282,7 @@ static void *run_thread(void *context)
     for (;;) {
         struct pollfd fd[2] = {
             {.fd = notices->poke, .events = POLLIN},
-            {.fd = notices->bell ? weft_bell_fd(notices->bell) : -1, .events = POLLIN},
+            {.fd = notices->bell ? weft_notifier_fd(notices->bell) : -1, .events = POLLIN},
         };
         (void)poll(fd, 2, sleep_ms(notices));
         uint64_t ignored;
@@ -306,7 +306,7 @@ static void *run_thread(void *context)
             hear_all(notices);
     }
     (void)send_pending(notices);
-    weft_bell_close(notices->bell);
+    weft_notifier_close(notices->bell);
     return NULL;
 }
 

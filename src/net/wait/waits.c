@@ -51,7 +51,7 @@ struct weft_waiter {
     struct weft_waiter *next, **link;
     struct weft_waiter *peer, **peer_link; /* of a claim: among those of the same bucket */
     unsigned bucket;
-    struct weft_ask *ask;
+    struct weft_request *request;
     enum weft_metric_wait kind;
     bool asleep;
     weft_usec until_us;      /* boot time, as all of these */
@@ -93,7 +93,7 @@ static unsigned bucket_of(const char *ns)
 
 static void link_peer(struct weft_waits *waits, struct weft_waiter *waiter)
 {
-    waiter->bucket = bucket_of(weft_claims_of(waiter->ask)->ns);
+    waiter->bucket = bucket_of(weft_claims_of(waiter->request)->ns);
     struct weft_bucket *bucket = &waits->bucket[waiter->bucket];
     if (!bucket->last)
         bucket->last = &bucket->first;
@@ -138,12 +138,12 @@ static void unlink_waiter(struct weft_waits *waits, struct weft_waiter *waiter)
 }
 
 /* The ask leaves the list; what it was told goes back to the caller. Under the lock. */
-static struct weft_woken drop(struct weft_waits *waits, struct weft_ask *ask)
+static struct weft_woken drop(struct weft_waits *waits, struct weft_request *request)
 {
-    struct weft_waiter *waiter = ask->waiter;
+    struct weft_waiter *waiter = request->waiter;
     struct weft_woken woken = waiter->woken;
     unlink_waiter(waits, waiter);
-    ask->waiter = NULL;
+    request->waiter = NULL;
     free(waiter);
     return woken;
 }
@@ -152,7 +152,7 @@ static struct weft_woken drop(struct weft_waits *waits, struct weft_ask *ask)
 static void rouse(struct weft_waits *waits, struct weft_waiter *waiter)
 {
     waiter->asleep = false;
-    weft_groups_put_again(waits->server->groups, waiter->ask);
+    weft_groups_put_again(waits->server->groups, waiter->request);
 }
 
 static void expect_by(struct weft_waits *waits, weft_usec at_us)
@@ -165,26 +165,26 @@ static void expect_by(struct weft_waits *waits, weft_usec at_us)
 
 /* ---- Claims ---------------------------------------------------------------------------------- */
 
-static struct weft_waiter *new_waiter(struct weft_ask *ask, enum weft_metric_wait kind,
+static struct weft_waiter *new_waiter(struct weft_request *request, enum weft_metric_wait kind,
                                       weft_usec until_us)
 {
     struct weft_waiter *waiter = calloc(1, sizeof(*waiter));
     if (!waiter)
         weft_oom(sizeof(*waiter));
-    *waiter =
-        (struct weft_waiter){.ask = ask, .kind = kind, .until_us = until_us, .look_us = WEFT_NEVER};
-    ask->waiter = waiter;
+    *waiter = (struct weft_waiter){
+        .request = request, .kind = kind, .until_us = until_us, .look_us = WEFT_NEVER};
+    request->waiter = waiter;
     return waiter;
 }
 
-void weft_waits_enter(struct weft_waits *waits, struct weft_ask *ask, weft_usec until_us)
+void weft_waits_enter(struct weft_waits *waits, struct weft_request *request, weft_usec until_us)
 {
-    struct weft_waiter *waiter = ask->waiter;
+    struct weft_waiter *waiter = request->waiter;
     /* While it is awake its times belong to its thread; 0: its client has gone. */
     if (waiter && (waiter->until_us == until_us || waiter->until_us == 0))
         return;
     if (!waiter)
-        waiter = new_waiter(ask, WEFT_WAIT_CLAIM, until_us);
+        waiter = new_waiter(request, WEFT_WAIT_CLAIM, until_us);
     pthread_mutex_lock(&waits->lock);
     if (!waiter->link)
         link_waiter(waits, waiter);
@@ -196,11 +196,11 @@ void weft_waits_enter(struct weft_waits *waits, struct weft_ask *ask, weft_usec 
  * It keeps the wake it was given: others that may serve the queue are of the same namespace and
  * find no room either, and it looks by itself when there is some.
  */
-bool weft_waits_park(struct weft_waits *waits, struct weft_ask *ask, weft_usec until_us)
+bool weft_waits_park(struct weft_waits *waits, struct weft_request *request, weft_usec until_us)
 {
     weft_usec now_us = weft_boot_us();
-    weft_waits_enter(waits, ask, until_us);
-    struct weft_waiter *waiter = ask->waiter;
+    weft_waits_enter(waits, request, until_us);
+    struct weft_waiter *waiter = request->waiter;
     pthread_mutex_lock(&waits->lock);
     bool sleeps = !waits->stopping && now_us < waiter->until_us;
     if (sleeps) {
@@ -218,7 +218,7 @@ bool weft_waits_park(struct weft_waits *waits, struct weft_ask *ask, weft_usec u
 
 static bool may_serve(struct weft_waits *waits, const struct weft_waiter *waiter, int32_t queue)
 {
-    return weft_engine_fits(waits->server->engine, weft_claims_of(waiter->ask), queue);
+    return weft_engine_fits(waits->server->engine, weft_claims_of(waiter->request), queue);
 }
 
 /* The claims that may be of the namespace of a queue; NULL when none can be. */
@@ -241,7 +241,7 @@ static size_t wake_for(struct weft_waits *waits, const struct weft_woken *woken)
         for (struct weft_waiter *w = bucket->first; w && left > 0; w = w->peer) {
             if (w->asleep == (awake == 1) || w->late || !may_serve(waits, w, woken->queue))
                 continue;
-            const struct weft_claim *claim = weft_claims_of(w->ask);
+            const struct weft_claim *claim = weft_claims_of(w->request);
             uint32_t takes = claim->max ? claim->max : 1;
             w->woken = (struct weft_woken){woken->queue, (uint32_t)left};
             w->late = awake == 1;
@@ -280,15 +280,16 @@ void weft_waits_wake(struct weft_waits *waits, enum weft_metric_wake who,
     weft_metric_add(weft_server_metrics(waits->server), WEFT_METRIC_WAKES, who, roused);
 }
 
-void weft_waits_leave(struct weft_waits *waits, struct weft_ask *ask, enum weft_wait_end end)
+void weft_waits_leave(struct weft_waits *waits, struct weft_request *request,
+                      enum weft_wait_end end)
 {
-    if (!ask->waiter)
+    if (!request->waiter)
         return;
-    const struct weft_claim *claim = weft_claims_of(ask);
+    const struct weft_claim *claim = weft_claims_of(request);
     uint32_t takes = claim->max ? claim->max : 1;
     pthread_mutex_lock(&waits->lock);
-    bool late = ask->waiter->late;
-    struct weft_woken woken = drop(waits, ask);
+    bool late = request->waiter->late;
+    struct weft_woken woken = drop(waits, request);
     if (woken.count > 0 && (end != WEFT_WAIT_SERVED || late)) {
         /*
          * Others were woken for what it could not take. One that filled up may have left something;
@@ -303,10 +304,10 @@ void weft_waits_leave(struct weft_waits *waits, struct weft_ask *ask, enum weft_
     pthread_mutex_unlock(&waits->lock);
 }
 
-bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask *ask, bool soon)
+bool weft_waits_sleep(struct weft_waits *waits, struct weft_request *request, bool soon)
 {
     weft_usec now_us = weft_boot_us();
-    struct weft_waiter *waiter = ask->waiter;
+    struct weft_waiter *waiter = request->waiter;
     pthread_mutex_lock(&waits->lock);
     bool sleeps = !waits->stopping && now_us < waiter->until_us;
     if (sleeps && waiter->late) {
@@ -326,17 +327,17 @@ bool weft_waits_sleep(struct weft_waits *waits, struct weft_ask *ask, bool soon)
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
-bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec until_us,
+bool weft_wait_for_end(struct weft_request *request, const struct weft_id *id, weft_usec until_us,
                        enum weft_wait_looks looks)
 {
-    struct weft_waits *waits = ask->server->waits;
+    struct weft_waits *waits = request->server->waits;
     bool waits_on = weft_boot_us() < until_us;
     pthread_mutex_lock(&waits->lock);
-    waits_on &= !waits->stopping && (!ask->waiter || ask->waiter->until_us != 0);
-    if (waits_on && ask->waiter && ask->waiter->kind == WEFT_WAIT_LOCK)
-        (void)drop(waits, ask); /* it has got the lock */
-    if (waits_on && !ask->waiter) {
-        struct weft_waiter *waiter = new_waiter(ask, WEFT_WAIT_END, until_us);
+    waits_on &= !waits->stopping && (!request->waiter || request->waiter->until_us != 0);
+    if (waits_on && request->waiter && request->waiter->kind == WEFT_WAIT_LOCK)
+        (void)drop(waits, request); /* it has got the lock */
+    if (waits_on && !request->waiter) {
+        struct weft_waiter *waiter = new_waiter(request, WEFT_WAIT_END, until_us);
         waiter->id = *id;
         waiter->is_told = looks == WEFT_WAIT_TOLD;
         waiter->woken.count = 1; /* it may have ended since the caller looked: once more */
@@ -346,24 +347,24 @@ bool weft_wait_for_end(struct weft_ask *ask, const struct weft_id *id, weft_usec
     return waits_on;
 }
 
-bool weft_wait_for_lock(struct weft_ask *ask)
+bool weft_wait_for_lock(struct weft_request *request)
 {
-    struct weft_waits *waits = ask->server->waits;
+    struct weft_waits *waits = request->server->waits;
     weft_usec now_us = weft_boot_us();
-    if (ask->lock_until_us == 0)
-        ask->lock_until_us = now_us + LOCK_US;
-    bool waits_on = now_us < ask->lock_until_us;
+    if (request->lock_until_us == 0)
+        request->lock_until_us = now_us + LOCK_US;
+    bool waits_on = now_us < request->lock_until_us;
     pthread_mutex_lock(&waits->lock);
-    waits_on &= !waits->stopping && (!ask->waiter || ask->waiter->until_us != 0);
-    if (waits_on && !ask->waiter)
-        link_waiter(waits, new_waiter(ask, WEFT_WAIT_LOCK, ask->lock_until_us));
+    waits_on &= !waits->stopping && (!request->waiter || request->waiter->until_us != 0);
+    if (waits_on && !request->waiter)
+        link_waiter(waits, new_waiter(request, WEFT_WAIT_LOCK, request->lock_until_us));
     pthread_mutex_unlock(&waits->lock);
     return waits_on;
 }
 
-bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask)
+bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_request *request)
 {
-    struct weft_waiter *waiter = ask->waiter;
+    struct weft_waiter *waiter = request->waiter;
     if (!waiter)
         return false;
     weft_usec now_us = weft_boot_us();
@@ -394,13 +395,13 @@ bool weft_waits_sleep_till_end(struct weft_waits *waits, struct weft_ask *ask)
     return true;
 }
 
-void weft_wait_done(struct weft_ask *ask)
+void weft_wait_done(struct weft_request *request)
 {
-    struct weft_waits *waits = ask->server->waits;
-    if (!ask->waiter)
+    struct weft_waits *waits = request->server->waits;
+    if (!request->waiter)
         return;
     pthread_mutex_lock(&waits->lock);
-    (void)drop(waits, ask);
+    (void)drop(waits, request);
     pthread_mutex_unlock(&waits->lock);
 }
 
@@ -438,14 +439,14 @@ size_t weft_waits_ids(struct weft_waits *waits, struct weft_arena *arena, struct
 
 /* ---- Watches --------------------------------------------------------------------------------- */
 
-bool weft_wait_for_leases(struct weft_ask *ask, int32_t worker, weft_usec until_us)
+bool weft_wait_for_leases(struct weft_request *request, int32_t worker, weft_usec until_us)
 {
-    struct weft_waits *waits = ask->server->waits;
+    struct weft_waits *waits = request->server->waits;
     bool waits_on = weft_boot_us() < until_us;
     pthread_mutex_lock(&waits->lock);
-    waits_on &= !waits->stopping && (!ask->waiter || ask->waiter->until_us != 0);
-    if (waits_on && !ask->waiter) {
-        struct weft_waiter *waiter = new_waiter(ask, WEFT_WAIT_WATCH, until_us);
+    waits_on &= !waits->stopping && (!request->waiter || request->waiter->until_us != 0);
+    if (waits_on && !request->waiter) {
+        struct weft_waiter *waiter = new_waiter(request, WEFT_WAIT_WATCH, until_us);
         waiter->worker = worker;
         link_waiter(waits, waiter);
     }
@@ -511,7 +512,7 @@ static void rouse_gone(struct weft_waits *waits)
         weft_oom(count * sizeof(*fd));
     for (struct weft_waiter *w = waits->first; w && used < count; w = w->next)
         if (w->asleep) {
-            fd[used] = (struct pollfd){.fd = weft_loop_fd(w->ask), .events = POLLRDHUP};
+            fd[used] = (struct pollfd){.fd = weft_loop_fd(w->request), .events = POLLRDHUP};
             who[used++] = w;
         }
     if (used > 0 && poll(fd, (nfds_t)used, 0) > 0)
@@ -530,7 +531,7 @@ static void rouse_unauthorized(struct weft_waits *waits)
 {
     struct weft_err ignored;
     for (struct weft_waiter *w = waits->first; w; w = w->next)
-        if (w->asleep && weft_auth_again(waits->server, w->ask, &ignored)) {
+        if (w->asleep && weft_auth_again(waits->server, w->request, &ignored)) {
             w->until_us = 0;
             rouse(waits, w);
         }

@@ -76,7 +76,7 @@ static enum weft_rc mirror(struct faulty *faulty, enum weft_rc rc)
     faulty->conn.xid = faulty->inner->xid;
     faulty->conn.lineage = faulty->inner->lineage;
     faulty->conn.broken |= faulty->inner->broken;
-    faulty->conn.swollen_us = faulty->inner->swollen_us;
+    faulty->conn.buffers_large_since_us = faulty->inner->buffers_large_since_us;
     return rc;
 }
 

@@ -180,7 +180,7 @@ enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, siz
     /* A call that could not be encoded ends the exchange early, but what was sent is answered. */
     enum weft_rc drained = drain(pg, step, sent > 0 ? sent : 1, rc ? NULL : err);
     if (pg->carried > WEFT_PG_KEEP_BYTES)
-        pg->conn.swollen_us = weft_boot_us();
+        pg->conn.buffers_large_since_us = weft_boot_us();
     return rc ? rc : drained;
 }
 

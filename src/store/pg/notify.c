@@ -24,12 +24,12 @@ static const char ring_name[] = "weft_ring";
 static const char ring_sql[] =
     "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
 
-struct weft_bell {
+struct weft_notifier {
     struct weft_pg *pg; /* owned; not in pipeline mode */
 };
 
 /* Waits for the answer to what was sent. */
-static enum weft_rc finish(struct weft_bell *bell, const char *what, struct weft_err *err)
+static enum weft_rc finish(struct weft_notifier *bell, const char *what, struct weft_err *err)
 {
     struct weft_pg *pg = bell->pg;
     weft_usec deadline_us = weft_boot_us() + RING_MAX_US;
@@ -57,7 +57,7 @@ static enum weft_rc finish(struct weft_bell *bell, const char *what, struct weft
     }
 }
 
-static enum weft_rc start_listening(struct weft_bell *bell, struct weft_err *err)
+static enum weft_rc start_listening(struct weft_notifier *bell, struct weft_err *err)
 {
     struct weft_pg *pg = bell->pg;
     const char *sql = weft_arena_printf(pg->arena, "LISTEN \"%s\"", pg->schema);
@@ -76,7 +76,8 @@ static enum weft_rc start_listening(struct weft_bell *bell, struct weft_err *err
     return finish(bell, "listen", err);
 }
 
-enum weft_rc weft_bell_open(const char *url, struct weft_bell **ret_bell, struct weft_err *err)
+enum weft_rc weft_notifier_open(const char *url, struct weft_notifier **ret_bell,
+                                struct weft_err *err)
 {
     const struct weft_driver *driver;
     struct weft_conn *conn = NULL;
@@ -87,20 +88,20 @@ enum weft_rc weft_bell_open(const char *url, struct weft_bell **ret_bell, struct
         rc = weft_pg_open(url, &conn, err);
     if (rc)
         return rc;
-    struct weft_bell *bell = calloc(1, sizeof(*bell));
+    struct weft_notifier *bell = calloc(1, sizeof(*bell));
     if (!bell)
         weft_oom(sizeof(*bell));
     bell->pg = weft_pg_of(conn);
     rc = start_listening(bell, err);
     if (rc) {
-        weft_bell_close(bell);
+        weft_notifier_close(bell);
         return rc;
     }
     *ret_bell = bell;
     return WEFT_OK;
 }
 
-void weft_bell_close(struct weft_bell *bell)
+void weft_notifier_close(struct weft_notifier *bell)
 {
     if (!bell)
         return;
@@ -108,12 +109,12 @@ void weft_bell_close(struct weft_bell *bell)
     free(bell);
 }
 
-int weft_bell_fd(const struct weft_bell *bell)
+int weft_notifier_fd(const struct weft_notifier *bell)
 {
     return PQsocket(bell->pg->pq);
 }
 
-enum weft_rc weft_bell_ring(struct weft_bell *bell, const char *text, struct weft_err *err)
+enum weft_rc weft_notifier_ring(struct weft_notifier *bell, const char *text, struct weft_err *err)
 {
     struct weft_pg *pg = bell->pg;
     assert(strlen(text) <= WEFT_BELL_TEXT_MAX);
@@ -129,8 +130,8 @@ enum weft_rc weft_bell_ring(struct weft_bell *bell, const char *text, struct wef
     return finish(bell, "notify", err);
 }
 
-enum weft_rc weft_bell_next(struct weft_bell *bell, struct weft_arena *arena, const char **ret_text,
-                            struct weft_err *err)
+enum weft_rc weft_notifier_next(struct weft_notifier *bell, struct weft_arena *arena,
+                                const char **ret_text, struct weft_err *err)
 {
     struct weft_pg *pg = bell->pg;
     *ret_text = NULL;

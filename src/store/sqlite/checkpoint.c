@@ -73,8 +73,7 @@ struct weft_lite_checkpointer {
     weft_usec truncate_not_before_us;
 };
 
-/* ---- One checkpoint ---------------------------------------------------------------------------
- */
+/* ---- One checkpoint -------------------------------------------------------------------------- */
 
 /*
  * SQLite before 3.51.3 loses commits when two checkpoints meet a log that starts over
