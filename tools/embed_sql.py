@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns the .sql files into C tables.
 
-    embed_sql.py statements OUT.h OUT.c STATES.def FILE.sql...
+    embed_sql.py statements OUT.h OUT.c STATES.def HEADER.h... FILE.sql...
     embed_sql.py migrations OUT.c STATES.def FILE.sql...
 
 A statement file is a list of
@@ -14,7 +14,8 @@ A statement file is a list of
     -- A sentence on locking.
     SELECT ...
 
-`:id` stands for a parameter (PostgreSQL gets $2::uuid[]) and `@ready` for the number of a state.
+`:id` stands for a parameter (PostgreSQL gets $2::uuid[]). `@ready`, `@WEFT_NAME_LANE` and `@{live_columns l}`
+are numbers and fragments: see tools/sql_text.py.
 Files under a folder named pg and files under a folder named sqlite are twins: the same statements
 with the same parameters and results, unless `-- only:` says why not.
 
@@ -30,26 +31,13 @@ import os
 import re
 import sys
 
+from sql_text import Fragments, fail, put_numbers, read_numbers, split_file
+
 TYPES = {"bool": "BOOL", "smallint": "I16", "int": "I32", "bigint": "I64",
          "uuid": "ID", "text": "TEXT", "bytea": "BYTES"}
 
 # ISO C promises 4095 characters to a string; every compiler we use takes more.
 LONG_TEXT = '#pragma GCC diagnostic ignored "-Woverlength-strings"\n'
-
-
-def fail(where, what):
-    sys.exit(f"{where}: {what}")
-
-
-def read_states(path):
-    rows = re.findall(r'^X\(\w+,\s*(\d+),\s*"(\w+)"', open(path, encoding="utf-8").read(), re.M)
-    return {word: number for number, word in rows}
-
-
-def put_states(text, states, where):
-    def number(found):
-        return states.get(found.group(1)) or fail(where, f"unknown state @{found.group(1)}")
-    return re.sub(r"@(\w+)", number, text)
 
 
 def c_string(text, indent="     "):
@@ -89,8 +77,8 @@ class Statement:
         if self.driver == "pg" and declared - self.used():
             fail(self.where, f"unused parameter {sorted(declared - self.used())}")
 
-    def sql(self, states):
-        text = put_states(self.text, states, self.where)
+    def sql(self, numbers):
+        text = put_numbers(self.text, numbers, self.where)
         if self.driver == "sqlite":
             return text
         place = {p[0]: f"${i}::{p[1]}{'[]' if p[2] else ''}" for i, p in enumerate(self.params, 1)}
@@ -98,19 +86,23 @@ class Statement:
 
 
 def read_statements(paths):
-    found = {"pg": {}, "sqlite": {}}
-    for path in paths:
-        driver = os.path.basename(os.path.dirname(path))
-        parts = re.split(r"^-- name: +(\w+) *\(([^)]*)\) *\n", open(path, encoding="utf-8").read(), flags=re.M)
-        if re.sub(r"^--.*$", "", parts[0], flags=re.M).strip():
-            fail(path, "SQL before the first '-- name:' line")
-        for name, params, body in zip(parts[1::3], parts[2::3], parts[3::3]):
-            if name in found[driver]:
-                fail(path, f"statement {name} is defined twice")
-            statement = Statement(path, name, params, body)
-            statement.driver = driver
-            statement.check()
-            found[driver][name] = statement
+    found, fragments = {"pg": {}, "sqlite": {}}, {"pg": Fragments(), "sqlite": Fragments()}
+    pieces = [(path, os.path.basename(os.path.dirname(path)), *piece) for path in paths for piece in split_file(path)]
+    for path, driver, sort, name, words, body in pieces:
+        if sort == "fragment":
+            fragments[driver].add(path, name, words, body)
+    for path, driver, sort, name, params, body in pieces:
+        if sort == "fragment":
+            continue
+        if name in found[driver]:
+            fail(path, f"statement {name} is defined twice")
+        statement = Statement(path, name, params, body)
+        statement.driver = driver
+        statement.text = fragments[driver].put(statement.text, statement.where)
+        statement.check()
+        found[driver][name] = statement
+    for shared in fragments.values():
+        shared.check()
     return found
 
 
@@ -126,7 +118,7 @@ def check_twins(found):
                 fail(statement.where, "'-- moves:' differs from its twin")
 
 
-def write_statements(out_h, out_c, states, paths):
+def write_statements(out_h, out_c, numbers, paths):
     found = read_statements(paths)
     check_twins(found)
     names = sorted(set(found["pg"]) | set(found["sqlite"]))
@@ -158,7 +150,7 @@ def write_statements(out_h, out_c, states, paths):
             f.write(f"        .result_count = {len(one[name].returns)},\n")
             for driver in ("pg", "sqlite"):
                 if name in found[driver]:
-                    f.write(f"        .{driver} =\n{c_string(found[driver][name].sql(states), '            ')},\n")
+                    f.write(f"        .{driver} =\n{c_string(found[driver][name].sql(numbers), '            ')},\n")
             if "moves" in one[name].notes:
                 f.write(f'        .moves = "{one[name].notes["moves"]}",\n')
             f.write("    },\n")
@@ -218,7 +210,7 @@ def write_migrations(out_c, states, paths):
             f.write(f'    {{.number = {number},\n     .name = "{name}",\n')
             f.write(f'     .oldest_binary = {text["pg"][2]},\n')
             for driver in ("pg", "sqlite"):
-                sql = put_states(re.sub(r"^\s*--.*\n", "", text[driver][0], flags=re.M), states, name)
+                sql = put_numbers(re.sub(r"^\s*--.*\n", "", text[driver][0], flags=re.M), states, name)
                 index = text[driver][3]
                 where = f'            .index = "{index[0]}",\n            .table = "{index[1]}",\n' if index else ""
                 f.write(f'     .{driver} = {{.sha256 = "{text[driver][1]}",\n{where}            .sql =\n{c_string(sql)}}},\n')
@@ -227,6 +219,7 @@ def write_migrations(out_c, states, paths):
 
 
 if sys.argv[1] == "statements":
-    write_statements(sys.argv[2], sys.argv[3], read_states(sys.argv[4]), sys.argv[5:])
+    sql = [path for path in sys.argv[4:] if path.endswith(".sql")]
+    write_statements(sys.argv[2], sys.argv[3], read_numbers(set(sys.argv[4:]) - set(sql)), sql)
 else:
-    write_migrations(sys.argv[2], read_states(sys.argv[3]), sys.argv[4:])
+    write_migrations(sys.argv[2], read_numbers(sys.argv[3:4]), sys.argv[4:])

@@ -10,9 +10,7 @@
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
 -- One by one in the order of the list, which is sorted: two that want the same rows never wait for
 -- each other in a circle.
-SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
-       l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
-       l.state
+SELECT @{live_columns l}
   FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.live o WHERE o.id = i.id FOR UPDATE) l;
 
@@ -74,7 +72,7 @@ SELECT o.id, o.queue, o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.prior
 
 -- name: outcome_back (id uuid[], attempt int[], forgiven int[], lost smallint[], replays smallint[], state smallint[])
 -- Brings locked outcomes back to life: the outcome goes into the history, result and all, and a
--- living row comes. 128: WEFT_UPSTREAM_BYTES.
+-- living row comes.
 WITH gone AS (
     DELETE FROM weft.outcome o
      USING unnest(:id, :attempt, :forgiven, :lost, :replays, :state)
@@ -91,7 +89,7 @@ WITH gone AS (
 INSERT INTO weft.live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,
                        replays, priority, state, flow)
 SELECT g.id, g.ord, g.started, g.queue, q.lane, g.policy, g.epoch, g.new_attempt, g.new_forgiven,
-       coalesce(octet_length(e.payload), 0) + 128 * coalesce(n.total, 0), g.new_lost, g.new_replays,
+       coalesce(octet_length(e.payload), 0) + @WEFT_UPSTREAM_BYTES * coalesce(n.total, 0), g.new_lost, g.new_replays,
        g.priority, g.new_state, n.flow
   FROM gone g
   LEFT JOIN LATERAL (SELECT flow, total FROM weft.node WHERE id = g.id OFFSET 0) n ON true

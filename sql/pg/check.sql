@@ -90,6 +90,10 @@ UNION ALL
     AND NOT EXISTS (SELECT 1 FROM weft.attempt a
                      WHERE a.id BETWEEN d.id AND d.id AND a.epoch = d.epoch AND a.held) LIMIT 10);
 
+-- fragment: wanted_upstreams (n)
+-- How many upstreams of a node must succeed.
+CASE @n.policy WHEN @WEFT_JOIN_ALL THEN @n.total WHEN @WEFT_JOIN_ANY THEN 1 ELSE @n.k END
+
 -- name: check_flows ()
 -- returns: problem id
 -- Flows that somebody sees. An edge is what its upstream has come to, a node counts its edges, and a
@@ -97,8 +101,8 @@ UNION ALL
 -- are the nodes that nothing comes after and that ended badly.
 (SELECT 'counters are not those of its edges', n.id FROM weft.node n
    JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
-  CROSS JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE e.state = 1) AS succeeded,
-                             count(*) FILTER (WHERE e.state = 2) AS failed
+  CROSS JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE e.state = @WEFT_EDGE_SUCCEEDED) AS succeeded,
+                             count(*) FILTER (WHERE e.state = @WEFT_EDGE_FAILED) AS failed
                         FROM weft.edge e WHERE e.downstream = n.id OFFSET 0) c
   WHERE (n.total, n.succeeded, n.failed) <> (c.total, c.succeeded, c.failed) LIMIT 10)
 UNION ALL
@@ -106,12 +110,13 @@ UNION ALL
    JOIN weft.node n ON n.id BETWEEN e.upstream AND e.upstream
    JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
    LEFT JOIN weft.outcome o ON o.id BETWEEN e.upstream AND e.upstream
-  WHERE e.state <> CASE WHEN o.state IS NULL THEN 0 WHEN o.state = @succeeded THEN 1 ELSE 2 END
+  WHERE e.state <> CASE WHEN o.state IS NULL THEN @WEFT_EDGE_PENDING
+                     WHEN o.state = @succeeded THEN @WEFT_EDGE_SUCCEEDED ELSE @WEFT_EDGE_FAILED END
     AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = n.flow AND c.id = e.upstream)
   LIMIT 10)
 UNION ALL
 (SELECT 'blocked behind a join that fired', l.id FROM weft.live l
-   JOIN weft.node n ON n.id BETWEEN l.id AND l.id AND n.fired <> 0
+   JOIN weft.node n ON n.id BETWEEN l.id AND l.id AND n.fired <> @WEFT_FIRED_NOT
   WHERE l.state = @blocked LIMIT 10)
 UNION ALL
 (SELECT 'blocked outside of a flow', l.id FROM weft.live l
@@ -121,18 +126,18 @@ UNION ALL
 (SELECT 'blocked behind a join that is decided', n.id FROM weft.node n
    JOIN weft.live l ON l.id BETWEEN n.id AND n.id AND l.state = @blocked
    JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
-  WHERE n.fired = 0
-    AND (n.succeeded >= CASE n.policy WHEN 0 THEN n.total WHEN 1 THEN 1 ELSE n.k END
-         OR n.total - n.failed < CASE n.policy WHEN 0 THEN n.total WHEN 1 THEN 1 ELSE n.k END)
+  WHERE n.fired = @WEFT_FIRED_NOT
+    AND (n.succeeded >= @{wanted_upstreams n}
+         OR n.total - n.failed < @{wanted_upstreams n})
     AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = n.flow) LIMIT 10)
 UNION ALL
 (SELECT 'began before its join fired', n.id FROM weft.node n
    JOIN weft.live l ON l.id BETWEEN n.id AND n.id AND l.state <> @blocked
-  WHERE n.fired <> 1 LIMIT 10)
+  WHERE n.fired <> @WEFT_FIRED_SATISFIED LIMIT 10)
 UNION ALL
 (SELECT 'skipped by a join that did not', n.id FROM weft.node n
    JOIN weft.outcome o ON o.id BETWEEN n.id AND n.id AND o.state = @skipped
-  WHERE n.fired <> 2 AND o.replays < 30000 LIMIT 10)
+  WHERE n.fired <> @WEFT_FIRED_IMPOSSIBLE AND o.replays < @WEFT_REPLAYS_MAX LIMIT 10)
 UNION ALL
 (SELECT 'mark of a sink is not what it has come to', n.id FROM weft.node n
    JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
@@ -176,7 +181,7 @@ UNION ALL
   WHERE f.state > 0 AND EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id) LIMIT 10)
 UNION ALL
 (SELECT 'flow is open and nothing of it can end', f.id FROM weft.flow f
-  WHERE f.state = 0 AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id)
+  WHERE f.state = @WEFT_FLOW_OPEN AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id)
     AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id) LIMIT 10)
 UNION ALL
 (SELECT 'number of nodes is wrong', f.id FROM weft.flow f

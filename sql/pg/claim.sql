@@ -22,7 +22,7 @@ SELECT w.place, q.id,
        (SELECT 1 FROM weft.live l WHERE l.queue = q.id AND l.state = @ready LIMIT 1) IS NOT NULL
   FROM unnest(:place, :namespace, :lane, :after) AS w(place, namespace, lane, after)
  CROSS JOIN LATERAL (SELECT id FROM weft.name
-                      WHERE sort = 2 AND namespace = w.namespace AND text = w.lane OFFSET 0) n
+                      WHERE sort = @WEFT_NAME_LANE AND namespace = w.namespace AND text = w.lane OFFSET 0) n
  CROSS JOIN LATERAL (SELECT id FROM weft.queue
                       WHERE lane = n.id AND id > w.after ORDER BY id LIMIT :most) q;
 
@@ -53,29 +53,14 @@ SELECT w.lane, (SELECT count(*) FROM weft.live l WHERE l.lane = w.lane AND l.sta
                + (SELECT count(*) FROM weft.draining d WHERE d.lane = w.lane AND d.until + 0 > :now)
   FROM unnest(:lane) AS w(lane);
 
--- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
--- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
--- moves: ready CLAIM running
--- Each want takes the places skip+1 .. upto of its queue, as long as the payloads of that queue up
--- to there stay within `bytes`; the first want gets a row whatever its size. The whole predicate
--- stands beside FOR UPDATE, the only level at which it is re-checked on the newest version of the
--- row; the outer join is on the key. A lane that was paused, or got a limit this claim did not
--- count under, gives nothing. The rows come in no particular order.
-WITH want AS MATERIALIZED (
-    SELECT w.*
-      FROM unnest(:want, :queue, :lane, :counted, :worker, :lease, :skip, :upto, :bytes)
-        AS w(n, queue, lane, counted, worker, lease, skip, upto, bytes)
-      LEFT JOIN weft.lane s ON s.id BETWEEN w.lane AND w.lane
+-- fragment: claim_allowed ()
+-- A lane that was paused, or got a limit this claim did not count under, gives nothing.
+LEFT JOIN weft.lane s ON s.id BETWEEN w.lane AND w.lane
      WHERE NOT coalesce(s.paused, false) AND (w.counted OR coalesce(s.max_running, 0) = 0)
-), picked AS MATERIALIZED (
-    SELECT l.*
-      FROM (SELECT queue, max(upto) AS upto FROM want GROUP BY queue) q
-     CROSS JOIN LATERAL (SELECT r.id, r.queue, r.priority, r.ord, r.size, r.policy FROM weft.live r
-                          WHERE r.queue = q.queue AND r.state = @ready
-                          ORDER BY r.priority DESC, r.ord, r.id
-                          LIMIT q.upto
-                            FOR UPDATE SKIP LOCKED) l
-), ranked AS (
+
+-- fragment: claim_ranked ()
+-- Gives each want w the places skip+1 .. upto of its queue, within its bytes.
+ranked AS (
     SELECT id, queue, policy, row_number() OVER line AS place, sum(size) OVER line AS bytes
       FROM picked
     WINDOW line AS (PARTITION BY queue ORDER BY priority DESC, ord, id ROWS UNBOUNDED PRECEDING)
@@ -91,7 +76,30 @@ UPDATE weft.live l
  CROSS JOIN LATERAL (SELECT * FROM weft.execution WHERE id = r.id OFFSET 0) e
  WHERE l.id BETWEEN r.id AND r.id
 RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline,
-          e.created, e.content_type, e.tags, e.payload, l.size, l.flow;
+          e.created, e.content_type, e.tags, e.payload, l.size, l.flow
+
+-- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
+-- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
+-- moves: ready CLAIM running
+-- Each want takes the places skip+1 .. upto of its queue, as long as the payloads of that queue up
+-- to there stay within `bytes`; the first want gets a row whatever its size. The whole predicate
+-- stands beside FOR UPDATE, the only level at which it is re-checked on the newest version of the
+-- row; the outer join is on the key. A lane that was paused, or got a limit this claim did not
+-- count under, gives nothing. The rows come in no particular order.
+WITH want AS MATERIALIZED (
+    SELECT w.*
+      FROM unnest(:want, :queue, :lane, :counted, :worker, :lease, :skip, :upto, :bytes)
+        AS w(n, queue, lane, counted, worker, lease, skip, upto, bytes)
+      @{claim_allowed}
+), picked AS MATERIALIZED (
+    SELECT l.*
+      FROM (SELECT queue, max(upto) AS upto FROM want GROUP BY queue) q
+     CROSS JOIN LATERAL (SELECT r.id, r.queue, r.priority, r.ord, r.size, r.policy FROM weft.live r
+                          WHERE r.queue = q.queue AND r.state = @ready
+                          ORDER BY r.priority DESC, r.ord, r.id
+                          LIMIT q.upto
+                            FOR UPDATE SKIP LOCKED) l
+), @{claim_ranked};
 
 -- name: claim_above (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[], floor_priority smallint[], floor_ord bigint[])
 -- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
@@ -105,8 +113,7 @@ WITH want AS MATERIALIZED (
       FROM unnest(:want, :queue, :lane, :counted, :worker, :lease, :skip, :upto, :bytes,
               :floor_priority, :floor_ord)
         AS w(n, queue, lane, counted, worker, lease, skip, upto, bytes, floor_priority, floor_ord)
-      LEFT JOIN weft.lane s ON s.id BETWEEN w.lane AND w.lane
-     WHERE NOT coalesce(s.paused, false) AND (w.counted OR coalesce(s.max_running, 0) = 0)
+      @{claim_allowed}
 ), picked AS MATERIALIZED (
     SELECT l.*
       FROM (SELECT queue, max(upto) AS upto, min(floor_priority) AS priority, min(floor_ord) AS ord
@@ -117,20 +124,4 @@ WITH want AS MATERIALIZED (
                           ORDER BY r.ord, r.id
                           LIMIT q.upto
                             FOR UPDATE SKIP LOCKED) l
-), ranked AS (
-    SELECT id, queue, policy, row_number() OVER line AS place, sum(size) OVER line AS bytes
-      FROM picked
-    WINDOW line AS (PARTITION BY queue ORDER BY priority DESC, ord, id ROWS UNBOUNDED PRECEDING)
-)
-UPDATE weft.live l
-   SET state = @running, epoch = l.epoch + 1, worker = w.worker, claimed = :now,
-       due = :now + coalesce(w.lease, p.lease_us), started = coalesce(l.started, :now),
-       attempt_deadline = CASE WHEN p.timeout_us > 0 THEN :now + p.timeout_us END
-  FROM ranked r
-  JOIN want w ON w.queue = r.queue AND r.place > w.skip AND r.place <= w.upto
-             AND (r.bytes <= w.bytes OR (w.n = 0 AND r.place = 1))
-  JOIN weft.policy p ON p.id BETWEEN r.policy AND r.policy
- CROSS JOIN LATERAL (SELECT * FROM weft.execution WHERE id = r.id OFFSET 0) e
- WHERE l.id BETWEEN r.id AND r.id
-RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline,
-          e.created, e.content_type, e.tags, e.payload, l.size, l.flow;
+), @{claim_ranked};

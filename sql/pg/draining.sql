@@ -43,8 +43,8 @@ RETURNING d.queue;
 WITH taken AS MATERIALIZED (
     SELECT d.id, d.epoch FROM weft.draining d
      WHERE d.until <= :now
-       AND (:ns = 0 OR (SELECT q.namespace FROM weft.queue q WHERE q.id = d.queue) = :ns)
-       AND (:last - :first = 255 OR weft.partition(d.id) BETWEEN :first AND :last)
+       AND @{of_namespace d.queue}
+       AND @{of_partition d.id}
        AND weft.at_rest(d.xmax)
      ORDER BY d.until LIMIT :batch
        FOR UPDATE SKIP LOCKED

@@ -44,10 +44,7 @@ WITH item AS (
 ), fact AS (
     INSERT INTO weft.execution (id, created, queue, content_type, tags, payload)
     SELECT id, :now, queue, content_type, tags, payload FROM item
-), spans AS (
-    INSERT INTO weft.span (namespace, last, first, count)
-    SELECT span_namespace, id, span_first, span_count FROM item WHERE span_namespace IS NOT NULL
-), member AS (
+), spans AS (@{spans_added}), member AS (
     INSERT INTO weft.node (id, flow, name, policy, k, let_run, total, succeeded, failed, fired,
                            delay, run_at)
     SELECT id, flow, name, join_policy, k, let_run, total, 0, 0, fired, delay, run_at FROM item
@@ -64,14 +61,14 @@ SELECT i.upstream, i.downstream, 0 FROM unnest(:upstream, :downstream) AS i(upst
 -- name: flow_open (flow uuid)
 -- returns: id
 -- A flow that was written in parts is whole.
-UPDATE weft.flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
+UPDATE weft.flow SET state = @WEFT_FLOW_OPEN WHERE id = :flow AND state = @WEFT_FLOW_STAGED RETURNING id;
 
 -- name: flow_lock (flow uuid[])
 -- returns: id state cancel reason cancels
 -- SKIP LOCKED: whoever has it looks again after its commit. A flow that is not whole yet is nobody's: a
 -- member may end already, but the edges that leave it are not there.
 SELECT f.id, f.state, f.cancel, f.reason, f.cancels
-  FROM weft.flow f WHERE f.id = ANY(:flow) AND f.state <> -1 ORDER BY f.id FOR UPDATE SKIP LOCKED;
+  FROM weft.flow f WHERE f.id = ANY(:flow) AND f.state <> @WEFT_FLOW_STAGED ORDER BY f.id FOR UPDATE SKIP LOCKED;
 
 -- name: cascade_look (flow uuid[], chunk int, share int)
 -- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at again
@@ -86,12 +83,11 @@ SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), s.bad, s.fired, e.downst
                               WHERE (p.flow, p.seq) > (f.id, 0) AND p.flow <= f.id
                               ORDER BY p.flow, p.seq LIMIT :share) x
          LIMIT :chunk) c
-  LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = c.id OFFSET 0) l ON true
-  LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = c.id OFFSET 0) o ON true
+  @{live_or_outcome state | c.id}
   LEFT JOIN LATERAL (SELECT bad, fired FROM weft.node WHERE id = c.id OFFSET 0) s ON true
   LEFT JOIN LATERAL (SELECT x.downstream, x.state FROM weft.edge x
                       WHERE (x.upstream, x.downstream)
-                            > (c.id, coalesce(c.cursor, '00000000-0000-0000-0000-000000000000'))
+                            > (c.id, coalesce(c.cursor, @{no_id}))
                         AND x.upstream <= c.id
                       ORDER BY x.upstream, x.downstream LIMIT :chunk + 1) e ON true
   LEFT JOIN LATERAL (SELECT * FROM weft.node WHERE id = e.downstream OFFSET 0) n ON true
@@ -101,9 +97,9 @@ SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), s.bad, s.fired, e.downst
 -- returns: id root delay run_at
 -- Nodes behind the cursor of the completion of the flow itself, whatever they are: it is their number
 -- that is bounded. root: it comes after nothing and has not begun.
-SELECT n.id, n.total = 0 AND n.fired = 0, n.delay, n.run_at FROM weft.node n
+SELECT n.id, n.total = 0 AND n.fired = @WEFT_FIRED_NOT, n.delay, n.run_at FROM weft.node n
  WHERE (n.flow, n.id) > (:flow, coalesce((SELECT cursor FROM weft.completion WHERE seq = :seq),
-                                         '00000000-0000-0000-0000-000000000000'))
+                                         @{no_id}))
    AND n.flow <= :flow AND n.k >= 0
  ORDER BY n.flow, n.id LIMIT :chunk;
 
@@ -145,14 +141,14 @@ SELECT n.id, n.policy, n.k, n.total, n.succeeded, n.failed FROM unnest(:id) AS i
 -- Resolved edges between nodes of the list, under the locks of their flows. Reads all edges that lead to
 -- these nodes.
 SELECT e.upstream, e.downstream, e.state FROM unnest(:id) AS i(id)
- CROSS JOIN LATERAL (SELECT * FROM weft.edge WHERE downstream = i.id AND state <> 0 OFFSET 0) e
+ CROSS JOIN LATERAL (SELECT * FROM weft.edge WHERE downstream = i.id AND state <> @WEFT_EDGE_PENDING OFFSET 0) e
  WHERE e.upstream IN (SELECT unnest(:id) OFFSET 0);
 
 -- name: upstream_failed (id uuid[])
 -- returns: id name state
 -- The first upstream of each node that has not succeeded, as its edge says.
 SELECT i.id, n.name, o.state FROM unnest(:id) AS i(id)
- CROSS JOIN LATERAL (SELECT upstream FROM weft.edge WHERE downstream = i.id AND state = 2
+ CROSS JOIN LATERAL (SELECT upstream FROM weft.edge WHERE downstream = i.id AND state = @WEFT_EDGE_FAILED
                       ORDER BY upstream LIMIT 1) e
  CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = e.upstream OFFSET 0) n
   LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = e.upstream OFFSET 0) o ON true;
@@ -220,7 +216,7 @@ UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false
 -- joins then still say what was before it.
 SELECT g.id, g.flow, g.reason, g.at, g.wakes FROM unnest(:flow) AS f(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.cancel_group x
-                      WHERE (x.flow, x.id) > (f.id, '00000000-0000-0000-0000-000000000000')
+                      WHERE (x.flow, x.id) > (f.id, @{no_id})
                         AND x.flow <= f.id AND NOT x.waiting
                       ORDER BY x.flow, x.id LIMIT :chunk) g
  WHERE NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id AND c.anew OFFSET 0)
@@ -236,14 +232,14 @@ SELECT g.id, e.upstream,
        CASE WHEN NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = e.upstream OFFSET 0) THEN NULL
             WHEN (SELECT n.fired FROM weft.edge o
                    CROSS JOIN LATERAL (SELECT fired FROM weft.node WHERE id = o.downstream OFFSET 0) n
-                   WHERE o.upstream = e.upstream AND n.fired = 0
+                   WHERE o.upstream = e.upstream AND n.fired = @WEFT_FIRED_NOT
                      AND EXISTS (SELECT 1 FROM weft.live m WHERE m.id = o.downstream OFFSET 0)
-                   ORDER BY o.upstream DESC, o.downstream DESC LIMIT 1) = 0 THEN 0
+                   ORDER BY o.upstream DESC, o.downstream DESC LIMIT 1) = @WEFT_FIRED_NOT THEN @WEFT_FATE_SPARED
             WHEN g.reason > 0 THEN g.reason
             ELSE coalesce((SELECT c.reason FROM weft.edge o
                             CROSS JOIN LATERAL (SELECT reason FROM weft.cancel_group
                                                  WHERE id = o.downstream AND reason > 0 OFFSET 0) c
-                            WHERE o.upstream = e.upstream LIMIT 1), 3) END
+                            WHERE o.upstream = e.upstream LIMIT 1), @WEFT_FATE_UNASKED) END
   FROM unnest(:id, :reason, :after) AS g(id, reason, after)
  CROSS JOIN LATERAL (SELECT x.upstream FROM weft.edge x
                       WHERE x.downstream = g.id AND x.upstream > g.after
@@ -279,7 +275,7 @@ SELECT n.id, n.flow FROM unnest(:id) AS i(id)
 
 -- name: flow_reopen (flow uuid[])
 -- A member lives again.
-UPDATE weft.flow f SET state = 0, finished = NULL
+UPDATE weft.flow f SET state = @WEFT_FLOW_OPEN, finished = NULL
   FROM unnest(:flow) AS i(flow)
  WHERE f.id BETWEEN i.flow AND i.flow AND f.state > 0;
 
@@ -293,7 +289,7 @@ UPDATE weft.flow SET cancel = :cancel, reason = :reason, backlog = :backlog, dra
 -- The next living members, whatever they do: it is their number that is bounded.
 SELECT l.id, l.state + 0 = @running FROM weft.live l
  WHERE (l.flow, l.id) > (:flow, coalesce((SELECT drained FROM weft.flow WHERE id = :flow),
-                                         '00000000-0000-0000-0000-000000000000'))
+                                         @{no_id}))
    AND l.flow <= :flow
  ORDER BY l.flow, l.id LIMIT :batch;
 
@@ -327,8 +323,8 @@ UPDATE weft.node n SET total = n.total + i.by FROM unnest(:id, :by) AS i(id, by)
  WHERE n.id BETWEEN i.id AND i.id;
 
 -- name: live_widen (id uuid[], by int[])
--- The same for what a claim of them carries; their rows are locked. 128: WEFT_UPSTREAM_BYTES.
-UPDATE weft.live l SET size = l.size + 128 * i.by FROM unnest(:id, :by) AS i(id, by)
+-- The same for what a claim of them carries; their rows are locked.
+UPDATE weft.live l SET size = l.size + @WEFT_UPSTREAM_BYTES * i.by FROM unnest(:id, :by) AS i(id, by)
  WHERE l.id BETWEEN i.id AND i.id;
 
 -- name: edges_there (upstream uuid[], downstream uuid[])
@@ -341,8 +337,8 @@ SELECT e.upstream, e.downstream FROM unnest(:upstream, :downstream) AS i(upstrea
 -- returns: count
 -- Under the lock of the flow. The planner proves the partial index as in flow_last.
 SELECT coalesce(sum(n.total), 0)::bigint FROM weft.node n
- WHERE (n.flow, n.id) >= (:flow, '00000000-0000-0000-0000-000000000000')
-   AND (n.flow, n.id) <= (:flow, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND n.k >= 0;
+ WHERE (n.flow, n.id) >= (:flow, @{no_id})
+   AND (n.flow, n.id) <= (:flow, @{last_id}) AND n.k >= 0;
 
 -- name: edge_circle (from uuid, to uuid[])
 -- returns: name
@@ -362,14 +358,14 @@ SELECT n.name FROM unnest(:to) AS i(id)
 -- returns: id
 -- Under the lock of the flow: nodes that are added come after this one, whatever the clocks say.
 SELECT n.id FROM weft.node n
- WHERE (n.flow, n.id) < (:flow, 'ffffffff-ffff-ffff-ffff-ffffffffffff') AND n.flow >= :flow AND n.k >= 0
+ WHERE (n.flow, n.id) < (:flow, @{last_id}) AND n.flow >= :flow AND n.k >= 0
  ORDER BY n.flow DESC, n.id DESC LIMIT 1;
 
 -- name: flow_read (id uuid)
 -- returns: id namespace name state revision nodes created finished cancel reason over
 -- over: it is open still, but no member lives, and a hop that is due will end it.
 SELECT f.id, f.namespace, f.name, f.state, f.revision, f.nodes, f.created, f.finished, f.cancel, f.reason,
-       f.state = 0 AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id OFFSET 0)
+       f.state = @WEFT_FLOW_OPEN AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id OFFSET 0)
        AND EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id OFFSET 0)
   FROM weft.flow f WHERE f.id = :id AND f.state >= 0 AND f.deleted IS NULL;
 

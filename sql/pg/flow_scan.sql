@@ -8,8 +8,7 @@
 SELECT c.flow, count(*)
   FROM (SELECT flow, at FROM weft.completion ORDER BY seq LIMIT :look) c
  CROSS JOIN LATERAL (SELECT f.id FROM weft.flow f
-                      WHERE f.id = c.flow AND (:ns = 0 OR f.namespace = :ns)
-                        AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+                      WHERE f.id = c.flow AND @{of_flow f}
                      OFFSET 0) f
  WHERE c.at <= :before
  GROUP BY c.flow
@@ -23,7 +22,7 @@ SELECT g.flow, bool_or(f.id IS NULL OR g.node IS NULL)
           FROM weft.cancel_group x WHERE x.waiting = false AND x.at >= 0 ORDER BY x.at LIMIT :look) g
   LEFT JOIN LATERAL (SELECT f.id, f.namespace FROM weft.flow f WHERE f.id = g.flow OFFSET 0) f ON true
  WHERE g.at <= :before AND (:ns = 0 OR f.namespace = :ns)
-   AND (:last - :first = 255 OR weft.partition(g.flow) BETWEEN :first AND :last)
+   AND @{of_partition g.flow}
  GROUP BY g.flow
  LIMIT :batch;
 
@@ -33,7 +32,7 @@ SELECT g.flow, bool_or(f.id IS NULL OR g.node IS NULL)
 -- all upstreams have ended; NULL: not this replica's.
 SELECT g.id, g.flow,
        CASE WHEN (:ns <> 0 AND f.namespace IS DISTINCT FROM :ns)
-              OR (:last - :first <> 255 AND weft.partition(g.flow) NOT BETWEEN :first AND :last) THEN NULL
+              OR (:last - :first <> @WEFT_PARTITION_LAST AND weft.partition(g.flow) NOT BETWEEN :first AND :last) THEN NULL
             WHEN f.id IS NULL OR n.id IS NULL THEN 1
             WHEN NOT EXISTS (SELECT 1 FROM weft.edge e
                               CROSS JOIN LATERAL (SELECT 1 FROM weft.live WHERE id = e.upstream OFFSET 0) l
@@ -73,8 +72,7 @@ SELECT count(*) FROM gone;
 -- returns: id
 -- Flows with members that are still to be cancelled.
 SELECT f.id FROM weft.flow f
- WHERE f.backlog AND (:ns = 0 OR f.namespace = :ns)
-   AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+ WHERE f.backlog AND @{of_flow f}
  ORDER BY f.id LIMIT :batch;
 
 -- name: flows_unfinished (before bigint, batch int, ns int, first int, last int)
@@ -84,14 +82,13 @@ SELECT f.id FROM weft.flow f
 -- pass.sql.
 WITH m AS MATERIALIZED (
     SELECT f.id FROM weft.flow f
-     WHERE f.state < 0 AND f.state = -1 AND f.created <= :before
-       AND (:ns = 0 OR f.namespace = :ns)
-       AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+     WHERE f.state < 0 AND f.state = @WEFT_FLOW_STAGED AND f.created <= :before
+       AND @{of_flow f}
        AND weft.at_rest(f.xmax)
      ORDER BY f.id LIMIT :batch
        FOR UPDATE SKIP LOCKED
 )
-UPDATE weft.flow u SET state = -2, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
+UPDATE weft.flow u SET state = @WEFT_FLOW_REMOVING, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
 
 -- name: flows_kept (state smallint[], until bigint[], batch int, ns int, first int, last int)
 -- returns: id
@@ -101,15 +98,13 @@ WITH m AS MATERIALIZED (
     SELECT d.id FROM unnest(:state, :until) AS s(state, until)
      CROSS JOIN LATERAL (SELECT f.id FROM weft.flow f
                           WHERE f.state = s.state AND f.finished <= s.until
-                            AND (:ns = 0 OR f.namespace = :ns)
-                            AND (:last - :first = 255
-                                 OR weft.partition(f.id) BETWEEN :first AND :last)
+                            AND @{of_flow f}
                             AND weft.at_rest(f.xmax)
                           ORDER BY f.finished LIMIT :batch
                             FOR UPDATE SKIP LOCKED) d
      LIMIT :batch
 )
-UPDATE weft.flow u SET state = -2, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
+UPDATE weft.flow u SET state = @WEFT_FLOW_REMOVING, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
 
 -- name: flows_deleted (batch int, ns int, first int, last int)
 -- returns: id
@@ -117,19 +112,17 @@ UPDATE weft.flow u SET state = -2, key = NULL FROM m WHERE u.id BETWEEN m.id AND
 WITH m AS MATERIALIZED (
     SELECT f.id FROM weft.flow f
      WHERE f.deleted IS NOT NULL AND f.state > 0
-       AND (:ns = 0 OR f.namespace = :ns)
-       AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+       AND @{of_flow f}
        AND weft.at_rest(f.xmax)
      ORDER BY f.id LIMIT :batch
        FOR UPDATE SKIP LOCKED
 )
-UPDATE weft.flow u SET state = -2, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
+UPDATE weft.flow u SET state = @WEFT_FLOW_REMOVING, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
 
 -- name: flows_removing (batch int, ns int, first int, last int)
 -- returns: id
 SELECT f.id FROM weft.flow f
- WHERE f.state < 0 AND f.state = -2 AND (:ns = 0 OR f.namespace = :ns)
-   AND (:last - :first = 255 OR weft.partition(f.id) BETWEEN :first AND :last)
+ WHERE f.state < 0 AND f.state = @WEFT_FLOW_REMOVING AND @{of_flow f}
  ORDER BY f.id LIMIT :batch;
 
 -- name: graph_remove (flow uuid, members int, chunk int)
@@ -138,7 +131,7 @@ SELECT f.id FROM weft.flow f
 -- completions and of its groups. more: there may be more of them.
 WITH m AS MATERIALIZED (
     SELECT n.id FROM weft.node n
-     WHERE (n.flow, n.id) > (:flow, '00000000-0000-0000-0000-000000000000') AND n.flow <= :flow
+     WHERE (n.flow, n.id) > (:flow, @{no_id}) AND n.flow <= :flow
        AND n.k >= 0
      ORDER BY n.flow, n.id LIMIT :members
 ), paths AS (
@@ -159,7 +152,7 @@ WITH m AS MATERIALIZED (
 ), groups AS (
     DELETE FROM weft.cancel_group g
      USING (SELECT x.id FROM weft.cancel_group x
-             WHERE (x.flow, x.id) > (:flow, '00000000-0000-0000-0000-000000000000') AND x.flow <= :flow
+             WHERE (x.flow, x.id) > (:flow, @{no_id}) AND x.flow <= :flow
              ORDER BY x.flow, x.id LIMIT :chunk) d
      WHERE g.id BETWEEN d.id AND d.id
     RETURNING 1
@@ -173,7 +166,7 @@ SELECT greatest((SELECT count(*) FROM paths), (SELECT count(*) FROM hints),
 -- that no edge leaves any more. Members have no keys of their own.
 WITH m AS MATERIALIZED (
     SELECT f.id FROM (SELECT n.id FROM weft.node n
-                       WHERE (n.flow, n.id) > (:flow, '00000000-0000-0000-0000-000000000000')
+                       WHERE (n.flow, n.id) > (:flow, @{no_id})
                          AND n.flow <= :flow AND n.k >= 0
                        ORDER BY n.flow, n.id LIMIT :chunk) f
      WHERE NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = f.id OFFSET 0)
@@ -200,4 +193,4 @@ WITH hints AS (
 ), groups AS (
     DELETE FROM weft.cancel_group WHERE flow = :flow
 )
-DELETE FROM weft.flow WHERE id = :flow AND state = -2;
+DELETE FROM weft.flow WHERE id = :flow AND state = @WEFT_FLOW_REMOVING;

@@ -6,7 +6,7 @@
 -- returns: id sort namespace text retired
 SELECT n.id, n.sort, n.namespace, n.text,
        EXISTS (SELECT 1 FROM weft.retired r
-                WHERE r.what = 0 AND r.id = n.id)::int
+                WHERE r.what = @WEFT_INTERNED_NAME AND r.id = n.id)::int
   FROM unnest(:sort, :namespace, :text) AS w(sort, namespace, text)
  CROSS JOIN LATERAL (SELECT * FROM weft.name
                       WHERE sort = w.sort AND namespace = w.namespace AND text = w.text OFFSET 0) n;
@@ -21,7 +21,7 @@ SELECT * FROM unnest(:sort, :namespace, :text) AS w(sort, namespace, text) ORDER
 -- returns: id sort namespace text retired
 SELECT n.id, n.sort, n.namespace, n.text,
        EXISTS (SELECT 1 FROM weft.retired r
-                WHERE r.what = 0 AND r.id = n.id)::int
+                WHERE r.what = @WEFT_INTERNED_NAME AND r.id = n.id)::int
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.name WHERE id = w.id OFFSET 0) n;
 
@@ -46,7 +46,7 @@ SELECT p.id, p.text
 -- returns: id namespace lane kind route tenant retired
 SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant,
        EXISTS (SELECT 1 FROM weft.retired r
-                WHERE r.what = 1 AND r.id = q.id)::int
+                WHERE r.what = @WEFT_INTERNED_QUEUE AND r.id = q.id)::int
   FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, lane, kind, route, tenant)
  CROSS JOIN LATERAL (SELECT * FROM weft.queue
                       WHERE namespace = w.namespace AND lane = w.lane AND kind = w.kind
@@ -62,7 +62,7 @@ SELECT * FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, 
 -- returns: id namespace lane kind route tenant retired
 SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant,
        EXISTS (SELECT 1 FROM weft.retired r
-                WHERE r.what = 1 AND r.id = q.id)::int
+                WHERE r.what = @WEFT_INTERNED_QUEUE AND r.id = q.id)::int
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.queue WHERE id = w.id OFFSET 0) q;
 
@@ -84,4 +84,4 @@ DELETE FROM weft.retired r USING kept k WHERE r.what = k.what AND r.id = k.id;
 -- name: namespace_workers (namespace int, most int)
 -- returns: workers
 -- How many names of workers a namespace has; the count stops at `most`.
-SELECT count(*) FROM (SELECT 1 FROM weft.name WHERE sort = 5 AND namespace = :namespace LIMIT :most) AS n;
+SELECT count(*) FROM (SELECT 1 FROM weft.name WHERE sort = @WEFT_NAME_WORKER AND namespace = :namespace LIMIT :most) AS n;

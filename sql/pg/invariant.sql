@@ -123,6 +123,11 @@ SELECT 'key without its execution', w.id, NULL, NULL, w.namespace, w.key
  WHERE weft.partition(w.id) BETWEEN :first AND :last
    AND NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = w.id AND e.key = w.key OFFSET 0);
 
+-- fragment: no_execution (id)
+NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = @id OFFSET 0)
+AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = @id OFFSET 0)
+AND NOT EXISTS (SELECT 1 FROM weft.outcome o WHERE o.id = @id OFFSET 0)
+
 -- name: orphan_attempts (id uuid[], epoch int[], replay smallint[])
 -- returns: id
 -- Removes attempts of executions that do not exist. Whoever writes an attempt holds the lock of a row
@@ -135,9 +140,7 @@ DELETE FROM weft.attempt a
           FROM unnest(:id, :epoch, :replay) AS i(id, epoch, replay)
          CROSS JOIN LATERAL (SELECT t.id, t.epoch, t.replay FROM weft.attempt t
                               WHERE t.id = i.id AND t.epoch = i.epoch AND t.replay = i.replay
-                                AND NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = t.id OFFSET 0)
-                                AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = t.id OFFSET 0)
-                                AND NOT EXISTS (SELECT 1 FROM weft.outcome o WHERE o.id = t.id OFFSET 0)
+                                AND @{no_execution t.id}
                                 FOR UPDATE SKIP LOCKED) x) gone
  WHERE a.id BETWEEN gone.id AND gone.id AND a.epoch = gone.epoch AND a.replay = gone.replay
 RETURNING a.id;
@@ -150,9 +153,7 @@ DELETE FROM weft.progress p
           FROM unnest(:id) AS i(id)
          CROSS JOIN LATERAL (SELECT t.id FROM weft.progress t
                               WHERE t.id = i.id
-                                AND NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = t.id OFFSET 0)
-                                AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = t.id OFFSET 0)
-                                AND NOT EXISTS (SELECT 1 FROM weft.outcome o WHERE o.id = t.id OFFSET 0)
+                                AND @{no_execution t.id}
                                 FOR UPDATE SKIP LOCKED) x) gone
  WHERE p.id BETWEEN gone.id AND gone.id
 RETURNING p.id;
@@ -166,9 +167,7 @@ DELETE FROM weft.key k
           FROM unnest(:namespace, :key, :id) AS i(namespace, key, id)
          CROSS JOIN LATERAL (SELECT t.namespace, t.key FROM weft.key t
                               WHERE t.namespace = i.namespace AND t.key = i.key AND t.id = i.id
-                                AND NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = t.id OFFSET 0)
-                                AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = t.id OFFSET 0)
-                                AND NOT EXISTS (SELECT 1 FROM weft.outcome o WHERE o.id = t.id OFFSET 0)
+                                AND @{no_execution t.id}
                                 FOR UPDATE SKIP LOCKED) x) gone
  WHERE k.namespace BETWEEN gone.namespace AND gone.namespace AND k.key = gone.key
 RETURNING k.id;

@@ -25,11 +25,10 @@
 -- filter walks over what is not its own, but no further than 1,000 rows: then it is told when the
 -- last of these is due, and looks again.
 
--- name: due_leases (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
--- Leases by lane and time: hops over the lanes that have any, oldest leases of each first. A lane
--- belongs to one namespace.
-WITH RECURSIVE lanes AS (
+-- fragment: lanes_with_leases ()
+-- Hops over the lanes that have leases; mine: those that the pass is limited to. A lane belongs to one
+-- namespace.
+lanes AS (
     (SELECT lane FROM weft.live WHERE state = @running ORDER BY lane LIMIT 1)
     UNION ALL
     SELECT (SELECT n.lane FROM weft.live n
@@ -38,66 +37,89 @@ WITH RECURSIVE lanes AS (
 ), mine AS (
     SELECT lanes.lane FROM lanes
      WHERE :ns = 0 OR (SELECT n.namespace FROM weft.name n WHERE n.id = lanes.lane) = :ns
-), taken AS MATERIALIZED (
+)
+
+-- fragment: leases_seen ()
+-- How many leases are due, up to the batch.
+(SELECT count(*)
+   FROM (SELECT l.due
+           FROM mine
+          CROSS JOIN LATERAL (SELECT d.due FROM weft.live d
+                               WHERE d.lane = mine.lane AND d.state = @running AND d.due <= :now
+                                 AND @{of_partition d.id}
+                               ORDER BY d.due LIMIT :batch) l
+          LIMIT :batch) s)
+
+-- fragment: due_taken (columns, due, time)
+-- Locks what is due: see the head of this file.
+SELECT @columns
+  FROM weft.live l
+ WHERE @due
+   AND @{of_namespace l.queue}
+   AND @{of_partition l.id}
+   AND weft.at_rest(l.xmax)
+ ORDER BY @time LIMIT :batch
+   FOR UPDATE SKIP LOCKED
+
+-- fragment: due_seen (due, time)
+-- How many are due, up to the batch.
+(SELECT count(*)
+   FROM (SELECT @time
+           FROM weft.live l
+          WHERE @due
+            AND @{of_namespace l.queue}
+            AND @{of_partition l.id}
+          ORDER BY @time LIMIT :batch) s)
+
+-- fragment: sight (count)
+-- Counts what the snapshot had, when the batch was not filled.
+sight AS (
+    SELECT CASE WHEN (SELECT count(*) FROM taken) < :batch THEN @count END AS seen
+)
+
+-- fragment: next_due (due, time, later)
+-- How many are due still, and when the next row is due that comes later.
+SELECT @{due_seen @due | l.@time},
+       coalesce((SELECT w.@time
+                   FROM (SELECT l.id, l.queue, l.@time FROM weft.live l
+                          WHERE @later
+                          ORDER BY l.@time LIMIT 1000) w
+                  WHERE @{of_namespace w.queue}
+                    AND @{of_partition w.id}
+                  ORDER BY w.@time LIMIT 1),
+                (SELECT l.@time FROM weft.live l
+                  WHERE @later
+                  ORDER BY l.@time LIMIT 1 OFFSET 999))
+
+-- name: due_leases (now bigint, batch int, ns int, first int, last int)
+-- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- Leases by lane and time: hops over the lanes that have any, oldest leases of each first. A lane
+-- belongs to one namespace.
+WITH RECURSIVE @{lanes_with_leases}, taken AS MATERIALIZED (
     SELECT l.*
       FROM mine
      CROSS JOIN LATERAL (SELECT d.* FROM weft.live d
                           WHERE d.lane = mine.lane AND d.state = @running AND d.due <= :now
-                            AND (:last - :first = 255
-                                 OR weft.partition(d.id) BETWEEN :first AND :last)
+                            AND @{of_partition d.id}
                             AND weft.at_rest(d.xmax)
                           ORDER BY d.due LIMIT :batch
                             FOR UPDATE SKIP LOCKED) l
      LIMIT :batch
-), sight AS (
-    SELECT CASE WHEN (SELECT count(*) FROM taken) < :batch THEN
-               (SELECT count(*)
-                  FROM (SELECT l.due
-                          FROM mine
-                         CROSS JOIN LATERAL (SELECT d.due FROM weft.live d
-                                              WHERE d.lane = mine.lane AND d.state = @running
-                                                AND d.due <= :now
-                                                AND (:last - :first = 255
-                                                     OR weft.partition(d.id)
-                                                        BETWEEN :first AND :last)
-                                              ORDER BY d.due LIMIT :batch) l
-                         LIMIT :batch) s) END AS seen
-)
-SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed, t.queue,
-       t.lane, t.policy, t.worker, t.epoch, t.attempt, t.forgiven, t.size, t.lost, t.replays,
-       t.priority, t.state, sight.seen
+), @{sight @{leases_seen}}
+SELECT @{live_columns t}, sight.seen
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_lease (now bigint, batch int, ns int, first int, last int)
 -- returns: left due
 -- due is also when the first draining row goes, which may be overdue: another replica has locked it.
-WITH RECURSIVE lanes AS (
-    (SELECT lane FROM weft.live WHERE state = @running ORDER BY lane LIMIT 1)
-    UNION ALL
-    SELECT (SELECT n.lane FROM weft.live n
-             WHERE n.state = @running AND n.lane > lanes.lane ORDER BY n.lane LIMIT 1)
-      FROM lanes WHERE lanes.lane IS NOT NULL
-), mine AS (
-    SELECT lanes.lane FROM lanes
-     WHERE :ns = 0 OR (SELECT n.namespace FROM weft.name n WHERE n.id = lanes.lane) = :ns
-)
-SELECT (SELECT count(*)
-          FROM (SELECT l.due
-                  FROM mine
-                 CROSS JOIN LATERAL (SELECT d.due FROM weft.live d
-                                      WHERE d.lane = mine.lane AND d.state = @running
-                                        AND d.due <= :now
-                                        AND (:last - :first = 255
-                                             OR weft.partition(d.id) BETWEEN :first AND :last)
-                                      ORDER BY d.due LIMIT :batch) l
-                 LIMIT :batch) s),
+WITH RECURSIVE @{lanes_with_leases}
+SELECT @{leases_seen},
        least((SELECT min(coalesce((SELECT w.due
                                      FROM (SELECT d.id, d.due FROM weft.live d
                                             WHERE d.lane = mine.lane AND d.state = @running
                                               AND d.due > :now
                                             ORDER BY d.due LIMIT 1000) w
-                                    WHERE (:last - :first = 255
-                                           OR weft.partition(w.id) BETWEEN :first AND :last)
+                                    WHERE @{of_partition w.id}
                                     ORDER BY w.due LIMIT 1),
                                   (SELECT d.due FROM weft.live d
                                     WHERE d.lane = mine.lane AND d.state = @running AND d.due > :now
@@ -106,171 +128,55 @@ SELECT (SELECT count(*)
              coalesce((SELECT w.until
                          FROM (SELECT d.id, d.queue, d.until FROM weft.draining d
                                 ORDER BY d.until LIMIT 1000) w
-                        WHERE (:ns = 0
-                               OR (SELECT q.namespace FROM weft.queue q WHERE q.id = w.queue) = :ns)
-                          AND (:last - :first = 255
-                               OR weft.partition(w.id) BETWEEN :first AND :last)
+                        WHERE @{of_namespace w.queue}
+                          AND @{of_partition w.id}
                         ORDER BY w.until LIMIT 1),
                       (SELECT d.until FROM weft.draining d ORDER BY d.until LIMIT 1 OFFSET 999)));
 
 -- name: due_attempts (now bigint, batch int, ns int, first int, last int)
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
 WITH taken AS MATERIALIZED (
-    SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue,
-           l.lane, l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays,
-           l.priority, l.state
-      FROM weft.live l
-     WHERE l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
-       AND l.state + 0 = @running
-       AND (:ns = 0 OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
-       AND (:last - :first = 255 OR weft.partition(l.id) BETWEEN :first AND :last)
-       AND weft.at_rest(l.xmax)
-     ORDER BY l.attempt_deadline LIMIT :batch
-       FOR UPDATE SKIP LOCKED
-), sight AS (
-    SELECT CASE WHEN (SELECT count(*) FROM taken) < :batch THEN
-               (SELECT count(*)
-                  FROM (SELECT l.attempt_deadline
-                          FROM weft.live l
-                         WHERE l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
-                           AND l.state + 0 = @running
-                           AND (:ns = 0
-                                OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
-                           AND (:last - :first = 255
-                                OR weft.partition(l.id) BETWEEN :first AND :last)
-                         ORDER BY l.attempt_deadline LIMIT :batch) s) END AS seen
-)
-SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed, t.queue,
-       t.lane, t.policy, t.worker, t.epoch, t.attempt, t.forgiven, t.size, t.lost, t.replays,
-       t.priority, t.state, sight.seen
+    @{due_taken @{live_columns l} | l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
+            AND l.state + 0 = @running | l.attempt_deadline}
+), @{sight @{due_seen l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
+            AND l.state + 0 = @running | l.attempt_deadline}}
+SELECT @{live_columns t}, sight.seen
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_attempt (now bigint, batch int, ns int, first int, last int)
 -- returns: left due
-SELECT (SELECT count(*)
-          FROM (SELECT l.attempt_deadline
-                  FROM weft.live l
-                 WHERE l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
-                   AND l.state + 0 = @running
-                   AND (:ns = 0
-                        OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
-                   AND (:last - :first = 255 OR weft.partition(l.id) BETWEEN :first AND :last)
-                 ORDER BY l.attempt_deadline LIMIT :batch) s),
-       coalesce((SELECT w.attempt_deadline
-                   FROM (SELECT l.id, l.queue, l.attempt_deadline FROM weft.live l
-                         WHERE l.attempt_deadline IS NOT NULL AND l.attempt_deadline > :now
-                           AND l.state + 0 = @running
-                         ORDER BY l.attempt_deadline LIMIT 1000) w
-                  WHERE (:ns = 0
-                         OR (SELECT q.namespace FROM weft.queue q WHERE q.id = w.queue) = :ns)
-                    AND (:last - :first = 255 OR weft.partition(w.id) BETWEEN :first AND :last)
-                  ORDER BY w.attempt_deadline LIMIT 1),
-                (SELECT l.attempt_deadline FROM weft.live l
-                 WHERE l.attempt_deadline IS NOT NULL AND l.attempt_deadline > :now
-                   AND l.state + 0 = @running
-                  ORDER BY l.attempt_deadline LIMIT 1 OFFSET 999));
+@{next_due l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
+            AND l.state + 0 = @running | attempt_deadline
+ | l.attempt_deadline IS NOT NULL AND l.attempt_deadline > :now
+            AND l.state + 0 = @running};
 
 -- name: due_deadlines (now bigint, batch int, ns int, first int, last int)
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
 WITH taken AS MATERIALIZED (
-    SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue,
-           l.lane, l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays,
-           l.priority, l.state
-      FROM weft.live l
-     WHERE l.deadline IS NOT NULL AND l.deadline <= :now
-       AND (:ns = 0 OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
-       AND (:last - :first = 255 OR weft.partition(l.id) BETWEEN :first AND :last)
-       AND weft.at_rest(l.xmax)
-     ORDER BY l.deadline LIMIT :batch
-       FOR UPDATE SKIP LOCKED
-), sight AS (
-    SELECT CASE WHEN (SELECT count(*) FROM taken) < :batch THEN
-               (SELECT count(*)
-                  FROM (SELECT l.deadline
-                          FROM weft.live l
-                         WHERE l.deadline IS NOT NULL AND l.deadline <= :now
-                           AND (:ns = 0
-                                OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
-                           AND (:last - :first = 255
-                                OR weft.partition(l.id) BETWEEN :first AND :last)
-                         ORDER BY l.deadline LIMIT :batch) s) END AS seen
-)
-SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed, t.queue,
-       t.lane, t.policy, t.worker, t.epoch, t.attempt, t.forgiven, t.size, t.lost, t.replays,
-       t.priority, t.state, sight.seen
+    @{due_taken @{live_columns l} | l.deadline IS NOT NULL AND l.deadline <= :now | l.deadline}
+), @{sight @{due_seen l.deadline IS NOT NULL AND l.deadline <= :now | l.deadline}}
+SELECT @{live_columns t}, sight.seen
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_deadline (now bigint, batch int, ns int, first int, last int)
 -- returns: left due
-SELECT (SELECT count(*)
-          FROM (SELECT l.deadline
-                  FROM weft.live l
-                 WHERE l.deadline IS NOT NULL AND l.deadline <= :now
-                   AND (:ns = 0
-                        OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
-                   AND (:last - :first = 255 OR weft.partition(l.id) BETWEEN :first AND :last)
-                 ORDER BY l.deadline LIMIT :batch) s),
-       coalesce((SELECT w.deadline
-                   FROM (SELECT l.id, l.queue, l.deadline FROM weft.live l
-                         WHERE l.deadline IS NOT NULL AND l.deadline > :now
-                         ORDER BY l.deadline LIMIT 1000) w
-                  WHERE (:ns = 0
-                         OR (SELECT q.namespace FROM weft.queue q WHERE q.id = w.queue) = :ns)
-                    AND (:last - :first = 255 OR weft.partition(w.id) BETWEEN :first AND :last)
-                  ORDER BY w.deadline LIMIT 1),
-                (SELECT l.deadline FROM weft.live l
-                 WHERE l.deadline IS NOT NULL AND l.deadline > :now
-                  ORDER BY l.deadline LIMIT 1 OFFSET 999));
+@{next_due l.deadline IS NOT NULL AND l.deadline <= :now | deadline
+ | l.deadline IS NOT NULL AND l.deadline > :now};
 
 -- name: promote_due (now bigint, batch int, ns int, first int, last int)
 -- returns: id queue seen
 -- moves: delayed PROMOTE ready
 WITH taken AS MATERIALIZED (
-    SELECT l.id
-      FROM weft.live l
-     WHERE l.state = @delayed AND l.due <= :now
-       AND (:ns = 0 OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
-       AND (:last - :first = 255 OR weft.partition(l.id) BETWEEN :first AND :last)
-       AND weft.at_rest(l.xmax)
-     ORDER BY l.due LIMIT :batch
-       FOR UPDATE SKIP LOCKED
+    @{due_taken l.id | l.state = @delayed AND l.due <= :now | l.due}
 ), promoted AS (
     UPDATE weft.live l SET state = @ready, due = NULL
       FROM taken t WHERE l.id BETWEEN t.id AND t.id
     RETURNING l.id, l.queue
-), sight AS (
-    SELECT CASE WHEN (SELECT count(*) FROM taken) < :batch THEN
-               (SELECT count(*)
-                  FROM (SELECT l.due
-                          FROM weft.live l
-                         WHERE l.state = @delayed AND l.due <= :now
-                           AND (:ns = 0
-                                OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
-                           AND (:last - :first = 255
-                                OR weft.partition(l.id) BETWEEN :first AND :last)
-                         ORDER BY l.due LIMIT :batch) s) END AS seen
-)
+), @{sight @{due_seen l.state = @delayed AND l.due <= :now | l.due}}
 SELECT p.id, p.queue, sight.seen
   FROM sight LEFT JOIN promoted p ON true;
 
 -- name: next_delayed (now bigint, batch int, ns int, first int, last int)
 -- returns: left due
-SELECT (SELECT count(*)
-          FROM (SELECT l.due
-                  FROM weft.live l
-                 WHERE l.state = @delayed AND l.due <= :now
-                   AND (:ns = 0
-                        OR (SELECT q.namespace FROM weft.queue q WHERE q.id = l.queue) = :ns)
-                   AND (:last - :first = 255 OR weft.partition(l.id) BETWEEN :first AND :last)
-                 ORDER BY l.due LIMIT :batch) s),
-       coalesce((SELECT w.due
-                   FROM (SELECT l.id, l.queue, l.due FROM weft.live l
-                         WHERE l.state = @delayed AND l.due > :now
-                         ORDER BY l.due LIMIT 1000) w
-                  WHERE (:ns = 0
-                         OR (SELECT q.namespace FROM weft.queue q WHERE q.id = w.queue) = :ns)
-                    AND (:last - :first = 255 OR weft.partition(w.id) BETWEEN :first AND :last)
-                  ORDER BY w.due LIMIT 1),
-                (SELECT l.due FROM weft.live l
-                 WHERE l.state = @delayed AND l.due > :now
-                  ORDER BY l.due LIMIT 1 OFFSET 999));
+@{next_due l.state = @delayed AND l.due <= :now | due
+ | l.state = @delayed AND l.due > :now};

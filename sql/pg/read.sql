@@ -5,10 +5,7 @@
 
 -- name: describe (id uuid[])
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven
-SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
-       s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
-       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node, s.policy,
-       s.forgiven
+SELECT @{execution_columns s}
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s
  WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0);
@@ -48,7 +45,7 @@ WITH near AS MATERIALIZED (
                              AND EXISTS (SELECT 1 FROM weft.queue q
                                           WHERE q.id = x.queue AND q.namespace = :namespace OFFSET 0)
                            ORDER BY x.id DESC LIMIT :scan) e
-      WHERE NOT n.beyond AND e.id > coalesce((SELECT last FROM bound), '00000000-0000-0000-0000-000000000000')
+      WHERE NOT n.beyond AND e.id > coalesce((SELECT last FROM bound), @{no_id})
       ORDER BY e.id DESC LIMIT :scan)
     UNION ALL
     (SELECT w.id
@@ -60,7 +57,7 @@ WITH near AS MATERIALIZED (
               UNION ALL
              SELECT l.id
                FROM (SELECT id FROM weft.name
-                      WHERE :source = 1 AND sort = 2 AND namespace = :namespace) n
+                      WHERE :source = 1 AND sort = @WEFT_NAME_LANE AND namespace = :namespace) n
               CROSS JOIN LATERAL ((SELECT id FROM weft.live
                                     WHERE state = @running AND lane = n.id
                                       AND (:state IS NULL OR :state = @running) OFFSET 0)
@@ -112,10 +109,7 @@ WITH near AS MATERIALIZED (
        AND NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0)
      ORDER BY s.id DESC LIMIT :limit
 )
-SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
-       s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
-       s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
-       s.flow, s.node, s.policy, s.forgiven,
+SELECT @{execution_columns s},
        (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page), (SELECT last FROM bound)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
  ORDER BY s.id DESC;
@@ -125,7 +119,7 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
 -- Whether the living rows of a namespace, of one state or of all, are few enough to be read, sorted and cut to
 -- a page: at most :most of them, in at most as many queues, lanes and flows.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namespace LIMIT :most + 1) x) <= :most
-   AND (SELECT count(*) FROM (SELECT 1 FROM weft.name WHERE sort = 2 AND namespace = :namespace
+   AND (SELECT count(*) FROM (SELECT 1 FROM weft.name WHERE sort = @WEFT_NAME_LANE AND namespace = :namespace
                                LIMIT :most + 1) x) <= :most
    AND (SELECT count(*) FROM (SELECT 1 FROM weft.flow WHERE namespace = :namespace AND finished IS NULL
                                LIMIT :most + 1) x) <= :most
@@ -137,7 +131,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namesp
                  LIMIT :most + 1) x) <= :most
    AND (SELECT count(*)
           FROM (SELECT 1
-                  FROM (SELECT id FROM weft.name WHERE sort = 2 AND namespace = :namespace LIMIT :most) n
+                  FROM (SELECT id FROM weft.name WHERE sort = @WEFT_NAME_LANE AND namespace = :namespace LIMIT :most) n
                  CROSS JOIN LATERAL ((SELECT 1 FROM weft.live
                                        WHERE state = @running AND lane = n.id
                                          AND (:state IS NULL OR :state = @running) OFFSET 0)

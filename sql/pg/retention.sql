@@ -23,6 +23,9 @@ SELECT h.queue, h.policy, h.state, h.finished, q.namespace, coalesce(l.retention
   LEFT JOIN LATERAL (SELECT retention_us FROM weft.lane WHERE id = q.lane OFFSET 0) l ON true
  WHERE :namespace = 0 OR q.namespace = :namespace;
 
+-- fragment: retention_partition (id)
+(:partition_last = 0 OR weft.partition(@id) BETWEEN :partition_first AND :partition_last)
+
 -- name: retention_take (place int[], queue int[], policy int[], state smallint[], since bigint[], until bigint[], partition_first int, partition_last int, batch int)
 -- returns: place id finished bytes attempts key
 -- The oldest of each group, group after group. SKIP LOCKED and the predicate beside it: replicas
@@ -40,8 +43,7 @@ SELECT o.place, o.id, o.finished,
                                FROM weft.outcome x
                               WHERE x.flow IS NULL AND x.queue = g.queue AND x.policy = g.policy
                                 AND x.state = g.state AND x.finished BETWEEN g.since AND g.until
-                                AND (:partition_last = 0 OR weft.partition(x.id)
-                                     BETWEEN :partition_first AND :partition_last)
+                                AND @{retention_partition x.id}
                               ORDER BY x.finished LIMIT :batch
                                 FOR UPDATE SKIP LOCKED) d
          LIMIT :batch) o
@@ -88,7 +90,6 @@ SELECT count(*)
          CROSS JOIN LATERAL (SELECT 1 FROM weft.outcome x
                               WHERE x.flow IS NULL AND x.queue = g.queue AND x.policy = g.policy
                                 AND x.state = g.state AND x.finished <= g.until
-                                AND (:partition_last = 0 OR weft.partition(x.id)
-                                     BETWEEN :partition_first AND :partition_last)
+                                AND @{retention_partition x.id}
                               LIMIT :most) d
          LIMIT :most) x;

@@ -6,9 +6,9 @@
 -- The version of the schema comes with it, because another process may migrate at any time.
 SELECT what, a, b, c, d, text FROM weft.poll(:after, :most, :whole)
 UNION ALL
-SELECT 7, version, oldest_binary, NULL, NULL, NULL FROM weft.schema
+SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM weft.schema
 UNION ALL
-SELECT 8, what, id, NULL, NULL, NULL FROM weft.retired;
+SELECT @WEFT_POLL_RETIRED, what, id, NULL, NULL, NULL FROM weft.retired;
 
 -- name: execution_queues (id uuid[])
 -- returns: id queue
@@ -95,9 +95,7 @@ SELECT worker, count(*) FROM weft.live WHERE state = @running GROUP BY worker;
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
 -- The leases of one worker, for release. Rare, so no index is kept for it: looks at every lease.
 -- SKIP LOCKED: what is just being completed or lost needs no release.
-SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
-       l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
-       l.state
+SELECT @{live_columns l}
   FROM weft.live l
  WHERE l.state = @running AND l.worker = :worker
  LIMIT :batch

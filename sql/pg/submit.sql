@@ -11,10 +11,7 @@ WITH item AS (
 ), fact AS (
     INSERT INTO weft.execution (id, created, queue, content_type, tags, key, payload)
     SELECT id, :now, queue, content_type, tags, key, payload FROM item
-), spans AS (
-    INSERT INTO weft.span (namespace, last, first, count)
-    SELECT span_namespace, id, span_first, span_count FROM item WHERE span_namespace IS NOT NULL
-)
+), spans AS (@{spans_added})
 INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
                        lost, replays, priority, state)
 SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state FROM item;
@@ -40,8 +37,7 @@ SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
   FROM unnest(:namespace, :key) AS w(namespace, key)
  CROSS JOIN LATERAL (SELECT * FROM weft.key
                       WHERE namespace = w.namespace AND key = w.key OFFSET 0) k
-  LEFT JOIN LATERAL (SELECT state FROM weft.live WHERE id = k.id OFFSET 0) l ON true
-  LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = k.id OFFSET 0) o ON true;
+  @{live_or_outcome state | k.id};
 
 -- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text[], error_message text[], payload bytea[], span_namespace int[], span_first uuid[], span_count int[])
 -- Executions that are over as they begin: inbox rows that were refused or whose key was taken.
@@ -52,15 +48,43 @@ WITH item AS (
              span_namespace, span_first, span_count)
 ), fact AS (
     INSERT INTO weft.execution (id, created, queue, payload) SELECT id, :now, queue, payload FROM item
-), spans AS (
-    INSERT INTO weft.span (namespace, last, first, count)
-    SELECT span_namespace, id, span_first, span_count FROM item WHERE span_namespace IS NOT NULL
-)
+), spans AS (@{spans_added})
 INSERT INTO weft.outcome (id, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
                           priority, state, ended, held, by, reason, error_class, error_message)
 SELECT id, :now, ord, queue, policy, 0, 1, 0, 0, 0, 0, state, ended, false, 'intake', reason,
        error_class, error_message
   FROM item;
+
+-- fragment: inbox_columns ()
+-- A row i of the inbox without fields that are too large; whether there is an execution with its id.
+i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
+       CASE WHEN i.size <= @WEFT_PAYLOAD_MAX THEN i.payload END, i.size, left(i.content_type, 1024), i.priority,
+       i.delay_ms, i.run_at, i.deadline, CASE WHEN i.oversize IS NULL THEN i.capabilities END,
+       left(i.tenant, 1024), CASE WHEN i.oversize IS NULL THEN i.tags END, left(i.key, 4096),
+       CASE WHEN i.oversize IS NULL THEN i.policy END, i.oversize,
+       EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = i.id OFFSET 0)
+
+-- fragment: inbox_sizes ()
+-- The size of the payload of a row b, and the first of its other fields that is too large.
+coalesce(octet_length(b.payload), 0) AS size,
+               CASE WHEN octet_length(b.capabilities) > @WEFT_INBOX_JSON_MAX THEN 'capabilities'
+                    WHEN octet_length(b.tags) > @WEFT_INBOX_JSON_MAX THEN 'tags'
+                    WHEN octet_length(b.policy) > @WEFT_INBOX_JSON_MAX THEN 'policy' END AS oversize
+
+-- fragment: inbox_bytes ()
+-- What a row b counts for in the bytes of a look.
+least(coalesce(octet_length(b.payload), 0), @WEFT_PAYLOAD_MAX)
++ least(coalesce(octet_length(b.capabilities), 0), @WEFT_INBOX_JSON_MAX)
++ least(coalesce(octet_length(b.tags), 0), @WEFT_INBOX_JSON_MAX)
++ least(coalesce(octet_length(b.policy), 0), @WEFT_INBOX_JSON_MAX)
+
+-- fragment: inbox_namespace ()
+-- What the index inbox_namespace holds.
+left(n.namespace, @WEFT_NAME_MAX) COLLATE "C"
+
+-- fragment: old_notes_removed ()
+-- Notes of refused rows are kept for a week.
+DELETE FROM weft.inbox_refused WHERE at < :now - 604800000000
 
 -- name: inbox_peek (batch int, bytes bigint, namespace text, first int, last int)
 -- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy oversize known next
@@ -69,25 +93,14 @@ SELECT id, :now, ord, queue, policy, 0, 1, 0, 0, 0, 0, state, ended, false, 'int
 -- accepted is not read: `oversize` names it, and size is that of the payload. known: an execution with
 -- this id is there. namespace NULL: of all; partitions as in pass.sql. next: in the last row, '' if the bytes
 -- kept a row of the batch back.
-SELECT i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
-       CASE WHEN i.size <= 1048576 THEN i.payload END, i.size, left(i.content_type, 1024), i.priority,
-       i.delay_ms, i.run_at, i.deadline, CASE WHEN i.oversize IS NULL THEN i.capabilities END,
-       left(i.tenant, 1024), CASE WHEN i.oversize IS NULL THEN i.tags END, left(i.key, 4096),
-       CASE WHEN i.oversize IS NULL THEN i.policy END, i.oversize,
-       EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = i.id OFFSET 0), i.next
-  FROM (SELECT b.*, coalesce(octet_length(b.payload), 0) AS size,
-               CASE WHEN octet_length(b.capabilities) > 262144 THEN 'capabilities'
-                    WHEN octet_length(b.tags) > 262144 THEN 'tags'
-                    WHEN octet_length(b.policy) > 262144 THEN 'policy' END AS oversize,
-               sum(least(coalesce(octet_length(b.payload), 0), 1048576)
-                   + least(coalesce(octet_length(b.capabilities), 0), 262144)
-                   + least(coalesce(octet_length(b.tags), 0), 262144)
-                   + least(coalesce(octet_length(b.policy), 0), 262144)) OVER (ORDER BY b.id) AS total,
+SELECT @{inbox_columns}, i.next
+  FROM (SELECT b.*, @{inbox_sizes},
+               sum(@{inbox_bytes}) OVER (ORDER BY b.id) AS total,
                row_number() OVER (ORDER BY b.id) AS place,
                lead(''::text) OVER (ORDER BY b.id) AS next
           FROM (SELECT n.* FROM weft.inbox n
                  WHERE (:namespace IS NULL OR n.namespace = :namespace)
-                   AND (:last - :first = 255 OR weft.partition(n.id) BETWEEN :first AND :last)
+                   AND @{of_partition n.id}
                  ORDER BY n.id LIMIT :batch) b) i
  WHERE i.total <= :bytes OR i.place = 1
  ORDER BY i.id;
@@ -100,32 +113,25 @@ SELECT i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
 -- the first row of every namespace, then to the second ones, and so on. next: the namespace to go on with, '' to
 -- begin anew. Names that are too long to be one count by their first 128 characters.
 WITH RECURSIVE hop AS (
-    (SELECT left(n.namespace, 128) COLLATE "C" AS name FROM weft.inbox n
-      WHERE left(n.namespace, 128) COLLATE "C" >= :start
-      ORDER BY left(n.namespace, 128) COLLATE "C" LIMIT 1)
+    (SELECT @{inbox_namespace} AS name FROM weft.inbox n
+      WHERE @{inbox_namespace} >= :start
+      ORDER BY @{inbox_namespace} LIMIT 1)
     UNION ALL
-    SELECT (SELECT left(n.namespace, 128) COLLATE "C" FROM weft.inbox n
-             WHERE left(n.namespace, 128) COLLATE "C" > hop.name
-             ORDER BY left(n.namespace, 128) COLLATE "C" LIMIT 1)
+    SELECT (SELECT @{inbox_namespace} FROM weft.inbox n
+             WHERE @{inbox_namespace} > hop.name
+             ORDER BY @{inbox_namespace} LIMIT 1)
       FROM hop WHERE hop.name IS NOT NULL
 ), looked AS MATERIALIZED (
     SELECT w.name, row_number() OVER () AS turn
       FROM (SELECT hop.name FROM hop WHERE hop.name IS NOT NULL LIMIT :most + 1) w
 ), waiting AS (
-    SELECT b.*, coalesce(octet_length(b.payload), 0) AS size,
-           CASE WHEN octet_length(b.capabilities) > 262144 THEN 'capabilities'
-                WHEN octet_length(b.tags) > 262144 THEN 'tags'
-                WHEN octet_length(b.policy) > 262144 THEN 'policy' END AS oversize,
-           least(coalesce(octet_length(b.payload), 0), 1048576)
-           + least(coalesce(octet_length(b.capabilities), 0), 262144)
-           + least(coalesce(octet_length(b.tags), 0), 262144)
-           + least(coalesce(octet_length(b.policy), 0), 262144) AS bytes,
+    SELECT b.*, @{inbox_sizes},
+           @{inbox_bytes} AS bytes,
            looked.turn, row_number() OVER (PARTITION BY looked.turn ORDER BY b.id) AS place
       FROM looked
      CROSS JOIN LATERAL (SELECT n.* FROM weft.inbox n
-                          WHERE left(n.namespace, 128) COLLATE "C" = looked.name
-                            AND (:last - :first = 255
-                                 OR weft.partition(n.id) BETWEEN :first AND :last)
+                          WHERE @{inbox_namespace} = looked.name
+                            AND @{of_partition n.id}
                           ORDER BY n.id
                           LIMIT greatest(:batch / least((SELECT count(*) FROM looked), :most), 1)) b
      WHERE looked.turn <= :most
@@ -136,12 +142,7 @@ WITH RECURSIVE hop AS (
               FROM waiting w) f
      WHERE (f.total <= :bytes OR f.number = 1) AND f.number <= :batch
 )
-SELECT i.id, left(i.namespace, 1024), left(i.lane, 1024), left(i.kind, 1024),
-       CASE WHEN i.size <= 1048576 THEN i.payload END, i.size, left(i.content_type, 1024), i.priority,
-       i.delay_ms, i.run_at, i.deadline, CASE WHEN i.oversize IS NULL THEN i.capabilities END,
-       left(i.tenant, 1024), CASE WHEN i.oversize IS NULL THEN i.tags END, left(i.key, 4096),
-       CASE WHEN i.oversize IS NULL THEN i.policy END, i.oversize,
-       EXISTS (SELECT 1 FROM weft.execution e WHERE e.id = i.id OFFSET 0),
+SELECT @{inbox_columns},
        coalesce((SELECT looked.name FROM looked
                   WHERE looked.turn = (SELECT max(fit.turn) FROM fit) + 1), '')
   FROM fit i
@@ -156,7 +157,7 @@ WITH gone AS (
      WHERE id IN (SELECT i.id FROM weft.inbox i WHERE i.id = ANY(:id) ORDER BY i.id FOR UPDATE SKIP LOCKED)
     RETURNING id
 ), old AS (
-    DELETE FROM weft.inbox_refused WHERE at < :now - 604800000000
+    @{old_notes_removed}
 )
 INSERT INTO weft.inbox_refused (id, at, namespace, reason)
 SELECT g.id, :now, w.namespace, w.reason
@@ -167,7 +168,7 @@ RETURNING id;
 -- only: pg, as inbox_peek
 -- Notes rows that became failed executions, for `weft doctor`; notes of more than a week ago go.
 WITH old AS (
-    DELETE FROM weft.inbox_refused WHERE at < :now - 604800000000
+    @{old_notes_removed}
 )
 INSERT INTO weft.inbox_refused (id, at, namespace, reason)
 SELECT id, :now, namespace, reason FROM unnest(:id, :namespace, :reason) AS w(id, namespace, reason);

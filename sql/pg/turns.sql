@@ -14,132 +14,66 @@
 -- `deadline + 0` is what live_deadline_lane holds, as live_attempt_lane does: by the plain column the planner
 -- could take the index by the time alone for its order, and walk over the due rows of all other lanes.
 
--- name: lease_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- fragment: lanes_due (has, due)
+-- The lanes that have rows of a sort, `has`, by hops, and of these the ones whose rows are `due`.
 WITH RECURSIVE hop AS (
     (SELECT l.lane FROM weft.live l
-      WHERE l.state = @running AND l.lane > :after ORDER BY l.lane LIMIT 1)
+      WHERE @has AND l.lane > :after ORDER BY l.lane LIMIT 1)
     UNION ALL
     SELECT (SELECT l.lane FROM weft.live l
-             WHERE l.state = @running AND l.lane > hop.lane ORDER BY l.lane LIMIT 1)
+             WHERE @has AND l.lane > hop.lane ORDER BY l.lane LIMIT 1)
       FROM hop WHERE hop.lane IS NOT NULL
 ), looked AS MATERIALIZED (
     SELECT hop.lane FROM hop WHERE hop.lane IS NOT NULL LIMIT :most
 ), due AS (
     SELECT looked.lane FROM looked
      WHERE EXISTS (SELECT 1 FROM weft.live l
-                    WHERE l.lane = looked.lane AND l.state = @running AND l.due <= :now
+                    WHERE l.lane = looked.lane AND @has AND @due
                     OFFSET 0)
 )
 SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FROM looked) ELSE 0 END,
        due.lane, (SELECT n.namespace FROM weft.name n WHERE n.id = due.lane)
-  FROM (SELECT 1) one LEFT JOIN due ON true;
+  FROM (SELECT 1) one LEFT JOIN due ON true
+
+-- fragment: due_in_turns (due, time)
+-- The share of each lane, the oldest first.
+SELECT @{live_columns t}, NULL::bigint
+  FROM unnest(:lane, :share) AS w(lane, share)
+ CROSS JOIN LATERAL (SELECT l.* FROM weft.live l
+                      WHERE l.lane = w.lane AND @due
+                        AND @{of_partition l.id}
+                        AND weft.at_rest(l.xmax)
+                      ORDER BY @time LIMIT w.share
+                        FOR UPDATE SKIP LOCKED) t
+
+-- name: lease_lanes (now bigint, after int, most int)
+-- returns: next lane namespace
+@{lanes_due l.state = @running | l.due <= :now};
 
 -- name: lease_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
-SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed, t.queue,
-       t.lane, t.policy, t.worker, t.epoch, t.attempt, t.forgiven, t.size, t.lost, t.replays,
-       t.priority, t.state, NULL::bigint
-  FROM unnest(:lane, :share) AS w(lane, share)
- CROSS JOIN LATERAL (SELECT l.* FROM weft.live l
-                      WHERE l.lane = w.lane AND l.state = @running AND l.due <= :now
-                        AND (:last - :first = 255
-                             OR weft.partition(l.id) BETWEEN :first AND :last)
-                        AND weft.at_rest(l.xmax)
-                      ORDER BY l.due LIMIT w.share
-                        FOR UPDATE SKIP LOCKED) t;
+@{due_in_turns l.state = @running AND l.due <= :now | l.due};
 
 -- name: attempt_lanes (now bigint, after int, most int)
 -- returns: next lane namespace
-WITH RECURSIVE hop AS (
-    (SELECT l.lane FROM weft.live l
-      WHERE l.attempt_deadline + 0 >= 0 AND l.lane > :after ORDER BY l.lane LIMIT 1)
-    UNION ALL
-    SELECT (SELECT l.lane FROM weft.live l
-             WHERE l.attempt_deadline + 0 >= 0 AND l.lane > hop.lane ORDER BY l.lane LIMIT 1)
-      FROM hop WHERE hop.lane IS NOT NULL
-), looked AS MATERIALIZED (
-    SELECT hop.lane FROM hop WHERE hop.lane IS NOT NULL LIMIT :most
-), due AS (
-    SELECT looked.lane FROM looked
-     WHERE EXISTS (SELECT 1 FROM weft.live l
-                    WHERE l.lane = looked.lane AND l.attempt_deadline + 0 >= 0 AND l.attempt_deadline + 0 <= :now
-                    OFFSET 0)
-)
-SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FROM looked) ELSE 0 END,
-       due.lane, (SELECT n.namespace FROM weft.name n WHERE n.id = due.lane)
-  FROM (SELECT 1) one LEFT JOIN due ON true;
+@{lanes_due l.attempt_deadline + 0 >= 0 | l.attempt_deadline + 0 <= :now};
 
 -- name: attempt_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
-SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed, t.queue,
-       t.lane, t.policy, t.worker, t.epoch, t.attempt, t.forgiven, t.size, t.lost, t.replays,
-       t.priority, t.state, NULL::bigint
-  FROM unnest(:lane, :share) AS w(lane, share)
- CROSS JOIN LATERAL (SELECT l.* FROM weft.live l
-                      WHERE l.lane = w.lane AND l.attempt_deadline + 0 >= 0 AND l.attempt_deadline + 0 <= :now
-                        AND l.state + 0 = @running
-                        AND (:last - :first = 255
-                             OR weft.partition(l.id) BETWEEN :first AND :last)
-                        AND weft.at_rest(l.xmax)
-                      ORDER BY l.attempt_deadline + 0 LIMIT w.share
-                        FOR UPDATE SKIP LOCKED) t;
+@{due_in_turns l.attempt_deadline + 0 >= 0 AND l.attempt_deadline + 0 <= :now
+           AND l.state + 0 = @running | l.attempt_deadline + 0};
 
 -- name: deadline_lanes (now bigint, after int, most int)
 -- returns: next lane namespace
-WITH RECURSIVE hop AS (
-    (SELECT l.lane FROM weft.live l
-      WHERE l.deadline + 0 >= 0 AND l.lane > :after ORDER BY l.lane LIMIT 1)
-    UNION ALL
-    SELECT (SELECT l.lane FROM weft.live l
-             WHERE l.deadline + 0 >= 0 AND l.lane > hop.lane ORDER BY l.lane LIMIT 1)
-      FROM hop WHERE hop.lane IS NOT NULL
-), looked AS MATERIALIZED (
-    SELECT hop.lane FROM hop WHERE hop.lane IS NOT NULL LIMIT :most
-), due AS (
-    SELECT looked.lane FROM looked
-     WHERE EXISTS (SELECT 1 FROM weft.live l
-                    WHERE l.lane = looked.lane AND l.deadline + 0 >= 0 AND l.deadline + 0 <= :now
-                    OFFSET 0)
-)
-SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FROM looked) ELSE 0 END,
-       due.lane, (SELECT n.namespace FROM weft.name n WHERE n.id = due.lane)
-  FROM (SELECT 1) one LEFT JOIN due ON true;
+@{lanes_due l.deadline + 0 >= 0 | l.deadline + 0 <= :now};
 
 -- name: deadline_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
-SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed, t.queue,
-       t.lane, t.policy, t.worker, t.epoch, t.attempt, t.forgiven, t.size, t.lost, t.replays,
-       t.priority, t.state, NULL::bigint
-  FROM unnest(:lane, :share) AS w(lane, share)
- CROSS JOIN LATERAL (SELECT l.* FROM weft.live l
-                      WHERE l.lane = w.lane AND l.deadline + 0 >= 0 AND l.deadline + 0 <= :now
-                        AND (:last - :first = 255
-                             OR weft.partition(l.id) BETWEEN :first AND :last)
-                        AND weft.at_rest(l.xmax)
-                      ORDER BY l.deadline + 0 LIMIT w.share
-                        FOR UPDATE SKIP LOCKED) t;
+@{due_in_turns l.deadline + 0 >= 0 AND l.deadline + 0 <= :now | l.deadline + 0};
 
 -- name: delayed_lanes (now bigint, after int, most int)
 -- returns: next lane namespace
-WITH RECURSIVE hop AS (
-    (SELECT l.lane FROM weft.live l
-      WHERE l.state BETWEEN @delayed AND @delayed AND l.lane > :after ORDER BY l.lane LIMIT 1)
-    UNION ALL
-    SELECT (SELECT l.lane FROM weft.live l
-             WHERE l.state BETWEEN @delayed AND @delayed AND l.lane > hop.lane ORDER BY l.lane LIMIT 1)
-      FROM hop WHERE hop.lane IS NOT NULL
-), looked AS MATERIALIZED (
-    SELECT hop.lane FROM hop WHERE hop.lane IS NOT NULL LIMIT :most
-), due AS (
-    SELECT looked.lane FROM looked
-     WHERE EXISTS (SELECT 1 FROM weft.live l
-                    WHERE l.lane = looked.lane AND l.state BETWEEN @delayed AND @delayed AND l.due <= :now
-                    OFFSET 0)
-)
-SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FROM looked) ELSE 0 END,
-       due.lane, (SELECT n.namespace FROM weft.name n WHERE n.id = due.lane)
-  FROM (SELECT 1) one LEFT JOIN due ON true;
+@{lanes_due l.state BETWEEN @delayed AND @delayed | l.due <= :now};
 
 -- name: delayed_turns (now bigint, first int, last int, lane int[], share int[])
 -- returns: id queue seen lane
@@ -150,8 +84,7 @@ WITH taken AS MATERIALIZED (
      CROSS JOIN LATERAL (SELECT l.id FROM weft.live l
                           WHERE l.lane = w.lane AND l.state BETWEEN @delayed AND @delayed
                             AND l.due <= :now
-                            AND (:last - :first = 255
-                                 OR weft.partition(l.id) BETWEEN :first AND :last)
+                            AND @{of_partition l.id}
                             AND weft.at_rest(l.xmax)
                           ORDER BY l.due LIMIT w.share
                             FOR UPDATE SKIP LOCKED) t

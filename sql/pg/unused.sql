@@ -20,8 +20,7 @@ UPDATE weft.unused_walk SET seen = 0, next = :next WHERE one = 1 AND walker = :w
 -- An execution is in one of live and outcome, so one statement misses no worker between them.
 SELECT e.id, e.queue, coalesce(l.worker, o.worker)
   FROM (SELECT id, queue FROM weft.execution WHERE id > :after ORDER BY id LIMIT :most) e
-  LEFT JOIN LATERAL (SELECT worker FROM weft.live WHERE id = e.id OFFSET 0) l ON true
-  LEFT JOIN LATERAL (SELECT worker FROM weft.outcome WHERE id = e.id OFFSET 0) o ON true
+  @{live_or_outcome worker | e.id}
  ORDER BY e.id;
 
 -- name: unused_attempts (id uuid, epoch int, replay smallint, most int)
@@ -47,11 +46,11 @@ SELECT id, tenant, route FROM weft.queue WHERE id > :after ORDER BY id LIMIT :mo
 -- Tenants, routes and workers with an id up to `until`, and what is noted of each.
 SELECT n.id, u.since, r.at
   FROM (SELECT id FROM weft.name
-         WHERE id > :after AND id <= :until AND sort IN (3, 4, 5)
+         WHERE id > :after AND id <= :until AND sort IN (@WEFT_NAME_TENANT, @WEFT_NAME_CAPSET, @WEFT_NAME_WORKER)
            AND (:namespace = 0 OR namespace = :namespace)
          ORDER BY id LIMIT :most) n
-  LEFT JOIN LATERAL (SELECT since FROM weft.unused WHERE what = 0 AND id = n.id OFFSET 0) u ON true
-  LEFT JOIN LATERAL (SELECT at FROM weft.retired WHERE what = 0 AND id = n.id OFFSET 0) r ON true
+  LEFT JOIN LATERAL (SELECT since FROM weft.unused WHERE what = @WEFT_INTERNED_NAME AND id = n.id OFFSET 0) u ON true
+  LEFT JOIN LATERAL (SELECT at FROM weft.retired WHERE what = @WEFT_INTERNED_NAME AND id = n.id OFFSET 0) r ON true
  ORDER BY n.id;
 
 -- name: unused_queues (after int, until int, namespace int, most int)
@@ -60,8 +59,8 @@ SELECT q.id, u.since, r.at
   FROM (SELECT id FROM weft.queue
          WHERE id > :after AND id <= :until AND (:namespace = 0 OR namespace = :namespace)
          ORDER BY id LIMIT :most) q
-  LEFT JOIN LATERAL (SELECT since FROM weft.unused WHERE what = 1 AND id = q.id OFFSET 0) u ON true
-  LEFT JOIN LATERAL (SELECT at FROM weft.retired WHERE what = 1 AND id = q.id OFFSET 0) r ON true
+  LEFT JOIN LATERAL (SELECT since FROM weft.unused WHERE what = @WEFT_INTERNED_QUEUE AND id = q.id OFFSET 0) u ON true
+  LEFT JOIN LATERAL (SELECT at FROM weft.retired WHERE what = @WEFT_INTERNED_QUEUE AND id = q.id OFFSET 0) r ON true
  ORDER BY q.id;
 
 -- name: unused_last ()

@@ -52,7 +52,7 @@ SELECT :id, epoch, :replays, attempt, ended, held, state, worker, claimed, finis
 INSERT INTO live (num, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost, replays,
                   priority, state, flow)
 SELECT o.num, o.ord, o.started, o.queue, q.lane, o.policy, o.epoch, :attempt, :forgiven,
-       coalesce(length(e.payload), 0) + 128 * coalesce(n.total, 0), :lost, :replays, o.priority,
+       coalesce(length(e.payload), 0) + @WEFT_UPSTREAM_BYTES * coalesce(n.total, 0), :lost, :replays, o.priority,
        :state, n.flow
   FROM execution e CROSS JOIN outcome o ON o.num = e.num CROSS JOIN queue q ON q.id = o.queue
   LEFT JOIN node n ON n.num = e.num

@@ -32,7 +32,7 @@ SELECT * FROM (SELECT 'execution without its key', e.id FROM execution e JOIN qu
 UNION ALL
 SELECT * FROM (SELECT 'execution in no span of its namespace', e.id
    FROM execution e JOIN queue q ON q.id = e.queue
-  WHERE NOT EXISTS (SELECT 1 FROM unspanned) AND EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1)
+  WHERE NOT EXISTS (SELECT 1 FROM unspanned) AND @{several_namespaces}
     AND NOT EXISTS (SELECT 1 FROM span s WHERE s.namespace = q.namespace AND s.last >= e.id AND s.first <= e.id)
   LIMIT 10);
 
@@ -93,23 +93,28 @@ SELECT * FROM (SELECT 'draining without the end of its lease', d.id
     AND NOT EXISTS (SELECT 1 FROM attempt a
                      WHERE a.id = d.id AND a.epoch = d.epoch AND a.held) LIMIT 10);
 
+-- fragment: wanted_upstreams (n)
+-- How many upstreams of a node must succeed.
+CASE @n.policy WHEN @WEFT_JOIN_ALL THEN @n.total WHEN @WEFT_JOIN_ANY THEN 1 ELSE @n.k END
+
 -- name: check_flows ()
 -- returns: problem id
 SELECT * FROM (SELECT 'counters are not those of its edges', x.id
    FROM node n JOIN execution x ON x.num = n.num JOIN flow f ON f.num = n.flow AND f.state >= 0
   WHERE n.total <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num)
-     OR n.succeeded <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num AND e.state = 1)
-     OR n.failed <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num AND e.state = 2) LIMIT 10)
+     OR n.succeeded <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num AND e.state = @WEFT_EDGE_SUCCEEDED)
+     OR n.failed <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num AND e.state = @WEFT_EDGE_FAILED) LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'edge is not what its upstream has come to', x.id
    FROM edge e JOIN node n ON n.num = e.upstream JOIN execution x ON x.num = n.num
    JOIN flow f ON f.num = n.flow AND f.state >= 0
    LEFT JOIN outcome o ON o.num = e.upstream
-  WHERE e.state <> CASE WHEN o.state IS NULL THEN 0 WHEN o.state = @succeeded THEN 1 ELSE 2 END
+  WHERE e.state <> CASE WHEN o.state IS NULL THEN @WEFT_EDGE_PENDING
+                     WHEN o.state = @succeeded THEN @WEFT_EDGE_SUCCEEDED ELSE @WEFT_EDGE_FAILED END
     AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = n.flow AND c.num = e.upstream) LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'blocked behind a join that fired', x.id
-   FROM live l JOIN node n ON n.num = l.num AND n.fired <> 0 JOIN execution x ON x.num = l.num
+   FROM live l JOIN node n ON n.num = l.num AND n.fired <> @WEFT_FIRED_NOT JOIN execution x ON x.num = l.num
   WHERE l.state = @blocked LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'blocked outside of a flow', x.id FROM live l JOIN execution x ON x.num = l.num
@@ -118,18 +123,18 @@ UNION ALL
 SELECT * FROM (SELECT 'blocked behind a join that is decided', x.id
    FROM node n JOIN live l ON l.num = n.num AND l.state = @blocked
    JOIN execution x ON x.num = n.num JOIN flow f ON f.num = n.flow AND f.state >= 0
-  WHERE n.fired = 0
-    AND (n.succeeded >= CASE n.policy WHEN 0 THEN n.total WHEN 1 THEN 1 ELSE n.k END
-         OR n.total - n.failed < CASE n.policy WHEN 0 THEN n.total WHEN 1 THEN 1 ELSE n.k END)
+  WHERE n.fired = @WEFT_FIRED_NOT
+    AND (n.succeeded >= @{wanted_upstreams n}
+         OR n.total - n.failed < @{wanted_upstreams n})
     AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = n.flow) LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'began before its join fired', x.id
    FROM node n JOIN live l ON l.num = n.num AND l.state <> @blocked JOIN execution x ON x.num = n.num
-  WHERE n.fired <> 1 LIMIT 10)
+  WHERE n.fired <> @WEFT_FIRED_SATISFIED LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'skipped by a join that did not', x.id
    FROM node n JOIN outcome o ON o.num = n.num AND o.state = @skipped JOIN execution x ON x.num = n.num
-  WHERE n.fired <> 2 AND o.replays < 30000 LIMIT 10)
+  WHERE n.fired <> @WEFT_FIRED_IMPOSSIBLE AND o.replays < @WEFT_REPLAYS_MAX LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'mark of a sink is not what it has come to', x.id
    FROM node n JOIN execution x ON x.num = n.num JOIN flow f ON f.num = n.flow AND f.state >= 0
@@ -175,7 +180,7 @@ SELECT * FROM (SELECT 'flow has ended and has living members', f.id FROM flow f
   WHERE f.state > 0 AND EXISTS (SELECT 1 FROM live l WHERE l.flow = f.num) LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'flow is open and nothing of it can end', f.id FROM flow f
-  WHERE f.state = 0 AND NOT EXISTS (SELECT 1 FROM live l WHERE l.flow = f.num)
+  WHERE f.state = @WEFT_FLOW_OPEN AND NOT EXISTS (SELECT 1 FROM live l WHERE l.flow = f.num)
     AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = f.num) LIMIT 10)
 UNION ALL
 SELECT * FROM (SELECT 'number of nodes is wrong', f.id FROM flow f

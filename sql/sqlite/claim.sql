@@ -2,20 +2,14 @@
 
 -- name: queues_ready (after int, most int)
 -- returns: queue
-WITH RECURSIVE hop(queue) AS (
-    SELECT min(queue) FROM live WHERE state = @ready AND queue > :after
-    UNION ALL
-    SELECT (SELECT min(l.queue) FROM live l WHERE l.state = @ready AND l.queue > hop.queue)
-      FROM hop WHERE hop.queue IS NOT NULL
-     LIMIT :most
-)
+WITH RECURSIVE @{ready_queues}
 SELECT queue FROM hop WHERE queue IS NOT NULL;
 
 -- name: lane_walk (place int[], namespace int[], lane text[], after int[], most int)
 -- returns: place queue ready
 SELECT :place, q.id, EXISTS (SELECT 1 FROM live l WHERE l.queue = q.id AND l.state = @ready)
   FROM queue q
- WHERE q.lane = (SELECT id FROM name WHERE sort = 2 AND namespace = :namespace AND text = :lane)
+ WHERE q.lane = (SELECT id FROM name WHERE sort = @WEFT_NAME_LANE AND namespace = :namespace AND text = :lane)
    AND q.id > :after
  ORDER BY q.id LIMIT :most;
 
@@ -33,6 +27,26 @@ SELECT id, paused, max_running FROM lane WHERE id = :lane;
 SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running)
               + (SELECT count(*) FROM draining WHERE lane = :lane AND until > :now);
 
+-- fragment: claim_allowed ()
+NOT EXISTS (SELECT 1 FROM lane s
+                    WHERE s.id = :lane AND (s.paused OR (s.max_running > 0 AND NOT :counted)))
+
+-- fragment: claim_count ()
+-- How many rows of its queue a want takes. The running sum of sizes is a window, which is slow here: it is
+-- asked for only when the plain sum is too large. The first want gets a row whatever its size.
+CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
+                                                WHERE queue = :queue AND state = @ready
+                                                ORDER BY priority DESC, ord, num
+                                                LIMIT :upto - :skip)) <= :bytes
+     THEN :upto - :skip
+     ELSE (SELECT max(:want = 0, count(*))
+                             FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, num) AS sum
+                                     FROM (SELECT num, priority, ord, size FROM live
+                                            WHERE queue = :queue AND state = @ready
+                                            ORDER BY priority DESC, ord, num LIMIT :upto - :skip))
+                            WHERE sum <= :bytes)
+     END
+
 -- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
 -- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
 -- moves: ready CLAIM running
@@ -48,21 +62,9 @@ SELECT :want, e.id, l.queue, l.priority, l.ord, l.epoch + 1, l.attempt,
  CROSS JOIN execution e ON e.num = l.num
  CROSS JOIN policy p ON p.id = l.policy
  WHERE l.queue = :queue AND l.state = @ready
-   AND NOT EXISTS (SELECT 1 FROM lane s
-                    WHERE s.id = :lane AND (s.paused OR (s.max_running > 0 AND NOT :counted)))
+   AND @{claim_allowed}
  ORDER BY l.priority DESC, l.ord, l.num
- LIMIT CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
-                                                WHERE queue = :queue AND state = @ready
-                                                ORDER BY priority DESC, ord, num
-                                                LIMIT :upto - :skip)) <= :bytes
-                     THEN :upto - :skip
-                     ELSE (SELECT max(:want = 0, count(*))
-                             FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, num) AS sum
-                                     FROM (SELECT num, priority, ord, size FROM live
-                                            WHERE queue = :queue AND state = @ready
-                                            ORDER BY priority DESC, ord, num LIMIT :upto - :skip))
-                            WHERE sum <= :bytes)
-                     END;
+ LIMIT @{claim_count};
 UPDATE live
    SET state = @running, epoch = epoch + 1, worker = :worker, claimed = :now,
        started = coalesce(started, :now),
@@ -72,17 +74,5 @@ UPDATE live
  WHERE num IN (SELECT num FROM live
                WHERE queue = :queue AND state = @ready
                ORDER BY priority DESC, ord, num
-               LIMIT CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
-                                                WHERE queue = :queue AND state = @ready
-                                                ORDER BY priority DESC, ord, num
-                                                LIMIT :upto - :skip)) <= :bytes
-                     THEN :upto - :skip
-                     ELSE (SELECT max(:want = 0, count(*))
-                             FROM (SELECT sum(size) OVER (ORDER BY priority DESC, ord, num) AS sum
-                                     FROM (SELECT num, priority, ord, size FROM live
-                                            WHERE queue = :queue AND state = @ready
-                                            ORDER BY priority DESC, ord, num LIMIT :upto - :skip))
-                            WHERE sum <= :bytes)
-                     END)
-   AND NOT EXISTS (SELECT 1 FROM lane s
-                    WHERE s.id = :lane AND (s.paused OR (s.max_running > 0 AND NOT :counted)));
+               LIMIT @{claim_count})
+   AND @{claim_allowed};

@@ -17,8 +17,8 @@ DELETE FROM draining WHERE worker = :worker RETURNING queue;
 DELETE FROM draining
  WHERE (id, epoch) IN (SELECT d.id, d.epoch FROM draining d
                         WHERE d.until <= :now
-                          AND (:ns = 0 OR (SELECT q.namespace FROM queue q WHERE q.id = d.queue) = :ns)
-                          AND (:last - :first = 255 OR weft_partition(d.id) BETWEEN :first AND :last)
+                          AND @{of_namespace d.queue}
+                          AND @{of_partition d.id}
                         ORDER BY d.until LIMIT :batch)
 RETURNING queue;
 

@@ -29,9 +29,7 @@ VALUES (last_insert_rowid(), :ord, :due, :deadline, :queue, :lane, :policy, 0, 1
 INSERT OR FAIL INTO node (num, flow, name, policy, k, let_run, total, succeeded, failed, fired, delay, run_at)
 VALUES (last_insert_rowid(), (SELECT num FROM flow WHERE id = :flow), :name, :join_policy, :k,
         :let_run, :total, 0, 0, :fired, :delay, :run_at);
-INSERT OR FAIL INTO span (namespace, last, first, count)
-SELECT :span_namespace, :id, :span_first, :span_count
- WHERE :span_namespace IS NOT NULL AND EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1);
+INSERT OR FAIL INTO span @{span_added};
 
 -- name: flow_edges (upstream uuid[], downstream uuid[])
 INSERT INTO edge (upstream, downstream, state)
@@ -40,11 +38,11 @@ VALUES ((SELECT num FROM execution WHERE id = :upstream),
 
 -- name: flow_open (flow uuid)
 -- returns: id
-UPDATE flow SET state = 0 WHERE id = :flow AND state = -1 RETURNING id;
+UPDATE flow SET state = @WEFT_FLOW_OPEN WHERE id = :flow AND state = @WEFT_FLOW_STAGED RETURNING id;
 
 -- name: flow_lock (flow uuid[])
 -- returns: id state cancel reason cancels
-SELECT id, state, cancel, reason, cancels FROM flow WHERE id = :flow AND state <> -1;
+SELECT id, state, cancel, reason, cancels FROM flow WHERE id = :flow AND state <> @WEFT_FLOW_STAGED;
 
 -- Limits here are those of one flow or group; the calls have the one of all (`most`), and no row
 -- behind it is read.
@@ -67,7 +65,7 @@ SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.st
 
 -- name: flow_roots (seq bigint, flow uuid, chunk int)
 -- returns: id root delay run_at
-SELECT e.id, n.total = 0 AND n.fired = 0, n.delay, n.run_at
+SELECT e.id, n.total = 0 AND n.fired = @WEFT_FIRED_NOT, n.delay, n.run_at
   FROM node n CROSS JOIN execution e ON e.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
    AND n.num > coalesce((SELECT cursor FROM completion WHERE seq = :seq), -1)
@@ -101,13 +99,13 @@ SELECT u.id, i.id, e.state
  CROSS JOIN execution d ON d.id = i.id
  CROSS JOIN edge e ON e.downstream = d.num
  CROSS JOIN execution u ON u.num = e.upstream
- WHERE e.state <> 0 AND u.id IN (SELECT w.id FROM input w);
+ WHERE e.state <> @WEFT_EDGE_PENDING AND u.id IN (SELECT w.id FROM input w);
 
 -- name: upstream_failed (id uuid[])
 -- returns: id name state
 SELECT :id, n.name, o.state
   FROM edge e CROSS JOIN node n ON n.num = e.upstream LEFT JOIN outcome o ON o.num = e.upstream
- WHERE e.downstream = (SELECT num FROM execution WHERE id = :id) AND e.state = 2
+ WHERE e.downstream = (SELECT num FROM execution WHERE id = :id) AND e.state = @WEFT_EDGE_FAILED
  ORDER BY e.upstream LIMIT 1;
 
 -- name: completion_add (flow uuid[], id uuid[], at bigint)
@@ -169,12 +167,12 @@ SELECT e.id, :flow, g.reason, g.at, g.wakes FROM cancel_group g CROSS JOIN execu
 SELECT :id, u.id,
        CASE WHEN NOT EXISTS (SELECT 1 FROM live l WHERE l.num = e.upstream) THEN NULL
             WHEN (SELECT n.fired FROM edge o CROSS JOIN node n ON n.num = o.downstream
-                   WHERE o.upstream = e.upstream AND n.fired = 0
+                   WHERE o.upstream = e.upstream AND n.fired = @WEFT_FIRED_NOT
                      AND EXISTS (SELECT 1 FROM live m WHERE m.num = o.downstream)
-                   ORDER BY o.downstream DESC LIMIT 1) = 0 THEN 0
+                   ORDER BY o.downstream DESC LIMIT 1) = @WEFT_FIRED_NOT THEN @WEFT_FATE_SPARED
             WHEN :reason > 0 THEN :reason
             ELSE coalesce((SELECT c.reason FROM edge o CROSS JOIN cancel_group c ON c.num = o.downstream
-                            WHERE o.upstream = e.upstream AND c.reason > 0 LIMIT 1), 3) END
+                            WHERE o.upstream = e.upstream AND c.reason > 0 LIMIT 1), @WEFT_FATE_UNASKED) END
   FROM edge e CROSS JOIN execution u ON u.num = e.upstream
  WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
    AND e.upstream > coalesce((SELECT num FROM execution WHERE id = :after), 0)
@@ -202,7 +200,7 @@ SELECT :id, f.id FROM node n CROSS JOIN flow f ON f.num = n.flow
  WHERE n.num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: flow_reopen (flow uuid[])
-UPDATE flow SET state = 0, finished = NULL WHERE id = :flow AND state > 0;
+UPDATE flow SET state = @WEFT_FLOW_OPEN, finished = NULL WHERE id = :flow AND state > 0;
 
 -- name: flow_cancel (flow uuid, cancel smallint, reason text, backlog bool)
 UPDATE flow SET cancel = :cancel, reason = :reason, backlog = :backlog, drained = NULL,
@@ -240,7 +238,7 @@ SELECT e.id, n.name, o.state
 UPDATE node SET total = total + :by WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: live_widen (id uuid[], by int[])
-UPDATE live SET size = size + 128 * :by WHERE num = (SELECT num FROM execution WHERE id = :id);
+UPDATE live SET size = size + @WEFT_UPSTREAM_BYTES * :by WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: edges_there (upstream uuid[], downstream uuid[])
 -- returns: upstream downstream
@@ -271,7 +269,7 @@ SELECT e.id FROM node n CROSS JOIN execution e ON e.num = n.num
 -- name: flow_read (id uuid)
 -- returns: id namespace name state revision nodes created finished cancel reason over
 SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason,
-       state = 0 AND NOT EXISTS (SELECT 1 FROM live l WHERE l.flow = flow.num)
+       state = @WEFT_FLOW_OPEN AND NOT EXISTS (SELECT 1 FROM live l WHERE l.flow = flow.num)
        AND EXISTS (SELECT 1 FROM completion c WHERE c.flow = flow.num)
   FROM flow WHERE id = :id AND state >= 0 AND deleted IS NULL;
 

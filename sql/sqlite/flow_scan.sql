@@ -4,8 +4,7 @@
 -- returns: flow completions
 SELECT f.id, count(*)
   FROM (SELECT flow, at FROM completion ORDER BY seq LIMIT :look) c JOIN flow f ON f.num = c.flow
- WHERE c.at <= :before AND (:ns = 0 OR f.namespace = :ns)
-   AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+ WHERE c.at <= :before AND @{of_flow f}
  GROUP BY f.num
  LIMIT :batch;
 
@@ -15,8 +14,7 @@ SELECT f.id, max(f.id IS NULL OR g.node IS NULL)
   FROM (SELECT x.flow, x.at, (SELECT n.num FROM node n WHERE n.num = x.num) AS node
           FROM cancel_group x WHERE x.waiting = 0 ORDER BY x.at LIMIT :look) g
   LEFT JOIN flow f ON f.num = g.flow
- WHERE g.at <= :before AND (:ns = 0 OR f.namespace = :ns)
-   AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+ WHERE g.at <= :before AND @{of_flow f}
  GROUP BY g.flow
  LIMIT :batch;
 
@@ -25,7 +23,7 @@ SELECT f.id, max(f.id IS NULL OR g.node IS NULL)
 -- Where the execution or the flow is gone, there is no id.
 SELECT e.id, f.id,
        CASE WHEN (:ns <> 0 AND f.namespace IS NOT :ns)
-              OR (:last - :first <> 255 AND weft_partition(f.id) NOT BETWEEN :first AND :last) THEN NULL
+              OR (:last - :first <> @WEFT_PARTITION_LAST AND weft_partition(f.id) NOT BETWEEN :first AND :last) THEN NULL
             WHEN f.num IS NULL OR n.num IS NULL THEN 1
             WHEN NOT EXISTS (SELECT 1 FROM edge x CROSS JOIN live l ON l.num = x.upstream
                               WHERE x.downstream = g.num) THEN 2
@@ -59,45 +57,40 @@ SELECT changes();
 -- name: flows_backlog (batch int, ns int, first int, last int)
 -- returns: id
 SELECT f.id FROM flow f
- WHERE f.backlog AND (:ns = 0 OR f.namespace = :ns)
-   AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+ WHERE f.backlog AND @{of_flow f}
  ORDER BY f.num LIMIT :batch;
 
 -- name: flows_unfinished (before bigint, batch int, ns int, first int, last int)
 -- returns: id
-UPDATE flow SET state = -2, key = NULL
+UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
  WHERE num IN (SELECT f.num FROM flow f
-                WHERE f.state < 0 AND f.state = -1 AND f.created <= :before
-                  AND (:ns = 0 OR f.namespace = :ns)
-                  AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+                WHERE f.state < 0 AND f.state = @WEFT_FLOW_STAGED AND f.created <= :before
+                  AND @{of_flow f}
                 ORDER BY f.num LIMIT :batch)
 RETURNING id;
 
 -- name: flows_kept (state smallint[], until bigint[], batch int, ns int, first int, last int)
 -- returns: id
-UPDATE flow SET state = -2, key = NULL
+UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
  WHERE num IN (SELECT f.num FROM flow f
                 WHERE f.state = :state AND f.finished <= :until
-                  AND (:ns = 0 OR f.namespace = :ns)
-                  AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+                  AND @{of_flow f}
                 ORDER BY f.finished LIMIT :batch)
 RETURNING id;
 
 -- name: flows_deleted (batch int, ns int, first int, last int)
 -- returns: id
-UPDATE flow SET state = -2, key = NULL
+UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
  WHERE num IN (SELECT f.num FROM flow f
                 WHERE f.deleted IS NOT NULL AND +f.state > 0
-                  AND (:ns = 0 OR f.namespace = :ns)
-                  AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+                  AND @{of_flow f}
                 ORDER BY f.num LIMIT :batch)
 RETURNING id;
 
 -- name: flows_removing (batch int, ns int, first int, last int)
 -- returns: id
 SELECT f.id FROM flow f
- WHERE f.state < 0 AND f.state = -2 AND (:ns = 0 OR f.namespace = :ns)
-   AND (:last - :first = 255 OR weft_partition(f.id) BETWEEN :first AND :last)
+ WHERE f.state < 0 AND f.state = @WEFT_FLOW_REMOVING AND @{of_flow f}
  ORDER BY f.num LIMIT :batch;
 
 -- name: graph_remove (flow uuid, members int, chunk int)
@@ -154,6 +147,6 @@ DELETE FROM node WHERE num IN (
      WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
 
 -- name: flow_erase (flow uuid)
-DELETE FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = -2);
-DELETE FROM cancel_group WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = -2);
-DELETE FROM flow WHERE id = :flow AND state = -2;
+DELETE FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = @WEFT_FLOW_REMOVING);
+DELETE FROM cancel_group WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = @WEFT_FLOW_REMOVING);
+DELETE FROM flow WHERE id = :flow AND state = @WEFT_FLOW_REMOVING;

@@ -3,7 +3,7 @@
 -- name: name_find (sort smallint[], namespace int[], text text[])
 -- returns: id sort namespace text retired
 SELECT id, sort, namespace, text,
-       EXISTS (SELECT 1 FROM retired r WHERE r.what = 0 AND r.id = name.id)
+       EXISTS (SELECT 1 FROM retired r WHERE r.what = @WEFT_INTERNED_NAME AND r.id = name.id)
   FROM name WHERE sort = :sort AND namespace = :namespace AND text = :text;
 
 -- name: name_add (sort smallint[], namespace int[], text text[])
@@ -12,7 +12,7 @@ INSERT INTO name (sort, namespace, text) VALUES (:sort, :namespace, :text) ON CO
 -- name: name_load (id int[])
 -- returns: id sort namespace text retired
 SELECT id, sort, namespace, text,
-       EXISTS (SELECT 1 FROM retired r WHERE r.what = 0 AND r.id = name.id)
+       EXISTS (SELECT 1 FROM retired r WHERE r.what = @WEFT_INTERNED_NAME AND r.id = name.id)
   FROM name WHERE id = :id;
 
 -- name: policy_find (text text[])
@@ -29,7 +29,7 @@ SELECT id, text FROM policy WHERE id = :id;
 -- name: queue_find (namespace int[], lane int[], kind text[], route int[], tenant int[])
 -- returns: id namespace lane kind route tenant retired
 SELECT id, namespace, lane, kind, route, tenant,
-       EXISTS (SELECT 1 FROM retired r WHERE r.what = 1 AND r.id = queue.id)
+       EXISTS (SELECT 1 FROM retired r WHERE r.what = @WEFT_INTERNED_QUEUE AND r.id = queue.id)
   FROM queue
  WHERE namespace = :namespace AND lane = :lane AND kind = :kind AND route = :route AND tenant = :tenant;
 
@@ -40,7 +40,7 @@ INSERT INTO queue (namespace, lane, kind, route, tenant) VALUES (:namespace, :la
 -- name: queue_load (id int[])
 -- returns: id namespace lane kind route tenant retired
 SELECT id, namespace, lane, kind, route, tenant,
-       EXISTS (SELECT 1 FROM retired r WHERE r.what = 1 AND r.id = queue.id)
+       EXISTS (SELECT 1 FROM retired r WHERE r.what = @WEFT_INTERNED_QUEUE AND r.id = queue.id)
   FROM queue WHERE id = :id;
 
 -- name: namespace_queues (namespace int, most int)
@@ -52,4 +52,4 @@ DELETE FROM retired WHERE what = :what AND id = :id;
 
 -- name: namespace_workers (namespace int, most int)
 -- returns: workers
-SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = 5 AND namespace = :namespace LIMIT :most) AS n;
+SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = @WEFT_NAME_WORKER AND namespace = :namespace LIMIT :most) AS n;

@@ -24,6 +24,9 @@ SELECT (SELECT min(id) FROM execution), (SELECT max(id) FROM execution),
               WHERE k.namespace BETWEEN coalesce(:namespace, 0) AND coalesce(:namespace, 2147483647)
               ORDER BY k.namespace DESC, k.key DESC LIMIT 1) l;
 
+-- fragment: sample_partition ()
+substr(hex(substr(w.id, 7, 2)), 2, 2) BETWEEN printf('%02X', :first) AND printf('%02X', :last)
+
 -- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, key_namespace int, key text, look int, batch int, namespace int, first int, last int)
 -- returns: problem id number replay namespace key
 WITH sample AS MATERIALIZED (
@@ -34,7 +37,7 @@ WITH sample AS MATERIALIZED (
             SELECT * FROM (SELECT e.num, e.id, e.queue FROM execution e WHERE e.id < :execution
                             ORDER BY e.id LIMIT :look)
             LIMIT :look) w
-     WHERE substr(hex(substr(w.id, 7, 2)), 2, 2) BETWEEN printf('%02X', :first) AND printf('%02X', :last)
+     WHERE @{sample_partition}
        AND (:namespace IS NULL OR (SELECT q.namespace FROM queue q WHERE q.id = w.queue) = :namespace)
      LIMIT :batch
 ), facts AS MATERIALIZED (
@@ -102,7 +105,7 @@ SELECT 'attempt without execution', w.id, w.epoch, w.replay, NULL, NULL
         SELECT * FROM (SELECT a.id, a.epoch, a.replay FROM attempt a WHERE a.id < :attempt
                         ORDER BY a.id, a.epoch, a.replay LIMIT :look)
         LIMIT :look) w
- WHERE substr(hex(substr(w.id, 7, 2)), 2, 2) BETWEEN printf('%02X', :first) AND printf('%02X', :last)
+ WHERE @{sample_partition}
    AND :namespace IS NULL
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = w.id)
 UNION ALL
@@ -113,7 +116,7 @@ SELECT 'progress without execution', w.id, NULL, NULL, NULL, NULL
         SELECT * FROM (SELECT p.id FROM progress p WHERE p.id < :progress
                         ORDER BY p.id LIMIT :look)
         LIMIT :look) w
- WHERE substr(hex(substr(w.id, 7, 2)), 2, 2) BETWEEN printf('%02X', :first) AND printf('%02X', :last)
+ WHERE @{sample_partition}
    AND :namespace IS NULL
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = w.id)
 UNION ALL
@@ -126,7 +129,7 @@ SELECT 'key without its execution', w.id, NULL, NULL, w.namespace, w.key
                           AND k.namespace >= coalesce(:namespace, 0)
                         ORDER BY k.namespace, k.key LIMIT :look)
         LIMIT :look) w
- WHERE substr(hex(substr(w.id, 7, 2)), 2, 2) BETWEEN printf('%02X', :first) AND printf('%02X', :last)
+ WHERE @{sample_partition}
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = w.id AND e.key = w.key);
 
 -- name: orphan_attempts (id uuid[], epoch int[], replay smallint[])

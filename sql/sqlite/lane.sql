@@ -10,7 +10,7 @@ WITH used AS MATERIALIZED (SELECT DISTINCT lane FROM live)
 SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), coalesce(l.retention_us, 0),
        l.weights
   FROM name n LEFT JOIN lane l ON l.id = n.id
- WHERE n.sort = 2 AND n.namespace = :namespace
+ WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace
    AND (l.id IS NOT NULL OR n.id IN (SELECT lane FROM used));
 
 -- name: lane_own_settings (namespace int)

@@ -2,10 +2,7 @@
 
 -- name: describe (id uuid[])
 -- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven
-SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt, s.epoch,
-       s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished, s.ended,
-       s.by, s.reason, s.error_class, s.error_message, s.percent, s.note, s.flow, s.node, s.policy,
-       s.forgiven
+SELECT @{execution_columns s}
   FROM snapshot s
  WHERE s.id = :id AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0);
 
@@ -52,12 +49,12 @@ WITH start(num) AS MATERIALIZED (
                             UNION ALL
                            SELECT l.num
                              FROM name n CROSS JOIN live l ON l.lane = n.id
-                            WHERE :source = 1 AND n.sort = 2 AND n.namespace = :namespace
+                            WHERE :source = 1 AND n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace
                               AND l.state = @running AND (:state IS NULL OR :state = @running)
                             UNION ALL
                            SELECT l.num
                              FROM name n CROSS JOIN live l ON l.lane = n.id
-                            WHERE :source = 1 AND n.sort = 2 AND n.namespace = :namespace
+                            WHERE :source = 1 AND n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace
                               AND l.state = @delayed AND (:state IS NULL OR :state = @delayed)
                             UNION ALL
                            SELECT l.num
@@ -108,10 +105,7 @@ WITH start(num) AS MATERIALIZED (
        AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0)
      ORDER BY s.id DESC LIMIT :limit
 )
-SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.priority, s.attempt,
-       s.epoch, s.lost, s.replays, s.worker, s.started, s.claimed, s.deadline, s.due, s.finished,
-       s.ended, s.by, s.reason, s.error_class, s.error_message, s.percent, s.note,
-       s.flow, s.node, s.policy, s.forgiven,
+SELECT @{execution_columns s},
        (SELECT id FROM page ORDER BY id LIMIT 1), (SELECT count(*) FROM page),
        (SELECT last FROM bound)
   FROM (SELECT 1) one LEFT JOIN fit s ON true
@@ -120,7 +114,7 @@ SELECT s.id, s.created, s.queue, s.content_type, s.tags, s.key, s.state, s.prior
 -- name: list_living (namespace int, state smallint, most int)
 -- returns: few
 SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace LIMIT :most + 1)) <= :most
-   AND (SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = 2 AND namespace = :namespace
+   AND (SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = @WEFT_NAME_LANE AND namespace = :namespace
                                LIMIT :most + 1)) <= :most
    AND (SELECT count(*) FROM (SELECT 1 FROM flow WHERE namespace = :namespace AND finished IS NULL
                                LIMIT :most + 1)) <= :most
@@ -129,11 +123,11 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace L
                                  AND (:state IS NULL OR :state = @ready)
                                LIMIT :most + 1)) <= :most
    AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN live l ON l.lane = n.id
-                               WHERE n.sort = 2 AND n.namespace = :namespace AND l.state = @running
+                               WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace AND l.state = @running
                                  AND (:state IS NULL OR :state = @running)
                                LIMIT :most + 1)) <= :most
    AND (SELECT count(*) FROM (SELECT 1 FROM name n CROSS JOIN live l ON l.lane = n.id
-                               WHERE n.sort = 2 AND n.namespace = :namespace AND l.state = @delayed
+                               WHERE n.sort = @WEFT_NAME_LANE AND n.namespace = :namespace AND l.state = @delayed
                                  AND (:state IS NULL OR :state = @delayed)
                                LIMIT :most + 1)) <= :most
    AND (SELECT count(*) FROM (SELECT 1 FROM flow f CROSS JOIN live l ON l.flow = f.num
@@ -144,10 +138,10 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace L
 -- name: unspanned ()
 -- returns: since until
 -- A row of NULLs while there is one namespace: no row need have a span then (0019-one-namespace).
-SELECT NULL, NULL WHERE NOT EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1)
+SELECT NULL, NULL WHERE NOT @{several_namespaces}
 UNION ALL
 SELECT since, until FROM unspanned
- WHERE EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1);
+ WHERE @{several_namespaces};
 
 -- name: attempts (id uuid, epoch int, replay smallint, limit int)
 -- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message

@@ -20,6 +20,9 @@ SELECT o.queue, o.policy, o.state, o.finished, q.namespace, coalesce(l.retention
   LEFT JOIN lane l ON l.id = q.lane
  WHERE :namespace = 0 OR q.namespace = :namespace;
 
+-- fragment: retention_partition (id)
+(:partition_last = 0 OR weft_partition(@id) BETWEEN :partition_first AND :partition_last)
+
 -- name: retention_take (place int[], queue int[], policy int[], state smallint[], since bigint[], until bigint[], partition_first int, partition_last int, batch int)
 -- returns: place id finished bytes attempts key
 SELECT i.place, e.id, o.finished, coalesce(length(o.result), 0) + coalesce(length(e.payload), 0),
@@ -27,7 +30,7 @@ SELECT i.place, e.id, o.finished, coalesce(length(o.result), 0) + coalesce(lengt
   FROM input i CROSS JOIN outcome o CROSS JOIN execution e ON e.num = o.num
  WHERE o.flow IS NULL AND o.queue = i.queue AND o.policy = i.policy AND o.state = i.state
    AND o.finished BETWEEN i.since AND i.until
-   AND (:partition_last = 0 OR weft_partition(e.id) BETWEEN :partition_first AND :partition_last)
+   AND @{retention_partition e.id}
  LIMIT :batch;
 
 -- name: retention_remove (id uuid[], attempts bool[], namespace int[], key text[])
@@ -55,6 +58,5 @@ SELECT count(*)
           FROM input i CROSS JOIN outcome o CROSS JOIN execution e ON e.num = o.num
          WHERE o.flow IS NULL AND o.queue = i.queue AND o.policy = i.policy AND o.state = i.state
            AND o.finished <= i.until
-           AND (:partition_last = 0 OR weft_partition(e.id)
-                BETWEEN :partition_first AND :partition_last)
+           AND @{retention_partition e.id}
          LIMIT :most);

@@ -2,26 +2,15 @@
 
 -- name: poll (after int, most int, whole bool)
 -- returns: what a b c d text
-WITH RECURSIVE hop(queue) AS (
-    SELECT min(queue) FROM live WHERE state = @ready AND queue > :after
-    UNION ALL
-    SELECT (SELECT min(l.queue) FROM live l WHERE l.state = @ready AND l.queue > hop.queue)
-      FROM hop WHERE hop.queue IS NOT NULL
-     LIMIT :most
-), lanes(lane) AS (
-    SELECT min(lane) FROM live WHERE state = @running
-    UNION ALL
-    SELECT (SELECT min(n.lane) FROM live n WHERE n.state = @running AND n.lane > lanes.lane)
-      FROM lanes WHERE lanes.lane IS NOT NULL
-), untold(worker) AS (
+WITH RECURSIVE @{ready_queues}, @{lanes_with_leases}, untold(worker) AS (
     SELECT min(worker) FROM draining WHERE NOT told
     UNION ALL
     SELECT (SELECT min(d.worker) FROM draining d WHERE NOT d.told AND d.worker > untold.worker)
       FROM untold WHERE untold.worker IS NOT NULL
 )
-SELECT 0, queue, NULL, NULL, NULL, NULL FROM hop WHERE :whole AND queue IS NOT NULL
+SELECT @WEFT_POLL_QUEUE, queue, NULL, NULL, NULL, NULL FROM hop WHERE :whole AND queue IS NOT NULL
 UNION ALL
-SELECT 1,
+SELECT @WEFT_POLL_DUE,
        (SELECT min(due) FROM (
             SELECT min((SELECT min(l.due) FROM live l WHERE l.lane = lanes.lane AND l.state = @running)) AS due
               FROM lanes WHERE lane IS NOT NULL
@@ -33,23 +22,23 @@ SELECT 1,
        NULL
  WHERE :whole
 UNION ALL
-SELECT 2, 0, max(id), sum(id), count(*), NULL FROM token
+SELECT @WEFT_POLL_STATE, 0, max(id), sum(id), count(*), NULL FROM token
 UNION ALL
-SELECT 3, id, namespace, paused, max_running, weights FROM lane
+SELECT @WEFT_POLL_LANE, id, namespace, paused, max_running, weights FROM lane
 UNION ALL
-SELECT 4, (SELECT at FROM completion ORDER BY seq LIMIT 1),
+SELECT @WEFT_POLL_HINTS, (SELECT at FROM completion ORDER BY seq LIMIT 1),
        (SELECT min(at) FROM cancel_group WHERE waiting = 0),
        (SELECT min(at) FROM cancel_group WHERE waiting = 1), NULL, NULL
 UNION ALL
-SELECT 5, EXISTS (SELECT 1 FROM flow WHERE backlog),
+SELECT @WEFT_POLL_FLOWS, EXISTS (SELECT 1 FROM flow WHERE backlog),
        (SELECT created FROM flow WHERE state < 0 ORDER BY num LIMIT 1), NULL, NULL, NULL
 UNION ALL
-SELECT 6, worker, NULL, NULL, NULL, NULL
+SELECT @WEFT_POLL_UNTOLD, worker, NULL, NULL, NULL, NULL
   FROM (SELECT worker FROM untold WHERE worker IS NOT NULL LIMIT 1000)
 UNION ALL
-SELECT 7, version, oldest_binary, NULL, NULL, NULL FROM schema
+SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM schema
 UNION ALL
-SELECT 8, what, id, NULL, NULL, NULL FROM retired;
+SELECT @WEFT_POLL_RETIRED, what, id, NULL, NULL, NULL FROM retired;
 
 -- name: execution_queues (id uuid[])
 -- returns: id queue
@@ -109,9 +98,7 @@ SELECT worker, count(*) FROM live WHERE state = @running GROUP BY worker;
 
 -- name: worker_leases (worker int, batch int)
 -- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
-SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue, l.lane,
-       l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays, l.priority,
-       l.state
+SELECT @{live_columns}
   FROM live l CROSS JOIN execution e ON e.num = l.num
  WHERE l.state = @running AND l.worker = :worker
  LIMIT :batch;

@@ -12,7 +12,7 @@ SELECT (SELECT max(num) FROM execution) - i.rest, i.ord, i.due, i.deadline, i.qu
   FROM input i;
 INSERT OR FAIL INTO span (namespace, last, first, count)
 SELECT i.span_namespace, i.id, i.span_first, i.span_count FROM input i
- WHERE i.span_namespace IS NOT NULL AND EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1);
+ WHERE i.span_namespace IS NOT NULL AND @{several_namespaces};
 
 -- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
 -- returns: id
@@ -33,6 +33,4 @@ INSERT INTO outcome (num, finished, ord, queue, policy, epoch, attempt, forgiven
                      priority, state, ended, held, by, reason, error_class, error_message)
 VALUES (last_insert_rowid(), :now, :ord, :queue, :policy, 0, 1, 0, 0, 0, 0, :state, :ended, 0,
         'intake', :reason, :error_class, :error_message);
-INSERT INTO span (namespace, last, first, count)
-SELECT :span_namespace, :id, :span_first, :span_count
- WHERE :span_namespace IS NOT NULL AND EXISTS (SELECT 1 FROM name WHERE sort = 1 LIMIT 1 OFFSET 1);
+INSERT INTO span @{span_added};

@@ -43,9 +43,9 @@ SELECT id, tenant, route FROM queue WHERE id > :after ORDER BY id LIMIT :most;
 -- plus one, and no id may be given twice.
 SELECT n.id, u.since, r.at
   FROM name n
-  LEFT JOIN unused u ON u.what = 0 AND u.id = n.id
-  LEFT JOIN retired r ON r.what = 0 AND r.id = n.id
- WHERE n.id > :after AND n.id <= :until AND n.sort IN (3, 4, 5)
+  LEFT JOIN unused u ON u.what = @WEFT_INTERNED_NAME AND u.id = n.id
+  LEFT JOIN retired r ON r.what = @WEFT_INTERNED_NAME AND r.id = n.id
+ WHERE n.id > :after AND n.id <= :until AND n.sort IN (@WEFT_NAME_TENANT, @WEFT_NAME_CAPSET, @WEFT_NAME_WORKER)
    AND (:namespace = 0 OR n.namespace = :namespace)
    AND n.id < (SELECT max(id) FROM name)
  ORDER BY n.id LIMIT :most;
@@ -55,8 +55,8 @@ SELECT n.id, u.since, r.at
 -- The largest id stays, as above.
 SELECT q.id, u.since, r.at
   FROM queue q
-  LEFT JOIN unused u ON u.what = 1 AND u.id = q.id
-  LEFT JOIN retired r ON r.what = 1 AND r.id = q.id
+  LEFT JOIN unused u ON u.what = @WEFT_INTERNED_QUEUE AND u.id = q.id
+  LEFT JOIN retired r ON r.what = @WEFT_INTERNED_QUEUE AND r.id = q.id
  WHERE q.id > :after AND q.id <= :until AND (:namespace = 0 OR q.namespace = :namespace)
    AND q.id < (SELECT max(id) FROM queue)
  ORDER BY q.id LIMIT :most;

@@ -20,6 +20,7 @@
 #include "core/policy.h"
 #include "core/spec.h"
 #include "core/state.h"
+#include "core/stored.h"
 #include "engine/ops.h"
 #include "engine/ready/rings.h"
 #include "store/store.h"
@@ -62,14 +63,6 @@ struct weft_pool {
 };
 
 /* ---- Interned rows, cached ------------------------------------------------------------------- */
-
-enum weft_name_sort {
-    WEFT_NAME_NAMESPACE = 1,
-    WEFT_NAME_LANE = 2,
-    WEFT_NAME_TENANT = 3,
-    WEFT_NAME_CAPSET = 4,
-    WEFT_NAME_WORKER = 5,
-};
 
 struct weft_name {
     int32_t id, sort, ns;
@@ -409,8 +402,6 @@ void weft_names_done(struct weft_names *names);
 /* The store has another lineage: what is cached may not exist there. */
 void weft_names_suspect(struct weft_names *names);
 
-/* Interned rows that the store may remove (unused.h), as its table numbers them. */
-enum weft_interned { WEFT_INTERNED_NAME = 0, WEFT_INTERNED_QUEUE = 1 };
 /* A look at what is retired in the store found this row. */
 void weft_names_retired(struct weft_names *names, enum weft_interned what, int32_t id);
 /* A look that began at `began_us` (boot time) has told of all. */

@@ -10,6 +10,7 @@
  */
 
 #include "core/join.h"
+#include "core/stored.h"
 #include "engine/engine.h"
 
 enum {
@@ -22,12 +23,6 @@ static inline size_t weft_flow_chunk(const struct weft_tx *tx)
 {
     return tx->brief ? WEFT_FLOW_CHUNK_BRIEF : WEFT_FLOW_CHUNK;
 }
-
-enum weft_fired {
-    WEFT_FIRED_NOT = 0,
-    WEFT_FIRED_SATISFIED = 1,
-    WEFT_FIRED_IMPOSSIBLE = 2,
-};
 
 /* A locked flow. */
 struct weft_flow_held {

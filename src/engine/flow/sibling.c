@@ -42,9 +42,6 @@
 
 enum { GROUPS_AT_ONCE = 250 };
 
-/* What becomes of an upstream: see group_members. Else it is cancelled for a reason, as fired. */
-enum { FATE_SPARED = 0, FATE_UNASKED = 3 };
-
 struct group {
     struct weft_id id;
     const struct weft_flow_held *flow;
@@ -179,8 +176,8 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
         int64_t fate = weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_FATE);
         if (weft_get(&rows, i, GROUP_MEMBERS_OUT_FATE)->null)
             continue;
-        group->spares |= fate == FATE_SPARED;
-        if (fate != FATE_SPARED && fate != FATE_UNASKED)
+        group->spares |= fate == WEFT_FATE_SPARED;
+        if (fate != WEFT_FATE_SPARED && fate != WEFT_FATE_UNASKED)
             sibling[count++] = (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID),
                                                 .reason = fate,
                                                 .running_stays = running_stays(group->flow)};

@@ -17,21 +17,9 @@
 #include "engine/scan/flows.h"
 
 #include "core/pace.h"
+#include "core/stored.h"
 
 #include <string.h>
-
-/* What a row of the poll is about; see the functions in sql/migrations, the last one first. */
-enum {
-    POLL_QUEUE = 0,
-    POLL_DUE = 1,
-    POLL_STATE = 2,
-    POLL_LANE = 3,
-    POLL_HINTS = 4,
-    POLL_FLOWS = 5,
-    POLL_UNTOLD = 6,
-    POLL_SCHEMA = 7,
-    POLL_RETIRED = 8
-};
 
 /*
  * Ids only grow, so these three together name a set of secrets: a token that is added, rotated or
@@ -54,7 +42,7 @@ static weft_usec due_after(const struct weft_rows *rows, size_t row, size_t colu
 /* What flows left for their scanners. */
 static void read_flows(const struct weft_rows *rows, size_t i, weft_usec *due_us)
 {
-    if (weft_get_i64(rows, i, POLL_OUT_WHAT) == POLL_HINTS) {
+    if (weft_get_i64(rows, i, POLL_OUT_WHAT) == WEFT_POLL_HINTS) {
         weft_usec group_us = due_after(rows, i, POLL_OUT_B, WEFT_FLOW_LEFT_US);
         weft_usec waits_us = due_after(rows, i, POLL_OUT_C, WEFT_FLOW_LEFT_US);
         due_us[WEFT_SCANNER_DEPENDENCY] = due_after(rows, i, POLL_OUT_A, WEFT_FLOW_LEFT_US);
@@ -79,19 +67,19 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
     list->lane = lane;
     for (size_t i = 0; i < rows->count; i++) {
         int64_t what = weft_get_i64(rows, i, POLL_OUT_WHAT), a = weft_get_i64(rows, i, POLL_OUT_A);
-        if (what == POLL_QUEUE) {
+        if (what == WEFT_POLL_QUEUE) {
             list->queue[list->count++] = (int32_t)a;
             poll->queue[poll->count++] = (struct weft_woken){.queue = (int32_t)a, .count = 1};
-        } else if (what == POLL_DUE) { /* comes before those of flows */
+        } else if (what == WEFT_POLL_DUE) { /* comes before those of flows */
             weft_pass_due(rows, i, POLL_OUT_A, poll->due_us);
-        } else if (what == POLL_HINTS || what == POLL_FLOWS) {
+        } else if (what == WEFT_POLL_HINTS || what == WEFT_POLL_FLOWS) {
             read_flows(rows, i, poll->due_us);
-        } else if (what == POLL_UNTOLD) {
+        } else if (what == WEFT_POLL_UNTOLD) {
             poll->worker[poll->workers++] = (int32_t)a;
-        } else if (what == POLL_STATE) {
+        } else if (what == WEFT_POLL_STATE) {
             poll->inbox = a != 0;
             poll->tokens = mix_tokens(rows, i);
-        } else if (what == POLL_LANE) {
+        } else if (what == WEFT_POLL_LANE) {
             lane[list->lane_count++] = (struct weft_lane_setting){
                 .lane = (int32_t)a,
                 .ns = (int32_t)weft_get_i64(rows, i, POLL_OUT_B),
@@ -121,7 +109,7 @@ static void end_whole_poll(struct weft_engine *engine, weft_usec began_us)
 static void see_schema(struct weft_engine *engine, const struct weft_rows *rows)
 {
     for (size_t i = 0; i < rows->count; i++)
-        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == POLL_SCHEMA)
+        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == WEFT_POLL_SCHEMA)
             weft_version_seen(engine, weft_get_i64(rows, i, POLL_OUT_A),
                               weft_get_i64(rows, i, POLL_OUT_B));
 }
@@ -131,7 +119,7 @@ static void see_retired(struct weft_engine *engine, const struct weft_rows *rows
                         weft_usec began_us)
 {
     for (size_t i = 0; i < rows->count; i++)
-        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == POLL_RETIRED)
+        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == WEFT_POLL_RETIRED)
             weft_names_retired(&engine->names,
                                (enum weft_interned)weft_get_i64(rows, i, POLL_OUT_A),
                                (int32_t)weft_get_i64(rows, i, POLL_OUT_B));

@@ -15,10 +15,7 @@
 
 #include <time.h>
 
-enum {
-    REMOVING = -2, /* the state of a flow that goes */
-    CHUNK = 250,   /* members of one transaction: their payloads go with them */
-};
+enum { CHUNK = 250 }; /* members of one transaction: their payloads go with them */
 #define PAUSE_MOST_US (5 * WEFT_MS)
 
 struct erase_call {
@@ -36,7 +33,7 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
     struct weft_rows rows[2];
     *erase = (struct erase_call){.flow = erase->flow};
     enum weft_rc rc = weft_flows_lock(tx, erase->flow, 1, &held, err);
-    if (rc || held.count == 0 || held.item[0].state != REMOVING)
+    if (rc || held.count == 0 || held.item[0].state != WEFT_FLOW_REMOVING)
         return rc;
     erase->held = true;
     weft_call_init(&call[0], tx->arena, WEFT_STMT_GRAPH_REMOVE, 0);

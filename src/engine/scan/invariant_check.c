@@ -200,7 +200,8 @@ static enum weft_rc look(struct weft_tx *tx, void *context, struct weft_err *err
     if (check->ns)
         weft_set_i64(&call, 0, SAMPLE_CHECK_IN_NAMESPACE, check->ns);
     weft_set_i64(&call, 0, SAMPLE_CHECK_IN_FIRST, config->partition_first);
-    weft_set_i64(&call, 0, SAMPLE_CHECK_IN_LAST, everywhere ? 255 : config->partition_last);
+    weft_set_i64(&call, 0, SAMPLE_CHECK_IN_LAST,
+                 everywhere ? WEFT_PARTITION_LAST : config->partition_last);
     return weft_tx_run(tx, &call, 1, &check->found, err);
 }
 
