@@ -26,7 +26,7 @@
 -- last of these is due, and looks again.
 
 -- name: due_leases (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 -- Leases by lane and time: hops over the lanes that have any, oldest leases of each first. A lane
 -- belongs to one namespace.
 WITH RECURSIVE lanes AS (
@@ -69,7 +69,7 @@ SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed,
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_lease (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 -- due is also when the first draining row goes, which may be overdue: another replica has locked it.
 WITH RECURSIVE lanes AS (
     (SELECT lane FROM weft.live WHERE state = @running ORDER BY lane LIMIT 1)
@@ -114,7 +114,7 @@ SELECT (SELECT count(*)
                       (SELECT d.until FROM weft.draining d ORDER BY d.until LIMIT 1 OFFSET 999)));
 
 -- name: due_attempts (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 WITH taken AS MATERIALIZED (
     SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue,
            l.lane, l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays,
@@ -146,7 +146,7 @@ SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed,
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_attempt (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 SELECT (SELECT count(*)
           FROM (SELECT l.attempt_deadline
                   FROM weft.live l
@@ -171,7 +171,7 @@ SELECT (SELECT count(*)
                   ORDER BY l.attempt_deadline LIMIT 1 OFFSET 999));
 
 -- name: due_deadlines (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 WITH taken AS MATERIALIZED (
     SELECT l.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue,
            l.lane, l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays,
@@ -201,7 +201,7 @@ SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed,
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_deadline (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 SELECT (SELECT count(*)
           FROM (SELECT l.deadline
                   FROM weft.live l
@@ -223,7 +223,7 @@ SELECT (SELECT count(*)
                   ORDER BY l.deadline LIMIT 1 OFFSET 999));
 
 -- name: promote_due (now bigint, batch int, ns int, first int, last int)
--- returns: id queue seen
+-- returns: id uuid?, queue int, seen bigint?
 -- moves: delayed PROMOTE ready
 WITH taken AS MATERIALIZED (
     SELECT l.id
@@ -254,7 +254,7 @@ SELECT p.id, p.queue, sight.seen
   FROM sight LEFT JOIN promoted p ON true;
 
 -- name: next_delayed (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 SELECT (SELECT count(*)
           FROM (SELECT l.due
                   FROM weft.live l

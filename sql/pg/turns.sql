@@ -15,7 +15,7 @@
 -- could take the index by the time alone for its order, and walk over the due rows of all other lanes.
 
 -- name: lease_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 WITH RECURSIVE hop AS (
     (SELECT l.lane FROM weft.live l
       WHERE l.state = @running AND l.lane > :after ORDER BY l.lane LIMIT 1)
@@ -36,7 +36,7 @@ SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FR
   FROM (SELECT 1) one LEFT JOIN due ON true;
 
 -- name: lease_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed, t.queue,
        t.lane, t.policy, t.worker, t.epoch, t.attempt, t.forgiven, t.size, t.lost, t.replays,
        t.priority, t.state, NULL::bigint
@@ -50,7 +50,7 @@ SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed,
                         FOR UPDATE SKIP LOCKED) t;
 
 -- name: attempt_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 WITH RECURSIVE hop AS (
     (SELECT l.lane FROM weft.live l
       WHERE l.attempt_deadline + 0 >= 0 AND l.lane > :after ORDER BY l.lane LIMIT 1)
@@ -71,7 +71,7 @@ SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FR
   FROM (SELECT 1) one LEFT JOIN due ON true;
 
 -- name: attempt_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed, t.queue,
        t.lane, t.policy, t.worker, t.epoch, t.attempt, t.forgiven, t.size, t.lost, t.replays,
        t.priority, t.state, NULL::bigint
@@ -86,7 +86,7 @@ SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed,
                         FOR UPDATE SKIP LOCKED) t;
 
 -- name: deadline_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 WITH RECURSIVE hop AS (
     (SELECT l.lane FROM weft.live l
       WHERE l.deadline + 0 >= 0 AND l.lane > :after ORDER BY l.lane LIMIT 1)
@@ -107,7 +107,7 @@ SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FR
   FROM (SELECT 1) one LEFT JOIN due ON true;
 
 -- name: deadline_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed, t.queue,
        t.lane, t.policy, t.worker, t.epoch, t.attempt, t.forgiven, t.size, t.lost, t.replays,
        t.priority, t.state, NULL::bigint
@@ -121,7 +121,7 @@ SELECT t.id, t.ord, t.due, t.attempt_deadline, t.deadline, t.started, t.claimed,
                         FOR UPDATE SKIP LOCKED) t;
 
 -- name: delayed_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 WITH RECURSIVE hop AS (
     (SELECT l.lane FROM weft.live l
       WHERE l.state BETWEEN @delayed AND @delayed AND l.lane > :after ORDER BY l.lane LIMIT 1)
@@ -142,7 +142,7 @@ SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FR
   FROM (SELECT 1) one LEFT JOIN due ON true;
 
 -- name: delayed_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id queue seen lane
+-- returns: id uuid?, queue int, seen bigint?, lane int
 -- moves: delayed PROMOTE ready
 WITH taken AS MATERIALIZED (
     SELECT t.id

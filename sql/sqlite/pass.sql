@@ -2,7 +2,7 @@
 -- is NULL. weft_partition() is the driver's.
 
 -- name: due_leases (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 WITH RECURSIVE lanes(lane) AS (
     SELECT min(lane) FROM live WHERE state = @running
     UNION ALL
@@ -19,7 +19,7 @@ SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed,
  LIMIT :batch;
 
 -- name: next_lease (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 WITH RECURSIVE lanes(lane) AS (
     SELECT min(lane) FROM live WHERE state = @running
     UNION ALL
@@ -63,7 +63,7 @@ SELECT (SELECT count(*)
                             (SELECT d.until FROM draining d ORDER BY d.until LIMIT 1 OFFSET 999))));
 
 -- name: due_attempts (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue,
        l.lane, l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays,
        l.priority, l.state, NULL
@@ -74,7 +74,7 @@ SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed,
  ORDER BY l.attempt_deadline LIMIT :batch;
 
 -- name: next_attempt (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 SELECT (SELECT count(*)
           FROM (SELECT l.attempt_deadline FROM live l
                  WHERE l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
@@ -100,7 +100,7 @@ SELECT (SELECT count(*)
                   ORDER BY l.attempt_deadline LIMIT 1 OFFSET 999));
 
 -- name: due_deadlines (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue,
        l.lane, l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays,
        l.priority, l.state, NULL
@@ -111,7 +111,7 @@ SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed,
  ORDER BY l.deadline LIMIT :batch;
 
 -- name: next_deadline (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 SELECT (SELECT count(*)
           FROM (SELECT l.deadline FROM live l
                  WHERE l.deadline IS NOT NULL AND l.deadline <= :now
@@ -134,7 +134,7 @@ SELECT (SELECT count(*)
                   ORDER BY l.deadline LIMIT 1 OFFSET 999));
 
 -- name: promote_due (now bigint, batch int, ns int, first int, last int)
--- returns: id queue seen
+-- returns: id uuid?, queue int, seen bigint?
 -- moves: delayed PROMOTE ready
 UPDATE live SET state = @ready, due = NULL
  WHERE num IN (SELECT l.num FROM live l
@@ -147,7 +147,7 @@ UPDATE live SET state = @ready, due = NULL
 RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL;
 
 -- name: next_delayed (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 SELECT (SELECT count(*)
           FROM (SELECT l.due FROM live l
                  WHERE l.state = @delayed AND l.due <= :now

@@ -2,7 +2,7 @@
 -- each lane.
 
 -- name: lease_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 WITH RECURSIVE hop(lane) AS (
     SELECT min(l.lane) FROM live l WHERE l.state = @running AND l.lane > :after
     UNION ALL
@@ -21,7 +21,7 @@ SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FR
   FROM (SELECT 1) one LEFT JOIN due ON true;
 
 -- name: lease_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue,
        l.lane, l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays,
        l.priority, l.state, NULL
@@ -31,7 +31,7 @@ SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed,
  ORDER BY l.due LIMIT :share;
 
 -- name: attempt_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 WITH RECURSIVE hop(lane) AS (
     SELECT min(l.lane) FROM live l WHERE l.attempt_deadline IS NOT NULL AND l.lane > :after
     UNION ALL
@@ -50,7 +50,7 @@ SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FR
   FROM (SELECT 1) one LEFT JOIN due ON true;
 
 -- name: attempt_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue,
        l.lane, l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays,
        l.priority, l.state, NULL
@@ -61,7 +61,7 @@ SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed,
  ORDER BY l.attempt_deadline LIMIT :share;
 
 -- name: deadline_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 WITH RECURSIVE hop(lane) AS (
     SELECT min(l.lane) FROM live l WHERE l.deadline IS NOT NULL AND l.lane > :after
     UNION ALL
@@ -80,7 +80,7 @@ SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FR
   FROM (SELECT 1) one LEFT JOIN due ON true;
 
 -- name: deadline_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed, l.queue,
        l.lane, l.policy, l.worker, l.epoch, l.attempt, l.forgiven, l.size, l.lost, l.replays,
        l.priority, l.state, NULL
@@ -90,7 +90,7 @@ SELECT e.id, l.ord, l.due, l.attempt_deadline, l.deadline, l.started, l.claimed,
  ORDER BY l.deadline LIMIT :share;
 
 -- name: delayed_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 WITH RECURSIVE hop(lane) AS (
     SELECT min(l.lane) FROM live l WHERE l.state = @delayed AND l.lane > :after
     UNION ALL
@@ -109,7 +109,7 @@ SELECT CASE WHEN (SELECT count(*) FROM looked) = :most THEN (SELECT max(lane) FR
   FROM (SELECT 1) one LEFT JOIN due ON true;
 
 -- name: delayed_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id queue seen lane
+-- returns: id uuid?, queue int, seen bigint?, lane int
 -- moves: delayed PROMOTE ready
 UPDATE live SET state = @ready, due = NULL
  WHERE num IN (SELECT l.num FROM live l
