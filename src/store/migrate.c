@@ -141,16 +141,14 @@ static enum weft_rc check_state(const struct job *job, const struct state *state
     for (size_t i = 0; i < state->applied.count; i++) {
         const struct weft_migration_list_out *row = &weft_out_migration_list(&state->applied)[i];
         int64_t number = row->number;
-        const char *name = row->name;
-        const char *sha256 = row->sha256;
         if (number != (int64_t)i + 1) {
             (void)weft_fail(err, WEFT_SCHEMA, "the store has no record of migration %zu", i + 1);
             return mismatch(err, "restore the table of migrations from a backup");
         }
-        if (i < known && strcmp(text_of(job, &job->set->migration[i])->sha256, sha256) != 0) {
+        if (i < known && strcmp(text_of(job, &job->set->migration[i])->sha256, row->sha256) != 0) {
             (void)weft_fail(err, WEFT_SCHEMA,
                             "migration %zu (%s) was changed after it was applied to this store",
-                            i + 1, name);
+                            i + 1, row->name);
             return mismatch(err, "migrations are append-only: use a binary with the original text");
         }
     }

@@ -24,8 +24,7 @@ static enum weft_rc find_chunk(struct weft_engine *engine, const struct weft_id_
         rc = weft_load_queues(engine, &queues, err);
     }
     for (size_t i = 0; i < queues.count && !rc; i++) {
-        struct weft_id id = row[i].id;
-        ret_ns[chunk->item[weft_chunk_find(chunk, ids, &id)]] =
+        ret_ns[chunk->item[weft_chunk_find(chunk, ids, &row[i].id)]] =
             weft_find_queue(engine, queues.id[i])->ns_name;
     }
     weft_arena_free(arena);

@@ -345,9 +345,8 @@ static enum weft_rc examine_inbox(struct exam *exam, struct weft_err *err)
     const char *detail = "submissions by SQL refused in the last week: ";
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_examine_inbox_out *row = &weft_out_examine_inbox(&rows)[i];
-        struct weft_id id = row->example;
         char text[WEFT_ID_TEXT];
-        weft_id_print(&id, text);
+        weft_id_print(&row->example, text);
         detail = weft_arena_printf(exam->arena, "%s%s%lld (%s, as %s of namespace %s)", detail,
                                    i ? ", " : "", (long long)row->number, row->reason, text,
                                    row->namespace);

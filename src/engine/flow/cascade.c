@@ -286,9 +286,8 @@ static enum weft_rc end_flows(struct weft_hop *hop, const struct weft_rows *over
         const struct weft_flow_over_out *row = &weft_out_flow_over(over)[i];
         hop->ended[i] = row->id;
         const struct weft_flow_held *flow = weft_flows_find(&hop->held, &hop->ended[i]);
-        bool bad = row->bad;
         in->row[i].flow = hop->ended[i];
-        in->row[i].state = weft_flow_judge(flow->cancel != 0, bad);
+        in->row[i].state = weft_flow_judge(flow->cancel != 0, row->bad);
     }
     return weft_tx_last(hop->tx, &end, 1, NULL, err);
 }

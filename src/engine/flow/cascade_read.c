@@ -126,10 +126,9 @@ static void look_at_edge(struct weft_hop *hop, const struct weft_rows *rows, siz
         .downstream = out->downstream.value,
         .state = weft_edge_of(out->upstream_state),
     };
-    struct weft_id flow = out->flow;
     enum weft_edge_state was = out->edge_state;
     size_t before = hop->joint_count;
-    struct weft_hop_join *joint = joint_of(hop, &now.downstream, &flow);
+    struct weft_hop_join *joint = joint_of(hop, &now.downstream, &out->flow);
     if (hop->joint_count > before)
         read_joint(rows, row, joint);
     if (was == now.state)
@@ -194,12 +193,11 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
     hop->joint = wider;
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_flow_roots_out *row = &weft_out_flow_roots(&rows)[i];
-        struct weft_id id = row->id;
         if (i + 1 == chunk)
-            cut(hop, seq, &id);
+            cut(hop, seq, &row->id);
         if (!row->root)
             continue;
-        struct weft_hop_join *joint = joint_of(hop, &id, flow);
+        struct weft_hop_join *joint = joint_of(hop, &row->id, flow);
         joint->delay_us = row->delay;
         joint->run_at_us = row->run_at;
         joint->again = -1;
@@ -222,30 +220,27 @@ static enum weft_rc collect(struct weft_hop *hop, const struct weft_rows *rows,
     bool skip = false;
     for (size_t row = 0; row < rows->count && row < chunk && !rc; row++) {
         const struct weft_cascade_look_out *out = &weft_out_cascade_look(rows)[row];
-        struct weft_id id = out->id;
-        struct weft_id flow = out->flow;
         bool last = row + 1 == rows->count || seq_of(rows, row + 1) != seq_of(rows, row);
         bool first = row == 0 || seq_of(rows, row - 1) != seq_of(rows, row);
         bool all = last;
         if (first) {
-            skip = weft_map_find(&met, &id, sizeof(id)) != NULL;
-            weft_map_put(&met, &id, sizeof(id), hop);
+            skip = weft_map_find(&met, &out->id, sizeof(out->id)) != NULL;
+            weft_map_put(&met, &out->id, sizeof(out->id), hop);
         }
         if (skip)
             continue;
-        bool roots = weft_id_cmp(&id, &flow) == 0;
+        bool roots = weft_id_cmp(&out->id, &out->flow) == 0;
         if (first && !roots)
             look_at_node(hop, rows, row);
         if (roots)
-            rc = look_at_roots(hop, &flow, seq_of(rows, row), &all, err);
+            rc = look_at_roots(hop, &out->flow, seq_of(rows, row), &all, err);
         else if (out->downstream.set)
             look_at_edge(hop, rows, row);
         if (all) {
-            hop->done_flow[hop->done_count] = flow;
+            hop->done_flow[hop->done_count] = out->flow;
             hop->done[hop->done_count++] = seq_of(rows, row);
         } else if (!last && row + 1 == chunk) {
-            struct weft_id to = out->downstream.value;
-            cut(hop, seq_of(rows, row), &to);
+            cut(hop, seq_of(rows, row), &out->downstream.value);
         }
     }
     weft_map_done(&met);

@@ -182,10 +182,8 @@ static enum weft_rc check_new(struct weft_tx *tx, const struct edging *edging, s
         rc = weft_tx_run(tx, &call, 1, &rows, err);
     for (size_t i = 0; !rc && rows.count > 0 && i < args->edge_count; i++) {
         const struct weft_edges_there_out *row = weft_out_edges_there(&rows);
-        struct weft_id from = row->upstream;
-        struct weft_id to = row->downstream;
-        if (weft_id_cmp(&find(edging, args->edges[i].from)->id, &from) == 0 &&
-            weft_id_cmp(&find(edging, args->edges[i].to)->id, &to) == 0)
+        if (weft_id_cmp(&find(edging, args->edges[i].from)->id, &row->upstream) == 0 &&
+            weft_id_cmp(&find(edging, args->edges[i].to)->id, &row->downstream) == 0)
             rc = weft_fail_field(err, WEFT_CONFLICT, "edges", "'%s' comes after '%s' already",
                                  args->edges[i].to, args->edges[i].from);
     }

@@ -154,8 +154,7 @@ static enum weft_rc read_after(struct weft_engine *engine, struct weft_flow_node
     size_t at = 0;
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_upstreams_out *row = &weft_out_upstreams(&rows)[i];
-        struct weft_id id = row->id;
-        while (at < count && weft_id_cmp(&node[at].id, &id) != 0)
+        while (at < count && weft_id_cmp(&node[at].id, &row->id) != 0)
             at++;
         if (at == count)
             return weft_fail(err, WEFT_CORRUPT, "the upstreams of a flow came out of order");
@@ -242,12 +241,11 @@ static bool fits(const struct flow_walk *walk, const struct weft_rows *rows, siz
 {
     const struct weft_flow_listing *listing = walk->listing;
     const struct weft_flow_list_out *row = &weft_out_flow_list(rows)[i];
-    struct weft_id id = row->id;
     const char *name = row->name;
     int64_t state = row->state;
     return state >= 0 && !row->deleted.set &&
            (!listing->by_state || state == (int64_t)listing->state) &&
-           (!walk->wanted.suffix[0] || ends_with(&id, walk->wanted.suffix)) &&
+           (!walk->wanted.suffix[0] || ends_with(&row->id, walk->wanted.suffix)) &&
            (!listing->name || (name && strcmp(name, listing->name) == 0));
 }
 

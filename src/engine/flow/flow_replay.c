@@ -61,10 +61,9 @@ static bool unsettled(const struct weft_rows *due, unsigned round)
     bool any = false;
     for (size_t row = 0; row < due->count; row++) {
         const struct weft_flow_due_out *out = &weft_out_flow_due(due)[row];
-        bool anew = out->anew;
         const struct weft_flow_due one = {
             .pending = out->pending,
-            .living = out->living && !anew,
+            .living = out->living && !out->anew,
         };
         any |= weft_flow_unsettled(&one, round);
     }
@@ -74,10 +73,9 @@ static bool unsettled(const struct weft_rows *due, unsigned round)
 static void note_flow(struct weft_members *members, const struct weft_rows *rows, size_t row)
 {
     const struct weft_flow_hold_out *out = &weft_out_flow_hold(rows)[row];
-    struct weft_id id = out->id;
     bool seen = out->state >= 0 && !out->deleted.set;
     for (size_t i = 0; i < members->count; i++)
-        if (weft_id_cmp(&members->item[i].flow, &id) == 0) {
+        if (weft_id_cmp(&members->item[i].flow, &out->id) == 0) {
             members->item[i].seen = seen;
             members->item[i].cancels = out->cancels;
         }
@@ -161,8 +159,7 @@ static enum weft_rc read_joins(struct weft_tx *tx, struct weft_members *members,
         return rc;
     for (size_t row = 0; row < rows[0].count; row++) {
         const struct weft_joins_read_out *out = &weft_out_joins_read(&rows[0])[row];
-        struct weft_id id = out->id;
-        members->item[place_of(members, &id)].join = (struct weft_join_state){
+        members->item[place_of(members, &out->id)].join = (struct weft_join_state){
             .join = out->policy,
             .k = out->k,
             .total = out->total,
@@ -174,11 +171,9 @@ static enum weft_rc read_joins(struct weft_tx *tx, struct weft_members *members,
     members->edges = rows[1].count;
     for (size_t row = 0; row < rows[1].count; row++) {
         const struct weft_edges_among_out *found = &weft_out_edges_among(&rows[1])[row];
-        struct weft_id from = found->upstream;
-        struct weft_id to = found->downstream;
         members->edge[row] = (struct weft_replay_edge){
-            .from = place_of(members, &from),
-            .to = place_of(members, &to),
+            .from = place_of(members, &found->upstream),
+            .to = place_of(members, &found->downstream),
             .state = found->edge_state,
         };
     }
@@ -249,8 +244,7 @@ static enum weft_rc name_upstreams(struct weft_tx *tx, struct weft_members *memb
     enum weft_rc rc = count ? weft_tx_run(tx, &call, 1, &rows, err) : WEFT_OK;
     for (size_t row = 0; count && row < rows.count && !rc; row++) {
         const struct weft_upstream_failed_out *out = &weft_out_upstream_failed(&rows)[row];
-        struct weft_id id = out->id;
-        struct weft_member *member = weft_members_find(members, &id);
+        struct weft_member *member = weft_members_find(members, &out->id);
         member->upstream = out->name;
         member->upstream_state = out->state.value;
     }

@@ -140,8 +140,8 @@ static enum weft_rc add_flows(struct weft_tx *tx, const struct flow_batch *batch
     for (size_t i = 0; i < batch->count && !rc; i++) {
         batch->flow[i]->lost = true;
         for (size_t row = 0; row < won.count && batch->flow[i]->lost; row++) {
-            struct weft_id id = weft_out_flow_add(&won)[row].id;
-            batch->flow[i]->lost = weft_id_cmp(&id, &batch->flow[i]->draft.flow) != 0;
+            batch->flow[i]->lost =
+                weft_id_cmp(&weft_out_flow_add(&won)[row].id, &batch->flow[i]->draft.flow) != 0;
         }
     }
     return rc;

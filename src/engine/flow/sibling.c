@@ -90,10 +90,9 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
     dispatch->more = rows.count == GROUPS_AT_ONCE;
     for (size_t i = 0; i < dispatch->groups; i++) {
         const struct weft_groups_take_out *row = &weft_out_groups_take(&rows)[i];
-        struct weft_id flow = row->flow;
         dispatch->group[i] = (struct group){
             .id = row->id,
-            .flow = weft_flows_find(&dispatch->held, &flow),
+            .flow = weft_flows_find(&dispatch->held, &row->flow),
             .reason = row->reason,
             .at_us = row->at,
             .wakes = row->wakes,
@@ -149,10 +148,9 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     size_t last = chunk - 1;
     dispatch->more = true;
     const struct weft_group_members_out *row = &weft_out_group_members(ret_rows)[last];
-    struct weft_id cut = row->node;
     dispatch->to.after = row->id;
     dispatch->walked = 0;
-    while (weft_id_cmp(&dispatch->group[dispatch->walked].id, &cut) != 0)
+    while (weft_id_cmp(&dispatch->group[dispatch->walked].id, &row->node) != 0)
         dispatch->walked++;
     return WEFT_OK;
 }
@@ -176,8 +174,7 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
     size_t count = 0, kept = 0;
     for (size_t i = 0; i < rows.count; i++) {
         const struct weft_group_members_out *row = &weft_out_group_members(&rows)[i];
-        struct weft_id node = row->node;
-        while (weft_id_cmp(&group->id, &node) != 0)
+        while (weft_id_cmp(&group->id, &row->node) != 0)
             group++;
         int64_t fate = row->fate.value;
         if (!row->fate.set)

@@ -94,8 +94,7 @@ static enum weft_rc give_upstreams(const struct members *members, const struct w
     size_t at = 0;
     for (size_t i = 0; i < rows->count; i++) {
         const struct weft_upstream_results_out *row = &weft_out_upstream_results(rows)[i];
-        struct weft_id id = row->id;
-        while (at < members->count && weft_id_cmp(&members->item[at].id, &id) != 0)
+        while (at < members->count && weft_id_cmp(&members->item[at].id, &row->id) != 0)
             at++;
         if (at == members->count)
             return weft_fail(err, WEFT_CORRUPT, "the upstreams of a claim came out of order");

@@ -98,8 +98,8 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
             answer_not_found(&call->answer[call->chunk.item[k]]);
     for (size_t row = 0; row < rows.count; row++) {
         const struct weft_describe_out *out = &weft_out_describe(&rows)[row];
-        struct weft_id id = out->execution.id.value;
-        size_t i = call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &id)];
+        size_t i =
+            call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &out->execution.id.value)];
         enum weft_state state = out->execution.state;
         if (!in_namespace(tx->engine, out->execution.queue, call->ns[i]))
             continue;
@@ -132,8 +132,8 @@ static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
         return WEFT_OK;
     enum weft_rc rc = weft_describe_in(tx, id, count, call->arena, &rows, err);
     for (size_t row = 0; row < rows.count && !rc; row++) {
-        struct weft_id found = weft_out_describe(&rows)[row].execution.id.value;
-        size_t i = call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &found)];
+        size_t i = call->chunk.item[weft_chunk_find(
+            &call->chunk, &call->ids, &weft_out_describe(&rows)[row].execution.id.value)];
         call->seen[i] = weft_read_execution(tx->engine, &rows, row, call->arena);
     }
     return rc;

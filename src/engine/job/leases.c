@@ -124,8 +124,7 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct lease_call *c
     bool *drains = weft_new_array(arena, bool, call->chunk.count + 1);
     for (size_t row = 0; row < rows.count; row++) {
         const struct weft_lease_facts_out *out = &weft_out_lease_facts(&rows)[row];
-        struct weft_id id = out->id;
-        size_t k = weft_chunk_find(&call->chunk, &call->ids, &id);
+        size_t k = weft_chunk_find(&call->chunk, &call->ids, &out->id);
         drains[k] = !call->stays && out->draining;
         facts[k] = (struct weft_lease_facts){
             .state = out->state.value,
@@ -174,8 +173,7 @@ static void tell(struct weft_tx *tx, const struct lease_call *call)
         weft_news_of(&news, queue)->freed++;
         weft_news_ended(&news, queue, WEFT_STATE_SUCCEEDED);
         if (row->flow.set) {
-            struct weft_id flow = row->flow.value;
-            weft_news_flow(&news, &flow);
+            weft_news_flow(&news, &row->flow.value);
         }
     }
     weft_news_tell(tx->engine, &news);

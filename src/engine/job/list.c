@@ -320,8 +320,8 @@ static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_li
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc || rows.count == 0)
         return rc;
-    struct weft_id id = weft_out_key_read(&rows)->id;
-    rc = weft_engine_describe(engine, filter->ns, &id, 1, arena, page->item, err);
+    rc = weft_engine_describe(engine, filter->ns, &weft_out_key_read(&rows)->id, 1, arena,
+                              page->item, err);
     page->count = !rc && fits(listing, resolved, page->item);
     return rc;
 }

@@ -39,8 +39,7 @@ static enum weft_rc drain_all(const struct weft_flow_scan *scan, uint64_t counte
         return rc;
     *ret_more = rows.count == scan->config->batch;
     for (size_t i = 0; i < rows.count && !rc; i++) {
-        struct weft_id flow = weft_out_flows_backlog(&rows)[i].id;
-        rc = drain(scan, &flow, counter, ret_more, err);
+        rc = drain(scan, &weft_out_flows_backlog(&rows)[i].id, counter, ret_more, err);
         if (weft_flow_scan_late(scan) && i + 1 < rows.count) {
             *ret_more = true;
             break;

@@ -44,10 +44,8 @@ static enum weft_rc remove_drained(struct weft_tx *tx, struct reconcile *reconci
     for (size_t i = 0; i < rows->count; i++) {
         if (row[i].what.value != GROUP_DRAINED)
             continue;
-        struct weft_id of = row[i].flow.value;
-        struct weft_id id = row[i].id.value;
-        if (weft_flows_find(&reconcile->held, &of))
-            in->row[count++].id = id;
+        if (weft_flows_find(&reconcile->held, &row[i].flow.value))
+            in->row[count++].id = row[i].id.value;
     }
     call.rows = count;
     rc = count ? weft_tx_run(tx, &call, 1, &gone, err) : WEFT_OK;

@@ -102,8 +102,7 @@ enum weft_rc weft_flows_erase(const struct weft_flow_scan *scan, struct weft_era
     weft_call_flows_removing(&call, scan->arena)->scope = weft_flow_scan_scope(scan);
     enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, &rows, err);
     for (size_t i = 0; i < rows.count && !rc; i++) {
-        struct weft_id flow = weft_out_flows_removing(&rows)[i].id;
-        rc = erase_flow(scan, &flow, ret_erased, err);
+        rc = erase_flow(scan, &weft_out_flows_removing(&rows)[i].id, ret_erased, err);
     }
     if (!rc && rows.count == scan->config->batch)
         ret_erased->more = true;

@@ -148,8 +148,7 @@ enum weft_rc weft_inbox_take(struct weft_tx *tx, struct weft_submission **item, 
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++)
         for (size_t row = 0; row < rows.count; row++) {
-            struct weft_id id = weft_out_inbox_take(&rows)[row].id;
-            if (weft_id_cmp(&id, &item[i]->id) != 0)
+            if (weft_id_cmp(&weft_out_inbox_take(&rows)[row].id, &item[i]->id) != 0)
                 continue;
             item[kept++] = item[i];
             break;

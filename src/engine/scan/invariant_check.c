@@ -269,11 +269,10 @@ static bool is_removed(const struct check *check, size_t row)
     int kind = kind_of(check, row);
     if (kind < 0)
         return false;
-    struct weft_id id = weft_out_sample_check(&check->found)[row].id.value;
     for (size_t r = 0; r < WEFT_LEN(repairs); r++)
         for (size_t i = 0; repairs[r] == kinds[kind].repair && i < check->removed[r].count; i++) {
-            struct weft_id gone = weft_out_orphan_attempts(&check->removed[r])[i].id;
-            if (weft_id_cmp(&gone, &id) == 0)
+            if (weft_id_cmp(&weft_out_orphan_attempts(&check->removed[r])[i].id,
+                            &weft_out_sample_check(&check->found)[row].id.value) == 0)
                 return true;
         }
     return false;
@@ -290,8 +289,7 @@ static uint64_t list(const struct check *check, bool removed, struct weft_buf *r
         char text[WEFT_ID_TEXT] = "(no id)";
         const struct weft_sample_check_out *row = &weft_out_sample_check(&check->found)[i];
         if (row->id.set) {
-            struct weft_id id = row->id.value;
-            weft_id_print(&id, text);
+            weft_id_print(&row->id.value, text);
         }
         weft_buf_printf(ret_text, "%s%s %s", told > 1 ? "; " : "", text, kinds[kind].problem);
     }

@@ -291,13 +291,12 @@ static enum verdict judge(const struct judged *judged, const struct weft_rows *r
     if (is_met(walk, judged->what, row->id))
         return retired ? KEEP : noted ? FORGET : VERDICTS;
     if (retired) {
-        weft_usec at_us = row->retired.value;
-        return at_us <= walk->began_us - WEFT_UNUSED_RETIRED_US ? REMOVE : VERDICTS;
+        return row->retired.value <= walk->began_us - WEFT_UNUSED_RETIRED_US ? REMOVE : VERDICTS;
     }
     if (!noted)
         return NOTE;
-    weft_usec since_us = row->since.value;
-    return since_us <= walk->began_us - judged->pass->engine->unused.after_us ? RETIRE : VERDICTS;
+    return row->since.value <= walk->began_us - judged->pass->engine->unused.after_us ? RETIRE
+                                                                                      : VERDICTS;
 }
 
 static void put_rows(const struct judged *judged, enum verdict verdict,
