@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns the .sql files into C tables.
 
-    embed_sql.py statements OUT.h OUT.c STATES.def HEADER.h... FILE.sql...
+    embed_sql.py statements OUT.h OUT_IO.h OUT.c STATES.def HEADER.h... FILE.sql...
     embed_sql.py migrations OUT.c STATES.def SCHEMA.pg.sql SCHEMA.sqlite.sql FILE.sql...
 
 A statement file is a list of
 
-    -- name: renew (now bigint, id uuid[], epoch int[])
-    -- returns: id due
+    -- name: renew (now bigint, id uuid[], epoch int[], worker int?[])
+    -- returns: id uuid, due bigint?
     -- moves: running RENEW running
     -- only: pg, because ...
     -- A sentence on locking.
@@ -16,6 +16,17 @@ A statement file is a list of
 
 `:id` stands for a parameter (PostgreSQL gets $2::uuid[]). `@ready`, `@WEFT_NAME_LANE` and `@{live_columns l}`
 are numbers and fragments: see tools/sql_text.py.
+A type with `?` may be null. C code fills and reads a struct of each statement:
+
+    struct weft_renew_in    the scalars, and in `row` an array of
+    struct weft_renew_item  the parameters that are columns (`type[]`)
+    struct weft_renew_out   a row of the result
+    weft_call_renew(call, arena, rows)  prepares a call, returns its struct weft_renew_in
+    weft_in_renew(call)                 the same of a call that is prepared
+    weft_out_renew(rows)                the rows of its result, an array
+
+Statements that declare the same parameters or results may share these functions: weft_in_renew()
+takes a call of any of them. GROUPS below are nested structs that several statements share.
 Files under a folder named pg and files under a folder named sqlite are twins: the same statements
 with the same parameters and results, unless `-- only:` says why not.
 
@@ -26,6 +37,7 @@ fixed have theirs in sql/migrations/oldest_binary.
 A migration for PostgreSQL with a line `-- concurrently` is one statement, CREATE INDEX CONCURRENTLY IF
 NOT EXISTS, which runs outside of a transaction and does not block writers: see src/store/migrate.c.
 """
+import collections
 import hashlib
 import os
 import re
@@ -36,6 +48,36 @@ from sql_text import Fragments, fail, put_numbers, read_numbers, split_file
 TYPES = {"bool": "BOOL", "smallint": "I16", "int": "I32", "bigint": "I64",
          "uuid": "ID", "text": "TEXT", "bytea": "BYTES"}
 
+# What C code fills and reads. An integer that goes in is checked by the store, so it is never narrowed before.
+C_IN = {"bool": "bool", "smallint": "int64_t", "int": "int64_t", "bigint": "int64_t",
+        "uuid": "struct weft_id", "text": "const char *", "bytea": "struct weft_blob"}
+C_OUT = {**C_IN, "smallint": "int32_t", "int": "int32_t"}
+C_NULLABLE_IN = {"bool": "struct weft_opt_i64", "smallint": "struct weft_opt_i64", "int": "struct weft_opt_i64",
+                 "bigint": "struct weft_opt_i64", "uuid": "struct weft_opt_id"}
+C_NULLABLE_OUT = {"bool": "struct weft_opt_i32", "smallint": "struct weft_opt_i32", "int": "struct weft_opt_i32",
+                  "bigint": "struct weft_opt_i64", "uuid": "struct weft_opt_id"}
+
+# Neighbours in a list of parameters or results that form a struct of their own, as a member of that name.
+GROUPS = {
+    "in": {
+        "scope": "batch ns first last",
+        "span": "span_namespace span_first span_count",
+        "interned": "what id",
+        "values": "flag small num big id word bytes",
+        "take": "want queue lane counted worker lease skip upto bytes",
+    },
+    "out": {
+        "live": "id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt "
+                "forgiven size lost replays priority state",
+        "execution": "id created queue content_type tags key state priority attempt epoch lost replays worker "
+                     "started claimed deadline due finished ended by reason error_class error_message percent "
+                     "note flow node policy forgiven",
+        "settings": "paused max_running retention_us weights",
+        "promoted": "id queue seen",
+        "values": "flag small num big id word bytes",
+    },
+}
+
 # ISO C promises 4095 characters to a string; every compiler we use takes more.
 LONG_TEXT = '#pragma GCC diagnostic ignored "-Woverlength-strings"\n'
 
@@ -44,6 +86,9 @@ def c_string(text, indent="     "):
     def quoted(line):
         return line.replace("\\", "\\\\").replace('"', '\\"')
     return "\n".join(f'{indent}"{quoted(line)}\\n"' for line in text.splitlines())
+
+
+Field = collections.namedtuple("Field", "name type column nullable")
 
 
 class Statement:
@@ -59,13 +104,25 @@ class Statement:
         if not self.text:
             fail(self.where, "no SQL")
         self.params = [self.param(p) for p in re.split(r"\s*,\s*", params.strip()) if p]
-        self.returns = self.notes.get("returns", "").split()
+        self.returns = [self.result(r) for r in re.split(r"\s*,\s*", self.notes.get("returns", "")) if r]
 
     def param(self, text):
-        found = re.fullmatch(r"(\w+) (\w+)(\[\])?", text)
+        found = re.fullmatch(r"(\w+) (\w+)(\?)?(\[\])?", text)
         if not found or found.group(2) not in TYPES:
             fail(self.where, f"bad parameter '{text}'")
-        return found.group(1), found.group(2), bool(found.group(3))
+        return Field(found.group(1), found.group(2), bool(found.group(4)), bool(found.group(3)))
+
+    def result(self, text):
+        found = re.fullmatch(r"(\w+) (\w+)(\?)?", text)
+        if not found or found.group(2) not in TYPES:
+            fail(self.where, f"bad result '{text}'")
+        return Field(found.group(1), found.group(2), False, bool(found.group(3)))
+
+    def scalars(self):
+        return [p for p in self.params if not p.column]
+
+    def columns(self):
+        return [p for p in self.params if p.column]
 
     def used(self):
         return set(re.findall(r"(?<![:\w]):([a-z]\w*)", self.text))
@@ -118,36 +175,143 @@ def check_twins(found):
                 fail(statement.where, "'-- moves:' differs from its twin")
 
 
-def write_statements(out_h, out_c, numbers, paths):
-    found = read_statements(paths)
-    check_twins(found)
-    names = sorted(set(found["pg"]) | set(found["sqlite"]))
-    one = {name: found["pg"].get(name) or found["sqlite"][name] for name in names}
+def c_member(field, way):
+    plain, nullable = (C_IN, C_NULLABLE_IN) if way == "in" else (C_OUT, C_NULLABLE_OUT)
+    sort = nullable.get(field.type, plain[field.type]) if field.nullable else plain[field.type]
+    return sort + ("" if sort.endswith("*") else " ") + field.name
+
+
+def find_groups(fields, way):
+    """A list of (group or None, fields): the members of a struct in their order."""
+    parts, at = [], 0
+    while at < len(fields):
+        for group, words in GROUPS[way].items():
+            size = len(words.split())
+            if [f.name for f in fields[at:at + size]] == words.split():
+                break
+        else:
+            group, size = None, 1
+        parts.append((group, fields[at:at + size]))
+        at += size
+    return parts
+
+
+def collect_groups(statements):
+    """The fields of each group, as all statements that have it declare them."""
+    found = {}
+    for statement in statements:
+        for way, fields in (("in", statement.scalars()), ("in", statement.columns()), ("out", statement.returns)):
+            for group, members in find_groups(fields, way):
+                plain = [field._replace(column=False) for field in members]
+                if group and found.setdefault((way, group), plain) != plain:
+                    fail(statement.where, f"the group {group} is declared otherwise elsewhere")
+    return found
+
+
+def c_struct(tag, fields, way, last=""):
+    lines = [f"    struct weft_{group}_{way} {group};\n" if group else f"    {c_member(members[0], way)};\n"
+             for group, members in find_groups(fields, way)]
+    return f"struct {tag} {{\n{''.join(lines)}{last}}};\n"
+
+
+def c_places(name, statement, way):
+    """For each field its place in the structs of the statement."""
+    structs = {"in": [("in", statement.scalars()), ("item", statement.columns())],
+               "out": [("out", statement.returns)]}
+    for suffix, fields in structs[way]:
+        for group, members in find_groups(fields, way):
+            for field in members:
+                member = f"{group}.{field.name}" if group else field.name
+                yield field.name, f"offsetof(struct weft_{name}_{suffix}, {member})"
+
+
+def write_structs(f, name, statement):
+    columns = statement.columns()
+    here = f"WEFT_STMT_{name.upper()}"
+    if columns:
+        f.write("\n" + c_struct(f"weft_{name}_item", columns, "in"))
+    if statement.params:
+        last = f"    struct weft_{name}_item *row; /* as many as the call has rows */\n" if columns else ""
+        f.write("\n" + c_struct(f"weft_{name}_in", statement.scalars(), "in", last))
+        f.write(f"\nstatic inline struct weft_{name}_in *weft_in_{name}(const struct weft_call *call)\n"
+                f"{{\n    return weft_call_in(call, {here});\n}}\n")
+    back = f"struct weft_{name}_in *" if statement.params else "void "
+    count = ", size_t rows" if columns else ""
+    f.write(f"\nstatic inline {back}weft_call_{name}(struct weft_call *call, struct weft_arena *arena{count})\n"
+            f"{{\n    weft_call_init(call, arena, {here}, {'rows' if columns else '0'});\n")
+    if statement.params:
+        f.write("    return call->in;\n")
+    f.write("}\n")
+    if statement.returns:
+        f.write("\n" + c_struct(f"weft_{name}_out", statement.returns, "out"))
+        f.write(f"\nstatic inline struct weft_{name}_out *weft_out_{name}(const struct weft_rows *rows)\n"
+                f"{{\n    return weft_rows_out(rows, {here});\n}}\n")
+
+
+def write_groups(f, groups):
+    for (way, group), fields in groups.items():
+        lines = "".join(f"    {c_member(field, way)};\n" for field in fields)
+        f.write(f"\nstruct weft_{group}_{way} {{\n{lines}}};\n")
+        if way == "out":
+            f.write(f"\n/* Of a row of any statement that has this group. */\n"
+                    f"static inline struct weft_{group}_out *weft_out_{group}(const struct weft_rows *rows, size_t row)\n"
+                    f'{{\n    return weft_rows_group(rows, row, "{group}");\n}}\n')
+
+
+def write_headers(out_h, out_io_h, one):
     with open(out_h, "w", encoding="utf-8") as f:
         f.write("/* Generated by tools/embed_sql.py from sql/. */\n#ifndef WEFT_STMT_H\n#define WEFT_STMT_H\n\nenum weft_stmt {\n")
-        f.writelines(f"    WEFT_STMT_{name.upper()},\n" for name in names)
-        f.write("    WEFT_STMT_COUNT\n};\n")
-        for name in names:
-            for sort, words in (("in", [p[0] for p in one[name].params]), ("out", one[name].returns)):
-                if words:
-                    prefix = f"{name.upper()}_{sort.upper()}"
-                    f.write(f"\nenum weft_{name}_{sort} {{\n")
-                    f.writelines(f"    {prefix}_{word.upper()},\n" for word in words)
-                    f.write("};\n")
+        f.writelines(f"    WEFT_STMT_{name.upper()},\n" for name in one)
+        f.write("    WEFT_STMT_COUNT\n};\n\n#endif\n")
+    with open(out_io_h, "w", encoding="utf-8") as f:
+        f.write("/* Generated by tools/embed_sql.py from sql/; a part of store/store.h. */\n"
+                "#ifndef WEFT_STMT_IO_H\n#define WEFT_STMT_IO_H\n")
+        write_groups(f, collect_groups(one.values()))
+        for name in one:
+            write_structs(f, name, one[name])
         f.write("\n#endif\n")
+
+
+def write_fields(f, name, statement, way):
+    fields = statement.params if way == "in" else statement.returns
+    places = dict(c_places(name, statement, way))
+    if fields:
+        f.write(f"\nstatic const struct weft_stmt_field {way}_{name}[] = {{\n")
+        f.writelines(f'    {{"{p.name}", WEFT_TYPE_{TYPES[p.type]}, {str(p.column).lower()}, '
+                     f"{str(p.nullable).lower()}, {places[p.name]}}},\n" for p in fields)
+        f.write("};\n")
+
+
+def c_info(name, statement, shapes):
+    """The part of a statement's description that tells how it is called."""
+    text = f"        .result_count = {len(statement.returns)},\n"
+    if statement.params:
+        text += (f"        .param = in_{name},\n        .param_count = {len(statement.params)},\n"
+                 f"        .in_size = sizeof(struct weft_{name}_in),\n")
+    if statement.columns():
+        text += (f"        .item_size = sizeof(struct weft_{name}_item),\n"
+                 f"        .items = offsetof(struct weft_{name}_in, row),\n")
+    if statement.returns:
+        text += f"        .result = out_{name},\n        .out_size = sizeof(struct weft_{name}_out),\n"
+        for group, _ in find_groups(statement.returns, "out"):
+            if group:
+                text += (f'        .group = "{group}",\n'
+                         f"        .group_place = offsetof(struct weft_{name}_out, {group}),\n")
+    for way, fields in (("in", statement.params), ("out", statement.returns)):
+        text += f"        .{way}_like = WEFT_STMT_{shapes.setdefault((way, tuple(fields)), name).upper()},\n"
+    return text
+
+
+def write_tables(out_c, one, found, numbers):
+    shapes = {}
     with open(out_c, "w", encoding="utf-8") as f:
         f.write('/* Generated by tools/embed_sql.py from sql/. */\n#include "store/store.h"\n' + LONG_TEXT)
-        for name in names:
-            if one[name].params:
-                f.write(f"\nstatic const struct weft_param_info param_{name}[] = {{\n")
-                f.writelines(f'    {{"{p[0]}", WEFT_TYPE_{TYPES[p[1]]}, {str(p[2]).lower()}}},\n' for p in one[name].params)
-                f.write("};\n")
+        for name in one:
+            write_fields(f, name, one[name], "in")
+            write_fields(f, name, one[name], "out")
         f.write("\nconst struct weft_stmt_info weft_stmts[WEFT_STMT_COUNT] = {\n")
-        for name in names:
-            f.write(f'    [WEFT_STMT_{name.upper()}] = {{\n        .name = "{name}",\n')
-            if one[name].params:
-                f.write(f"        .param = param_{name},\n        .param_count = {len(one[name].params)},\n")
-            f.write(f"        .result_count = {len(one[name].returns)},\n")
+        for name in one:
+            f.write(f'    [WEFT_STMT_{name.upper()}] = {{\n        .name = "{name}",\n{c_info(name, one[name], shapes)}')
             for driver in ("pg", "sqlite"):
                 if name in found[driver]:
                     f.write(f"        .{driver} =\n{c_string(found[driver][name].sql(numbers), '            ')},\n")
@@ -155,6 +319,15 @@ def write_statements(out_h, out_c, numbers, paths):
                 f.write(f'        .moves = "{one[name].notes["moves"]}",\n')
             f.write("    },\n")
         f.write("};\n")
+
+
+def write_statements(out, numbers, paths):
+    found = read_statements(paths)
+    check_twins(found)
+    names = sorted(set(found["pg"]) | set(found["sqlite"]))
+    one = {name: found["pg"].get(name) or found["sqlite"][name] for name in names}
+    write_headers(out[0], out[1], one)
+    write_tables(out[2], one, found, numbers)
 
 
 def read_oldest(path):
@@ -231,7 +404,7 @@ def write_migrations(out_c, states, schemas, paths):
 
 
 if sys.argv[1] == "statements":
-    sql = [path for path in sys.argv[4:] if path.endswith(".sql")]
-    write_statements(sys.argv[2], sys.argv[3], read_numbers(set(sys.argv[4:]) - set(sql)), sql)
+    sql = [path for path in sys.argv[5:] if path.endswith(".sql")]
+    write_statements(sys.argv[2:5], read_numbers(set(sys.argv[5:]) - set(sql)), sql)
 else:
     write_migrations(sys.argv[2], read_numbers(sys.argv[3:4]), sys.argv[4:6], sys.argv[6:])

@@ -7,14 +7,14 @@
 -- In a SELECT, LATERAL with FOR UPDATE or OFFSET 0 has that effect too.
 
 -- name: live_lock (id uuid[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint
 -- One by one in the order of the list, which is sorted: two that want the same rows never wait for
 -- each other in a circle.
 SELECT @{live_columns l}
   FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.live o WHERE o.id = i.id FOR UPDATE) l;
 
--- name: live_put (id uuid[], due bigint[], attempt_deadline bigint[], deadline bigint[], claimed bigint[], worker int[], attempt int[], lost smallint[], priority smallint[], state smallint[])
+-- name: live_put (id uuid[], due bigint?[], attempt_deadline bigint?[], deadline bigint?[], claimed bigint?[], worker int?[], attempt int[], lost smallint[], priority smallint[], state smallint[])
 -- Writes what a step changed, on rows this transaction has locked.
 UPDATE weft.live l
    SET due = i.due, attempt_deadline = i.attempt_deadline, deadline = i.deadline,
@@ -24,8 +24,8 @@ UPDATE weft.live l
     AS i(id, due, attempt_deadline, deadline, claimed, worker, attempt, lost, priority, state)
  WHERE l.id BETWEEN i.id AND i.id;
 
--- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
--- returns: id queue flow
+-- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text?[], reason text?[], error_class text?[], error_message text?[], content_type text?[], result bytea?[])
+-- returns: id uuid, queue int, flow uuid?
 -- moves: running COMPLETE succeeded
 -- The end of an execution, fenced by epoch and by the state it must be in: the living row goes, its
 -- outcome comes, in one statement. A completion finds its row here without having locked it first;
@@ -54,7 +54,7 @@ WITH gone AS (
 )
 SELECT id, queue, flow FROM gone;
 
--- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
+-- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint?[], by text?[], reason text?[], error_class text?[], error_message text?[])
 -- Written in the transaction that ended the lease, whose row is locked: nobody else writes this key.
 INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
                           run_at, by, reason, error_class, error_message)
@@ -62,7 +62,7 @@ SELECT * FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :answer, :wo
                      :ended_at, :run_at, :by, :reason, :error_class, :error_message);
 
 -- name: outcome_lock (id uuid[])
--- returns: id queue epoch attempt forgiven lost replays priority state ended finished
+-- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint
 -- For replay, which is the only thing that ever removes an outcome but retention. In the order of
 -- the sorted list, as live_lock.
 SELECT o.id, o.queue, o.epoch, o.attempt, o.forgiven, o.lost, o.replays, o.priority, o.state,

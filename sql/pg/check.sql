@@ -1,7 +1,7 @@
 -- What must always be true. Each statement returns the executions that break it, at most ten.
 
 -- name: check_one_place ()
--- returns: problem id
+-- returns: problem text, id uuid?
 -- Every execution is in exactly one of `live` and `outcome`, and nothing else refers to no execution.
 (SELECT 'in live and in outcome', l.id FROM weft.live l JOIN weft.outcome o ON o.id BETWEEN l.id AND l.id LIMIT 10)
 UNION ALL
@@ -36,7 +36,7 @@ UNION ALL
   LIMIT 10);
 
 -- name: check_rows ()
--- returns: problem id
+-- returns: problem text, id uuid?
 -- Every row is whole: what its state needs is there, what it must not have is not.
 (SELECT 'state is not a living one', id FROM weft.live
   WHERE state NOT IN (@ready, @delayed, @blocked, @running, @suspended, @held) LIMIT 10)
@@ -95,7 +95,7 @@ UNION ALL
 CASE @n.policy WHEN @WEFT_JOIN_ALL THEN @n.total WHEN @WEFT_JOIN_ANY THEN 1 ELSE @n.k END
 
 -- name: check_flows ()
--- returns: problem id
+-- returns: problem text, id uuid?
 -- Flows that somebody sees. An edge is what its upstream has come to, a node counts its edges, and a
 -- join that has fired is what it says, unless a completion in the outbox still has to be looked at. Marked
 -- are the nodes that nothing comes after and that ended badly.
@@ -147,7 +147,7 @@ UNION ALL
     AND NOT EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = n.flow AND c.id = n.id) LIMIT 10);
 
 -- name: check_graphs ()
--- returns: problem id
+-- returns: problem text, id uuid?
 -- What belongs to a flow is whole: nothing refers to what is not there. A flow that is being removed
 -- loses its parts one by one.
 (SELECT 'node without execution', n.id FROM weft.node n

@@ -1,7 +1,7 @@
 -- Claiming.
 
 -- name: queues_ready (after int, most int)
--- returns: queue
+-- returns: queue int
 -- The queues behind `after` that have ready work, by hopping from one to the next in the index: the
 -- cost follows the number of queues that are given, not of rows. Locks nothing.
 WITH RECURSIVE hop AS (
@@ -14,7 +14,7 @@ WITH RECURSIVE hop AS (
 SELECT queue FROM hop WHERE queue IS NOT NULL LIMIT :most;
 
 -- name: lane_walk (place int[], namespace int[], lane text[], after int[], most int)
--- returns: place queue ready
+-- returns: place int, queue int, ready bool
 -- The queues of lanes behind `after` and whether they have ready work: a probe for each, so the cost
 -- follows the number of queues that are given. EXISTS could be planned as a scan of all ready rows
 -- into a hash table. Locks nothing.
@@ -27,7 +27,7 @@ SELECT w.place, q.id,
                       WHERE lane = n.id AND id > w.after ORDER BY id LIMIT :most) q;
 
 -- name: queue_heads (queue int[], depth int[])
--- returns: queue priority ord
+-- returns: queue int, priority smallint, ord bigint
 -- A look at the heads of several queues, without locks: only to decide how many to take of each.
 SELECT w.queue, h.priority, h.ord
   FROM unnest(:queue, :depth) AS w(queue, depth)
@@ -36,14 +36,14 @@ SELECT w.queue, h.priority, h.ord
                       ORDER BY l.priority DESC, l.ord, l.id LIMIT w.depth) h;
 
 -- name: lane_lock (lane int[])
--- returns: lane paused max_running
+-- returns: lane int, paused bool, max_running int
 -- Lanes with a limit are claimed from by one at a time. A lane that is taken is skipped: its
 -- claimer serves it, this one serves others.
 SELECT s.id, s.paused, s.max_running FROM weft.lane s
  WHERE s.id = ANY(:lane) ORDER BY s.id FOR UPDATE SKIP LOCKED;
 
 -- name: lane_running (now bigint, lane int[])
--- returns: lane running
+-- returns: lane int, running bigint
 -- Counts the leases of locked lanes, and those that others ended while the worker may still be at it.
 -- A statement of its own: within the one that locks, the snapshot would be from before the lock. One
 -- statement for both tables: see draining.sql. now is never ahead of the store's clock, so that no
@@ -78,8 +78,8 @@ UPDATE weft.live l
 RETURNING w.n, l.id, l.queue, l.priority, l.ord, l.epoch, l.attempt, l.due, l.deadline,
           e.created, e.content_type, e.tags, e.payload, l.size, l.flow
 
--- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
--- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
+-- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint?[], skip int[], upto int[], bytes bigint[])
+-- returns: want int, id uuid, queue int, priority smallint, ord bigint, epoch int, attempt int, due bigint, deadline bigint?, created bigint, content_type text?, tags text?, payload bytea?, size int, flow uuid?
 -- moves: ready CLAIM running
 -- Each want takes the places skip+1 .. upto of its queue, as long as the payloads of that queue up
 -- to there stay within `bytes`; the first want gets a row whatever its size. The whole predicate
@@ -101,8 +101,8 @@ WITH want AS MATERIALIZED (
                             FOR UPDATE SKIP LOCKED) l
 ), @{claim_ranked};
 
--- name: claim_above (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[], floor_priority smallint[], floor_ord bigint[])
--- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
+-- name: claim_above (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint?[], skip int[], upto int[], bytes bigint[], floor_priority smallint[], floor_ord bigint[])
+-- returns: want int, id uuid, queue int, priority smallint, ord bigint, epoch int, attempt int, due bigint, deadline bigint?, created bigint, content_type text?, tags text?, payload bytea?, size int, flow uuid?
 -- moves: ready CLAIM running
 -- only: pg, because in SQLite a removed row leaves nothing behind
 -- The same for queues of which this process knows that no ready row lies before (priority, ord), see

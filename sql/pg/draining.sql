@@ -18,7 +18,7 @@ SELECT i.id, i.epoch, i.queue, i.lane, i.worker, i.until, i.ended, :now
     AS i(id, epoch, queue, lane, worker, until, ended);
 
 -- name: draining_drop (id uuid[], epoch int[])
--- returns: queue
+-- returns: queue int
 -- The holder let go. The ids come sorted and the join runs in their order.
 DELETE FROM weft.draining d
  USING unnest(:id, :epoch) AS i(id, epoch)
@@ -26,7 +26,7 @@ DELETE FROM weft.draining d
 RETURNING d.queue;
 
 -- name: worker_leases_drop (worker int)
--- returns: queue
+-- returns: queue int
 -- The worker said goodbye. Rare, as worker_leases: looks at every row. Locks in the order of ids.
 WITH taken AS MATERIALIZED (
     SELECT d.id, d.epoch FROM weft.draining d
@@ -38,7 +38,7 @@ DELETE FROM weft.draining d
 RETURNING d.queue;
 
 -- name: draining_expire (now bigint, batch int, ns int, first int, last int)
--- returns: queue
+-- returns: queue int
 -- The leases would have run out by now. A part of the lease_expiry pass; on weft.at_rest see pass.sql.
 WITH taken AS MATERIALIZED (
     SELECT d.id, d.epoch FROM weft.draining d
@@ -55,12 +55,12 @@ DELETE FROM weft.draining d
 RETURNING d.queue;
 
 -- name: watch_look (worker int)
--- returns: found
+-- returns: found int
 -- Whether a worker has to be told of a lease. Locks nothing.
 SELECT 1 FROM weft.draining WHERE worker = :worker AND NOT told LIMIT 1;
 
 -- name: watch_take (worker int, batch int)
--- returns: id epoch ended
+-- returns: id uuid, epoch int, ended smallint
 -- Marks leases as told. A row that is locked is let go of just now, or told by another watch.
 WITH taken AS MATERIALIZED (
     SELECT d.id, d.epoch FROM weft.draining d

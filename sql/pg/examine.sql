@@ -1,7 +1,7 @@
 -- What `weft doctor` looks at. Nothing here is locked or changed. Ages are microseconds.
 
 -- name: examine_work (now bigint)
--- returns: ready oldest_ready running expired oldest_expired
+-- returns: ready bigint, oldest_ready bigint?, running bigint, expired bigint, oldest_expired bigint?
 -- Looks at everything that lives. `ord` is the time of the submission.
 SELECT count(*) FILTER (WHERE state = @ready), min(ord) FILTER (WHERE state = @ready),
        count(*) FILTER (WHERE state = @running),
@@ -10,7 +10,7 @@ SELECT count(*) FILTER (WHERE state = @ready), min(ord) FILTER (WHERE state = @r
   FROM weft.live;
 
 -- name: examine_indexes ()
--- returns: name valid
+-- returns: name text, valid bool
 SELECT i.relname::text, x.indisvalid AND x.indisready
   FROM pg_catalog.pg_class t
   JOIN pg_catalog.pg_index x ON x.indrelid = t.oid
@@ -20,7 +20,7 @@ SELECT i.relname::text, x.indisvalid AND x.indisready
    AND t.relkind = 'r';
 
 -- name: examine_inbox (since bigint)
--- returns: reason number example namespace
+-- returns: reason text, number bigint, example uuid, namespace text
 -- only: pg, because SQLite has no inbox
 -- Rows of the inbox that were refused since then: each reason with its number and its last row.
 SELECT r.reason, count(*), (array_agg(r.id ORDER BY r.at DESC))[1], (array_agg(r.namespace ORDER BY r.at DESC))[1]
@@ -30,7 +30,7 @@ SELECT r.reason, count(*), (array_agg(r.id ORDER BY r.at DESC))[1], (array_agg(r
  ORDER BY count(*) DESC, r.reason LIMIT 4;
 
 -- name: examine_server ()
--- returns: version bytes connections max_connections fsync synchronous_commit full_page_writes autovacuum standby
+-- returns: version text, bytes bigint, connections bigint, max_connections int, fsync bool, synchronous_commit text, full_page_writes bool, autovacuum bool, standby bool
 -- only: pg, because SQLite has no server
 SELECT current_setting('server_version'), pg_database_size(current_database()),
        (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend'),
@@ -40,7 +40,7 @@ SELECT current_setting('server_version'), pg_database_size(current_database()),
        pg_is_in_recovery();
 
 -- name: examine_sessions ()
--- returns: pid application username state age query_age
+-- returns: pid int, application text, username text, state text, age bigint, query_age bigint
 -- only: pg, as examine_server
 -- The session that holds back the clean-up the longest: dead rows that it might see stay in the way
 -- of every claim. The text of its query is not told: it may hold anything.
@@ -54,7 +54,7 @@ SELECT pid, application_name, coalesce(usename::text, ''), coalesce(state, ''),
  ORDER BY xact_start LIMIT 1;
 
 -- name: examine_prepared ()
--- returns: gid owner age number
+-- returns: gid text, owner text, age bigint, number bigint
 -- only: pg, as examine_server
 SELECT gid, owner::text, (extract(epoch FROM clock_timestamp() - prepared) * 1000000)::bigint,
        count(*) OVER ()
@@ -63,7 +63,7 @@ SELECT gid, owner::text, (extract(epoch FROM clock_timestamp() - prepared) * 100
  ORDER BY prepared LIMIT 1;
 
 -- name: examine_table ()
--- returns: name living dead bytes vacuum_age autovacuum
+-- returns: name text, living bigint, dead bigint, bytes bigint, vacuum_age bigint?, autovacuum bool
 -- only: pg, because SQLite has no dead rows
 SELECT s.relid::regclass::text, s.n_live_tup, s.n_dead_tup, pg_relation_size(s.relid),
        (extract(epoch FROM clock_timestamp() - greatest(s.last_vacuum, s.last_autovacuum))

@@ -7,8 +7,8 @@
 -- which looks cheap to a plan that is made while the table is empty, and that plan is kept. `k >= 0` and
 -- `created >= 0` always hold: they name an index by its predicate, see 0004-flows.pg.sql.
 
--- name: flow_add (now bigint, id uuid[], namespace int[], name text[], key text[], fingerprint bytea[], state smallint[], nodes int[])
--- returns: id
+-- name: flow_add (now bigint, id uuid[], namespace int[], name text?[], key text?[], fingerprint bytea?[], state smallint[], nodes int[])
+-- returns: id uuid
 -- Returns those whose key was free, in the order of (namespace, key) as key_take. Waits for another
 -- submission of the same key, which is short: nobody but weft writes here.
 INSERT INTO weft.flow (id, namespace, name, key, fingerprint, state, revision, nodes, created, cancel, backlog)
@@ -20,19 +20,19 @@ SELECT i.id, i.namespace, i.name, i.key, i.fingerprint, i.state, 1, i.nodes, :no
 RETURNING id;
 
 -- name: flow_of_key (namespace int[], key text[])
--- returns: id namespace key fingerprint state revision
+-- returns: id uuid, namespace int, key text, fingerprint bytea, state smallint, revision int
 SELECT f.id, f.namespace, f.key, f.fingerprint, f.state, f.revision
   FROM unnest(:namespace, :key) AS w(namespace, key)
  CROSS JOIN LATERAL (SELECT * FROM weft.flow
                       WHERE namespace = w.namespace AND key = w.key OFFSET 0) f;
 
 -- name: flow_members (flow uuid, after uuid, batch int)
--- returns: id name
+-- returns: id uuid, name text
 SELECT n.id, n.name FROM weft.node n
  WHERE (n.flow, n.id) > (:flow, :after) AND n.flow <= :flow AND n.k >= 0
  ORDER BY n.flow, n.id LIMIT :batch;
 
--- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], payload bytea[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], span_namespace int[], span_first uuid[], span_count int[])
+-- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], payload bytea?[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], span_namespace int?[], span_first uuid?[], span_count int?[])
 -- New rows only: nobody can wait for them.
 WITH item AS (
     SELECT * FROM unnest(:flow, :id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
@@ -59,19 +59,19 @@ INSERT INTO weft.edge (upstream, downstream, state)
 SELECT i.upstream, i.downstream, 0 FROM unnest(:upstream, :downstream) AS i(upstream, downstream);
 
 -- name: flow_open (flow uuid)
--- returns: id
+-- returns: id uuid
 -- A flow that was written in parts is whole.
 UPDATE weft.flow SET state = @WEFT_FLOW_OPEN WHERE id = :flow AND state = @WEFT_FLOW_STAGED RETURNING id;
 
 -- name: flow_lock (flow uuid[])
--- returns: id state cancel reason cancels
+-- returns: id uuid, state smallint, cancel smallint, reason text?, cancels int
 -- SKIP LOCKED: whoever has it looks again after its commit. A flow that is not whole yet is nobody's: a
 -- member may end already, but the edges that leave it are not there.
 SELECT f.id, f.state, f.cancel, f.reason, f.cancels
   FROM weft.flow f WHERE f.id = ANY(:flow) AND f.state <> @WEFT_FLOW_STAGED ORDER BY f.id FOR UPDATE SKIP LOCKED;
 
 -- name: cascade_look (flow uuid[], chunk int, share int)
--- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at again
+-- returns: seq bigint, flow uuid, id uuid, upstream_state smallint, bad bool, own_fired smallint?, downstream uuid?, edge_state smallint, policy smallint, k int, let_run bool, total int, succeeded int, failed int, fired smallint, delay bigint, run_at bigint, again int
 -- What the completions of locked flows are about, as it is now: each completion with the state of
 -- its execution, its mark as a bad sink, its own join and the edges that leave it, behind its cursor. A completion
 -- without edges comes once, with nulls. Of each flow come `share` completions at most, so that a large one
@@ -94,7 +94,7 @@ SELECT c.seq, c.flow, c.id, coalesce(l.state, o.state), s.bad, s.fired, e.downst
  LIMIT :chunk + 1;
 
 -- name: flow_roots (seq bigint, flow uuid, chunk int)
--- returns: id root delay run_at
+-- returns: id uuid, root bool, delay bigint, run_at bigint
 -- Nodes behind the cursor of the completion of the flow itself, whatever they are: it is their number
 -- that is bounded. root: it comes after nothing and has not begun.
 SELECT n.id, n.total = 0 AND n.fired = @WEFT_FIRED_NOT, n.delay, n.run_at FROM weft.node n
@@ -131,13 +131,13 @@ UPDATE weft.node n SET succeeded = i.succeeded, failed = i.failed, fired = i.fir
  WHERE n.id BETWEEN i.id AND i.id;
 
 -- name: joins_read (id uuid[])
--- returns: id policy k total succeeded failed
+-- returns: id uuid, policy smallint, k int, total int, succeeded int, failed int
 -- Under the locks of their flows.
 SELECT n.id, n.policy, n.k, n.total, n.succeeded, n.failed FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.node WHERE id = i.id OFFSET 0) n;
 
 -- name: edges_among (id uuid[])
--- returns: upstream downstream edge_state
+-- returns: upstream uuid, downstream uuid, edge_state smallint
 -- Resolved edges between nodes of the list, under the locks of their flows. Reads all edges that lead to
 -- these nodes.
 SELECT e.upstream, e.downstream, e.state FROM unnest(:id) AS i(id)
@@ -145,7 +145,7 @@ SELECT e.upstream, e.downstream, e.state FROM unnest(:id) AS i(id)
  WHERE e.upstream IN (SELECT unnest(:id) OFFSET 0);
 
 -- name: upstream_failed (id uuid[])
--- returns: id name state
+-- returns: id uuid, name text, state smallint?
 -- The first upstream of each node that has not succeeded, as its edge says.
 SELECT i.id, n.name, o.state FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT upstream FROM weft.edge WHERE downstream = i.id AND state = @WEFT_EDGE_FAILED
@@ -166,7 +166,7 @@ UPDATE weft.completion c SET cursor = i.cursor
   FROM unnest(:seq, :cursor) AS i(seq, cursor) WHERE c.seq BETWEEN i.seq AND i.seq;
 
 -- name: completion_any (flow uuid[])
--- returns: flow groups
+-- returns: flow uuid, groups bool
 -- The flows that have completions, or groups that nobody dispatches at the moment.
 SELECT x.id, x.groups
   FROM (SELECT f.id, EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id OFFSET 0) AS completions,
@@ -176,7 +176,7 @@ SELECT x.id, x.groups
  WHERE x.completions OR x.groups;
 
 -- name: flow_due (flow uuid[])
--- returns: flow pending anew living
+-- returns: flow uuid, pending bool, anew bool, living bool
 -- Of locked flows: whether a hop has something to look at (pending: completions, or groups to dispatch; anew: a
 -- replay is among them), and whether a member lives. Each question ends at the first row.
 SELECT f.id,
@@ -195,7 +195,7 @@ SELECT i.id, i.flow, i.reason, :at, false FROM unnest(:id, :flow, :reason) AS i(
     ON CONFLICT (id) DO UPDATE SET reason = excluded.reason, waiting = false, wakes = cancel_group.wakes + 1;
 
 -- name: flow_over (flow uuid[])
--- returns: id bad
+-- returns: id uuid, bad bool
 -- Of locked flows: those that have no living member and no completion left, with whether a sink of theirs
 -- did not succeed. Each question ends at the first row. The marks are right: a member that ended or lives
 -- again left a completion, each was looked at after that, and nothing has happened since. OFFSET 0, here
@@ -211,7 +211,7 @@ UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false
  WHERE f.id BETWEEN i.flow AND i.flow;
 
 -- name: groups_take (flow uuid[], chunk int)
--- returns: id flow reason at wakes
+-- returns: id uuid, flow uuid, reason smallint, at bigint, wakes int
 -- The groups of locked flows that have something to do; none while a replay is being felt, because
 -- joins then still say what was before it.
 SELECT g.id, g.flow, g.reason, g.at, g.wakes FROM unnest(:flow) AS f(id)
@@ -223,7 +223,7 @@ SELECT g.id, g.flow, g.reason, g.at, g.wakes FROM unnest(:flow) AS f(id)
  LIMIT :chunk;
 
 -- name: group_members (id uuid[], reason smallint[], after uuid[], chunk int)
--- returns: node id fate
+-- returns: node uuid, id uuid, fate int?
 -- The upstreams of groups, each group behind its `after`, in the order of the list and of their ids.
 -- fate NULL: it has ended; 0: it is spared, a join that has not fired waits for it, and the member behind that
 -- join lives; else the reason for which it is to be cancelled: that of the group, or of another that spared it;
@@ -256,19 +256,19 @@ UPDATE weft.cancel_group g SET waiting = true
   FROM unnest(:id) AS i(id) WHERE g.id BETWEEN i.id AND i.id;
 
 -- name: flow_hold (flow uuid[])
--- returns: id namespace state revision nodes cancel reason backlog deleted cancelled cancels
+-- returns: id uuid, namespace int, state smallint, revision int, nodes int, cancel smallint, reason text?, backlog bool, deleted bigint?, cancelled int, cancels int
 -- As flow_lock, but waits: for calls of people and programs.
 SELECT f.id, f.namespace, f.state, f.revision, f.nodes, f.cancel, f.reason, f.backlog, f.deleted,
        f.cancelled, f.cancels
   FROM weft.flow f WHERE f.id = ANY(:flow) ORDER BY f.id FOR UPDATE;
 
 -- name: flow_patience (lock_timeout text)
--- returns: lock_timeout
+-- returns: lock_timeout text
 -- How long the statements behind it wait for a lock, to the end of the transaction.
 SELECT set_config('lock_timeout', :lock_timeout, true);
 
 -- name: flows_of (id uuid[])
--- returns: id flow
+-- returns: id uuid, flow uuid
 -- An execution never changes its flow: locks nothing.
 SELECT n.id, n.flow FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT id, flow FROM weft.node WHERE id = i.id OFFSET 0) n;
@@ -279,13 +279,13 @@ UPDATE weft.flow f SET state = @WEFT_FLOW_OPEN, finished = NULL
   FROM unnest(:flow) AS i(flow)
  WHERE f.id BETWEEN i.flow AND i.flow AND f.state > 0;
 
--- name: flow_cancel (flow uuid, cancel smallint, reason text, backlog bool)
+-- name: flow_cancel (flow uuid, cancel smallint, reason text?, backlog bool)
 UPDATE weft.flow SET cancel = :cancel, reason = :reason, backlog = :backlog, drained = NULL,
                      cancels = cancels + 1
  WHERE id = :flow;
 
 -- name: flow_living (flow uuid, batch int)
--- returns: id running
+-- returns: id uuid, running bool
 -- The next living members, whatever they do: it is their number that is bounded.
 SELECT l.id, l.state + 0 = @running FROM weft.live l
  WHERE (l.flow, l.id) > (:flow, coalesce((SELECT drained FROM weft.flow WHERE id = :flow),
@@ -293,7 +293,7 @@ SELECT l.id, l.state + 0 = @running FROM weft.live l
    AND l.flow <= :flow
  ORDER BY l.flow, l.id LIMIT :batch;
 
--- name: flow_drained (flow uuid, cancelled int, more bool, to uuid)
+-- name: flow_drained (flow uuid, cancelled int, more bool, to uuid?)
 UPDATE weft.flow SET backlog = backlog AND :more, cancelled = cancelled + :cancelled, drained = :to
  WHERE id = :flow;
 
@@ -311,7 +311,7 @@ UPDATE weft.flow SET deleted = :now WHERE id = :flow AND deleted IS NULL;
 UPDATE weft.flow SET revision = revision + 1, nodes = nodes + :nodes WHERE id = :flow;
 
 -- name: nodes_named (flow uuid, name text[])
--- returns: id name state
+-- returns: id uuid, name text, state smallint?
 -- Under the lock of the flow. state: how it ended, NULL while it lives.
 SELECT n.id, n.name, o.state FROM unnest(:name) AS i(name)
  CROSS JOIN LATERAL (SELECT id, name FROM weft.node WHERE flow = :flow AND name = i.name OFFSET 0) n
@@ -328,20 +328,20 @@ UPDATE weft.live l SET size = l.size + @WEFT_UPSTREAM_BYTES * i.by FROM unnest(:
  WHERE l.id BETWEEN i.id AND i.id;
 
 -- name: edges_there (upstream uuid[], downstream uuid[])
--- returns: upstream downstream
+-- returns: upstream uuid, downstream uuid
 SELECT e.upstream, e.downstream FROM unnest(:upstream, :downstream) AS i(upstream, downstream)
  CROSS JOIN LATERAL (SELECT upstream, downstream FROM weft.edge
                       WHERE upstream = i.upstream AND downstream = i.downstream OFFSET 0) e;
 
 -- name: flow_edge_count (flow uuid)
--- returns: count
+-- returns: count bigint
 -- Under the lock of the flow. The planner proves the partial index as in flow_last.
 SELECT coalesce(sum(n.total), 0)::bigint FROM weft.node n
  WHERE (n.flow, n.id) >= (:flow, @{no_id})
    AND (n.flow, n.id) <= (:flow, @{last_id}) AND n.k >= 0;
 
 -- name: edge_circle (from uuid, to uuid[])
--- returns: name
+-- returns: name text
 -- Under the lock of the flow, with the new edges written: those of the nodes `to`, which come after `from`,
 -- that `from` comes after. Walks up from there over each node once.
 WITH RECURSIVE up(id) AS (
@@ -355,14 +355,14 @@ SELECT n.name FROM unnest(:to) AS i(id)
  WHERE i.id IN (SELECT up.id FROM up);
 
 -- name: flow_last (flow uuid)
--- returns: id
+-- returns: id uuid
 -- Under the lock of the flow: nodes that are added come after this one, whatever the clocks say.
 SELECT n.id FROM weft.node n
  WHERE (n.flow, n.id) < (:flow, @{last_id}) AND n.flow >= :flow AND n.k >= 0
  ORDER BY n.flow DESC, n.id DESC LIMIT 1;
 
 -- name: flow_read (id uuid)
--- returns: id namespace name state revision nodes created finished cancel reason over
+-- returns: id uuid, namespace int, name text?, state smallint, revision int, nodes int, created bigint, finished bigint?, cancel smallint, reason text?, over bool
 -- over: it is open still, but no member lives, and a hop that is due will end it.
 SELECT f.id, f.namespace, f.name, f.state, f.revision, f.nodes, f.created, f.finished, f.cancel, f.reason,
        f.state = @WEFT_FLOW_OPEN AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.flow = f.id OFFSET 0)
@@ -370,7 +370,7 @@ SELECT f.id, f.namespace, f.name, f.state, f.revision, f.nodes, f.created, f.fin
   FROM weft.flow f WHERE f.id = :id AND f.state >= 0 AND f.deleted IS NULL;
 
 -- name: flow_list (namespace int, after uuid, batch int)
--- returns: id name state revision nodes created finished cancel reason deleted
+-- returns: id uuid, name text?, state smallint, revision int, nodes int, created bigint, finished bigint?, cancel smallint, reason text?, deleted bigint?
 -- Newest first, behind `after`. Filters are the caller's: a page may be short.
 SELECT f.id, f.name, f.state, f.revision, f.nodes, f.created, f.finished, f.cancel, f.reason,
        f.deleted
@@ -379,7 +379,7 @@ SELECT f.id, f.name, f.state, f.revision, f.nodes, f.created, f.finished, f.canc
  ORDER BY f.namespace DESC, f.id DESC LIMIT :batch;
 
 -- name: flow_counts (flow uuid)
--- returns: state number
+-- returns: state smallint, number bigint
 SELECT x.state, count(*)
   FROM (SELECT coalesce((SELECT state FROM weft.live WHERE id = n.id),
                         (SELECT state FROM weft.outcome WHERE id = n.id)) AS state
@@ -387,7 +387,7 @@ SELECT x.state, count(*)
  GROUP BY x.state;
 
 -- name: flow_page (flow uuid, after uuid, batch int)
--- returns: id name policy k let_run total fired state attempt worker started finished reason error_class error_message
+-- returns: id uuid, name text, policy smallint, k int, let_run bool, total int, fired smallint, state smallint, attempt int, worker int?, started bigint?, finished bigint?, reason text?, error_class text?, error_message text?
 SELECT n.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.attempt, s.worker,
        s.started, s.finished, s.reason, s.error_class, s.error_message
   FROM (SELECT * FROM weft.node
@@ -397,7 +397,7 @@ SELECT n.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.atte
  ORDER BY n.flow, n.id;
 
 -- name: upstreams (id uuid[])
--- returns: id upstream name edge_state
+-- returns: id uuid, upstream uuid, name text, edge_state smallint
 -- What nodes come after.
 SELECT e.downstream, e.upstream, n.name, e.state
   FROM unnest(:id) AS i(id)
@@ -405,7 +405,7 @@ SELECT e.downstream, e.upstream, n.name, e.state
  CROSS JOIN LATERAL (SELECT name FROM weft.node WHERE id = e.upstream OFFSET 0) n;
 
 -- name: upstream_results (id uuid[], each int, total bigint)
--- returns: id node upstream name state content_type size result
+-- returns: id uuid, node text, upstream uuid?, name text?, state smallint, content_type text?, size int?, result bytea?
 -- The names of claimed nodes, and what their upstreams came to, in the order of the list and of
 -- submission: one row with nulls for a node that comes after nothing. Results come along up to `each`
 -- bytes, and up to `total` together. A length is known without the bytes, which stay where they are

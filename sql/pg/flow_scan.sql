@@ -2,7 +2,7 @@
 -- pass.sql, of the flow. Looks lock nothing: who acts takes the lock of the flow.
 
 -- name: completion_due (before bigint, look int, batch int, ns int, first int, last int)
--- returns: flow completions
+-- returns: flow uuid, completions bigint
 -- Flows with completions that nobody has taken up for a while. Looks at the oldest ones only, so that
 -- its cost has a bound.
 SELECT c.flow, count(*)
@@ -15,7 +15,7 @@ SELECT c.flow, count(*)
  LIMIT :batch;
 
 -- name: groups_due (before bigint, look int, batch int, ns int, first int, last int)
--- returns: flow orphan
+-- returns: flow uuid?, orphan bool
 -- Flows with groups that nobody has dispatched for a while. orphan: the flow, or the node, is gone.
 SELECT g.flow, bool_or(f.id IS NULL OR g.node IS NULL)
   FROM (SELECT x.flow, x.at, (SELECT n.id FROM weft.node n WHERE n.id = x.id) AS node
@@ -27,7 +27,7 @@ SELECT g.flow, bool_or(f.id IS NULL OR g.node IS NULL)
  LIMIT :batch;
 
 -- name: groups_look (after uuid, batch int, ns int, first int, last int)
--- returns: id flow what
+-- returns: id uuid?, flow uuid?, what int?
 -- A walk along all groups. what 0: there is something left to do; 1: the flow or the node is gone; 2:
 -- all upstreams have ended; NULL: not this replica's.
 SELECT g.id, g.flow,
@@ -44,7 +44,7 @@ SELECT g.id, g.flow,
  ORDER BY g.id;
 
 -- name: groups_drained (id uuid[])
--- returns: id
+-- returns: id uuid
 -- Removes, under the locks of their flows, the groups all of whose upstreams have ended.
 DELETE FROM weft.cancel_group g
  USING unnest(:id) AS i(id)
@@ -55,7 +55,7 @@ DELETE FROM weft.cancel_group g
 RETURNING g.id;
 
 -- name: groups_orphaned (after uuid, batch int)
--- returns: removed
+-- returns: removed bigint
 -- Removes, of the same walk, the groups whose flow or node is gone: nobody else comes by, and neither
 -- ever comes back.
 WITH gone AS (
@@ -69,14 +69,14 @@ WITH gone AS (
 SELECT count(*) FROM gone;
 
 -- name: flows_backlog (batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 -- Flows with members that are still to be cancelled.
 SELECT f.id FROM weft.flow f
  WHERE f.backlog AND @{of_flow f}
  ORDER BY f.id LIMIT :batch;
 
 -- name: flows_unfinished (before bigint, batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 -- Flows whose submission ended half way: from here on they are being removed. SKIP LOCKED: one that is
 -- being written still is locked by its part, and its next part finds that it is too late. At rest: see
 -- pass.sql.
@@ -91,7 +91,7 @@ WITH m AS MATERIALIZED (
 UPDATE weft.flow u SET state = @WEFT_FLOW_REMOVING, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
 
 -- name: flows_kept (state smallint[], until bigint[], batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 -- Flows that were kept long enough: from here on nobody sees them, they are being removed. The lock
 -- keeps a replay out, which would open them again.
 WITH m AS MATERIALIZED (
@@ -107,7 +107,7 @@ WITH m AS MATERIALIZED (
 UPDATE weft.flow u SET state = @WEFT_FLOW_REMOVING, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
 
 -- name: flows_deleted (batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 -- The same for those that were deleted and have ended.
 WITH m AS MATERIALIZED (
     SELECT f.id FROM weft.flow f
@@ -120,13 +120,13 @@ WITH m AS MATERIALIZED (
 UPDATE weft.flow u SET state = @WEFT_FLOW_REMOVING, key = NULL FROM m WHERE u.id BETWEEN m.id AND m.id RETURNING u.id;
 
 -- name: flows_removing (batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 SELECT f.id FROM weft.flow f
  WHERE f.state < 0 AND f.state = @WEFT_FLOW_REMOVING AND @{of_flow f}
  ORDER BY f.id LIMIT :batch;
 
 -- name: graph_remove (flow uuid, members int, chunk int)
--- returns: more
+-- returns: more bool
 -- Under the lock of a flow that is being removed: a chunk of the edges that leave its first members, of its
 -- completions and of its groups. more: there may be more of them.
 WITH m AS MATERIALIZED (
@@ -161,7 +161,7 @@ SELECT greatest((SELECT count(*) FROM paths), (SELECT count(*) FROM hints),
                 (SELECT count(*) FROM groups)) >= :chunk;
 
 -- name: members_remove (flow uuid, chunk int)
--- returns: id namespace
+-- returns: id uuid, namespace int
 -- Every table that mentions a member is here or in graph_remove, once. Of the first members those go
 -- that no edge leaves any more. Members have no keys of their own.
 WITH m AS MATERIALIZED (

@@ -3,7 +3,7 @@
 -- for a concurrent adder and then finds its row.
 
 -- name: name_find (sort smallint[], namespace int[], text text[])
--- returns: id sort namespace text retired
+-- returns: id int, sort smallint, namespace int, text text, retired int
 SELECT n.id, n.sort, n.namespace, n.text,
        EXISTS (SELECT 1 FROM weft.retired r
                 WHERE r.what = @WEFT_INTERNED_NAME AND r.id = n.id)::int
@@ -18,7 +18,7 @@ SELECT * FROM unnest(:sort, :namespace, :text) AS w(sort, namespace, text) ORDER
     ON CONFLICT DO NOTHING;
 
 -- name: name_load (id int[])
--- returns: id sort namespace text retired
+-- returns: id int, sort smallint, namespace int, text text, retired int
 SELECT n.id, n.sort, n.namespace, n.text,
        EXISTS (SELECT 1 FROM weft.retired r
                 WHERE r.what = @WEFT_INTERNED_NAME AND r.id = n.id)::int
@@ -26,7 +26,7 @@ SELECT n.id, n.sort, n.namespace, n.text,
  CROSS JOIN LATERAL (SELECT * FROM weft.name WHERE id = w.id OFFSET 0) n;
 
 -- name: policy_find (text text[])
--- returns: id text
+-- returns: id int, text text
 SELECT p.id, p.text
   FROM unnest(:text) AS w(text)
  CROSS JOIN LATERAL (SELECT * FROM weft.policy WHERE text = w.text OFFSET 0) p;
@@ -37,13 +37,13 @@ SELECT * FROM unnest(:text, :lease_us, :timeout_us) AS w(text, lease_us, timeout
     ON CONFLICT DO NOTHING;
 
 -- name: policy_load (id int[])
--- returns: id text
+-- returns: id int, text text
 SELECT p.id, p.text
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.policy WHERE id = w.id OFFSET 0) p;
 
 -- name: queue_find (namespace int[], lane int[], kind text[], route int[], tenant int[])
--- returns: id namespace lane kind route tenant retired
+-- returns: id int, namespace int, lane int, kind text, route int, tenant int, retired int
 SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant,
        EXISTS (SELECT 1 FROM weft.retired r
                 WHERE r.what = @WEFT_INTERNED_QUEUE AND r.id = q.id)::int
@@ -59,7 +59,7 @@ SELECT * FROM unnest(:namespace, :lane, :kind, :route, :tenant) AS w(namespace, 
     ON CONFLICT DO NOTHING;
 
 -- name: queue_load (id int[])
--- returns: id namespace lane kind route tenant retired
+-- returns: id int, namespace int, lane int, kind text, route int, tenant int, retired int
 SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant,
        EXISTS (SELECT 1 FROM weft.retired r
                 WHERE r.what = @WEFT_INTERNED_QUEUE AND r.id = q.id)::int
@@ -67,7 +67,7 @@ SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant,
  CROSS JOIN LATERAL (SELECT * FROM weft.queue WHERE id = w.id OFFSET 0) q;
 
 -- name: namespace_queues (namespace int, most int)
--- returns: queues
+-- returns: queues bigint
 -- How many queues a namespace has; the count stops at `most`.
 SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namespace LIMIT :most) AS q;
 
@@ -82,6 +82,6 @@ WITH kept AS MATERIALIZED (
 DELETE FROM weft.retired r USING kept k WHERE r.what = k.what AND r.id = k.id;
 
 -- name: namespace_workers (namespace int, most int)
--- returns: workers
+-- returns: workers bigint
 -- How many names of workers a namespace has; the count stops at `most`.
 SELECT count(*) FROM (SELECT 1 FROM weft.name WHERE sort = @WEFT_NAME_WORKER AND namespace = :namespace LIMIT :most) AS n;

@@ -2,8 +2,8 @@
 -- of check.sql, which looks at everything. OFFSET 0 keeps a probe by key what it is: without it the
 -- planner may walk the other table for each row, or read all of it into a hash.
 
--- name: sample_bounds (namespace int)
--- returns: first last first_live last_live first_outcome last_outcome first_attempt last_attempt first_progress last_progress first_namespace first_key last_namespace last_key
+-- name: sample_bounds (namespace int?)
+-- returns: first uuid?, last uuid?, first_live uuid?, last_live uuid?, first_outcome uuid?, last_outcome uuid?, first_attempt uuid?, last_attempt uuid?, first_progress uuid?, last_progress uuid?, first_namespace int?, first_key text?, last_namespace int?, last_key text?
 -- The ends of each key. Locks nothing.
 SELECT (SELECT id FROM weft.execution ORDER BY id LIMIT 1),
        (SELECT id FROM weft.execution ORDER BY id DESC LIMIT 1),
@@ -24,8 +24,8 @@ SELECT (SELECT id FROM weft.execution ORDER BY id LIMIT 1),
                       WHERE k.namespace BETWEEN coalesce(:namespace, 0) AND coalesce(:namespace, 2147483647)
                       ORDER BY k.namespace DESC, k.key DESC LIMIT 1) l ON true;
 
--- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, key_namespace int, key text, look int, batch int, namespace int, first int, last int)
--- returns: problem id number replay namespace key
+-- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, key_namespace int, key text, look int, batch int, namespace int?, first int, last int)
+-- returns: problem text?, id uuid?, number bigint, replay smallint, namespace int, key text?
 -- One statement, so one snapshot: an execution that ends or is replayed meanwhile is seen as it
 -- was before or as it is after. Each table is walked along its key from a place of its own, past
 -- the end from the beginning again, over at most `look` rows, of which at most `batch` that fit are
@@ -129,7 +129,7 @@ AND NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = @id OFFSET 0)
 AND NOT EXISTS (SELECT 1 FROM weft.outcome o WHERE o.id = @id OFFSET 0)
 
 -- name: orphan_attempts (id uuid[], epoch int[], replay smallint[])
--- returns: id
+-- returns: id uuid
 -- Removes attempts of executions that do not exist. Whoever writes an attempt holds the lock of a row
 -- of `live` or `outcome`, which came in the transaction of its execution and goes with it. So when one
 -- snapshot, that of this statement, shows the attempt and none of the three, none can come any more:
@@ -146,7 +146,7 @@ DELETE FROM weft.attempt a
 RETURNING a.id;
 
 -- name: orphan_progress (id uuid[])
--- returns: id
+-- returns: id uuid
 -- As orphan_attempts: progress is written under the lock of the living row.
 DELETE FROM weft.progress p
  USING (SELECT x.id
@@ -159,7 +159,7 @@ DELETE FROM weft.progress p
 RETURNING p.id;
 
 -- name: orphan_keys (namespace int[], key text[], id uuid[])
--- returns: id
+-- returns: id uuid
 -- As orphan_attempts: a submission takes its key and writes its execution in one transaction, so that
 -- a snapshot shows both or neither. A key that is gone and was taken again meanwhile has another id.
 DELETE FROM weft.key k

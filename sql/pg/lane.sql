@@ -1,11 +1,11 @@
 -- Lane settings.
 
 -- name: lane_settings ()
--- returns: lane namespace paused max_running weights
+-- returns: lane int, namespace int, paused bool, max_running int, weights text?
 SELECT id, namespace, paused, max_running, weights FROM weft.lane ORDER BY id;
 
 -- name: lane_list (namespace int)
--- returns: lane paused max_running retention_us weights
+-- returns: lane int, paused bool, max_running int, retention_us bigint, weights text?
 -- The lanes of a namespace that have settings or executions that are not over. Ready and running
 -- ones are found by hopping over indexes. For the other states there is none by lane, so `live` is
 -- read for these from end to end, as counts does for all.
@@ -36,11 +36,11 @@ SELECT n.id, coalesce(l.paused, false), coalesce(l.max_running, 0), coalesce(l.r
    AND (l.id IS NOT NULL OR n.id IN (SELECT lane FROM used));
 
 -- name: lane_own_settings (namespace int)
--- returns: lane paused max_running retention_us weights
+-- returns: lane int, paused bool, max_running int, retention_us bigint, weights text?
 SELECT id, paused, max_running, retention_us, weights FROM weft.lane WHERE namespace = :namespace;
 
 -- name: lane_used (lane int, namespace int)
--- returns: used
+-- returns: used bool
 -- Whether a lane has executions that are not over, through the indexes of their states.
 SELECT EXISTS (SELECT 1 FROM weft.live WHERE state = @running AND lane = :lane)
     OR EXISTS (SELECT 1 FROM weft.live WHERE state BETWEEN @delayed AND @delayed AND lane = :lane)
@@ -53,15 +53,15 @@ SELECT EXISTS (SELECT 1 FROM weft.live WHERE state = @running AND lane = :lane)
                                      WHERE flow = f.id AND state = @blocked AND lane = :lane LIMIT 1) l);
 
 -- name: lane_get (lane int)
--- returns: paused max_running retention_us weights
+-- returns: paused bool, max_running int, retention_us bigint, weights text?
 SELECT paused, max_running, retention_us, weights FROM weft.lane WHERE id = :lane;
 
 -- name: lane_remove (lane int)
--- returns: paused max_running retention_us weights
+-- returns: paused bool, max_running int, retention_us bigint, weights text?
 -- Waits for a claimer that holds the lane, as lane_put.
 DELETE FROM weft.lane WHERE id = :lane RETURNING paused, max_running, retention_us, weights;
 
--- name: lane_put (lane int, namespace int, paused bool, max_running int, retention_us bigint, weights text)
+-- name: lane_put (lane int, namespace int, paused bool, max_running int, retention_us bigint, weights text?)
 -- Waits for a claimer that holds the lane, so that once this has committed nobody claims under the
 -- settings it replaced.
 INSERT INTO weft.lane (id, namespace, paused, max_running, retention_us, weights)

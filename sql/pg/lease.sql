@@ -1,8 +1,8 @@
 -- What a worker says about the leases it holds. Every write names the epoch and finds the row only
 -- while it is running under that epoch.
 
--- name: renew (now bigint, id uuid[], epoch int[], lease bigint[])
--- returns: id due
+-- name: renew (now bigint, id uuid[], epoch int[], lease bigint?[])
+-- returns: id uuid, due bigint
 -- moves: running RENEW running
 -- The ids come sorted and the join runs in their order, so rows are locked in the order of ids.
 -- `state + 0` keeps the planner away from the lease index: the key is the way in.
@@ -13,7 +13,7 @@ UPDATE weft.live l
    AND p.id BETWEEN l.policy AND l.policy
 RETURNING l.id, l.due;
 
--- name: progress_put (now bigint, id uuid[], epoch int[], percent smallint[], note text[])
+-- name: progress_put (now bigint, id uuid[], epoch int[], percent smallint[], note text?[])
 -- Runs after renew in the same transaction, for the rows that renew found: they are locked.
 INSERT INTO weft.progress (id, epoch, percent, note, at)
 SELECT i.id, i.epoch, i.percent, i.note, :now
@@ -22,7 +22,7 @@ SELECT i.id, i.epoch, i.percent, i.note, :now
                                    note = excluded.note, at = excluded.at;
 
 -- name: lease_facts (id uuid[], epoch int[])
--- returns: id epoch state now_epoch ended answer run_at draining
+-- returns: id uuid, epoch int, state smallint?, now_epoch int?, ended smallint?, answer smallint?, run_at bigint?, draining bool
 -- What the store knows of a lease that was not found: how it ended, what was answered, and whether
 -- its holder has yet to let go.
 SELECT i.id, i.epoch, coalesce(l.state, o.state), coalesce(l.epoch, o.epoch),

@@ -92,7 +92,7 @@ SELECT @{due_seen @due | l.@time},
                   ORDER BY l.@time LIMIT 1 OFFSET 999))
 
 -- name: due_leases (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 -- Leases by lane and time: hops over the lanes that have any, oldest leases of each first. A lane
 -- belongs to one namespace.
 WITH RECURSIVE @{lanes_with_leases}, taken AS MATERIALIZED (
@@ -110,7 +110,7 @@ SELECT @{live_columns t}, sight.seen
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_lease (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 -- due is also when the first draining row goes, which may be overdue: another replica has locked it.
 WITH RECURSIVE @{lanes_with_leases}
 SELECT @{leases_seen},
@@ -134,7 +134,7 @@ SELECT @{leases_seen},
                       (SELECT d.until FROM weft.draining d ORDER BY d.until LIMIT 1 OFFSET 999)));
 
 -- name: due_attempts (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 WITH taken AS MATERIALIZED (
     @{due_taken @{live_columns l} | l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
             AND l.state + 0 = @running | l.attempt_deadline}
@@ -144,14 +144,14 @@ SELECT @{live_columns t}, sight.seen
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_attempt (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 @{next_due l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
             AND l.state + 0 = @running | attempt_deadline
  | l.attempt_deadline IS NOT NULL AND l.attempt_deadline > :now
             AND l.state + 0 = @running};
 
 -- name: due_deadlines (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 WITH taken AS MATERIALIZED (
     @{due_taken @{live_columns l} | l.deadline IS NOT NULL AND l.deadline <= :now | l.deadline}
 ), @{sight @{due_seen l.deadline IS NOT NULL AND l.deadline <= :now | l.deadline}}
@@ -159,12 +159,12 @@ SELECT @{live_columns t}, sight.seen
   FROM sight LEFT JOIN taken t ON true;
 
 -- name: next_deadline (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 @{next_due l.deadline IS NOT NULL AND l.deadline <= :now | deadline
  | l.deadline IS NOT NULL AND l.deadline > :now};
 
 -- name: promote_due (now bigint, batch int, ns int, first int, last int)
--- returns: id queue seen
+-- returns: id uuid?, queue int, seen bigint?
 -- moves: delayed PROMOTE ready
 WITH taken AS MATERIALIZED (
     @{due_taken l.id | l.state = @delayed AND l.due <= :now | l.due}
@@ -177,6 +177,6 @@ SELECT p.id, p.queue, sight.seen
   FROM sight LEFT JOIN promoted p ON true;
 
 -- name: next_delayed (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 @{next_due l.state = @delayed AND l.due <= :now | due
  | l.state = @delayed AND l.due > :now};

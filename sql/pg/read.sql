@@ -4,14 +4,14 @@
 -- given to nobody, so what is asked for by id alone (attempts, results, payloads) need not look.
 
 -- name: describe (id uuid[])
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven
+-- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int
 SELECT @{execution_columns s}
   FROM unnest(:id) AS w(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.snapshot WHERE id = w.id OFFSET 0) s
  WHERE NOT EXISTS (SELECT 1 FROM weft.flow f WHERE f.id = s.flow AND f.state < 0 OFFSET 0);
 
--- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, worker int, error_class text, created_since bigint, created_until bigint, finished_since bigint, finished_until bigint, suffix text, ended bool, after uuid, above uuid, floor uuid, scan int, limit int)
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned bound
+-- name: list (source smallint, namespace int, lane int?, kind text?, tenant int?, state smallint?, tag text?, flow uuid?, worker int?, error_class text?, created_since bigint?, created_until bigint?, finished_since bigint?, finished_until bigint?, suffix text?, ended bool?, after uuid, above uuid, floor uuid, scan int, limit int)
+-- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, last uuid?, scanned bigint, bound uuid?
 -- source: 0 the spans of the namespace; 1 its living rows, through the partial indexes of `live`, for a
 -- namespace that has few of them (see list_living); 2 all ids (see `unspanned` in 0010-lists); of a flow of the
 -- namespace: 3 its members, 4 the living ones. There is one row without an id when nothing fits.
@@ -114,8 +114,8 @@ SELECT @{execution_columns s},
   FROM (SELECT 1) one LEFT JOIN fit s ON true
  ORDER BY s.id DESC;
 
--- name: list_living (namespace int, state smallint, most int)
--- returns: few
+-- name: list_living (namespace int, state smallint?, most int)
+-- returns: few bool
 -- Whether the living rows of a namespace, of one state or of all, are few enough to be read, sorted and cut to
 -- a page: at most :most of them, in at most as many queues, lanes and flows.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namespace LIMIT :most + 1) x) <= :most
@@ -149,11 +149,11 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namesp
                  LIMIT :most + 1) x) <= :most;
 
 -- name: unspanned ()
--- returns: since until
+-- returns: since bigint?, until bigint?
 SELECT since, until FROM weft.unspanned;
 
 -- name: attempts (id uuid, epoch int, replay smallint, limit int)
--- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message
+-- returns: epoch int, replay smallint, attempt int, ended smallint, held bool, worker int?, claimed bigint?, ended_at bigint, run_at bigint?, error_class text?, error_message text?
 -- The leases that ended, and the outcome when it ended one: the first ones behind (:epoch, :replay).
 (SELECT a.epoch, a.replay, a.attempt, a.ended, a.held, a.worker, a.claimed, a.ended_at, a.run_at,
         a.error_class, a.error_message
@@ -167,25 +167,25 @@ SELECT o.epoch, (o.replays + 1)::smallint, o.attempt, o.ended, o.held, o.worker,
  ORDER BY 1, 2 LIMIT :limit;
 
 -- name: result (id uuid)
--- returns: namespace state content_type result
+-- returns: namespace int, state smallint, content_type text?, result bytea?
 SELECT q.namespace, o.state, o.content_type, o.result
   FROM (SELECT * FROM weft.outcome WHERE id = :id OFFSET 0) o JOIN weft.queue q ON q.id = o.queue;
 
 -- name: payload (id uuid)
--- returns: namespace content_type payload
+-- returns: namespace int, content_type text?, payload bytea?
 SELECT q.namespace, e.content_type, e.payload
   FROM weft.execution e JOIN weft.queue q ON q.id = e.queue WHERE e.id = :id;
 
 -- name: ended (id uuid[])
--- returns: id
+-- returns: id uuid
 -- Of executions and flows, those that are over or not there.
 SELECT w.id FROM unnest(:id) AS w(id)
  WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = w.id OFFSET 0)
    AND NOT EXISTS (SELECT 1 FROM (SELECT finished FROM weft.flow WHERE id = w.id OFFSET 0) f
                     WHERE f.finished IS NULL);
 
--- name: counts (now bigint, namespace int)
--- returns: namespace lane state number
+-- name: counts (now bigint, namespace int?)
+-- returns: namespace int, lane int, state smallint, number bigint
 -- Of a namespace, NULL: of all. Reads all of `live`, which is as large as the work in hand. State 0: draining,
 -- as lane_running counts. The queues are probed by their key: with very many of them and without
 -- statistics the planner would compare each with each.

@@ -1,7 +1,7 @@
 -- Who leaves the lists of workers and replicas.
 
--- name: worker_expire (before bigint, namespace int, batch int)
--- returns: removed free found
+-- name: worker_expire (before bigint, namespace int?, batch int)
+-- returns: removed bigint, free bigint, found bigint
 -- Workers last heard of at `before` or earlier that hold no lease. Who holds one is asked once for
 -- all, and only when somebody is that old: it looks at every lease. What was heard of a worker since
 -- the snapshot is seen, because the time stands beside FOR UPDATE. Another replica that is just
@@ -27,7 +27,7 @@ SELECT (SELECT count(*) FROM removed),
        (SELECT count(*) FROM old);
 
 -- name: replica_expire (before bigint, batch int)
--- returns: removed
+-- returns: removed bigint
 -- A replica that comes back after that long adds its row again with its next heartbeat.
 WITH gone AS MATERIALIZED (
     SELECT r.id FROM weft.replica r WHERE r.seen <= :before

@@ -12,6 +12,6 @@ VALUES (:id, :host, :pid, :version, :url, :started, :up_since, :seen, :settings,
 DELETE FROM weft.replica WHERE id = :id;
 
 -- name: replicas ()
--- returns: id host pid version url started up_since seen settings scanners
+-- returns: id uuid, host text, pid bigint, version text, url text, started bigint, up_since bigint, seen bigint, settings text, scanners text
 SELECT id, host, pid, version, url, started, up_since, seen, settings, scanners
   FROM weft.replica ORDER BY id DESC;

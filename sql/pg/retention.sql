@@ -2,7 +2,7 @@
 -- with it: see flow_scan.sql.
 
 -- name: retention_groups (namespace int)
--- returns: queue policy state oldest namespace lane_us
+-- returns: queue int, policy int, state smallint, oldest bigint, namespace int, lane_us bigint
 -- How long an outcome is kept follows from its lane, its policy and its state. This hops over the
 -- groups of these in the index, so its cost follows their number and never the history's length.
 -- namespace 0: all. Locks nothing.
@@ -27,7 +27,7 @@ SELECT h.queue, h.policy, h.state, h.finished, q.namespace, coalesce(l.retention
 (:partition_last = 0 OR weft.partition(@id) BETWEEN :partition_first AND :partition_last)
 
 -- name: retention_take (place int[], queue int[], policy int[], state smallint[], since bigint[], until bigint[], partition_first int, partition_last int, batch int)
--- returns: place id finished bytes attempts key
+-- returns: place int, id uuid, finished bigint, bytes int, attempts bool, key text?
 -- The oldest of each group, group after group. SKIP LOCKED and the predicate beside it: replicas
 -- share the work, and what a replay brought back to life a moment ago is left alone. since is where
 -- this pass has got to: without it each batch would begin at the rows that it has just removed.
@@ -49,8 +49,8 @@ SELECT o.place, o.id, o.finished,
          LIMIT :batch) o
   LEFT JOIN LATERAL (SELECT key, payload FROM weft.execution WHERE id = o.id OFFSET 0) e ON true;
 
--- name: retention_remove (id uuid[], attempts bool[], namespace int[], key text[])
--- returns: what removed
+-- name: retention_remove (id uuid[], attempts bool[], namespace int[], key text?[])
+-- returns: what int, removed bigint
 -- Every table that mentions an execution is here, once. The outcomes are locked by this transaction,
 -- so nobody writes about these executions; a key goes only if it still is this execution's, and
 -- whoever waits for it meanwhile (a submission of the same key) holds nothing that is wanted here.
@@ -82,7 +82,7 @@ DELETE FROM weft.span s
    AND NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN s.first AND s.last OFFSET 0);
 
 -- name: retention_left (queue int[], policy int[], state smallint[], until bigint[], partition_first int, partition_last int, most int)
--- returns: count
+-- returns: count bigint
 -- How many are due all the same, up to most: others hold them. Locks nothing.
 SELECT count(*)
   FROM (SELECT 1

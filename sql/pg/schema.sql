@@ -3,7 +3,7 @@
 -- The word weft stands for the schema that the URL names.
 
 -- name: schema_probe ()
--- returns: name present ours others
+-- returns: name text, present bool, ours bool, others bigint
 -- What is there before anything of weft's is known to exist. Takes no locks.
 SELECT rtrim('weft.', '.') AS name,
        to_regnamespace(rtrim('weft.', '.')) IS NOT NULL AS present,
@@ -36,20 +36,20 @@ CREATE TABLE IF NOT EXISTS weft.schema (
 )
 
 -- name: migration_patience ()
--- returns: statement_timeout lock_timeout
+-- returns: statement_timeout text, lock_timeout text
 -- only: pg, because BEGIN IMMEDIATE waits in SQLite
 -- A migration may rewrite a large table, and whoever comes second waits for it.
 SELECT set_config('statement_timeout', '0', true) AS statement_timeout,
        set_config('lock_timeout', '10min', true) AS lock_timeout
 
 -- name: migration_hurry (lock_timeout text)
--- returns: lock_timeout
+-- returns: lock_timeout text
 -- only: pg, because a reader never holds up a writer in SQLite
 -- While a migration waits for a table, everything that comes after it waits behind it.
 SELECT set_config('lock_timeout', :lock_timeout, true) AS lock_timeout
 
 -- name: index_state (name text)
--- returns: valid
+-- returns: valid bool
 -- only: pg, because SQLite builds an index in a moment or not at all
 -- No row: there is none.
 SELECT i.indisvalid AS valid
@@ -58,7 +58,7 @@ SELECT i.indisvalid AS valid
    AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'weft.migration'::regclass)
 
 -- name: migration_blocker ()
--- returns: pid open_us application
+-- returns: pid int, open_us bigint?, application text?
 -- only: pg, as migration_hurry
 -- The oldest transaction of another session that holds a lock on a table of weft's. Whether and since
 -- when it is open is told to its own role and to those of pg_read_all_stats alone.
@@ -80,7 +80,7 @@ SELECT a.pid, (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::
 LOCK TABLE weft.migration IN SHARE ROW EXCLUSIVE MODE
 
 -- name: migration_list ()
--- returns: number name sha256
+-- returns: number int, name text, sha256 text
 SELECT number, name, sha256 FROM weft.migration ORDER BY number
 
 -- name: migration_add (number int, name text, sha256 text, applied_us bigint)
@@ -88,7 +88,7 @@ INSERT INTO weft.migration (number, name, sha256, applied_us)
 VALUES (:number, :name, :sha256, :applied_us)
 
 -- name: schema_read ()
--- returns: version oldest_binary
+-- returns: version int, oldest_binary int
 SELECT version, oldest_binary FROM weft.schema WHERE one = 1
 
 -- name: schema_put (version int, oldest_binary int)
@@ -100,14 +100,14 @@ ON CONFLICT (one) DO UPDATE SET version = excluded.version, oldest_binary = excl
 -- The role may submit by SQL from now on, and nothing else of weft's.
 SELECT FROM weft.grant_submit(:role)
 
--- name: echo (flag bool, small smallint, num int, big bigint, id uuid, word text, bytes bytea)
--- returns: flag small num big id word bytes
+-- name: echo (flag bool?, small smallint?, num int?, big bigint?, id uuid?, word text?, bytes bytea?)
+-- returns: flag bool?, small smallint?, num int?, big bigint?, id uuid?, word text?, bytes bytea?
 -- Sends a value of every type there and back: the self-test of a driver and of what lies between
 -- it and the database.
 SELECT :flag, :small, :num, :big, :id, :word, :bytes
 
--- name: echo_rows (flag bool[], small smallint[], num int[], big bigint[], id uuid[], word text[], bytes bytea[])
--- returns: flag small num big id word bytes
+-- name: echo_rows (flag bool?[], small smallint?[], num int?[], big bigint?[], id uuid?[], word text?[], bytes bytea?[])
+-- returns: flag bool?, small smallint?, num int?, big bigint?, id uuid?, word text?, bytes bytea?
 -- The same for columns; rows come back in the order of the call.
 SELECT flag, small, num, big, id, word, bytes
   FROM unnest(:flag, :small, :num, :big, :id, :word, :bytes)

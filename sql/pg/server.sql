@@ -1,7 +1,7 @@
 -- What a server needs beside the work itself.
 
 -- name: poll (after int, most int, whole bool)
--- returns: what a b c d text
+-- returns: what int, a bigint?, b bigint?, c bigint?, d bigint?, text text?
 -- Runs every second on every replica, without a transaction around it. Locks nothing.
 -- The version of the schema comes with it, because another process may migrate at any time.
 SELECT what, a, b, c, d, text FROM weft.poll(:after, :most, :whole)
@@ -11,20 +11,20 @@ UNION ALL
 SELECT @WEFT_POLL_RETIRED, what, id, NULL, NULL, NULL FROM weft.retired;
 
 -- name: execution_queues (id uuid[])
--- returns: id queue
+-- returns: id uuid, queue int
 -- Locks nothing: an execution never changes its queue.
 SELECT e.id, e.queue
   FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT id, queue FROM weft.execution WHERE id = i.id OFFSET 0) e;
 
--- name: token_add (name text, namespace text, scopes int, hash bytea, created bigint, expires bigint, secret_of int)
--- returns: id
+-- name: token_add (name text, namespace text?, scopes int, hash bytea, created bigint, expires bigint?, secret_of int?)
+-- returns: id int
 INSERT INTO weft.token (name, namespace, scopes, hash, created, expires, secret_of)
 VALUES (:name, :namespace, :scopes, :hash, :created, :expires, :secret_of)
 RETURNING id;
 
 -- name: token_lock (id int)
--- returns: id
+-- returns: id int
 -- Rotations and revocations of a token take its own row first and look at its secrets in a later
 -- statement. Otherwise the secret of a rotation that commits while a revocation waits would not be
 -- in the snapshot of the revocation, and would outlive it.
@@ -32,7 +32,7 @@ SELECT id FROM weft.token WHERE id = :id AND secret_of IS NULL
    FOR UPDATE;
 
 -- name: token_secrets (id int)
--- returns: id name namespace scopes expires
+-- returns: id int, name text, namespace text?, scopes int, expires bigint?
 -- The newest comes last.
 SELECT id, name, namespace, scopes, expires FROM weft.token WHERE id = :id OR secret_of = :id ORDER BY id;
 
@@ -46,7 +46,7 @@ UPDATE weft.token SET expires = :until
 DELETE FROM weft.token WHERE secret_of = :id AND expires <= :now;
 
 -- name: token_revoke (id int)
--- returns: id
+-- returns: id int
 DELETE FROM weft.token WHERE id = :id OR secret_of = :id RETURNING id;
 
 -- name: token_used (id int[], at bigint[])
@@ -62,7 +62,7 @@ WITH used AS MATERIALIZED (
 UPDATE weft.token t SET last_used = u.at FROM used u WHERE t.id = u.id;
 
 -- name: tokens ()
--- returns: id token name namespace scopes hash created expires last_used
+-- returns: id int, token int, name text, namespace text?, scopes int, hash bytea, created bigint, expires bigint?, last_used bigint?
 -- Every secret, with the token that it belongs to. A binary from before rotations revokes the row of
 -- a token alone: its secrets are good for nothing then.
 SELECT t.id, coalesce(t.secret_of, t.id), t.name, t.namespace, t.scopes, t.hash, t.created,
@@ -83,16 +83,16 @@ SELECT * FROM unnest(:name, :namespace, :lanes, :capabilities, :seen)
  WHERE w.seen < excluded.seen OR (w.seen = excluded.seen AND w.lanes <> '');
 
 -- name: workers (namespace int)
--- returns: name lanes capabilities seen
+-- returns: name int, lanes text, capabilities text, seen bigint
 SELECT name, lanes, capabilities, seen FROM weft.worker WHERE namespace = :namespace AND lanes <> '';
 
 -- name: counts_by_worker ()
--- returns: worker number
+-- returns: worker int, number bigint
 -- Looks at every lease.
 SELECT worker, count(*) FROM weft.live WHERE state = @running GROUP BY worker;
 
 -- name: worker_leases (worker int, batch int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint
 -- The leases of one worker, for release. Rare, so no index is kept for it: looks at every lease.
 -- SKIP LOCKED: what is just being completed or lost needs no release.
 SELECT @{live_columns l}
@@ -123,8 +123,8 @@ DELETE FROM weft.tally
  WHERE (lane, minute) IN (SELECT t.lane, t.minute FROM weft.tally t WHERE t.minute < :minute
                              FOR UPDATE SKIP LOCKED);
 
--- name: tally_read (namespace int, minute bigint)
--- returns: namespace lane succeeded failed
+-- name: tally_read (namespace int?, minute bigint)
+-- returns: namespace int, lane int, succeeded bigint, failed bigint
 SELECT n.namespace, t.lane, sum(t.succeeded)::bigint, sum(t.failed)::bigint
   FROM weft.tally t JOIN weft.name n ON n.id = t.lane
  WHERE t.minute >= :minute AND (:namespace IS NULL OR n.namespace = :namespace)

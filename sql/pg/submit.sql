@@ -1,6 +1,6 @@
 -- Submitting. Ids were minted by the caller, so an answer is matched by id, never by position.
 
--- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], key text[], payload bytea[], size int[], span_namespace int[], span_first uuid[], span_count int[])
+-- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], key text?[], payload bytea?[], size int[], span_namespace int?[], span_first uuid?[], span_count int?[])
 -- New rows only: nobody can wait for them. The span_ columns are of the last row of a span, see 0010-lists.
 WITH item AS (
     SELECT * FROM unnest(:id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
@@ -17,7 +17,7 @@ INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attem
 SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state FROM item;
 
 -- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
--- returns: id
+-- returns: id uuid
 -- Takes the keys that are free, in the order of (namespace, key): two submitters of the same keys
 -- in opposite order meet here and one waits. A key in somebody's open transaction makes it wait up
 -- to lock_timeout. Returns the ids that won; what the others lost to is read by a later statement,
@@ -32,14 +32,14 @@ SELECT namespace, key, id, fingerprint
 RETURNING id;
 
 -- name: key_read (namespace int[], key text[])
--- returns: namespace key id fingerprint state
+-- returns: namespace int, key text, id uuid, fingerprint bytea, state smallint
 SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
   FROM unnest(:namespace, :key) AS w(namespace, key)
  CROSS JOIN LATERAL (SELECT * FROM weft.key
                       WHERE namespace = w.namespace AND key = w.key OFFSET 0) k
   @{live_or_outcome state | k.id};
 
--- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text[], error_message text[], payload bytea[], span_namespace int[], span_first uuid[], span_count int[])
+-- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text?[], error_message text?[], payload bytea?[], span_namespace int?[], span_first uuid?[], span_count int?[])
 -- Executions that are over as they begin: inbox rows that were refused or whose key was taken.
 WITH item AS (
     SELECT * FROM unnest(:id, :ord, :queue, :policy, :state, :ended, :reason, :error_class,
@@ -86,8 +86,8 @@ left(n.namespace, @WEFT_NAME_MAX) COLLATE "C"
 -- Notes of refused rows are kept for a week.
 DELETE FROM weft.inbox_refused WHERE at < :now - 604800000000
 
--- name: inbox_peek (batch int, bytes bigint, namespace text, first int, last int)
--- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy oversize known next
+-- name: inbox_peek (batch int, bytes bigint, namespace text?, first int, last int)
+-- returns: id uuid, namespace text, lane text?, kind text?, payload bytea?, size int, content_type text?, priority int?, delay_ms bigint?, run_at bigint?, deadline bigint?, capabilities text?, tenant text?, tags text?, key text?, policy text?, oversize text?, known bool, next text?
 -- only: pg, because SQLite has no weft_submit(): whoever shares the file uses the library
 -- A look at what waits, oldest first, without locks and bounded in bytes. A field that is too large to be
 -- accepted is not read: `oversize` names it, and size is that of the payload. known: an execution with
@@ -106,7 +106,7 @@ SELECT @{inbox_columns}, i.next
  ORDER BY i.id;
 
 -- name: inbox_turns (batch int, bytes bigint, start text, most int, first int, last int)
--- returns: id namespace lane kind payload size content_type priority delay_ms run_at deadline capabilities tenant tags key policy oversize known next
+-- returns: id uuid, namespace text, lane text?, kind text?, payload bytea?, size int, content_type text?, priority int?, delay_ms bigint?, run_at bigint?, deadline bigint?, capabilities text?, tenant text?, tags text?, key text?, policy text?, oversize text?, known bool, next text?
 -- only: pg, as inbox_peek
 -- The look after one that could not see all: namespaces take turns. Hops over the namespaces of the inbox from
 -- :start on, at most :most of them, and looks at the same number of rows of each, oldest first. The bytes go to
@@ -149,7 +149,7 @@ SELECT @{inbox_columns},
  ORDER BY i.id;
 
 -- name: inbox_refuse (now bigint, id uuid[], namespace text[], reason text[])
--- returns: id
+-- returns: id uuid
 -- only: pg, as inbox_peek
 -- Removes rows that cannot become executions and notes each once; notes of more than a week ago go.
 WITH gone AS (
@@ -174,7 +174,7 @@ INSERT INTO weft.inbox_refused (id, at, namespace, reason)
 SELECT id, :now, namespace, reason FROM unnest(:id, :namespace, :reason) AS w(id, namespace, reason);
 
 -- name: inbox_take (id uuid[])
--- returns: id
+-- returns: id uuid
 -- only: pg, as inbox_peek
 -- Deletes rows in the transaction that makes executions of them. SKIP LOCKED splits them between
 -- replicas: what another one is just taking is not returned.

@@ -47,36 +47,36 @@ SELECT @{live_columns t}, NULL::bigint
                         FOR UPDATE SKIP LOCKED) t
 
 -- name: lease_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 @{lanes_due l.state = @running | l.due <= :now};
 
 -- name: lease_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 @{due_in_turns l.state = @running AND l.due <= :now | l.due};
 
 -- name: attempt_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 @{lanes_due l.attempt_deadline + 0 >= 0 | l.attempt_deadline + 0 <= :now};
 
 -- name: attempt_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 @{due_in_turns l.attempt_deadline + 0 >= 0 AND l.attempt_deadline + 0 <= :now
            AND l.state + 0 = @running | l.attempt_deadline + 0};
 
 -- name: deadline_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 @{lanes_due l.deadline + 0 >= 0 | l.deadline + 0 <= :now};
 
 -- name: deadline_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 @{due_in_turns l.deadline + 0 >= 0 AND l.deadline + 0 <= :now | l.deadline + 0};
 
 -- name: delayed_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 @{lanes_due l.state BETWEEN @delayed AND @delayed | l.due <= :now};
 
 -- name: delayed_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id queue seen lane
+-- returns: id uuid?, queue int, seen bigint?, lane int
 -- moves: delayed PROMOTE ready
 WITH taken AS MATERIALIZED (
     SELECT t.id

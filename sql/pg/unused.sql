@@ -2,11 +2,11 @@
 -- src/engine/names/unused.h has the argument. The walks lock nothing.
 
 -- name: unused_turn ()
--- returns: walker seen next
+-- returns: walker bigint, seen bigint, next bigint
 SELECT walker, seen, next FROM weft.unused_walk WHERE one = 1;
 
 -- name: unused_take (walker bigint, now bigint, old_walker bigint, old_seen bigint)
--- returns: walker
+-- returns: walker bigint
 -- Of two processes that take the turn at once, the second finds the row changed and gets no row.
 UPDATE weft.unused_walk SET walker = :walker, seen = :now
  WHERE one = 1 AND walker = :old_walker AND seen = :old_seen
@@ -16,7 +16,7 @@ RETURNING walker;
 UPDATE weft.unused_walk SET seen = 0, next = :next WHERE one = 1 AND walker = :walker;
 
 -- name: unused_executions (after uuid, most int)
--- returns: id queue worker
+-- returns: id uuid, queue int, worker int?
 -- An execution is in one of live and outcome, so one statement misses no worker between them.
 SELECT e.id, e.queue, coalesce(l.worker, o.worker)
   FROM (SELECT id, queue FROM weft.execution WHERE id > :after ORDER BY id LIMIT :most) e
@@ -24,25 +24,25 @@ SELECT e.id, e.queue, coalesce(l.worker, o.worker)
  ORDER BY e.id;
 
 -- name: unused_attempts (id uuid, epoch int, replay smallint, most int)
--- returns: id epoch replay worker
+-- returns: id uuid, epoch int, replay smallint, worker int
 SELECT id, epoch, replay, worker FROM weft.attempt
  WHERE (id, epoch, replay) > (:id, :epoch, :replay) ORDER BY id, epoch, replay LIMIT :most;
 
 -- name: unused_draining (id uuid, epoch int, most int)
--- returns: id epoch queue worker
+-- returns: id uuid, epoch int, queue int, worker int
 SELECT id, epoch, queue, worker FROM weft.draining
  WHERE (id, epoch) > (:id, :epoch) ORDER BY id, epoch LIMIT :most;
 
 -- name: unused_workers (after int, most int)
--- returns: name
+-- returns: name int
 SELECT name FROM weft.worker WHERE name > :after ORDER BY name LIMIT :most;
 
 -- name: unused_parts (after int, most int)
--- returns: id tenant route
+-- returns: id int, tenant int, route int
 SELECT id, tenant, route FROM weft.queue WHERE id > :after ORDER BY id LIMIT :most;
 
 -- name: unused_names (after int, until int, namespace int, most int)
--- returns: id since retired
+-- returns: id int, since bigint?, retired bigint?
 -- Tenants, routes and workers with an id up to `until`, and what is noted of each.
 SELECT n.id, u.since, r.at
   FROM (SELECT id FROM weft.name
@@ -54,7 +54,7 @@ SELECT n.id, u.since, r.at
  ORDER BY n.id;
 
 -- name: unused_queues (after int, until int, namespace int, most int)
--- returns: id since retired
+-- returns: id int, since bigint?, retired bigint?
 SELECT q.id, u.since, r.at
   FROM (SELECT id FROM weft.queue
          WHERE id > :after AND id <= :until AND (:namespace = 0 OR namespace = :namespace)
@@ -64,7 +64,7 @@ SELECT q.id, u.since, r.at
  ORDER BY q.id;
 
 -- name: unused_last ()
--- returns: id
+-- returns: id int
 -- The largest id of a name or a queue.
 SELECT greatest((SELECT max(id) FROM weft.name), (SELECT max(id) FROM weft.queue), 0);
 
@@ -78,7 +78,7 @@ DELETE FROM weft.unused u USING unnest(:what, :id) AS w(what, id)
  WHERE u.what = w.what AND u.id = w.id;
 
 -- name: retired_count (what smallint)
--- returns: rows
+-- returns: rows bigint
 SELECT count(*) FROM weft.retired WHERE what = :what;
 
 -- name: retired_add (at bigint, what smallint[], id int[])
@@ -87,7 +87,7 @@ SELECT w.what, w.id, :at FROM unnest(:what, :id) AS w(what, id) ORDER BY 1, 2
     ON CONFLICT DO NOTHING;
 
 -- name: retired_take (before bigint, what smallint[], id int[])
--- returns: what id
+-- returns: what smallint, id int
 -- The notes of rows that this transaction then removes. A row whose note an operation is just taking
 -- back is wanted, so it is passed over.
 WITH taken AS MATERIALIZED (

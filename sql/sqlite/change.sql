@@ -1,19 +1,19 @@
 -- The twins of sql/pg/change.sql.
 
 -- name: live_lock (id uuid[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint
 SELECT :id, ord, due, attempt_deadline, deadline, started, claimed, queue, lane, policy, worker, epoch,
        attempt, forgiven, size, lost, replays, priority, state
   FROM live WHERE num = (SELECT num FROM execution WHERE id = :id);
 
--- name: live_put (id uuid[], due bigint[], attempt_deadline bigint[], deadline bigint[], claimed bigint[], worker int[], attempt int[], lost smallint[], priority smallint[], state smallint[])
+-- name: live_put (id uuid[], due bigint?[], attempt_deadline bigint?[], deadline bigint?[], claimed bigint?[], worker int?[], attempt int[], lost smallint[], priority smallint[], state smallint[])
 UPDATE live
    SET due = :due, attempt_deadline = :attempt_deadline, deadline = :deadline, claimed = :claimed,
        worker = :worker, attempt = :attempt, lost = :lost, priority = :priority, state = :state
  WHERE num = (SELECT num FROM execution WHERE id = :id);
 
--- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text[], reason text[], error_class text[], error_message text[], content_type text[], result bytea[])
--- returns: id queue flow
+-- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text?[], reason text?[], error_class text?[], error_message text?[], content_type text?[], result bytea?[])
+-- returns: id uuid, queue int, flow uuid?
 -- moves: running COMPLETE succeeded
 -- The row that was just copied is the one to delete, if any was. changes() instead of RETURNING, which
 -- would copy each row into a table of its own first (-10 %).
@@ -32,14 +32,14 @@ INSERT INTO completion (flow, num, at)
 SELECT flow, num, :now FROM outcome
  WHERE num = last_insert_rowid() AND changes() > 0 AND flow IS NOT NULL;
 
--- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
+-- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint?[], by text?[], reason text?[], error_class text?[], error_message text?[])
 INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
                      run_at, by, reason, error_class, error_message)
 VALUES (:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed, :ended_at, :run_at,
         :by, :reason, :error_class, :error_message);
 
 -- name: outcome_lock (id uuid[])
--- returns: id queue epoch attempt forgiven lost replays priority state ended finished
+-- returns: id uuid, queue int, epoch int, attempt int, forgiven int, lost smallint, replays smallint, priority smallint, state smallint, ended smallint, finished bigint
 SELECT :id, queue, epoch, attempt, forgiven, lost, replays, priority, state, ended, finished
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
 

@@ -1,7 +1,7 @@
 -- The twins of sql/pg/check.sql. A row without an execution has no id to tell.
 
 -- name: check_one_place ()
--- returns: problem id
+-- returns: problem text, id uuid?
 -- Every execution is in exactly one of `live` and `outcome`, and nothing else refers to no execution.
 SELECT * FROM (SELECT 'in live and in outcome', e.id FROM execution e
    JOIN live l ON l.num = e.num JOIN outcome o ON o.num = e.num LIMIT 10)
@@ -37,7 +37,7 @@ SELECT * FROM (SELECT 'execution in no span of its namespace', e.id
   LIMIT 10);
 
 -- name: check_rows ()
--- returns: problem id
+-- returns: problem text, id uuid?
 -- Every row is whole: what its state needs is there, what it must not have is not.
 WITH l AS (SELECT e.id, live.* FROM live JOIN execution e ON e.num = live.num),
      o AS (SELECT e.id, outcome.* FROM outcome JOIN execution e ON e.num = outcome.num)
@@ -98,7 +98,7 @@ SELECT * FROM (SELECT 'draining without the end of its lease', d.id
 CASE @n.policy WHEN @WEFT_JOIN_ALL THEN @n.total WHEN @WEFT_JOIN_ANY THEN 1 ELSE @n.k END
 
 -- name: check_flows ()
--- returns: problem id
+-- returns: problem text, id uuid?
 SELECT * FROM (SELECT 'counters are not those of its edges', x.id
    FROM node n JOIN execution x ON x.num = n.num JOIN flow f ON f.num = n.flow AND f.state >= 0
   WHERE n.total <> (SELECT count(*) FROM edge e WHERE e.downstream = n.num)
@@ -144,7 +144,7 @@ SELECT * FROM (SELECT 'mark of a sink is not what it has come to', x.id
     AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = n.flow AND c.num = n.num) LIMIT 10);
 
 -- name: check_graphs ()
--- returns: problem id
+-- returns: problem text, id uuid?
 -- Where there is no execution, the flow is named, or nothing.
 SELECT * FROM (SELECT 'node without execution', f.id FROM node n LEFT JOIN flow f ON f.num = n.flow
   WHERE NOT EXISTS (SELECT 1 FROM execution e WHERE e.num = n.num) LIMIT 10)

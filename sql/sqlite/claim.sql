@@ -1,12 +1,12 @@
 -- The twins of sql/pg/claim.sql. The write lock of the file stands for every lock there.
 
 -- name: queues_ready (after int, most int)
--- returns: queue
+-- returns: queue int
 WITH RECURSIVE @{ready_queues}
 SELECT queue FROM hop WHERE queue IS NOT NULL;
 
 -- name: lane_walk (place int[], namespace int[], lane text[], after int[], most int)
--- returns: place queue ready
+-- returns: place int, queue int, ready bool
 SELECT :place, q.id, EXISTS (SELECT 1 FROM live l WHERE l.queue = q.id AND l.state = @ready)
   FROM queue q
  WHERE q.lane = (SELECT id FROM name WHERE sort = @WEFT_NAME_LANE AND namespace = :namespace AND text = :lane)
@@ -14,16 +14,16 @@ SELECT :place, q.id, EXISTS (SELECT 1 FROM live l WHERE l.queue = q.id AND l.sta
  ORDER BY q.id LIMIT :most;
 
 -- name: queue_heads (queue int[], depth int[])
--- returns: queue priority ord
+-- returns: queue int, priority smallint, ord bigint
 SELECT queue, priority, ord FROM live
  WHERE queue = :queue AND state = @ready ORDER BY priority DESC, ord, num LIMIT :depth;
 
 -- name: lane_lock (lane int[])
--- returns: lane paused max_running
+-- returns: lane int, paused bool, max_running int
 SELECT id, paused, max_running FROM lane WHERE id = :lane;
 
 -- name: lane_running (now bigint, lane int[])
--- returns: lane running
+-- returns: lane int, running bigint
 SELECT :lane, (SELECT count(*) FROM live WHERE lane = :lane AND state = @running)
               + (SELECT count(*) FROM draining WHERE lane = :lane AND until > :now);
 
@@ -47,8 +47,8 @@ CASE WHEN (SELECT total(size) FROM (SELECT size FROM live
                             WHERE sum <= :bytes)
      END
 
--- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint[], skip int[], upto int[], bytes bigint[])
--- returns: want id queue priority ord epoch attempt due deadline created content_type tags payload size flow
+-- name: claim (now bigint, want int[], queue int[], lane int[], counted bool[], worker int[], lease bigint?[], skip int[], upto int[], bytes bigint[])
+-- returns: want int, id uuid, queue int, priority smallint, ord bigint, epoch int, attempt int, due bigint, deadline bigint?, created bigint, content_type text?, tags text?, payload bytea?, size int, flow uuid?
 -- moves: ready CLAIM running
 -- First reads the rows as they will be, then moves the same rows: between the two parts nothing can
 -- change. Earlier wants of the call have moved theirs already, so `skip` is only subtracted. The

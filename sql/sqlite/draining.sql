@@ -5,15 +5,15 @@ INSERT INTO draining (id, epoch, queue, lane, worker, until, ended, ended_at)
 VALUES (:id, :epoch, :queue, :lane, :worker, :until, :ended, :now);
 
 -- name: draining_drop (id uuid[], epoch int[])
--- returns: queue
+-- returns: queue int
 DELETE FROM draining WHERE id = :id AND epoch = :epoch RETURNING queue;
 
 -- name: worker_leases_drop (worker int)
--- returns: queue
+-- returns: queue int
 DELETE FROM draining WHERE worker = :worker RETURNING queue;
 
 -- name: draining_expire (now bigint, batch int, ns int, first int, last int)
--- returns: queue
+-- returns: queue int
 DELETE FROM draining
  WHERE (id, epoch) IN (SELECT d.id, d.epoch FROM draining d
                         WHERE d.until <= :now
@@ -23,11 +23,11 @@ DELETE FROM draining
 RETURNING queue;
 
 -- name: watch_look (worker int)
--- returns: found
+-- returns: found int
 SELECT 1 FROM draining WHERE worker = :worker AND NOT told LIMIT 1;
 
 -- name: watch_take (worker int, batch int)
--- returns: id epoch ended
+-- returns: id uuid, epoch int, ended smallint
 UPDATE draining SET told = 1
  WHERE (id, epoch) IN (SELECT d.id, d.epoch FROM draining d
                         WHERE d.worker = :worker AND NOT d.told LIMIT :batch)

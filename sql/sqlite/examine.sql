@@ -1,7 +1,7 @@
 -- The twins of sql/pg/examine.sql.
 
 -- name: examine_work (now bigint)
--- returns: ready oldest_ready running expired oldest_expired
+-- returns: ready bigint, oldest_ready bigint?, running bigint, expired bigint, oldest_expired bigint?
 SELECT count(*) FILTER (WHERE state = @ready), min(ord) FILTER (WHERE state = @ready),
        count(*) FILTER (WHERE state = @running),
        count(*) FILTER (WHERE state = @running AND due <= :now),
@@ -9,12 +9,12 @@ SELECT count(*) FILTER (WHERE state = @ready), min(ord) FILTER (WHERE state = @r
   FROM live;
 
 -- name: examine_indexes ()
--- returns: name valid
+-- returns: name text, valid bool
 -- Only those that can be dropped: the others belong to their tables.
 SELECT name, 1 FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL;
 
 -- name: examine_file ()
--- returns: file journal_mode synchronous bytes free_bytes
+-- returns: file text?, journal_mode text, synchronous int, bytes bigint, free_bytes bigint
 -- only: sqlite, because PostgreSQL looks after its own files
 SELECT d.file, j.journal_mode, s.synchronous, c.page_count * p.page_size,
        f.freelist_count * p.page_size
@@ -23,7 +23,7 @@ SELECT d.file, j.journal_mode, s.synchronous, c.page_count * p.page_size,
  WHERE d.name = 'main';
 
 -- name: examine_integrity ()
--- returns: problem
+-- returns: problem text
 -- only: sqlite, as examine_file
 -- Reads the whole file.
 SELECT quick_check FROM pragma_quick_check(10);

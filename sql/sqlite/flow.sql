@@ -1,25 +1,25 @@
 -- The twins of sql/pg/flow.sql. The write lock of the file is the mutex of every flow.
 
--- name: flow_add (now bigint, id uuid[], namespace int[], name text[], key text[], fingerprint bytea[], state smallint[], nodes int[])
--- returns: id
+-- name: flow_add (now bigint, id uuid[], namespace int[], name text?[], key text?[], fingerprint bytea?[], state smallint[], nodes int[])
+-- returns: id uuid
 INSERT INTO flow (id, namespace, name, key, fingerprint, state, revision, nodes, created, cancel, backlog)
 VALUES (:id, :namespace, :name, :key, :fingerprint, :state, 1, :nodes, :now, 0, 0)
     ON CONFLICT (namespace, key) WHERE key IS NOT NULL DO NOTHING
 RETURNING id;
 
 -- name: flow_of_key (namespace int[], key text[])
--- returns: id namespace key fingerprint state revision
+-- returns: id uuid, namespace int, key text, fingerprint bytea, state smallint, revision int
 SELECT id, namespace, key, fingerprint, state, revision FROM flow
  WHERE namespace = :namespace AND key = :key;
 
 -- name: flow_members (flow uuid, after uuid, batch int)
--- returns: id name
+-- returns: id uuid, name text
 SELECT e.id, n.name FROM node n CROSS JOIN execution e ON e.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
    AND n.num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
  ORDER BY n.num LIMIT :batch;
 
--- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint[], deadline bigint[], content_type text[], tags text[], payload bytea[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], span_namespace int[], span_first uuid[], span_count int[])
+-- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], payload bytea?[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], span_namespace int?[], span_first uuid?[], span_count int?[])
 INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, payload)
 VALUES (:id, :now, :queue, :content_type, :tags, :payload);
 INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
@@ -37,18 +37,18 @@ VALUES ((SELECT num FROM execution WHERE id = :upstream),
         (SELECT num FROM execution WHERE id = :downstream), 0);
 
 -- name: flow_open (flow uuid)
--- returns: id
+-- returns: id uuid
 UPDATE flow SET state = @WEFT_FLOW_OPEN WHERE id = :flow AND state = @WEFT_FLOW_STAGED RETURNING id;
 
 -- name: flow_lock (flow uuid[])
--- returns: id state cancel reason cancels
+-- returns: id uuid, state smallint, cancel smallint, reason text?, cancels int
 SELECT id, state, cancel, reason, cancels FROM flow WHERE id = :flow AND state <> @WEFT_FLOW_STAGED;
 
 -- Limits here are those of one flow or group; the calls have the one of all (`most`), and no row
 -- behind it is read.
 
 -- name: cascade_look (flow uuid[], chunk int, share int)
--- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at again
+-- returns: seq bigint, flow uuid, id uuid, upstream_state smallint, bad bool, own_fired smallint?, downstream uuid?, edge_state smallint, policy smallint, k int, let_run bool, total int, succeeded int, failed int, fired smallint, delay bigint, run_at bigint, again int
 -- The loops keep the order. To sort by it would read all edges of a completion for each chunk of them.
 SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.state, o.state), s.bad,
        s.fired, d.id, e.state, n.policy, n.k, n.let_run, n.total, n.succeeded, n.failed, n.fired, n.delay, n.run_at, n.again
@@ -64,7 +64,7 @@ SELECT c.seq, :flow, CASE WHEN c.num = 0 THEN :flow ELSE u.id END, coalesce(l.st
  LIMIT :chunk + 1;
 
 -- name: flow_roots (seq bigint, flow uuid, chunk int)
--- returns: id root delay run_at
+-- returns: id uuid, root bool, delay bigint, run_at bigint
 SELECT e.id, n.total = 0 AND n.fired = @WEFT_FIRED_NOT, n.delay, n.run_at
   FROM node n CROSS JOIN execution e ON e.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
@@ -88,12 +88,12 @@ UPDATE node SET succeeded = :succeeded, failed = :failed, fired = :fired, again 
  WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: joins_read (id uuid[])
--- returns: id policy k total succeeded failed
+-- returns: id uuid, policy smallint, k int, total int, succeeded int, failed int
 SELECT :id, policy, k, total, succeeded, failed FROM node
  WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: edges_among (id uuid[])
--- returns: upstream downstream edge_state
+-- returns: upstream uuid, downstream uuid, edge_state smallint
 SELECT u.id, i.id, e.state
   FROM input i
  CROSS JOIN execution d ON d.id = i.id
@@ -102,7 +102,7 @@ SELECT u.id, i.id, e.state
  WHERE e.state <> @WEFT_EDGE_PENDING AND u.id IN (SELECT w.id FROM input w);
 
 -- name: upstream_failed (id uuid[])
--- returns: id name state
+-- returns: id uuid, name text, state smallint?
 SELECT :id, n.name, o.state
   FROM edge e CROSS JOIN node n ON n.num = e.upstream LEFT JOIN outcome o ON o.num = e.upstream
  WHERE e.downstream = (SELECT num FROM execution WHERE id = :id) AND e.state = @WEFT_EDGE_FAILED
@@ -120,7 +120,7 @@ DELETE FROM completion WHERE seq = :seq;
 UPDATE completion SET cursor = (SELECT num FROM execution WHERE id = :cursor) WHERE seq = :seq;
 
 -- name: completion_any (flow uuid[])
--- returns: flow groups
+-- returns: flow uuid, groups bool
 SELECT x.id, x.groups
   FROM (SELECT f.id, EXISTS (SELECT 1 FROM completion c WHERE c.flow = f.num) AS completions,
                EXISTS (SELECT 1 FROM cancel_group g WHERE g.flow = f.num AND NOT g.waiting) AS groups
@@ -128,7 +128,7 @@ SELECT x.id, x.groups
  WHERE x.completions OR x.groups;
 
 -- name: flow_due (flow uuid[])
--- returns: flow pending anew living
+-- returns: flow uuid, pending bool, anew bool, living bool
 SELECT f.id,
        EXISTS (SELECT 1 FROM completion c WHERE c.flow = f.num)
        OR EXISTS (SELECT 1 FROM cancel_group g WHERE g.flow = f.num AND NOT g.waiting),
@@ -145,7 +145,7 @@ SELECT (SELECT num FROM execution WHERE id = :id), f.num, :reason, :at, 0
     ON CONFLICT (num) DO UPDATE SET reason = excluded.reason, waiting = 0, wakes = wakes + 1;
 
 -- name: flow_over (flow uuid[])
--- returns: id bad
+-- returns: id uuid, bad bool
 SELECT f.id, EXISTS (SELECT 1 FROM node n WHERE n.flow = f.num AND n.bad)
   FROM flow f
  WHERE f.id = :flow
@@ -156,14 +156,14 @@ SELECT f.id, EXISTS (SELECT 1 FROM node n WHERE n.flow = f.num AND n.bad)
 UPDATE flow SET state = :state, finished = :now, backlog = 0 WHERE id = :flow;
 
 -- name: groups_take (flow uuid[], chunk int)
--- returns: id flow reason at wakes
+-- returns: id uuid, flow uuid, reason smallint, at bigint, wakes int
 SELECT e.id, :flow, g.reason, g.at, g.wakes FROM cancel_group g CROSS JOIN execution e ON e.num = g.num
  WHERE g.flow = (SELECT num FROM flow WHERE id = :flow) AND NOT g.waiting
    AND NOT EXISTS (SELECT 1 FROM completion c WHERE c.flow = g.flow AND c.anew)
  ORDER BY g.num LIMIT :chunk;
 
 -- name: group_members (id uuid[], reason smallint[], after uuid[], chunk int)
--- returns: node id fate
+-- returns: node uuid, id uuid, fate int?
 SELECT :id, u.id,
        CASE WHEN NOT EXISTS (SELECT 1 FROM live l WHERE l.num = e.upstream) THEN NULL
             WHEN (SELECT n.fired FROM edge o CROSS JOIN node n ON n.num = o.downstream
@@ -185,36 +185,36 @@ DELETE FROM cancel_group WHERE num = (SELECT num FROM execution WHERE id = :id);
 UPDATE cancel_group SET waiting = 1 WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: flow_hold (flow uuid[])
--- returns: id namespace state revision nodes cancel reason backlog deleted cancelled cancels
+-- returns: id uuid, namespace int, state smallint, revision int, nodes int, cancel smallint, reason text?, backlog bool, deleted bigint?, cancelled int, cancels int
 SELECT id, namespace, state, revision, nodes, cancel, reason, backlog, deleted, cancelled, cancels
   FROM flow WHERE id = :flow;
 
 -- name: flow_patience (lock_timeout text)
--- returns: lock_timeout
+-- returns: lock_timeout text
 -- Nothing to set: no flow has a lock of its own.
 SELECT :lock_timeout;
 
 -- name: flows_of (id uuid[])
--- returns: id flow
+-- returns: id uuid, flow uuid
 SELECT :id, f.id FROM node n CROSS JOIN flow f ON f.num = n.flow
  WHERE n.num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: flow_reopen (flow uuid[])
 UPDATE flow SET state = @WEFT_FLOW_OPEN, finished = NULL WHERE id = :flow AND state > 0;
 
--- name: flow_cancel (flow uuid, cancel smallint, reason text, backlog bool)
+-- name: flow_cancel (flow uuid, cancel smallint, reason text?, backlog bool)
 UPDATE flow SET cancel = :cancel, reason = :reason, backlog = :backlog, drained = NULL,
                 cancels = cancels + 1
  WHERE id = :flow;
 
 -- name: flow_living (flow uuid, batch int)
--- returns: id running
+-- returns: id uuid, running bool
 SELECT e.id, +l.state = @running FROM live l CROSS JOIN execution e ON e.num = l.num
  WHERE l.flow = (SELECT num FROM flow WHERE id = :flow)
    AND l.num > coalesce((SELECT drained FROM flow WHERE id = :flow), -1)
  ORDER BY l.num LIMIT :batch;
 
--- name: flow_drained (flow uuid, cancelled int, more bool, to uuid)
+-- name: flow_drained (flow uuid, cancelled int, more bool, to uuid?)
 UPDATE flow SET backlog = backlog AND :more, cancelled = cancelled + :cancelled,
                 drained = (SELECT num FROM execution WHERE id = :to)
  WHERE id = :flow;
@@ -229,7 +229,7 @@ UPDATE flow SET deleted = :now WHERE id = :flow AND deleted IS NULL;
 UPDATE flow SET revision = revision + 1, nodes = nodes + :nodes WHERE id = :flow;
 
 -- name: nodes_named (flow uuid, name text[])
--- returns: id name state
+-- returns: id uuid, name text, state smallint?
 SELECT e.id, n.name, o.state
   FROM node n CROSS JOIN execution e ON e.num = n.num LEFT JOIN outcome o ON o.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow) AND n.name = :name;
@@ -241,17 +241,17 @@ UPDATE node SET total = total + :by WHERE num = (SELECT num FROM execution WHERE
 UPDATE live SET size = size + @WEFT_UPSTREAM_BYTES * :by WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: edges_there (upstream uuid[], downstream uuid[])
--- returns: upstream downstream
+-- returns: upstream uuid, downstream uuid
 SELECT :upstream, :downstream FROM edge
  WHERE upstream = (SELECT num FROM execution WHERE id = :upstream)
    AND downstream = (SELECT num FROM execution WHERE id = :downstream);
 
 -- name: flow_edge_count (flow uuid)
--- returns: count
+-- returns: count bigint
 SELECT coalesce(sum(total), 0) FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow);
 
 -- name: edge_circle (from uuid, to uuid[])
--- returns: name
+-- returns: name text
 WITH RECURSIVE up(num) AS (
     SELECT num FROM execution WHERE id = :from
     UNION
@@ -261,34 +261,34 @@ SELECT n.name FROM node n
  WHERE n.num = (SELECT num FROM execution WHERE id = :to) AND n.num IN (SELECT up.num FROM up);
 
 -- name: flow_last (flow uuid)
--- returns: id
+-- returns: id uuid
 SELECT e.id FROM node n CROSS JOIN execution e ON e.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
  ORDER BY n.num DESC LIMIT 1;
 
 -- name: flow_read (id uuid)
--- returns: id namespace name state revision nodes created finished cancel reason over
+-- returns: id uuid, namespace int, name text?, state smallint, revision int, nodes int, created bigint, finished bigint?, cancel smallint, reason text?, over bool
 SELECT id, namespace, name, state, revision, nodes, created, finished, cancel, reason,
        state = @WEFT_FLOW_OPEN AND NOT EXISTS (SELECT 1 FROM live l WHERE l.flow = flow.num)
        AND EXISTS (SELECT 1 FROM completion c WHERE c.flow = flow.num)
   FROM flow WHERE id = :id AND state >= 0 AND deleted IS NULL;
 
 -- name: flow_list (namespace int, after uuid, batch int)
--- returns: id name state revision nodes created finished cancel reason deleted
+-- returns: id uuid, name text?, state smallint, revision int, nodes int, created bigint, finished bigint?, cancel smallint, reason text?, deleted bigint?
 SELECT id, name, state, revision, nodes, created, finished, cancel, reason, deleted
   FROM flow
  WHERE namespace = :namespace AND id < :after
  ORDER BY id DESC LIMIT :batch;
 
 -- name: flow_counts (flow uuid)
--- returns: state number
+-- returns: state smallint, number bigint
 SELECT coalesce(l.state, o.state) AS state, count(*)
   FROM node n LEFT JOIN live l ON l.num = n.num LEFT JOIN outcome o ON o.num = n.num
  WHERE n.flow = (SELECT num FROM flow WHERE id = :flow)
  GROUP BY 1;
 
 -- name: flow_page (flow uuid, after uuid, batch int)
--- returns: id name policy k let_run total fired state attempt worker started finished reason error_class error_message
+-- returns: id uuid, name text, policy smallint, k int, let_run bool, total int, fired smallint, state smallint, attempt int, worker int?, started bigint?, finished bigint?, reason text?, error_class text?, error_message text?
 -- An id of :after that is not there stands for the last one before it.
 SELECT s.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.attempt, s.worker,
        s.started, s.finished, s.reason, s.error_class, s.error_message
@@ -298,14 +298,14 @@ SELECT s.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.atte
  ORDER BY n.num LIMIT :batch;
 
 -- name: upstreams (id uuid[])
--- returns: id upstream name edge_state
+-- returns: id uuid, upstream uuid, name text, edge_state smallint
 SELECT :id, u.id, n.name, e.state
   FROM edge e CROSS JOIN node n ON n.num = e.upstream CROSS JOIN execution u ON u.num = e.upstream
  WHERE e.downstream = (SELECT num FROM execution WHERE id = :id)
  ORDER BY e.upstream;
 
 -- name: upstream_results (id uuid[], each int, total bigint)
--- returns: id node upstream name state content_type size result
+-- returns: id uuid, node text, upstream uuid?, name text?, state smallint, content_type text?, size int?, result bytea?
 -- The running sum is made of lengths alone: bytes are read where they come along.
 SELECT x.id, x.node, x.upstream, x.name, x.state, x.content_type, x.size, r.result
   FROM (SELECT i.id, i.rest, n.name AS node, e.upstream AS num, u.id AS upstream, m.name,

@@ -1,7 +1,7 @@
 -- The twins of sql/pg/flow_scan.sql.
 
 -- name: completion_due (before bigint, look int, batch int, ns int, first int, last int)
--- returns: flow completions
+-- returns: flow uuid, completions bigint
 SELECT f.id, count(*)
   FROM (SELECT flow, at FROM completion ORDER BY seq LIMIT :look) c JOIN flow f ON f.num = c.flow
  WHERE c.at <= :before AND @{of_flow f}
@@ -9,7 +9,7 @@ SELECT f.id, count(*)
  LIMIT :batch;
 
 -- name: groups_due (before bigint, look int, batch int, ns int, first int, last int)
--- returns: flow orphan
+-- returns: flow uuid?, orphan bool
 SELECT f.id, max(f.id IS NULL OR g.node IS NULL)
   FROM (SELECT x.flow, x.at, (SELECT n.num FROM node n WHERE n.num = x.num) AS node
           FROM cancel_group x WHERE x.waiting = 0 ORDER BY x.at LIMIT :look) g
@@ -19,7 +19,7 @@ SELECT f.id, max(f.id IS NULL OR g.node IS NULL)
  LIMIT :batch;
 
 -- name: groups_look (after uuid, batch int, ns int, first int, last int)
--- returns: id flow what
+-- returns: id uuid?, flow uuid?, what int?
 -- Where the execution or the flow is gone, there is no id.
 SELECT e.id, f.id,
        CASE WHEN (:ns <> 0 AND f.namespace IS NOT :ns)
@@ -37,7 +37,7 @@ SELECT e.id, f.id,
  ORDER BY g.num;
 
 -- name: groups_drained (id uuid[])
--- returns: id
+-- returns: id uuid
 DELETE FROM cancel_group
  WHERE num = (SELECT num FROM execution WHERE id = :id)
    AND NOT EXISTS (SELECT 1 FROM edge e CROSS JOIN live l ON l.num = e.upstream
@@ -45,7 +45,7 @@ DELETE FROM cancel_group
 RETURNING :id;
 
 -- name: groups_orphaned (after uuid, batch int)
--- returns: removed
+-- returns: removed bigint
 DELETE FROM cancel_group
  WHERE num IN (SELECT g.num FROM (SELECT * FROM cancel_group
                                    WHERE num > coalesce((SELECT num FROM execution WHERE id = :after), -1)
@@ -55,13 +55,13 @@ DELETE FROM cancel_group
 SELECT changes();
 
 -- name: flows_backlog (batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 SELECT f.id FROM flow f
  WHERE f.backlog AND @{of_flow f}
  ORDER BY f.num LIMIT :batch;
 
 -- name: flows_unfinished (before bigint, batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
  WHERE num IN (SELECT f.num FROM flow f
                 WHERE f.state < 0 AND f.state = @WEFT_FLOW_STAGED AND f.created <= :before
@@ -70,7 +70,7 @@ UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
 RETURNING id;
 
 -- name: flows_kept (state smallint[], until bigint[], batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
  WHERE num IN (SELECT f.num FROM flow f
                 WHERE f.state = :state AND f.finished <= :until
@@ -79,7 +79,7 @@ UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
 RETURNING id;
 
 -- name: flows_deleted (batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
  WHERE num IN (SELECT f.num FROM flow f
                 WHERE f.deleted IS NOT NULL AND +f.state > 0
@@ -88,13 +88,13 @@ UPDATE flow SET state = @WEFT_FLOW_REMOVING, key = NULL
 RETURNING id;
 
 -- name: flows_removing (batch int, ns int, first int, last int)
--- returns: id
+-- returns: id uuid
 SELECT f.id FROM flow f
  WHERE f.state < 0 AND f.state = @WEFT_FLOW_REMOVING AND @{of_flow f}
  ORDER BY f.num LIMIT :batch;
 
 -- name: graph_remove (flow uuid, members int, chunk int)
--- returns: more
+-- returns: more bool
 DELETE FROM edge WHERE (upstream, downstream) IN (
     SELECT e.upstream, e.downstream
       FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
@@ -113,7 +113,7 @@ SELECT EXISTS (SELECT 1 FROM (SELECT num FROM node WHERE flow = f.num ORDER BY n
   FROM (SELECT num FROM flow WHERE id = :flow) f;
 
 -- name: members_remove (flow uuid, chunk int)
--- returns: id namespace
+-- returns: id uuid, namespace int
 -- Nodes go last: until then they name the same members to each statement.
 SELECT e.id, f.namespace
   FROM (SELECT num, namespace FROM flow WHERE id = :flow) f

@@ -1,7 +1,7 @@
 -- The twins of sql/pg/intern.sql.
 
 -- name: name_find (sort smallint[], namespace int[], text text[])
--- returns: id sort namespace text retired
+-- returns: id int, sort smallint, namespace int, text text, retired int
 SELECT id, sort, namespace, text,
        EXISTS (SELECT 1 FROM retired r WHERE r.what = @WEFT_INTERNED_NAME AND r.id = name.id)
   FROM name WHERE sort = :sort AND namespace = :namespace AND text = :text;
@@ -10,24 +10,24 @@ SELECT id, sort, namespace, text,
 INSERT INTO name (sort, namespace, text) VALUES (:sort, :namespace, :text) ON CONFLICT DO NOTHING;
 
 -- name: name_load (id int[])
--- returns: id sort namespace text retired
+-- returns: id int, sort smallint, namespace int, text text, retired int
 SELECT id, sort, namespace, text,
        EXISTS (SELECT 1 FROM retired r WHERE r.what = @WEFT_INTERNED_NAME AND r.id = name.id)
   FROM name WHERE id = :id;
 
 -- name: policy_find (text text[])
--- returns: id text
+-- returns: id int, text text
 SELECT id, text FROM policy WHERE text = :text;
 
 -- name: policy_add (text text[], lease_us bigint[], timeout_us bigint[])
 INSERT INTO policy (text, lease_us, timeout_us) VALUES (:text, :lease_us, :timeout_us) ON CONFLICT DO NOTHING;
 
 -- name: policy_load (id int[])
--- returns: id text
+-- returns: id int, text text
 SELECT id, text FROM policy WHERE id = :id;
 
 -- name: queue_find (namespace int[], lane int[], kind text[], route int[], tenant int[])
--- returns: id namespace lane kind route tenant retired
+-- returns: id int, namespace int, lane int, kind text, route int, tenant int, retired int
 SELECT id, namespace, lane, kind, route, tenant,
        EXISTS (SELECT 1 FROM retired r WHERE r.what = @WEFT_INTERNED_QUEUE AND r.id = queue.id)
   FROM queue
@@ -38,18 +38,18 @@ INSERT INTO queue (namespace, lane, kind, route, tenant) VALUES (:namespace, :la
     ON CONFLICT DO NOTHING;
 
 -- name: queue_load (id int[])
--- returns: id namespace lane kind route tenant retired
+-- returns: id int, namespace int, lane int, kind text, route int, tenant int, retired int
 SELECT id, namespace, lane, kind, route, tenant,
        EXISTS (SELECT 1 FROM retired r WHERE r.what = @WEFT_INTERNED_QUEUE AND r.id = queue.id)
   FROM queue WHERE id = :id;
 
 -- name: namespace_queues (namespace int, most int)
--- returns: queues
+-- returns: queues bigint
 SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace LIMIT :most) AS q;
 
 -- name: retired_keep (what smallint[], id int[])
 DELETE FROM retired WHERE what = :what AND id = :id;
 
 -- name: namespace_workers (namespace int, most int)
--- returns: workers
+-- returns: workers bigint
 SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = @WEFT_NAME_WORKER AND namespace = :namespace LIMIT :most) AS n;

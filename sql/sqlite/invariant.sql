@@ -2,8 +2,8 @@
 -- them is that of an execution, and one without an execution has no id to tell: it counts as of
 -- partition 0.
 
--- name: sample_bounds (namespace int)
--- returns: first last first_live last_live first_outcome last_outcome first_attempt last_attempt first_progress last_progress first_namespace first_key last_namespace last_key
+-- name: sample_bounds (namespace int?)
+-- returns: first uuid?, last uuid?, first_live uuid?, last_live uuid?, first_outcome uuid?, last_outcome uuid?, first_attempt uuid?, last_attempt uuid?, first_progress uuid?, last_progress uuid?, first_namespace int?, first_key text?, last_namespace int?, last_key text?
 SELECT (SELECT min(id) FROM execution), (SELECT max(id) FROM execution),
        (SELECT coalesce(e.id, zeroblob(16)) FROM live l LEFT JOIN execution e ON e.num = l.num
          ORDER BY l.num LIMIT 1),
@@ -27,8 +27,8 @@ SELECT (SELECT min(id) FROM execution), (SELECT max(id) FROM execution),
 -- fragment: sample_partition ()
 substr(hex(substr(w.id, 7, 2)), 2, 2) BETWEEN printf('%02X', :first) AND printf('%02X', :last)
 
--- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, key_namespace int, key text, look int, batch int, namespace int, first int, last int)
--- returns: problem id number replay namespace key
+-- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, key_namespace int, key text, look int, batch int, namespace int?, first int, last int)
+-- returns: problem text?, id uuid?, number bigint, replay smallint, namespace int, key text?
 WITH sample AS MATERIALIZED (
     SELECT w.num, w.id
       FROM (SELECT * FROM (SELECT e.num, e.id, e.queue FROM execution e WHERE e.id >= :execution
@@ -133,20 +133,20 @@ SELECT 'key without its execution', w.id, NULL, NULL, w.namespace, w.key
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = w.id AND e.key = w.key);
 
 -- name: orphan_attempts (id uuid[], epoch int[], replay smallint[])
--- returns: id
+-- returns: id uuid
 DELETE FROM attempt
  WHERE id = :id AND epoch = :epoch AND replay = :replay
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = :id)
 RETURNING id;
 
 -- name: orphan_progress (id uuid[])
--- returns: id
+-- returns: id uuid
 DELETE FROM progress
  WHERE id = :id AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = :id)
 RETURNING id;
 
 -- name: orphan_keys (namespace int[], key text[], id uuid[])
--- returns: id
+-- returns: id uuid
 DELETE FROM key
  WHERE namespace = :namespace AND key = :key AND id = :id
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = :id)

@@ -1,20 +1,20 @@
 -- The twins of sql/pg/lease.sql.
 
--- name: renew (now bigint, id uuid[], epoch int[], lease bigint[])
--- returns: id due
+-- name: renew (now bigint, id uuid[], epoch int[], lease bigint?[])
+-- returns: id uuid, due bigint
 -- moves: running RENEW running
 UPDATE live
    SET due = :now + coalesce(:lease, (SELECT lease_us FROM policy p WHERE p.id = policy))
  WHERE num = (SELECT num FROM execution WHERE id = :id) AND epoch = :epoch AND +state = @running
 RETURNING :id, due;
 
--- name: progress_put (now bigint, id uuid[], epoch int[], percent smallint[], note text[])
+-- name: progress_put (now bigint, id uuid[], epoch int[], percent smallint[], note text?[])
 INSERT INTO progress (id, epoch, percent, note, at) VALUES (:id, :epoch, :percent, :note, :now)
     ON CONFLICT (id) DO UPDATE SET epoch = excluded.epoch, percent = excluded.percent,
                                    note = excluded.note, at = excluded.at;
 
 -- name: lease_facts (id uuid[], epoch int[])
--- returns: id epoch state now_epoch ended answer run_at draining
+-- returns: id uuid, epoch int, state smallint?, now_epoch int?, ended smallint?, answer smallint?, run_at bigint?, draining bool
 SELECT i.id, i.epoch, coalesce(l.state, o.state), coalesce(l.epoch, o.epoch),
        CASE WHEN o.held AND o.epoch = i.epoch THEN o.ended ELSE a.ended END,
        CASE WHEN o.held AND o.epoch = i.epoch THEN o.state ELSE a.answer END,

@@ -28,7 +28,7 @@ SELECT (SELECT count(*)
                   ORDER BY l.@time LIMIT 1 OFFSET 999))
 
 -- name: due_leases (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 WITH RECURSIVE @{lanes_with_leases}
 SELECT @{live_columns}, NULL
   FROM lanes CROSS JOIN live l CROSS JOIN execution e ON e.num = l.num
@@ -38,7 +38,7 @@ SELECT @{live_columns}, NULL
  LIMIT :batch;
 
 -- name: next_lease (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 WITH RECURSIVE @{lanes_with_leases}
 SELECT (SELECT count(*)
           FROM (SELECT l.due FROM lanes CROSS JOIN live l
@@ -73,25 +73,25 @@ SELECT (SELECT count(*)
                             (SELECT d.until FROM draining d ORDER BY d.until LIMIT 1 OFFSET 999))));
 
 -- name: due_attempts (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 @{due_now l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now AND +l.state = @running | l.attempt_deadline};
 
 -- name: next_attempt (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 @{next_due l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now AND +l.state = @running | attempt_deadline
  | l.attempt_deadline IS NOT NULL AND l.attempt_deadline > :now AND +l.state = @running};
 
 -- name: due_deadlines (now bigint, batch int, ns int, first int, last int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 @{due_now l.deadline IS NOT NULL AND l.deadline <= :now | l.deadline};
 
 -- name: next_deadline (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 @{next_due l.deadline IS NOT NULL AND l.deadline <= :now | deadline
  | l.deadline IS NOT NULL AND l.deadline > :now};
 
 -- name: promote_due (now bigint, batch int, ns int, first int, last int)
--- returns: id queue seen
+-- returns: id uuid?, queue int, seen bigint?
 -- moves: delayed PROMOTE ready
 UPDATE live SET state = @ready, due = NULL
  WHERE num IN (SELECT l.num FROM live l
@@ -102,6 +102,6 @@ UPDATE live SET state = @ready, due = NULL
 RETURNING (SELECT e.id FROM execution e WHERE e.num = live.num), queue, NULL;
 
 -- name: next_delayed (now bigint, batch int, ns int, first int, last int)
--- returns: left due
+-- returns: left bigint, due bigint?
 @{next_due l.state = @delayed AND l.due <= :now | due
  | l.state = @delayed AND l.due > :now};

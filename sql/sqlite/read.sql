@@ -1,13 +1,13 @@
 -- The twins of sql/pg/read.sql.
 
 -- name: describe (id uuid[])
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven
+-- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int
 SELECT @{execution_columns s}
   FROM snapshot s
  WHERE s.id = :id AND NOT EXISTS (SELECT 1 FROM flow f WHERE f.id = s.flow AND f.state < 0);
 
--- name: list (source smallint, namespace int, lane int, kind text, tenant int, state smallint, tag text, flow uuid, worker int, error_class text, created_since bigint, created_until bigint, finished_since bigint, finished_until bigint, suffix text, ended bool, after uuid, above uuid, floor uuid, scan int, limit int)
--- returns: id created queue content_type tags key state priority attempt epoch lost replays worker started claimed deadline due finished ended by reason error_class error_message percent note flow node policy forgiven last scanned bound
+-- name: list (source smallint, namespace int, lane int?, kind text?, tenant int?, state smallint?, tag text?, flow uuid?, worker int?, error_class text?, created_since bigint?, created_until bigint?, finished_since bigint?, finished_until bigint?, suffix text?, ended bool?, after uuid, above uuid, floor uuid, scan int, limit int)
+-- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int, last uuid?, scanned bigint, bound uuid?
 -- source: see the twin. There is one row without an id when nothing fits. Members of a flow are walked by
 -- number, which within a flow is the order of ids; an id of :after or :floor that is not there stands for
 -- the next one after it, and a floor of zeros is none.
@@ -111,8 +111,8 @@ SELECT @{execution_columns s},
   FROM (SELECT 1) one LEFT JOIN fit s ON true
  ORDER BY s.id DESC;
 
--- name: list_living (namespace int, state smallint, most int)
--- returns: few
+-- name: list_living (namespace int, state smallint?, most int)
+-- returns: few bool
 SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace LIMIT :most + 1)) <= :most
    AND (SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = @WEFT_NAME_LANE AND namespace = :namespace
                                LIMIT :most + 1)) <= :most
@@ -136,7 +136,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM queue WHERE namespace = :namespace L
                                LIMIT :most + 1)) <= :most;
 
 -- name: unspanned ()
--- returns: since until
+-- returns: since bigint?, until bigint?
 -- A row of NULLs while there is one namespace: no row need have a span then (0019-one-namespace).
 SELECT NULL, NULL WHERE NOT @{several_namespaces}
 UNION ALL
@@ -144,7 +144,7 @@ SELECT since, until FROM unspanned
  WHERE @{several_namespaces};
 
 -- name: attempts (id uuid, epoch int, replay smallint, limit int)
--- returns: epoch replay attempt ended held worker claimed ended_at run_at error_class error_message
+-- returns: epoch int, replay smallint, attempt int, ended smallint, held bool, worker int?, claimed bigint?, ended_at bigint, run_at bigint?, error_class text?, error_message text?
 SELECT epoch, replay, attempt, ended, held, worker, claimed, ended_at, run_at, error_class,
        error_message
   FROM attempt WHERE id = :id AND (epoch, replay) > (:epoch, :replay)
@@ -157,24 +157,24 @@ SELECT epoch, replays + 1, attempt, ended, held, worker, claimed, finished, NULL
  ORDER BY 1, 2 LIMIT :limit;
 
 -- name: result (id uuid)
--- returns: namespace state content_type result
+-- returns: namespace int, state smallint, content_type text?, result bytea?
 SELECT q.namespace, o.state, o.content_type, o.result
   FROM outcome o JOIN queue q ON q.id = o.queue
  WHERE o.num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: payload (id uuid)
--- returns: namespace content_type payload
+-- returns: namespace int, content_type text?, payload bytea?
 SELECT q.namespace, e.content_type, e.payload
   FROM execution e JOIN queue q ON q.id = e.queue WHERE e.id = :id;
 
 -- name: ended (id uuid[])
--- returns: id
+-- returns: id uuid
 SELECT :id
  WHERE NOT EXISTS (SELECT 1 FROM live WHERE num = (SELECT num FROM execution WHERE id = :id))
    AND NOT EXISTS (SELECT 1 FROM flow WHERE id = :id AND finished IS NULL);
 
--- name: counts (now bigint, namespace int)
--- returns: namespace lane state number
+-- name: counts (now bigint, namespace int?)
+-- returns: namespace int, lane int, state smallint, number bigint
 SELECT q.namespace, q.lane, c.state, sum(c.number)
   FROM (SELECT queue, state, count(*) AS number FROM live GROUP BY queue, state) c
   JOIN queue q ON q.id = c.queue

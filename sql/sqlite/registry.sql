@@ -1,7 +1,7 @@
 -- The twins of sql/pg/registry.sql. The write lock of the file is held: what is counted is removed.
 
--- name: worker_expire (before bigint, namespace int, batch int)
--- returns: removed free found
+-- name: worker_expire (before bigint, namespace int?, batch int)
+-- returns: removed bigint, free bigint, found bigint
 -- The list of those who hold a lease is made when the first worker that is old enough needs it.
 SELECT min(:batch, count(*) - count(h.held)), count(*) - count(h.held), count(*)
   FROM (SELECT CASE WHEN w.name IN (SELECT l.worker FROM live l
@@ -17,7 +17,7 @@ DELETE FROM worker
                  ORDER BY w.name LIMIT :batch);
 
 -- name: replica_expire (before bigint, batch int)
--- returns: removed
+-- returns: removed bigint
 SELECT min(:batch, count(*)) FROM replica WHERE seen <= :before;
 DELETE FROM replica
  WHERE id IN (SELECT r.id FROM replica r WHERE r.seen <= :before ORDER BY r.id LIMIT :batch);

@@ -1,7 +1,7 @@
 -- The twins of sql/pg/retention.sql.
 
 -- name: retention_groups (namespace int)
--- returns: queue policy state oldest namespace lane_us
+-- returns: queue int, policy int, state smallint, oldest bigint, namespace int, lane_us bigint
 -- Each hop finds the next row of the index by its number, because a step of a recursion has one
 -- subquery of one column. Without the + signs SQLite would use the index for the first column alone
 -- and walk through a queue's whole history; so it would without a latest possible `finished`, because
@@ -24,7 +24,7 @@ SELECT o.queue, o.policy, o.state, o.finished, q.namespace, coalesce(l.retention
 (:partition_last = 0 OR weft_partition(@id) BETWEEN :partition_first AND :partition_last)
 
 -- name: retention_take (place int[], queue int[], policy int[], state smallint[], since bigint[], until bigint[], partition_first int, partition_last int, batch int)
--- returns: place id finished bytes attempts key
+-- returns: place int, id uuid, finished bigint, bytes int, attempts bool, key text?
 SELECT i.place, e.id, o.finished, coalesce(length(o.result), 0) + coalesce(length(e.payload), 0),
        o.replays > 0 OR o.epoch > 1 OR (o.epoch = 1 AND NOT o.held), e.key
   FROM input i CROSS JOIN outcome o CROSS JOIN execution e ON e.num = o.num
@@ -33,8 +33,8 @@ SELECT i.place, e.id, o.finished, coalesce(length(o.result), 0) + coalesce(lengt
    AND @{retention_partition e.id}
  LIMIT :batch;
 
--- name: retention_remove (id uuid[], attempts bool[], namespace int[], key text[])
--- returns: what removed
+-- name: retention_remove (id uuid[], attempts bool[], namespace int[], key text?[])
+-- returns: what int, removed bigint
 DELETE FROM attempt WHERE id IN (SELECT i.id FROM input i WHERE i.attempts);
 SELECT 0, changes();
 DELETE FROM key
@@ -52,7 +52,7 @@ DELETE FROM span
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id BETWEEN span.first AND span.last);
 
 -- name: retention_left (queue int[], policy int[], state smallint[], until bigint[], partition_first int, partition_last int, most int)
--- returns: count
+-- returns: count bigint
 SELECT count(*)
   FROM (SELECT 1
           FROM input i CROSS JOIN outcome o CROSS JOIN execution e ON e.num = o.num

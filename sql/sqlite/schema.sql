@@ -1,7 +1,7 @@
 -- The schema itself: what weft_migrate reads and writes, and an echo of every type.
 
 -- name: schema_probe ()
--- returns: name present ours others
+-- returns: name text, present bool, ours bool, others bigint
 -- What is there before anything of weft's is known to exist.
 SELECT 'main' AS name,
        1 AS present,
@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS schema (
 )
 
 -- name: migration_list ()
--- returns: number name sha256
+-- returns: number int, name text, sha256 text
 SELECT number, name, sha256 FROM migration ORDER BY number
 
 -- name: migration_add (number int, name text, sha256 text, applied_us bigint)
@@ -34,19 +34,19 @@ INSERT INTO migration (number, name, sha256, applied_us)
 VALUES (:number, :name, :sha256, :applied_us)
 
 -- name: schema_read ()
--- returns: version oldest_binary
+-- returns: version int, oldest_binary int
 SELECT version, oldest_binary FROM schema WHERE one = 1
 
 -- name: schema_put (version int, oldest_binary int)
 INSERT INTO schema (one, version, oldest_binary) VALUES (1, :version, :oldest_binary)
 ON CONFLICT (one) DO UPDATE SET version = excluded.version, oldest_binary = excluded.oldest_binary
 
--- name: echo (flag bool, small smallint, num int, big bigint, id uuid, word text, bytes bytea)
--- returns: flag small num big id word bytes
+-- name: echo (flag bool?, small smallint?, num int?, big bigint?, id uuid?, word text?, bytes bytea?)
+-- returns: flag bool?, small smallint?, num int?, big bigint?, id uuid?, word text?, bytes bytea?
 -- Sends a value of every type there and back: the self-test of a driver.
 SELECT :flag, :small, :num, :big, :id, :word, :bytes
 
--- name: echo_rows (flag bool[], small smallint[], num int[], big bigint[], id uuid[], word text[], bytes bytea[])
--- returns: flag small num big id word bytes
+-- name: echo_rows (flag bool?[], small smallint?[], num int?[], big bigint?[], id uuid?[], word text?[], bytes bytea?[])
+-- returns: flag bool?, small smallint?, num int?, big bigint?, id uuid?, word text?, bytes bytea?
 -- The same for columns; rows come back in the order of the call.
 SELECT i.flag, i.small, i.num, i.big, i.id, i.word, i.bytes FROM input i

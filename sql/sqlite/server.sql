@@ -1,7 +1,7 @@
 -- The twins of sql/pg/server.sql.
 
 -- name: poll (after int, most int, whole bool)
--- returns: what a b c d text
+-- returns: what int, a bigint?, b bigint?, c bigint?, d bigint?, text text?
 WITH RECURSIVE @{ready_queues}, @{lanes_with_leases}, untold(worker) AS (
     SELECT min(worker) FROM draining WHERE NOT told
     UNION ALL
@@ -41,21 +41,21 @@ UNION ALL
 SELECT @WEFT_POLL_RETIRED, what, id, NULL, NULL, NULL FROM retired;
 
 -- name: execution_queues (id uuid[])
--- returns: id queue
+-- returns: id uuid, queue int
 SELECT id, queue FROM execution WHERE id = :id;
 
--- name: token_add (name text, namespace text, scopes int, hash bytea, created bigint, expires bigint, secret_of int)
--- returns: id
+-- name: token_add (name text, namespace text?, scopes int, hash bytea, created bigint, expires bigint?, secret_of int?)
+-- returns: id int
 INSERT INTO token (name, namespace, scopes, hash, created, expires, secret_of)
 VALUES (:name, :namespace, :scopes, :hash, :created, :expires, :secret_of)
 RETURNING id;
 
 -- name: token_lock (id int)
--- returns: id
+-- returns: id int
 SELECT id FROM token WHERE id = :id AND secret_of IS NULL;
 
 -- name: token_secrets (id int)
--- returns: id name namespace scopes expires
+-- returns: id int, name text, namespace text?, scopes int, expires bigint?
 SELECT id, name, namespace, scopes, expires FROM token WHERE id = :id OR secret_of = :id ORDER BY id;
 
 -- name: token_retire (id int, until bigint)
@@ -66,14 +66,14 @@ UPDATE token SET expires = :until
 DELETE FROM token WHERE secret_of = :id AND expires <= :now;
 
 -- name: token_revoke (id int)
--- returns: id
+-- returns: id int
 DELETE FROM token WHERE id = :id OR secret_of = :id RETURNING id;
 
 -- name: token_used (id int[], at bigint[])
 UPDATE token SET last_used = :at WHERE id = :id AND (last_used IS NULL OR last_used < :at);
 
 -- name: tokens ()
--- returns: id token name namespace scopes hash created expires last_used
+-- returns: id int, token int, name text, namespace text?, scopes int, hash bytea, created bigint, expires bigint?, last_used bigint?
 SELECT t.id, coalesce(t.secret_of, t.id), t.name, t.namespace, t.scopes, t.hash, t.created,
        t.expires, t.last_used
   FROM token t
@@ -89,15 +89,15 @@ VALUES (:name, :namespace, :lanes, :capabilities, :seen)
  WHERE worker.seen < excluded.seen OR (worker.seen = excluded.seen AND worker.lanes <> '');
 
 -- name: workers (namespace int)
--- returns: name lanes capabilities seen
+-- returns: name int, lanes text, capabilities text, seen bigint
 SELECT name, lanes, capabilities, seen FROM worker WHERE namespace = :namespace AND lanes <> '';
 
 -- name: counts_by_worker ()
--- returns: worker number
+-- returns: worker int, number bigint
 SELECT worker, count(*) FROM live WHERE state = @running GROUP BY worker;
 
 -- name: worker_leases (worker int, batch int)
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint
 SELECT @{live_columns}
   FROM live l CROSS JOIN execution e ON e.num = l.num
  WHERE l.state = @running AND l.worker = :worker
@@ -117,8 +117,8 @@ INSERT INTO tally (lane, minute, succeeded, failed) VALUES (:lane, :minute, :suc
 -- name: tally_purge (minute bigint)
 DELETE FROM tally WHERE minute < :minute;
 
--- name: tally_read (namespace int, minute bigint)
--- returns: namespace lane succeeded failed
+-- name: tally_read (namespace int?, minute bigint)
+-- returns: namespace int, lane int, succeeded bigint, failed bigint
 SELECT n.namespace, t.lane, sum(t.succeeded), sum(t.failed)
   FROM tally t JOIN name n ON n.id = t.lane
  WHERE t.minute >= :minute AND (:namespace IS NULL OR n.namespace = :namespace)

@@ -27,36 +27,36 @@ SELECT @{live_columns}, NULL
  ORDER BY @time LIMIT :share
 
 -- name: lease_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 @{lanes_due l.state = @running | l.due <= :now};
 
 -- name: lease_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 @{due_in_turns l.state = @running AND l.due <= :now | l.due};
 
 -- name: attempt_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 @{lanes_due l.attempt_deadline IS NOT NULL | l.attempt_deadline <= :now};
 
 -- name: attempt_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 @{due_in_turns l.attempt_deadline IS NOT NULL AND l.attempt_deadline <= :now
    AND +l.state = @running | l.attempt_deadline};
 
 -- name: deadline_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 @{lanes_due l.deadline IS NOT NULL | l.deadline <= :now};
 
 -- name: deadline_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id ord due attempt_deadline deadline started claimed queue lane policy worker epoch attempt forgiven size lost replays priority state seen
+-- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint, seen bigint?
 @{due_in_turns l.deadline IS NOT NULL AND l.deadline <= :now | l.deadline};
 
 -- name: delayed_lanes (now bigint, after int, most int)
--- returns: next lane namespace
+-- returns: next int, lane int?, namespace int
 @{lanes_due l.state = @delayed | l.due <= :now};
 
 -- name: delayed_turns (now bigint, first int, last int, lane int[], share int[])
--- returns: id queue seen lane
+-- returns: id uuid?, queue int, seen bigint?, lane int
 -- moves: delayed PROMOTE ready
 UPDATE live SET state = @ready, due = NULL
  WHERE num IN (SELECT l.num FROM live l

@@ -408,10 +408,10 @@ void weft_names_retired(struct weft_names *names, enum weft_interned what, int32
 void weft_names_told(struct weft_names *names, weft_usec began_us);
 /* Before ids are taken from the caches to be written: forgets the texts if no look was lately. */
 void weft_names_check_age(struct weft_names *names);
-/* Takes back that rows were retired, in a transaction of its own. */
+/* Takes back that these rows were retired, in a transaction of its own. */
+struct weft_id_list;
 WEFT_MUST_CHECK enum weft_rc weft_names_keep(struct weft_engine *engine, enum weft_interned what,
-                                             const struct weft_rows *rows, size_t retired_column,
-                                             struct weft_err *err);
+                                             const struct weft_id_list *list, struct weft_err *err);
 
 struct weft_name_want {
     enum weft_name_sort sort;
@@ -557,7 +557,7 @@ WEFT_MUST_CHECK enum weft_rc weft_change_wrote(struct weft_tx *tx, struct weft_c
 bool weft_change_ends(const struct weft_changes *changes);
 /* A row of outcome_lock, as it would live on, and a row of outcome_back, which brings it back. */
 struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i);
-void weft_outcome_back(struct weft_call *call, size_t row, const struct weft_live *after);
+void weft_outcome_back(struct weft_outcome_back_item *item, const struct weft_live *after);
 /* What the changes are news of. */
 void weft_change_news(struct weft_commit_effects *news, const struct weft_changes *changes);
 
@@ -745,8 +745,9 @@ WEFT_MUST_CHECK enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_
 
 /* ---- Passes (scan/pass.c) -------------------------------------------------------------------- */
 
-/* When each pass has work: rows has the times of the poll, from column `first` on. */
-void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
+/* When each pass has work, by the times of the poll in the order of its columns. */
+enum { WEFT_PASS_TIMES = 4 };
+void weft_pass_due(const struct weft_opt_i64 time[WEFT_PASS_TIMES],
                    weft_usec ret_due_us[WEFT_SCANNER_COUNT]);
 
 /* ---- Unused names (scan/unused_names.c) ------------------------------------------------------ */

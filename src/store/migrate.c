@@ -82,14 +82,15 @@ static enum weft_rc run_plain(const struct job *job, enum weft_stmt stmt,
 static enum weft_rc read_state(const struct job *job, struct state *ret_state, struct weft_err *err)
 {
     struct state state = {0};
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = run_plain(job, WEFT_STMT_SCHEMA_PROBE, &rows, err);
     if (rc)
         return rc;
-    state.name = weft_get_text(&rows, 0, SCHEMA_PROBE_OUT_NAME);
-    state.present = weft_get_i64(&rows, 0, SCHEMA_PROBE_OUT_PRESENT) != 0;
-    state.ours = weft_get_i64(&rows, 0, SCHEMA_PROBE_OUT_OURS) != 0;
-    state.others = weft_get_i64(&rows, 0, SCHEMA_PROBE_OUT_OTHERS);
+    const struct weft_schema_probe_out *row = weft_out_schema_probe(&rows);
+    state.name = row->name;
+    state.present = row->present != 0;
+    state.ours = row->ours != 0;
+    state.others = row->others;
     if (state.ours) {
         rc = run_plain(job, WEFT_STMT_MIGRATION_LIST, &state.applied, err);
         if (!rc)
@@ -97,7 +98,7 @@ static enum weft_rc read_state(const struct job *job, struct state *ret_state, s
         if (rc)
             return rc;
         if (rows.count > 0)
-            state.oldest_binary = weft_get_i64(&rows, 0, SCHEMA_READ_OUT_OLDEST_BINARY);
+            state.oldest_binary = weft_out_schema_read(&rows)->oldest_binary;
     }
     *ret_state = state;
     return WEFT_OK;
@@ -138,17 +139,16 @@ static enum weft_rc check_state(const struct job *job, const struct state *state
 {
     size_t known = job->set->count;
     for (size_t i = 0; i < state->applied.count; i++) {
-        int64_t number = weft_get_i64(&state->applied, i, MIGRATION_LIST_OUT_NUMBER);
-        const char *name = weft_get_text(&state->applied, i, MIGRATION_LIST_OUT_NAME);
-        const char *sha256 = weft_get_text(&state->applied, i, MIGRATION_LIST_OUT_SHA256);
+        const struct weft_migration_list_out *row = &weft_out_migration_list(&state->applied)[i];
+        int64_t number = row->number;
         if (number != (int64_t)i + 1) {
             (void)weft_fail(err, WEFT_SCHEMA, "the store has no record of migration %zu", i + 1);
             return mismatch(err, "restore the table of migrations from a backup");
         }
-        if (i < known && strcmp(text_of(job, &job->set->migration[i])->sha256, sha256) != 0) {
+        if (i < known && strcmp(text_of(job, &job->set->migration[i])->sha256, row->sha256) != 0) {
             (void)weft_fail(err, WEFT_SCHEMA,
                             "migration %zu (%s) was changed after it was applied to this store",
-                            i + 1, name);
+                            i + 1, row->name);
             return mismatch(err, "migrations are append-only: use a binary with the original text");
         }
     }
@@ -181,9 +181,9 @@ static enum weft_rc bootstrap(const struct job *job, const struct state *state,
         return mismatch(err, "use an empty database, or name another schema in the URL");
     }
     if (!state->present)
-        weft_call_init(&call[count++], job->arena, WEFT_STMT_SCHEMA_CREATE, 0);
-    weft_call_init(&call[count++], job->arena, WEFT_STMT_MIGRATION_CREATE, 0);
-    weft_call_init(&call[count++], job->arena, WEFT_STMT_VERSION_CREATE, 0);
+        weft_call_schema_create(&call[count++], job->arena);
+    weft_call_migration_create(&call[count++], job->arena);
+    weft_call_version_create(&call[count++], job->arena);
 
     enum weft_rc rc = driver->begin(job->conn, WEFT_TX_WRITE, err);
     if (rc)
@@ -215,10 +215,8 @@ static enum weft_rc hurry(const struct job *job, struct weft_err *err)
     if (!job->pg)
         return WEFT_OK;
     weft_random(&random, sizeof(random));
-    weft_call_init(&call, job->arena, WEFT_STMT_MIGRATION_HURRY, 0);
-    weft_set_text(
-        &call, 0, MIGRATION_HURRY_IN_LOCK_TIMEOUT,
-        weft_arena_printf(job->arena, "%dms", HURRY_LEAST_MS + (int)(random % HURRY_RANDOM_MS)));
+    weft_call_migration_hurry(&call, job->arena)->lock_timeout =
+        weft_arena_printf(job->arena, "%dms", HURRY_LEAST_MS + (int)(random % HURRY_RANDOM_MS));
     return job->conn->driver->run(job->conn, &call, 1, job->arena, NULL, err);
 }
 
@@ -226,18 +224,18 @@ static enum weft_rc record(const struct job *job, const struct weft_migration *m
                            int64_t oldest_binary, weft_usec now_us, struct weft_err *err)
 {
     struct weft_call call[2];
-    weft_call_init(&call[0], job->arena, WEFT_STMT_MIGRATION_ADD, 0);
-    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_NUMBER, migration->number);
-    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_NAME, migration->name);
-    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_SHA256, text_of(job, migration)->sha256);
-    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_APPLIED_US, now_us);
-    weft_call_init(&call[1], job->arena, WEFT_STMT_SCHEMA_PUT, 0);
-    weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_VERSION, migration->number);
+    struct weft_migration_add_in *add = weft_call_migration_add(&call[0], job->arena);
+    add->number = migration->number;
+    add->name = migration->name;
+    add->sha256 = text_of(job, migration)->sha256;
+    add->applied_us = now_us;
+    struct weft_schema_put_in *put = weft_call_schema_put(&call[1], job->arena);
+    put->version = migration->number;
     /* Those before it count too: a binary that applied them may not have known their numbers. */
     for (int i = 0; i < migration->number; i++)
         if (job->set->migration[i].oldest_binary > oldest_binary)
             oldest_binary = job->set->migration[i].oldest_binary;
-    weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_OLDEST_BINARY, oldest_binary);
+    put->oldest_binary = oldest_binary;
     return job->conn->driver->run(job->conn, call, WEFT_LEN(call), job->arena, NULL, err);
 }
 
@@ -260,14 +258,13 @@ static enum weft_rc find_index(const struct job *job, enum index_state *ret_stat
                                struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, job->arena, WEFT_STMT_INDEX_STATE, 0);
-    weft_set_text(&call, 0, INDEX_STATE_IN_NAME, text_of(job, job->next)->index);
+    struct weft_rows rows = {0};
+    weft_call_index_state(&call, job->arena)->name = text_of(job, job->next)->index;
     enum weft_rc rc = job->conn->driver->run(job->conn, &call, 1, job->arena, &rows, err);
     if (!rc)
-        *ret_state = rows.count == 0                                 ? INDEX_NONE
-                     : weft_get_i64(&rows, 0, INDEX_STATE_OUT_VALID) ? INDEX_VALID
-                                                                     : INDEX_INVALID;
+        *ret_state = rows.count == 0                      ? INDEX_NONE
+                     : weft_out_index_state(&rows)->valid ? INDEX_VALID
+                                                          : INDEX_INVALID;
     return rc;
 }
 
@@ -377,9 +374,10 @@ static struct weft_migration_wait find_blocker(const struct job *job)
     if (rc)
         driver->rollback(job->conn);
     if (!rc && rows.count > 0) {
-        wait.pid = weft_get_i64(&rows, 0, MIGRATION_BLOCKER_OUT_PID);
-        wait.open_us = weft_get_i64(&rows, 0, MIGRATION_BLOCKER_OUT_OPEN_US);
-        wait.application = weft_get_text(&rows, 0, MIGRATION_BLOCKER_OUT_APPLICATION);
+        const struct weft_migration_blocker_out *row = weft_out_migration_blocker(&rows);
+        wait.pid = row->pid;
+        wait.open_us = row->open_us.value;
+        wait.application = row->application;
         wait.application = wait.application ? wait.application : "";
     }
     return wait;

@@ -32,65 +32,105 @@ enum weft_type {
     WEFT_TYPE_BYTES,
 };
 
-#include "weft_stmt.h" /* generated: enum weft_stmt, and per statement the parameters and results */
+#include "weft_stmt.h" /* generated: enum weft_stmt */
 
-struct weft_param_info {
+/* A parameter or a result column, and where it lies in the generated struct. */
+struct weft_stmt_field {
     const char *name;
     enum weft_type type;
-    bool column;
+    bool column;   /* one value for each row of the call: in the item, not in the scalars */
+    bool nullable; /* a number or an id lies in a struct weft_opt_... */
+    size_t place;
 };
 
 struct weft_stmt_info {
     const char *name;
-    const struct weft_param_info *param;
+    const struct weft_stmt_field *param;
     size_t param_count;
+    size_t in_size;   /* of the scalars */
+    size_t item_size; /* of the columns of a row; 0: the statement has none */
+    size_t items;     /* where the pointer to them lies among the scalars */
+    const struct weft_stmt_field *result;
     size_t result_count; /* columns; 0 for a statement that returns nothing */
-    const char *pg;      /* NULL when the statement exists only for the other driver */
+    size_t out_size;     /* of a row of the result */
+    const char
+        *group; /* columns that other statements return too, a struct of their own; or NULL */
+    size_t group_place;
+    enum weft_stmt in_like, out_like; /* the first with the same parameters, the same results */
+    const char *pg;                   /* NULL when the statement exists only for the other driver */
     const char *sqlite;
     const char *moves; /* "ready CLAIM running", several separated by "; ", or NULL */
 };
 
 extern const struct weft_stmt_info weft_stmts[WEFT_STMT_COUNT];
 
-/* One value, going in or coming out. Integers and booleans are in num; the rest in data and size.
+/*
+ * The generated structs have these types, beside bool, int64_t (int32_t for the smaller integers of
+ * a result), struct weft_id and const char *. Bytes and texts are borrowed going in, and in the
+ * arena of the call coming out, with a NUL behind them. A null text is NULL, null bytes have no
+ * data; every other field that may be null is one of the optional ones: not set, and its value 0.
  */
-struct weft_cell {
-    const void *data; /* borrowed going in, in the arena coming out */
+struct weft_blob {
+    const void *data;
     size_t size;
-    int64_t num;
-    bool null;
 };
 
-/* A statement with its arguments. Cells lie row by row; scalars are read from row 0 alone. */
+struct weft_opt_i32 {
+    int32_t value;
+    bool set;
+};
+
+struct weft_opt_i64 {
+    int64_t value;
+    bool set;
+};
+
+struct weft_opt_id {
+    struct weft_id value;
+    bool set;
+};
+
+static inline struct weft_opt_i64 weft_some(int64_t value)
+{
+    return (struct weft_opt_i64){.value = value, .set = true};
+}
+
+static inline struct weft_opt_i64 weft_unless_zero(int64_t value)
+{
+    return (struct weft_opt_i64){.value = value, .set = value != 0};
+}
+
+static inline struct weft_opt_id weft_some_id(struct weft_id value)
+{
+    return (struct weft_opt_id){.value = value, .set = true};
+}
+
+/* A statement with its arguments, all of them zero or null at first. */
 struct weft_call {
     enum weft_stmt stmt;
     size_t rows;
-    size_t width;
-    struct weft_cell *cell; /* max(rows, 1) * width, all NULL at first */
-    size_t most;            /* results, over all rows; 0: whatever there is. SQLite, which runs a
-                               statement once per row, stops there; for PostgreSQL the statement
-                               itself says so */
+    void *in;    /* struct weft_<statement>_in */
+    void *item;  /* struct weft_<statement>_item, for each row */
+    size_t most; /* results, over all rows; 0: whatever there is. SQLite, which runs a statement
+                    once per row, stops there; for PostgreSQL the statement itself says so */
 };
 
 struct weft_rows {
+    enum weft_stmt stmt;
     size_t count;
-    size_t width;
-    struct weft_cell *cell; /* count * width, in the arena of the call */
+    void *row; /* struct weft_<statement>_out, in the arena of the call */
 };
 
+/* For statements that are chosen at run time; otherwise weft_call_<statement>() does it. */
 void weft_call_init(struct weft_call *call, struct weft_arena *arena, enum weft_stmt stmt,
                     size_t rows);
-void weft_set_i64(struct weft_call *call, size_t row, size_t param, int64_t value);
-void weft_set_id(struct weft_call *call, size_t row, size_t param, const struct weft_id *id);
-void weft_set_text(struct weft_call *call, size_t row, size_t param,
-                   const char *text); /* NULL ok */
-void weft_set_bytes(struct weft_call *call, size_t row, size_t param, const void *data,
-                    size_t size); /* data NULL: null */
 
-const struct weft_cell *weft_get(const struct weft_rows *rows, size_t row, size_t column);
-int64_t weft_get_i64(const struct weft_rows *rows, size_t row, size_t column); /* null: 0 */
-struct weft_id weft_get_id(const struct weft_rows *rows, size_t row, size_t column);
-const char *weft_get_text(const struct weft_rows *rows, size_t row, size_t column); /* or NULL */
+/* For the generated functions: they assert that the statement is of the kind they are for. */
+void *weft_call_in(const struct weft_call *call, enum weft_stmt like);
+void *weft_rows_out(const struct weft_rows *rows, enum weft_stmt like);
+void *weft_rows_group(const struct weft_rows *rows, size_t row, const char *group);
+
+#include "weft_stmt_io.h" /* generated: the structs of each statement and their functions */
 
 /* How a transaction is opened. */
 enum weft_tx_mode {

@@ -213,9 +213,9 @@ static size_t edges_left(struct fixture *f, const struct many *many)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    weft_call_init(&call, f->arena, WEFT_STMT_UPSTREAMS, many->count);
+    struct weft_upstreams_in *in = weft_call_upstreams(&call, f->arena, many->count);
     for (size_t i = 0; i < many->count; i++)
-        weft_set_id(&call, i, UPSTREAMS_IN_ID, &many->answer.node[i]);
+        in->row[i].id = many->answer.node[i];
     is_int(weft_tx_once(f->a, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "read them");
     return rows.count;
 }
@@ -224,21 +224,21 @@ static bool remove_edges(struct fixture *f, const struct many *many, size_t memb
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    weft_call_init(&call, f->arena, WEFT_STMT_GRAPH_REMOVE, 0);
-    weft_set_id(&call, 0, GRAPH_REMOVE_IN_FLOW, &many->answer.id);
-    weft_set_i64(&call, 0, GRAPH_REMOVE_IN_MEMBERS, (int64_t)members);
-    weft_set_i64(&call, 0, GRAPH_REMOVE_IN_CHUNK, CHUNK);
+    struct weft_graph_remove_in *in = weft_call_graph_remove(&call, f->arena);
+    in->flow = many->answer.id;
+    in->members = (int64_t)members;
+    in->chunk = CHUNK;
     is_int(weft_tx_once(f->a, WEFT_TX_WRITE, &call, f->arena, &rows, &f->err), WEFT_OK, "remove");
-    return rows.count == 1 && weft_get_i64(&rows, 0, GRAPH_REMOVE_OUT_MORE) != 0;
+    return rows.count == 1 && weft_out_graph_remove(&rows)->more != 0;
 }
 
 static int64_t remove_members(struct fixture *f, const struct many *many, size_t members)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    weft_call_init(&call, f->arena, WEFT_STMT_MEMBERS_REMOVE, 0);
-    weft_set_id(&call, 0, MEMBERS_REMOVE_IN_FLOW, &many->answer.id);
-    weft_set_i64(&call, 0, MEMBERS_REMOVE_IN_CHUNK, (int64_t)members);
+    struct weft_members_remove_in *in = weft_call_members_remove(&call, f->arena);
+    in->flow = many->answer.id;
+    in->chunk = (int64_t)members;
     is_int(weft_tx_once(f->a, WEFT_TX_WRITE, &call, f->arena, &rows, &f->err), WEFT_OK, "remove");
     return (int64_t)rows.count;
 }

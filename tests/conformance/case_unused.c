@@ -47,11 +47,11 @@ static int row_state(struct fixture *f, enum weft_interned what, int32_t id)
     struct weft_rows rows;
     bool queue = what == WEFT_INTERNED_QUEUE;
     weft_call_init(&call, f->arena, queue ? WEFT_STMT_QUEUE_LOAD : WEFT_STMT_NAME_LOAD, 1);
-    weft_set_i64(&call, 0, 0, id);
+    weft_in_name_load(&call)->row[0].id = id;
     is_int(weft_tx_once(f->a, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "look");
     if (rows.count == 0)
         return GONE;
-    return (int)weft_get_i64(&rows, 0, queue ? QUEUE_LOAD_OUT_RETIRED : NAME_LOAD_OUT_RETIRED);
+    return queue ? weft_out_queue_load(&rows)->retired : weft_out_name_load(&rows)->retired;
 }
 
 /* As a scanner will do it: all queues and tenants. */

@@ -92,11 +92,11 @@ static int state_in_store(struct fixture *f, enum weft_interned what, int32_t id
     struct weft_rows rows;
     bool queue = what == WEFT_INTERNED_QUEUE;
     weft_call_init(&call, f->arena, queue ? WEFT_STMT_QUEUE_LOAD : WEFT_STMT_NAME_LOAD, 1);
-    weft_set_i64(&call, 0, 0, id);
+    weft_in_name_load(&call)->row[0].id = id;
     is_int(weft_tx_once(f->a, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "look");
     if (rows.count == 0)
         return GONE;
-    return (int)weft_get_i64(&rows, 0, queue ? QUEUE_LOAD_OUT_RETIRED : NAME_LOAD_OUT_RETIRED);
+    return queue ? weft_out_queue_load(&rows)->retired : weft_out_name_load(&rows)->retired;
 }
 
 static int queue_state(struct fixture *f, int32_t id)
@@ -456,10 +456,10 @@ static void put_replica(struct fixture *f, const char *version)
 static int64_t oldest_binary(struct fixture *f)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, f->arena, WEFT_STMT_SCHEMA_READ, 0);
+    struct weft_rows rows = {0};
+    weft_call_schema_read(&call, f->arena);
     is_int(weft_tx_once(f->a, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "look");
-    return weft_get_i64(&rows, 0, SCHEMA_READ_OUT_OLDEST_BINARY);
+    return weft_out_schema_read(&rows)->oldest_binary;
 }
 
 CASE(unused_names_beside_an_older_binary)

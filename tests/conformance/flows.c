@@ -64,11 +64,10 @@ const char *states(struct fixture *f, const struct drawn *flow)
 int flow_state(struct fixture *f, const struct drawn *flow)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, f->arena, WEFT_STMT_FLOW_READ, 0);
-    weft_set_id(&call, 0, FLOW_READ_IN_ID, &flow->answer.id);
+    struct weft_rows rows = {0};
+    weft_call_flow_read(&call, f->arena)->id = flow->answer.id;
     is_int(weft_tx_once(f->b, WEFT_TX_READ, &call, f->arena, &rows, &f->err), WEFT_OK, "read it");
-    return rows.count ? (int)weft_get_i64(&rows, 0, FLOW_READ_OUT_STATE) : -1;
+    return rows.count ? weft_out_flow_read(&rows)->state : -1;
 }
 
 struct weft_claimed claim_node(struct fixture *f, const char *name)

@@ -201,29 +201,28 @@ static void describe(const struct play *play, struct weft_engine *clean, char *o
     struct weft_err err = {0};
     struct weft_id first = {0};
     size_t used = 0;
-    weft_call_init(&page, arena, WEFT_STMT_FLOW_PAGE, 0);
-    weft_set_id(&page, 0, FLOW_PAGE_IN_FLOW, &play->flow);
-    weft_set_id(&page, 0, FLOW_PAGE_IN_AFTER, &first);
-    weft_set_i64(&page, 0, FLOW_PAGE_IN_BATCH, NODES_MAX);
-    weft_call_init(&read, arena, WEFT_STMT_FLOW_READ, 0);
-    weft_set_id(&read, 0, FLOW_READ_IN_ID, &play->flow);
+    struct weft_flow_page_in *page_in = weft_call_flow_page(&page, arena);
+    page_in->flow = play->flow;
+    page_in->after = first;
+    page_in->batch = NODES_MAX;
+    weft_call_flow_read(&read, arena)->id = play->flow;
     if (weft_tx_once(clean, WEFT_TX_READ, &page, arena, &rows, &err) ||
         weft_tx_once(clean, WEFT_TX_READ, &read, arena, &flow, &err))
         bail_out("cannot read a flow: %s", err.text);
     for (size_t at = 0; at < rows.count * LETTERS; at++) { /* in the order of their names */
         size_t row = at % rows.count;
-        if (weft_get_text(&rows, row, FLOW_PAGE_OUT_NAME)[0] != (char)('a' + at / rows.count))
+        const struct weft_flow_page_out *found = &weft_out_flow_page(&rows)[row];
+        if (found->name[0] != (char)('a' + at / rows.count))
             continue;
-        const char *reason = weft_get_text(&rows, row, FLOW_PAGE_OUT_REASON);
-        used += (size_t)snprintf(
-            out + used, size - used, "%s %s %d %s; ", weft_get_text(&rows, row, FLOW_PAGE_OUT_NAME),
-            weft_state_name((enum weft_state)weft_get_i64(&rows, row, FLOW_PAGE_OUT_STATE)),
-            (int)weft_get_i64(&rows, row, FLOW_PAGE_OUT_FIRED), reason ? reason : "-");
+        const char *reason = found->reason;
+        used +=
+            (size_t)snprintf(out + used, size - used, "%s %s %d %s; ", found->name,
+                             weft_state_name(found->state), found->fired, reason ? reason : "-");
     }
+    const struct weft_flow_read_out *read_row = weft_out_flow_read(&flow);
     (void)snprintf(out + used, size - used, "flow %d, revision %d, cancel %d",
-                   flow.count ? (int)weft_get_i64(&flow, 0, FLOW_READ_OUT_STATE) : -1,
-                   flow.count ? (int)weft_get_i64(&flow, 0, FLOW_READ_OUT_REVISION) : -1,
-                   flow.count ? (int)weft_get_i64(&flow, 0, FLOW_READ_OUT_CANCEL) : -1);
+                   flow.count ? read_row->state : -1, flow.count ? read_row->revision : -1,
+                   flow.count ? read_row->cancel : -1);
     weft_arena_free(arena);
 }
 

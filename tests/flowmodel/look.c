@@ -31,21 +31,22 @@ static void read_members(struct world *w, const struct flow *flow, struct seen *
     struct weft_rows rows = {0};
     struct weft_err err = {0};
     struct weft_id first = {0};
-    weft_call_init(&call, arena, WEFT_STMT_FLOW_PAGE, 0);
-    weft_set_id(&call, 0, FLOW_PAGE_IN_FLOW, &flow->id);
-    weft_set_id(&call, 0, FLOW_PAGE_IN_AFTER, &first);
-    weft_set_i64(&call, 0, FLOW_PAGE_IN_BATCH, NODES_MAX + 1);
+    struct weft_flow_page_in *in = weft_call_flow_page(&call, arena);
+    in->flow = flow->id;
+    in->after = first;
+    in->batch = NODES_MAX + 1;
     if (weft_tx_once(any_engine(w), WEFT_TX_READ, &call, arena, &rows, &err))
         wrong(w, "cannot read the members: %s", err.text);
     for (size_t row = 0; row < rows.count; row++) {
-        const char *reason = weft_get_text(&rows, row, FLOW_PAGE_OUT_REASON);
+        const struct weft_flow_page_out *out = &weft_out_flow_page(&rows)[row];
+        const char *reason = out->reason;
         for (size_t i = 0; i < flow->count; i++) {
-            if (strcmp(flow->member[i].name, weft_get_text(&rows, row, FLOW_PAGE_OUT_NAME)) != 0)
+            if (strcmp(flow->member[i].name, out->name) != 0)
                 continue;
             seen[i] = (struct seen){
                 .there = true,
-                .state = (enum weft_state)weft_get_i64(&rows, row, FLOW_PAGE_OUT_STATE),
-                .fired = (int)weft_get_i64(&rows, row, FLOW_PAGE_OUT_FIRED),
+                .state = out->state,
+                .fired = out->fired,
             };
             (void)snprintf(seen[i].reason, sizeof(seen[i].reason), "%s", reason ? reason : "");
         }
@@ -69,20 +70,18 @@ static void compare_flow(struct world *w, const struct flow *flow)
     struct weft_call call;
     struct weft_rows rows = {0};
     struct weft_err err = {0};
-    weft_call_init(&call, arena, WEFT_STMT_FLOW_READ, 0);
-    weft_set_id(&call, 0, FLOW_READ_IN_ID, &flow->id);
-    if (weft_tx_once(any_engine(w), WEFT_TX_READ, &call, arena, &rows, &err))
+    weft_call_flow_read(&call, arena)->id = flow->id;
+    enum weft_rc rc = weft_tx_once(any_engine(w), WEFT_TX_READ, &call, arena, &rows, &err);
+    const struct weft_flow_read_out *row = weft_out_flow_read(&rows);
+    if (rc)
         wrong(w, "cannot read the flow: %s", err.text);
     else if (rows.count != 1)
         wrong(w, "the flow is not there");
-    else if (weft_get_i64(&rows, 0, FLOW_READ_OUT_STATE) != (int64_t)flow->state ||
-             weft_get_i64(&rows, 0, FLOW_READ_OUT_REVISION) != flow->revision ||
-             weft_get_i64(&rows, 0, FLOW_READ_OUT_CANCEL) != (int64_t)flow->cancel)
+    else if (row->state != (int64_t)flow->state || row->revision != flow->revision ||
+             row->cancel != (int64_t)flow->cancel)
         wrong(w, "flow %zu is in state %d, revision %d, cancel %d; must be in %d, %d, %d",
-              (size_t)(flow - w->flow), (int)weft_get_i64(&rows, 0, FLOW_READ_OUT_STATE),
-              (int)weft_get_i64(&rows, 0, FLOW_READ_OUT_REVISION),
-              (int)weft_get_i64(&rows, 0, FLOW_READ_OUT_CANCEL), flow->state, flow->revision,
-              flow->cancel);
+              (size_t)(flow - w->flow), row->state, row->revision, row->cancel, flow->state,
+              flow->revision, flow->cancel);
     weft_arena_free(arena);
 }
 

@@ -204,10 +204,9 @@ static void is_over(struct large *large, enum weft_flow_state want)
     struct weft_call call;
     struct weft_rows rows = {0};
     struct weft_err err = {0};
-    weft_call_init(&call, large->arena, WEFT_STMT_FLOW_READ, 0);
-    weft_set_id(&call, 0, FLOW_READ_IN_ID, &large->flow);
+    weft_call_flow_read(&call, large->arena)->id = large->flow;
     enum weft_rc rc = weft_tx_once(large->engine, WEFT_TX_READ, &call, large->arena, &rows, &err);
-    is_int(rc || rows.count == 0 ? -1 : weft_get_i64(&rows, 0, FLOW_READ_OUT_STATE), want,
+    is_int(rc || rows.count == 0 ? -1 : weft_out_flow_read(&rows)->state, want,
            "the flow ends as it must");
     weft_arena_free(large->arena);
 }

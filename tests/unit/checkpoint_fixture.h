@@ -19,11 +19,11 @@ static inline enum weft_rc fixture_add(struct fixture *f, struct weft_conn *conn
         memset(text, 'x', ROW_BYTES);
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    weft_call_init(&call, arena, WEFT_STMT_MIGRATION_ADD, 0);
-    weft_set_i64(&call, 0, MIGRATION_ADD_IN_NUMBER, number);
-    weft_set_text(&call, 0, MIGRATION_ADD_IN_NAME, text);
-    weft_set_text(&call, 0, MIGRATION_ADD_IN_SHA256, "0");
-    weft_set_i64(&call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+    struct weft_migration_add_in *in = weft_call_migration_add(&call, arena);
+    in->number = number;
+    in->name = text;
+    in->sha256 = "0";
+    in->applied_us = 0;
     enum weft_rc rc = f->driver->begin(conn, WEFT_TX_WRITE, &f->err);
     if (!rc)
         rc = f->driver->run(conn, &call, 1, arena, NULL, &f->err);

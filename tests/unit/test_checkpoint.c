@@ -64,7 +64,7 @@ static void test_reader(void)
     struct weft_call call;
     struct weft_rows rows;
     ok(longest_log(&f, conn, 1, 10) <= LOG_MOST, "some rows");
-    weft_call_init(&call, f.arena, WEFT_STMT_MIGRATION_LIST, 0);
+    weft_call_migration_list(&call, f.arena);
     ok(f.driver->begin(reader, WEFT_TX_READ, &f.err) == WEFT_OK &&
            f.driver->run(reader, &call, 1, f.arena, &rows, &f.err) == WEFT_OK && rows.count == 10,
        "a reader has a snapshot");

@@ -10,11 +10,11 @@
 
 static void add_call(struct fixture *f, struct weft_call *call, int64_t number)
 {
-    weft_call_init(call, f->arena, WEFT_STMT_MIGRATION_ADD, 0);
-    weft_set_i64(call, 0, MIGRATION_ADD_IN_NUMBER, number);
-    weft_set_text(call, 0, MIGRATION_ADD_IN_NAME, "name");
-    weft_set_text(call, 0, MIGRATION_ADD_IN_SHA256, "0");
-    weft_set_i64(call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+    struct weft_migration_add_in *in = weft_call_migration_add(call, f->arena);
+    in->number = number;
+    in->name = "name";
+    in->sha256 = "0";
+    in->applied_us = 0;
 }
 
 /* begin is call 1, the two statements are 2 and 3, commit is 4, also when it goes with them. */
@@ -39,7 +39,7 @@ static size_t count_rows(struct fixture *f)
     struct weft_conn *conn = NULL;
     struct weft_call call;
     struct weft_rows rows = {0};
-    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
+    weft_call_migration_list(&call, f->arena);
     ok(weft_driver_sqlite.open(f->url, &conn, &f->err) == WEFT_OK, "look");
     ok(weft_driver_sqlite.begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK &&
            weft_driver_sqlite.run(conn, &call, 1, f->arena, &rows, &f->err) == WEFT_OK &&

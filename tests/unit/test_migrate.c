@@ -34,7 +34,7 @@ static size_t count_applied(struct fixture *f, struct weft_conn *conn)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
+    weft_call_migration_list(&call, f->arena);
     if (f->driver->begin(conn, WEFT_TX_READ, &f->err) ||
         f->driver->run(conn, &call, 1, f->arena, &rows, &f->err) ||
         f->driver->commit(conn, &f->err))

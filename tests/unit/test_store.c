@@ -10,30 +10,36 @@ static char large[100000];
 
 /* ---- Values ---------------------------------------------------------------------------------- */
 
-static void fill_row(struct weft_call *call, size_t row, int64_t number, const struct weft_id *id)
+static struct weft_values_in values_of(int64_t number, const struct weft_id *id)
 {
-    weft_set_i64(call, row, ECHO_ROWS_IN_FLAG, number & 1);
-    weft_set_i64(call, row, ECHO_ROWS_IN_SMALL, number % 30000);
-    weft_set_i64(call, row, ECHO_ROWS_IN_NUM, -number);
-    weft_set_i64(call, row, ECHO_ROWS_IN_BIG, number * 1000000007);
-    weft_set_id(call, row, ECHO_ROWS_IN_ID, id);
-    weft_set_text(call, row, ECHO_ROWS_IN_WORD, number % 3 ? "w\xc3\xb6rt" : "");
-    weft_set_bytes(call, row, ECHO_ROWS_IN_BYTES, large, number % 5 ? (size_t)number : 0);
+    return (struct weft_values_in){
+        .flag = weft_some(number & 1),
+        .small = weft_some(number % 30000),
+        .num = weft_some(-number),
+        .big = weft_some(number * 1000000007),
+        .id = weft_some_id(*id),
+        .word = number % 3 ? "w\xc3\xb6rt" : "",
+        .bytes = {large, number % 5 ? (size_t)number : 0},
+    };
 }
 
-static bool same_row(const struct weft_call *call, const struct weft_rows *rows, size_t row)
+static bool same_number(struct weft_opt_i64 want, bool set, int64_t value)
 {
-    for (size_t i = 0; i < call->width; i++) {
-        const struct weft_cell *want = &call->cell[row * call->width + i];
-        const struct weft_cell *got = weft_get(rows, row, i);
-        if (want->null != got->null || want->num != got->num || want->size != got->size)
-            return false;
-        if (want->size > 0 && memcmp(want->data, got->data, want->size) != 0)
-            return false;
-        if (!want->null && want->data && !got->data)
-            return false;
-    }
-    return true;
+    return want.set == set && want.value == value;
+}
+
+static bool same_row(const struct weft_values_in *want, const struct weft_rows *rows, size_t row)
+{
+    const struct weft_values_out *got = weft_out_values(rows, row);
+    return same_number(want->flag, got->flag.set, got->flag.value) &&
+           same_number(want->small, got->small.set, got->small.value) &&
+           same_number(want->num, got->num.set, got->num.value) &&
+           same_number(want->big, got->big.set, got->big.value) && want->id.set == got->id.set &&
+           memcmp(&want->id.value, &got->id.value, sizeof(want->id.value)) == 0 &&
+           !want->word == !got->word && (!want->word || strcmp(want->word, got->word) == 0) &&
+           !want->bytes.data == !got->bytes.data && want->bytes.size == got->bytes.size &&
+           (want->bytes.size == 0 ||
+            memcmp(want->bytes.data, got->bytes.data, want->bytes.size) == 0);
 }
 
 static void test_scalars(struct fixture *f, struct weft_conn *conn)
@@ -43,31 +49,32 @@ static void test_scalars(struct fixture *f, struct weft_conn *conn)
     static const int64_t big[] = {0, 1, -1, INT64_MIN, INT64_MAX};
     const struct weft_id id = {{0, 1, 2, 0xff, 0x80, 7}};
     struct weft_call call[5];
-    struct weft_rows rows[5];
+    struct weft_rows rows[5] = {0};
     for (size_t i = 0; i < 5; i++) {
-        weft_call_init(&call[i], f->arena, WEFT_STMT_ECHO, 0);
-        weft_set_i64(&call[i], 0, ECHO_IN_FLAG, i == 1);
-        weft_set_i64(&call[i], 0, ECHO_IN_SMALL, small[i]);
-        weft_set_i64(&call[i], 0, ECHO_IN_NUM, num[i]);
-        weft_set_i64(&call[i], 0, ECHO_IN_BIG, big[i]);
-        weft_set_id(&call[i], 0, ECHO_IN_ID, &id);
-        weft_set_text(&call[i], 0, ECHO_IN_WORD, i == 0 ? "" : "word");
-        weft_set_bytes(&call[i], 0, ECHO_IN_BYTES, large, i * 20000);
+        weft_call_echo(&call[i], f->arena)->values = (struct weft_values_in){
+            .flag = weft_some(i == 1),
+            .small = weft_some(small[i]),
+            .num = weft_some(num[i]),
+            .big = weft_some(big[i]),
+            .id = weft_some_id(id),
+            .word = i == 0 ? "" : "word",
+            .bytes = {large, i * 20000},
+        };
     }
     ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
     ok(f->driver->run(conn, call, 5, f->arena, rows, &f->err) == WEFT_OK, "five calls in one run");
     for (size_t i = 0; i < 5; i++)
-        ok(rows[i].count == 1 && rows[i].width == 7 && same_row(&call[i], &rows[i], 0),
+        ok(rows[i].count == 1 && same_row(&weft_in_echo(&call[i])->values, &rows[i], 0),
            "%s: every type there and back, values %zu", f->driver->name, i);
-    is_str(weft_get_text(&rows[0], 0, ECHO_OUT_WORD), "", "an empty text is not a null");
-    struct weft_id got = weft_get_id(&rows[2], 0, ECHO_OUT_ID);
+    is_str(weft_out_values(&rows[0], 0)->word, "", "an empty text is not a null");
+    struct weft_id got = weft_out_values(&rows[2], 0)->id.value;
     ok(memcmp(&got, &id, sizeof(id)) == 0, "an id");
 
-    weft_call_init(&call[0], f->arena, WEFT_STMT_ECHO, 0);
+    weft_call_echo(&call[0], f->arena);
     ok(f->driver->run(conn, call, 1, f->arena, rows, &f->err) == WEFT_OK, "a call of nulls");
-    ok(same_row(&call[0], &rows[0], 0), "nulls stay nulls");
-    ok(!weft_get_text(&rows[0], 0, ECHO_OUT_WORD) && weft_get_i64(&rows[0], 0, ECHO_OUT_BIG) == 0,
-       "and read as nothing");
+    ok(same_row(&weft_in_echo(&call[0])->values, &rows[0], 0), "nulls stay nulls");
+    const struct weft_values_out *none = weft_out_values(&rows[0], 0);
+    ok(!none->word && none->big.value == 0, "and read as nothing");
     ok(f->driver->commit(conn, &f->err) == WEFT_OK, "commit");
 }
 
@@ -76,24 +83,24 @@ static void test_columns(struct fixture *f, struct weft_conn *conn)
     struct weft_id id[1000];
     struct weft_call call[3];
     struct weft_rows rows[3];
-    weft_call_init(&call[0], f->arena, WEFT_STMT_ECHO_ROWS, 1000);
-    weft_call_init(&call[1], f->arena, WEFT_STMT_ECHO_ROWS, 0);
-    weft_call_init(&call[2], f->arena, WEFT_STMT_ECHO_ROWS, 2);
+    struct weft_echo_rows_in *many = weft_call_echo_rows(&call[0], f->arena, 1000);
+    weft_call_echo_rows(&call[1], f->arena, 0);
+    struct weft_echo_rows_in *two = weft_call_echo_rows(&call[2], f->arena, 2);
     for (size_t i = 0; i < 1000; i++) {
         memset(&id[i], (int)i, sizeof(id[i]));
         if (i % 10)
-            fill_row(&call[0], i, (int64_t)i, &id[i]);
+            many->row[i].values = values_of((int64_t)i, &id[i]);
     }
-    weft_set_bytes(&call[2], 1, ECHO_ROWS_IN_BYTES, large, sizeof(large));
+    two->row[1].values.bytes = (struct weft_blob){large, sizeof(large)};
     ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
     ok(f->driver->run(conn, call, 3, f->arena, rows, &f->err) == WEFT_OK, "columns of 1000 rows");
     size_t same = 0;
     for (size_t i = 0; i < rows[0].count; i++)
-        same += same_row(&call[0], &rows[0], i);
+        same += same_row(&many->row[i].values, &rows[0], i);
     ok(rows[0].count == 1000 && same == 1000, "%s: all came back in order: %zu", f->driver->name,
        same);
-    ok(rows[1].count == 0 && rows[1].width == 7, "no rows run nothing");
-    ok(rows[2].count == 2 && same_row(&call[2], &rows[2], 1), "100 KB beside nulls");
+    ok(rows[1].count == 0 && rows[1].stmt == WEFT_STMT_ECHO_ROWS, "no rows run nothing");
+    ok(rows[2].count == 2 && same_row(&two->row[1].values, &rows[2], 1), "100 KB beside nulls");
     ok(f->driver->commit(conn, &f->err) == WEFT_OK, "commit");
 }
 
@@ -107,14 +114,14 @@ static void test_large_batch(struct fixture *f, struct weft_conn *conn)
     for (size_t i = 0; i < size; i++)
         data[i] = (char)(i * 31 >> 7);
     for (size_t i = 0; i < 8; i++) {
-        weft_call_init(&call[i], f->arena, WEFT_STMT_ECHO_ROWS, 1);
-        weft_set_bytes(&call[i], 0, ECHO_ROWS_IN_BYTES, data, size);
+        weft_call_echo_rows(&call[i], f->arena, 1)->row[0].values.bytes =
+            (struct weft_blob){data, size};
     }
     ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
     ok(f->driver->run(conn, call, 8, f->arena, rows, &f->err) == WEFT_OK, "8 MiB in a run: %s",
        f->err.text);
     for (size_t i = 0; i < 8; i++)
-        same += same_row(&call[i], &rows[i], 0);
+        same += same_row(&weft_in_echo_rows(&call[i])->row[0].values, &rows[i], 0);
     ok(same == 8, "%s: 8 MiB there and back", f->driver->name);
     ok(f->driver->commit(conn, &f->err) == WEFT_OK, "commit");
 }
@@ -123,25 +130,22 @@ static void test_range(struct fixture *f, struct weft_conn *conn)
 {
     static const struct {
         const char *name;
-        size_t param;
-        int64_t value;
+        struct weft_values_in values;
     } row[] = {
-        {"bool", ECHO_IN_FLAG, 2},
-        {"smallint", ECHO_IN_SMALL, INT16_MAX + 1},
-        {"int", ECHO_IN_NUM, (int64_t)INT32_MIN - 1},
+        {"bool", {.flag = {2, true}}},
+        {"smallint", {.small = {INT16_MAX + 1, true}}},
+        {"int", {.num = {(int64_t)INT32_MIN - 1, true}}},
     };
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         struct weft_call call;
-        weft_call_init(&call, f->arena, WEFT_STMT_ECHO, 0);
-        weft_set_i64(&call, 0, row[i].param, row[i].value);
+        weft_call_echo(&call, f->arena)->values = row[i].values;
         ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
         ok(f->driver->run(conn, &call, 1, f->arena, NULL, &f->err) == WEFT_INTERNAL,
            "%s: a number too large for its %s", f->driver->name, row[i].name);
         f->driver->rollback(conn);
     }
     struct weft_call rows;
-    weft_call_init(&rows, f->arena, WEFT_STMT_ECHO_ROWS, 3);
-    weft_set_i64(&rows, 2, ECHO_ROWS_IN_SMALL, INT16_MAX + 1);
+    weft_call_echo_rows(&rows, f->arena, 3)->row[2].values.small = weft_some(INT16_MAX + 1);
     ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to read");
     ok(f->driver->run(conn, &rows, 1, f->arena, NULL, &f->err) == WEFT_INTERNAL,
        "%s: a number too large for a column", f->driver->name);
@@ -152,11 +156,11 @@ static void test_range(struct fixture *f, struct weft_conn *conn)
 
 static void add_call(struct fixture *f, struct weft_call *call, int64_t number)
 {
-    weft_call_init(call, f->arena, WEFT_STMT_MIGRATION_ADD, 0);
-    weft_set_i64(call, 0, MIGRATION_ADD_IN_NUMBER, number);
-    weft_set_text(call, 0, MIGRATION_ADD_IN_NAME, "secret value");
-    weft_set_text(call, 0, MIGRATION_ADD_IN_SHA256, "0");
-    weft_set_i64(call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+    struct weft_migration_add_in *in = weft_call_migration_add(call, f->arena);
+    in->number = number;
+    in->name = "secret value";
+    in->sha256 = "0";
+    in->applied_us = 0;
 }
 
 static enum weft_rc add(struct fixture *f, struct weft_conn *conn, int64_t number)
@@ -170,7 +174,7 @@ static size_t count_rows(struct fixture *f, struct weft_conn *conn)
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
+    weft_call_migration_list(&call, f->arena);
     ok(f->driver->begin(conn, WEFT_TX_READ, &f->err) == WEFT_OK, "begin to count");
     ok(f->driver->run(conn, &call, 1, f->arena, &rows, &f->err) == WEFT_OK, "count");
     ok(f->driver->commit(conn, &f->err) == WEFT_OK, "commit the count");
@@ -205,9 +209,9 @@ static void test_error_in_the_middle(struct fixture *f, struct weft_conn *conn)
     struct weft_call call[4];
     struct weft_rows rows[4] = {{.count = 77}};
     add_call(f, &call[0], 10);
-    weft_call_init(&call[1], f->arena, WEFT_STMT_ECHO, 0);
+    weft_call_echo(&call[1], f->arena);
     add_call(f, &call[2], 10);
-    weft_call_init(&call[3], f->arena, WEFT_STMT_ECHO, 0);
+    weft_call_echo(&call[3], f->arena);
     ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "begin to write");
     ok(d->run(conn, call, 4, f->arena, rows, &f->err) == WEFT_CONFLICT, "the third call fails");
     ok(f->err.cause == WEFT_CAUSE_DUPLICATE, "%s: a duplicate: %s", d->name, f->err.text);

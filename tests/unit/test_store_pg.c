@@ -11,11 +11,11 @@
 static enum weft_rc add(struct fixture *f, struct weft_conn *conn, int64_t number)
 {
     struct weft_call call;
-    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_ADD, 0);
-    weft_set_i64(&call, 0, MIGRATION_ADD_IN_NUMBER, number);
-    weft_set_text(&call, 0, MIGRATION_ADD_IN_NAME, "name");
-    weft_set_text(&call, 0, MIGRATION_ADD_IN_SHA256, "0");
-    weft_set_i64(&call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+    struct weft_migration_add_in *in = weft_call_migration_add(&call, f->arena);
+    in->number = number;
+    in->name = "name";
+    in->sha256 = "0";
+    in->applied_us = 0;
     return f->driver->run(conn, &call, 1, f->arena, NULL, &f->err);
 }
 
@@ -181,19 +181,18 @@ static void test_killed_in_commit(struct fixture *f, struct weft_conn *conn)
 static void test_without_names(struct fixture *f)
 {
     struct weft_call call[2];
-    struct weft_rows rows[2];
+    struct weft_rows rows[2] = {0};
     struct weft_conn *conn = NULL;
     weft_usec now_us = 0;
     const char *url = weft_arena_printf(f->arena, "%s&weft_prepare=off", f->url);
     ok(f->driver->open(url, &conn, &f->err) == WEFT_OK, "without prepared statements");
     for (size_t i = 0; i < 2; i++) {
-        weft_call_init(&call[i], f->arena, WEFT_STMT_ECHO, 0);
-        weft_set_i64(&call[i], 0, ECHO_IN_BIG, (int64_t)i);
+        weft_call_echo(&call[i], f->arena)->values.big = weft_some((int64_t)i);
     }
     for (int i = 0; i < 2; i++) {
         ok(f->driver->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "begin");
         ok(f->driver->run(conn, call, 2, f->arena, rows, &f->err) == WEFT_OK &&
-               weft_get_i64(&rows[1], 0, ECHO_OUT_BIG) == 1,
+               weft_out_values(&rows[1], 0)->big.value == 1,
            "two calls");
         ok(conn->xid > 0 && f->driver->commit(conn, &f->err) == WEFT_OK, "commit");
     }
@@ -268,7 +267,7 @@ static void test_bare(struct fixture *f, struct weft_conn *conn)
     FILE *trace = tmpfile();
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
+    weft_call_migration_list(&call, f->arena);
     for (int i = 0; i < 2; i++) { /* the first time it is prepared */
         if (i == 1)
             PQtrace(weft_pg_of(conn)->pq, trace);
@@ -283,9 +282,9 @@ static void test_bare(struct fixture *f, struct weft_conn *conn)
     is_int(count_words(trace, "\tParse"), 0, "prepared before");
     (void)fclose(trace);
 
-    weft_call_init(&call, f->arena, WEFT_STMT_POLL, 0); /* this store has no tables */
-    weft_set_i64(&call, 0, POLL_IN_AFTER, 0);
-    weft_set_i64(&call, 0, POLL_IN_MOST, 1);
+    struct weft_poll_in *poll = weft_call_poll(&call, f->arena); /* this store has no tables */
+    poll->after = 0;
+    poll->most = 1;
     ok(f->driver->begin(conn, WEFT_TX_BARE, &f->err) == WEFT_OK &&
            f->driver->run(conn, &call, 1, f->arena, &rows, &f->err) != WEFT_OK,
        "a bare read that fails");
@@ -306,11 +305,11 @@ static void test_swollen(struct fixture *f)
     memset(name, 'x', LARGE);
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_ADD, 0);
-    weft_set_i64(&call, 0, MIGRATION_ADD_IN_NUMBER, 91);
-    weft_set_text(&call, 0, MIGRATION_ADD_IN_NAME, name);
-    weft_set_text(&call, 0, MIGRATION_ADD_IN_SHA256, "0");
-    weft_set_i64(&call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+    struct weft_migration_add_in *add = weft_call_migration_add(&call, f->arena);
+    add->number = 91;
+    add->name = name;
+    add->sha256 = "0";
+    add->applied_us = 0;
     weft_usec before_us = weft_boot_us();
     ok(f->driver->run(writer, &call, 1, f->arena, NULL, &f->err) == WEFT_OK, "a large argument");
     weft_usec buffers_large_since_us = writer->buffers_large_since_us;
@@ -320,7 +319,7 @@ static void test_swollen(struct fixture *f)
     is_int(writer->buffers_large_since_us, buffers_large_since_us,
            "a small exchange behind it does not change that");
 
-    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_LIST, 0);
+    weft_call_migration_list(&call, f->arena);
     ok(f->driver->begin(reader, WEFT_TX_READ, &f->err) == WEFT_OK &&
            f->driver->run(reader, &call, 1, f->arena, &rows, &f->err) == WEFT_OK,
        "a large answer");

@@ -62,12 +62,12 @@ static void *attempt_run(void *context)
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call[2];
     struct weft_rows rows[2] = {0};
-    weft_call_init(&call[0], arena, WEFT_STMT_MIGRATION_ADD, 0);
-    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_NUMBER, attempt->number);
-    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_NAME, "name");
-    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_SHA256, "0");
-    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_APPLIED_US, 0);
-    weft_call_init(&call[1], arena, WEFT_STMT_MIGRATION_LIST, 0);
+    struct weft_migration_add_in *add = weft_call_migration_add(&call[0], arena);
+    add->number = attempt->number;
+    add->name = "name";
+    add->sha256 = "0";
+    add->applied_us = 0;
+    weft_call_migration_list(&call[1], arena);
     attempt->commit = WEFT_OK;
     attempt->last = d->begin(attempt->conn, attempt->mode, &attempt->err);
     if (!attempt->last)
@@ -91,13 +91,13 @@ static bool is_there(struct world *w, int64_t number)
     struct weft_call call;
     struct weft_rows rows = {0};
     bool found = false;
-    weft_call_init(&call, w->f.arena, WEFT_STMT_MIGRATION_LIST, 0);
+    weft_call_migration_list(&call, w->f.arena);
     ok(w->f.driver->begin(w->aside, WEFT_TX_READ, &w->f.err) == WEFT_OK &&
            w->f.driver->last(w->aside, &call, 1, w->f.arena, &rows, &w->f.err) == WEFT_OK &&
            w->f.driver->commit(w->aside, &w->f.err) == WEFT_OK,
        "look: %s", w->f.err.text);
     for (size_t i = 0; i < rows.count; i++)
-        found |= weft_get_i64(&rows, i, MIGRATION_LIST_OUT_NUMBER) == number;
+        found |= weft_out_migration_list(&rows)[i].number == number;
     return found;
 }
 
@@ -202,7 +202,7 @@ static void test_nothing_to_run(struct world *w)
     struct weft_conn *conn = open_relayed(w, "");
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, w->f.arena, WEFT_STMT_LEASE_FACTS, 0);
+    weft_call_lease_facts(&call, w->f.arena, 0);
     ok(d->begin(conn, WEFT_TX_WRITE, &w->f.err) == WEFT_OK &&
            d->last(conn, &call, 1, w->f.arena, &rows, &w->f.err) == WEFT_OK && rows.count == 0 &&
            d->commit(conn, &w->f.err) == WEFT_OK,

@@ -11,11 +11,11 @@ static char payload[300000];
 static enum weft_rc add(struct fixture *f, struct weft_conn *conn, int64_t number)
 {
     struct weft_call call;
-    weft_call_init(&call, f->arena, WEFT_STMT_MIGRATION_ADD, 0);
-    weft_set_i64(&call, 0, MIGRATION_ADD_IN_NUMBER, number);
-    weft_set_text(&call, 0, MIGRATION_ADD_IN_NAME, payload);
-    weft_set_text(&call, 0, MIGRATION_ADD_IN_SHA256, "0");
-    weft_set_i64(&call, 0, MIGRATION_ADD_IN_APPLIED_US, 0);
+    struct weft_migration_add_in *in = weft_call_migration_add(&call, f->arena);
+    in->number = number;
+    in->name = payload;
+    in->sha256 = "0";
+    in->applied_us = 0;
     return f->driver->run(conn, &call, 1, f->arena, NULL, &f->err);
 }
 

@@ -53,8 +53,7 @@ static enum weft_rc grant_submit(struct weft_conn *conn, const char *role, struc
     if (driver != &weft_driver_pg)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "grant-submit",
                                "--grant-submit is for PostgreSQL: SQLite has no roles");
-    weft_call_init(&call, arena, WEFT_STMT_GRANT_SUBMIT, 0);
-    weft_set_text(&call, 0, GRANT_SUBMIT_IN_ROLE, role);
+    weft_call_grant_submit(&call, arena)->role = role;
     enum weft_rc rc = driver->begin(conn, WEFT_TX_WRITE, err);
     if (rc)
         return rc;

@@ -10,21 +10,21 @@ static enum weft_rc find_chunk(struct weft_engine *engine, const struct weft_id_
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_EXECUTION_QUEUES, chunk->count);
+    struct weft_rows rows = {0};
+    struct weft_execution_queues_in *in = weft_call_execution_queues(&call, arena, chunk->count);
     for (size_t k = 0; k < chunk->count; k++)
-        weft_set_id(&call, k, EXECUTION_QUEUES_IN_ID, weft_column_id(ids, chunk->item[k]));
+        in->row[k].id = *weft_column_id(ids, chunk->item[k]);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     struct weft_id_list queues = {0};
+    const struct weft_execution_queues_out *row = weft_out_execution_queues(&rows);
     if (!rc) {
         queues.id = weft_new_array(arena, int32_t, rows.count + 1);
         for (size_t i = 0; i < rows.count; i++)
-            queues.id[queues.count++] = (int32_t)weft_get_i64(&rows, i, EXECUTION_QUEUES_OUT_QUEUE);
+            queues.id[queues.count++] = row[i].queue;
         rc = weft_load_queues(engine, &queues, err);
     }
     for (size_t i = 0; i < queues.count && !rc; i++) {
-        struct weft_id id = weft_get_id(&rows, i, EXECUTION_QUEUES_OUT_ID);
-        ret_ns[chunk->item[weft_chunk_find(chunk, ids, &id)]] =
+        ret_ns[chunk->item[weft_chunk_find(chunk, ids, &row[i].id)]] =
             weft_find_queue(engine, queues.id[i])->ns_name;
     }
     weft_arena_free(arena);

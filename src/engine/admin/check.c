@@ -14,18 +14,19 @@ enum weft_rc weft_engine_check(struct weft_engine *engine, struct weft_err *err)
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < WEFT_LEN(check) && !rc; i++) {
         struct weft_call call;
-        struct weft_rows rows;
+        struct weft_rows rows = {0};
         weft_call_init(&call, arena, check[i], 0);
         rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
         if (rc || rows.count == 0)
             continue;
         struct weft_id id = {0};
-        if (!weft_get(&rows, 0, CHECK_ROWS_OUT_ID)->null)
-            id = weft_get_id(&rows, 0, CHECK_ROWS_OUT_ID);
+        const struct weft_check_rows_out *row = weft_out_check_rows(&rows);
+        if (row->id.set)
+            id = row->id.value;
         char text[WEFT_ID_TEXT];
         weft_id_print(&id, text);
         rc = weft_fail(err, WEFT_CORRUPT, "%zu broken rows, the first: %s, %s", rows.count,
-                       weft_get_text(&rows, 0, CHECK_ROWS_OUT_PROBLEM), text);
+                       row->problem, text);
     }
     weft_arena_free(arena);
     return rc;

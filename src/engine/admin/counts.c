@@ -55,11 +55,11 @@ static size_t fold(struct counted *item, size_t count)
 static size_t put_living(const struct weft_rows *rows, struct counted *item)
 {
     for (size_t i = 0; i < rows->count; i++) {
-        int64_t state = weft_get_i64(rows, i, COUNTS_OUT_STATE);
-        item[i] = (struct counted){.ns = (int32_t)weft_get_i64(rows, i, COUNTS_OUT_NAMESPACE),
-                                   .lane = (int32_t)weft_get_i64(rows, i, COUNTS_OUT_LANE)};
+        const struct weft_counts_out *row = &weft_out_counts(rows)[i];
+        int64_t state = row->state;
+        item[i] = (struct counted){.ns = row->namespace, .lane = row->lane};
         *(state == WEFT_STATE_NONE ? &item[i].count.draining : &item[i].count.count[state]) =
-            (uint64_t)weft_get_i64(rows, i, COUNTS_OUT_NUMBER);
+            row->number;
     }
     return rows->count;
 }
@@ -88,10 +88,10 @@ static enum weft_rc count_lanes(struct weft_engine *engine, int32_t ns, struct w
     struct weft_rows rows;
     struct weft_lane_hours hours;
     weft_usec now_us = weft_clock_now(engine->clock);
-    weft_call_init(&call, arena, WEFT_STMT_COUNTS, 0);
-    weft_set_i64(&call, 0, COUNTS_IN_NOW, now_us);
+    struct weft_counts_in *in = weft_call_counts(&call, arena);
+    in->now = now_us;
     if (ns != WEFT_ALL_NAMESPACES)
-        weft_set_i64(&call, 0, COUNTS_IN_NAMESPACE, ns);
+        in->namespace = weft_some(ns);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (!rc)
         rc = weft_tally_hours(engine, ns, arena, &hours, err);

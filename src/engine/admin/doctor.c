@@ -77,18 +77,18 @@ static const char *size_text(struct exam *exam, int64_t bytes)
     return weft_arena_printf(exam->arena, "%lld KB", (long long)(bytes / 1024));
 }
 
-/* Runs a statement without parameters but `now`. No columns and a finding when it fails. */
+/* Runs a statement without parameters but `now`. Rows of no statement and a finding when it fails.
+ */
 static enum weft_rc look(struct exam *exam, enum weft_stmt stmt, struct weft_rows *ret_rows,
                          struct weft_err *err)
 {
     struct weft_call call;
-    *ret_rows = (struct weft_rows){0};
+    *ret_rows = (struct weft_rows){.stmt = WEFT_STMT_COUNT};
     weft_call_init(&call, exam->arena, stmt, 0);
     if (stmt == WEFT_STMT_EXAMINE_WORK)
-        weft_set_i64(&call, 0, EXAMINE_WORK_IN_NOW, weft_clock_now(exam->engine->clock));
+        weft_in_examine_work(&call)->now = weft_clock_now(exam->engine->clock);
     if (stmt == WEFT_STMT_EXAMINE_INBOX)
-        weft_set_i64(&call, 0, EXAMINE_INBOX_IN_SINCE,
-                     weft_clock_now(exam->engine->clock) - WEEK_US);
+        weft_in_examine_inbox(&call)->since = weft_clock_now(exam->engine->clock) - WEEK_US;
     enum weft_rc rc = weft_tx_once(exam->engine, WEFT_TX_READ, &call, exam->arena, ret_rows, err);
     if (!rc || rc == WEFT_UNAVAILABLE)
         return rc;
@@ -103,11 +103,11 @@ static enum weft_rc look(struct exam *exam, enum weft_stmt stmt, struct weft_row
 
 static enum weft_rc examine_schema(struct exam *exam, struct weft_err *err)
 {
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = look(exam, WEFT_STMT_SCHEMA_READ, &rows, err);
     if (rc || rows.count == 0)
         return rc;
-    int64_t version = weft_get_i64(&rows, 0, SCHEMA_READ_OUT_VERSION);
+    int64_t version = weft_out_schema_read(&rows)->version;
     bool same = version == (int64_t)weft_migration_count;
     found(exam, same ? WEFT_FINDING_OK : WEFT_FINDING_WARN, "schema",
           weft_arena_printf(exam->arena, "the schema has version %lld, this binary knows %zu",
@@ -118,9 +118,10 @@ static enum weft_rc examine_schema(struct exam *exam, struct weft_err *err)
 
 static bool has_index(const struct weft_rows *rows, const char *name)
 {
+    const struct weft_examine_indexes_out *row = weft_out_examine_indexes(rows);
     for (size_t i = 0; i < rows->count; i++)
-        if (strcmp(weft_get_text(rows, i, EXAMINE_INDEXES_OUT_NAME), name) == 0)
-            return weft_get_i64(rows, i, EXAMINE_INDEXES_OUT_VALID) != 0;
+        if (strcmp(row[i].name, name) == 0)
+            return row[i].valid != 0;
     return false;
 }
 
@@ -128,7 +129,7 @@ static enum weft_rc examine_indexes(struct exam *exam, bool pg, struct weft_err 
 {
     struct weft_rows rows;
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_INDEXES, &rows, err);
-    if (rc || rows.width == 0)
+    if (rc || rows.stmt != WEFT_STMT_EXAMINE_INDEXES)
         return rc;
     const char *const *index = pg ? weft_indexes_pg : weft_indexes_sqlite, *missing = "";
     size_t expected = 0, absent = 0;
@@ -155,23 +156,21 @@ static enum weft_rc examine_indexes(struct exam *exam, bool pg, struct weft_err 
 
 static enum weft_rc examine_work(struct exam *exam, struct weft_err *err)
 {
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     weft_usec now_us = weft_clock_now(exam->engine->clock);
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_WORK, &rows, err);
     if (rc || rows.count == 0)
         return rc;
-    int64_t ready = weft_get_i64(&rows, 0, EXAMINE_WORK_OUT_READY);
-    weft_usec waited_us =
-        ready ? now_us - weft_get_i64(&rows, 0, EXAMINE_WORK_OUT_OLDEST_READY) : 0;
+    const struct weft_examine_work_out *row = weft_out_examine_work(&rows);
+    int64_t ready = row->ready;
+    weft_usec waited_us = ready ? now_us - row->oldest_ready.value : 0;
     found(exam, judge(waited_us, 60 * MINUTE_US, WEFT_NEVER), "backlog",
           weft_arena_printf(exam->arena, "ready: %lld%s%s, running: %lld", (long long)ready,
                             ready ? ", the oldest since " : "",
-                            ready ? age_text(exam, waited_us) : "",
-                            (long long)weft_get_i64(&rows, 0, EXAMINE_WORK_OUT_RUNNING)),
+                            ready ? age_text(exam, waited_us) : "", (long long)row->running),
           "look whether workers serve its lane, and whether the lane is paused or full");
-    int64_t expired = weft_get_i64(&rows, 0, EXAMINE_WORK_OUT_EXPIRED);
-    weft_usec late_us =
-        expired ? now_us - weft_get_i64(&rows, 0, EXAMINE_WORK_OUT_OLDEST_EXPIRED) : 0;
+    int64_t expired = row->expired;
+    weft_usec late_us = expired ? now_us - row->oldest_expired.value : 0;
     found(exam, judge(late_us, 10 * WEFT_SECOND, MINUTE_US), "expired_leases",
           weft_arena_printf(exam->arena, "leases that ran out and were not taken back: %lld%s%s",
                             (long long)expired, expired ? ", the oldest since " : "",
@@ -222,9 +221,10 @@ static enum weft_rc examine_invariants(struct exam *exam, struct weft_err *err)
 
 static void judge_durability(struct exam *exam, const struct weft_rows *rows)
 {
-    const char *commit = weft_get_text(rows, 0, EXAMINE_SERVER_OUT_SYNCHRONOUS_COMMIT);
-    bool fsync = weft_get_i64(rows, 0, EXAMINE_SERVER_OUT_FSYNC);
-    bool pages = weft_get_i64(rows, 0, EXAMINE_SERVER_OUT_FULL_PAGE_WRITES);
+    const struct weft_examine_server_out *row = weft_out_examine_server(rows);
+    const char *commit = row->synchronous_commit;
+    bool fsync = row->fsync;
+    bool pages = row->full_page_writes;
     bool waits = strcmp(commit, "off") != 0;
     found(exam, fsync && pages && waits ? WEFT_FINDING_OK : WEFT_FINDING_BAD, "durability",
           weft_arena_printf(exam->arena,
@@ -235,27 +235,25 @@ static void judge_durability(struct exam *exam, const struct weft_rows *rows)
 
 static enum weft_rc examine_server(struct exam *exam, struct weft_err *err)
 {
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_SERVER, &rows, err);
     if (rc || rows.count == 0)
         return rc;
-    bool standby = weft_get_i64(&rows, 0, EXAMINE_SERVER_OUT_STANDBY);
+    const struct weft_examine_server_out *row = weft_out_examine_server(&rows);
+    bool standby = row->standby;
     found(exam, standby ? WEFT_FINDING_BAD : WEFT_FINDING_OK, "server",
-          weft_arena_printf(exam->arena, "PostgreSQL %s%s",
-                            weft_get_text(&rows, 0, EXAMINE_SERVER_OUT_VERSION),
+          weft_arena_printf(exam->arena, "PostgreSQL %s%s", row->version,
                             standby ? ", a standby that cannot be written" : ""),
           "let the URL lead to the primary");
     found(exam, WEFT_FINDING_OK, "size",
-          weft_arena_printf(exam->arena, "the database has %s",
-                            size_text(exam, weft_get_i64(&rows, 0, EXAMINE_SERVER_OUT_BYTES))),
-          NULL);
+          weft_arena_printf(exam->arena, "the database has %s", size_text(exam, row->bytes)), NULL);
     judge_durability(exam, &rows);
-    bool autovacuum = weft_get_i64(&rows, 0, EXAMINE_SERVER_OUT_AUTOVACUUM);
+    bool autovacuum = row->autovacuum;
     found(exam, autovacuum ? WEFT_FINDING_OK : WEFT_FINDING_BAD, "autovacuum",
           autovacuum ? "autovacuum is on" : "autovacuum is off",
           "switch autovacuum and track_counts on: claims slow down with every dead row");
-    int64_t used = weft_get_i64(&rows, 0, EXAMINE_SERVER_OUT_CONNECTIONS);
-    int64_t max = weft_get_i64(&rows, 0, EXAMINE_SERVER_OUT_MAX_CONNECTIONS);
+    int64_t used = row->connections;
+    int64_t max = row->max_connections;
     found(exam, judge(used * 100 / (max ? max : 1), 80, 95), "connections",
           weft_arena_printf(exam->arena, "%lld of %lld connections are used", (long long)used,
                             (long long)max),
@@ -266,20 +264,18 @@ static enum weft_rc examine_server(struct exam *exam, struct weft_err *err)
 /* What applications submitted by SQL and did not become work. */
 static enum weft_rc examine_inbox(struct exam *exam, struct weft_err *err)
 {
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_INBOX, &rows, err);
-    if (rc || rows.width == 0)
+    if (rc || rows.stmt != WEFT_STMT_EXAMINE_INBOX)
         return rc;
     const char *detail = "submissions by SQL refused in the last week: ";
     for (size_t i = 0; i < rows.count; i++) {
-        struct weft_id id = weft_get_id(&rows, i, EXAMINE_INBOX_OUT_EXAMPLE);
+        const struct weft_examine_inbox_out *row = &weft_out_examine_inbox(&rows)[i];
         char text[WEFT_ID_TEXT];
-        weft_id_print(&id, text);
+        weft_id_print(&row->example, text);
         detail = weft_arena_printf(exam->arena, "%s%s%lld (%s, as %s of namespace %s)", detail,
-                                   i ? ", " : "",
-                                   (long long)weft_get_i64(&rows, i, EXAMINE_INBOX_OUT_NUMBER),
-                                   weft_get_text(&rows, i, EXAMINE_INBOX_OUT_REASON), text,
-                                   weft_get_text(&rows, i, EXAMINE_INBOX_OUT_NAMESPACE));
+                                   i ? ", " : "", (long long)row->number, row->reason, text,
+                                   row->namespace);
     }
     if (rows.count == 0)
         detail = weft_arena_printf(exam->arena, "%s0", detail);
@@ -291,25 +287,23 @@ static enum weft_rc examine_inbox(struct exam *exam, struct weft_err *err)
 
 static enum weft_rc examine_sessions(struct exam *exam, struct weft_err *err)
 {
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_SESSIONS, &rows, err);
-    if (rc || rows.width == 0)
+    if (rc || rows.stmt != WEFT_STMT_EXAMINE_SESSIONS)
         return rc;
     if (rows.count == 0) {
         found(exam, WEFT_FINDING_OK, "old_transaction", "no other transaction is open", NULL);
     } else {
-        long long pid = weft_get_i64(&rows, 0, EXAMINE_SESSIONS_OUT_PID);
-        weft_usec age_us = weft_get_i64(&rows, 0, EXAMINE_SESSIONS_OUT_AGE);
+        const struct weft_examine_sessions_out *row = weft_out_examine_sessions(&rows);
+        long long pid = row->pid;
+        weft_usec age_us = row->age;
         found(exam, judge(age_us, MINUTE_US, 15 * MINUTE_US), "old_transaction",
               weft_arena_printf(
                   exam->arena,
                   "the oldest transaction is open for %s: pid %lld, application '%s', user '%s', "
                   "%s, its last query began %s ago",
-                  age_text(exam, age_us), pid,
-                  weft_get_text(&rows, 0, EXAMINE_SESSIONS_OUT_APPLICATION),
-                  weft_get_text(&rows, 0, EXAMINE_SESSIONS_OUT_USERNAME),
-                  weft_get_text(&rows, 0, EXAMINE_SESSIONS_OUT_STATE),
-                  age_text(exam, weft_get_i64(&rows, 0, EXAMINE_SESSIONS_OUT_QUERY_AGE))),
+                  age_text(exam, age_us), pid, row->application, row->username, row->state,
+                  age_text(exam, row->query_age)),
               weft_arena_printf(exam->arena,
                                 "it keeps dead rows from being removed, which slows claims: end it "
                                 "with SELECT pg_terminate_backend(%lld)",
@@ -320,22 +314,21 @@ static enum weft_rc examine_sessions(struct exam *exam, struct weft_err *err)
 
 static enum weft_rc examine_prepared(struct exam *exam, struct weft_err *err)
 {
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_PREPARED, &rows, err);
-    if (rc || rows.width == 0)
+    if (rc || rows.stmt != WEFT_STMT_EXAMINE_PREPARED)
         return rc;
     if (rows.count == 0) {
         found(exam, WEFT_FINDING_OK, "prepared_transactions", "no transaction is prepared", NULL);
         return WEFT_OK;
     }
-    const char *gid = weft_get_text(&rows, 0, EXAMINE_PREPARED_OUT_GID);
-    weft_usec age_us = weft_get_i64(&rows, 0, EXAMINE_PREPARED_OUT_AGE);
+    const struct weft_examine_prepared_out *row = weft_out_examine_prepared(&rows);
+    const char *gid = row->gid;
+    weft_usec age_us = row->age;
     found(
         exam, judge(age_us, MINUTE_US, 15 * MINUTE_US), "prepared_transactions",
         weft_arena_printf(exam->arena, "%lld are prepared, the oldest ('%s' of %s) for %s",
-                          (long long)weft_get_i64(&rows, 0, EXAMINE_PREPARED_OUT_NUMBER), gid,
-                          weft_get_text(&rows, 0, EXAMINE_PREPARED_OUT_OWNER),
-                          age_text(exam, age_us)),
+                          (long long)row->number, gid, row->owner, age_text(exam, age_us)),
         weft_arena_printf(exam->arena, "COMMIT PREPARED '%s' or ROLLBACK PREPARED '%s'", gid, gid));
     return WEFT_OK;
 }
@@ -343,19 +336,20 @@ static enum weft_rc examine_prepared(struct exam *exam, struct weft_err *err)
 static enum weft_rc examine_table(struct exam *exam, struct weft_err *err)
 {
     enum { DEAD_FEW = 50000, ROW_BYTES_MAX = 2000 };
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_TABLE, &rows, err);
     if (rc || rows.count == 0)
         return rc;
-    const char *name = weft_get_text(&rows, 0, EXAMINE_TABLE_OUT_NAME);
-    int64_t living = weft_get_i64(&rows, 0, EXAMINE_TABLE_OUT_LIVING);
-    int64_t dead = weft_get_i64(&rows, 0, EXAMINE_TABLE_OUT_DEAD);
-    int64_t bytes = weft_get_i64(&rows, 0, EXAMINE_TABLE_OUT_BYTES);
+    const struct weft_examine_table_out *row = weft_out_examine_table(&rows);
+    const char *name = row->name;
+    int64_t living = row->living;
+    int64_t dead = row->dead;
+    int64_t bytes = row->bytes;
     int64_t rows_all = living + dead, share = dead * 100 / (rows_all + 1);
-    const struct weft_cell *vacuum = weft_get(&rows, 0, EXAMINE_TABLE_OUT_VACUUM_AGE);
     const char *vacuumed =
-        vacuum->null ? "never"
-                     : weft_arena_printf(exam->arena, "%s ago", age_text(exam, vacuum->num));
+        row->vacuum_age.set
+            ? weft_arena_printf(exam->arena, "%s ago", age_text(exam, row->vacuum_age.value))
+            : "never";
     found(exam, dead < DEAD_FEW ? WEFT_FINDING_OK : judge(share, 50, 90), "dead_rows",
           weft_arena_printf(exam->arena,
                             "%s has %lld living and %lld dead rows (%lld %%), vacuumed %s", name,
@@ -369,7 +363,7 @@ static enum weft_rc examine_table(struct exam *exam, struct weft_err *err)
                             "its space is used again as it fills; VACUUM FULL %s gives it back, "
                             "and stops everything while it runs",
                             name));
-    if (!weft_get_i64(&rows, 0, EXAMINE_TABLE_OUT_AUTOVACUUM))
+    if (!row->autovacuum)
         found(exam, WEFT_FINDING_BAD, "autovacuum_of_table",
               weft_arena_printf(exam->arena, "autovacuum is off for %s", name),
               weft_arena_printf(exam->arena, "ALTER TABLE %s RESET (autovacuum_enabled)", name));
@@ -408,11 +402,11 @@ static void examine_disk(struct exam *exam, const char *file)
 
 static enum weft_rc examine_integrity(struct exam *exam, struct weft_err *err)
 {
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_INTEGRITY, &rows, err);
     if (rc || rows.count == 0)
         return rc;
-    const char *first = weft_get_text(&rows, 0, EXAMINE_INTEGRITY_OUT_PROBLEM);
+    const char *first = weft_out_examine_integrity(&rows)->problem;
     bool good = strcmp(first, "ok") == 0;
     found(exam, good ? WEFT_FINDING_OK : WEFT_FINDING_BAD, "integrity",
           good ? "the file is whole"
@@ -424,25 +418,25 @@ static enum weft_rc examine_integrity(struct exam *exam, struct weft_err *err)
 static enum weft_rc examine_sqlite(struct exam *exam, struct weft_err *err)
 {
     enum { SYNCHRONOUS_FULL = 2 };
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_FILE, &rows, err);
     if (rc || rows.count == 0)
         return rc;
-    const char *mode = weft_get_text(&rows, 0, EXAMINE_FILE_OUT_JOURNAL_MODE);
+    const struct weft_examine_file_out *row = weft_out_examine_file(&rows);
+    const char *mode = row->journal_mode;
     found(exam, strcmp(mode, "wal") == 0 ? WEFT_FINDING_OK : WEFT_FINDING_BAD, "journal_mode",
           weft_arena_printf(exam->arena, "journal_mode is %s", mode),
           "something changed it: the next weft that opens the file sets it back");
-    bool full = weft_get_i64(&rows, 0, EXAMINE_FILE_OUT_SYNCHRONOUS) >= SYNCHRONOUS_FULL;
+    bool full = row->synchronous >= SYNCHRONOUS_FULL;
     found(exam, full ? WEFT_FINDING_OK : WEFT_FINDING_WARN, "durability",
           full ? "synchronous is full"
                : "synchronous is normal: a power failure may take the last commits",
           "leave synchronous=normal out of the URL");
     found(exam, WEFT_FINDING_OK, "size",
           weft_arena_printf(exam->arena, "the file has %s, of which %s are free",
-                            size_text(exam, weft_get_i64(&rows, 0, EXAMINE_FILE_OUT_BYTES)),
-                            size_text(exam, weft_get_i64(&rows, 0, EXAMINE_FILE_OUT_FREE_BYTES))),
+                            size_text(exam, row->bytes), size_text(exam, row->free_bytes)),
           NULL);
-    examine_disk(exam, weft_get_text(&rows, 0, EXAMINE_FILE_OUT_FILE));
+    examine_disk(exam, row->file);
     return examine_integrity(exam, err);
 }
 

@@ -84,13 +84,13 @@ enum weft_rc weft_engine_lane_put(struct weft_engine *engine, const char *ns,
         return rc;
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    weft_call_init(&call, arena, WEFT_STMT_LANE_PUT, 0);
-    weft_set_i64(&call, 0, LANE_PUT_IN_LANE, name.id);
-    weft_set_i64(&call, 0, LANE_PUT_IN_NAMESPACE, space.id);
-    weft_set_i64(&call, 0, LANE_PUT_IN_PAUSED, lane->paused);
-    weft_set_i64(&call, 0, LANE_PUT_IN_MAX_RUNNING, lane->max_running);
-    weft_set_i64(&call, 0, LANE_PUT_IN_RETENTION_US, lane->retention_ms * WEFT_MS);
-    weft_set_text(&call, 0, LANE_PUT_IN_WEIGHTS, weights_text(lane, arena));
+    struct weft_lane_put_in *in = weft_call_lane_put(&call, arena);
+    in->lane = name.id;
+    in->namespace = space.id;
+    in->paused = lane->paused;
+    in->max_running = lane->max_running;
+    in->retention_us = lane->retention_ms * WEFT_MS;
+    in->weights = weights_text(lane, arena);
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     weft_arena_free(arena);
     /* This process knows at once; others read weights within a second, pause and limit at once. */
@@ -126,21 +126,13 @@ static void read_weights(const char *text, struct weft_arena *arena, struct weft
     lane->weight_count = count;
 }
 
-/* The statements that give settings have them in this order, in some after the lane's id. */
-enum { PAUSED, MAX_RUNNING, RETENTION_US, WEIGHTS };
-static_assert((int)LANE_GET_OUT_WEIGHTS == (int)WEIGHTS &&
-                  (int)LANE_REMOVE_OUT_WEIGHTS == (int)WEIGHTS &&
-                  (int)LANE_LIST_OUT_WEIGHTS == LANE_LIST_OUT_PAUSED + (int)WEIGHTS &&
-                  (int)LANE_OWN_SETTINGS_OUT_WEIGHTS == LANE_OWN_SETTINGS_OUT_PAUSED + (int)WEIGHTS,
-              "one reader for all");
-
-static void read_settings(const struct weft_rows *rows, size_t row, size_t first,
-                          struct weft_arena *arena, struct weft_lane *ret_lane)
+static void read_settings(const struct weft_settings_out *row, struct weft_arena *arena,
+                          struct weft_lane *ret_lane)
 {
-    ret_lane->paused = weft_get_i64(rows, row, first + PAUSED);
-    ret_lane->max_running = (int32_t)weft_get_i64(rows, row, first + MAX_RUNNING);
-    ret_lane->retention_ms = weft_get_i64(rows, row, first + RETENTION_US) / WEFT_MS;
-    read_weights(weft_get_text(rows, row, first + WEIGHTS), arena, ret_lane);
+    ret_lane->paused = row->paused;
+    ret_lane->max_running = row->max_running;
+    ret_lane->retention_ms = row->retention_us / WEFT_MS;
+    read_weights(row->weights, arena, ret_lane);
 }
 
 /* Lanes that had executions which ended in the last hour, where they are not in the list yet. */
@@ -162,13 +154,12 @@ enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns, struc
 {
     int32_t space;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     struct weft_lane_hours hours;
     enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
     if (rc)
         return rc;
-    weft_call_init(&call, arena, WEFT_STMT_LANE_LIST, 0);
-    weft_set_i64(&call, 0, LANE_LIST_IN_NAMESPACE, space);
+    weft_call_lane_list(&call, arena)->namespace = space;
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (!rc)
         rc = weft_tally_hours(engine, space, arena, &hours, err);
@@ -178,8 +169,8 @@ enum weft_rc weft_engine_lanes(struct weft_engine *engine, const char *ns, struc
     struct weft_id_list names = {.id = weft_new_array(arena, int32_t, most)};
     struct weft_lane *lane = weft_new_array(arena, struct weft_lane, most);
     for (; names.count < rows.count; names.count++) {
-        read_settings(&rows, names.count, LANE_LIST_OUT_PAUSED, arena, &lane[names.count]);
-        names.id[names.count] = (int32_t)weft_get_i64(&rows, names.count, LANE_LIST_OUT_LANE);
+        read_settings(weft_out_settings(&rows, names.count), arena, &lane[names.count]);
+        names.id[names.count] = weft_out_lane_list(&rows)[names.count].lane;
     }
     size_t count = add_ended(&hours, &names);
     rc = weft_load_names(engine, &names, err);
@@ -203,19 +194,18 @@ enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
 {
     int32_t space;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
     if (rc)
         return rc;
-    weft_call_init(&call, arena, WEFT_STMT_LANE_OWN_SETTINGS, 0);
-    weft_set_i64(&call, 0, LANE_OWN_SETTINGS_IN_NAMESPACE, space);
+    weft_call_lane_own_settings(&call, arena)->namespace = space;
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
     struct weft_id_list names = {.id = weft_new_array(arena, int32_t, rows.count + 1),
                                  .count = rows.count};
     for (size_t i = 0; i < rows.count; i++)
-        names.id[i] = (int32_t)weft_get_i64(&rows, i, LANE_OWN_SETTINGS_OUT_LANE);
+        names.id[i] = weft_out_lane_own_settings(&rows)[i].lane;
     rc = weft_load_names(engine, &names, err);
     if (rc)
         return rc;
@@ -223,7 +213,7 @@ enum weft_rc weft_engine_lanes_of(struct weft_engine *engine, const char *ns,
     bool *has_settings = weft_new_array(arena, bool, count + 1);
     size_t listed = rows.count;
     for (size_t i = 0; i < rows.count; i++) {
-        read_settings(&rows, i, LANE_OWN_SETTINGS_OUT_PAUSED, arena, &lane[i]);
+        read_settings(weft_out_settings(&rows, i), arena, &lane[i]);
         lane[i].name = weft_find_name(engine, names.id[i]);
         const char *const *at = count ? bsearch((const void *)&lane[i].name, (const void *)used,
                                                 count, sizeof(*used), by_text)
@@ -272,18 +262,18 @@ static enum weft_rc is_used(struct weft_engine *engine, const char *ns, int32_t 
 {
     int32_t space;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     struct weft_lane_hours hours;
     enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
     if (rc)
         return rc;
-    weft_call_init(&call, arena, WEFT_STMT_LANE_USED, 0);
-    weft_set_i64(&call, 0, LANE_USED_IN_LANE, lane);
-    weft_set_i64(&call, 0, LANE_USED_IN_NAMESPACE, space);
+    struct weft_lane_used_in *in = weft_call_lane_used(&call, arena);
+    in->lane = lane;
+    in->namespace = space;
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
-    *ret_used = weft_get_i64(&rows, 0, LANE_USED_OUT_USED) != 0;
+    *ret_used = weft_out_lane_used(&rows)->used != 0;
     if (*ret_used)
         return WEFT_OK;
     rc = weft_tally_hours(engine, space, arena, &hours, err);
@@ -305,14 +295,13 @@ enum weft_rc weft_engine_lane(struct weft_engine *engine, const char *ns, const 
         rc = no_lane(name, err);
     if (rc)
         return rc;
-    weft_call_init(&call, arena, WEFT_STMT_LANE_GET, 0);
-    weft_set_i64(&call, 0, LANE_GET_IN_LANE, id);
+    weft_call_lane_get(&call, arena)->lane = id;
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
     *ret_lane = (struct weft_lane){.name = name};
     if (rows.count > 0) {
-        read_settings(&rows, 0, LANE_GET_OUT_PAUSED, arena, ret_lane);
+        read_settings(weft_out_settings(&rows, 0), arena, ret_lane);
         return WEFT_OK;
     }
     rc = is_used(engine, ns, id, arena, &used, err);
@@ -330,8 +319,7 @@ enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns,
     struct weft_rows rows = {0};
     enum weft_rc rc = find_lane(engine, ns, name, &id, err);
     if (!rc && id != 0) {
-        weft_call_init(&call, arena, WEFT_STMT_LANE_REMOVE, 0);
-        weft_set_i64(&call, 0, LANE_REMOVE_IN_LANE, id);
+        weft_call_lane_remove(&call, arena)->lane = id;
         rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, &rows, err);
     }
     if (!rc && rows.count == 0)
@@ -339,7 +327,7 @@ enum weft_rc weft_engine_lane_remove(struct weft_engine *engine, const char *ns,
     if (rc)
         return rc;
     *ret_lane = (struct weft_lane){.name = name};
-    read_settings(&rows, 0, LANE_REMOVE_OUT_PAUSED, arena, ret_lane);
+    read_settings(weft_out_settings(&rows, 0), arena, ret_lane);
     rc = weft_ready_refresh(engine, err);
     int32_t space = 0;
     if (!rc)

@@ -17,17 +17,17 @@ static enum weft_rc put_body(struct weft_tx *tx, void *context, struct weft_err 
     const struct weft_replica_row *row = *(const struct weft_replica_row *const *)context;
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_REPLICA_PUT, 0);
-    weft_set_id(&call, 0, REPLICA_PUT_IN_ID, &row->id);
-    weft_set_text(&call, 0, REPLICA_PUT_IN_HOST, row->host);
-    weft_set_i64(&call, 0, REPLICA_PUT_IN_PID, row->pid);
-    weft_set_text(&call, 0, REPLICA_PUT_IN_VERSION, row->version);
-    weft_set_text(&call, 0, REPLICA_PUT_IN_URL, row->url);
-    weft_set_i64(&call, 0, REPLICA_PUT_IN_STARTED, row->started_us);
-    weft_set_i64(&call, 0, REPLICA_PUT_IN_UP_SINCE, row->up_since_us);
-    weft_set_i64(&call, 0, REPLICA_PUT_IN_SEEN, tx->now_us);
-    weft_set_text(&call, 0, REPLICA_PUT_IN_SETTINGS, row->settings);
-    weft_set_text(&call, 0, REPLICA_PUT_IN_SCANNERS, row->scanners);
+    struct weft_replica_put_in *in = weft_call_replica_put(&call, tx->arena);
+    in->id = row->id;
+    in->host = row->host;
+    in->pid = row->pid;
+    in->version = row->version;
+    in->url = row->url;
+    in->started = row->started_us;
+    in->up_since = row->up_since_us;
+    in->seen = tx->now_us;
+    in->settings = row->settings;
+    in->scanners = row->scanners;
     return weft_tx_run(tx, &call, 1, &rows, err);
 }
 
@@ -45,8 +45,7 @@ enum weft_rc weft_engine_replica_remove(struct weft_engine *engine, const struct
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    weft_call_init(&call, arena, WEFT_STMT_REPLICA_REMOVE, 0);
-    weft_set_id(&call, 0, REPLICA_REMOVE_IN_ID, id);
+    weft_call_replica_remove(&call, arena)->id = *id;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     weft_arena_free(arena);
     return rc;
@@ -56,24 +55,25 @@ enum weft_rc weft_engine_replicas(struct weft_engine *engine, struct weft_arena 
                                   struct weft_replica_rows *ret_rows, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_REPLICAS, 0);
+    struct weft_rows rows = {0};
+    weft_call_replicas(&call, arena);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (rc)
         return rc;
     struct weft_replica_row *item = weft_new_array(arena, struct weft_replica_row, rows.count + 1);
+    const struct weft_replicas_out *row = weft_out_replicas(&rows);
     for (size_t i = 0; i < rows.count; i++)
         item[i] = (struct weft_replica_row){
-            .id = weft_get_id(&rows, i, REPLICAS_OUT_ID),
-            .host = weft_get_text(&rows, i, REPLICAS_OUT_HOST),
-            .pid = weft_get_i64(&rows, i, REPLICAS_OUT_PID),
-            .version = weft_get_text(&rows, i, REPLICAS_OUT_VERSION),
-            .url = weft_get_text(&rows, i, REPLICAS_OUT_URL),
-            .started_us = weft_get_i64(&rows, i, REPLICAS_OUT_STARTED),
-            .up_since_us = weft_get_i64(&rows, i, REPLICAS_OUT_UP_SINCE),
-            .seen_us = weft_get_i64(&rows, i, REPLICAS_OUT_SEEN),
-            .settings = weft_get_text(&rows, i, REPLICAS_OUT_SETTINGS),
-            .scanners = weft_get_text(&rows, i, REPLICAS_OUT_SCANNERS),
+            .id = row[i].id,
+            .host = row[i].host,
+            .pid = row[i].pid,
+            .version = row[i].version,
+            .url = row[i].url,
+            .started_us = row[i].started,
+            .up_since_us = row[i].up_since,
+            .seen_us = row[i].seen,
+            .settings = row[i].settings,
+            .scanners = row[i].scanners,
         };
     *ret_rows = (struct weft_replica_rows){.item = item, .count = rows.count};
     return WEFT_OK;

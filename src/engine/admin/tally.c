@@ -163,13 +163,13 @@ enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct wef
                               struct weft_lane_hours *ret_hours, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     struct weft_tally copy = {0};
     int64_t since = minute_of(weft_clock_now(engine->clock)) - HOUR + 1;
-    weft_call_init(&call, arena, WEFT_STMT_TALLY_READ, 0);
+    struct weft_tally_read_in *in = weft_call_tally_read(&call, arena);
     if (ns != WEFT_ALL_NAMESPACES)
-        weft_set_i64(&call, 0, TALLY_READ_IN_NAMESPACE, ns);
-    weft_set_i64(&call, 0, TALLY_READ_IN_MINUTE, since);
+        in->namespace = weft_some(ns);
+    in->minute = since;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (!rc)
         rc = copy_entries(engine, false, arena, &copy, err);
@@ -177,12 +177,13 @@ enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct wef
         return rc;
     struct weft_lane_hours hours = {
         .item = weft_new_array(arena, struct weft_lane_hour, rows.count + copy.count + 1)};
+    const struct weft_tally_read_out *row = weft_out_tally_read(&rows);
     for (size_t i = 0; i < rows.count; i++)
         hours.item[hours.count++] = (struct weft_lane_hour){
-            .ns = (int32_t)weft_get_i64(&rows, i, TALLY_READ_OUT_NAMESPACE),
-            .lane = (int32_t)weft_get_i64(&rows, i, TALLY_READ_OUT_LANE),
-            .succeeded = weft_get_i64(&rows, i, TALLY_READ_OUT_SUCCEEDED),
-            .failed = weft_get_i64(&rows, i, TALLY_READ_OUT_FAILED),
+            .ns = row[i].namespace,
+            .lane = row[i].lane,
+            .succeeded = row[i].succeeded,
+            .failed = row[i].failed,
         };
     for (size_t i = 0; i < copy.count; i++) {
         const struct weft_queue *queue = weft_find_queue(engine, copy.entry[i].queue);
@@ -206,25 +207,19 @@ enum weft_rc weft_tally_hours(struct weft_engine *engine, int32_t ns, struct wef
 static void fill_call(struct weft_engine *engine, const struct weft_tally *copy,
                       struct weft_call *call)
 {
+    struct weft_tally_add_in *in = weft_in_tally_add(call);
     size_t rows = 0;
     for (size_t i = 0; i < copy->count; i++) {
         const struct weft_tally_entry *entry = &copy->entry[i];
         int32_t lane = weft_find_queue(engine, entry->queue)->lane;
-        const struct weft_cell *cell = call->cell;
         size_t at = 0;
-        while (at < rows && (cell[at * call->width + TALLY_ADD_IN_LANE].num != lane ||
-                             cell[at * call->width + TALLY_ADD_IN_MINUTE].num != entry->minute))
+        while (at < rows && (in->row[at].lane != lane || in->row[at].minute != entry->minute))
             at++;
-        int64_t succeeded = 0, failed = 0;
-        if (at < rows) {
-            succeeded = cell[at * call->width + TALLY_ADD_IN_SUCCEEDED].num;
-            failed = cell[at * call->width + TALLY_ADD_IN_FAILED].num;
-        }
         rows += at == rows;
-        weft_set_i64(call, at, TALLY_ADD_IN_LANE, lane);
-        weft_set_i64(call, at, TALLY_ADD_IN_MINUTE, entry->minute);
-        weft_set_i64(call, at, TALLY_ADD_IN_SUCCEEDED, succeeded + entry->succeeded);
-        weft_set_i64(call, at, TALLY_ADD_IN_FAILED, failed + entry->failed);
+        in->row[at].lane = lane;
+        in->row[at].minute = entry->minute;
+        in->row[at].succeeded += entry->succeeded;
+        in->row[at].failed += entry->failed;
     }
     call->rows = rows;
 }
@@ -241,7 +236,7 @@ static enum weft_rc write_entries(struct weft_tx *tx, struct weft_err *err)
     enum weft_rc rc = copy_entries(tx->engine, true, tx->arena, &copy, err);
     if (!rc) {
         struct weft_call call;
-        weft_call_init(&call, tx->arena, WEFT_STMT_TALLY_ADD, copy.count);
+        weft_call_tally_add(&call, tx->arena, copy.count);
         fill_call(tx->engine, &copy, &call);
         rc = weft_tx_do(tx, WEFT_TX_WRITE, run_add, &call, err);
     }
@@ -272,8 +267,7 @@ static enum weft_rc purge(struct weft_engine *engine, struct weft_arena *arena,
     pthread_mutex_unlock(&engine->tally.lock);
     if (!due)
         return WEFT_OK;
-    weft_call_init(&call, arena, WEFT_STMT_TALLY_PURGE, 0);
-    weft_set_i64(&call, 0, TALLY_PURGE_IN_MINUTE, now - KEEP);
+    weft_call_tally_purge(&call, arena)->minute = now - KEEP;
     return weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
 }
 

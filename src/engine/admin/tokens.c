@@ -39,15 +39,14 @@ static enum weft_rc check_token(const struct weft_token_row *token, weft_usec no
 
 static void fill_add(struct weft_call *call, const struct weft_token_row *token, weft_usec now_us)
 {
-    weft_set_text(call, 0, TOKEN_ADD_IN_NAME, token->name);
-    weft_set_text(call, 0, TOKEN_ADD_IN_NAMESPACE, token->ns);
-    weft_set_i64(call, 0, TOKEN_ADD_IN_SCOPES, token->scopes);
-    weft_set_bytes(call, 0, TOKEN_ADD_IN_HASH, token->hash, sizeof(token->hash));
-    weft_set_i64(call, 0, TOKEN_ADD_IN_CREATED, now_us);
-    if (token->expires_us)
-        weft_set_i64(call, 0, TOKEN_ADD_IN_EXPIRES, token->expires_us);
-    if (token->token)
-        weft_set_i64(call, 0, TOKEN_ADD_IN_SECRET_OF, token->token);
+    struct weft_token_add_in *in = weft_in_token_add(call);
+    in->name = token->name;
+    in->namespace = token->ns;
+    in->scopes = token->scopes;
+    in->hash = (struct weft_blob){token->hash, sizeof(token->hash)};
+    in->created = now_us;
+    in->expires = weft_unless_zero(token->expires_us);
+    in->secret_of = weft_unless_zero(token->token);
 }
 
 static enum weft_rc add_token(struct weft_engine *engine, struct weft_token_row *token,
@@ -58,13 +57,13 @@ static enum weft_rc add_token(struct weft_engine *engine, struct weft_token_row 
         return rc;
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     token->token = 0;
-    weft_call_init(&call, arena, WEFT_STMT_TOKEN_ADD, 0);
+    weft_call_token_add(&call, arena);
     fill_add(&call, token, now_us);
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, &rows, err);
     if (!rc) {
-        token->id = token->token = (int32_t)weft_get_i64(&rows, 0, TOKEN_ADD_OUT_ID);
+        token->id = token->token = weft_out_token_add(&rows)->id;
         token->created_us = now_us;
     }
     weft_arena_free(arena);
@@ -81,28 +80,29 @@ enum weft_rc weft_engine_tokens(struct weft_engine *engine, struct weft_arena *a
                                 struct weft_token_rows *ret_tokens, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_TOKENS, 0);
+    struct weft_rows rows = {0};
+    weft_call_tokens(&call, arena);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
     struct weft_token_row *item = weft_new_array(arena, struct weft_token_row, rows.count + 1);
     for (size_t i = 0; i < rows.count; i++) {
-        const struct weft_cell *hash = weft_get(&rows, i, TOKENS_OUT_HASH);
+        const struct weft_tokens_out *row = &weft_out_tokens(&rows)[i];
+        struct weft_blob hash = row->hash;
         item[i] = (struct weft_token_row){
-            .id = (int32_t)weft_get_i64(&rows, i, TOKENS_OUT_ID),
-            .token = (int32_t)weft_get_i64(&rows, i, TOKENS_OUT_TOKEN),
-            .name = weft_get_text(&rows, i, TOKENS_OUT_NAME),
-            .ns = weft_get_text(&rows, i, TOKENS_OUT_NAMESPACE),
-            .scopes = (uint32_t)weft_get_i64(&rows, i, TOKENS_OUT_SCOPES),
-            .created_us = weft_get_i64(&rows, i, TOKENS_OUT_CREATED),
-            .expires_us = weft_get_i64(&rows, i, TOKENS_OUT_EXPIRES),
-            .last_used_us = weft_get_i64(&rows, i, TOKENS_OUT_LAST_USED),
+            .id = row->id,
+            .token = row->token,
+            .name = row->name,
+            .ns = row->namespace,
+            .scopes = row->scopes,
+            .created_us = row->created,
+            .expires_us = row->expires.value,
+            .last_used_us = row->last_used.value,
         };
-        if (hash->size != sizeof(item[i].hash))
+        if (hash.size != sizeof(item[i].hash))
             return weft_fail(err, WEFT_CORRUPT, "token %d has a hash of %zu bytes", item[i].id,
-                             hash->size);
-        memcpy(item[i].hash, hash->data, sizeof(item[i].hash));
+                             hash.size);
+        memcpy(item[i].hash, hash.data, sizeof(item[i].hash));
     }
     *ret_tokens = (struct weft_token_rows){.item = item, .count = rows.count};
     return WEFT_OK;
@@ -115,10 +115,10 @@ enum weft_rc weft_engine_tokens_used(struct weft_engine *engine, const struct we
         return WEFT_OK;
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    weft_call_init(&call, arena, WEFT_STMT_TOKEN_USED, count);
+    struct weft_token_used_in *in = weft_call_token_used(&call, arena, count);
     for (size_t i = 0; i < count; i++) {
-        weft_set_i64(&call, i, TOKEN_USED_IN_ID, use[i].id);
-        weft_set_i64(&call, i, TOKEN_USED_IN_AT, use[i].at_us);
+        in->row[i].id = use[i].id;
+        in->row[i].at = use[i].at_us;
     }
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     weft_arena_free(arena);
@@ -305,8 +305,7 @@ static enum weft_rc lock_token(struct weft_tx *tx, int32_t id, struct weft_err *
 {
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_TOKEN_LOCK, 0);
-    weft_set_i64(&call, 0, TOKEN_LOCK_IN_ID, id);
+    weft_call_token_lock(&call, tx->arena)->id = id;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (!rc && rows.count == 0)
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no token %d", id);
@@ -326,19 +325,19 @@ struct turning {
 static enum weft_rc take_over(struct weft_tx *tx, struct turning *turning, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_TOKEN_SECRETS, 0);
-    weft_set_i64(&call, 0, TOKEN_SECRETS_IN_ID, turning->id);
+    struct weft_rows rows = {0};
+    weft_call_token_secrets(&call, tx->arena)->id = turning->id;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
     size_t newest = rows.count - 1; /* the row of the token is locked, so there is one */
     struct weft_token_row *row = &turning->row;
     row->token = turning->id;
-    row->name = weft_get_text(&rows, newest, TOKEN_SECRETS_OUT_NAME);
-    row->ns = weft_get_text(&rows, newest, TOKEN_SECRETS_OUT_NAMESPACE);
-    row->scopes = (uint32_t)weft_get_i64(&rows, newest, TOKEN_SECRETS_OUT_SCOPES);
-    weft_usec before_us = weft_get_i64(&rows, newest, TOKEN_SECRETS_OUT_EXPIRES);
+    const struct weft_token_secrets_out *out = &weft_out_token_secrets(&rows)[newest];
+    row->name = out->name;
+    row->ns = out->namespace;
+    row->scopes = out->scopes;
+    weft_usec before_us = out->expires.value;
     if (before_us != 0 && before_us <= tx->now_us) {
         rc = weft_fail_field(err, WEFT_NOT_LIVE, "id", "token %d has expired", turning->id);
         if (err)
@@ -360,23 +359,23 @@ static enum weft_rc rotate_body(struct weft_tx *tx, void *context, struct weft_e
 {
     struct turning *turning = context;
     struct weft_call call[3];
-    struct weft_rows rows[3];
+    struct weft_rows rows[3] = {0};
     enum weft_rc rc = lock_token(tx, turning->id, err);
     if (!rc)
         rc = take_over(tx, turning, err);
     if (rc)
         return rc;
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_TOKEN_RETIRE, 0);
-    weft_set_i64(&call[0], 0, TOKEN_RETIRE_IN_ID, turning->id);
-    weft_set_i64(&call[0], 0, TOKEN_RETIRE_IN_UNTIL, turning->old_us);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_TOKEN_PURGE, 0);
-    weft_set_i64(&call[1], 0, TOKEN_PURGE_IN_ID, turning->id);
-    weft_set_i64(&call[1], 0, TOKEN_PURGE_IN_NOW, tx->now_us);
-    weft_call_init(&call[2], tx->arena, WEFT_STMT_TOKEN_ADD, 0);
+    struct weft_token_retire_in *retire = weft_call_token_retire(&call[0], tx->arena);
+    retire->id = turning->id;
+    retire->until = turning->old_us;
+    struct weft_token_purge_in *purge = weft_call_token_purge(&call[1], tx->arena);
+    purge->id = turning->id;
+    purge->now = tx->now_us;
+    weft_call_token_add(&call[2], tx->arena);
     fill_add(&call[2], &turning->row, tx->now_us);
     rc = weft_tx_run(tx, call, WEFT_LEN(call), rows, err);
     if (!rc)
-        turning->row.id = (int32_t)weft_get_i64(&rows[2], 0, TOKEN_ADD_OUT_ID);
+        turning->row.id = weft_out_token_add(&rows[2])->id;
     return rc;
 }
 
@@ -420,8 +419,7 @@ static enum weft_rc revoke_body(struct weft_tx *tx, void *context, struct weft_e
     enum weft_rc rc = lock_token(tx, *id, err);
     if (rc)
         return rc;
-    weft_call_init(&call, tx->arena, WEFT_STMT_TOKEN_REVOKE, 0);
-    weft_set_i64(&call, 0, TOKEN_REVOKE_IN_ID, *id);
+    weft_call_token_revoke(&call, tx->arena)->id = *id;
     return weft_tx_run(tx, &call, 1, &rows, err);
 }
 

@@ -84,7 +84,7 @@ static enum weft_rc put_chunk(struct weft_engine *engine, const struct weft_work
     enum weft_rc rc = intern(engine, seen, count, name, err);
     if (rc)
         goto out;
-    weft_call_init(&call, arena, WEFT_STMT_WORKER_PUT, count);
+    struct weft_worker_put_in *in = weft_call_worker_put(&call, arena, count);
     size_t rows = 0;
     for (size_t i = 0; i < count; i++) {
         bool later = false;
@@ -94,13 +94,12 @@ static enum weft_rc put_chunk(struct weft_engine *engine, const struct weft_work
                      (k > i && seen[k].seen_us == seen[i].seen_us));
         if (later)
             continue;
-        weft_set_i64(&call, rows, WORKER_PUT_IN_NAME, name[i].id);
-        weft_set_i64(&call, rows, WORKER_PUT_IN_NAMESPACE, name[i].ns);
-        weft_set_text(&call, rows, WORKER_PUT_IN_LANES,
-                      names_text(seen[i].lanes, seen[i].lane_count, arena));
-        weft_set_text(&call, rows, WORKER_PUT_IN_CAPABILITIES,
-                      names_text(seen[i].capabilities, seen[i].capability_count, arena));
-        weft_set_i64(&call, rows++, WORKER_PUT_IN_SEEN, seen[i].seen_us);
+        in->row[rows].name = name[i].id;
+        in->row[rows].namespace = name[i].ns;
+        in->row[rows].lanes = names_text(seen[i].lanes, seen[i].lane_count, arena);
+        in->row[rows].capabilities =
+            names_text(seen[i].capabilities, seen[i].capability_count, arena);
+        in->row[rows++].seen = seen[i].seen_us;
     }
     call.rows = rows;
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
@@ -131,9 +130,10 @@ static int by_name(const void *a, const void *b)
 
 static uint64_t leases_of(const struct weft_rows *counts, int64_t worker)
 {
+    const struct weft_counts_by_worker_out *row = weft_out_counts_by_worker(counts);
     for (size_t i = 0; i < counts->count; i++)
-        if (weft_get_i64(counts, i, COUNTS_BY_WORKER_OUT_WORKER) == worker)
-            return (uint64_t)weft_get_i64(counts, i, COUNTS_BY_WORKER_OUT_NUMBER);
+        if (row[i].worker == worker)
+            return row[i].number;
     return 0;
 }
 
@@ -147,15 +147,15 @@ enum weft_rc weft_engine_workers(struct weft_engine *engine, const char *ns,
     enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
     if (rc)
         return rc;
-    weft_call_init(&call, arena, WEFT_STMT_WORKERS, 0);
-    weft_set_i64(&call, 0, WORKERS_IN_NAMESPACE, space);
+    weft_call_workers(&call, arena)->namespace = space;
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-    weft_call_init(&call, arena, WEFT_STMT_COUNTS_BY_WORKER, 0);
+    weft_call_counts_by_worker(&call, arena);
     if (!rc && rows.count > 0)
         rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &counts, err);
     struct weft_id_list names = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
+    const struct weft_workers_out *row = weft_out_workers(&rows);
     for (size_t i = 0; i < rows.count && !rc; i++)
-        names.id[names.count++] = (int32_t)weft_get_i64(&rows, i, WORKERS_OUT_NAME);
+        names.id[names.count++] = row[i].name;
     if (!rc)
         rc = weft_load_names(engine, &names, err);
     if (rc)
@@ -163,12 +163,10 @@ enum weft_rc weft_engine_workers(struct weft_engine *engine, const char *ns,
     struct weft_worker_info *item = weft_new_array(arena, struct weft_worker_info, rows.count + 1);
     for (size_t i = 0; i < rows.count; i++) {
         item[i].name = weft_find_name(engine, names.id[i]);
-        item[i].lanes =
-            read_names(weft_get_text(&rows, i, WORKERS_OUT_LANES), arena, &item[i].lane_count);
-        item[i].capabilities = read_names(weft_get_text(&rows, i, WORKERS_OUT_CAPABILITIES), arena,
-                                          &item[i].capability_count);
+        item[i].lanes = read_names(row[i].lanes, arena, &item[i].lane_count);
+        item[i].capabilities = read_names(row[i].capabilities, arena, &item[i].capability_count);
         item[i].leases = leases_of(&counts, names.id[i]);
-        item[i].seen_us = weft_get_i64(&rows, i, WORKERS_OUT_SEEN);
+        item[i].seen_us = row[i].seen;
     }
     qsort(item, rows.count, sizeof(*item), by_name);
     *ret_workers = (struct weft_workers){.item = item, .count = rows.count};
@@ -193,9 +191,9 @@ static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_
     goodbye->let_go = (struct weft_rows){0};
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_WORKER_LEASES, 0);
-    weft_set_i64(&call, 0, WORKER_LEASES_IN_WORKER, goodbye->worker);
-    weft_set_i64(&call, 0, WORKER_LEASES_IN_BATCH, WEFT_BATCH_MAX);
+    struct weft_worker_leases_in *leases = weft_call_worker_leases(&call, tx->arena);
+    leases->worker = goodbye->worker;
+    leases->batch = WEFT_BATCH_MAX;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
@@ -207,12 +205,11 @@ static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_
         return weft_change_write(tx, &goodbye->changes, err);
     struct weft_call end[2];
     struct weft_rows gone[2];
-    weft_call_init(&end[0], tx->arena, WEFT_STMT_WORKER_LEASES_DROP, 0);
-    weft_set_i64(&end[0], 0, WORKER_LEASES_DROP_IN_WORKER, goodbye->worker);
-    weft_call_init(&end[1], tx->arena, WEFT_STMT_WORKER_GONE, 0);
-    weft_set_i64(&end[1], 0, WORKER_GONE_IN_NAME, goodbye->worker);
-    weft_set_i64(&end[1], 0, WORKER_GONE_IN_NAMESPACE, goodbye->ns);
-    weft_set_i64(&end[1], 0, WORKER_GONE_IN_NOW, tx->now_us);
+    weft_call_worker_leases_drop(&end[0], tx->arena)->worker = goodbye->worker;
+    struct weft_worker_gone_in *worker_gone = weft_call_worker_gone(&end[1], tx->arena);
+    worker_gone->name = goodbye->worker;
+    worker_gone->namespace = goodbye->ns;
+    worker_gone->now = tx->now_us;
     rc = weft_tx_run(tx, end, 2, gone, err);
     if (!rc)
         goodbye->let_go = gone[0];
@@ -242,9 +239,7 @@ enum weft_rc weft_engine_goodbye(struct weft_engine *engine, const char *ns, con
             struct weft_commit_effects news = weft_news_new(tx.arena, tx.now_us);
             weft_change_news(&news, &goodbye.changes);
             for (size_t i = 0; i < goodbye.let_go.count; i++)
-                weft_news_of(
-                    &news, (int32_t)weft_get_i64(&goodbye.let_go, i, WORKER_LEASES_DROP_OUT_QUEUE))
-                    ->freed++;
+                weft_news_of(&news, weft_out_worker_leases_drop(&goodbye.let_go)[i].queue)->freed++;
             weft_news_tell(engine, &news);
             released += goodbye.changes.count;
         }

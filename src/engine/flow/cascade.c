@@ -125,27 +125,27 @@ static enum weft_rc bring_back(struct weft_hop *hop, struct weft_err *err)
     struct weft_call lock, call[2];
     struct weft_rows rows;
     count = weft_ids_sort(id, count);
-    weft_call_init(&lock, arena, WEFT_STMT_OUTCOME_LOCK, count);
+    struct weft_outcome_lock_in *lock_in = weft_call_outcome_lock(&lock, arena, count);
     for (size_t i = 0; i < count; i++)
-        weft_set_id(&lock, i, OUTCOME_LOCK_IN_ID, &id[i]);
+        lock_in->row[i].id = id[i];
     enum weft_rc rc = weft_tx_run(hop->tx, &lock, 1, &rows, err);
     if (rc)
         return rc;
-    struct weft_step *step = weft_new_array(arena, struct weft_step, rows.count + 1);
-    weft_call_init(&call[0], arena, WEFT_STMT_OUTCOME_BACK, rows.count);
-    weft_call_init(&call[1], arena, WEFT_STMT_COMPLETION_ADD, rows.count);
-    weft_set_i64(&call[1], 0, COMPLETION_ADD_IN_AT, hop->tx->now_us);
+    struct weft_outcome_back_in *back = weft_call_outcome_back(&call[0], arena, rows.count);
+    struct weft_completion_add_in *add = weft_call_completion_add(&call[1], arena, rows.count);
+    add->at = hop->tx->now_us;
     for (size_t row = 0; row < rows.count; row++) {
         struct weft_live before = weft_outcome_read(&rows, row);
+        struct weft_step step;
         if (before.replays == WEFT_REPLAYS_MAX ||
-            !weft_state_step(&before, &(struct weft_event){.kind = WEFT_EVENT_REARM}, &step[kept]))
+            !weft_state_step(&before, &(struct weft_event){.kind = WEFT_EVENT_REARM}, &step))
             continue;
-        const struct weft_live *after = &step[kept].after;
+        const struct weft_live *after = &step.after;
         const struct weft_hop_join *joint =
             weft_map_find(&hop->joints, &after->id, sizeof(after->id));
-        weft_outcome_back(&call[0], kept, after);
-        weft_set_id(&call[1], kept, COMPLETION_ADD_IN_FLOW, &joint->flow->id);
-        weft_set_id(&call[1], kept++, COMPLETION_ADD_IN_ID, &after->id);
+        weft_outcome_back(&back->row[kept], after);
+        add->row[kept].flow = joint->flow->id;
+        add->row[kept++].id = after->id;
         hop->alive[flow_at(hop, joint)] = true;
     }
     call[0].rows = call[1].rows = kept;
@@ -157,27 +157,27 @@ static enum weft_rc bring_back(struct weft_hop *hop, struct weft_err *err)
 static void put_graph(struct weft_hop *hop, struct weft_call *edges, struct weft_call *nodes)
 {
     struct weft_arena *arena = hop->tx->arena;
-    weft_call_init(edges, arena, WEFT_STMT_EDGE_PUT, hop->edge_count);
+    struct weft_edge_put_in *edges_in = weft_call_edge_put(edges, arena, hop->edge_count);
     for (size_t i = 0; i < hop->edge_count; i++) {
-        weft_set_id(edges, i, EDGE_PUT_IN_UPSTREAM, &hop->edge[i].upstream);
-        weft_set_id(edges, i, EDGE_PUT_IN_DOWNSTREAM, &hop->edge[i].downstream);
-        weft_set_i64(edges, i, EDGE_PUT_IN_STATE, hop->edge[i].state);
+        edges_in->row[i].upstream = hop->edge[i].upstream;
+        edges_in->row[i].downstream = hop->edge[i].downstream;
+        edges_in->row[i].state = hop->edge[i].state;
     }
-    weft_call_init(nodes, arena, WEFT_STMT_NODE_PUT, hop->joint_count);
+    struct weft_node_put_in *nodes_in = weft_call_node_put(nodes, arena, hop->joint_count);
     for (size_t i = 0; i < hop->joint_count; i++) {
-        weft_set_id(nodes, i, NODE_PUT_IN_ID, &hop->joint[i]->id);
-        weft_set_i64(nodes, i, NODE_PUT_IN_SUCCEEDED, hop->joint[i]->join.succeeded);
-        weft_set_i64(nodes, i, NODE_PUT_IN_FAILED, hop->joint[i]->join.failed);
-        weft_set_i64(nodes, i, NODE_PUT_IN_FIRED, hop->joint[i]->fired);
+        nodes_in->row[i].id = hop->joint[i]->id;
+        nodes_in->row[i].succeeded = hop->joint[i]->join.succeeded;
+        nodes_in->row[i].failed = hop->joint[i]->join.failed;
+        nodes_in->row[i].fired = hop->joint[i]->fired;
     }
 }
 
 static void put_marks(struct weft_hop *hop, struct weft_call *marks)
 {
-    weft_call_init(marks, hop->tx->arena, WEFT_STMT_NODE_MARK, hop->mark_count);
+    struct weft_node_mark_in *in = weft_call_node_mark(marks, hop->tx->arena, hop->mark_count);
     for (size_t i = 0; i < hop->mark_count; i++) {
-        weft_set_id(marks, i, NODE_MARK_IN_ID, &hop->mark[i].id);
-        weft_set_i64(marks, i, NODE_MARK_IN_BAD, hop->mark[i].bad);
+        in->row[i].id = hop->mark[i].id;
+        in->row[i].bad = hop->mark[i].bad;
     }
 }
 
@@ -188,6 +188,7 @@ static void put_marks(struct weft_hop *hop, struct weft_call *marks)
  */
 static size_t put_dead(struct weft_hop *hop, struct weft_call *add, size_t added)
 {
+    struct weft_group_add_in *in = weft_in_group_add(add);
     for (size_t i = 0; i < hop->dead_count; i++) {
         const struct weft_hop_dead *dead = &hop->dead[i];
         const struct weft_flow_held *flow = weft_flows_find(&hop->held, &dead->flow);
@@ -196,9 +197,9 @@ static size_t put_dead(struct weft_hop *hop, struct weft_call *add, size_t added
         if ((joint && joint->fires) || flow->cancel == WEFT_FLOW_CANCEL_ALL ||
             flow->cancel == WEFT_FLOW_CANCEL_PENDING)
             continue;
-        weft_set_id(add, added, GROUP_ADD_IN_ID, &dead->id);
-        weft_set_id(add, added, GROUP_ADD_IN_FLOW, &dead->flow);
-        weft_set_i64(add, added++, GROUP_ADD_IN_REASON, 0);
+        in->row[added].id = dead->id;
+        in->row[added].flow = dead->flow;
+        in->row[added++].reason = 0;
     }
     return added;
 }
@@ -210,19 +211,21 @@ static size_t put_dead(struct weft_hop *hop, struct weft_call *add, size_t added
 static void put_groups(struct weft_hop *hop, struct weft_call *add, struct weft_call *done)
 {
     size_t added = 0, over = 0;
-    weft_call_init(add, hop->tx->arena, WEFT_STMT_GROUP_ADD, hop->joint_count + hop->dead_count);
-    weft_call_init(done, hop->tx->arena, WEFT_STMT_GROUPS_DONE, hop->joint_count);
-    weft_set_i64(add, 0, GROUP_ADD_IN_AT, hop->tx->now_us);
+    struct weft_group_add_in *add_in =
+        weft_call_group_add(add, hop->tx->arena, hop->joint_count + hop->dead_count);
+    struct weft_groups_done_in *done_in =
+        weft_call_groups_done(done, hop->tx->arena, hop->joint_count);
+    add_in->at = hop->tx->now_us;
     for (size_t i = 0; i < hop->joint_count; i++) {
         const struct weft_hop_join *joint = hop->joint[i];
         bool ended = joint->join.succeeded + joint->join.failed == joint->join.total;
         if (ended && joint->fired != WEFT_FIRED_NOT && !joint->let_run)
-            weft_set_id(done, over++, GROUPS_DONE_IN_ID, &joint->id);
+            done_in->row[over++].id = joint->id;
         if (ended || !joint->fires)
             continue;
-        weft_set_id(add, added, GROUP_ADD_IN_ID, &joint->id);
-        weft_set_id(add, added, GROUP_ADD_IN_FLOW, &joint->flow->id);
-        weft_set_i64(add, added++, GROUP_ADD_IN_REASON, joint->let_run ? 0 : (int)joint->fired);
+        add_in->row[added].id = joint->id;
+        add_in->row[added].flow = joint->flow->id;
+        add_in->row[added++].reason = joint->let_run ? 0 : (int)joint->fired;
     }
     add->rows = put_dead(hop, add, added);
     done->rows = over;
@@ -231,28 +234,30 @@ static void put_groups(struct weft_hop *hop, struct weft_call *add, struct weft_
 static void put_completions(struct weft_hop *hop, struct weft_call *done, struct weft_call *cursor)
 {
     size_t count = 0;
-    weft_call_init(done, hop->tx->arena, WEFT_STMT_COMPLETION_DONE, hop->done_count);
+    struct weft_completion_done_in *done_in =
+        weft_call_completion_done(done, hop->tx->arena, hop->done_count);
     for (size_t i = 0; i < hop->done_count; i++) {
         const struct weft_flow_held *flow = weft_flows_find(&hop->held, &hop->done_flow[i]);
         if (!hop->again[flow - hop->held.item])
-            weft_set_i64(done, count++, COMPLETION_DONE_IN_SEQ, hop->done[i]);
+            done_in->row[count++].seq = hop->done[i];
     }
     done->rows = count;
-    weft_call_init(cursor, hop->tx->arena, WEFT_STMT_COMPLETION_CURSOR, hop->cut_count);
+    struct weft_completion_cursor_in *cursor_in =
+        weft_call_completion_cursor(cursor, hop->tx->arena, hop->cut_count);
     for (size_t i = 0; i < hop->cut_count; i++) {
-        weft_set_i64(cursor, i, COMPLETION_CURSOR_IN_SEQ, hop->cut[i].seq);
-        weft_set_id(cursor, i, COMPLETION_CURSOR_IN_CURSOR, &hop->cut[i].cursor);
+        cursor_in->row[i].seq = hop->cut[i].seq;
+        cursor_in->row[i].cursor = hop->cut[i].cursor;
     }
 }
 
 static void put_cancelled(struct weft_hop *hop, struct weft_call *count)
 {
     size_t flows = 0;
-    weft_call_init(count, hop->tx->arena, WEFT_STMT_FLOW_COUNT, hop->held.count);
+    struct weft_flow_count_in *in = weft_call_flow_count(count, hop->tx->arena, hop->held.count);
     for (size_t i = 0; i < hop->held.count; i++)
         if (hop->cancelled[i] > 0) {
-            weft_set_id(count, flows, FLOW_COUNT_IN_FLOW, &hop->held.item[i].id);
-            weft_set_i64(count, flows++, FLOW_COUNT_IN_CANCELLED, hop->cancelled[i]);
+            in->row[flows].flow = hop->held.item[i].id;
+            in->row[flows++].cancelled = hop->cancelled[i];
         }
     count->rows = flows;
 }
@@ -261,10 +266,10 @@ static void put_cancelled(struct weft_hop *hop, struct weft_call *count)
 static void put_over(struct weft_hop *hop, struct weft_call *over)
 {
     size_t count = 0;
-    weft_call_init(over, hop->tx->arena, WEFT_STMT_FLOW_OVER, hop->held.count);
+    struct weft_flow_over_in *in = weft_call_flow_over(over, hop->tx->arena, hop->held.count);
     for (size_t i = 0; i < hop->held.count; i++)
         if (hop->held.item[i].state == WEFT_FLOW_OPEN && !hop->alive[i] && !hop->again[i])
-            weft_set_id(over, count++, FLOW_OVER_IN_FLOW, &hop->held.item[i].id);
+            in->row[count++].flow = hop->held.item[i].id;
     over->rows = count;
 }
 
@@ -273,16 +278,16 @@ static enum weft_rc end_flows(struct weft_hop *hop, const struct weft_rows *over
 {
     struct weft_arena *arena = hop->tx->arena;
     struct weft_call end;
-    weft_call_init(&end, arena, WEFT_STMT_FLOW_END, over->count);
-    weft_set_i64(&end, 0, FLOW_END_IN_NOW, hop->tx->now_us);
+    struct weft_flow_end_in *in = weft_call_flow_end(&end, arena, over->count);
+    in->now = hop->tx->now_us;
     hop->ended = weft_new_array(arena, struct weft_id, over->count);
     hop->ended_count = over->count;
     for (size_t i = 0; i < over->count; i++) {
-        hop->ended[i] = weft_get_id(over, i, FLOW_OVER_OUT_ID);
+        const struct weft_flow_over_out *row = &weft_out_flow_over(over)[i];
+        hop->ended[i] = row->id;
         const struct weft_flow_held *flow = weft_flows_find(&hop->held, &hop->ended[i]);
-        bool bad = weft_get_i64(over, i, FLOW_OVER_OUT_BAD);
-        weft_set_id(&end, i, FLOW_END_IN_FLOW, &hop->ended[i]);
-        weft_set_i64(&end, i, FLOW_END_IN_STATE, weft_flow_judge(flow->cancel != 0, bad));
+        in->row[i].flow = hop->ended[i];
+        in->row[i].state = weft_flow_judge(flow->cancel != 0, row->bad);
     }
     return weft_tx_last(hop->tx, &end, 1, NULL, err);
 }
@@ -354,18 +359,19 @@ static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *
     const struct weft_hop *hop = &cascade->hop;
     struct weft_arena *arena = hop->tx->arena;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     bool groups = false;
-    weft_call_init(&call, arena, WEFT_STMT_COMPLETION_ANY, hop->held.count);
+    struct weft_completion_any_in *in = weft_call_completion_any(&call, arena, hop->held.count);
     for (size_t i = 0; i < hop->held.count; i++)
-        weft_set_id(&call, i, COMPLETION_ANY_IN_FLOW, &hop->held.item[i].id);
+        in->row[i].flow = hop->held.item[i].id;
     cascade->count = 0;
     if (hop->held.count == 0)
         return WEFT_OK;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     for (size_t i = 0; i < rows.count && !rc; i++) {
-        flow[cascade->count++] = weft_get_id(&rows, i, COMPLETION_ANY_OUT_FLOW);
-        groups |= weft_get_i64(&rows, i, COMPLETION_ANY_OUT_GROUPS) != 0;
+        const struct weft_completion_any_out *row = &weft_out_completion_any(&rows)[i];
+        flow[cascade->count++] = row->flow;
+        groups |= row->groups != 0;
     }
     return rc || !groups ? rc : weft_siblings_cancel(engine, flow, cascade->count, done, err);
 }

@@ -32,21 +32,22 @@ size_t weft_ids_sort(struct weft_id *id, size_t count)
 static void put_lock(struct weft_call *call, struct weft_arena *arena, const struct weft_id *flow,
                      size_t count)
 {
-    weft_call_init(call, arena, WEFT_STMT_FLOW_LOCK, count);
+    struct weft_flow_lock_in *in = weft_call_flow_lock(call, arena, count);
     for (size_t i = 0; i < count; i++)
-        weft_set_id(call, i, FLOW_LOCK_IN_FLOW, &flow[i]);
+        in->row[i].flow = flow[i];
 }
 
 static struct weft_flows_held read_held(const struct weft_rows *rows, struct weft_arena *arena)
 {
     struct weft_flow_held *item = weft_new_array(arena, struct weft_flow_held, rows->count + 1);
+    const struct weft_flow_lock_out *row = weft_out_flow_lock(rows);
     for (size_t i = 0; i < rows->count; i++)
         item[i] = (struct weft_flow_held){
-            .id = weft_get_id(rows, i, FLOW_LOCK_OUT_ID),
-            .state = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_STATE),
-            .cancel = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_CANCEL),
-            .reason = weft_get_text(rows, i, FLOW_LOCK_OUT_REASON),
-            .cancels = (int)weft_get_i64(rows, i, FLOW_LOCK_OUT_CANCELS),
+            .id = row[i].id,
+            .state = row[i].state,
+            .cancel = row[i].cancel,
+            .reason = row[i].reason,
+            .cancels = row[i].cancels,
         };
     return (struct weft_flows_held){.item = item, .count = rows->count};
 }
@@ -94,18 +95,19 @@ static struct weft_hop_join *joint_of(struct weft_hop *hop, const struct weft_id
 
 static void read_joint(const struct weft_rows *rows, size_t row, struct weft_hop_join *joint)
 {
+    const struct weft_cascade_look_out *out = &weft_out_cascade_look(rows)[row];
     joint->join = (struct weft_join_state){
-        .join = (enum weft_join)weft_get_i64(rows, row, CASCADE_LOOK_OUT_POLICY),
-        .k = (uint32_t)weft_get_i64(rows, row, CASCADE_LOOK_OUT_K),
-        .total = (uint32_t)weft_get_i64(rows, row, CASCADE_LOOK_OUT_TOTAL),
-        .succeeded = (uint32_t)weft_get_i64(rows, row, CASCADE_LOOK_OUT_SUCCEEDED),
-        .failed = (uint32_t)weft_get_i64(rows, row, CASCADE_LOOK_OUT_FAILED),
+        .join = out->policy,
+        .k = out->k,
+        .total = out->total,
+        .succeeded = out->succeeded,
+        .failed = out->failed,
     };
-    joint->fired = (enum weft_fired)weft_get_i64(rows, row, CASCADE_LOOK_OUT_FIRED);
-    joint->let_run = weft_get_i64(rows, row, CASCADE_LOOK_OUT_LET_RUN);
-    joint->delay_us = weft_get_i64(rows, row, CASCADE_LOOK_OUT_DELAY);
-    joint->run_at_us = weft_get_i64(rows, row, CASCADE_LOOK_OUT_RUN_AT);
-    joint->again = (int)weft_get_i64(rows, row, CASCADE_LOOK_OUT_AGAIN);
+    joint->fired = out->fired;
+    joint->let_run = out->let_run;
+    joint->delay_us = out->delay;
+    joint->run_at_us = out->run_at;
+    joint->again = out->again;
 }
 
 static void count_edge(struct weft_hop_join *joint, enum weft_edge_state state, uint32_t by)
@@ -118,17 +120,15 @@ static void count_edge(struct weft_hop_join *joint, enum weft_edge_state state, 
 
 static void look_at_edge(struct weft_hop *hop, const struct weft_rows *rows, size_t row)
 {
+    const struct weft_cascade_look_out *out = &weft_out_cascade_look(rows)[row];
     struct weft_hop_edge now = {
-        .upstream = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID),
-        .downstream = weft_get_id(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM),
-        .state =
-            weft_edge_of((enum weft_state)weft_get_i64(rows, row, CASCADE_LOOK_OUT_UPSTREAM_STATE)),
+        .upstream = out->id,
+        .downstream = out->downstream.value,
+        .state = weft_edge_of(out->upstream_state),
     };
-    struct weft_id flow = weft_get_id(rows, row, CASCADE_LOOK_OUT_FLOW);
-    enum weft_edge_state was =
-        (enum weft_edge_state)weft_get_i64(rows, row, CASCADE_LOOK_OUT_EDGE_STATE);
+    enum weft_edge_state was = out->edge_state;
     size_t before = hop->joint_count;
-    struct weft_hop_join *joint = joint_of(hop, &now.downstream, &flow);
+    struct weft_hop_join *joint = joint_of(hop, &now.downstream, &out->flow);
     if (hop->joint_count > before)
         read_joint(rows, row, joint);
     if (was == now.state)
@@ -144,23 +144,19 @@ static void look_at_edge(struct weft_hop *hop, const struct weft_rows *rows, siz
  */
 static void look_at_node(struct weft_hop *hop, const struct weft_rows *rows, size_t row)
 {
-    enum weft_state state =
-        (enum weft_state)weft_get_i64(rows, row, CASCADE_LOOK_OUT_UPSTREAM_STATE);
-    bool sink = weft_get(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM)->null;
+    const struct weft_cascade_look_out *out = &weft_out_cascade_look(rows)[row];
+    enum weft_state state = out->upstream_state;
+    bool sink = !out->downstream.set;
     bool bad = sink && weft_edge_of(state) == WEFT_EDGE_FAILED;
-    if (bad != (weft_get_i64(rows, row, CASCADE_LOOK_OUT_BAD) != 0))
-        hop->mark[hop->mark_count++] =
-            (struct weft_hop_mark){.id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID), .bad = bad};
-    if (!weft_state_living(state) && !weft_get(rows, row, CASCADE_LOOK_OUT_OWN_FIRED)->null &&
-        weft_get_i64(rows, row, CASCADE_LOOK_OUT_OWN_FIRED) == WEFT_FIRED_NOT)
-        hop->dead[hop->dead_count++] =
-            (struct weft_hop_dead){.id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID),
-                                   .flow = weft_get_id(rows, row, CASCADE_LOOK_OUT_FLOW)};
+    if (bad != (out->bad != 0))
+        hop->mark[hop->mark_count++] = (struct weft_hop_mark){.id = out->id, .bad = bad};
+    if (!weft_state_living(state) && out->own_fired.set && out->own_fired.value == WEFT_FIRED_NOT)
+        hop->dead[hop->dead_count++] = (struct weft_hop_dead){.id = out->id, .flow = out->flow};
 }
 
 static int64_t seq_of(const struct weft_rows *rows, size_t row)
 {
-    return weft_get_i64(rows, row, CASCADE_LOOK_OUT_SEQ);
+    return weft_out_cascade_look(rows)[row].seq;
 }
 
 static void cut(struct weft_hop *hop, int64_t seq, const struct weft_id *cursor)
@@ -176,16 +172,16 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
                                   bool *ret_all, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     size_t chunk = weft_flow_chunk(hop->tx);
     *ret_all = false;
     if (hop->rooted) /* a chunk of them is enough for one transaction */
         return WEFT_OK;
     hop->rooted = true;
-    weft_call_init(&call, hop->tx->arena, WEFT_STMT_FLOW_ROOTS, 0);
-    weft_set_i64(&call, 0, FLOW_ROOTS_IN_SEQ, seq);
-    weft_set_id(&call, 0, FLOW_ROOTS_IN_FLOW, flow);
-    weft_set_i64(&call, 0, FLOW_ROOTS_IN_CHUNK, (int64_t)chunk);
+    struct weft_flow_roots_in *in = weft_call_flow_roots(&call, hop->tx->arena);
+    in->seq = seq;
+    in->flow = *flow;
+    in->chunk = (int64_t)chunk;
     enum weft_rc rc = weft_tx_run(hop->tx, &call, 1, &rows, err);
     if (rc)
         return rc;
@@ -196,14 +192,14 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
         wider[i] = hop->joint[i];
     hop->joint = wider;
     for (size_t i = 0; i < rows.count; i++) {
-        struct weft_id id = weft_get_id(&rows, i, FLOW_ROOTS_OUT_ID);
+        const struct weft_flow_roots_out *row = &weft_out_flow_roots(&rows)[i];
         if (i + 1 == chunk)
-            cut(hop, seq, &id);
-        if (!weft_get_i64(&rows, i, FLOW_ROOTS_OUT_ROOT))
+            cut(hop, seq, &row->id);
+        if (!row->root)
             continue;
-        struct weft_hop_join *joint = joint_of(hop, &id, flow);
-        joint->delay_us = weft_get_i64(&rows, i, FLOW_ROOTS_OUT_DELAY);
-        joint->run_at_us = weft_get_i64(&rows, i, FLOW_ROOTS_OUT_RUN_AT);
+        struct weft_hop_join *joint = joint_of(hop, &row->id, flow);
+        joint->delay_us = row->delay;
+        joint->run_at_us = row->run_at;
         joint->again = -1;
     }
     *ret_all = rows.count < chunk;
@@ -223,30 +219,28 @@ static enum weft_rc collect(struct weft_hop *hop, const struct weft_rows *rows,
     enum weft_rc rc = WEFT_OK;
     bool skip = false;
     for (size_t row = 0; row < rows->count && row < chunk && !rc; row++) {
-        struct weft_id id = weft_get_id(rows, row, CASCADE_LOOK_OUT_ID);
-        struct weft_id flow = weft_get_id(rows, row, CASCADE_LOOK_OUT_FLOW);
+        const struct weft_cascade_look_out *out = &weft_out_cascade_look(rows)[row];
         bool last = row + 1 == rows->count || seq_of(rows, row + 1) != seq_of(rows, row);
         bool first = row == 0 || seq_of(rows, row - 1) != seq_of(rows, row);
         bool all = last;
         if (first) {
-            skip = weft_map_find(&met, &id, sizeof(id)) != NULL;
-            weft_map_put(&met, &id, sizeof(id), hop);
+            skip = weft_map_find(&met, &out->id, sizeof(out->id)) != NULL;
+            weft_map_put(&met, &out->id, sizeof(out->id), hop);
         }
         if (skip)
             continue;
-        bool roots = weft_id_cmp(&id, &flow) == 0;
+        bool roots = weft_id_cmp(&out->id, &out->flow) == 0;
         if (first && !roots)
             look_at_node(hop, rows, row);
         if (roots)
-            rc = look_at_roots(hop, &flow, seq_of(rows, row), &all, err);
-        else if (!weft_get(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM)->null)
+            rc = look_at_roots(hop, &out->flow, seq_of(rows, row), &all, err);
+        else if (out->downstream.set)
             look_at_edge(hop, rows, row);
         if (all) {
-            hop->done_flow[hop->done_count] = flow;
+            hop->done_flow[hop->done_count] = out->flow;
             hop->done[hop->done_count++] = seq_of(rows, row);
         } else if (!last && row + 1 == chunk) {
-            struct weft_id to = weft_get_id(rows, row, CASCADE_LOOK_OUT_DOWNSTREAM);
-            cut(hop, seq_of(rows, row), &to);
+            cut(hop, seq_of(rows, row), &out->downstream.value);
         }
     }
     weft_map_done(&met);
@@ -257,11 +251,11 @@ static void put_look(struct weft_call *call, const struct weft_tx *tx, const str
                      size_t count)
 {
     size_t chunk = weft_flow_chunk(tx), share = chunk / (count ? count : 1);
-    weft_call_init(call, tx->arena, WEFT_STMT_CASCADE_LOOK, count);
+    struct weft_cascade_look_in *in = weft_call_cascade_look(call, tx->arena, count);
     for (size_t i = 0; i < count; i++)
-        weft_set_id(call, i, CASCADE_LOOK_IN_FLOW, &flow[i]);
-    weft_set_i64(call, 0, CASCADE_LOOK_IN_CHUNK, (int64_t)chunk);
-    weft_set_i64(call, 0, CASCADE_LOOK_IN_SHARE, (int64_t)(share ? share : 1));
+        in->row[i].flow = flow[i];
+    in->chunk = (int64_t)chunk;
+    in->share = (int64_t)(share ? share : 1);
     call->most = chunk + 1; /* of all flows together; the last says that there is more */
 }
 

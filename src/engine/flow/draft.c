@@ -143,45 +143,43 @@ struct weft_draft_rows weft_draft_list(const struct weft_draft *const *draft, si
 }
 
 /* A node that comes after others waits for them, and only then for its time. */
-static void put_node(struct weft_call *call, size_t row, const struct weft_node_ref *ref)
+static void put_node(struct weft_flow_nodes_item *to, const struct weft_node_ref *ref)
 {
     const struct weft_node *node = &ref->draft->node[ref->at];
     const struct weft_submission *item = &ref->draft->member[ref->at];
     const struct weft_resolved *spec = &item->spec;
     bool blocked = begins_blocked(ref->draft, ref->at);
-    weft_set_id(call, row, FLOW_NODES_IN_FLOW, &ref->draft->flow);
-    weft_set_id(call, row, FLOW_NODES_IN_ID, &item->id);
-    weft_set_i64(call, row, FLOW_NODES_IN_ORD, item->ord);
-    weft_set_i64(call, row, FLOW_NODES_IN_QUEUE, item->queue->id);
-    weft_set_i64(call, row, FLOW_NODES_IN_LANE, item->queue->lane);
-    weft_set_i64(call, row, FLOW_NODES_IN_POLICY, item->policy);
-    weft_set_i64(call, row, FLOW_NODES_IN_PRIORITY, spec->priority);
-    weft_set_i64(call, row, FLOW_NODES_IN_STATE, blocked ? WEFT_STATE_BLOCKED : spec->state);
+    to->flow = ref->draft->flow;
+    to->id = item->id;
+    to->ord = item->ord;
+    to->queue = item->queue->id;
+    to->lane = item->queue->lane;
+    to->policy = item->policy;
+    to->priority = spec->priority;
+    to->state = blocked ? WEFT_STATE_BLOCKED : spec->state;
     if (spec->due_us && !blocked)
-        weft_set_i64(call, row, FLOW_NODES_IN_DUE, spec->due_us);
-    if (spec->deadline_us)
-        weft_set_i64(call, row, FLOW_NODES_IN_DEADLINE, spec->deadline_us);
-    weft_set_text(call, row, FLOW_NODES_IN_CONTENT_TYPE, spec->content_type);
-    weft_set_text(call, row, FLOW_NODES_IN_TAGS, spec->tags);
-    weft_set_bytes(call, row, FLOW_NODES_IN_PAYLOAD, spec->payload, spec->payload_size);
-    weft_set_i64(call, row, FLOW_NODES_IN_SIZE,
-                 (int64_t)(spec->payload_size + node->after_count * WEFT_UPSTREAM_BYTES));
-    weft_set_text(call, row, FLOW_NODES_IN_NAME, node->name);
-    weft_set_i64(call, row, FLOW_NODES_IN_JOIN_POLICY, node->join);
-    weft_set_i64(call, row, FLOW_NODES_IN_K, node->k);
-    weft_set_i64(call, row, FLOW_NODES_IN_LET_RUN, lets_run(node));
-    weft_set_i64(call, row, FLOW_NODES_IN_TOTAL, (int64_t)node->after_count);
-    weft_set_i64(call, row, FLOW_NODES_IN_FIRED, blocked ? WEFT_FIRED_NOT : WEFT_FIRED_SATISFIED);
-    weft_set_i64(call, row, FLOW_NODES_IN_DELAY, node->spec.delay_ms * WEFT_MS);
-    weft_set_i64(call, row, FLOW_NODES_IN_RUN_AT, node->spec.run_at_us);
+        to->due = weft_some(spec->due_us);
+    to->deadline = weft_unless_zero(spec->deadline_us);
+    to->content_type = spec->content_type;
+    to->tags = spec->tags;
+    to->payload = (struct weft_blob){spec->payload, spec->payload_size};
+    to->size = (int64_t)(spec->payload_size + node->after_count * WEFT_UPSTREAM_BYTES);
+    to->name = node->name;
+    to->join_policy = node->join;
+    to->k = node->k;
+    to->let_run = lets_run(node);
+    to->total = (int64_t)node->after_count;
+    to->fired = blocked ? WEFT_FIRED_NOT : WEFT_FIRED_SATISFIED;
+    to->delay = node->spec.delay_ms * WEFT_MS;
+    to->run_at = node->spec.run_at_us;
 }
 
 enum weft_rc weft_draft_put_nodes(struct weft_tx *tx, const struct weft_node_ref *node,
                                   size_t count, weft_usec now_us, struct weft_err *err)
 {
     struct weft_call call;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_NODES, count);
-    weft_set_i64(&call, 0, FLOW_NODES_IN_NOW, now_us);
+    struct weft_flow_nodes_in *in = weft_call_flow_nodes(&call, tx->arena, count);
+    in->now = now_us;
     struct weft_span_row *span = weft_new_array(tx->arena, struct weft_span_row, count + 1);
     for (size_t i = 0; i < count; i++) {
         const struct weft_submission *item = &node[i].draft->member[node[i].at];
@@ -189,8 +187,8 @@ enum weft_rc weft_draft_put_nodes(struct weft_tx *tx, const struct weft_node_ref
     }
     weft_spans_find(span, count, tx->arena);
     for (size_t i = 0; i < count; i++) {
-        put_node(&call, i, &node[i]);
-        weft_span_set(&call, i, FLOW_NODES_IN_SPAN_NAMESPACE, &span[i]);
+        put_node(&in->row[i], &node[i]);
+        in->row[i].span = weft_span_of(&span[i]);
     }
     return weft_tx_run(tx, &call, 1, NULL, err);
 }
@@ -199,10 +197,10 @@ enum weft_rc weft_draft_put_edges(struct weft_tx *tx, const struct weft_edge_ref
                                   size_t count, struct weft_err *err)
 {
     struct weft_call call;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_EDGES, count);
+    struct weft_flow_edges_in *in = weft_call_flow_edges(&call, tx->arena, count);
     for (size_t i = 0; i < count; i++) {
-        weft_set_id(&call, i, FLOW_EDGES_IN_UPSTREAM, edge[i].upstream);
-        weft_set_id(&call, i, FLOW_EDGES_IN_DOWNSTREAM, edge[i].downstream);
+        in->row[i].upstream = *edge[i].upstream;
+        in->row[i].downstream = *edge[i].downstream;
     }
     return weft_tx_run(tx, &call, 1, NULL, err);
 }

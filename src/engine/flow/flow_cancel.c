@@ -56,18 +56,19 @@ static enum weft_rc next_members(struct weft_tx *tx, struct chunk *chunk, bool r
                                  struct weft_id **ret_id, size_t *ret_count, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     size_t count = 0, most = weft_flow_chunk(tx);
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_LIVING, 0);
-    weft_set_id(&call, 0, FLOW_LIVING_IN_FLOW, &chunk->drain.flow);
-    weft_set_i64(&call, 0, FLOW_LIVING_IN_BATCH, (int64_t)most);
+    struct weft_flow_living_in *in = weft_call_flow_living(&call, tx->arena);
+    in->flow = chunk->drain.flow;
+    in->batch = (int64_t)most;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
     struct weft_id *id = weft_new_array(tx->arena, struct weft_id, rows.count + 1);
     for (size_t i = 0; i < rows.count; i++) {
-        chunk->to = id[count] = weft_get_id(&rows, i, FLOW_LIVING_OUT_ID);
-        count += running || !weft_get_i64(&rows, i, FLOW_LIVING_OUT_RUNNING);
+        const struct weft_flow_living_out *row = &weft_out_flow_living(&rows)[i];
+        chunk->to = id[count] = row->id;
+        count += running || !row->running;
     }
     chunk->drain.more = rows.count == most;
     *ret_id = id;
@@ -112,12 +113,12 @@ static enum weft_rc drain_chunk(struct weft_tx *tx, struct chunk *chunk,
     if (rc)
         return rc;
     struct weft_call call;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_DRAINED, 0);
-    weft_set_id(&call, 0, FLOW_DRAINED_IN_FLOW, &drain->flow);
-    weft_set_i64(&call, 0, FLOW_DRAINED_IN_CANCELLED, (int64_t)(drain->cancelled - before));
-    weft_set_i64(&call, 0, FLOW_DRAINED_IN_MORE, drain->more);
+    struct weft_flow_drained_in *in = weft_call_flow_drained(&call, tx->arena);
+    in->flow = drain->flow;
+    in->cancelled = (int64_t)(drain->cancelled - before);
+    in->more = drain->more;
     if (drain->more) /* else whoever comes again begins anew */
-        weft_set_id(&call, 0, FLOW_DRAINED_IN_TO, &chunk->to);
+        in->to = weft_some_id(chunk->to);
     return weft_tx_run(tx, &call, 1, NULL, err);
 }
 
@@ -198,11 +199,11 @@ static enum weft_rc mark(struct weft_tx *tx, const struct weft_flow_cancelling *
         row->cancel = args->how;
         row->reason = args->reason;
     }
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_CANCEL, 0);
-    weft_set_id(&call, 0, FLOW_CANCEL_IN_FLOW, &args->flow);
-    weft_set_i64(&call, 0, FLOW_CANCEL_IN_CANCEL, row->cancel);
-    weft_set_text(&call, 0, FLOW_CANCEL_IN_REASON, row->reason);
-    weft_set_i64(&call, 0, FLOW_CANCEL_IN_BACKLOG, row->cancel != WEFT_FLOW_CANCEL_ONLY);
+    struct weft_flow_cancel_in *in = weft_call_flow_cancel(&call, tx->arena);
+    in->flow = args->flow;
+    in->cancel = row->cancel;
+    in->reason = row->reason;
+    in->backlog = row->cancel != WEFT_FLOW_CANCEL_ONLY;
     return weft_tx_run(tx, &call, 1, NULL, err);
 }
 
@@ -228,9 +229,9 @@ static enum weft_rc cancel_body(struct weft_tx *tx, void *context, struct weft_e
         rc = mark(tx, args, &row, err);
     if (!rc && args->remove) {
         struct weft_call call_remove;
-        weft_call_init(&call_remove, tx->arena, WEFT_STMT_FLOW_REMOVE, 0);
-        weft_set_id(&call_remove, 0, FLOW_REMOVE_IN_FLOW, &args->flow);
-        weft_set_i64(&call_remove, 0, FLOW_REMOVE_IN_NOW, tx->now_us);
+        struct weft_flow_remove_in *in = weft_call_flow_remove(&call_remove, tx->arena);
+        in->flow = args->flow;
+        in->now = tx->now_us;
         rc = weft_tx_run(tx, &call_remove, 1, NULL, err);
     }
     const struct weft_flow_held flow = as_held(&row);

@@ -88,15 +88,14 @@ enum weft_rc weft_flow_edges_fit(struct weft_tx *tx, const struct weft_id *flow,
                                  size_t added, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     if (added == 0 || nodes * (nodes - 1) / 2 <= WEFT_FLOW_EDGES_MAX)
         return WEFT_OK;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_EDGE_COUNT, 0);
-    weft_set_id(&call, 0, FLOW_EDGE_COUNT_IN_FLOW, flow);
+    weft_call_flow_edge_count(&call, tx->arena)->flow = *flow;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
-    int64_t count = weft_get_i64(&rows, 0, FLOW_EDGE_COUNT_OUT_COUNT);
+    int64_t count = weft_out_flow_edge_count(&rows)->count;
     if (count + (int64_t)added <= WEFT_FLOW_EDGES_MAX)
         return WEFT_OK;
     rc = weft_fail_field(err, WEFT_TOO_LARGE, "edges",
@@ -112,22 +111,22 @@ enum weft_rc weft_flow_edges_fit(struct weft_tx *tx, const struct weft_id *flow,
 static enum weft_rc find_nodes(struct weft_tx *tx, struct edging *edging, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_NODES_NAMED, edging->count);
-    weft_set_id(&call, 0, NODES_NAMED_IN_FLOW, &edging->args->flow);
+    struct weft_rows rows = {0};
+    struct weft_nodes_named_in *in = weft_call_nodes_named(&call, tx->arena, edging->count);
+    in->flow = edging->args->flow;
     for (size_t i = 0; i < edging->count; i++) {
-        weft_set_text(&call, i, NODES_NAMED_IN_NAME, edging->node[i].name);
+        in->row[i].name = edging->node[i].name;
         edging->node[i].added = 0;
     }
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     for (size_t i = 0; i < edging->count && !rc; i++) {
         /* The rows come in the order of the names. */
-        if (i == rows.count ||
-            strcmp(weft_get_text(&rows, i, NODES_NAMED_OUT_NAME), edging->node[i].name) != 0)
+        const struct weft_nodes_named_out *row = &weft_out_nodes_named(&rows)[i];
+        if (i == rows.count || strcmp(row->name, edging->node[i].name) != 0)
             return weft_fail_field(err, WEFT_INVALID_VALUE, "edges", "the flow has no node '%s'",
                                    edging->node[i].name);
-        edging->node[i].id = weft_get_id(&rows, i, NODES_NAMED_OUT_ID);
-        edging->node[i].ended = !weft_get(&rows, i, NODES_NAMED_OUT_STATE)->null;
+        edging->node[i].id = row->id;
+        edging->node[i].ended = row->state.set;
     }
     for (size_t i = 0; i < edging->args->edge_count && !rc; i++)
         find(edging, edging->args->edges[i].to)->added++;
@@ -164,14 +163,14 @@ static enum weft_rc check_new(struct weft_tx *tx, const struct edging *edging, s
     const struct weft_flow_edging *args = edging->args;
     struct weft_map seen = {0};
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = WEFT_OK;
-    weft_call_init(&call, tx->arena, WEFT_STMT_EDGES_THERE, args->edge_count);
+    struct weft_edges_there_in *in = weft_call_edges_there(&call, tx->arena, args->edge_count);
     for (size_t i = 0; i < args->edge_count && !rc; i++) {
         struct weft_id pair[2] = {find(edging, args->edges[i].from)->id,
                                   find(edging, args->edges[i].to)->id};
-        weft_set_id(&call, i, EDGES_THERE_IN_UPSTREAM, &find(edging, args->edges[i].from)->id);
-        weft_set_id(&call, i, EDGES_THERE_IN_DOWNSTREAM, &find(edging, args->edges[i].to)->id);
+        in->row[i].upstream = find(edging, args->edges[i].from)->id;
+        in->row[i].downstream = find(edging, args->edges[i].to)->id;
         if (weft_map_find(&seen, weft_arena_dup(tx->arena, pair, sizeof(pair)), sizeof(pair)))
             rc = weft_fail_field(err, WEFT_INVALID_VALUE, "edges",
                                  "the edge from '%s' to '%s' is named twice", args->edges[i].from,
@@ -182,10 +181,9 @@ static enum weft_rc check_new(struct weft_tx *tx, const struct edging *edging, s
     if (!rc)
         rc = weft_tx_run(tx, &call, 1, &rows, err);
     for (size_t i = 0; !rc && rows.count > 0 && i < args->edge_count; i++) {
-        struct weft_id from = weft_get_id(&rows, 0, EDGES_THERE_OUT_UPSTREAM);
-        struct weft_id to = weft_get_id(&rows, 0, EDGES_THERE_OUT_DOWNSTREAM);
-        if (weft_id_cmp(&find(edging, args->edges[i].from)->id, &from) == 0 &&
-            weft_id_cmp(&find(edging, args->edges[i].to)->id, &to) == 0)
+        const struct weft_edges_there_out *row = weft_out_edges_there(&rows);
+        if (weft_id_cmp(&find(edging, args->edges[i].from)->id, &row->upstream) == 0 &&
+            weft_id_cmp(&find(edging, args->edges[i].to)->id, &row->downstream) == 0)
             rc = weft_fail_field(err, WEFT_CONFLICT, "edges", "'%s' comes after '%s' already",
                                  args->edges[i].to, args->edges[i].from);
     }
@@ -199,32 +197,33 @@ static enum weft_rc write_edges(struct weft_tx *tx, const struct edging *edging,
     const struct weft_flow_edging *args = edging->args;
     struct weft_call call[CALLS];
     size_t wider = 0, hints = 0;
-    weft_call_init(&call[EDGES], tx->arena, WEFT_STMT_FLOW_EDGES, args->edge_count);
-    weft_call_init(&call[NODES], tx->arena, WEFT_STMT_NODES_WIDEN, edging->count);
-    weft_call_init(&call[SIZES], tx->arena, WEFT_STMT_LIVE_WIDEN, edging->count);
-    weft_call_init(&call[HINTS], tx->arena, WEFT_STMT_COMPLETION_ADD, edging->count);
-    weft_call_init(&call[FLOW], tx->arena, WEFT_STMT_FLOW_GROW, 0);
-    weft_set_i64(&call[HINTS], 0, COMPLETION_ADD_IN_AT, tx->now_us);
-    weft_set_id(&call[FLOW], 0, FLOW_GROW_IN_FLOW, &args->flow);
-    weft_set_i64(&call[FLOW], 0, FLOW_GROW_IN_NODES, 0);
+    struct weft_flow_edges_in *edges =
+        weft_call_flow_edges(&call[EDGES], tx->arena, args->edge_count);
+    struct weft_nodes_widen_in *nodes =
+        weft_call_nodes_widen(&call[NODES], tx->arena, edging->count);
+    struct weft_live_widen_in *sizes = weft_call_live_widen(&call[SIZES], tx->arena, edging->count);
+    struct weft_completion_add_in *add =
+        weft_call_completion_add(&call[HINTS], tx->arena, edging->count);
+    struct weft_flow_grow_in *flow = weft_call_flow_grow(&call[FLOW], tx->arena);
+    add->at = tx->now_us;
+    flow->flow = args->flow;
+    flow->nodes = 0;
     for (size_t i = 0; i < args->edge_count; i++) {
-        weft_set_id(&call[EDGES], i, FLOW_EDGES_IN_UPSTREAM,
-                    &find(edging, args->edges[i].from)->id);
-        weft_set_id(&call[EDGES], i, FLOW_EDGES_IN_DOWNSTREAM,
-                    &find(edging, args->edges[i].to)->id);
+        edges->row[i].upstream = find(edging, args->edges[i].from)->id;
+        edges->row[i].downstream = find(edging, args->edges[i].to)->id;
     }
     for (size_t i = 0; i < edging->count; i++) {
         const struct named *node = &edging->node[i];
         if (node->ended) { /* it is a `from`: what edges lead to is blocked */
-            weft_set_id(&call[HINTS], hints, COMPLETION_ADD_IN_FLOW, &args->flow);
-            weft_set_id(&call[HINTS], hints++, COMPLETION_ADD_IN_ID, &node->id);
+            add->row[hints].flow = args->flow;
+            add->row[hints++].id = node->id;
         }
         if (node->added == 0)
             continue;
-        weft_set_id(&call[NODES], wider, NODES_WIDEN_IN_ID, &node->id);
-        weft_set_i64(&call[NODES], wider, NODES_WIDEN_IN_BY, node->added);
-        weft_set_id(&call[SIZES], wider, LIVE_WIDEN_IN_ID, &node->id);
-        weft_set_i64(&call[SIZES], wider++, LIVE_WIDEN_IN_BY, node->added);
+        nodes->row[wider].id = node->id;
+        nodes->row[wider].by = node->added;
+        sizes->row[wider].id = node->id;
+        sizes->row[wider++].by = node->added;
     }
     call[NODES].rows = call[SIZES].rows = wider;
     call[HINTS].rows = hints;
@@ -237,19 +236,19 @@ static enum weft_rc check_circle(struct weft_tx *tx, const struct edging *edging
 {
     const struct weft_flow_edging *args = edging->args;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     size_t count = 0;
-    weft_call_init(&call, tx->arena, WEFT_STMT_EDGE_CIRCLE, args->edge_count);
-    weft_set_id(&call, 0, EDGE_CIRCLE_IN_FROM, &from->id);
+    struct weft_edge_circle_in *in = weft_call_edge_circle(&call, tx->arena, args->edge_count);
+    in->from = from->id;
     for (size_t i = 0; i < args->edge_count; i++)
         if (strcmp(args->edges[i].from, from->name) == 0)
-            weft_set_id(&call, count++, EDGE_CIRCLE_IN_TO, &find(edging, args->edges[i].to)->id);
+            in->row[count++].to = find(edging, args->edges[i].to)->id;
     call.rows = count;
     enum weft_rc rc = count ? weft_tx_run(tx, &call, 1, &rows, err) : WEFT_OK;
     if (!rc && count && rows.count > 0)
         rc = weft_fail_field(err, WEFT_INVALID_VALUE, "edges",
                              "the edge from '%s' to '%s' makes a circle", from->name,
-                             weft_get_text(&rows, 0, EDGE_CIRCLE_OUT_NAME));
+                             weft_out_edge_circle(&rows)->name);
     return rc;
 }
 

@@ -32,25 +32,25 @@ struct growth {
 static enum weft_rc find_known(struct weft_tx *tx, struct growth *growth, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     size_t count = growth->outside.count;
     growth->known = weft_new_array(tx->arena, struct weft_id, count + 1);
     growth->ended = weft_new_array(tx->arena, struct weft_id, count + 1);
     growth->ended_count = 0;
-    weft_call_init(&call, tx->arena, WEFT_STMT_NODES_NAMED, count);
-    weft_set_id(&call, 0, NODES_NAMED_IN_FLOW, &growth->args->flow);
+    struct weft_nodes_named_in *in = weft_call_nodes_named(&call, tx->arena, count);
+    in->flow = growth->args->flow;
     for (size_t i = 0; i < count; i++)
-        weft_set_text(&call, i, NODES_NAMED_IN_NAME, growth->outside.name[i]);
+        in->row[i].name = growth->outside.name[i];
     enum weft_rc rc = count ? weft_tx_run(tx, &call, 1, &rows, err) : WEFT_OK;
     for (size_t i = 0, row = 0; i < count && !rc; i++) {
         /* The rows come in the order of the names. */
-        if (row == rows.count ||
-            strcmp(weft_get_text(&rows, row, NODES_NAMED_OUT_NAME), growth->outside.name[i]) != 0)
+        const struct weft_nodes_named_out *out = &weft_out_nodes_named(&rows)[row];
+        if (row == rows.count || strcmp(out->name, growth->outside.name[i]) != 0)
             return weft_fail_field(err, WEFT_INVALID_VALUE, "after",
                                    "a node comes after '%s', and there is no such node",
                                    growth->outside.name[i]);
-        growth->known[i] = weft_get_id(&rows, row, NODES_NAMED_OUT_ID);
-        if (!weft_get(&rows, row, NODES_NAMED_OUT_STATE)->null)
+        growth->known[i] = out->id;
+        if (out->state.set)
             growth->ended[growth->ended_count++] = growth->known[i];
         row++;
     }
@@ -65,23 +65,23 @@ static enum weft_rc name_nodes(struct weft_tx *tx, const struct growth *growth,
                                struct weft_err *err)
 {
     struct weft_call call[2];
-    struct weft_rows rows[2];
+    struct weft_rows rows[2] = {0};
     const struct weft_id *flow = &growth->args->flow;
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_NODES_NAMED, growth->draft->count);
-    weft_set_id(&call[0], 0, NODES_NAMED_IN_FLOW, flow);
+    struct weft_nodes_named_in *named =
+        weft_call_nodes_named(&call[0], tx->arena, growth->draft->count);
+    named->flow = *flow;
     for (size_t i = 0; i < growth->draft->count; i++)
-        weft_set_text(&call[0], i, NODES_NAMED_IN_NAME, growth->draft->node[i].name);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_FLOW_LAST, 0);
-    weft_set_id(&call[1], 0, FLOW_LAST_IN_FLOW, flow);
+        named->row[i].name = growth->draft->node[i].name;
+    weft_call_flow_last(&call[1], tx->arena)->flow = *flow;
     enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
     if (rc)
         return rc;
     if (rows[0].count > 0)
         return weft_fail_field(err, WEFT_CONFLICT, "name", "the flow has a node '%s' already",
-                               weft_get_text(&rows[0], 0, NODES_NAMED_OUT_NAME));
+                               weft_out_nodes_named(&rows[0])->name);
     struct weft_id last, now;
     weft_id_new(&now, tx->now_us, weft_id_partition(flow));
-    last = rows[1].count > 0 ? weft_get_id(&rows[1], 0, FLOW_LAST_OUT_ID) : now;
+    last = rows[1].count > 0 ? weft_out_flow_last(&rows[1])->id : now;
     weft_draft_mint(growth->draft, weft_id_cmp(&last, &now) < 0 ? &now : &last);
     return WEFT_OK;
 }
@@ -111,14 +111,15 @@ static enum weft_rc write_rest(struct weft_tx *tx, const struct growth *growth,
                                struct weft_err *err)
 {
     struct weft_call call[2];
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_FLOW_GROW, 0);
-    weft_set_id(&call[0], 0, FLOW_GROW_IN_FLOW, &growth->args->flow);
-    weft_set_i64(&call[0], 0, FLOW_GROW_IN_NODES, (int64_t)growth->draft->count);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_COMPLETION_ADD, growth->ended_count);
-    weft_set_i64(&call[1], 0, COMPLETION_ADD_IN_AT, tx->now_us);
+    struct weft_flow_grow_in *grow = weft_call_flow_grow(&call[0], tx->arena);
+    grow->flow = growth->args->flow;
+    grow->nodes = (int64_t)growth->draft->count;
+    struct weft_completion_add_in *add =
+        weft_call_completion_add(&call[1], tx->arena, growth->ended_count);
+    add->at = tx->now_us;
     for (size_t i = 0; i < growth->ended_count; i++) {
-        weft_set_id(&call[1], i, COMPLETION_ADD_IN_FLOW, &growth->args->flow);
-        weft_set_id(&call[1], i, COMPLETION_ADD_IN_ID, &growth->ended[i]);
+        add->row[i].flow = growth->args->flow;
+        add->row[i].id = growth->ended[i];
     }
     return weft_tx_run(tx, call, 2, NULL, err);
 }

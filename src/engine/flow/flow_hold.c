@@ -47,15 +47,13 @@ enum weft_rc weft_flows_hold(struct weft_tx *tx, const struct weft_id *flow, siz
     struct weft_call call[CALLS];
     struct weft_rows rows[CALLS];
     bool brief = tx->engine->holds_briefly;
-    weft_call_init(&call[BRIEF], tx->arena, WEFT_STMT_FLOW_PATIENCE, 0);
-    weft_set_text(&call[BRIEF], 0, FLOW_PATIENCE_IN_LOCK_TIMEOUT, WAIT_BRIEF);
-    weft_call_init(&call[AS_EVER], tx->arena, WEFT_STMT_FLOW_PATIENCE, 0);
-    weft_set_text(&call[AS_EVER], 0, FLOW_PATIENCE_IN_LOCK_TIMEOUT, WAIT_AS_EVER);
-    weft_call_init(&call[HOLD], tx->arena, WEFT_STMT_FLOW_HOLD, count);
-    weft_call_init(&call[DUE], tx->arena, WEFT_STMT_FLOW_DUE, count);
+    weft_call_flow_patience(&call[BRIEF], tx->arena)->lock_timeout = WAIT_BRIEF;
+    weft_call_flow_patience(&call[AS_EVER], tx->arena)->lock_timeout = WAIT_AS_EVER;
+    struct weft_flow_hold_in *hold = weft_call_flow_hold(&call[HOLD], tx->arena, count);
+    struct weft_flow_due_in *due = weft_call_flow_due(&call[DUE], tx->arena, count);
     for (size_t i = 0; i < count; i++) {
-        weft_set_id(&call[HOLD], i, FLOW_HOLD_IN_FLOW, &flow[i]);
-        weft_set_id(&call[DUE], i, FLOW_DUE_IN_FLOW, &flow[i]);
+        hold->row[i].flow = flow[i];
+        due->row[i].flow = flow[i];
     }
     enum weft_rc rc = WEFT_OK;
     if (brief) {
@@ -80,21 +78,21 @@ enum weft_rc weft_flow_hold_row(struct weft_tx *tx, const struct weft_id *flow,
     enum weft_rc rc = weft_flows_hold(tx, flow, 1, &held, err);
     const struct weft_rows *rows = &held.flow, *due = &held.due;
     *ret_found = !rc && rows->count > 0;
+    const struct weft_flow_due_out *out = weft_out_flow_due(due);
+    const struct weft_flow_hold_out *row = weft_out_flow_hold(rows);
     if (*ret_found)
         *ret_row = (struct weft_flow_row){
             .id = *flow,
-            .ns = (int32_t)weft_get_i64(rows, 0, FLOW_HOLD_OUT_NAMESPACE),
-            .state = (int)weft_get_i64(rows, 0, FLOW_HOLD_OUT_STATE),
-            .revision = (int32_t)weft_get_i64(rows, 0, FLOW_HOLD_OUT_REVISION),
-            .nodes = weft_get_i64(rows, 0, FLOW_HOLD_OUT_NODES),
-            .cancel = (enum weft_flow_cancel)weft_get_i64(rows, 0, FLOW_HOLD_OUT_CANCEL),
-            .reason = weft_get_text(rows, 0, FLOW_HOLD_OUT_REASON),
-            .backlog = weft_get_i64(rows, 0, FLOW_HOLD_OUT_BACKLOG),
-            .deleted = !weft_get(rows, 0, FLOW_HOLD_OUT_DELETED)->null,
-            .cancelled = (uint64_t)weft_get_i64(rows, 0, FLOW_HOLD_OUT_CANCELLED),
-            .due = {.pending = weft_get_i64(due, 0, FLOW_DUE_OUT_PENDING),
-                    .anew = weft_get_i64(due, 0, FLOW_DUE_OUT_ANEW),
-                    .living = weft_get_i64(due, 0, FLOW_DUE_OUT_LIVING)},
+            .ns = row->namespace,
+            .state = row->state,
+            .revision = row->revision,
+            .nodes = row->nodes,
+            .cancel = row->cancel,
+            .reason = row->reason,
+            .backlog = row->backlog,
+            .deleted = row->deleted.set,
+            .cancelled = row->cancelled,
+            .due = {.pending = out->pending, .anew = out->anew, .living = out->living},
         };
     return rc;
 }

@@ -32,16 +32,17 @@ struct flow_call {
 
 static struct weft_flow read_flow(const struct weft_rows *rows)
 {
+    const struct weft_flow_read_out *row = weft_out_flow_read(rows);
     return (struct weft_flow){
-        .id = weft_get_id(rows, 0, FLOW_READ_OUT_ID),
-        .name = weft_get_text(rows, 0, FLOW_READ_OUT_NAME),
-        .state = (enum weft_flow_state)weft_get_i64(rows, 0, FLOW_READ_OUT_STATE),
-        .revision = (int32_t)weft_get_i64(rows, 0, FLOW_READ_OUT_REVISION),
-        .created_us = weft_get_i64(rows, 0, FLOW_READ_OUT_CREATED),
-        .finished_us = weft_get_i64(rows, 0, FLOW_READ_OUT_FINISHED),
-        .cancel = (enum weft_flow_cancel)weft_get_i64(rows, 0, FLOW_READ_OUT_CANCEL),
-        .reason = weft_get_text(rows, 0, FLOW_READ_OUT_REASON),
-        .node_count = (uint64_t)weft_get_i64(rows, 0, FLOW_READ_OUT_NODES),
+        .id = row->id,
+        .name = row->name,
+        .state = row->state,
+        .revision = row->revision,
+        .created_us = row->created,
+        .finished_us = row->finished.value,
+        .cancel = row->cancel,
+        .reason = row->reason,
+        .node_count = row->nodes,
     };
 }
 
@@ -59,22 +60,19 @@ static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err
     const struct weft_flow_asking *asking = all->asking;
     struct weft_call call;
     all->counts = all->page = (struct weft_rows){0};
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_READ, 0);
-    weft_set_id(&call, 0, FLOW_READ_IN_ID, &asking->flow);
+    weft_call_flow_read(&call, tx->arena)->id = asking->flow;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &all->flow, err);
-    if (!rc &&
-        (all->flow.count == 0 || weft_get_i64(&all->flow, 0, FLOW_READ_OUT_NAMESPACE) != all->ns))
+    if (!rc && (all->flow.count == 0 || weft_out_flow_read(&all->flow)->namespace != all->ns))
         rc = weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such flow");
     if (!rc && asking->counts) {
-        weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_COUNTS, 0);
-        weft_set_id(&call, 0, FLOW_COUNTS_IN_FLOW, &asking->flow);
+        weft_call_flow_counts(&call, tx->arena)->flow = asking->flow;
         rc = weft_tx_run(tx, &call, 1, &all->counts, err);
     }
     if (!rc && asking->limit > 0) {
-        weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_PAGE, 0);
-        weft_set_id(&call, 0, FLOW_PAGE_IN_FLOW, &asking->flow);
-        weft_set_id(&call, 0, FLOW_PAGE_IN_AFTER, &all->after);
-        weft_set_i64(&call, 0, FLOW_PAGE_IN_BATCH, (int64_t)asking->limit + 1);
+        struct weft_flow_page_in *page = weft_call_flow_page(&call, tx->arena);
+        page->flow = asking->flow;
+        page->after = all->after;
+        page->batch = (int64_t)asking->limit + 1;
         rc = weft_tx_run(tx, &call, 1, &all->page, err);
     }
     return rc;
@@ -93,8 +91,7 @@ static enum weft_rc read_settled(struct weft_engine *engine, struct flow_call *a
     for (unsigned round = 0;; round++) {
         struct weft_tx tx = {.engine = engine, .arena = arena};
         enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_READ, flow_body, all, err);
-        if (rc || settled || round == READ_ROUNDS ||
-            !weft_get_i64(&all->flow, 0, FLOW_READ_OUT_OVER))
+        if (rc || settled || round == READ_ROUNDS || !weft_out_flow_read(&all->flow)->over)
             return rc;
         struct weft_err ignored = {0};
         settled = weft_flow_settle(engine, &all->asking->flow, 1, 0, &ignored);
@@ -107,23 +104,23 @@ static enum weft_rc read_settled(struct weft_engine *engine, struct flow_call *a
 static struct weft_flow_node read_node(struct weft_engine *engine, const struct weft_rows *rows,
                                        size_t i)
 {
+    const struct weft_flow_page_out *row = &weft_out_flow_page(rows)[i];
     return (struct weft_flow_node){
-        .name = weft_get_text(rows, i, FLOW_PAGE_OUT_NAME),
-        .id = weft_get_id(rows, i, FLOW_PAGE_OUT_ID),
-        .state = (enum weft_state)weft_get_i64(rows, i, FLOW_PAGE_OUT_STATE),
-        .attempt = (int32_t)weft_get_i64(rows, i, FLOW_PAGE_OUT_ATTEMPT),
-        .worker = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, FLOW_PAGE_OUT_WORKER)),
-        .started_us = weft_get_i64(rows, i, FLOW_PAGE_OUT_STARTED),
-        .finished_us = weft_get_i64(rows, i, FLOW_PAGE_OUT_FINISHED),
-        .reason = weft_get_text(rows, i, FLOW_PAGE_OUT_REASON),
-        .error_class = weft_get_text(rows, i, FLOW_PAGE_OUT_ERROR_CLASS),
-        .error_message = weft_get_text(rows, i, FLOW_PAGE_OUT_ERROR_MESSAGE),
-        .join = (enum weft_join)weft_get_i64(rows, i, FLOW_PAGE_OUT_POLICY),
-        .k = (uint32_t)weft_get_i64(rows, i, FLOW_PAGE_OUT_K),
-        .on_satisfied = weft_get_i64(rows, i, FLOW_PAGE_OUT_LET_RUN)
-                            ? WEFT_ON_SATISFIED_LET_RUN
-                            : WEFT_ON_SATISFIED_CANCEL_REMAINING,
-        .fired = weft_get_i64(rows, i, FLOW_PAGE_OUT_FIRED) != WEFT_FIRED_NOT,
+        .name = row->name,
+        .id = row->id,
+        .state = row->state,
+        .attempt = row->attempt,
+        .worker = weft_find_name(engine, row->worker.value),
+        .started_us = row->started.value,
+        .finished_us = row->finished.value,
+        .reason = row->reason,
+        .error_class = row->error_class,
+        .error_message = row->error_message,
+        .join = row->policy,
+        .k = row->k,
+        .on_satisfied =
+            row->let_run ? WEFT_ON_SATISFIED_LET_RUN : WEFT_ON_SATISFIED_CANCEL_REMAINING,
+        .fired = row->fired != WEFT_FIRED_NOT,
     };
 }
 
@@ -133,7 +130,7 @@ static size_t cut_page(const struct weft_rows *rows, size_t limit)
     size_t count = 0;
     int64_t edges = 0;
     while (count < rows->count && count < limit) {
-        edges += weft_get_i64(rows, count, FLOW_PAGE_OUT_TOTAL);
+        edges += weft_out_flow_page(rows)[count].total;
         if (count > 0 && edges > PAGE_EDGES)
             break;
         count++;
@@ -146,22 +143,22 @@ static enum weft_rc read_after(struct weft_engine *engine, struct weft_flow_node
                                size_t count, struct weft_arena *arena, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_UPSTREAMS, count);
+    struct weft_rows rows = {0};
+    struct weft_upstreams_in *in = weft_call_upstreams(&call, arena, count);
     for (size_t i = 0; i < count; i++)
-        weft_set_id(&call, i, UPSTREAMS_IN_ID, &node[i].id);
+        in->row[i].id = node[i].id;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
     const char **name = weft_new_array(arena, const char *, rows.count + 1);
     size_t at = 0;
     for (size_t i = 0; i < rows.count; i++) {
-        struct weft_id id = weft_get_id(&rows, i, UPSTREAMS_OUT_ID);
-        while (at < count && weft_id_cmp(&node[at].id, &id) != 0)
+        const struct weft_upstreams_out *row = &weft_out_upstreams(&rows)[i];
+        while (at < count && weft_id_cmp(&node[at].id, &row->id) != 0)
             at++;
         if (at == count)
             return weft_fail(err, WEFT_CORRUPT, "the upstreams of a flow came out of order");
-        name[i] = weft_get_text(&rows, i, UPSTREAMS_OUT_NAME);
+        name[i] = row->name;
         if (node[at].after_count++ == 0)
             node[at].after = &name[i];
     }
@@ -178,7 +175,7 @@ static enum weft_rc read_nodes(struct weft_engine *engine, const struct flow_cal
         return WEFT_OK;
     struct weft_id_list workers = {.id = weft_new_array(arena, int32_t, count)};
     for (size_t i = 0; i < count; i++)
-        workers.id[workers.count++] = (int32_t)weft_get_i64(rows, i, FLOW_PAGE_OUT_WORKER);
+        workers.id[workers.count++] = weft_out_flow_page(rows)[i].worker.value;
     enum weft_rc rc = weft_load_names(engine, &workers, err);
     if (rc)
         return rc;
@@ -210,9 +207,9 @@ enum weft_rc weft_engine_flow(struct weft_engine *engine, const struct weft_flow
     if (rc)
         return rc;
     struct weft_flow_page page = {.flow = read_flow(&all.flow)};
+    const struct weft_flow_counts_out *row = weft_out_flow_counts(&all.counts);
     for (size_t i = 0; i < all.counts.count; i++)
-        page.flow.count[weft_get_i64(&all.counts, i, FLOW_COUNTS_OUT_STATE)] =
-            (uint64_t)weft_get_i64(&all.counts, i, FLOW_COUNTS_OUT_NUMBER);
+        page.flow.count[row[i].state] = row[i].number;
     rc = read_nodes(engine, &all, arena, &page, err);
     if (!rc)
         *ret_page = page;
@@ -243,27 +240,28 @@ static bool ends_with(const struct weft_id *id, const char *suffix)
 static bool fits(const struct flow_walk *walk, const struct weft_rows *rows, size_t i)
 {
     const struct weft_flow_listing *listing = walk->listing;
-    struct weft_id id = weft_get_id(rows, i, FLOW_LIST_OUT_ID);
-    const char *name = weft_get_text(rows, i, FLOW_LIST_OUT_NAME);
-    int64_t state = weft_get_i64(rows, i, FLOW_LIST_OUT_STATE);
-    return state >= 0 && weft_get(rows, i, FLOW_LIST_OUT_DELETED)->null &&
+    const struct weft_flow_list_out *row = &weft_out_flow_list(rows)[i];
+    const char *name = row->name;
+    int64_t state = row->state;
+    return state >= 0 && !row->deleted.set &&
            (!listing->by_state || state == (int64_t)listing->state) &&
-           (!walk->wanted.suffix[0] || ends_with(&id, walk->wanted.suffix)) &&
+           (!walk->wanted.suffix[0] || ends_with(&row->id, walk->wanted.suffix)) &&
            (!listing->name || (name && strcmp(name, listing->name) == 0));
 }
 
 static struct weft_flow read_listed(const struct weft_rows *rows, size_t i)
 {
+    const struct weft_flow_list_out *row = &weft_out_flow_list(rows)[i];
     return (struct weft_flow){
-        .id = weft_get_id(rows, i, FLOW_LIST_OUT_ID),
-        .name = weft_get_text(rows, i, FLOW_LIST_OUT_NAME),
-        .state = (enum weft_flow_state)weft_get_i64(rows, i, FLOW_LIST_OUT_STATE),
-        .revision = (int32_t)weft_get_i64(rows, i, FLOW_LIST_OUT_REVISION),
-        .created_us = weft_get_i64(rows, i, FLOW_LIST_OUT_CREATED),
-        .finished_us = weft_get_i64(rows, i, FLOW_LIST_OUT_FINISHED),
-        .cancel = (enum weft_flow_cancel)weft_get_i64(rows, i, FLOW_LIST_OUT_CANCEL),
-        .reason = weft_get_text(rows, i, FLOW_LIST_OUT_REASON),
-        .node_count = (uint64_t)weft_get_i64(rows, i, FLOW_LIST_OUT_NODES),
+        .id = row->id,
+        .name = row->name,
+        .state = row->state,
+        .revision = row->revision,
+        .created_us = row->created,
+        .finished_us = row->finished.value,
+        .cancel = row->cancel,
+        .reason = row->reason,
+        .node_count = row->nodes,
     };
 }
 
@@ -282,18 +280,18 @@ static enum weft_rc walk_on(struct weft_engine *engine, struct flow_walk *walk,
 {
     uint32_t scan = weft_list_next_rows(&walk->look, (uint32_t)walk->limit + WALK_MORE);
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_FLOW_LIST, 0);
-    weft_set_i64(&call, 0, FLOW_LIST_IN_NAMESPACE, walk->ns);
-    weft_set_id(&call, 0, FLOW_LIST_IN_AFTER, &walk->after);
-    weft_set_i64(&call, 0, FLOW_LIST_IN_BATCH, scan);
+    struct weft_rows rows = {0};
+    struct weft_flow_list_in *in = weft_call_flow_list(&call, arena);
+    in->namespace = walk->ns;
+    in->after = walk->after;
+    in->batch = scan;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
     size_t i = 0;
     bool below = false; /* the ids that are wanted */
     for (; i < rows.count && walk->count < walk->limit && !below; i++) {
-        walk->after = weft_get_id(&rows, i, FLOW_LIST_OUT_ID);
+        walk->after = weft_out_flow_list(&rows)[i].id;
         below = weft_id_cmp(&walk->after, &walk->wanted.low) < 0;
         if (below)
             break;

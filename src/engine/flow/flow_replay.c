@@ -60,10 +60,10 @@ static bool unsettled(const struct weft_rows *due, unsigned round)
 {
     bool any = false;
     for (size_t row = 0; row < due->count; row++) {
-        bool anew = weft_get_i64(due, row, FLOW_DUE_OUT_ANEW);
+        const struct weft_flow_due_out *out = &weft_out_flow_due(due)[row];
         const struct weft_flow_due one = {
-            .pending = weft_get_i64(due, row, FLOW_DUE_OUT_PENDING),
-            .living = weft_get_i64(due, row, FLOW_DUE_OUT_LIVING) && !anew,
+            .pending = out->pending,
+            .living = out->living && !out->anew,
         };
         any |= weft_flow_unsettled(&one, round);
     }
@@ -72,13 +72,12 @@ static bool unsettled(const struct weft_rows *due, unsigned round)
 
 static void note_flow(struct weft_members *members, const struct weft_rows *rows, size_t row)
 {
-    struct weft_id id = weft_get_id(rows, row, FLOW_HOLD_OUT_ID);
-    bool seen = weft_get_i64(rows, row, FLOW_HOLD_OUT_STATE) >= 0 &&
-                weft_get(rows, row, FLOW_HOLD_OUT_DELETED)->null;
+    const struct weft_flow_hold_out *out = &weft_out_flow_hold(rows)[row];
+    bool seen = out->state >= 0 && !out->deleted.set;
     for (size_t i = 0; i < members->count; i++)
-        if (weft_id_cmp(&members->item[i].flow, &id) == 0) {
+        if (weft_id_cmp(&members->item[i].flow, &out->id) == 0) {
             members->item[i].seen = seen;
-            members->item[i].cancels = (int)weft_get_i64(rows, row, FLOW_HOLD_OUT_CANCELS);
+            members->item[i].cancels = out->cancels;
         }
 }
 
@@ -105,19 +104,19 @@ enum weft_rc weft_members_hold(struct weft_tx *tx, const struct weft_id *id, siz
                                struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOWS_OF, count);
+    struct weft_rows rows = {0};
+    struct weft_flows_of_in *in = weft_call_flows_of(&call, tx->arena, count);
     for (size_t i = 0; i < count; i++)
-        weft_set_id(&call, i, FLOWS_OF_IN_ID, &id[i]);
+        in->row[i].id = id[i];
     *ret_members = (struct weft_members){0};
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc || rows.count == 0)
         return rc;
     struct weft_members members = {
         .item = weft_new_array(tx->arena, struct weft_member, rows.count), .count = rows.count};
+    const struct weft_flows_of_out *row = weft_out_flows_of(&rows);
     for (size_t i = 0; i < rows.count; i++)
-        members.item[i] = (struct weft_member){.id = weft_get_id(&rows, i, FLOWS_OF_OUT_ID),
-                                               .flow = weft_get_id(&rows, i, FLOWS_OF_OUT_FLOW)};
+        members.item[i] = (struct weft_member){.id = row[i].id, .flow = row[i].flow};
     qsort(members.item, members.count, sizeof(*members.item), by_id);
     *ret_members = members;
     return hold_flows(tx, ret_members, round, err);
@@ -142,15 +141,15 @@ static enum weft_rc read_joins(struct weft_tx *tx, struct weft_members *members,
                                struct weft_err *err)
 {
     struct weft_call call[2];
-    struct weft_rows rows[2];
+    struct weft_rows rows[2] = {0};
     size_t count = 0;
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_JOINS_READ, members->count);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_EDGES_AMONG, members->count);
+    struct weft_joins_read_in *read = weft_call_joins_read(&call[0], tx->arena, members->count);
+    struct weft_edges_among_in *among = weft_call_edges_among(&call[1], tx->arena, members->count);
     for (size_t i = 0; i < members->count; i++) {
         if (!members->item[i].wanted)
             continue;
-        weft_set_id(&call[0], count, JOINS_READ_IN_ID, &members->item[i].id);
-        weft_set_id(&call[1], count++, EDGES_AMONG_IN_ID, &members->item[i].id);
+        read->row[count].id = members->item[i].id;
+        among->row[count++].id = members->item[i].id;
     }
     call[0].rows = call[1].rows = count;
     if (count == 0)
@@ -159,24 +158,23 @@ static enum weft_rc read_joins(struct weft_tx *tx, struct weft_members *members,
     if (rc)
         return rc;
     for (size_t row = 0; row < rows[0].count; row++) {
-        struct weft_id id = weft_get_id(&rows[0], row, JOINS_READ_OUT_ID);
-        members->item[place_of(members, &id)].join = (struct weft_join_state){
-            .join = (enum weft_join)weft_get_i64(&rows[0], row, JOINS_READ_OUT_POLICY),
-            .k = (uint32_t)weft_get_i64(&rows[0], row, JOINS_READ_OUT_K),
-            .total = (uint32_t)weft_get_i64(&rows[0], row, JOINS_READ_OUT_TOTAL),
-            .succeeded = (uint32_t)weft_get_i64(&rows[0], row, JOINS_READ_OUT_SUCCEEDED),
-            .failed = (uint32_t)weft_get_i64(&rows[0], row, JOINS_READ_OUT_FAILED),
+        const struct weft_joins_read_out *out = &weft_out_joins_read(&rows[0])[row];
+        members->item[place_of(members, &out->id)].join = (struct weft_join_state){
+            .join = out->policy,
+            .k = out->k,
+            .total = out->total,
+            .succeeded = out->succeeded,
+            .failed = out->failed,
         };
     }
     members->edge = weft_new_array(tx->arena, struct weft_replay_edge, rows[1].count + 1);
     members->edges = rows[1].count;
     for (size_t row = 0; row < rows[1].count; row++) {
-        struct weft_id from = weft_get_id(&rows[1], row, EDGES_AMONG_OUT_UPSTREAM);
-        struct weft_id to = weft_get_id(&rows[1], row, EDGES_AMONG_OUT_DOWNSTREAM);
+        const struct weft_edges_among_out *found = &weft_out_edges_among(&rows[1])[row];
         members->edge[row] = (struct weft_replay_edge){
-            .from = place_of(members, &from),
-            .to = place_of(members, &to),
-            .state = (enum weft_edge_state)weft_get_i64(&rows[1], row, EDGES_AMONG_OUT_EDGE_STATE),
+            .from = place_of(members, &found->upstream),
+            .to = place_of(members, &found->downstream),
+            .state = found->edge_state,
         };
     }
     if (members->edges > 1)
@@ -235,20 +233,20 @@ static enum weft_rc name_upstreams(struct weft_tx *tx, struct weft_members *memb
                                    struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     size_t count = 0;
-    weft_call_init(&call, tx->arena, WEFT_STMT_UPSTREAM_FAILED, members->count);
+    struct weft_upstream_failed_in *in =
+        weft_call_upstream_failed(&call, tx->arena, members->count);
     for (size_t i = 0; i < members->count; i++)
         if (members->item[i].wanted && !members->item[i].replayed)
-            weft_set_id(&call, count++, UPSTREAM_FAILED_IN_ID, &members->item[i].id);
+            in->row[count++].id = members->item[i].id;
     call.rows = count;
     enum weft_rc rc = count ? weft_tx_run(tx, &call, 1, &rows, err) : WEFT_OK;
     for (size_t row = 0; count && row < rows.count && !rc; row++) {
-        struct weft_id id = weft_get_id(&rows, row, UPSTREAM_FAILED_OUT_ID);
-        struct weft_member *member = weft_members_find(members, &id);
-        member->upstream = weft_get_text(&rows, row, UPSTREAM_FAILED_OUT_NAME);
-        member->upstream_state =
-            (enum weft_state)weft_get_i64(&rows, row, UPSTREAM_FAILED_OUT_STATE);
+        const struct weft_upstream_failed_out *out = &weft_out_upstream_failed(&rows)[row];
+        struct weft_member *member = weft_members_find(members, &out->id);
+        member->upstream = out->name;
+        member->upstream_state = out->state.value;
     }
     return rc;
 }
@@ -273,26 +271,26 @@ enum weft_rc weft_members_judge(struct weft_tx *tx, struct weft_members *members
 
 static void put_node(struct weft_call *call, size_t row, const struct weft_member *member)
 {
-    weft_set_id(call, row, NODES_REPLAY_IN_ID, &member->id);
-    weft_set_i64(call, row, NODES_REPLAY_IN_SUCCEEDED, member->join.succeeded);
-    weft_set_i64(call, row, NODES_REPLAY_IN_FAILED, member->join.failed);
-    weft_set_i64(call, row, NODES_REPLAY_IN_FIRED,
-                 member->waits ? WEFT_FIRED_NOT : WEFT_FIRED_SATISFIED);
-    weft_set_i64(call, row, NODES_REPLAY_IN_AGAIN, member->waits ? member->cancels : -1);
+    struct weft_nodes_replay_item *item = &weft_in_nodes_replay(call)->row[row];
+    item->id = member->id;
+    item->succeeded = member->join.succeeded;
+    item->failed = member->join.failed;
+    item->fired = member->waits ? WEFT_FIRED_NOT : WEFT_FIRED_SATISFIED;
+    item->again = member->waits ? member->cancels : -1;
 }
 
 static void put_edges(struct weft_tx *tx, const struct weft_members *members,
                       struct weft_call *call)
 {
     size_t count = 0;
-    weft_call_init(call, tx->arena, WEFT_STMT_EDGE_PUT, members->edges);
+    struct weft_edge_put_in *in = weft_call_edge_put(call, tx->arena, members->edges);
     for (size_t i = 0; i < members->edges; i++) {
         const struct weft_replay_edge *edge = &members->edge[i];
         if (!edge->opens)
             continue;
-        weft_set_id(call, count, EDGE_PUT_IN_UPSTREAM, &members->item[edge->from].id);
-        weft_set_id(call, count, EDGE_PUT_IN_DOWNSTREAM, &members->item[edge->to].id);
-        weft_set_i64(call, count++, EDGE_PUT_IN_STATE, WEFT_EDGE_PENDING);
+        in->row[count].upstream = members->item[edge->from].id;
+        in->row[count].downstream = members->item[edge->to].id;
+        in->row[count++].state = WEFT_EDGE_PENDING;
     }
     call->rows = count;
 }
@@ -304,15 +302,16 @@ enum weft_rc weft_members_replayed(struct weft_tx *tx, const struct weft_members
     struct weft_call call[CALLS];
     struct weft_id *flow = weft_new_array(tx->arena, struct weft_id, members->count + 1);
     size_t count = 0;
-    weft_call_init(&call[HINT], tx->arena, WEFT_STMT_COMPLETION_ADD, members->count);
-    weft_call_init(&call[NODES], tx->arena, WEFT_STMT_NODES_REPLAY, members->count);
-    weft_set_i64(&call[HINT], 0, COMPLETION_ADD_IN_AT, tx->now_us);
+    struct weft_completion_add_in *hint =
+        weft_call_completion_add(&call[HINT], tx->arena, members->count);
+    weft_call_nodes_replay(&call[NODES], tx->arena, members->count);
+    hint->at = tx->now_us;
     for (size_t i = 0; i < members->count; i++) {
         const struct weft_member *member = &members->item[i];
         if (!member->replayed)
             continue;
-        weft_set_id(&call[HINT], count, COMPLETION_ADD_IN_FLOW, &member->flow);
-        weft_set_id(&call[HINT], count, COMPLETION_ADD_IN_ID, &member->id);
+        hint->row[count].flow = member->flow;
+        hint->row[count].id = member->id;
         put_node(&call[NODES], count, member);
         flow[count++] = member->flow;
     }
@@ -321,8 +320,8 @@ enum weft_rc weft_members_replayed(struct weft_tx *tx, const struct weft_members
     call[HINT].rows = call[NODES].rows = count;
     put_edges(tx, members, &call[EDGES]);
     count = weft_ids_sort(flow, count);
-    weft_call_init(&call[REOPEN], tx->arena, WEFT_STMT_FLOW_REOPEN, count);
+    struct weft_flow_reopen_in *reopen = weft_call_flow_reopen(&call[REOPEN], tx->arena, count);
     for (size_t i = 0; i < count; i++)
-        weft_set_id(&call[REOPEN], i, FLOW_REOPEN_IN_FLOW, &flow[i]);
+        reopen->row[i].flow = flow[i];
     return weft_tx_run(tx, call, CALLS, NULL, err);
 }

@@ -85,22 +85,22 @@ static void answer_taken(struct new_flow *flow, const struct weft_rows *rows)
     struct weft_id *node = answer->node;
     *answer = (struct weft_flow_submitted){.node = node};
     for (size_t i = 0; i < rows->count; i++) {
-        const struct weft_cell *print = weft_get(rows, i, FLOW_OF_KEY_OUT_FINGERPRINT);
-        int64_t state = weft_get_i64(rows, i, FLOW_OF_KEY_OUT_STATE);
-        if (weft_get_i64(rows, i, FLOW_OF_KEY_OUT_NAMESPACE) != flow->draft.ns_id ||
-            strcmp(weft_get_text(rows, i, FLOW_OF_KEY_OUT_KEY), flow->spec->key) != 0)
+        const struct weft_flow_of_key_out *row = &weft_out_flow_of_key(rows)[i];
+        struct weft_blob print = row->fingerprint;
+        int64_t state = row->state;
+        if (row->namespace != flow->draft.ns_id || strcmp(row->key, flow->spec->key) != 0)
             continue;
-        if (print->size != sizeof(flow->fingerprint) ||
-            memcmp(print->data, flow->fingerprint, print->size) != 0) {
+        if (print.size != sizeof(flow->fingerprint) ||
+            memcmp(print.data, flow->fingerprint, print.size) != 0) {
             weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
                             "this key belongs to a flow with other nodes");
             answer->err.hint = "use another key, or submit exactly what was submitted first";
         } else if (state == STATE_STAGED) {
             weft_fail_field(&answer->err, WEFT_BUSY, "key", "this flow is just being written");
         } else {
-            answer->id = weft_get_id(rows, i, FLOW_OF_KEY_OUT_ID);
+            answer->id = row->id;
             answer->state = (enum weft_flow_state)state;
-            answer->revision = (int32_t)weft_get_i64(rows, i, FLOW_OF_KEY_OUT_REVISION);
+            answer->revision = row->revision;
             answer->duplicate = true;
         }
         return;
@@ -121,28 +121,27 @@ static enum weft_rc add_flows(struct weft_tx *tx, const struct flow_batch *batch
                               struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows won;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_ADD, batch->count);
-    weft_set_i64(&call, 0, FLOW_ADD_IN_NOW, batch->now_us);
+    struct weft_rows won = {0};
+    struct weft_flow_add_in *in = weft_call_flow_add(&call, tx->arena, batch->count);
+    in->now = batch->now_us;
     for (size_t i = 0; i < batch->count; i++) {
         const struct new_flow *flow = batch->flow[i];
-        weft_set_id(&call, i, FLOW_ADD_IN_ID, &flow->draft.flow);
-        weft_set_i64(&call, i, FLOW_ADD_IN_NAMESPACE, flow->draft.ns_id);
-        weft_set_text(&call, i, FLOW_ADD_IN_NAME, flow->spec->name);
-        weft_set_text(&call, i, FLOW_ADD_IN_KEY, flow->spec->key);
+        in->row[i].id = flow->draft.flow;
+        in->row[i].namespace = flow->draft.ns_id;
+        in->row[i].name = flow->spec->name;
+        in->row[i].key = flow->spec->key;
         if (flow->spec->key)
-            weft_set_bytes(&call, i, FLOW_ADD_IN_FINGERPRINT, flow->fingerprint,
-                           sizeof(flow->fingerprint));
-        weft_set_i64(&call, i, FLOW_ADD_IN_STATE,
-                     flow->draft.hidden ? STATE_STAGED : WEFT_FLOW_OPEN);
-        weft_set_i64(&call, i, FLOW_ADD_IN_NODES, (int64_t)flow->spec->node_count);
+            in->row[i].fingerprint =
+                (struct weft_blob){flow->fingerprint, sizeof(flow->fingerprint)};
+        in->row[i].state = flow->draft.hidden ? STATE_STAGED : WEFT_FLOW_OPEN;
+        in->row[i].nodes = (int64_t)flow->spec->node_count;
     }
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &won, err);
     for (size_t i = 0; i < batch->count && !rc; i++) {
         batch->flow[i]->lost = true;
         for (size_t row = 0; row < won.count && batch->flow[i]->lost; row++) {
-            struct weft_id id = weft_get_id(&won, row, FLOW_ADD_OUT_ID);
-            batch->flow[i]->lost = weft_id_cmp(&id, &batch->flow[i]->draft.flow) != 0;
+            batch->flow[i]->lost =
+                weft_id_cmp(&weft_out_flow_add(&won)[row].id, &batch->flow[i]->draft.flow) != 0;
         }
     }
     return rc;
@@ -155,11 +154,11 @@ static enum weft_rc read_taken(struct weft_tx *tx, const struct flow_batch *batc
     struct weft_call call;
     struct weft_rows rows;
     size_t lost = 0;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_OF_KEY, batch->count);
+    struct weft_flow_of_key_in *in = weft_call_flow_of_key(&call, tx->arena, batch->count);
     for (size_t i = 0; i < batch->count; i++)
         if (batch->flow[i]->lost) {
-            weft_set_i64(&call, lost, FLOW_OF_KEY_IN_NAMESPACE, batch->flow[i]->draft.ns_id);
-            weft_set_text(&call, lost++, FLOW_OF_KEY_IN_KEY, batch->flow[i]->spec->key);
+            in->row[lost].namespace = batch->flow[i]->draft.ns_id;
+            in->row[lost++].key = batch->flow[i]->spec->key;
         }
     call.rows = lost;
     if (lost == 0)
@@ -253,11 +252,10 @@ static enum weft_rc fail_late(struct weft_err *err)
 static enum weft_rc hold_part(struct weft_tx *tx, const struct weft_id *flow, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_FLOW_HOLD, 1);
-    weft_set_id(&call, 0, FLOW_HOLD_IN_FLOW, flow);
+    struct weft_rows rows = {0};
+    weft_call_flow_hold(&call, tx->arena, 1)->row[0].flow = *flow;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
-    if (!rc && (rows.count == 0 || weft_get_i64(&rows, 0, FLOW_HOLD_OUT_STATE) != STATE_STAGED))
+    if (!rc && (rows.count == 0 || weft_out_flow_hold(&rows)->state != STATE_STAGED))
         rc = fail_late(err);
     return rc;
 }
@@ -279,12 +277,11 @@ static enum weft_rc write_tail(struct weft_tx *tx, void *context, struct weft_er
     const struct flow_batch *batch = context;
     const struct weft_id *flow = &batch->flow[0]->draft.flow;
     struct weft_call call[2];
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_FLOW_OPEN, 0);
-    weft_set_id(&call[0], 0, FLOW_OPEN_IN_FLOW, flow);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_COMPLETION_ADD, 1);
-    weft_set_id(&call[1], 0, COMPLETION_ADD_IN_FLOW, flow);
-    weft_set_id(&call[1], 0, COMPLETION_ADD_IN_ID, flow);
-    weft_set_i64(&call[1], 0, COMPLETION_ADD_IN_AT, tx->now_us);
+    weft_call_flow_open(&call[0], tx->arena)->flow = *flow;
+    struct weft_completion_add_in *add = weft_call_completion_add(&call[1], tx->arena, 1);
+    add->row[0].flow = *flow;
+    add->row[0].id = *flow;
+    add->at = tx->now_us;
     struct weft_rows rows[2];
     enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
     return !rc && rows[0].count == 0 ? fail_late(err) : rc;
@@ -356,15 +353,16 @@ static enum weft_rc read_members(struct weft_engine *engine, const struct new_fl
     while (more && !rc) { /* until the end: retention may be faster */
         struct weft_call call;
         struct weft_rows rows = {0};
-        weft_call_init(&call, arena, WEFT_STMT_FLOW_MEMBERS, 0);
-        weft_set_id(&call, 0, FLOW_MEMBERS_IN_FLOW, &answer->id);
-        weft_set_id(&call, 0, FLOW_MEMBERS_IN_AFTER, &after);
-        weft_set_i64(&call, 0, FLOW_MEMBERS_IN_BATCH, WEFT_PAGE_MAX);
+        struct weft_flow_members_in *in = weft_call_flow_members(&call, arena);
+        in->flow = answer->id;
+        in->after = after;
+        in->batch = WEFT_PAGE_MAX;
         rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
         for (size_t i = 0; i < rows.count && !rc; i++) {
-            const char *name = weft_get_text(&rows, i, FLOW_MEMBERS_OUT_NAME);
+            const struct weft_flow_members_out *row = &weft_out_flow_members(&rows)[i];
+            const char *name = row->name;
             struct weft_id *id = weft_map_find(&place, name, strlen(name));
-            after = weft_get_id(&rows, i, FLOW_MEMBERS_OUT_ID);
+            after = row->id;
             if (id)
                 *id = after;
         }

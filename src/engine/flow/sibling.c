@@ -73,12 +73,12 @@ struct dispatch {
 static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_GROUPS_TAKE, dispatch->held.count);
-    weft_set_i64(&call, 0, GROUPS_TAKE_IN_CHUNK, GROUPS_AT_ONCE);
+    struct weft_rows rows = {0};
+    struct weft_groups_take_in *in = weft_call_groups_take(&call, tx->arena, dispatch->held.count);
+    in->chunk = GROUPS_AT_ONCE;
     call.most = GROUPS_AT_ONCE;
     for (size_t i = 0; i < dispatch->held.count; i++)
-        weft_set_id(&call, i, GROUPS_TAKE_IN_FLOW, &dispatch->held.item[i].id);
+        in->row[i].flow = dispatch->held.item[i].id;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
@@ -86,13 +86,13 @@ static enum weft_rc take_groups(struct weft_tx *tx, struct dispatch *dispatch, s
     dispatch->groups = rows.count;
     dispatch->more = rows.count == GROUPS_AT_ONCE;
     for (size_t i = 0; i < dispatch->groups; i++) {
-        struct weft_id flow = weft_get_id(&rows, i, GROUPS_TAKE_OUT_FLOW);
+        const struct weft_groups_take_out *row = &weft_out_groups_take(&rows)[i];
         dispatch->group[i] = (struct group){
-            .id = weft_get_id(&rows, i, GROUPS_TAKE_OUT_ID),
-            .flow = weft_flows_find(&dispatch->held, &flow),
-            .reason = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_REASON),
-            .at_us = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_AT),
-            .wakes = weft_get_i64(&rows, i, GROUPS_TAKE_OUT_WAKES),
+            .id = row->id,
+            .flow = weft_flows_find(&dispatch->held, &row->flow),
+            .reason = row->reason,
+            .at_us = row->at,
+            .wakes = row->wakes,
         };
     }
     return WEFT_OK;
@@ -124,17 +124,17 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
     static const struct weft_id first = {0}; /* before any id */
     size_t chunk = weft_flow_chunk(tx);
     struct weft_call call;
-    weft_call_init(&call, tx->arena, WEFT_STMT_GROUP_MEMBERS, dispatch->groups);
-    weft_set_i64(&call, 0, GROUP_MEMBERS_IN_CHUNK, (int64_t)chunk);
+    struct weft_group_members_in *in = weft_call_group_members(&call, tx->arena, dispatch->groups);
+    in->chunk = (int64_t)chunk;
     call.most = chunk;
     for (size_t i = 0; i < dispatch->groups; i++) {
         struct group *group = &dispatch->group[i];
         const struct walk *from = &dispatch->from;
         bool goes_on = is_same(&from->group, group);
         group->spares = goes_on && from->group.spares;
-        weft_set_id(&call, i, GROUP_MEMBERS_IN_ID, &group->id);
-        weft_set_i64(&call, i, GROUP_MEMBERS_IN_REASON, group->reason);
-        weft_set_id(&call, i, GROUP_MEMBERS_IN_AFTER, goes_on ? &from->after : &first);
+        in->row[i].id = group->id;
+        in->row[i].reason = group->reason;
+        in->row[i].after = goes_on ? from->after : first;
     }
     enum weft_rc rc = weft_tx_run(tx, &call, 1, ret_rows, err);
     if (rc)
@@ -144,10 +144,10 @@ static enum weft_rc walk(struct weft_tx *tx, struct dispatch *dispatch, struct w
         return WEFT_OK;
     size_t last = chunk - 1;
     dispatch->more = true;
-    struct weft_id cut = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_NODE);
-    dispatch->to.after = weft_get_id(ret_rows, last, GROUP_MEMBERS_OUT_ID);
+    const struct weft_group_members_out *row = &weft_out_group_members(ret_rows)[last];
+    dispatch->to.after = row->id;
     dispatch->walked = 0;
-    while (weft_id_cmp(&dispatch->group[dispatch->walked].id, &cut) != 0)
+    while (weft_id_cmp(&dispatch->group[dispatch->walked].id, &row->node) != 0)
         dispatch->walked++;
     return WEFT_OK;
 }
@@ -162,7 +162,7 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct sibling **ret_sibling, size_t *ret_count,
                                   struct weft_err *err)
 {
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = walk(tx, dispatch, &rows, err);
     if (rc)
         return rc;
@@ -170,17 +170,16 @@ static enum weft_rc find_siblings(struct weft_tx *tx, struct dispatch *dispatch,
     struct group *group = dispatch->group; /* rows come in the order of the groups */
     size_t count = 0, kept = 0;
     for (size_t i = 0; i < rows.count; i++) {
-        struct weft_id node = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_NODE);
-        while (weft_id_cmp(&group->id, &node) != 0)
+        const struct weft_group_members_out *row = &weft_out_group_members(&rows)[i];
+        while (weft_id_cmp(&group->id, &row->node) != 0)
             group++;
-        int64_t fate = weft_get_i64(&rows, i, GROUP_MEMBERS_OUT_FATE);
-        if (weft_get(&rows, i, GROUP_MEMBERS_OUT_FATE)->null)
+        int64_t fate = row->fate.value;
+        if (!row->fate.set)
             continue;
         group->spares |= fate == WEFT_FATE_SPARED;
         if (fate != WEFT_FATE_SPARED && fate != WEFT_FATE_UNASKED)
-            sibling[count++] = (struct sibling){.id = weft_get_id(&rows, i, GROUP_MEMBERS_OUT_ID),
-                                                .reason = fate,
-                                                .running_stays = running_stays(group->flow)};
+            sibling[count++] = (struct sibling){
+                .id = row->id, .reason = fate, .running_stays = running_stays(group->flow)};
     }
     if (dispatch->walked < dispatch->groups)
         dispatch->to.group = dispatch->group[dispatch->walked];
@@ -227,14 +226,14 @@ static enum weft_rc settle_groups(struct weft_tx *tx, struct dispatch *dispatch,
 {
     struct weft_call done, wait;
     size_t gone = 0, kept = 0;
-    weft_call_init(&done, tx->arena, WEFT_STMT_GROUPS_DONE, dispatch->walked);
-    weft_call_init(&wait, tx->arena, WEFT_STMT_GROUPS_WAIT, dispatch->walked);
+    struct weft_groups_done_in *done_in = weft_call_groups_done(&done, tx->arena, dispatch->walked);
+    struct weft_groups_wait_in *wait_in = weft_call_groups_wait(&wait, tx->arena, dispatch->walked);
     for (size_t i = 0; i < dispatch->walked; i++) {
         const struct group *group = &dispatch->group[i];
         if (group->spares && group->reason) {
-            weft_set_id(&wait, kept++, GROUPS_WAIT_IN_ID, &group->id);
+            wait_in->row[kept++].id = group->id;
         } else {
-            weft_set_id(&done, gone++, GROUPS_DONE_IN_ID, &group->id);
+            done_in->row[gone++].id = group->id;
             dispatch->done.dispatched += group->reason != 0;
         }
     }

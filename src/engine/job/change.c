@@ -20,28 +20,28 @@
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static struct weft_live read_live(const struct weft_rows *rows, size_t i)
+static struct weft_live read_live(const struct weft_live_out *row)
 {
     return (struct weft_live){
-        .id = weft_get_id(rows, i, LIVE_LOCK_OUT_ID),
-        .ord = weft_get_i64(rows, i, LIVE_LOCK_OUT_ORD),
-        .due_us = weft_get_i64(rows, i, LIVE_LOCK_OUT_DUE),
-        .attempt_deadline_us = weft_get_i64(rows, i, LIVE_LOCK_OUT_ATTEMPT_DEADLINE),
-        .deadline_us = weft_get_i64(rows, i, LIVE_LOCK_OUT_DEADLINE),
-        .started_us = weft_get_i64(rows, i, LIVE_LOCK_OUT_STARTED),
-        .claimed_us = weft_get_i64(rows, i, LIVE_LOCK_OUT_CLAIMED),
-        .queue = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_QUEUE),
-        .lane = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_LANE),
-        .policy = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_POLICY),
-        .worker = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_WORKER),
-        .epoch = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_EPOCH),
-        .attempt = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_ATTEMPT),
-        .forgiven = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_FORGIVEN),
-        .size = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_SIZE),
-        .lost = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_LOST),
-        .replays = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_REPLAYS),
-        .priority = (int32_t)weft_get_i64(rows, i, LIVE_LOCK_OUT_PRIORITY),
-        .state = (enum weft_state)weft_get_i64(rows, i, LIVE_LOCK_OUT_STATE),
+        .id = row->id.value,
+        .ord = row->ord,
+        .due_us = row->due.value,
+        .attempt_deadline_us = row->attempt_deadline.value,
+        .deadline_us = row->deadline.value,
+        .started_us = row->started.value,
+        .claimed_us = row->claimed.value,
+        .queue = row->queue,
+        .lane = row->lane,
+        .policy = row->policy,
+        .worker = row->worker.value,
+        .epoch = row->epoch,
+        .attempt = row->attempt,
+        .forgiven = row->forgiven,
+        .size = row->size,
+        .lost = row->lost,
+        .replays = row->replays,
+        .priority = row->priority,
+        .state = row->state,
     };
 }
 
@@ -52,7 +52,7 @@ struct weft_changes weft_change_rows(const struct weft_rows *rows, struct weft_a
         .count = rows->count,
     };
     for (size_t i = 0; i < rows->count; i++)
-        changes.change[i].before = read_live(rows, i);
+        changes.change[i].before = read_live(weft_out_live(rows, i));
     return changes;
 }
 
@@ -61,9 +61,9 @@ enum weft_rc weft_change_lock(struct weft_tx *tx, const struct weft_id *id, size
 {
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_LIVE_LOCK, count);
+    struct weft_live_lock_in *in = weft_call_live_lock(&call, tx->arena, count);
     for (size_t i = 0; i < count; i++)
-        weft_set_id(&call, i, LIVE_LOCK_IN_ID, &id[i]);
+        in->row[i].id = id[i];
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (!rc)
         *ret_changes = weft_change_rows(&rows, tx->arena);
@@ -100,50 +100,44 @@ bool weft_change_step(struct weft_change *change, const struct weft_event *event
 
 struct weft_live weft_outcome_read(const struct weft_rows *rows, size_t i)
 {
+    const struct weft_outcome_lock_out *row = &weft_out_outcome_lock(rows)[i];
     return (struct weft_live){
-        .id = weft_get_id(rows, i, OUTCOME_LOCK_OUT_ID),
-        .state = (enum weft_state)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_STATE),
-        .queue = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_QUEUE),
-        .epoch = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_EPOCH),
-        .attempt = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_ATTEMPT),
-        .forgiven = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_FORGIVEN),
-        .lost = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_LOST),
-        .replays = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_REPLAYS),
-        .priority = (int32_t)weft_get_i64(rows, i, OUTCOME_LOCK_OUT_PRIORITY),
+        .id = row->id,
+        .state = row->state,
+        .queue = row->queue,
+        .epoch = row->epoch,
+        .attempt = row->attempt,
+        .forgiven = row->forgiven,
+        .lost = row->lost,
+        .replays = row->replays,
+        .priority = row->priority,
     };
 }
 
-void weft_outcome_back(struct weft_call *call, size_t row, const struct weft_live *after)
+void weft_outcome_back(struct weft_outcome_back_item *item, const struct weft_live *after)
 {
-    weft_set_id(call, row, OUTCOME_BACK_IN_ID, &after->id);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_ATTEMPT, after->attempt);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_FORGIVEN, after->forgiven);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_LOST, after->lost);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_REPLAYS, after->replays);
-    weft_set_i64(call, row, OUTCOME_BACK_IN_STATE, after->state);
+    item->id = after->id;
+    item->attempt = after->attempt;
+    item->forgiven = after->forgiven;
+    item->lost = after->lost;
+    item->replays = after->replays;
+    item->state = after->state;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void set_moment(struct weft_call *call, size_t row, size_t param, weft_usec moment)
+static void put_live(struct weft_live_put_item *item, const struct weft_live *after)
 {
-    if (moment != 0)
-        weft_set_i64(call, row, param, moment);
-}
-
-static void put_live(struct weft_call *call, size_t row, const struct weft_live *after)
-{
-    weft_set_id(call, row, LIVE_PUT_IN_ID, &after->id);
-    set_moment(call, row, LIVE_PUT_IN_DUE, after->due_us);
-    set_moment(call, row, LIVE_PUT_IN_ATTEMPT_DEADLINE, after->attempt_deadline_us);
-    set_moment(call, row, LIVE_PUT_IN_DEADLINE, after->deadline_us);
-    set_moment(call, row, LIVE_PUT_IN_CLAIMED, after->claimed_us);
-    if (after->worker != 0)
-        weft_set_i64(call, row, LIVE_PUT_IN_WORKER, after->worker);
-    weft_set_i64(call, row, LIVE_PUT_IN_ATTEMPT, after->attempt);
-    weft_set_i64(call, row, LIVE_PUT_IN_LOST, after->lost);
-    weft_set_i64(call, row, LIVE_PUT_IN_PRIORITY, after->priority);
-    weft_set_i64(call, row, LIVE_PUT_IN_STATE, after->state);
+    item->id = after->id;
+    item->due = weft_unless_zero(after->due_us);
+    item->attempt_deadline = weft_unless_zero(after->attempt_deadline_us);
+    item->deadline = weft_unless_zero(after->deadline_us);
+    item->claimed = weft_unless_zero(after->claimed_us);
+    item->worker = weft_unless_zero(after->worker);
+    item->attempt = after->attempt;
+    item->lost = after->lost;
+    item->priority = after->priority;
+    item->state = after->state;
 }
 
 /* How an execution ended when no lease was held: the word that fits its last state. */
@@ -154,52 +148,52 @@ static enum weft_ended end_without_lease(enum weft_state state)
     return state == WEFT_STATE_EXPIRED ? WEFT_ENDED_EXPIRED : WEFT_ENDED_CANCELLED;
 }
 
-static void put_end(struct weft_call *call, size_t row, const struct weft_change *change)
+static void put_end(struct weft_live_end_item *item, const struct weft_change *change)
 {
     enum weft_ended ended =
         change->step.ended ? change->step.ended : end_without_lease(change->step.after.state);
-    weft_set_id(call, row, LIVE_END_IN_ID, &change->before.id);
-    weft_set_i64(call, row, LIVE_END_IN_EPOCH, change->before.epoch);
-    weft_set_i64(call, row, LIVE_END_IN_WAS, change->before.state);
-    weft_set_i64(call, row, LIVE_END_IN_STATE, change->step.after.state);
-    weft_set_i64(call, row, LIVE_END_IN_ENDED, ended);
-    weft_set_text(call, row, LIVE_END_IN_BY, change->by);
-    weft_set_text(call, row, LIVE_END_IN_REASON, change->reason);
-    weft_set_text(call, row, LIVE_END_IN_ERROR_CLASS, change->error_class);
-    weft_set_text(call, row, LIVE_END_IN_ERROR_MESSAGE, change->error_message);
+    item->id = change->before.id;
+    item->epoch = change->before.epoch;
+    item->was = change->before.state;
+    item->state = change->step.after.state;
+    item->ended = ended;
+    item->by = change->by;
+    item->reason = change->reason;
+    item->error_class = change->error_class;
+    item->error_message = change->error_message;
 }
 
-static void put_attempt(struct weft_call *call, size_t row, const struct weft_change *change,
+static void put_attempt(struct weft_attempt_add_item *item, const struct weft_change *change,
                         weft_usec now_us)
 {
     const struct weft_live *before = &change->before, *after = &change->step.after;
-    weft_set_id(call, row, ATTEMPT_ADD_IN_ID, &before->id);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_EPOCH, before->epoch);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_REPLAY, 0);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_ATTEMPT, before->attempt);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_ENDED, change->step.ended);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_HELD, true);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_ANSWER, after->state);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_WORKER, before->worker);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_CLAIMED, before->claimed_us);
-    weft_set_i64(call, row, ATTEMPT_ADD_IN_ENDED_AT, now_us);
-    set_moment(call, row, ATTEMPT_ADD_IN_RUN_AT, after->due_us);
-    weft_set_text(call, row, ATTEMPT_ADD_IN_BY, change->by);
-    weft_set_text(call, row, ATTEMPT_ADD_IN_REASON, change->reason);
-    weft_set_text(call, row, ATTEMPT_ADD_IN_ERROR_CLASS, change->error_class);
-    weft_set_text(call, row, ATTEMPT_ADD_IN_ERROR_MESSAGE, change->error_message);
+    item->id = before->id;
+    item->epoch = before->epoch;
+    item->replay = 0;
+    item->attempt = before->attempt;
+    item->ended = change->step.ended;
+    item->held = true;
+    item->answer = after->state;
+    item->worker = before->worker;
+    item->claimed = before->claimed_us;
+    item->ended_at = now_us;
+    item->run_at = weft_unless_zero(after->due_us);
+    item->by = change->by;
+    item->reason = change->reason;
+    item->error_class = change->error_class;
+    item->error_message = change->error_message;
 }
 
-static void put_draining(struct weft_call *call, size_t row, const struct weft_change *change)
+static void put_draining(struct weft_draining_add_item *item, const struct weft_change *change)
 {
     const struct weft_live *before = &change->before;
-    weft_set_id(call, row, DRAINING_ADD_IN_ID, &before->id);
-    weft_set_i64(call, row, DRAINING_ADD_IN_EPOCH, before->epoch);
-    weft_set_i64(call, row, DRAINING_ADD_IN_QUEUE, before->queue);
-    weft_set_i64(call, row, DRAINING_ADD_IN_LANE, before->lane);
-    weft_set_i64(call, row, DRAINING_ADD_IN_WORKER, before->worker);
-    weft_set_i64(call, row, DRAINING_ADD_IN_UNTIL, before->due_us);
-    weft_set_i64(call, row, DRAINING_ADD_IN_ENDED, change->step.ended);
+    item->id = before->id;
+    item->epoch = before->epoch;
+    item->queue = before->queue;
+    item->lane = before->lane;
+    item->worker = before->worker;
+    item->until = before->due_us;
+    item->ended = change->step.ended;
 }
 
 /* Which of the four statements a change needs. */
@@ -237,9 +231,10 @@ static void note_flows(struct weft_tx *tx, struct weft_changes *changes,
 {
     changes->flow = weft_new_array(tx->arena, struct weft_id, rows->count + 1);
     changes->flows = 0;
+    const struct weft_live_end_out *row = weft_out_live_end(rows);
     for (size_t i = 0; i < rows->count; i++)
-        if (!weft_get(rows, i, LIVE_END_OUT_FLOW)->null)
-            changes->flow[changes->flows++] = weft_get_id(rows, i, LIVE_END_OUT_FLOW);
+        if (row[i].flow.set)
+            changes->flow[changes->flows++] = row[i].flow.value;
 }
 
 enum { PUT, END, ATTEMPT, DRAINING };
@@ -247,30 +242,32 @@ enum { PUT, END, ATTEMPT, DRAINING };
 void weft_change_calls(struct weft_tx *tx, const struct weft_changes *changes,
                        struct weft_call ret_call[WEFT_CHANGE_CALLS])
 {
-    struct weft_call *call = ret_call;
     for (size_t i = 0; i < changes->count; i++) {
         struct weft_change *change = &changes->change[i];
         change->drains = weft_lease_drains(change->step.ended, change->before.due_us, tx->now_us);
     }
-    weft_call_init(&call[PUT], tx->arena, WEFT_STMT_LIVE_PUT, count_if(changes, lives_on));
-    weft_call_init(&call[END], tx->arena, WEFT_STMT_LIVE_END, count_if(changes, ends));
-    weft_call_init(&call[ATTEMPT], tx->arena, WEFT_STMT_ATTEMPT_ADD,
-                   count_if(changes, leaves_attempt));
-    weft_call_init(&call[DRAINING], tx->arena, WEFT_STMT_DRAINING_ADD, count_if(changes, drains));
-    weft_set_i64(&call[END], 0, LIVE_END_IN_NOW, tx->now_us);
-    weft_set_i64(&call[DRAINING], 0, DRAINING_ADD_IN_NOW, tx->now_us);
+    struct weft_live_put_in *put =
+        weft_call_live_put(&ret_call[PUT], tx->arena, count_if(changes, lives_on));
+    struct weft_live_end_in *end =
+        weft_call_live_end(&ret_call[END], tx->arena, count_if(changes, ends));
+    struct weft_attempt_add_in *attempt =
+        weft_call_attempt_add(&ret_call[ATTEMPT], tx->arena, count_if(changes, leaves_attempt));
+    struct weft_draining_add_in *draining =
+        weft_call_draining_add(&ret_call[DRAINING], tx->arena, count_if(changes, drains));
+    end->now = tx->now_us;
+    draining->now = tx->now_us;
 
     size_t row[WEFT_CHANGE_CALLS] = {0};
     for (size_t i = 0; i < changes->count; i++) {
         const struct weft_change *change = &changes->change[i];
         if (lives_on(change))
-            put_live(&call[PUT], row[PUT]++, &change->step.after);
+            put_live(&put->row[row[PUT]++], &change->step.after);
         if (ends(change))
-            put_end(&call[END], row[END]++, change);
+            put_end(&end->row[row[END]++], change);
         if (leaves_attempt(change))
-            put_attempt(&call[ATTEMPT], row[ATTEMPT]++, change, tx->now_us);
+            put_attempt(&attempt->row[row[ATTEMPT]++], change, tx->now_us);
         if (drains(change))
-            put_draining(&call[DRAINING], row[DRAINING]++, change);
+            put_draining(&draining->row[row[DRAINING]++], change);
     }
 }
 

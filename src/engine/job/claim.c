@@ -130,22 +130,24 @@ static uint32_t places_before(const struct weft_want *want, size_t at)
     return before;
 }
 
-/* True when every want has a floor. claim_above has the parameters of claim, and two more. */
-static bool find_floors(struct weft_tx *tx, const struct weft_claiming *all,
-                        const struct weft_want *want, size_t count, struct weft_call *call)
+/* Prepares claim_above when every want has a floor; otherwise NULL. */
+static struct weft_claim_above_in *find_floors(struct weft_tx *tx, const struct weft_claiming *all,
+                                               const struct weft_want *want, size_t count,
+                                               struct weft_call *call)
 {
     struct weft_floors *floors = &tx->engine->floors;
     struct weft_floor floor;
     if (all->no_floors || !weft_floor_get(floors, want[0].candidate->queue->id, &floor))
-        return false;
-    weft_call_init(call, tx->arena, WEFT_STMT_CLAIM_ABOVE, count);
+        return NULL;
+    struct weft_claim_above_in *in = weft_call_claim_above(call, tx->arena, count);
     for (size_t i = 0; i < count; i++) {
         if (!weft_floor_get(floors, want[i].candidate->queue->id, &floor))
-            return false;
-        weft_set_i64(call, i, CLAIM_ABOVE_IN_FLOOR_PRIORITY, floor.priority);
-        weft_set_i64(call, i, CLAIM_ABOVE_IN_FLOOR_ORD, floor.ord);
+            return NULL;
+        in->row[i].floor_priority = floor.priority;
+        in->row[i].floor_ord = floor.ord;
     }
-    return true;
+    in->now = tx->now_us;
+    return in;
 }
 
 static void claim_call(struct weft_tx *tx, struct weft_claiming *all, const struct weft_want *want,
@@ -154,23 +156,25 @@ static void claim_call(struct weft_tx *tx, struct weft_claiming *all, const stru
     all->asked_us = weft_boot_us();
     all->asked_at_us = weft_clock_now(tx->engine->clock);
     all->floor_tick = weft_floor_tick(&tx->engine->floors);
-    all->above = find_floors(tx, all, want, count, call);
-    if (!all->above)
-        weft_call_init(call, tx->arena, WEFT_STMT_CLAIM, count);
-    weft_set_i64(call, 0, CLAIM_IN_NOW, tx->now_us);
+    struct weft_claim_above_in *above = find_floors(tx, all, want, count, call);
+    struct weft_claim_in *plain = above ? NULL : weft_call_claim(call, tx->arena, count);
+    if (plain)
+        plain->now = tx->now_us;
+    all->above = above != NULL;
     for (size_t i = 0; i < count; i++) {
         const struct weft_candidate *candidate = want[i].candidate;
         uint32_t skip = all->count > 1 ? places_before(want, i) : 0;
-        weft_set_i64(call, i, CLAIM_IN_WANT, (int64_t)i);
-        weft_set_i64(call, i, CLAIM_IN_QUEUE, candidate->queue->id);
-        weft_set_i64(call, i, CLAIM_IN_LANE, candidate->queue->lane);
-        weft_set_i64(call, i, CLAIM_IN_COUNTED, candidate->lane != WEFT_NO_LANE);
-        weft_set_i64(call, i, CLAIM_IN_WORKER, want[i].request->worker);
-        if (want[i].request->claim->lease_ms)
-            weft_set_i64(call, i, CLAIM_IN_LEASE, want[i].request->claim->lease_ms * WEFT_MS);
-        weft_set_i64(call, i, CLAIM_IN_SKIP, skip);
-        weft_set_i64(call, i, CLAIM_IN_UPTO, skip + candidate->take);
-        weft_set_i64(call, i, CLAIM_IN_BYTES, (int64_t)all->share);
+        *(above ? &above->row[i].take : &plain->row[i].take) = (struct weft_take_in){
+            .want = (int64_t)i,
+            .queue = candidate->queue->id,
+            .lane = candidate->queue->lane,
+            .counted = candidate->lane != WEFT_NO_LANE,
+            .worker = want[i].request->worker,
+            .lease = weft_unless_zero(want[i].request->claim->lease_ms * WEFT_MS),
+            .skip = skip,
+            .upto = skip + candidate->take,
+            .bytes = (int64_t)all->share,
+        };
     }
 }
 
@@ -178,30 +182,30 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
                  size_t i)
 {
     const struct weft_queue *queue = want->candidate->queue;
-    const struct weft_cell *payload = weft_get(rows, i, CLAIM_OUT_PAYLOAD);
-    const char *type = weft_get_text(rows, i, CLAIM_OUT_CONTENT_TYPE);
+    const struct weft_claim_out *row = &weft_out_claim(rows)[i];
+    struct weft_blob payload = row->payload;
+    const char *type = row->content_type;
     struct weft_claimed *item = &all->item[all->items++];
     *item = (struct weft_claimed){
-        .id = weft_get_id(rows, i, CLAIM_OUT_ID),
-        .epoch = (int32_t)weft_get_i64(rows, i, CLAIM_OUT_EPOCH),
-        .attempt = (int32_t)weft_get_i64(rows, i, CLAIM_OUT_ATTEMPT),
+        .id = row->id,
+        .epoch = row->epoch,
+        .attempt = row->attempt,
         .claim = (uint32_t)(want->request - all->request),
         .lane = queue->lane_name,
         .kind = queue->kind,
-        .payload = payload->null ? NULL : payload->data,
-        .payload_size = payload->null ? 0 : payload->size,
+        .payload = payload.data,
+        .payload_size = payload.size,
         .content_type = type ? type : "application/json",
-        .priority = (int32_t)weft_get_i64(rows, i, CLAIM_OUT_PRIORITY),
+        .priority = row->priority,
         .tenant = *queue->tenant_name ? queue->tenant_name : NULL,
-        .created_us = weft_get_i64(rows, i, CLAIM_OUT_CREATED),
-        .deadline_us = weft_get_i64(rows, i, CLAIM_OUT_DEADLINE),
-        .lease_expires_us = weft_get_i64(rows, i, CLAIM_OUT_DUE),
-        .flow = weft_get_id(rows, i, CLAIM_OUT_FLOW),
+        .created_us = row->created,
+        .deadline_us = row->deadline.value,
+        .lease_expires_us = row->due,
+        .flow = row->flow.value,
     };
-    item->tags =
-        weft_tags_parse(weft_get_text(rows, i, CLAIM_OUT_TAGS), all->out, &item->tag_count);
-    size_t size = (size_t)weft_get_i64(rows, i, CLAIM_OUT_SIZE);
-    if (!weft_get(rows, i, CLAIM_OUT_FLOW)->null)
+    item->tags = weft_tags_parse(row->tags, all->out, &item->tag_count);
+    size_t size = row->size;
+    if (row->flow.set)
         weft_claim_add_member(all, size);
     all->bytes += size;
     if (all->largest <= size)
@@ -216,11 +220,12 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
 static const struct weft_head *order_rows(const struct weft_rows *rows, struct weft_arena *arena)
 {
     struct weft_head *order = weft_new_array(arena, struct weft_head, rows->count + 1);
+    const struct weft_claim_out *row = weft_out_claim(rows);
     for (size_t i = 0; i < rows->count; i++)
         order[i] = (struct weft_head){
-            .queue = (int32_t)weft_get_i64(rows, i, CLAIM_OUT_QUEUE),
-            .priority = (int32_t)weft_get_i64(rows, i, CLAIM_OUT_PRIORITY),
-            .ord = weft_get_i64(rows, i, CLAIM_OUT_ORD),
+            .queue = row[i].queue,
+            .priority = row[i].priority,
+            .ord = row[i].ord,
             .row = i,
         };
     weft_share_order(order, rows->count);
@@ -311,7 +316,7 @@ static void take_round(struct weft_tx *tx, struct weft_claiming *all, const stru
     const struct weft_head *order = order_rows(rows, tx->arena);
     for (size_t i = 0; i < rows->count; i++) {
         size_t row = order[i].row;
-        struct weft_want *want = &all->want[weft_get_i64(rows, row, CLAIM_OUT_WANT)];
+        struct weft_want *want = &all->want[weft_out_claim(rows)[row].want];
         want->last = (struct weft_floor){order[i].priority, order[i].ord};
         give(all, want, rows, row);
         struct weft_claimed *item = &all->item[all->items - 1];

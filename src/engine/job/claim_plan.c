@@ -15,8 +15,9 @@ static uint32_t room_in(const struct weft_rows *running, int32_t lane, int64_t m
     if (most == 0)
         return UINT32_MAX; /* the limit was lifted */
     for (size_t i = 0; i < running->count; i++) {
-        int64_t now = weft_get_i64(running, i, LANE_RUNNING_OUT_RUNNING);
-        if (weft_get_i64(running, i, LANE_RUNNING_OUT_LANE) == lane && now < most)
+        const struct weft_lane_running_out *row = &weft_out_lane_running(running)[i];
+        int64_t now = row->running;
+        if (row->lane == lane && now < most)
             return (uint32_t)(most - now);
     }
     return 0;
@@ -28,27 +29,27 @@ enum weft_rc weft_claim_lock_lanes(struct weft_tx *tx, struct weft_claiming *all
 {
     struct weft_call lock, count;
     struct weft_rows locked, running;
-    weft_call_init(&lock, tx->arena, WEFT_STMT_LANE_LOCK, all->limits);
+    struct weft_lane_lock_in *lock_in = weft_call_lane_lock(&lock, tx->arena, all->limits);
     for (size_t i = 0; i < all->limits; i++) {
         all->limit[i].left = 0; /* a lane that somebody else holds gives nothing */
-        weft_set_i64(&lock, i, LANE_LOCK_IN_LANE, all->limit[i].lane);
+        lock_in->row[i].lane = all->limit[i].lane;
     }
     enum weft_rc rc = weft_tx_run(tx, &lock, 1, &locked, err);
     if (rc)
         return rc;
     all->contended = locked.count < all->limits;
-    weft_call_init(&count, tx->arena, WEFT_STMT_LANE_RUNNING, locked.count);
-    weft_set_i64(&count, 0, LANE_RUNNING_IN_NOW, tx->now_us);
+    struct weft_lane_running_in *count_in = weft_call_lane_running(&count, tx->arena, locked.count);
+    count_in->now = tx->now_us;
+    const struct weft_lane_lock_out *row = weft_out_lane_lock(&locked);
     for (size_t i = 0; i < locked.count; i++)
-        weft_set_i64(&count, i, LANE_RUNNING_IN_LANE, weft_get_i64(&locked, i, LANE_LOCK_OUT_LANE));
+        count_in->row[i].lane = row[i].lane;
     rc = weft_tx_run(tx, &count, 1, &running, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < all->limits; i++)
         for (size_t k = 0; k < locked.count; k++)
-            if (weft_get_i64(&locked, k, LANE_LOCK_OUT_LANE) == all->limit[i].lane)
-                all->limit[i].left = room_in(&running, all->limit[i].lane,
-                                             weft_get_i64(&locked, k, LANE_LOCK_OUT_MAX_RUNNING));
+            if (row[k].lane == all->limit[i].lane)
+                all->limit[i].left = room_in(&running, all->limit[i].lane, row[k].max_running);
     /*
      * The leases counted as gone ended before this moment, at times that are not ahead of the
      * store's; this start is not behind it. So recorded starts and ends never overlap.
@@ -103,16 +104,16 @@ static enum weft_rc plan_by_heads(struct weft_tx *tx, struct weft_claiming *all,
                                   struct weft_claim_request *request, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_QUEUE_HEADS, request->candidates);
+    struct weft_rows rows = {0};
+    struct weft_queue_heads_in *in = weft_call_queue_heads(&call, tx->arena, request->candidates);
     size_t asked = 0;
     for (size_t c = 0; c < request->candidates; c++) {
         const struct weft_candidate *candidate = &request->candidate[c];
         uint32_t depth = request->share[candidate->share].taken;
         if (candidate->empty || depth == 0 || request->tenant[candidate->share].queues < 2)
             continue;
-        weft_set_i64(&call, asked, QUEUE_HEADS_IN_QUEUE, candidate->queue->id);
-        weft_set_i64(&call, asked++, QUEUE_HEADS_IN_DEPTH, depth);
+        in->row[asked].queue = candidate->queue->id;
+        in->row[asked++].depth = depth;
     }
     if (asked == 0)
         return WEFT_OK;
@@ -126,12 +127,13 @@ static enum weft_rc plan_by_heads(struct weft_tx *tx, struct weft_claiming *all,
             continue;
         size_t heads = 0;
         for (size_t i = 0; i < rows.count; i++) {
-            int32_t id = (int32_t)weft_get_i64(&rows, i, QUEUE_HEADS_OUT_QUEUE);
+            const struct weft_queue_heads_out *row = &weft_out_queue_heads(&rows)[i];
+            int32_t id = row->queue;
             if (weft_find_queue(tx->engine, id)->tenant == request->tenant[t].id)
                 head[heads++] = (struct weft_head){
                     .queue = id,
-                    .priority = (int32_t)weft_get_i64(&rows, i, QUEUE_HEADS_OUT_PRIORITY),
-                    .ord = weft_get_i64(&rows, i, QUEUE_HEADS_OUT_ORD),
+                    .priority = row->priority,
+                    .ord = row->ord,
                 };
         }
         weft_share_order(head, heads);

@@ -58,28 +58,30 @@ static enum weft_rc read_upstreams(struct weft_engine *engine, const struct memb
 {
     size_t count = 0;
     struct weft_call call;
-    weft_call_init(&call, members->arena, WEFT_STMT_UPSTREAM_RESULTS, members->count);
+    struct weft_upstream_results_in *in =
+        weft_call_upstream_results(&call, members->arena, members->count);
     for (size_t i = 0; i < members->count; i++)
         if (is_wanted(members, i))
-            weft_set_id(&call, count++, UPSTREAM_RESULTS_IN_ID, &members->item[i].id);
+            in->row[count++].id = members->item[i].id;
     call.rows = count;
     size_t left = members->bytes < WEFT_BATCH_BYTES ? WEFT_BATCH_BYTES - members->bytes : 0;
-    weft_set_i64(&call, 0, UPSTREAM_RESULTS_IN_EACH, RESULT_INLINE);
-    weft_set_i64(&call, 0, UPSTREAM_RESULTS_IN_TOTAL, (int64_t)left);
+    in->each = RESULT_INLINE;
+    in->total = (int64_t)left;
     return weft_tx_once(engine, WEFT_TX_READ, &call, members->arena, ret_rows, err);
 }
 
 static struct weft_upstream read_upstream(const struct weft_rows *rows, size_t i)
 {
-    const struct weft_cell *result = weft_get(rows, i, UPSTREAM_RESULTS_OUT_RESULT);
+    const struct weft_upstream_results_out *row = &weft_out_upstream_results(rows)[i];
+    struct weft_blob result = row->result;
     return (struct weft_upstream){
-        .node = weft_get_text(rows, i, UPSTREAM_RESULTS_OUT_NAME),
-        .id = weft_get_id(rows, i, UPSTREAM_RESULTS_OUT_UPSTREAM),
-        .state = (enum weft_state)weft_get_i64(rows, i, UPSTREAM_RESULTS_OUT_STATE),
-        .content_type = weft_get_text(rows, i, UPSTREAM_RESULTS_OUT_CONTENT_TYPE),
-        .result = result->null ? NULL : result->data,
-        .result_size = result->null ? 0 : result->size,
-        .too_large = result->null && !weft_get(rows, i, UPSTREAM_RESULTS_OUT_SIZE)->null,
+        .node = row->name,
+        .id = row->upstream.value,
+        .state = row->state,
+        .content_type = row->content_type,
+        .result = result.data,
+        .result_size = result.size,
+        .too_large = !result.data && row->size.set,
     };
 }
 
@@ -91,14 +93,14 @@ static enum weft_rc give_upstreams(const struct members *members, const struct w
         weft_new_array(members->arena, struct weft_upstream, rows->count + 1);
     size_t at = 0;
     for (size_t i = 0; i < rows->count; i++) {
-        struct weft_id id = weft_get_id(rows, i, UPSTREAM_RESULTS_OUT_ID);
-        while (at < members->count && weft_id_cmp(&members->item[at].id, &id) != 0)
+        const struct weft_upstream_results_out *row = &weft_out_upstream_results(rows)[i];
+        while (at < members->count && weft_id_cmp(&members->item[at].id, &row->id) != 0)
             at++;
         if (at == members->count)
             return weft_fail(err, WEFT_CORRUPT, "the upstreams of a claim came out of order");
         struct weft_claimed *item = &members->item[at];
-        item->node = weft_get_text(rows, i, UPSTREAM_RESULTS_OUT_NODE);
-        if (weft_get(rows, i, UPSTREAM_RESULTS_OUT_UPSTREAM)->null)
+        item->node = row->node;
+        if (!row->upstream.set)
             continue;
         upstream[i] = read_upstream(rows, i);
         if (item->upstream_count++ == 0)

@@ -57,13 +57,15 @@ static void answer_not_live(struct weft_steered *answer, enum weft_steer_kind ki
 }
 
 /* Loads the queues of rows (column `queue`), inside the transaction, to know their namespaces. */
-static enum weft_rc know_queues(struct weft_tx *tx, const struct weft_rows *rows, size_t column,
+static enum weft_rc know_queues(struct weft_tx *tx, const struct weft_rows *rows,
                                 struct weft_err *err)
 {
+    bool ended = rows->stmt == WEFT_STMT_OUTCOME_LOCK;
     struct weft_id_list list = {.tx = tx};
     list.id = weft_new_array(tx->arena, int32_t, rows->count + 1);
     for (size_t i = 0; i < rows->count; i++)
-        list.id[list.count++] = (int32_t)weft_get_i64(rows, i, column);
+        list.id[list.count++] =
+            ended ? weft_out_outcome_lock(rows)[i].queue : weft_out_execution(rows, i)->queue;
     return weft_load_queues(tx->engine, &list, err);
 }
 
@@ -77,29 +79,29 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
                                   struct weft_err *err)
 {
     struct weft_call ask;
-    struct weft_rows rows;
-    weft_call_init(&ask, tx->arena, WEFT_STMT_DESCRIBE, call->chunk.count);
+    struct weft_rows rows = {0};
+    struct weft_describe_in *in = weft_call_describe(&ask, tx->arena, call->chunk.count);
     size_t asked = 0;
     for (size_t k = 0; k < call->chunk.count; k++)
         if (!done[k])
-            weft_set_id(&ask, asked++, DESCRIBE_IN_ID, &call->item[call->chunk.item[k]].id);
+            in->row[asked++].id = call->item[call->chunk.item[k]].id;
     if (asked == 0)
         return WEFT_OK;
     ask.rows = asked;
     enum weft_rc rc = weft_tx_run(tx, &ask, 1, &rows, err);
     if (!rc)
-        rc = know_queues(tx, &rows, DESCRIBE_OUT_QUEUE, err);
+        rc = know_queues(tx, &rows, err);
     if (rc)
         return rc;
     for (size_t k = 0; k < call->chunk.count; k++)
         if (!done[k])
             answer_not_found(&call->answer[call->chunk.item[k]]);
     for (size_t row = 0; row < rows.count; row++) {
-        struct weft_id id = weft_get_id(&rows, row, DESCRIBE_OUT_ID);
-        size_t i = call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &id)];
-        enum weft_state state = (enum weft_state)weft_get_i64(&rows, row, DESCRIBE_OUT_STATE);
-        if (!in_namespace(tx->engine, (int32_t)weft_get_i64(&rows, row, DESCRIBE_OUT_QUEUE),
-                          call->ns[i]))
+        const struct weft_describe_out *out = &weft_out_describe(&rows)[row];
+        size_t i =
+            call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &out->execution.id.value)];
+        enum weft_state state = out->execution.state;
+        if (!in_namespace(tx->engine, out->execution.queue, call->ns[i]))
             continue;
         if (call->kind == WEFT_STEER_CANCEL && state == WEFT_STATE_CANCELLED)
             call->answer[i] = (struct weft_steered){.state = state};
@@ -117,7 +119,7 @@ static enum weft_rc answer_others(struct weft_tx *tx, struct steer_call *call, c
 static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
                               struct weft_err *err)
 {
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     struct weft_id *id = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
     size_t count = 0;
     for (size_t k = 0; k < call->chunk.count && call->seen; k++) {
@@ -130,8 +132,8 @@ static enum weft_rc read_seen(struct weft_tx *tx, const struct steer_call *call,
         return WEFT_OK;
     enum weft_rc rc = weft_describe_in(tx, id, count, call->arena, &rows, err);
     for (size_t row = 0; row < rows.count && !rc; row++) {
-        struct weft_id found = weft_get_id(&rows, row, DESCRIBE_OUT_ID);
-        size_t i = call->chunk.item[weft_chunk_find(&call->chunk, &call->ids, &found)];
+        size_t i = call->chunk.item[weft_chunk_find(
+            &call->chunk, &call->ids, &weft_out_describe(&rows)[row].execution.id.value)];
         call->seen[i] = weft_read_execution(tx->engine, &rows, row, call->arena);
     }
     return rc;
@@ -237,17 +239,17 @@ static enum weft_rc lock_outcomes(struct weft_tx *tx, struct steer_call *call,
 {
     struct weft_call lock;
     struct weft_id *id = weft_new_array(tx->arena, struct weft_id, call->chunk.count + 1);
-    weft_call_init(&lock, tx->arena, WEFT_STMT_OUTCOME_LOCK, call->chunk.count);
+    struct weft_outcome_lock_in *in = weft_call_outcome_lock(&lock, tx->arena, call->chunk.count);
     for (size_t k = 0; k < call->chunk.count; k++) {
         id[k] = call->item[call->chunk.item[k]].id;
-        weft_set_id(&lock, k, OUTCOME_LOCK_IN_ID, &id[k]);
+        in->row[k].id = id[k];
     }
     enum weft_rc rc =
         weft_members_hold(tx, id, call->chunk.count, call->round, &call->members, err);
     if (rc || call->members.unsettled)
         return rc;
     rc = weft_tx_run(tx, &lock, 1, ret_rows, err);
-    return rc ? rc : know_queues(tx, ret_rows, OUTCOME_LOCK_OUT_QUEUE, err);
+    return rc ? rc : know_queues(tx, ret_rows, err);
 }
 
 /* The item that asks for the execution of a row. */
@@ -286,7 +288,7 @@ static bool refused(const struct weft_live *before, const struct weft_member *me
 static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_err *err)
 {
     struct steer_call *call = context;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = lock_outcomes(tx, call, &rows, err);
     if (rc || call->members.unsettled)
         return rc;
@@ -296,12 +298,10 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
         return rc;
     bool *done = weft_new_array(tx->arena, bool, call->chunk.count + 1);
     struct weft_call back;
-    weft_call_init(&back, tx->arena, WEFT_STMT_OUTCOME_BACK, rows.count);
+    struct weft_outcome_back_in *in = weft_call_outcome_back(&back, tx->arena, rows.count);
     call->woken = (struct weft_id_list){.id = weft_new_array(tx->arena, int32_t, rows.count + 1)};
     call->failed_us = weft_new_array(tx->arena, weft_usec, rows.count + 1);
     call->blocked = weft_new_array(tx->arena, bool, rows.count + 1);
-    /* Calls borrow what they are given until they run, so the steps must live as long. */
-    struct weft_step *steps = weft_new_array(tx->arena, struct weft_step, rows.count + 1);
     size_t count = 0;
     for (size_t row = 0; row < rows.count; row++) {
         struct weft_live before = weft_outcome_read(&rows, row);
@@ -311,19 +311,20 @@ static enum weft_rc replay_body(struct weft_tx *tx, void *context, struct weft_e
             continue;
         const struct weft_member *member = weft_members_find(&call->members, &before.id);
         struct weft_event event = event_for(WEFT_STEER_REPLAY, &call->item[i]);
-        event.how = (enum weft_ended)weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_ENDED);
+        const struct weft_outcome_lock_out *out = &weft_out_outcome_lock(&rows)[row];
+        event.how = out->ended;
         if (member && member->waits)
             event.kind = WEFT_EVENT_REPLAY_BLOCKED;
         done[k] = refused(&before, member, &call->answer[i]);
-        if (done[k] || !weft_state_step(&before, &event, &steps[row]))
+        struct weft_step step;
+        if (done[k] || !weft_state_step(&before, &event, &step))
             continue;
-        weft_outcome_back(&back, count++, &steps[row].after);
+        weft_outcome_back(&in->row[count++], &step.after);
         if (before.state == WEFT_STATE_FAILED || before.state == WEFT_STATE_EXPIRED)
-            call->failed_us[call->woken.count] =
-                weft_get_i64(&rows, row, OUTCOME_LOCK_OUT_FINISHED);
+            call->failed_us[call->woken.count] = out->finished;
         call->blocked[call->woken.count] = member && member->waits;
         call->woken.id[call->woken.count++] = before.queue;
-        call->answer[i] = (struct weft_steered){.state = steps[row].after.state, .changed = true};
+        call->answer[i] = (struct weft_steered){.state = step.after.state, .changed = true};
         done[k] = true;
     }
     back.rows = count;

@@ -19,57 +19,56 @@
 struct weft_execution weft_read_execution(struct weft_engine *engine, const struct weft_rows *rows,
                                           size_t i, struct weft_arena *arena)
 {
-    const struct weft_queue *queue =
-        weft_find_queue(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_QUEUE));
-    enum weft_state state = (enum weft_state)weft_get_i64(rows, i, DESCRIBE_OUT_STATE);
-    weft_usec due_us = weft_get_i64(rows, i, DESCRIBE_OUT_DUE);
-    bool has_progress = !weft_get(rows, i, DESCRIBE_OUT_PERCENT)->null;
+    const struct weft_execution_out *row = weft_out_execution(rows, i);
+    const struct weft_queue *queue = weft_find_queue(engine, row->queue);
+    enum weft_state state = row->state;
+    weft_usec due_us = row->due.value;
+    bool has_progress = row->percent.set;
     struct weft_execution out = {
-        .id = weft_get_id(rows, i, DESCRIBE_OUT_ID),
+        .id = row->id.value,
         .ns = queue->ns_name,
         .lane = queue->lane_name,
         .kind = queue->kind,
         .state = state,
-        .priority = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_PRIORITY),
-        .attempt = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_ATTEMPT),
-        .epoch = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_EPOCH),
-        .lost = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_LOST),
+        .priority = row->priority,
+        .attempt = row->attempt,
+        .epoch = row->epoch,
+        .lost = row->lost,
         .tenant = *queue->tenant_name ? queue->tenant_name : NULL,
-        .key = weft_get_text(rows, i, DESCRIBE_OUT_KEY),
-        .worker = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_WORKER)),
-        .reason = weft_get_text(rows, i, DESCRIBE_OUT_REASON),
-        .by = weft_get_text(rows, i, DESCRIBE_OUT_BY),
-        .error_class = weft_get_text(rows, i, DESCRIBE_OUT_ERROR_CLASS),
-        .error_message = weft_get_text(rows, i, DESCRIBE_OUT_ERROR_MESSAGE),
-        .percent = has_progress ? (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_PERCENT) : -1,
-        .note = weft_get_text(rows, i, DESCRIBE_OUT_NOTE),
-        .created_us = weft_get_i64(rows, i, DESCRIBE_OUT_CREATED),
-        .started_us = weft_get_i64(rows, i, DESCRIBE_OUT_STARTED),
-        .claimed_us = weft_get_i64(rows, i, DESCRIBE_OUT_CLAIMED),
-        .finished_us = weft_get_i64(rows, i, DESCRIBE_OUT_FINISHED),
+        .key = row->key,
+        .worker = weft_find_name(engine, row->worker.value),
+        .reason = row->reason,
+        .by = row->by,
+        .error_class = row->error_class,
+        .error_message = row->error_message,
+        .percent = has_progress ? row->percent.value : -1,
+        .note = row->note,
+        .created_us = row->created,
+        .started_us = row->started.value,
+        .claimed_us = row->claimed.value,
+        .finished_us = row->finished.value,
         .run_at_us = state == WEFT_STATE_DELAYED ? due_us : 0,
-        .deadline_us = weft_get_i64(rows, i, DESCRIBE_OUT_DEADLINE),
+        .deadline_us = row->deadline.value,
         .lease_expires_us = state == WEFT_STATE_RUNNING ? due_us : 0,
-        .flow = weft_get_id(rows, i, DESCRIBE_OUT_FLOW),
-        .node = weft_get_text(rows, i, DESCRIBE_OUT_NODE),
+        .flow = row->flow.value,
+        .node = row->node,
     };
-    const struct weft_policy_entry *policy =
-        weft_find_policy(engine, (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_POLICY));
-    const struct weft_retry_view retry = weft_retry_look(
-        &policy->rules, &(struct weft_retry_facts){
-                            .state = state,
-                            .ended = (enum weft_ended)weft_get_i64(rows, i, DESCRIBE_OUT_ENDED),
-                            .attempt = out.attempt,
-                            .forgiven = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_FORGIVEN),
-                            .due_us = due_us,
-                            .error_class = out.error_class,
-                        });
+    const struct weft_policy_entry *policy = weft_find_policy(engine, row->policy);
+    const struct weft_retry_view retry =
+        weft_retry_look(&policy->rules, &(struct weft_retry_facts){
+                                            .state = state,
+                                            .ended = row->ended.value,
+                                            .attempt = out.attempt,
+                                            .forgiven = row->forgiven,
+                                            .due_us = due_us,
+                                            .error_class = out.error_class,
+                                        });
     out.attempts_used = retry.used;
     out.attempts_left = retry.left;
     out.next_attempt_us = retry.next_us;
     out.not_retried = retry.not_retried;
     out.policy = &policy->shown;
-    out.tags = weft_tags_parse(weft_get_text(rows, i, DESCRIBE_OUT_TAGS), arena, &out.tag_count);
+    out.tags = weft_tags_parse(row->tags, arena, &out.tag_count);
     out.capabilities = weft_capset_split(queue->capset_text, arena, &out.capability_count);
     return out;
 }
@@ -84,11 +83,12 @@ static enum weft_rc know_names(struct weft_engine *engine, struct weft_tx *tx,
     struct weft_id_list worker = {.id = weft_new_array(arena, int32_t, rows->count + 1), .tx = tx};
     struct weft_id_list policy = {.id = weft_new_array(arena, int32_t, rows->count + 1), .tx = tx};
     for (size_t i = 0; i < rows->count; i++) {
-        if (weft_get(rows, i, DESCRIBE_OUT_ID)->null)
+        const struct weft_execution_out *row = weft_out_execution(rows, i);
+        if (!row->id.set)
             continue;
-        queue.id[queue.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_QUEUE);
-        worker.id[worker.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_WORKER);
-        policy.id[policy.count++] = (int32_t)weft_get_i64(rows, i, DESCRIBE_OUT_POLICY);
+        queue.id[queue.count++] = row->queue;
+        worker.id[worker.count++] = row->worker.value;
+        policy.id[policy.count++] = row->policy;
     }
     enum weft_rc rc = weft_load_queues(engine, &queue, err);
     if (!rc)
@@ -106,8 +106,8 @@ enum weft_rc weft_read_chunk(struct weft_engine *engine, const struct weft_call 
 
 static int by_row_id(const void *left, const void *right)
 {
-    const struct weft_cell *a = left, *b = right;
-    return memcmp(a->data, b->data, sizeof(struct weft_id));
+    const struct weft_describe_out *a = left, *b = right;
+    return weft_id_cmp(&a->execution.id.value, &b->execution.id.value);
 }
 
 /* A part of a describe: the ids that were asked for and where their answers go. */
@@ -117,23 +117,20 @@ struct picking {
     size_t count;
 };
 
-/* Rows are sorted by their first column, the id, so that each item finds its own. */
+/* Rows are sorted by their id, so that each item finds its own. */
 static void pick_items(struct weft_engine *engine, const struct weft_rows *rows, int32_t space,
                        struct weft_arena *arena, const struct picking *picking)
 {
-    size_t row_size = rows->width * sizeof(*rows->cell);
+    struct weft_describe_out *row = weft_out_describe(rows);
     if (rows->count > 0) /* where there are none there is no array, which qsort() wants */
-        qsort(rows->cell, rows->count, row_size, by_row_id);
+        qsort(row, rows->count, sizeof(*row), by_row_id);
     for (size_t i = 0; i < picking->count; i++) {
         picking->item[i] = (struct weft_execution){.id = picking->id[i], .percent = -1};
-        const struct weft_cell key = {.data = &picking->id[i]};
-        const struct weft_cell *row =
-            rows->count ? bsearch(&key, rows->cell, rows->count, row_size, by_row_id) : NULL;
-        size_t r = row ? (size_t)(row - rows->cell) / rows->width : 0;
-        if (row &&
-            weft_find_queue(engine, (int32_t)weft_get_i64(rows, r, DESCRIBE_OUT_QUEUE))->ns ==
-                space)
-            picking->item[i] = weft_read_execution(engine, rows, r, arena);
+        const struct weft_describe_out key = {.execution.id.value = picking->id[i]};
+        const struct weft_describe_out *found =
+            rows->count ? bsearch(&key, row, rows->count, sizeof(*row), by_row_id) : NULL;
+        if (found && weft_find_queue(engine, found->execution.queue)->ns == space)
+            picking->item[i] = weft_read_execution(engine, rows, (size_t)(found - row), arena);
     }
 }
 
@@ -147,9 +144,9 @@ enum weft_rc weft_engine_describe(struct weft_engine *engine, const char *ns,
         size_t part = count - at < WEFT_BATCH_MAX ? count - at : WEFT_BATCH_MAX;
         struct weft_call call;
         struct weft_rows rows;
-        weft_call_init(&call, arena, WEFT_STMT_DESCRIBE, part);
+        struct weft_describe_in *in = weft_call_describe(&call, arena, part);
         for (size_t i = 0; i < part; i++)
-            weft_set_id(&call, i, DESCRIBE_IN_ID, &id[at + i]);
+            in->row[i].id = id[at + i];
         rc = weft_read_chunk(engine, &call, arena, &rows, err);
         if (rc)
             break;
@@ -164,9 +161,9 @@ enum weft_rc weft_describe_in(struct weft_tx *tx, const struct weft_id *id, size
 {
     struct weft_arena *own = tx->arena;
     struct weft_call call;
-    weft_call_init(&call, own, WEFT_STMT_DESCRIBE, count);
+    struct weft_describe_in *in = weft_call_describe(&call, own, count);
     for (size_t i = 0; i < count; i++)
-        weft_set_id(&call, i, DESCRIBE_IN_ID, &id[i]);
+        in->row[i].id = id[i];
     tx->arena = arena; /* the rows are to outlive the transaction */
     enum weft_rc rc = weft_tx_run(tx, &call, 1, ret_rows, err);
     tx->arena = own;
@@ -182,15 +179,15 @@ enum weft_rc weft_engine_ended(struct weft_engine *engine, const struct weft_id 
     for (size_t at = 0; at < count; at += WEFT_BATCH_MAX) {
         size_t part = count - at < WEFT_BATCH_MAX ? count - at : WEFT_BATCH_MAX;
         struct weft_call call;
-        struct weft_rows rows;
-        weft_call_init(&call, arena, WEFT_STMT_ENDED, part);
+        struct weft_rows rows = {0};
+        struct weft_ended_in *in = weft_call_ended(&call, arena, part);
         for (size_t i = 0; i < part; i++)
-            weft_set_id(&call, i, ENDED_IN_ID, &id[at + i]);
+            in->row[i].id = id[at + i];
         enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
         if (rc)
             return rc;
         for (size_t i = 0; i < rows.count; i++)
-            ended[over++] = weft_get_id(&rows, i, ENDED_OUT_ID);
+            ended[over++] = weft_out_ended(&rows)[i].id;
     }
     *ret_id = ended;
     *ret_count = over;
@@ -221,16 +218,17 @@ static bool read_place(const char *text, struct attempts_place *ret_place)
 static struct weft_attempt read_attempt(struct weft_engine *engine, const struct weft_rows *rows,
                                         size_t i)
 {
+    const struct weft_attempts_out *row = &weft_out_attempts(rows)[i];
     return (struct weft_attempt){
-        .epoch = (int32_t)weft_get_i64(rows, i, ATTEMPTS_OUT_EPOCH),
-        .attempt = (int32_t)weft_get_i64(rows, i, ATTEMPTS_OUT_ATTEMPT),
-        .worker = weft_find_name(engine, (int32_t)weft_get_i64(rows, i, ATTEMPTS_OUT_WORKER)),
-        .ended = weft_ended_name((enum weft_ended)weft_get_i64(rows, i, ATTEMPTS_OUT_ENDED)),
-        .error_class = weft_get_text(rows, i, ATTEMPTS_OUT_ERROR_CLASS),
-        .error_message = weft_get_text(rows, i, ATTEMPTS_OUT_ERROR_MESSAGE),
-        .started_us = weft_get_i64(rows, i, ATTEMPTS_OUT_CLAIMED),
-        .ended_us = weft_get_i64(rows, i, ATTEMPTS_OUT_ENDED_AT),
-        .run_at_us = weft_get_i64(rows, i, ATTEMPTS_OUT_RUN_AT),
+        .epoch = row->epoch,
+        .attempt = row->attempt,
+        .worker = weft_find_name(engine, row->worker.value),
+        .ended = weft_ended_name(row->ended),
+        .error_class = row->error_class,
+        .error_message = row->error_message,
+        .started_us = row->claimed.value,
+        .ended_us = row->ended_at,
+        .run_at_us = row->run_at.value,
     };
 }
 
@@ -249,19 +247,20 @@ static enum weft_rc read_attempts(struct weft_engine *engine, struct attempts_wa
 {
     struct attempts_place *place = &walk->place;
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_ATTEMPTS, 0);
-    weft_set_id(&call, 0, ATTEMPTS_IN_ID, walk->id);
-    weft_set_i64(&call, 0, ATTEMPTS_IN_EPOCH, place->epoch);
-    weft_set_i64(&call, 0, ATTEMPTS_IN_REPLAY, place->replay);
-    weft_set_i64(&call, 0, ATTEMPTS_IN_LIMIT, (int64_t)walk->limit + 1);
+    struct weft_rows rows = {0};
+    struct weft_attempts_in *in = weft_call_attempts(&call, arena);
+    in->id = *walk->id;
+    in->epoch = place->epoch;
+    in->replay = place->replay;
+    in->limit = (int64_t)walk->limit + 1;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
     size_t count = rows.count < walk->limit ? rows.count : walk->limit;
     struct weft_id_list workers = {.id = weft_new_array(arena, int32_t, count + 1)};
+    const struct weft_attempts_out *row = weft_out_attempts(&rows);
     for (size_t i = 0; i < count; i++)
-        workers.id[workers.count++] = (int32_t)weft_get_i64(&rows, i, ATTEMPTS_OUT_WORKER);
+        workers.id[workers.count++] = row[i].worker.value;
     rc = weft_load_names(engine, &workers, err);
     if (rc)
         return rc;
@@ -269,8 +268,8 @@ static enum weft_rc read_attempts(struct weft_engine *engine, struct attempts_wa
     for (size_t i = 0; i < count; i++)
         item[i] = read_attempt(engine, &rows, i);
     if (count > 0) {
-        place->epoch = (int32_t)weft_get_i64(&rows, count - 1, ATTEMPTS_OUT_EPOCH);
-        place->replay = (int32_t)weft_get_i64(&rows, count - 1, ATTEMPTS_OUT_REPLAY);
+        place->epoch = row[count - 1].epoch;
+        place->replay = row[count - 1].replay;
     }
     *ret_page = (struct weft_attempts_page){.item = item, .count = count};
     walk->more = rows.count > count;
@@ -354,22 +353,30 @@ enum weft_rc weft_engine_bytes(struct weft_engine *engine, const struct weft_byt
     if (rc)
         return rc;
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, result ? WEFT_STMT_RESULT : WEFT_STMT_PAYLOAD, 0);
-    weft_set_id(&call, 0, 0, &of->id);
+    struct weft_rows rows = {0};
+    if (result)
+        weft_call_result(&call, arena)->id = of->id;
+    else
+        weft_call_payload(&call, arena)->id = of->id;
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
-    /* Both give the namespace first, the content type and the bytes last. */
-    bool visible = rows.count > 0 && weft_get_i64(&rows, 0, 0) == ns;
-    const struct weft_cell *bytes = visible ? weft_get(&rows, 0, rows.width - 1) : NULL;
-    if (!bytes || bytes->null ||
-        (result && weft_get_i64(&rows, 0, RESULT_OUT_STATE) != WEFT_STATE_SUCCEEDED))
+    struct weft_result_out found = {0};
+    if (rows.count > 0 && result) {
+        found = *weft_out_result(&rows);
+    } else if (rows.count > 0) {
+        const struct weft_payload_out *row = weft_out_payload(&rows);
+        found = (struct weft_result_out){
+            .namespace = row->namespace, .content_type = row->content_type, .result = row->payload};
+    }
+    if (found.namespace != ns || !found.result.data ||
+        (result && found.state != WEFT_STATE_SUCCEEDED))
         return weft_fail_field(err, WEFT_NOT_FOUND, "id", "%s",
                                result ? "there is no result (yet) under this id"
                                       : "there is no payload under this id");
-    const char *type = weft_get_text(&rows, 0, rows.width - 2);
-    *ret_bytes = (struct weft_bytes){
-        .data = bytes->data, .size = bytes->size, .content_type = type ? type : "application/json"};
+    *ret_bytes = (struct weft_bytes){.data = found.result.data,
+                                     .size = found.result.size,
+                                     .content_type = found.content_type ? found.content_type
+                                                                        : "application/json"};
     return WEFT_OK;
 }

@@ -111,8 +111,7 @@ static enum weft_rc look(struct weft_engine *engine, int32_t worker, struct weft
 {
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_WATCH_LOOK, 0);
-    weft_set_i64(&call, 0, WATCH_LOOK_IN_WORKER, worker);
+    weft_call_watch_look(&call, arena)->worker = worker;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     *ret_any = !rc && rows.count > 0;
     return rc;
@@ -122,20 +121,20 @@ static enum weft_rc take(struct weft_engine *engine, int32_t worker, struct weft
                          struct weft_watched *ret_watched, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_WATCH_TAKE, 0);
-    weft_set_i64(&call, 0, WATCH_TAKE_IN_WORKER, worker);
-    weft_set_i64(&call, 0, WATCH_TAKE_IN_BATCH, WEFT_BATCH_MAX);
+    struct weft_rows rows = {0};
+    struct weft_watch_take_in *in = weft_call_watch_take(&call, arena);
+    in->worker = worker;
+    in->batch = WEFT_BATCH_MAX;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, &rows, err);
     if (rc)
         return rc;
     struct weft_ended_lease *item = weft_new_array(arena, struct weft_ended_lease, rows.count + 1);
+    const struct weft_watch_take_out *row = weft_out_watch_take(&rows);
     for (size_t i = 0; i < rows.count; i++)
         item[i] = (struct weft_ended_lease){
-            .id = weft_get_id(&rows, i, WATCH_TAKE_OUT_ID),
-            .epoch = (int32_t)weft_get_i64(&rows, i, WATCH_TAKE_OUT_EPOCH),
-            .reason =
-                weft_drain_fence((enum weft_ended)weft_get_i64(&rows, i, WATCH_TAKE_OUT_ENDED)),
+            .id = row[i].id,
+            .epoch = row[i].epoch,
+            .reason = weft_drain_fence(row[i].ended),
         };
     *ret_watched = (struct weft_watched){.item = item, .count = rows.count};
     return WEFT_OK;

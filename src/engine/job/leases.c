@@ -73,13 +73,13 @@ static enum weft_rc let_go(struct weft_engine *engine, const struct lease_call *
                            const bool *drains, struct weft_arena *arena, struct weft_err *err)
 {
     struct weft_call drop;
-    struct weft_rows rows;
-    weft_call_init(&drop, arena, WEFT_STMT_DRAINING_DROP, call->chunk.count);
+    struct weft_rows rows = {0};
+    struct weft_draining_drop_in *in = weft_call_draining_drop(&drop, arena, call->chunk.count);
     size_t count = 0;
     for (size_t k = 0; k < call->chunk.count; k++)
         if (drains[k]) {
-            weft_set_id(&drop, count, DRAINING_DROP_IN_ID, id_of(call, k));
-            weft_set_i64(&drop, count++, DRAINING_DROP_IN_EPOCH, epoch_of(call, k));
+            in->row[count].id = *id_of(call, k);
+            in->row[count++].epoch = epoch_of(call, k);
         }
     drop.rows = count;
     if (count == 0)
@@ -89,7 +89,7 @@ static enum weft_rc let_go(struct weft_engine *engine, const struct lease_call *
         return rc;
     struct weft_commit_effects news = weft_news_new(arena, weft_clock_now(engine->clock));
     for (size_t i = 0; i < rows.count; i++)
-        weft_news_of(&news, (int32_t)weft_get_i64(&rows, i, DRAINING_DROP_OUT_QUEUE))->freed++;
+        weft_news_of(&news, weft_out_draining_drop(&rows)[i].queue)->freed++;
     weft_news_tell(engine, &news);
     return WEFT_OK;
 }
@@ -104,14 +104,14 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct lease_call *c
                                 struct weft_arena *arena, struct weft_err *err)
 {
     struct weft_call ask;
-    struct weft_rows rows;
-    weft_call_init(&ask, arena, WEFT_STMT_LEASE_FACTS, call->chunk.count);
+    struct weft_rows rows = {0};
+    struct weft_lease_facts_in *in = weft_call_lease_facts(&ask, arena, call->chunk.count);
     size_t missing = 0;
     for (size_t k = 0; k < call->chunk.count; k++) {
         if (call->found[k])
             continue;
-        weft_set_id(&ask, missing, LEASE_FACTS_IN_ID, id_of(call, k));
-        weft_set_i64(&ask, missing++, LEASE_FACTS_IN_EPOCH, epoch_of(call, k));
+        in->row[missing].id = *id_of(call, k);
+        in->row[missing++].epoch = epoch_of(call, k);
     }
     if (missing == 0)
         return WEFT_OK;
@@ -123,15 +123,15 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct lease_call *c
         weft_new_array(arena, struct weft_lease_facts, call->chunk.count + 1);
     bool *drains = weft_new_array(arena, bool, call->chunk.count + 1);
     for (size_t row = 0; row < rows.count; row++) {
-        struct weft_id id = weft_get_id(&rows, row, LEASE_FACTS_OUT_ID);
-        size_t k = weft_chunk_find(&call->chunk, &call->ids, &id);
-        drains[k] = !call->stays && weft_get_i64(&rows, row, LEASE_FACTS_OUT_DRAINING);
+        const struct weft_lease_facts_out *out = &weft_out_lease_facts(&rows)[row];
+        size_t k = weft_chunk_find(&call->chunk, &call->ids, &out->id);
+        drains[k] = !call->stays && out->draining;
         facts[k] = (struct weft_lease_facts){
-            .state = (enum weft_state)weft_get_i64(&rows, row, LEASE_FACTS_OUT_STATE),
-            .epoch = (int32_t)weft_get_i64(&rows, row, LEASE_FACTS_OUT_NOW_EPOCH),
-            .ended = (enum weft_ended)weft_get_i64(&rows, row, LEASE_FACTS_OUT_ENDED),
-            .answer = (enum weft_state)weft_get_i64(&rows, row, LEASE_FACTS_OUT_ANSWER),
-            .run_at_us = weft_get_i64(&rows, row, LEASE_FACTS_OUT_RUN_AT),
+            .state = out->state.value,
+            .epoch = out->now_epoch.value,
+            .ended = out->ended.value,
+            .answer = out->answer.value,
+            .run_at_us = out->run_at.value,
         };
     }
     rc = let_go(engine, call, drains, arena, err);
@@ -144,18 +144,19 @@ static enum weft_rc answer_rest(struct weft_engine *engine, struct lease_call *c
     return WEFT_OK;
 }
 
-/* Answers the items whose ids are in column 0 of rows. */
+/* Answers the items that renew found, or live_end. */
 static void answer_found(struct weft_tx *tx, struct lease_call *call, const struct weft_rows *rows,
                          enum weft_state state)
 {
     call->found = weft_new_array(tx->arena, bool, call->chunk.count + 1);
     for (size_t row = 0; row < rows->count; row++) {
-        struct weft_id id = weft_get_id(rows, row, 0);
+        bool renewed = state == WEFT_STATE_RUNNING;
+        struct weft_id id =
+            renewed ? weft_out_renew(rows)[row].id : weft_out_live_end(rows)[row].id;
         size_t k = weft_chunk_find(&call->chunk, &call->ids, &id);
         call->answer[call->chunk.item[k]] = (struct weft_lease_answer){.state = state};
-        if (state == WEFT_STATE_RUNNING)
-            call->answer[call->chunk.item[k]].lease_expires_us =
-                weft_get_i64(rows, row, RENEW_OUT_DUE);
+        if (renewed)
+            call->answer[call->chunk.item[k]].lease_expires_us = weft_out_renew(rows)[row].due;
         call->found[k] = true;
     }
 }
@@ -167,12 +168,12 @@ static void tell(struct weft_tx *tx, const struct lease_call *call)
     struct weft_commit_effects news = weft_news_new(tx->arena, tx->now_us);
     weft_change_news(&news, &call->changes);
     for (size_t i = 0; i < call->completed.count; i++) {
-        int32_t queue = (int32_t)weft_get_i64(&call->completed, i, LIVE_END_OUT_QUEUE);
+        const struct weft_live_end_out *row = &weft_out_live_end(&call->completed)[i];
+        int32_t queue = row->queue;
         weft_news_of(&news, queue)->freed++;
         weft_news_ended(&news, queue, WEFT_STATE_SUCCEEDED);
-        if (!weft_get(&call->completed, i, LIVE_END_OUT_FLOW)->null) {
-            struct weft_id flow = weft_get_id(&call->completed, i, LIVE_END_OUT_FLOW);
-            weft_news_flow(&news, &flow);
+        if (row->flow.set) {
+            weft_news_flow(&news, &row->flow.value);
         }
     }
     weft_news_tell(tx->engine, &news);
@@ -342,17 +343,17 @@ static enum weft_rc put_progress(struct weft_tx *tx, const struct lease_call *ca
     const struct weft_renew *items = call->item;
     struct weft_call put;
     struct weft_rows none;
-    weft_call_init(&put, tx->arena, WEFT_STMT_PROGRESS_PUT, call->chunk.count);
-    weft_set_i64(&put, 0, PROGRESS_PUT_IN_NOW, tx->now_us);
+    struct weft_progress_put_in *in = weft_call_progress_put(&put, tx->arena, call->chunk.count);
+    in->now = tx->now_us;
     size_t rows = 0;
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_renew *item = &items[call->chunk.item[k]];
         if (!call->found[k] || !item->has_progress)
             continue;
-        weft_set_id(&put, rows, PROGRESS_PUT_IN_ID, &item->id);
-        weft_set_i64(&put, rows, PROGRESS_PUT_IN_EPOCH, item->epoch);
-        weft_set_i64(&put, rows, PROGRESS_PUT_IN_PERCENT, item->percent);
-        weft_set_text(&put, rows++, PROGRESS_PUT_IN_NOTE, item->note);
+        in->row[rows].id = item->id;
+        in->row[rows].epoch = item->epoch;
+        in->row[rows].percent = item->percent;
+        in->row[rows++].note = item->note;
     }
     put.rows = rows;
     return rows ? weft_tx_last(tx, &put, 1, &none, err) : WEFT_OK;
@@ -364,16 +365,16 @@ static enum weft_rc renew_body(struct weft_tx *tx, void *context, struct weft_er
     const struct weft_renew *items = call->item;
     struct weft_call renew;
     struct weft_rows rows;
-    weft_call_init(&renew, tx->arena, WEFT_STMT_RENEW, call->chunk.count);
-    weft_set_i64(&renew, 0, RENEW_IN_NOW, tx->now_us);
+    struct weft_renew_in *in = weft_call_renew(&renew, tx->arena, call->chunk.count);
+    in->now = tx->now_us;
     bool progress = false;
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_renew *item = &items[call->chunk.item[k]];
         progress |= item->has_progress;
-        weft_set_id(&renew, k, RENEW_IN_ID, &item->id);
-        weft_set_i64(&renew, k, RENEW_IN_EPOCH, item->epoch);
+        in->row[k].id = item->id;
+        in->row[k].epoch = item->epoch;
         if (item->lease_ms)
-            weft_set_i64(&renew, k, RENEW_IN_LEASE, item->lease_ms * WEFT_MS);
+            in->row[k].lease = weft_some(item->lease_ms * WEFT_MS);
     }
     enum weft_rc rc =
         progress ? weft_tx_run(tx, &renew, 1, &rows, err) : weft_tx_last(tx, &renew, 1, &rows, err);
@@ -426,17 +427,17 @@ static bool ask_complete(struct weft_tx *tx, void *context, struct weft_call *re
 {
     const struct lease_call *call = context;
     const struct weft_complete *items = call->item;
-    weft_call_init(ret_call, tx->arena, WEFT_STMT_LIVE_END, call->chunk.count);
-    weft_set_i64(ret_call, 0, LIVE_END_IN_NOW, tx->now_us);
+    struct weft_live_end_in *in = weft_call_live_end(ret_call, tx->arena, call->chunk.count);
+    in->now = tx->now_us;
     for (size_t k = 0; k < call->chunk.count; k++) {
         const struct weft_complete *item = &items[call->chunk.item[k]];
-        weft_set_id(ret_call, k, LIVE_END_IN_ID, &item->id);
-        weft_set_i64(ret_call, k, LIVE_END_IN_EPOCH, item->epoch);
-        weft_set_i64(ret_call, k, LIVE_END_IN_WAS, WEFT_STATE_RUNNING);
-        weft_set_i64(ret_call, k, LIVE_END_IN_STATE, WEFT_STATE_SUCCEEDED);
-        weft_set_i64(ret_call, k, LIVE_END_IN_ENDED, WEFT_ENDED_COMPLETED);
-        weft_set_text(ret_call, k, LIVE_END_IN_CONTENT_TYPE, item->content_type);
-        weft_set_bytes(ret_call, k, LIVE_END_IN_RESULT, item->result, item->result_size);
+        in->row[k].id = item->id;
+        in->row[k].epoch = item->epoch;
+        in->row[k].was = WEFT_STATE_RUNNING;
+        in->row[k].state = WEFT_STATE_SUCCEEDED;
+        in->row[k].ended = WEFT_ENDED_COMPLETED;
+        in->row[k].content_type = item->content_type;
+        in->row[k].result = (struct weft_blob){item->result, item->result_size};
     }
     return true;
 }

@@ -239,33 +239,24 @@ static void list_call(struct weft_call *call, struct weft_arena *arena,
                       const struct weft_listing *listing, const struct resolved_filter *filter)
 {
     const struct weft_filter *given = &listing->filter;
-    const struct {
-        size_t column;
-        int64_t value; /* 0: any */
-    } number[] = {
-        {LIST_IN_LANE, filter->lane},
-        {LIST_IN_TENANT, filter->tenant},
-        {LIST_IN_STATE, given->state},
-        {LIST_IN_WORKER, filter->worker},
-        {LIST_IN_CREATED_SINCE, given->created_since_us},
-        {LIST_IN_CREATED_UNTIL, given->created_until_us},
-        {LIST_IN_FINISHED_SINCE, given->finished_since_us},
-        {LIST_IN_FINISHED_UNTIL, given->finished_until_us},
-    };
-    weft_call_init(call, arena, WEFT_STMT_LIST, 0);
-    weft_set_i64(call, 0, LIST_IN_NAMESPACE, filter->ns);
-    for (size_t i = 0; i < WEFT_LEN(number); i++)
-        if (number[i].value)
-            weft_set_i64(call, 0, number[i].column, number[i].value);
-    weft_set_text(call, 0, LIST_IN_KIND, given->kind);
-    weft_set_text(call, 0, LIST_IN_TAG, filter->needle);
-    weft_set_text(call, 0, LIST_IN_ERROR_CLASS, given->error_class);
-    weft_set_text(call, 0, LIST_IN_SUFFIX,
-                  filter->short_id.suffix[0] ? filter->short_id.suffix : NULL);
+    struct weft_list_in *in = weft_call_list(call, arena);
+    in->namespace = filter->ns;
+    in->lane = weft_unless_zero(filter->lane);
+    in->tenant = weft_unless_zero(filter->tenant);
+    in->state = weft_unless_zero(given->state);
+    in->worker = weft_unless_zero(filter->worker);
+    in->created_since = weft_unless_zero(given->created_since_us);
+    in->created_until = weft_unless_zero(given->created_until_us);
+    in->finished_since = weft_unless_zero(given->finished_since_us);
+    in->finished_until = weft_unless_zero(given->finished_until_us);
+    in->kind = given->kind;
+    in->tag = filter->needle;
+    in->error_class = given->error_class;
+    in->suffix = filter->short_id.suffix[0] ? filter->short_id.suffix : NULL;
     if (!weft_id_is_zero(&given->flow))
-        weft_set_id(call, 0, LIST_IN_FLOW, &given->flow);
+        in->flow = weft_some_id(given->flow);
     if (listing->source != WEFT_LIST_BY_STATE)
-        weft_set_i64(call, 0, LIST_IN_ENDED, listing->source == WEFT_LIST_ENDED);
+        in->ended = weft_some(listing->source == WEFT_LIST_ENDED);
 }
 
 static bool in_span(weft_usec moment_us, weft_usec since_us, weft_usec until_us)
@@ -319,18 +310,18 @@ static enum weft_rc list_by_key(struct weft_engine *engine, const struct weft_li
 {
     const struct weft_filter *filter = &listing->filter;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = weft_text_check(filter->key, WEFT_KEY_MAX, "key", err);
     if (rc)
         return rc;
-    weft_call_init(&call, arena, WEFT_STMT_KEY_READ, 1);
-    weft_set_i64(&call, 0, KEY_READ_IN_NAMESPACE, resolved->ns);
-    weft_set_text(&call, 0, KEY_READ_IN_KEY, filter->key);
+    struct weft_key_read_in *in = weft_call_key_read(&call, arena, 1);
+    in->row[0].namespace = resolved->ns;
+    in->row[0].key = filter->key;
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc || rows.count == 0)
         return rc;
-    struct weft_id id = weft_get_id(&rows, 0, KEY_READ_OUT_ID);
-    rc = weft_engine_describe(engine, filter->ns, &id, 1, arena, page->item, err);
+    rc = weft_engine_describe(engine, filter->ns, &weft_out_key_read(&rows)->id, 1, arena,
+                              page->item, err);
     page->count = !rc && fits(listing, resolved, page->item);
     return rc;
 }
@@ -392,14 +383,14 @@ static int step_source(struct weft_engine *engine, const struct walk *walk, stru
 static void advance(struct walk *walk, const struct weft_rows *rows, uint32_t scan,
                     const struct weft_id *floor)
 {
-    uint32_t scanned = (uint32_t)weft_get_i64(rows, 0, LIST_OUT_SCANNED);
+    const struct weft_list_out *row = weft_out_list(rows);
+    uint32_t scanned = (uint32_t)row->scanned;
     walk->look.looked += scanned > 0 ? scanned : 1;
     if (scanned >= scan) {
-        walk->after = weft_get_id(rows, 0, LIST_OUT_LAST);
-    } else if (!weft_get(rows, 0, LIST_OUT_BOUND)->null) {
+        walk->after = row->last.value;
+    } else if (row->bound.set) {
         /* The first row that was not looked at may be this one: begin just above it. */
-        walk->after =
-            weft_id_above(&(struct weft_id_short){.high = weft_get_id(rows, 0, LIST_OUT_BOUND)});
+        walk->after = weft_id_above(&(struct weft_id_short){.high = row->bound.value});
     } else {
         walk->at_end = weft_id_cmp(floor, &walk->floor) <= 0;
         walk->after = *floor;
@@ -412,18 +403,19 @@ static enum weft_rc walk_on(struct weft_engine *engine, struct walk *walk, struc
     uint32_t scan = weft_list_next_rows(&walk->look, 2 * walk->limit + WALK_FIRST);
     struct weft_id floor, end = weft_span_end(&walk->after);
     struct weft_id above = weft_id_above(&(struct weft_id_short){.high = end});
-    weft_set_i64(&walk->call, 0, LIST_IN_SOURCE, step_source(engine, walk, &floor));
-    weft_set_id(&walk->call, 0, LIST_IN_AFTER, &walk->after);
-    weft_set_id(&walk->call, 0, LIST_IN_ABOVE, &above);
-    weft_set_id(&walk->call, 0, LIST_IN_FLOOR, &floor);
-    weft_set_i64(&walk->call, 0, LIST_IN_SCAN, scan);
-    weft_set_i64(&walk->call, 0, LIST_IN_LIMIT, walk->limit - (uint32_t)walk->page->count);
-    struct weft_rows rows;
+    struct weft_list_in *in = weft_in_list(&walk->call);
+    in->source = step_source(engine, walk, &floor);
+    in->after = walk->after;
+    in->above = above;
+    in->floor = floor;
+    in->scan = scan;
+    in->limit = walk->limit - (uint32_t)walk->page->count;
+    struct weft_rows rows = {0};
     enum weft_rc rc = weft_read_chunk(engine, &walk->call, arena, &rows, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < rows.count; i++)
-        if (!weft_get(&rows, i, LIST_OUT_ID)->null)
+        if (weft_out_list(&rows)[i].execution.id.set)
             walk->page->item[walk->page->count++] = weft_read_execution(engine, &rows, i, arena);
     advance(walk, &rows, scan, &floor);
     return WEFT_OK;
@@ -435,18 +427,17 @@ static enum weft_rc choose_source(struct weft_engine *engine, const struct weft_
                                   struct walk *walk, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     enum weft_rc rc = weft_unspanned_load(engine, arena, err);
     walk->source = source_of(listing);
     if (rc || walk->source != SOURCE_LIVING)
         return rc;
-    weft_call_init(&call, arena, WEFT_STMT_LIST_LIVING, 0);
-    weft_set_i64(&call, 0, LIST_LIVING_IN_NAMESPACE, filter->ns);
-    if (listing->filter.state)
-        weft_set_i64(&call, 0, LIST_LIVING_IN_STATE, listing->filter.state);
-    weft_set_i64(&call, 0, LIST_LIVING_IN_MOST, LIVING_FEW);
+    struct weft_list_living_in *in = weft_call_list_living(&call, arena);
+    in->namespace = filter->ns;
+    in->state = weft_unless_zero(listing->filter.state);
+    in->most = LIVING_FEW;
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
-    if (!rc && !weft_get_i64(&rows, 0, LIST_LIVING_OUT_FEW))
+    if (!rc && !weft_out_list_living(&rows)->few)
         walk->source = SOURCE_SPANS;
     return rc;
 }

@@ -50,14 +50,15 @@ void weft_spans_find(struct weft_span_row *row, size_t count, struct weft_arena 
     }
 }
 
-void weft_span_set(struct weft_call *call, size_t at, size_t column,
-                   const struct weft_span_row *row)
+struct weft_span_in weft_span_of(const struct weft_span_row *row)
 {
     if (row->count == 0)
-        return;
-    weft_set_i64(call, at, column, row->ns);
-    weft_set_id(call, at, column + 1, &row->first);
-    weft_set_i64(call, at, column + 2, row->count);
+        return (struct weft_span_in){0};
+    return (struct weft_span_in){
+        .span_namespace = weft_some(row->ns),
+        .span_first = weft_some_id(row->first),
+        .span_count = weft_some(row->count),
+    };
 }
 
 enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_span_row *row, size_t count,
@@ -70,15 +71,15 @@ enum weft_rc weft_spans_remove(struct weft_tx *tx, struct weft_span_row *row, si
         groups += row[i].count > 0;
     if (groups == 0)
         return WEFT_OK;
-    weft_call_init(&call, tx->arena, WEFT_STMT_SPANS_REMOVE, groups);
+    struct weft_spans_remove_in *in = weft_call_spans_remove(&call, tx->arena, groups);
     struct weft_id *end = weft_new_array(tx->arena, struct weft_id, groups);
     for (size_t i = 0, at = 0; i < count; i++) {
         if (row[i].count == 0)
             continue;
         end[at] = weft_span_end(&row[i].id);
-        weft_set_i64(&call, at, SPANS_REMOVE_IN_NAMESPACE, row[i].ns);
-        weft_set_id(&call, at, SPANS_REMOVE_IN_FIRST, &row[i].first);
-        weft_set_id(&call, at, SPANS_REMOVE_IN_LAST, &end[at]);
+        in->row[at].namespace = row[i].ns;
+        in->row[at].first = row[i].first;
+        in->row[at].last = end[at];
         at++;
     }
     return weft_tx_run(tx, &call, 1, NULL, err);
@@ -89,17 +90,18 @@ enum weft_rc weft_unspanned_load(struct weft_engine *engine, struct weft_arena *
 {
     struct weft_unspanned *gap = &engine->unspanned;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     if (atomic_load(&gap->known))
         return WEFT_OK;
-    weft_call_init(&call, arena, WEFT_STMT_UNSPANNED, 0);
+    weft_call_unspanned(&call, arena);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;
-    bool all = rows.count > 0 && weft_get(&rows, 0, UNSPANNED_OUT_UNTIL)->null;
+    const struct weft_unspanned_out *row = weft_out_unspanned(&rows);
+    bool all = rows.count > 0 && !row->until.set;
     if (rows.count > 0 && !all) {
-        atomic_store(&gap->since_us, weft_get_i64(&rows, 0, UNSPANNED_OUT_SINCE));
-        atomic_store(&gap->until_us, weft_get_i64(&rows, 0, UNSPANNED_OUT_UNTIL));
+        atomic_store(&gap->since_us, row->since.value);
+        atomic_store(&gap->until_us, row->until.value);
     }
     atomic_store(&gap->all, all);
     atomic_store(&gap->known, !all);

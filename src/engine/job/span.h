@@ -20,9 +20,8 @@ struct weft_span_row {
 /* Puts rows into spans: those of one namespace and one millisecond. The rows stay in their order.
  */
 void weft_spans_find(struct weft_span_row *row, size_t count, struct weft_arena *arena);
-/* Sets the columns span_namespace, span_first and span_count, of which `column` is the first. */
-void weft_span_set(struct weft_call *call, size_t at, size_t column,
-                   const struct weft_span_row *row);
+/* What a statement that submits takes of a row. */
+struct weft_span_in weft_span_of(const struct weft_span_row *row);
 /*
  * Removes the spans of executions that this transaction has removed, where none is left. Two
  * transactions that remove the last executions of a span at the same time each see those of the

@@ -135,25 +135,23 @@ struct weft_submissions *weft_submission_batches(struct weft_submission *item, s
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static void put_row(struct weft_call *call, size_t row, const struct weft_submission *item)
+static void put_row(struct weft_submit_item *to, const struct weft_submission *item)
 {
     const struct weft_resolved *spec = &item->spec;
-    weft_set_id(call, row, SUBMIT_IN_ID, &item->id);
-    weft_set_i64(call, row, SUBMIT_IN_ORD, item->ord);
-    weft_set_i64(call, row, SUBMIT_IN_QUEUE, item->queue->id);
-    weft_set_i64(call, row, SUBMIT_IN_LANE, item->queue->lane);
-    weft_set_i64(call, row, SUBMIT_IN_POLICY, item->policy);
-    weft_set_i64(call, row, SUBMIT_IN_PRIORITY, spec->priority);
-    weft_set_i64(call, row, SUBMIT_IN_STATE, spec->state);
-    if (spec->due_us)
-        weft_set_i64(call, row, SUBMIT_IN_DUE, spec->due_us);
-    if (spec->deadline_us)
-        weft_set_i64(call, row, SUBMIT_IN_DEADLINE, spec->deadline_us);
-    weft_set_text(call, row, SUBMIT_IN_CONTENT_TYPE, spec->content_type);
-    weft_set_text(call, row, SUBMIT_IN_TAGS, spec->tags);
-    weft_set_text(call, row, SUBMIT_IN_KEY, spec->key);
-    weft_set_bytes(call, row, SUBMIT_IN_PAYLOAD, spec->payload, spec->payload_size);
-    weft_set_i64(call, row, SUBMIT_IN_SIZE, (int64_t)spec->payload_size);
+    to->id = item->id;
+    to->ord = item->ord;
+    to->queue = item->queue->id;
+    to->lane = item->queue->lane;
+    to->policy = item->policy;
+    to->priority = spec->priority;
+    to->state = spec->state;
+    to->due = weft_unless_zero(spec->due_us);
+    to->deadline = weft_unless_zero(spec->deadline_us);
+    to->content_type = spec->content_type;
+    to->tags = spec->tags;
+    to->key = spec->key;
+    to->payload = (struct weft_blob){spec->payload, spec->payload_size};
+    to->size = (int64_t)spec->payload_size;
 }
 
 struct weft_span_row *weft_submission_spans(struct weft_submission *const *item, size_t count,
@@ -175,11 +173,11 @@ static void put_rows(struct weft_tx *tx, const struct weft_submissions *part,
                      struct weft_call *ret_call)
 {
     struct weft_span_row *span = weft_submission_spans(part->item, part->count, tx->arena);
-    weft_call_init(ret_call, tx->arena, WEFT_STMT_SUBMIT, part->count);
-    weft_set_i64(ret_call, 0, SUBMIT_IN_NOW, part->now_us);
+    struct weft_submit_in *in = weft_call_submit(ret_call, tx->arena, part->count);
+    in->now = part->now_us;
     for (size_t i = 0; i < part->count; i++) {
-        put_row(ret_call, i, part->item[i]);
-        weft_span_set(ret_call, i, SUBMIT_IN_SPAN_NAMESPACE, &span[i]);
+        put_row(&in->row[i], part->item[i]);
+        in->row[i].span = weft_span_of(&span[i]);
         answer_accepted(part->item[i]);
     }
 }
@@ -199,17 +197,17 @@ static void answer_taken(struct weft_submission *item, const struct weft_rows *r
 {
     struct weft_submitted *answer = item->answer;
     for (size_t i = 0; i < rows->count; i++) {
-        if (weft_get_i64(rows, i, KEY_READ_OUT_NAMESPACE) != item->queue->ns ||
-            strcmp(weft_get_text(rows, i, KEY_READ_OUT_KEY), item->spec.key) != 0)
+        const struct weft_key_read_out *row = &weft_out_key_read(rows)[i];
+        if (row->namespace != item->queue->ns || strcmp(row->key, item->spec.key) != 0)
             continue;
         *answer = (struct weft_submitted){
-            .id = weft_get_id(rows, i, KEY_READ_OUT_ID),
-            .state = (enum weft_state)weft_get_i64(rows, i, KEY_READ_OUT_STATE),
+            .id = row->id,
+            .state = row->state,
             .duplicate = true,
         };
-        const struct weft_cell *print = weft_get(rows, i, KEY_READ_OUT_FINGERPRINT);
-        if (print->size != sizeof(item->spec.fingerprint) ||
-            memcmp(print->data, item->spec.fingerprint, print->size) != 0) {
+        struct weft_blob print = row->fingerprint;
+        if (print.size != sizeof(item->spec.fingerprint) ||
+            memcmp(print.data, item->spec.fingerprint, print.size) != 0) {
             answer->duplicate = false;
             weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
                             "this key belongs to an execution with another lane, kind or payload");
@@ -230,12 +228,12 @@ static enum weft_rc answer_losers(struct weft_tx *tx, struct weft_submission **l
         keys += i == 0 || !same_key(loser[i - 1], loser[i]);
     struct weft_call read;
     struct weft_rows taken;
-    weft_call_init(&read, tx->arena, WEFT_STMT_KEY_READ, keys);
+    struct weft_key_read_in *in = weft_call_key_read(&read, tx->arena, keys);
     for (size_t i = 0, at = 0; i < count; i++) {
         if (i > 0 && same_key(loser[i - 1], loser[i]))
             continue;
-        weft_set_i64(&read, at, KEY_READ_IN_NAMESPACE, loser[i]->queue->ns);
-        weft_set_text(&read, at++, KEY_READ_IN_KEY, loser[i]->spec.key);
+        in->row[at].namespace = loser[i]->queue->ns;
+        in->row[at++].key = loser[i]->spec.key;
     }
     enum weft_rc rc = weft_tx_run(tx, &read, 1, &taken, err);
     for (size_t i = 0; i < count && !rc; i++)
@@ -248,15 +246,15 @@ static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submission
                                 struct weft_err *err)
 {
     struct weft_call take;
-    struct weft_rows won;
-    weft_call_init(&take, tx->arena, WEFT_STMT_KEY_TAKE, batch->count);
+    struct weft_rows won = {0};
+    struct weft_key_take_in *in = weft_call_key_take(&take, tx->arena, batch->count);
     for (size_t i = 0; i < batch->count; i++) {
         const struct weft_submission *item = batch->item[i];
-        weft_set_i64(&take, i, KEY_TAKE_IN_NAMESPACE, item->queue->ns);
-        weft_set_text(&take, i, KEY_TAKE_IN_KEY, item->spec.key);
-        weft_set_id(&take, i, KEY_TAKE_IN_ID, &item->id);
-        weft_set_bytes(&take, i, KEY_TAKE_IN_FINGERPRINT, item->spec.fingerprint,
-                       sizeof(item->spec.fingerprint));
+        in->row[i].namespace = item->queue->ns;
+        in->row[i].key = item->spec.key;
+        in->row[i].id = item->id;
+        in->row[i].fingerprint =
+            (struct weft_blob){item->spec.fingerprint, sizeof(item->spec.fingerprint)};
     }
     enum weft_rc rc = weft_tx_run(tx, &take, 1, &won, err);
     if (rc)
@@ -272,7 +270,7 @@ static enum weft_rc write_keyed(struct weft_tx *tx, const struct weft_submission
     for (size_t i = 0; i < batch->count; i++) {
         bool has_won = false;
         for (size_t k = 0; k < won.count && !has_won; k++) {
-            struct weft_id id = weft_get_id(&won, (i + k) % won.count, KEY_TAKE_OUT_ID);
+            struct weft_id id = weft_out_key_take(&won)[(i + k) % won.count].id;
             has_won = weft_id_cmp(&id, &batch->item[i]->id) == 0;
         }
         if (has_won)

@@ -44,7 +44,7 @@ WEFT_MUST_CHECK enum weft_rc weft_submission_run(struct weft_engine *engine,
 WEFT_MUST_CHECK enum weft_rc weft_submission_end(struct weft_tx *tx,
                                                  struct weft_submission *const *item, size_t count,
                                                  weft_usec now_us, struct weft_err *err);
-/* The spans of items that one transaction writes, for weft_span_set(). */
+/* The spans of items that one transaction writes, for weft_span_of(). */
 struct weft_span_row *weft_submission_spans(struct weft_submission *const *item, size_t count,
                                             struct weft_arena *arena);
 /* Deletes the inbox rows of items; keeps in item[] those that were there, and their number. */

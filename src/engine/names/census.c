@@ -33,10 +33,6 @@ struct kind {
     enum weft_stmt stmt; /* namespace_queues, or its like */
 };
 
-static_assert((int)NAMESPACE_QUEUES_IN_MOST == (int)NAMESPACE_WORKERS_IN_MOST &&
-                  (int)NAMESPACE_QUEUES_OUT_QUEUES == (int)NAMESPACE_WORKERS_OUT_WORKERS,
-              "both are counted alike");
-
 void weft_census_init(struct weft_census *census, const struct weft_engine_config *config)
 {
     *census = (struct weft_census){.most = config->namespace_queues,
@@ -84,10 +80,11 @@ static enum weft_rc count_rows(struct weft_engine *engine, const struct kind *ki
     struct weft_census *census = &engine->census;
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     weft_call_init(&call, arena, kind->stmt, 0);
-    weft_set_i64(&call, 0, NAMESPACE_QUEUES_IN_NAMESPACE, ns);
-    weft_set_i64(&call, 0, NAMESPACE_QUEUES_IN_MOST, kind->most);
+    struct weft_namespace_queues_in *in = weft_in_namespace_queues(&call);
+    in->namespace = ns;
+    in->most = kind->most;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (!rc) {
         pthread_mutex_lock(&census->lock);
@@ -99,7 +96,9 @@ static enum weft_rc count_rows(struct weft_engine *engine, const struct kind *ki
             counted->ns = ns;
             weft_index_put(kind->ns, counted);
         }
-        counted->rows = (size_t)weft_get_i64(&rows, 0, NAMESPACE_QUEUES_OUT_QUEUES);
+        counted->rows = kind->stmt == WEFT_STMT_NAMESPACE_QUEUES
+                            ? weft_out_namespace_queues(&rows)->queues
+                            : weft_out_namespace_workers(&rows)->workers;
         counted->reserved = 0;
         counted->at_us = weft_boot_us();
         pthread_mutex_unlock(&census->lock);

@@ -147,18 +147,18 @@ static void cache_names(struct weft_names *names, const struct weft_rows *rows)
 {
     pthread_mutex_lock(&names->lock);
     for (size_t i = 0; i < rows->count; i++) {
-        int32_t id = (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_ID);
+        const struct weft_name_find_out *row = &weft_out_name_find(rows)[i];
+        int32_t id = row->id;
         struct weft_name *name = weft_map_find(&names->by_id, &id, sizeof(id));
         if (!name) {
             name = weft_new(names->arena, struct weft_name);
             name->id = id;
-            name->sort = (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_SORT);
-            name->ns = (int32_t)weft_get_i64(rows, i, NAME_FIND_OUT_NAMESPACE);
-            name->text =
-                weft_arena_strdup(names->arena, weft_get_text(rows, i, NAME_FIND_OUT_TEXT));
+            name->sort = row->sort;
+            name->ns = row->namespace;
+            name->text = weft_arena_strdup(names->arena, row->text);
             weft_map_put(&names->by_id, &id, sizeof(id), name);
         }
-        name->retired = weft_get_i64(rows, i, NAME_FIND_OUT_RETIRED);
+        name->retired = row->retired;
         struct cache_key key;
         name_key(&key, name->sort, name->ns, name->text);
         const struct weft_name *known = weft_map_find(&names->by_text, key.byte, key.size);
@@ -194,12 +194,13 @@ static void name_call(struct weft_call *call, struct weft_arena *arena, enum wef
     for (size_t i = 0; i < count; i++)
         rows += want[i].id == 0;
     weft_call_init(call, arena, stmt, rows);
+    struct weft_name_find_in *in = weft_in_name_find(call);
     for (size_t i = 0, row = 0; i < count; i++) {
         if (want[i].id != 0)
             continue;
-        weft_set_i64(call, row, NAME_FIND_IN_SORT, want[i].sort);
-        weft_set_i64(call, row, NAME_FIND_IN_NAMESPACE, want[i].ns);
-        weft_set_text(call, row++, NAME_FIND_IN_TEXT, want[i].text);
+        in->row[row].sort = want[i].sort;
+        in->row[row].namespace = want[i].ns;
+        in->row[row++].text = want[i].text;
     }
 }
 
@@ -221,8 +222,12 @@ static enum weft_rc add_names(struct weft_engine *engine, struct weft_arena *are
                               const struct weft_rows *found, struct weft_err *err)
 {
     struct weft_call call;
-    enum weft_rc rc =
-        weft_names_keep(engine, WEFT_INTERNED_NAME, found, NAME_FIND_OUT_RETIRED, err);
+    struct weft_id_list retired = {.id = weft_new_array(arena, int32_t, found->count + 1)};
+    const struct weft_name_find_out *row = weft_out_name_find(found);
+    for (size_t i = 0; i < found->count; i++)
+        if (row[i].retired)
+            retired.id[retired.count++] = row[i].id;
+    enum weft_rc rc = weft_names_keep(engine, WEFT_INTERNED_NAME, &retired, err);
     if (rc)
         return rc;
     name_call(&call, arena, WEFT_STMT_NAME_ADD, want, count);
@@ -283,12 +288,13 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
 {
     struct weft_names *names = &engine->names;
     for (size_t i = 0; i < rows->count; i++) {
+        const struct weft_queue_find_out *row = &weft_out_queue_find(rows)[i];
         struct weft_queue queue = {
-            .id = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_ID),
-            .ns = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_NAMESPACE),
-            .lane = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_LANE),
-            .capset = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_ROUTE),
-            .tenant = (int32_t)weft_get_i64(rows, i, QUEUE_FIND_OUT_TENANT),
+            .id = row->id,
+            .ns = row->namespace,
+            .lane = row->lane,
+            .capset = row->route,
+            .tenant = row->tenant,
         };
         queue.ns_name = weft_find_name(engine, queue.ns);
         queue.lane_name = weft_find_name(engine, queue.lane);
@@ -298,7 +304,7 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
         queue.need = weft_capset_need(queue.capset_text);
         struct weft_resolved parts = {.ns = queue.ns_name,
                                       .lane = queue.lane_name,
-                                      .kind = weft_get_text(rows, i, QUEUE_FIND_OUT_KIND),
+                                      .kind = row->kind,
                                       .tenant = queue.tenant_name,
                                       .capset = queue.capset_text};
         struct cache_key key;
@@ -313,7 +319,7 @@ static void cache_queues(struct weft_engine *engine, const struct weft_rows *row
             weft_map_put(&names->queue_id, &kept->id, sizeof(kept->id), kept);
         }
         const struct weft_queue *known = weft_map_find(&names->queue, key.byte, key.size);
-        if (!weft_get_i64(rows, i, QUEUE_FIND_OUT_RETIRED) && (!known || known->id < kept->id))
+        if (!row->retired && (!known || known->id < kept->id))
             weft_map_put(&names->queue, key.byte, key.size, kept);
         pthread_mutex_unlock(&names->lock);
     }
@@ -378,12 +384,13 @@ static enum weft_rc gap_names(struct weft_engine *engine, struct queue_gap *gap,
 static void queue_call(struct weft_call *call, enum weft_stmt stmt, const struct queue_gap *gap)
 {
     weft_call_init(call, gap->arena, stmt, gap->count);
+    struct weft_queue_find_in *in = weft_in_queue_find(call);
     for (size_t i = 0; i < gap->count; i++) {
-        weft_set_i64(call, i, QUEUE_FIND_IN_NAMESPACE, gap->ns[i].id);
-        weft_set_i64(call, i, QUEUE_FIND_IN_LANE, gap->rest[3 * i].id);
-        weft_set_text(call, i, QUEUE_FIND_IN_KIND, gap->spec[i]->kind);
-        weft_set_i64(call, i, QUEUE_FIND_IN_ROUTE, gap->rest[3 * i + 2].id);
-        weft_set_i64(call, i, QUEUE_FIND_IN_TENANT, gap->rest[3 * i + 1].id);
+        in->row[i].namespace = gap->ns[i].id;
+        in->row[i].lane = gap->rest[3 * i].id;
+        in->row[i].kind = gap->spec[i]->kind;
+        in->row[i].route = gap->rest[3 * i + 2].id;
+        in->row[i].tenant = gap->rest[3 * i + 1].id;
     }
 }
 
@@ -395,11 +402,13 @@ static enum weft_rc find_gap(struct weft_engine *engine, const struct queue_gap 
     struct weft_rows rows = {0};
     queue_call(&call, WEFT_STMT_QUEUE_FIND, gap);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, gap->arena, &rows, err);
-    size_t retired = 0;
+    struct weft_id_list retired = {.id = weft_new_array(gap->arena, int32_t, rows.count + 1)};
+    const struct weft_queue_find_out *row = weft_out_queue_find(&rows);
     for (size_t i = 0; i < rows.count && !rc; i++)
-        retired += weft_get_i64(&rows, i, QUEUE_FIND_OUT_RETIRED) != 0;
-    if (!rc && retired > 0) {
-        rc = weft_names_keep(engine, WEFT_INTERNED_QUEUE, &rows, QUEUE_FIND_OUT_RETIRED, err);
+        if (row[i].retired)
+            retired.id[retired.count++] = row[i].id;
+    if (!rc && retired.count > 0) {
+        rc = weft_names_keep(engine, WEFT_INTERNED_QUEUE, &retired, err);
         if (!rc)
             rc = weft_tx_once(engine, WEFT_TX_READ, &call, gap->arena, &rows, err);
     }
@@ -567,22 +576,15 @@ void weft_names_check_age(struct weft_names *names)
 }
 
 enum weft_rc weft_names_keep(struct weft_engine *engine, enum weft_interned what,
-                             const struct weft_rows *rows, size_t retired_column,
-                             struct weft_err *err)
+                             const struct weft_id_list *list, struct weft_err *err)
 {
-    size_t count = 0, row = 0;
-    for (size_t i = 0; i < rows->count; i++)
-        count += weft_get_i64(rows, i, retired_column) != 0;
-    if (count == 0)
+    if (list->count == 0)
         return WEFT_OK;
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    weft_call_init(&call, arena, WEFT_STMT_RETIRED_KEEP, count);
-    for (size_t i = 0; i < rows->count; i++)
-        if (weft_get_i64(rows, i, retired_column)) {
-            weft_set_i64(&call, row, RETIRED_KEEP_IN_WHAT, what);
-            weft_set_i64(&call, row++, RETIRED_KEEP_IN_ID, weft_get_i64(rows, i, 0));
-        }
+    struct weft_retired_keep_in *in = weft_call_retired_keep(&call, arena, list->count);
+    for (size_t i = 0; i < list->count; i++)
+        in->row[i].interned = (struct weft_interned_in){.what = what, .id = list->id[i]};
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, NULL, err);
     weft_arena_free(arena);
     return rc;
@@ -597,11 +599,11 @@ static enum weft_rc cache_policies(struct weft_names *names, const struct weft_r
     enum weft_rc rc = WEFT_OK;
     pthread_mutex_lock(&names->lock);
     for (size_t i = 0; i < rows->count && !rc; i++) {
-        int32_t id = (int32_t)weft_get_i64(rows, i, POLICY_FIND_OUT_ID);
+        const struct weft_policy_find_out *row = &weft_out_policy_find(rows)[i];
+        int32_t id = row->id;
         if (weft_map_find(&names->policy_id, &id, sizeof(id)))
             continue;
-        const char *text =
-            weft_arena_strdup(names->arena, weft_get_text(rows, i, POLICY_FIND_OUT_TEXT));
+        const char *text = weft_arena_strdup(names->arena, row->text);
         struct weft_policy_entry *entry = weft_new(names->arena, struct weft_policy_entry);
         entry->id = id;
         struct weft_json value;
@@ -652,15 +654,15 @@ static enum weft_rc add_policies(struct weft_engine *engine, const struct weft_r
         rows_wanted += text[i] != NULL;
     struct weft_call add, find;
     struct weft_rows rows;
-    weft_call_init(&add, arena, WEFT_STMT_POLICY_ADD, rows_wanted);
-    weft_call_init(&find, arena, WEFT_STMT_POLICY_FIND, rows_wanted);
+    struct weft_policy_add_in *add_in = weft_call_policy_add(&add, arena, rows_wanted);
+    struct weft_policy_find_in *find_in = weft_call_policy_find(&find, arena, rows_wanted);
     for (size_t i = 0, row = 0; i < count; i++) {
         if (!text[i])
             continue;
-        weft_set_text(&find, row, POLICY_FIND_IN_TEXT, text[i]);
-        weft_set_text(&add, row, POLICY_ADD_IN_TEXT, text[i]);
-        weft_set_i64(&add, row, POLICY_ADD_IN_LEASE_US, spec[i].rules.lease_us);
-        weft_set_i64(&add, row++, POLICY_ADD_IN_TIMEOUT_US, spec[i].rules.attempt_timeout_us);
+        find_in->row[row].text = text[i];
+        add_in->row[row].text = text[i];
+        add_in->row[row].lease_us = spec[i].rules.lease_us;
+        add_in->row[row++].timeout_us = spec[i].rules.attempt_timeout_us;
     }
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &add, arena, NULL, err);
     if (!rc)
@@ -738,7 +740,7 @@ static enum weft_rc load_unknown(struct weft_engine *engine, struct load *load,
     struct weft_call call;
     weft_call_init(&call, load->arena, load->stmt, count);
     for (size_t i = 0; i < count; i++)
-        weft_set_i64(&call, i, 0, unknown[i]);
+        weft_in_name_load(&call)->row[i].id = unknown[i];
     enum weft_rc rc =
         list->tx ? weft_tx_run(list->tx, &call, 1, &load->rows, err)
                  : weft_tx_once(engine, WEFT_TX_READ, &call, load->arena, &load->rows, err);
@@ -773,16 +775,19 @@ enum weft_rc weft_load_policies(struct weft_engine *engine, const struct weft_id
 enum weft_rc weft_load_queues(struct weft_engine *engine, const struct weft_id_list *list,
                               struct weft_err *err)
 {
-    static const size_t column[] = {QUEUE_LOAD_OUT_NAMESPACE, QUEUE_LOAD_OUT_LANE,
-                                    QUEUE_LOAD_OUT_ROUTE, QUEUE_LOAD_OUT_TENANT};
+    enum { NAMES = 4 }; /* of a queue */
     struct load load = {.stmt = WEFT_STMT_QUEUE_LOAD, .map = &engine->names.queue_id};
     enum weft_rc rc = load_unknown(engine, &load, list, err);
     if (!rc && load.rows.count > 0) {
         struct weft_id_list names = {.tx = list->tx};
-        names.id = weft_new_array(load.arena, int32_t, load.rows.count * WEFT_LEN(column));
-        for (size_t i = 0; i < load.rows.count; i++)
-            for (size_t c = 0; c < WEFT_LEN(column); c++)
-                names.id[names.count++] = (int32_t)weft_get_i64(&load.rows, i, column[c]);
+        names.id = weft_new_array(load.arena, int32_t, load.rows.count * NAMES);
+        for (size_t i = 0; i < load.rows.count; i++) {
+            const struct weft_queue_load_out *row = &weft_out_queue_load(&load.rows)[i];
+            names.id[names.count++] = row->namespace;
+            names.id[names.count++] = row->lane;
+            names.id[names.count++] = row->route;
+            names.id[names.count++] = row->tenant;
+        }
         rc = weft_load_names(engine, &names, err);
         if (!rc)
             cache_queues(engine, &load.rows);

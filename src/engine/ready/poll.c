@@ -25,33 +25,33 @@
  * Ids only grow, so these three together name a set of secrets: a token that is added, rotated or
  * revoked changes the number, and a note of when it was last used does not.
  */
-static int64_t mix_tokens(const struct weft_rows *rows, size_t row)
+static int64_t mix_tokens(const struct weft_poll_out *row)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a, over numbers instead of bytes */
-    for (size_t column = POLL_OUT_B; column <= POLL_OUT_D; column++)
-        hash = (hash ^ (uint64_t)weft_get_i64(rows, row, column)) * 1099511628211u;
+    const int64_t number[] = {row->b.value, row->c.value, row->d.value};
+    for (size_t i = 0; i < WEFT_LEN(number); i++)
+        hash = (hash ^ (uint64_t)number[i]) * 1099511628211u;
     return (int64_t)(hash >> 1);
 }
 
 /* When what stands in a column is due: so long after it. */
-static weft_usec due_after(const struct weft_rows *rows, size_t row, size_t column, weft_usec us)
+static weft_usec due_after(struct weft_opt_i64 moment, weft_usec us)
 {
-    return weft_get(rows, row, column)->null ? WEFT_NEVER : weft_get_i64(rows, row, column) + us;
+    return moment.set ? moment.value + us : WEFT_NEVER;
 }
 
 /* What flows left for their scanners. */
-static void read_flows(const struct weft_rows *rows, size_t i, weft_usec *due_us)
+static void read_flows(const struct weft_poll_out *row, weft_usec *due_us)
 {
-    if (weft_get_i64(rows, i, POLL_OUT_WHAT) == WEFT_POLL_HINTS) {
-        weft_usec group_us = due_after(rows, i, POLL_OUT_B, WEFT_FLOW_LEFT_US);
-        weft_usec waits_us = due_after(rows, i, POLL_OUT_C, WEFT_FLOW_LEFT_US);
-        due_us[WEFT_SCANNER_DEPENDENCY] = due_after(rows, i, POLL_OUT_A, WEFT_FLOW_LEFT_US);
+    if (row->what == WEFT_POLL_HINTS) {
+        weft_usec group_us = due_after(row->b, WEFT_FLOW_LEFT_US);
+        weft_usec waits_us = due_after(row->c, WEFT_FLOW_LEFT_US);
+        due_us[WEFT_SCANNER_DEPENDENCY] = due_after(row->a, WEFT_FLOW_LEFT_US);
         due_us[WEFT_SCANNER_EDGE_CANCEL_DISPATCHER] = group_us;
         due_us[WEFT_SCANNER_EDGE_CANCEL_RECONCILER] = group_us < waits_us ? group_us : waits_us;
     } else {
         due_us[WEFT_SCANNER_CANCEL_BACKLOG] =
-            weft_get_i64(rows, i, POLL_OUT_A) ? 0
-                                              : due_after(rows, i, POLL_OUT_B, WEFT_FLOW_STAGE_US);
+            row->a.value ? 0 : due_after(row->b, WEFT_FLOW_STAGE_US);
     }
 }
 
@@ -66,26 +66,28 @@ static void read_rows(const struct weft_rows *rows, struct weft_arena *arena,
     list->queue = weft_new_array(arena, int32_t, rows->count + 1);
     list->lane = lane;
     for (size_t i = 0; i < rows->count; i++) {
-        int64_t what = weft_get_i64(rows, i, POLL_OUT_WHAT), a = weft_get_i64(rows, i, POLL_OUT_A);
+        const struct weft_poll_out *row = &weft_out_poll(rows)[i];
+        int64_t what = row->what, a = row->a.value;
         if (what == WEFT_POLL_QUEUE) {
             list->queue[list->count++] = (int32_t)a;
             poll->queue[poll->count++] = (struct weft_woken){.queue = (int32_t)a, .count = 1};
         } else if (what == WEFT_POLL_DUE) { /* comes before those of flows */
-            weft_pass_due(rows, i, POLL_OUT_A, poll->due_us);
+            weft_pass_due((const struct weft_opt_i64[]){row->a, row->b, row->c, row->d},
+                          poll->due_us);
         } else if (what == WEFT_POLL_HINTS || what == WEFT_POLL_FLOWS) {
-            read_flows(rows, i, poll->due_us);
+            read_flows(row, poll->due_us);
         } else if (what == WEFT_POLL_UNTOLD) {
             poll->worker[poll->workers++] = (int32_t)a;
         } else if (what == WEFT_POLL_STATE) {
             poll->inbox = a != 0;
-            poll->tokens = mix_tokens(rows, i);
+            poll->tokens = mix_tokens(row);
         } else if (what == WEFT_POLL_LANE) {
             lane[list->lane_count++] = (struct weft_lane_setting){
                 .lane = (int32_t)a,
-                .ns = (int32_t)weft_get_i64(rows, i, POLL_OUT_B),
-                .paused = weft_get_i64(rows, i, POLL_OUT_C),
-                .max_running = (int32_t)weft_get_i64(rows, i, POLL_OUT_D),
-                .weights = weft_get_text(rows, i, POLL_OUT_TEXT),
+                .ns = (int32_t)row->b.value,
+                .paused = row->c.value,
+                .max_running = (int32_t)row->d.value,
+                .weights = row->text,
             };
         }
     }
@@ -108,21 +110,21 @@ static void end_whole_poll(struct weft_engine *engine, weft_usec began_us)
 
 static void see_schema(struct weft_engine *engine, const struct weft_rows *rows)
 {
+    const struct weft_poll_out *row = weft_out_poll(rows);
     for (size_t i = 0; i < rows->count; i++)
-        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == WEFT_POLL_SCHEMA)
-            weft_version_seen(engine, weft_get_i64(rows, i, POLL_OUT_A),
-                              weft_get_i64(rows, i, POLL_OUT_B));
+        if (row[i].what == WEFT_POLL_SCHEMA)
+            weft_version_seen(engine, row[i].a.value, row[i].b.value);
 }
 
 /* Which interned rows are retired, so that their ids are not written any more: see unused.h. */
 static void see_retired(struct weft_engine *engine, const struct weft_rows *rows,
                         weft_usec began_us)
 {
+    const struct weft_poll_out *row = weft_out_poll(rows);
     for (size_t i = 0; i < rows->count; i++)
-        if (weft_get_i64(rows, i, POLL_OUT_WHAT) == WEFT_POLL_RETIRED)
-            weft_names_retired(&engine->names,
-                               (enum weft_interned)weft_get_i64(rows, i, POLL_OUT_A),
-                               (int32_t)weft_get_i64(rows, i, POLL_OUT_B));
+        if (row[i].what == WEFT_POLL_RETIRED)
+            weft_names_retired(&engine->names, (enum weft_interned)row[i].a.value,
+                               (int32_t)row[i].b.value);
     weft_names_told(&engine->names, began_us);
 }
 
@@ -174,10 +176,10 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     weft_usec began_us = weft_boot_us();
     bool whole = begin_poll(engine, &poll);
     struct weft_ready_look look = weft_ready_begin(engine);
-    weft_call_init(&call, arena, WEFT_STMT_POLL, 0);
-    weft_set_i64(&call, 0, POLL_IN_WHOLE, whole);
-    weft_set_i64(&call, 0, POLL_IN_AFTER, look.after);
-    weft_set_i64(&call, 0, POLL_IN_MOST, WEFT_HOP_QUEUES);
+    struct weft_poll_in *in = weft_call_poll(&call, arena);
+    in->whole = whole;
+    in->after = look.after;
+    in->most = WEFT_HOP_QUEUES;
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (rc)
         return rc;

@@ -160,13 +160,14 @@ static struct weft_lane_setting *read_lanes(const struct weft_rows *rows, struct
 {
     struct weft_lane_setting *lane =
         weft_new_array(arena, struct weft_lane_setting, rows->count + 1);
+    const struct weft_lane_settings_out *row = weft_out_lane_settings(rows);
     for (size_t i = 0; i < rows->count; i++)
         lane[i] = (struct weft_lane_setting){
-            .lane = (int32_t)weft_get_i64(rows, i, LANE_SETTINGS_OUT_LANE),
-            .ns = (int32_t)weft_get_i64(rows, i, LANE_SETTINGS_OUT_NAMESPACE),
-            .paused = weft_get_i64(rows, i, LANE_SETTINGS_OUT_PAUSED),
-            .max_running = (int32_t)weft_get_i64(rows, i, LANE_SETTINGS_OUT_MAX_RUNNING),
-            .weights = weft_get_text(rows, i, LANE_SETTINGS_OUT_WEIGHTS),
+            .lane = row[i].lane,
+            .ns = row[i].namespace,
+            .paused = row[i].paused,
+            .max_running = row[i].max_running,
+            .weights = row[i].weights,
         };
     return lane;
 }
@@ -195,7 +196,7 @@ enum weft_rc weft_ready_refresh_lanes(struct weft_engine *engine, struct weft_er
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_LANE_SETTINGS, 0);
+    weft_call_lane_settings(&call, arena);
     pthread_mutex_lock(&ready->lock);
     uint64_t refresh = ++ready->refreshes;
     pthread_mutex_unlock(&ready->lock);
@@ -280,10 +281,10 @@ static enum weft_rc read_both(struct weft_tx *tx, void *context, struct weft_err
 {
     struct hop_call *hop = context;
     struct weft_call call[CALLS];
-    weft_call_init(&call[QUEUES], tx->arena, WEFT_STMT_QUEUES_READY, 0);
-    weft_set_i64(&call[QUEUES], 0, QUEUES_READY_IN_AFTER, hop->look->after);
-    weft_set_i64(&call[QUEUES], 0, QUEUES_READY_IN_MOST, WEFT_HOP_QUEUES);
-    weft_call_init(&call[LANES], tx->arena, WEFT_STMT_LANE_SETTINGS, 0);
+    struct weft_queues_ready_in *queues = weft_call_queues_ready(&call[QUEUES], tx->arena);
+    queues->after = hop->look->after;
+    queues->most = WEFT_HOP_QUEUES;
+    weft_call_lane_settings(&call[LANES], tx->arena);
     return weft_tx_run(tx, call, CALLS, hop->rows, err);
 }
 
@@ -297,7 +298,7 @@ enum weft_rc weft_ready_refresh(struct weft_engine *engine, struct weft_err *err
     if (!rc) {
         list.queue = weft_new_array(tx.arena, int32_t, hop.rows[QUEUES].count + 1);
         for (size_t i = 0; i < hop.rows[QUEUES].count; i++)
-            list.queue[list.count++] = (int32_t)weft_get_i64(&hop.rows[QUEUES], i, 0);
+            list.queue[list.count++] = weft_out_queues_ready(&hop.rows[QUEUES])[i].queue;
         list.lane = read_lanes(&hop.rows[LANES], tx.arena);
         list.lane_count = hop.rows[LANES].count;
         const struct weft_id_list queues = {.id = list.queue, .count = list.count};
@@ -465,18 +466,18 @@ enum weft_rc weft_ready_walk(struct weft_engine *engine, struct weft_walks *walk
 {
     struct weft_ready *ready = &engine->ready;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     struct walked walked[WEFT_WALK_LANES] = {0};
     uint32_t most = (uint32_t)(WEFT_WALK_QUEUES / (walks->count + 1) + 1);
     if (walks->count == 1)
         most = WEFT_WALK_QUEUES;
-    weft_call_init(&call, arena, WEFT_STMT_LANE_WALK, walks->count);
-    weft_set_i64(&call, 0, LANE_WALK_IN_MOST, most);
+    struct weft_lane_walk_in *in = weft_call_lane_walk(&call, arena, walks->count);
+    in->most = most;
     for (size_t i = 0; i < walks->count; i++) {
-        weft_set_i64(&call, i, LANE_WALK_IN_PLACE, (int64_t)i);
-        weft_set_i64(&call, i, LANE_WALK_IN_NAMESPACE, walks->item[i].ns);
-        weft_set_text(&call, i, LANE_WALK_IN_LANE, walks->item[i].lane);
-        weft_set_i64(&call, i, LANE_WALK_IN_AFTER, walks->item[i].after);
+        in->row[i].place = (int64_t)i;
+        in->row[i].namespace = walks->item[i].ns;
+        in->row[i].lane = walks->item[i].lane;
+        in->row[i].after = walks->item[i].after;
     }
     walks->began_us = begin_walk(ready, walks);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
@@ -485,11 +486,12 @@ enum weft_rc weft_ready_walk(struct weft_engine *engine, struct weft_walks *walk
     weft_usec took_us = weft_boot_us() - walks->began_us;
     struct weft_id_list found = {.id = weft_new_array(arena, int32_t, rows.count + 1)};
     for (size_t i = 0; i < rows.count; i++) {
-        int32_t queue = (int32_t)weft_get_i64(&rows, i, LANE_WALK_OUT_QUEUE);
-        struct walked *lane = &walked[weft_get_i64(&rows, i, LANE_WALK_OUT_PLACE)];
+        const struct weft_lane_walk_out *row = &weft_out_lane_walk(&rows)[i];
+        int32_t queue = row->queue;
+        struct walked *lane = &walked[row->place];
         lane->seen++;
         lane->last = queue > lane->last ? queue : lane->last;
-        if (weft_get_i64(&rows, i, LANE_WALK_OUT_READY))
+        if (row->ready)
             found.id[found.count++] = queue;
     }
     rc = weft_load_queues(engine, &found, err);

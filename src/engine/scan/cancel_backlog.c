@@ -32,16 +32,14 @@ static enum weft_rc drain_all(const struct weft_flow_scan *scan, uint64_t counte
                               bool *ret_more, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_BACKLOG, 0);
-    weft_flow_scan_call(scan, FLOWS_BACKLOG_IN_BATCH, &call);
+    struct weft_rows rows = {0};
+    weft_call_flows_backlog(&call, scan->arena)->scope = weft_flow_scan_scope(scan);
     enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, &rows, err);
     if (rc)
         return rc;
     *ret_more = rows.count == scan->config->batch;
     for (size_t i = 0; i < rows.count && !rc; i++) {
-        struct weft_id flow = weft_get_id(&rows, i, FLOWS_BACKLOG_OUT_ID);
-        rc = drain(scan, &flow, counter, ret_more, err);
+        rc = drain(scan, &weft_out_flows_backlog(&rows)[i].id, counter, ret_more, err);
         if (weft_flow_scan_late(scan) && i + 1 < rows.count) {
             *ret_more = true;
             break;
@@ -57,10 +55,9 @@ static enum weft_rc give_up(const struct weft_flow_scan *scan, uint64_t counter[
     struct weft_call call;
     struct weft_rows rows;
     struct weft_erased erased = {0};
-    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_UNFINISHED, 0);
-    weft_set_i64(&call, 0, FLOWS_UNFINISHED_IN_BEFORE,
-                 weft_clock_now(scan->engine->clock) - WEFT_FLOW_STAGE_US);
-    weft_flow_scan_call(scan, FLOWS_UNFINISHED_IN_BATCH, &call);
+    struct weft_flows_unfinished_in *in = weft_call_flows_unfinished(&call, scan->arena);
+    in->before = weft_clock_now(scan->engine->clock) - WEFT_FLOW_STAGE_US;
+    in->scope = weft_flow_scan_scope(scan);
     enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_WRITE, &call, scan->arena, &rows, err);
     if (!rc)
         rc = weft_flows_erase(scan, &erased, err);

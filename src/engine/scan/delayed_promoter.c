@@ -6,14 +6,13 @@
 
 enum weft_rc weft_scan_delayed_promoter(struct weft_scan *scan, struct weft_err *err)
 {
-    struct weft_rows rows;
-    enum weft_rc rc = weft_scan_due(scan, WEFT_STMT_PROMOTE_DUE, PROMOTE_DUE_OUT_SEEN, &rows, err);
+    struct weft_rows rows = {0};
+    enum weft_rc rc = weft_scan_due(scan, WEFT_STMT_PROMOTE_DUE, &rows, err);
     if (rc)
         return rc;
     scan->promoted.id = weft_new_array(scan->tx->arena, int32_t, rows.count + 1);
     for (size_t i = 0; i < rows.count; i++)
-        scan->promoted.id[scan->promoted.count++] =
-            (int32_t)weft_get_i64(&rows, i, PROMOTE_DUE_OUT_QUEUE);
+        scan->promoted.id[scan->promoted.count++] = weft_out_promoted(&rows, i)->queue;
     scan->report.handled = rows.count;
     scan->report.more = scan->turns.on;
     return WEFT_OK;

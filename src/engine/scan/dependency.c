@@ -30,7 +30,7 @@ enum weft_rc weft_dependency_run(struct weft_engine *engine, const struct weft_p
                                  struct weft_pass_report *ret_report, struct weft_err *err)
 {
     struct weft_flow_scan scan;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     uint64_t counter[COUNTERS] = {0};
     enum weft_rc rc = weft_flow_scan_begin(engine, config, &scan, err);
     if (rc)
@@ -39,8 +39,9 @@ enum weft_rc weft_dependency_run(struct weft_engine *engine, const struct weft_p
     if (!rc && rows.count > 0) {
         struct weft_id *flow = weft_new_array(scan.arena, struct weft_id, rows.count);
         for (size_t i = 0; i < rows.count; i++) {
-            flow[i] = weft_get_id(&rows, i, COMPLETION_DUE_OUT_FLOW);
-            counter[SCANNED] += (uint64_t)weft_get_i64(&rows, i, COMPLETION_DUE_OUT_COMPLETIONS);
+            const struct weft_completion_due_out *row = &weft_out_completion_due(&rows)[i];
+            flow[i] = row->flow;
+            counter[SCANNED] += row->completions;
         }
         rc = cascade_all(engine, flow, rows.count, counter, err);
     }

@@ -43,7 +43,7 @@ enum weft_rc weft_edge_cancel_dispatcher_run(struct weft_engine *engine,
                                              struct weft_err *err)
 {
     struct weft_flow_scan scan;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     uint64_t counter[COUNTERS] = {0};
     enum weft_rc rc = weft_flow_scan_begin(engine, config, &scan, err);
     if (rc)
@@ -53,10 +53,11 @@ enum weft_rc weft_edge_cancel_dispatcher_run(struct weft_engine *engine,
         struct weft_id *flow = weft_new_array(scan.arena, struct weft_id, rows.count);
         size_t count = 0;
         for (size_t i = 0; i < rows.count; i++) {
-            bool gone = weft_get(&rows, i, GROUPS_DUE_OUT_FLOW)->null;
-            counter[ORPHANED] += weft_get_i64(&rows, i, GROUPS_DUE_OUT_ORPHAN) != 0;
+            const struct weft_groups_due_out *row = &weft_out_groups_due(&rows)[i];
+            bool gone = !row->flow.set;
+            counter[ORPHANED] += row->orphan != 0;
             if (!gone)
-                flow[count++] = weft_get_id(&rows, i, GROUPS_DUE_OUT_FLOW);
+                flow[count++] = row->flow.value;
         }
         if (count > 0)
             rc = dispatch_all(engine, flow, count, counter, err);

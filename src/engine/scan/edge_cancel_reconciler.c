@@ -29,25 +29,23 @@ static enum weft_rc remove_drained(struct weft_tx *tx, struct reconcile *reconci
     const struct weft_rows *rows = &reconcile->rows;
     struct weft_id *flow = weft_new_array(tx->arena, struct weft_id, rows->count + 1);
     struct weft_call call;
-    struct weft_rows gone;
+    struct weft_rows gone = {0};
     size_t flows = 0, count = 0;
+    const struct weft_groups_look_out *row = weft_out_groups_look(rows);
     for (size_t i = 0; i < rows->count; i++)
-        if (weft_get_i64(rows, i, GROUPS_LOOK_OUT_WHAT) == GROUP_DRAINED)
-            flow[flows++] = weft_get_id(rows, i, GROUPS_LOOK_OUT_FLOW);
+        if (row[i].what.value == GROUP_DRAINED)
+            flow[flows++] = row[i].flow.value;
     if (flows == 0)
         return WEFT_OK;
     enum weft_rc rc = weft_flows_lock(tx, flow, flows, &reconcile->held, err);
     if (rc)
         return rc;
-    weft_call_init(&call, tx->arena, WEFT_STMT_GROUPS_DRAINED, rows->count);
+    struct weft_groups_drained_in *in = weft_call_groups_drained(&call, tx->arena, rows->count);
     for (size_t i = 0; i < rows->count; i++) {
-        if (weft_get_i64(rows, i, GROUPS_LOOK_OUT_WHAT) != GROUP_DRAINED)
+        if (row[i].what.value != GROUP_DRAINED)
             continue;
-        struct weft_id of = weft_get_id(rows, i, GROUPS_LOOK_OUT_FLOW);
-        struct weft_id id = weft_get_id(rows, i, GROUPS_LOOK_OUT_ID);
-        if (weft_flows_find(&reconcile->held, &of))
-            weft_set_id(&call, count++, GROUPS_DRAINED_IN_ID,
-                        weft_arena_dup(tx->arena, &id, sizeof(id)));
+        if (weft_flows_find(&reconcile->held, &row[i].flow.value))
+            in->row[count++].id = row[i].id.value;
     }
     call.rows = count;
     rc = count ? weft_tx_run(tx, &call, 1, &gone, err) : WEFT_OK;
@@ -61,14 +59,14 @@ static enum weft_rc reconcile_body(struct weft_tx *tx, void *context, struct wef
     struct reconcile *reconcile = context;
     const struct weft_flow_scan *scan = reconcile->scan;
     struct weft_call call[2];
-    struct weft_rows rows[2];
+    struct weft_rows rows[2] = {0};
     *reconcile = (struct reconcile){.scan = scan, .after = reconcile->after};
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_GROUPS_LOOK, 0);
-    weft_set_id(&call[0], 0, GROUPS_LOOK_IN_AFTER, &reconcile->after);
-    weft_flow_scan_call(scan, GROUPS_LOOK_IN_BATCH, &call[0]);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_GROUPS_ORPHANED, 0);
-    weft_set_id(&call[1], 0, GROUPS_ORPHANED_IN_AFTER, &reconcile->after);
-    weft_set_i64(&call[1], 0, GROUPS_ORPHANED_IN_BATCH, scan->config->batch);
+    struct weft_groups_look_in *look = weft_call_groups_look(&call[0], tx->arena);
+    look->after = reconcile->after;
+    look->scope = weft_flow_scan_scope(scan);
+    struct weft_groups_orphaned_in *orphaned = weft_call_groups_orphaned(&call[1], tx->arena);
+    orphaned->after = reconcile->after;
+    orphaned->batch = scan->config->batch;
     enum weft_rc rc = weft_tx_run(tx, &call[0], 1, &rows[0], err);
     if (rc || rows[0].count == 0)
         return rc;
@@ -78,8 +76,7 @@ static enum weft_rc reconcile_body(struct weft_tx *tx, void *context, struct wef
     if (!rc && scan->ns == 0)
         rc = weft_tx_run(tx, &call[1], 1, &rows[1], err);
     if (!rc && scan->ns == 0)
-        reconcile->counter[STALE_REMOVED] =
-            (uint64_t)weft_get_i64(&rows[1], 0, GROUPS_ORPHANED_OUT_REMOVED);
+        reconcile->counter[STALE_REMOVED] = weft_out_groups_orphaned(&rows[1])->removed;
     return rc;
 }
 
@@ -98,9 +95,10 @@ static void note_place(struct weft_engine *engine, const struct reconcile *recon
 {
     const struct weft_rows *rows = &reconcile->rows;
     struct weft_id place = {0};
+    const struct weft_groups_look_out *row = weft_out_groups_look(rows);
     for (size_t i = rows->count; i > 0 && rows->count == reconcile->scan->config->batch; i--)
-        if (!weft_get(rows, i - 1, GROUPS_LOOK_OUT_ID)->null) {
-            place = weft_get_id(rows, i - 1, GROUPS_LOOK_OUT_ID);
+        if (row[i - 1].id.set) {
+            place = row[i - 1].id.value;
             break;
         }
     pthread_mutex_lock(&engine->sample_lock);
@@ -125,10 +123,8 @@ enum weft_rc weft_edge_cancel_reconciler_run(struct weft_engine *engine,
     rc = weft_tx_do(&tx, WEFT_TX_WRITE, reconcile_body, &reconcile, err);
     if (!rc) {
         uint64_t *counter = reconcile.counter;
-        for (size_t i = 0; i < reconcile.rows.count; i++) {
-            const struct weft_cell *what = weft_get(&reconcile.rows, i, GROUPS_LOOK_OUT_WHAT);
-            counter[NO_OP] += !what->null;
-        }
+        for (size_t i = 0; i < reconcile.rows.count; i++)
+            counter[NO_OP] += weft_out_groups_look(&reconcile.rows)[i].what.set;
         uint64_t removed = counter[STALE_REMOVED] + counter[COMPLETED_DRAIN];
         counter[NO_OP] -= removed < counter[NO_OP] ? removed : counter[NO_OP];
         note_place(engine, &reconcile);

@@ -30,36 +30,34 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
     struct erase_call *erase = context;
     struct weft_flows_held held;
     struct weft_call call[2];
-    struct weft_rows rows[2];
+    struct weft_rows rows[2] = {0};
     *erase = (struct erase_call){.flow = erase->flow};
     enum weft_rc rc = weft_flows_lock(tx, erase->flow, 1, &held, err);
     if (rc || held.count == 0 || held.item[0].state != WEFT_FLOW_REMOVING)
         return rc;
     erase->held = true;
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_GRAPH_REMOVE, 0);
-    weft_set_id(&call[0], 0, GRAPH_REMOVE_IN_FLOW, erase->flow);
-    weft_set_i64(&call[0], 0, GRAPH_REMOVE_IN_MEMBERS, CHUNK);
-    weft_set_i64(&call[0], 0, GRAPH_REMOVE_IN_CHUNK, (int64_t)weft_flow_chunk(tx));
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_MEMBERS_REMOVE, 0);
-    weft_set_id(&call[1], 0, MEMBERS_REMOVE_IN_FLOW, erase->flow);
-    weft_set_i64(&call[1], 0, MEMBERS_REMOVE_IN_CHUNK, CHUNK);
+    struct weft_graph_remove_in *remove = weft_call_graph_remove(&call[0], tx->arena);
+    remove->flow = *erase->flow;
+    remove->members = CHUNK;
+    remove->chunk = (int64_t)weft_flow_chunk(tx);
+    struct weft_members_remove_in *members_remove = weft_call_members_remove(&call[1], tx->arena);
+    members_remove->flow = *erase->flow;
+    members_remove->chunk = CHUNK;
     rc = weft_tx_run(tx, call, 2, rows, err);
     if (rc)
         return rc;
     erase->members = rows[1].count;
     struct weft_span_row *gone = weft_new_array(tx->arena, struct weft_span_row, rows[1].count + 1);
+    const struct weft_members_remove_out *row = weft_out_members_remove(&rows[1]);
     for (size_t i = 0; i < rows[1].count; i++)
-        gone[i] = (struct weft_span_row){
-            .id = weft_get_id(&rows[1], i, MEMBERS_REMOVE_OUT_ID),
-            .ns = (int32_t)weft_get_i64(&rows[1], i, MEMBERS_REMOVE_OUT_NAMESPACE)};
+        gone[i] = (struct weft_span_row){.id = row[i].id, .ns = row[i].namespace};
     rc = weft_spans_remove(tx, gone, rows[1].count, err);
     if (rc)
         return rc;
-    erase->gone = erase->members < CHUNK && !weft_get_i64(&rows[0], 0, GRAPH_REMOVE_OUT_MORE);
+    erase->gone = erase->members < CHUNK && !weft_out_graph_remove(&rows[0])->more;
     if (!erase->gone)
         return WEFT_OK;
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_FLOW_ERASE, 0);
-    weft_set_id(&call[0], 0, FLOW_ERASE_IN_FLOW, erase->flow);
+    weft_call_flow_erase(&call[0], tx->arena)->flow = *erase->flow;
     return weft_tx_run(tx, call, 1, NULL, err);
 }
 
@@ -97,13 +95,11 @@ enum weft_rc weft_flows_erase(const struct weft_flow_scan *scan, struct weft_era
                               struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_REMOVING, 0);
-    weft_flow_scan_call(scan, FLOWS_REMOVING_IN_BATCH, &call);
+    struct weft_rows rows = {0};
+    weft_call_flows_removing(&call, scan->arena)->scope = weft_flow_scan_scope(scan);
     enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, &rows, err);
     for (size_t i = 0; i < rows.count && !rc; i++) {
-        struct weft_id flow = weft_get_id(&rows, i, FLOWS_REMOVING_OUT_ID);
-        rc = erase_flow(scan, &flow, ret_erased, err);
+        rc = erase_flow(scan, &weft_out_flows_removing(&rows)[i].id, ret_erased, err);
     }
     if (!rc && rows.count == scan->config->batch)
         ret_erased->more = true;
@@ -131,17 +127,16 @@ static enum weft_rc mark(const struct weft_flow_scan *scan, struct weft_err *err
                                                  WEFT_FLOW_CANCELLED};
     struct weft_call call;
     weft_usec now_us = weft_clock_now(scan->engine->clock);
-    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_KEPT, WEFT_LEN(ended));
+    struct weft_flows_kept_in *kept = weft_call_flows_kept(&call, scan->arena, WEFT_LEN(ended));
     for (size_t i = 0; i < WEFT_LEN(ended); i++) {
-        weft_set_i64(&call, i, FLOWS_KEPT_IN_STATE, ended[i]);
-        weft_set_i64(&call, i, FLOWS_KEPT_IN_UNTIL, now_us - keeps(ended[i]));
+        kept->row[i].state = ended[i];
+        kept->row[i].until = now_us - keeps(ended[i]);
     }
-    weft_flow_scan_call(scan, FLOWS_KEPT_IN_BATCH, &call);
+    kept->scope = weft_flow_scan_scope(scan);
     enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_WRITE, &call, scan->arena, NULL, err);
     if (rc)
         return rc;
-    weft_call_init(&call, scan->arena, WEFT_STMT_FLOWS_DELETED, 0);
-    weft_flow_scan_call(scan, FLOWS_DELETED_IN_BATCH, &call);
+    weft_call_flows_deleted(&call, scan->arena)->scope = weft_flow_scan_scope(scan);
     return weft_tx_once(scan->engine, WEFT_TX_WRITE, &call, scan->arena, NULL, err);
 }
 

@@ -4,18 +4,6 @@
 
 #include "engine/scan/flows.h"
 
-#include <assert.h>
-
-static_assert((int)FLOWS_BACKLOG_IN_LAST - (int)FLOWS_BACKLOG_IN_BATCH == 3 &&
-                  (int)COMPLETION_DUE_IN_LAST - (int)COMPLETION_DUE_IN_BATCH == 3 &&
-                  (int)GROUPS_LOOK_IN_LAST - (int)GROUPS_LOOK_IN_BATCH == 3 &&
-                  (int)FLOWS_KEPT_IN_LAST - (int)FLOWS_KEPT_IN_BATCH == 3,
-              "the statements of flow_scan.sql end alike: batch, ns, first, last");
-static_assert((int)GROUPS_DUE_IN_BEFORE == (int)COMPLETION_DUE_IN_BEFORE &&
-                  (int)GROUPS_DUE_IN_LOOK == (int)COMPLETION_DUE_IN_LOOK &&
-                  (int)GROUPS_DUE_IN_BATCH == (int)COMPLETION_DUE_IN_BATCH,
-              "these two begin alike");
-
 enum { LOOK = 10000 }; /* completions, or groups, of one look */
 
 enum weft_rc weft_flow_scan_begin(struct weft_engine *engine, const struct weft_pass_config *config,
@@ -40,13 +28,12 @@ bool weft_flow_scan_late(const struct weft_flow_scan *scan)
     return weft_boot_us() - scan->began_us > WEFT_FLOW_PASS_US;
 }
 
-void weft_flow_scan_call(const struct weft_flow_scan *scan, size_t batch,
-                         struct weft_call *ret_call)
+struct weft_scope_in weft_flow_scan_scope(const struct weft_flow_scan *scan)
 {
-    weft_set_i64(ret_call, 0, batch, scan->config->batch);
-    weft_set_i64(ret_call, 0, batch + 1, scan->ns);
-    weft_set_i64(ret_call, 0, batch + 2, scan->config->partition_first);
-    weft_set_i64(ret_call, 0, batch + 3, scan->config->partition_last);
+    return (struct weft_scope_in){.batch = scan->config->batch,
+                                  .ns = scan->ns,
+                                  .first = scan->config->partition_first,
+                                  .last = scan->config->partition_last};
 }
 
 enum weft_rc weft_flow_scan_look(const struct weft_flow_scan *scan, enum weft_stmt stmt,
@@ -54,9 +41,9 @@ enum weft_rc weft_flow_scan_look(const struct weft_flow_scan *scan, enum weft_st
 {
     struct weft_call call;
     weft_call_init(&call, scan->arena, stmt, 0);
-    weft_set_i64(&call, 0, COMPLETION_DUE_IN_BEFORE,
-                 weft_clock_now(scan->engine->clock) - WEFT_FLOW_LEFT_US);
-    weft_set_i64(&call, 0, COMPLETION_DUE_IN_LOOK, LOOK);
-    weft_flow_scan_call(scan, COMPLETION_DUE_IN_BATCH, &call);
+    struct weft_completion_due_in *in = weft_in_completion_due(&call);
+    in->before = weft_clock_now(scan->engine->clock) - WEFT_FLOW_LEFT_US;
+    in->look = LOOK;
+    in->scope = weft_flow_scan_scope(scan);
     return weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, ret_rows, err);
 }

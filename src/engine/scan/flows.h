@@ -27,9 +27,8 @@ WEFT_MUST_CHECK enum weft_rc weft_flow_scan_begin(struct weft_engine *engine,
 void weft_flow_scan_end(struct weft_flow_scan *scan);
 bool weft_flow_scan_late(const struct weft_flow_scan *scan); /* it has taken its time */
 
-/* Fills in the parameters from `batch` on of a call of flow_scan.sql. */
-void weft_flow_scan_call(const struct weft_flow_scan *scan, size_t batch,
-                         struct weft_call *ret_call);
+/* The part of the statements of flow_scan.sql that all of them have. */
+struct weft_scope_in weft_flow_scan_scope(const struct weft_flow_scan *scan);
 
 /*
  * Runs completion_due or groups_due: flows with something that nobody took up for

@@ -28,10 +28,6 @@
 #include <assert.h>
 #include <string.h>
 
-static_assert((int)INBOX_TURNS_IN_BYTES == (int)INBOX_PEEK_IN_BYTES &&
-                  (int)INBOX_TURNS_OUT_NEXT == (int)INBOX_PEEK_OUT_NEXT,
-              "both looks answer alike");
-
 /* ---- From a row to a spec -------------------------------------------------------------------- */
 
 static enum weft_rc json_of(const char *text, enum weft_json_kind kind, const char *field,
@@ -99,30 +95,31 @@ static enum weft_rc read_policy(const char *text, struct weft_arena *arena, stru
 static enum weft_rc read_spec(const struct weft_rows *rows, size_t i, struct weft_arena *arena,
                               struct weft_spec *ret_spec, struct weft_err *err)
 {
-    const struct weft_cell *payload = weft_get(rows, i, INBOX_PEEK_OUT_PAYLOAD);
-    int64_t priority = weft_get_i64(rows, i, INBOX_PEEK_OUT_PRIORITY);
+    const struct weft_inbox_peek_out *row = &weft_out_inbox_peek(rows)[i];
+    struct weft_blob payload = row->payload;
+    int64_t priority = row->priority.value;
     struct weft_spec spec = {
-        .ns = weft_get_text(rows, i, INBOX_PEEK_OUT_NAMESPACE),
-        .lane = weft_get_text(rows, i, INBOX_PEEK_OUT_LANE),
-        .kind = weft_get_text(rows, i, INBOX_PEEK_OUT_KIND),
-        .payload = payload->null ? NULL : payload->data,
-        .payload_size = payload->null ? 0 : payload->size,
-        .content_type = weft_get_text(rows, i, INBOX_PEEK_OUT_CONTENT_TYPE),
+        .ns = row->namespace,
+        .lane = row->lane,
+        .kind = row->kind,
+        .payload = payload.data,
+        .payload_size = payload.size,
+        .content_type = row->content_type,
         .priority = (int32_t)priority,
-        .delay_ms = weft_get_i64(rows, i, INBOX_PEEK_OUT_DELAY_MS),
-        .run_at_us = weft_get_i64(rows, i, INBOX_PEEK_OUT_RUN_AT),
-        .deadline_us = weft_get_i64(rows, i, INBOX_PEEK_OUT_DEADLINE),
-        .tenant = weft_get_text(rows, i, INBOX_PEEK_OUT_TENANT),
-        .key = weft_get_text(rows, i, INBOX_PEEK_OUT_KEY),
+        .delay_ms = row->delay_ms.value,
+        .run_at_us = row->run_at.value,
+        .deadline_us = row->deadline.value,
+        .tenant = row->tenant,
+        .key = row->key,
     };
-    const char *capabilities = weft_get_text(rows, i, INBOX_PEEK_OUT_CAPABILITIES);
-    const char *tags = weft_get_text(rows, i, INBOX_PEEK_OUT_TAGS);
-    const char *policy = weft_get_text(rows, i, INBOX_PEEK_OUT_POLICY);
+    const char *capabilities = row->capabilities;
+    const char *tags = row->tags;
+    const char *policy = row->policy;
     enum weft_rc rc = WEFT_OK;
-    const char *oversize = weft_get_text(rows, i, INBOX_PEEK_OUT_OVERSIZE);
+    const char *oversize = row->oversize;
     if (oversize)
         rc = weft_fail_field(err, WEFT_TOO_LARGE, oversize, "%s is larger than allowed", oversize);
-    if (!rc && weft_get_i64(rows, i, INBOX_PEEK_OUT_SIZE) > WEFT_PAYLOAD_MAX)
+    if (!rc && row->size > WEFT_PAYLOAD_MAX)
         rc = weft_fail_field(err, WEFT_TOO_LARGE, "payload", "the payload is larger than %d bytes",
                              WEFT_PAYLOAD_MAX);
     if (!rc && capabilities)
@@ -141,18 +138,17 @@ enum weft_rc weft_inbox_take(struct weft_tx *tx, struct weft_submission **item, 
                              struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_INBOX_TAKE, *count);
+    struct weft_rows rows = {0};
+    struct weft_inbox_take_in *in = weft_call_inbox_take(&call, tx->arena, *count);
     for (size_t i = 0; i < *count; i++)
-        weft_set_id(&call, i, INBOX_TAKE_IN_ID, &item[i]->id);
+        in->row[i].id = item[i]->id;
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++)
         for (size_t row = 0; row < rows.count; row++) {
-            struct weft_id id = weft_get_id(&rows, row, INBOX_TAKE_OUT_ID);
-            if (weft_id_cmp(&id, &item[i]->id) != 0)
+            if (weft_id_cmp(&weft_out_inbox_take(&rows)[row].id, &item[i]->id) != 0)
                 continue;
             item[kept++] = item[i];
             break;
@@ -167,31 +163,27 @@ enum weft_rc weft_submission_end(struct weft_tx *tx, struct weft_submission *con
     struct weft_call call;
     struct weft_rows rows;
     const struct weft_span_row *span = weft_submission_spans(item, count, tx->arena);
-    weft_call_init(&call, tx->arena, WEFT_STMT_SUBMIT_ENDED, count);
-    weft_set_i64(&call, 0, SUBMIT_ENDED_IN_NOW, now_us);
+    struct weft_submit_ended_in *in = weft_call_submit_ended(&call, tx->arena, count);
+    in->now = now_us;
     for (size_t i = 0; i < count; i++) {
         const struct weft_submitted *answer = item[i]->answer;
         char first[WEFT_ID_TEXT];
         weft_id_print(&answer->id, first);
-        weft_set_id(&call, i, SUBMIT_ENDED_IN_ID, &item[i]->id);
-        weft_set_i64(&call, i, SUBMIT_ENDED_IN_ORD, item[i]->ord);
-        weft_set_i64(&call, i, SUBMIT_ENDED_IN_QUEUE, item[i]->queue->id);
-        weft_set_i64(&call, i, SUBMIT_ENDED_IN_POLICY, item[i]->policy);
-        weft_set_i64(&call, i, SUBMIT_ENDED_IN_STATE,
-                     answer->duplicate ? WEFT_STATE_SKIPPED : WEFT_STATE_FAILED);
-        weft_set_i64(&call, i, SUBMIT_ENDED_IN_ENDED, WEFT_ENDED_REFUSED);
+        in->row[i].id = item[i]->id;
+        in->row[i].ord = item[i]->ord;
+        in->row[i].queue = item[i]->queue->id;
+        in->row[i].policy = item[i]->policy;
+        in->row[i].state = answer->duplicate ? WEFT_STATE_SKIPPED : WEFT_STATE_FAILED;
+        in->row[i].ended = WEFT_ENDED_REFUSED;
         if (answer->duplicate) {
-            weft_set_text(&call, i, SUBMIT_ENDED_IN_REASON,
-                          weft_arena_printf(tx->arena, "duplicate of %s", first));
+            in->row[i].reason = weft_arena_printf(tx->arena, "duplicate of %s", first);
         } else {
-            weft_set_text(&call, i, SUBMIT_ENDED_IN_REASON, "refused by intake");
-            weft_set_text(&call, i, SUBMIT_ENDED_IN_ERROR_CLASS, weft_rc_wire(answer->err.rc));
-            weft_set_text(&call, i, SUBMIT_ENDED_IN_ERROR_MESSAGE,
-                          weft_arena_strdup(tx->arena, answer->err.text));
+            in->row[i].reason = "refused by intake";
+            in->row[i].error_class = weft_rc_wire(answer->err.rc);
+            in->row[i].error_message = weft_arena_strdup(tx->arena, answer->err.text);
         }
-        weft_set_bytes(&call, i, SUBMIT_ENDED_IN_PAYLOAD, item[i]->spec.payload,
-                       item[i]->spec.payload_size);
-        weft_span_set(&call, i, SUBMIT_ENDED_IN_SPAN_NAMESPACE, &span[i]);
+        in->row[i].payload = (struct weft_blob){item[i]->spec.payload, item[i]->spec.payload_size};
+        in->row[i].span = weft_span_of(&span[i]);
     }
     return weft_tx_run(tx, &call, 1, &rows, err);
 }
@@ -239,10 +231,10 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
     intake->existing = weft_new_array(intake->arena, struct weft_submission, rows->count + 1);
     intake->answer = weft_new_array(intake->arena, struct weft_submitted, rows->count + 1);
     for (size_t i = 0; i < rows->count; i++) {
-        if (weft_get_i64(rows, i, INBOX_PEEK_OUT_KNOWN)) {
-            intake->existing[intake->existing_count++] = (struct weft_submission){
-                .id = weft_get_id(rows, i, INBOX_PEEK_OUT_ID),
-                .spec.ns = weft_get_text(rows, i, INBOX_PEEK_OUT_NAMESPACE)};
+        const struct weft_inbox_peek_out *row = &weft_out_inbox_peek(rows)[i];
+        if (row->known) {
+            intake->existing[intake->existing_count++] =
+                (struct weft_submission){.id = row->id, .spec.ns = row->namespace};
             continue;
         }
         struct weft_spec spec;
@@ -260,7 +252,7 @@ static enum weft_rc sort_rows(struct intake *intake, const struct weft_rows *row
         } else {
             intake->valid_count++;
         }
-        item->id = weft_get_id(rows, i, INBOX_PEEK_OUT_ID);
+        item->id = row->id;
         item->answer = answer;
     }
     enum weft_rc rc = WEFT_OK;
@@ -278,13 +270,13 @@ static enum weft_rc note_refused(struct weft_tx *tx, struct weft_submission *con
 {
     struct weft_call call;
     struct weft_rows rows;
-    weft_call_init(&call, tx->arena, WEFT_STMT_INBOX_NOTE, count);
-    weft_set_i64(&call, 0, INBOX_NOTE_IN_NOW, now_us);
+    struct weft_inbox_note_in *in = weft_call_inbox_note(&call, tx->arena, count);
+    in->now = now_us;
     for (size_t i = 0; i < count; i++) {
         const struct weft_err *why = &item[i]->answer->err;
-        weft_set_id(&call, i, INBOX_NOTE_IN_ID, &item[i]->id);
-        weft_set_text(&call, i, INBOX_NOTE_IN_NAMESPACE, item[i]->spec.ns);
-        weft_set_text(&call, i, INBOX_NOTE_IN_REASON, weft_rc_wire(why->rc));
+        in->row[i].id = item[i]->id;
+        in->row[i].namespace = item[i]->spec.ns;
+        in->row[i].reason = weft_rc_wire(why->rc);
     }
     return weft_tx_run(tx, &call, 1, &rows, err);
 }
@@ -329,12 +321,13 @@ static enum weft_rc remove_existing(struct intake *intake, struct weft_err *err)
     struct weft_rows rows;
     if (intake->existing_count == 0)
         return WEFT_OK;
-    weft_call_init(&call, intake->arena, WEFT_STMT_INBOX_REFUSE, intake->existing_count);
-    weft_set_i64(&call, 0, INBOX_REFUSE_IN_NOW, intake->now_us);
+    struct weft_inbox_refuse_in *in =
+        weft_call_inbox_refuse(&call, intake->arena, intake->existing_count);
+    in->now = intake->now_us;
     for (size_t i = 0; i < intake->existing_count; i++) {
-        weft_set_id(&call, i, INBOX_REFUSE_IN_ID, &intake->existing[i].id);
-        weft_set_text(&call, i, INBOX_REFUSE_IN_NAMESPACE, intake->existing[i].spec.ns);
-        weft_set_text(&call, i, INBOX_REFUSE_IN_REASON, "there is an execution with this id");
+        in->row[i].id = intake->existing[i].id;
+        in->row[i].namespace = intake->existing[i].spec.ns;
+        in->row[i].reason = "there is an execution with this id";
     }
     enum weft_rc rc = weft_tx_once(intake->engine, WEFT_TX_WRITE, &call, intake->arena, &rows, err);
     intake->removed_count = rc ? 0 : rows.count;
@@ -389,19 +382,20 @@ static enum weft_rc look(struct intake *intake, const struct weft_pass_config *c
                          struct weft_err *err)
 {
     struct weft_call call;
-    weft_call_init(&call, intake->arena, turns->on ? WEFT_STMT_INBOX_TURNS : WEFT_STMT_INBOX_PEEK,
-                   0);
-    weft_set_i64(&call, 0, INBOX_PEEK_IN_BATCH, config->batch);
-    weft_set_i64(&call, 0, INBOX_PEEK_IN_BYTES, WEFT_BATCH_BYTES);
     if (turns->on) {
-        weft_set_text(&call, 0, INBOX_TURNS_IN_START, turns->start);
-        weft_set_i64(&call, 0, INBOX_TURNS_IN_MOST, config->batch);
-        weft_set_i64(&call, 0, INBOX_TURNS_IN_FIRST, config->partition_first);
-        weft_set_i64(&call, 0, INBOX_TURNS_IN_LAST, config->partition_last);
+        struct weft_inbox_turns_in *in = weft_call_inbox_turns(&call, intake->arena);
+        in->batch = in->most = config->batch;
+        in->bytes = WEFT_BATCH_BYTES;
+        in->start = turns->start;
+        in->first = config->partition_first;
+        in->last = config->partition_last;
     } else {
-        weft_set_text(&call, 0, INBOX_PEEK_IN_NAMESPACE, config->ns);
-        weft_set_i64(&call, 0, INBOX_PEEK_IN_FIRST, config->partition_first);
-        weft_set_i64(&call, 0, INBOX_PEEK_IN_LAST, config->partition_last);
+        struct weft_inbox_peek_in *in = weft_call_inbox_peek(&call, intake->arena);
+        in->batch = config->batch;
+        in->bytes = WEFT_BATCH_BYTES;
+        in->namespace = config->ns;
+        in->first = config->partition_first;
+        in->last = config->partition_last;
     }
     return weft_tx_once(intake->engine, WEFT_TX_READ, &call, intake->arena, ret_rows, err);
 }
@@ -413,7 +407,7 @@ static struct weft_inbox_turns next_turns(const struct weft_rows *rows, bool in_
     struct weft_inbox_turns turns = {.on = false};
     if (rows->count == 0)
         return turns;
-    const char *next = weft_get_text(rows, rows->count - 1, INBOX_PEEK_OUT_NEXT);
+    const char *next = weft_out_inbox_peek(rows)[rows->count - 1].next;
     turns.on = in_turns || next || rows->count == config->batch;
     if (next && strlen(next) < sizeof(turns.start))
         memcpy(turns.start, next, strlen(next) + 1);

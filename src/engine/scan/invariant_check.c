@@ -79,16 +79,14 @@ static uint64_t random_up_to(uint64_t most)
 }
 
 /* Ids begin with their time: a moment between the first and the last. */
-static const struct weft_id *place_by_id(const struct weft_rows *ends, size_t first,
-                                         struct weft_arena *arena)
+static struct weft_id place_by_id(struct weft_opt_id first, struct weft_opt_id last)
 {
-    struct weft_id *place = weft_new_array(arena, struct weft_id, 1);
-    if (!weft_get(ends, 0, first)->null) {
-        struct weft_id from = weft_get_id(ends, 0, first), to = weft_get_id(ends, 0, first + 1);
-        uint64_t low = head_of(&from), high = head_of(&to);
+    struct weft_id place = {{0}};
+    if (first.set) {
+        uint64_t low = head_of(&first.value), high = head_of(&last.value);
         uint64_t head = low + random_up_to(high > low ? high - low : 0);
         for (size_t i = sizeof(head); i-- > 0; head >>= 8)
-            place->byte[i] = (uint8_t)head;
+            place.byte[i] = (uint8_t)head;
     }
     return place;
 }
@@ -112,24 +110,16 @@ static const char *text_between(const char *from, const char *to, struct weft_ar
     return weft_arena_printf(arena, "%.*s%s", (int)common, from, drawn);
 }
 
-static void place_by_key(struct weft_call *call, const struct weft_rows *ends,
+static void place_by_key(struct weft_sample_check_in *in, const struct weft_sample_bounds_out *ends,
                          struct weft_arena *arena)
 {
-    if (weft_get(ends, 0, SAMPLE_BOUNDS_OUT_FIRST_NAMESPACE)->null) {
-        weft_set_i64(call, 0, SAMPLE_CHECK_IN_KEY_NAMESPACE, 0);
-        weft_set_text(call, 0, SAMPLE_CHECK_IN_KEY, "");
+    in->key = "";
+    if (!ends->first_namespace.set)
         return;
-    }
-    int64_t from = weft_get_i64(ends, 0, SAMPLE_BOUNDS_OUT_FIRST_NAMESPACE);
-    int64_t to = weft_get_i64(ends, 0, SAMPLE_BOUNDS_OUT_LAST_NAMESPACE);
-    const char *first = "", *last = "";
-    if (from == to) {
-        first = weft_get_text(ends, 0, SAMPLE_BOUNDS_OUT_FIRST_KEY);
-        last = weft_get_text(ends, 0, SAMPLE_BOUNDS_OUT_LAST_KEY);
-    }
-    weft_set_i64(call, 0, SAMPLE_CHECK_IN_KEY_NAMESPACE,
-                 from + (int64_t)random_up_to((uint64_t)(to - from)));
-    weft_set_text(call, 0, SAMPLE_CHECK_IN_KEY, text_between(first, last, arena));
+    int64_t from = ends->first_namespace.value, to = ends->last_namespace.value;
+    bool same = from == to;
+    in->key_namespace = from + (int64_t)random_up_to((uint64_t)(to - from));
+    in->key = text_between(same ? ends->first_key : "", same ? ends->last_key : "", arena);
 }
 
 /* ---- The sample ------------------------------------------------------------------------------ */
@@ -156,12 +146,10 @@ static void remember(const struct check *check, struct weft_engine *engine,
     pthread_mutex_unlock(&engine->sample_lock);
 }
 
-static bool is_empty(const struct weft_rows *ends)
+static bool is_empty(const struct weft_sample_bounds_out *ends)
 {
-    for (size_t i = 0; i < ends->width; i++)
-        if (!weft_get(ends, 0, i)->null)
-            return false;
-    return true;
+    return !ends->first.set && !ends->first_live.set && !ends->first_outcome.set &&
+           !ends->first_attempt.set && !ends->first_progress.set && !ends->first_namespace.set;
 }
 
 static enum weft_rc look(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -169,46 +157,36 @@ static enum weft_rc look(struct weft_tx *tx, void *context, struct weft_err *err
     struct check *check = context;
     const struct weft_pass_config *config = check->config;
     struct weft_call call;
-    struct weft_rows ends;
+    struct weft_rows rows;
     check->found = (struct weft_rows){0};
-    weft_call_init(&call, tx->arena, WEFT_STMT_SAMPLE_BOUNDS, 0);
-    if (check->ns)
-        weft_set_i64(&call, 0, SAMPLE_BOUNDS_IN_NAMESPACE, check->ns);
-    enum weft_rc rc = weft_tx_run(tx, &call, 1, &ends, err);
-    if (rc || is_empty(&ends))
+    weft_call_sample_bounds(&call, tx->arena)->namespace = weft_unless_zero(check->ns);
+    enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
+    const struct weft_sample_bounds_out *ends = rc ? NULL : weft_out_sample_bounds(&rows);
+    if (rc || is_empty(ends))
         return rc;
-    static const struct {
-        size_t place, first;
-    } table[] = {
-        {SAMPLE_CHECK_IN_EXECUTION, SAMPLE_BOUNDS_OUT_FIRST},
-        {SAMPLE_CHECK_IN_LIVE, SAMPLE_BOUNDS_OUT_FIRST_LIVE},
-        {SAMPLE_CHECK_IN_OUTCOME, SAMPLE_BOUNDS_OUT_FIRST_OUTCOME},
-        {SAMPLE_CHECK_IN_ATTEMPT, SAMPLE_BOUNDS_OUT_FIRST_ATTEMPT},
-        {SAMPLE_CHECK_IN_PROGRESS, SAMPLE_BOUNDS_OUT_FIRST_PROGRESS},
-    };
     bool everywhere = config->partition_first == 0 && config->partition_last == 0;
     bool filtered = check->ns || !everywhere;
-    weft_call_init(&call, tx->arena, WEFT_STMT_SAMPLE_CHECK, 0);
-    for (size_t i = 0; i < WEFT_LEN(table); i++)
-        weft_set_id(&call, 0, table[i].place, place_by_id(&ends, table[i].first, tx->arena));
+    struct weft_sample_check_in *in = weft_call_sample_check(&call, tx->arena);
+    in->execution = place_by_id(ends->first, ends->last);
+    in->live = place_by_id(ends->first_live, ends->last_live);
+    in->outcome = place_by_id(ends->first_outcome, ends->last_outcome);
+    in->attempt = place_by_id(ends->first_attempt, ends->last_attempt);
+    in->progress = place_by_id(ends->first_progress, ends->last_progress);
     if (weft_id_cmp(&check->from, &none) != 0)
-        weft_set_id(&call, 0, SAMPLE_CHECK_IN_EXECUTION, &check->from);
-    place_by_key(&call, &ends, tx->arena);
-    weft_set_i64(&call, 0, SAMPLE_CHECK_IN_LOOK,
-                 (int64_t)config->batch * (filtered ? LOOK_FILTERED : 1));
-    weft_set_i64(&call, 0, SAMPLE_CHECK_IN_BATCH, config->batch);
-    if (check->ns)
-        weft_set_i64(&call, 0, SAMPLE_CHECK_IN_NAMESPACE, check->ns);
-    weft_set_i64(&call, 0, SAMPLE_CHECK_IN_FIRST, config->partition_first);
-    weft_set_i64(&call, 0, SAMPLE_CHECK_IN_LAST,
-                 everywhere ? WEFT_PARTITION_LAST : config->partition_last);
+        in->execution = check->from;
+    place_by_key(in, ends, tx->arena);
+    in->look = (int64_t)config->batch * (filtered ? LOOK_FILTERED : 1);
+    in->batch = config->batch;
+    in->namespace = weft_unless_zero(check->ns);
+    in->first = config->partition_first;
+    in->last = everywhere ? WEFT_PARTITION_LAST : config->partition_last;
     return weft_tx_run(tx, &call, 1, &check->found, err);
 }
 
 /* The kind of a row that was found, -1 for the row that counts the sample. */
 static int kind_of(const struct check *check, size_t row)
 {
-    const char *problem = weft_get_text(&check->found, row, SAMPLE_CHECK_OUT_PROBLEM);
+    const char *problem = weft_out_sample_check(&check->found)[row].problem;
     for (size_t i = 0; problem && i < WEFT_LEN(kinds); i++)
         if (strcmp(kinds[i].problem, problem) == 0)
             return (int)i;
@@ -225,8 +203,9 @@ static struct weft_id count(struct check *check)
             check->count[kinds[kind].counter]++;
             continue;
         }
-        check->count[SAMPLED] = (uint64_t)weft_get_i64(&check->found, i, SAMPLE_CHECK_OUT_NUMBER);
-        last = weft_get_id(&check->found, i, SAMPLE_CHECK_OUT_ID);
+        const struct weft_sample_check_out *row = &weft_out_sample_check(&check->found)[i];
+        check->count[SAMPLED] = row->number;
+        last = row->id.value;
     }
     return last;
 }
@@ -235,25 +214,19 @@ static struct weft_id count(struct check *check)
 
 static void add_orphan(const struct check *check, size_t row, struct weft_call *call)
 {
-    const struct weft_id *id = weft_get(&check->found, row, SAMPLE_CHECK_OUT_ID)->data;
+    const struct weft_sample_check_out *found = &weft_out_sample_check(&check->found)[row];
     size_t at = call->rows++;
     switch (call->stmt) {
     case WEFT_STMT_ORPHAN_ATTEMPTS:
-        weft_set_id(call, at, ORPHAN_ATTEMPTS_IN_ID, id);
-        weft_set_i64(call, at, ORPHAN_ATTEMPTS_IN_EPOCH,
-                     weft_get_i64(&check->found, row, SAMPLE_CHECK_OUT_NUMBER));
-        weft_set_i64(call, at, ORPHAN_ATTEMPTS_IN_REPLAY,
-                     weft_get_i64(&check->found, row, SAMPLE_CHECK_OUT_REPLAY));
+        weft_in_orphan_attempts(call)->row[at] = (struct weft_orphan_attempts_item){
+            .id = found->id.value, .epoch = found->number, .replay = found->replay};
         break;
     case WEFT_STMT_ORPHAN_PROGRESS:
-        weft_set_id(call, at, ORPHAN_PROGRESS_IN_ID, id);
+        weft_in_orphan_progress(call)->row[at].id = found->id.value;
         break;
     default:
-        weft_set_i64(call, at, ORPHAN_KEYS_IN_NAMESPACE,
-                     weft_get_i64(&check->found, row, SAMPLE_CHECK_OUT_NAMESPACE));
-        weft_set_text(call, at, ORPHAN_KEYS_IN_KEY,
-                      weft_get_text(&check->found, row, SAMPLE_CHECK_OUT_KEY));
-        weft_set_id(call, at, ORPHAN_KEYS_IN_ID, id);
+        weft_in_orphan_keys(call)->row[at] = (struct weft_orphan_keys_item){
+            .namespace = found->namespace, .key = found->key, .id = found->id.value};
         break;
     }
 }
@@ -296,11 +269,10 @@ static bool is_removed(const struct check *check, size_t row)
     int kind = kind_of(check, row);
     if (kind < 0)
         return false;
-    struct weft_id id = weft_get_id(&check->found, row, SAMPLE_CHECK_OUT_ID);
     for (size_t r = 0; r < WEFT_LEN(repairs); r++)
         for (size_t i = 0; repairs[r] == kinds[kind].repair && i < check->removed[r].count; i++) {
-            struct weft_id gone = weft_get_id(&check->removed[r], i, ORPHAN_ATTEMPTS_OUT_ID);
-            if (weft_id_cmp(&gone, &id) == 0)
+            if (weft_id_cmp(&weft_out_orphan_attempts(&check->removed[r])[i].id,
+                            &weft_out_sample_check(&check->found)[row].id.value) == 0)
                 return true;
         }
     return false;
@@ -315,9 +287,9 @@ static uint64_t list(const struct check *check, bool removed, struct weft_buf *r
         if (kind < 0 || is_removed(check, i) != removed || told++ >= IDS_TOLD)
             continue;
         char text[WEFT_ID_TEXT] = "(no id)";
-        if (!weft_get(&check->found, i, SAMPLE_CHECK_OUT_ID)->null) {
-            struct weft_id id = weft_get_id(&check->found, i, SAMPLE_CHECK_OUT_ID);
-            weft_id_print(&id, text);
+        const struct weft_sample_check_out *row = &weft_out_sample_check(&check->found)[i];
+        if (row->id.set) {
+            weft_id_print(&row->id.value, text);
         }
         weft_buf_printf(ret_text, "%s%s %s", told > 1 ? "; " : "", text, kinds[kind].problem);
     }

@@ -28,8 +28,7 @@ static void free_slots(struct weft_scan *scan)
     scan->freed =
         (struct weft_id_list){.id = weft_new_array(scan->tx->arena, int32_t, rows->count + 1)};
     for (size_t i = 0; i < rows->count; i++)
-        scan->freed.id[scan->freed.count++] =
-            (int32_t)weft_get_i64(rows, i, DRAINING_EXPIRE_OUT_QUEUE);
+        scan->freed.id[scan->freed.count++] = weft_out_draining_expire(rows)[i].queue;
     scan->report.more |= rows->count == scan->config->batch;
 }
 

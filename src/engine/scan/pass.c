@@ -18,6 +18,7 @@ enum {
 
 /* The times of the poll, in the order of its columns. */
 enum { DUE_LEASE, DUE_ATTEMPT, DUE_DEADLINE, DUE_DELAYED };
+static_assert(DUE_DELAYED == WEFT_PASS_TIMES - 1, "all of them");
 
 /* What the passes over living rows count. */
 enum { ROWS_PROCESSED, ROWS_ENDED, ROWS_SKIPPED_LOCKED, ROWS_RECHECKED_ALIVE };
@@ -25,18 +26,6 @@ enum { ROWS_PROCESSED, ROWS_ENDED, ROWS_SKIPPED_LOCKED, ROWS_RECHECKED_ALIVE };
     {                                                                                              \
         "processed", "ended", "skipped_locked", "rechecked_alive"                                  \
     }
-
-static_assert((int)DUE_LEASES_IN_LAST == (int)NEXT_LEASE_IN_LAST &&
-                  (int)DUE_LEASES_IN_LAST == (int)PROMOTE_DUE_IN_LAST &&
-                  (int)DUE_LEASES_IN_LAST == (int)DRAINING_EXPIRE_IN_LAST &&
-                  (int)DUE_LEASES_OUT_SEEN == (int)DUE_ATTEMPTS_OUT_SEEN &&
-                  (int)DUE_LEASES_OUT_SEEN == (int)DUE_DEADLINES_OUT_SEEN,
-              "the statements of pass.sql are called alike");
-static_assert((int)LEASE_TURNS_OUT_SEEN == (int)DUE_LEASES_OUT_SEEN &&
-                  (int)ATTEMPT_TURNS_OUT_SEEN == (int)DUE_LEASES_OUT_SEEN &&
-                  (int)DEADLINE_TURNS_OUT_SEEN == (int)DUE_LEASES_OUT_SEEN &&
-                  (int)DELAYED_TURNS_OUT_QUEUE == (int)PROMOTE_DUE_OUT_QUEUE,
-              "the statements of turns.sql answer as those of pass.sql");
 
 static const struct scanner {
     struct weft_scanner_info info;
@@ -66,8 +55,7 @@ static const struct scanner {
                                    .run = weft_scan_lease_expiry,
                                    .next_due = DUE_LEASE,
                                    .next = WEFT_STMT_NEXT_LEASE,
-                                   .turns = {WEFT_STMT_LEASE_LANES, WEFT_STMT_LEASE_TURNS,
-                                             LEASE_TURNS_OUT_LANE}},
+                                   .turns = {WEFT_STMT_LEASE_LANES, WEFT_STMT_LEASE_TURNS}},
     [WEFT_SCANNER_ATTEMPT_TIMEOUT] = {.info = {.name = "attempt_timeout",
                                                .interval_us = WEFT_SECOND,
                                                .batch = WEFT_BATCH_MAX,
@@ -79,8 +67,7 @@ static const struct scanner {
                                       .run = weft_scan_attempt_timeout,
                                       .next_due = DUE_ATTEMPT,
                                       .next = WEFT_STMT_NEXT_ATTEMPT,
-                                      .turns = {WEFT_STMT_ATTEMPT_LANES, WEFT_STMT_ATTEMPT_TURNS,
-                                                ATTEMPT_TURNS_OUT_LANE}},
+                                      .turns = {WEFT_STMT_ATTEMPT_LANES, WEFT_STMT_ATTEMPT_TURNS}},
     [WEFT_SCANNER_DELAYED_PROMOTER] = {.info = {.name = "delayed_promoter",
                                                 .interval_us = WEFT_SECOND,
                                                 .batch = WEFT_BATCH_MAX,
@@ -91,8 +78,7 @@ static const struct scanner {
                                        .run = weft_scan_delayed_promoter,
                                        .next_due = DUE_DELAYED,
                                        .next = WEFT_STMT_NEXT_DELAYED,
-                                       .turns = {WEFT_STMT_DELAYED_LANES, WEFT_STMT_DELAYED_TURNS,
-                                                 DELAYED_TURNS_OUT_LANE}},
+                                       .turns = {WEFT_STMT_DELAYED_LANES, WEFT_STMT_DELAYED_TURNS}},
     [WEFT_SCANNER_EXECUTION_DEADLINE] = {.info = {.name = "execution_deadline",
                                                   .interval_us = WEFT_SECOND,
                                                   .batch = WEFT_BATCH_MAX,
@@ -104,8 +90,7 @@ static const struct scanner {
                                          .next_due = DUE_DEADLINE,
                                          .next = WEFT_STMT_NEXT_DEADLINE,
                                          .turns = {WEFT_STMT_DEADLINE_LANES,
-                                                   WEFT_STMT_DEADLINE_TURNS,
-                                                   DEADLINE_TURNS_OUT_LANE}},
+                                                   WEFT_STMT_DEADLINE_TURNS}},
     [WEFT_SCANNER_WORKER_EXPIRY] = {.info = {.name = "worker_expiry",
                                              .interval_us = 30 * WEFT_SECOND,
                                              .batch = WEFT_BATCH_MAX,
@@ -236,15 +221,16 @@ void weft_scan_call(const struct weft_scan *scan, enum weft_stmt stmt, struct we
 {
     const struct weft_pass_config *config = scan->config;
     weft_call_init(ret_call, scan->tx->arena, stmt, 0);
-    weft_set_i64(ret_call, 0, DUE_LEASES_IN_NOW, scan->tx->now_us);
-    weft_set_i64(ret_call, 0, DUE_LEASES_IN_BATCH, config->batch);
-    weft_set_i64(ret_call, 0, DUE_LEASES_IN_NS, scan->ns);
-    weft_set_i64(ret_call, 0, DUE_LEASES_IN_FIRST, config->partition_first);
-    weft_set_i64(ret_call, 0, DUE_LEASES_IN_LAST, config->partition_last);
+    struct weft_due_leases_in *in = weft_in_due_leases(ret_call);
+    in->now = scan->tx->now_us;
+    in->scope = (struct weft_scope_in){.batch = config->batch,
+                                       .ns = scan->ns,
+                                       .first = config->partition_first,
+                                       .last = config->partition_last};
 }
 
-enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t seen,
-                           struct weft_rows *ret_rows, struct weft_err *err)
+enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, struct weft_rows *ret_rows,
+                           struct weft_err *err)
 {
     if (scan->by_lane)
         return weft_scan_in_turns(scan, ret_rows, err);
@@ -260,9 +246,10 @@ enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t s
     scan->turns = (struct weft_scan_turns){0};
     if (rc || ret_rows->count == 0)
         return rc;
-    bool counted = !weft_get(ret_rows, 0, seen)->null;
-    uint64_t in_sight = counted ? (uint64_t)weft_get_i64(ret_rows, 0, seen) : 0;
-    if (weft_get(ret_rows, 0, 0)->null) /* the id comes first in all of them */
+    bool delayed = stmt == WEFT_STMT_PROMOTE_DUE;
+    uint64_t in_sight = delayed ? weft_out_promoted(ret_rows, 0)->seen.value
+                                : weft_out_due_leases(ret_rows)->seen.value;
+    if (!(delayed ? weft_out_promoted(ret_rows, 0)->id.set : weft_out_live(ret_rows, 0)->id.set))
         ret_rows->count = 0;
     scan->missed = in_sight > ret_rows->count ? in_sight - ret_rows->count : 0;
     scan->turns.on = ret_rows->count == scan->config->batch;
@@ -273,7 +260,7 @@ enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t s
 enum weft_rc weft_scan_take(struct weft_scan *scan, enum weft_stmt stmt, struct weft_err *err)
 {
     struct weft_rows rows;
-    enum weft_rc rc = weft_scan_due(scan, stmt, DUE_LEASES_OUT_SEEN, &rows, err);
+    enum weft_rc rc = weft_scan_due(scan, stmt, &rows, err);
     if (!rc)
         scan->changes = weft_change_rows(&rows, scan->tx->arena);
     return rc;
@@ -290,14 +277,13 @@ enum weft_rc weft_scan_write(struct weft_scan *scan, struct weft_err *err)
     return scan->changes.count ? weft_change_write(scan->tx, &scan->changes, err) : WEFT_OK;
 }
 
-void weft_pass_due(const struct weft_rows *rows, size_t row, size_t first,
+void weft_pass_due(const struct weft_opt_i64 time[WEFT_PASS_TIMES],
                    weft_usec ret_due_us[WEFT_SCANNER_COUNT])
 {
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++) {
         ret_due_us[i] = WEFT_NEVER;
-        if (scanners[i].next_due != NO_TIMER &&
-            !weft_get(rows, row, first + scanners[i].next_due)->null)
-            ret_due_us[i] = weft_get_i64(rows, row, first + scanners[i].next_due);
+        if (scanners[i].next_due != NO_TIMER && time[scanners[i].next_due].set)
+            ret_due_us[i] = time[scanners[i].next_due].value;
     }
 }
 
@@ -323,19 +309,20 @@ static enum weft_rc finish_rows(struct pass_call *call, struct weft_err *err)
     if (report->more)
         return WEFT_OK;
     struct weft_call ask;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     weft_scan_call(scan, scanners[call->scanner].next, &ask);
     enum weft_rc rc = weft_tx_run(scan->tx, &ask, 1, &rows, err);
     if (rc)
         return rc;
-    uint64_t left = (uint64_t)weft_get_i64(&rows, 0, NEXT_LEASE_OUT_LEFT);
+    const struct weft_next_lease_out *row = weft_out_next_lease(&rows);
+    uint64_t left = row->left;
     uint64_t skipped = left < scan->missed ? left : scan->missed;
     report->counter[ROWS_SKIPPED_LOCKED].value = skipped;
     report->counter[ROWS_RECHECKED_ALIVE].value = scan->missed - skipped;
     if (left > 0)
         report->next_due_us = scan->tx->now_us;
-    else if (!weft_get(&rows, 0, NEXT_LEASE_OUT_DUE)->null)
-        report->next_due_us = weft_get_i64(&rows, 0, NEXT_LEASE_OUT_DUE);
+    else if (row->due.set)
+        report->next_due_us = row->due.value;
     return WEFT_OK;
 }
 

@@ -62,7 +62,7 @@ static enum weft_rc load_rules(struct removal *removal, const struct weft_rows *
     struct weft_id_list policies = {.id = weft_new_array(removal->arena, int32_t, rows->count + 1),
                                     .count = rows->count};
     for (size_t i = 0; i < rows->count; i++)
-        policies.id[i] = (int32_t)weft_get_i64(rows, i, RETENTION_GROUPS_OUT_POLICY);
+        policies.id[i] = weft_out_retention_groups(rows)[i].policy;
     return weft_load_policies(removal->engine, &policies, err);
 }
 
@@ -70,9 +70,8 @@ static enum weft_rc load_rules(struct removal *removal, const struct weft_rows *
 static enum weft_rc look(struct removal *removal, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, removal->arena, WEFT_STMT_RETENTION_GROUPS, 0);
-    weft_set_i64(&call, 0, RETENTION_GROUPS_IN_NAMESPACE, removal->ns);
+    struct weft_rows rows = {0};
+    weft_call_retention_groups(&call, removal->arena)->namespace = removal->ns;
     enum weft_rc rc =
         weft_tx_once(removal->engine, WEFT_TX_READ, &call, removal->arena, &rows, err);
     if (!rc)
@@ -83,16 +82,16 @@ static enum weft_rc look(struct removal *removal, struct weft_err *err)
     removal->count = removal->first = 0;
     removal->report.next_due_us = WEFT_NEVER;
     for (size_t i = 0; i < rows.count; i++) {
+        const struct weft_retention_groups_out *row = &weft_out_retention_groups(&rows)[i];
         struct group group = {
-            .queue = (int32_t)weft_get_i64(&rows, i, RETENTION_GROUPS_OUT_QUEUE),
-            .policy = (int32_t)weft_get_i64(&rows, i, RETENTION_GROUPS_OUT_POLICY),
-            .ns = (int32_t)weft_get_i64(&rows, i, RETENTION_GROUPS_OUT_NAMESPACE),
-            .state = (enum weft_state)weft_get_i64(&rows, i, RETENTION_GROUPS_OUT_STATE),
+            .queue = row->queue,
+            .policy = row->policy,
+            .ns = row->namespace,
+            .state = row->state,
         };
-        weft_usec oldest_us = weft_get_i64(&rows, i, RETENTION_GROUPS_OUT_OLDEST);
-        weft_usec kept_us =
-            weft_policy_keeps(weft_find_rules(removal->engine, group.policy),
-                              weft_get_i64(&rows, i, RETENTION_GROUPS_OUT_LANE_US), group.state);
+        weft_usec oldest_us = row->oldest;
+        weft_usec kept_us = weft_policy_keeps(weft_find_rules(removal->engine, group.policy),
+                                              row->lane_us, group.state);
         group.since_us = oldest_us;
         group.until_us = removal->now_us - kept_us;
         if (oldest_us <= group.until_us)
@@ -125,18 +124,18 @@ static size_t window(const struct removal *removal)
 static void take_call(const struct removal *removal, uint32_t most, struct weft_arena *arena,
                       struct weft_call *call)
 {
-    weft_call_init(call, arena, WEFT_STMT_RETENTION_TAKE, window(removal));
-    weft_set_i64(call, 0, RETENTION_TAKE_IN_PARTITION_FIRST, removal->config->partition_first);
-    weft_set_i64(call, 0, RETENTION_TAKE_IN_PARTITION_LAST, removal->config->partition_last);
-    weft_set_i64(call, 0, RETENTION_TAKE_IN_BATCH, most);
+    struct weft_retention_take_in *in = weft_call_retention_take(call, arena, window(removal));
+    in->partition_first = removal->config->partition_first;
+    in->partition_last = removal->config->partition_last;
+    in->batch = most;
     for (size_t i = 0; i < call->rows; i++) {
         const struct group *group = &removal->group[removal->first + i];
-        weft_set_i64(call, i, RETENTION_TAKE_IN_PLACE, (int64_t)(removal->first + i));
-        weft_set_i64(call, i, RETENTION_TAKE_IN_QUEUE, group->queue);
-        weft_set_i64(call, i, RETENTION_TAKE_IN_POLICY, group->policy);
-        weft_set_i64(call, i, RETENTION_TAKE_IN_STATE, group->state);
-        weft_set_i64(call, i, RETENTION_TAKE_IN_SINCE, group->since_us);
-        weft_set_i64(call, i, RETENTION_TAKE_IN_UNTIL, group->until_us);
+        in->row[i].place = (int64_t)(removal->first + i);
+        in->row[i].queue = group->queue;
+        in->row[i].policy = group->policy;
+        in->row[i].state = group->state;
+        in->row[i].since = group->since_us;
+        in->row[i].until = group->until_us;
     }
 }
 
@@ -146,7 +145,7 @@ static size_t within_bytes(const struct weft_rows *rows)
     int64_t bytes = 0;
     size_t count = 0;
     while (count < rows->count && bytes < WEFT_BATCH_BYTES)
-        bytes += weft_get_i64(rows, count++, RETENTION_TAKE_OUT_BYTES);
+        bytes += weft_out_retention_take(rows)[count++].bytes;
     return count;
 }
 
@@ -164,23 +163,21 @@ static enum weft_rc remove_body(struct weft_tx *tx, void *context, struct weft_e
         return rc;
     size_t count = within_bytes(&rows);
     struct weft_span_row *row = weft_new_array(tx->arena, struct weft_span_row, count);
-    weft_call_init(&call, tx->arena, WEFT_STMT_RETENTION_REMOVE, count);
+    struct weft_retention_remove_in *in = weft_call_retention_remove(&call, tx->arena, count);
+    const struct weft_retention_take_out *out = weft_out_retention_take(&rows);
     for (size_t i = 0; i < count; i++) {
-        batch->place = (size_t)weft_get_i64(&rows, i, RETENTION_TAKE_OUT_PLACE);
-        row[i] = (struct weft_span_row){.id = weft_get_id(&rows, i, RETENTION_TAKE_OUT_ID),
-                                        .ns = removal->group[batch->place].ns};
-        weft_set_id(&call, i, RETENTION_REMOVE_IN_ID, &row[i].id);
-        weft_set_i64(&call, i, RETENTION_REMOVE_IN_ATTEMPTS,
-                     weft_get_i64(&rows, i, RETENTION_TAKE_OUT_ATTEMPTS));
-        weft_set_i64(&call, i, RETENTION_REMOVE_IN_NAMESPACE, row[i].ns);
-        weft_set_text(&call, i, RETENTION_REMOVE_IN_KEY,
-                      weft_get_text(&rows, i, RETENTION_TAKE_OUT_KEY));
+        batch->place = out[i].place;
+        row[i] = (struct weft_span_row){.id = out[i].id, .ns = removal->group[batch->place].ns};
+        in->row[i].id = row[i].id;
+        in->row[i].attempts = out[i].attempts;
+        in->row[i].namespace = row[i].ns;
+        in->row[i].key = out[i].key;
     }
-    batch->finished_us = weft_get_i64(&rows, count - 1, RETENTION_TAKE_OUT_FINISHED);
+    batch->finished_us = out[count - 1].finished;
     rc = weft_tx_run(tx, &call, 1, &gone, err);
+    const struct weft_retention_remove_out *found = weft_out_retention_remove(&gone);
     for (size_t i = 0; i < gone.count && !rc; i++)
-        *(weft_get_i64(&gone, i, RETENTION_REMOVE_OUT_WHAT) ? &batch->keys : &batch->attempts) =
-            (uint64_t)weft_get_i64(&gone, i, RETENTION_REMOVE_OUT_REMOVED);
+        *(found[i].what ? &batch->keys : &batch->attempts) = found[i].removed;
     batch->removed = count;
     return rc ? rc : weft_spans_remove(tx, row, count, err);
 }
@@ -244,22 +241,22 @@ static enum weft_rc remove_due(struct removal *removal, struct weft_err *err)
 static enum weft_rc count_left(struct removal *removal, struct weft_err *err)
 {
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, removal->arena, WEFT_STMT_RETENTION_LEFT, window(removal));
-    weft_set_i64(&call, 0, RETENTION_LEFT_IN_PARTITION_FIRST, removal->config->partition_first);
-    weft_set_i64(&call, 0, RETENTION_LEFT_IN_PARTITION_LAST, removal->config->partition_last);
-    weft_set_i64(&call, 0, RETENTION_LEFT_IN_MOST, LEFT_MOST);
+    struct weft_rows rows = {0};
+    struct weft_retention_left_in *in =
+        weft_call_retention_left(&call, removal->arena, window(removal));
+    in->partition_first = removal->config->partition_first;
+    in->partition_last = removal->config->partition_last;
+    in->most = LEFT_MOST;
     for (size_t i = 0; i < call.rows; i++) {
-        weft_set_i64(&call, i, RETENTION_LEFT_IN_QUEUE, removal->group[i].queue);
-        weft_set_i64(&call, i, RETENTION_LEFT_IN_POLICY, removal->group[i].policy);
-        weft_set_i64(&call, i, RETENTION_LEFT_IN_STATE, removal->group[i].state);
-        weft_set_i64(&call, i, RETENTION_LEFT_IN_UNTIL, removal->group[i].until_us);
+        in->row[i].queue = removal->group[i].queue;
+        in->row[i].policy = removal->group[i].policy;
+        in->row[i].state = removal->group[i].state;
+        in->row[i].until = removal->group[i].until_us;
     }
     enum weft_rc rc =
         weft_tx_once(removal->engine, WEFT_TX_READ, &call, removal->arena, &rows, err);
     if (!rc)
-        removal->report.counter[SKIPPED_LOCKED].value =
-            (uint64_t)weft_get_i64(&rows, 0, RETENTION_LEFT_OUT_COUNT);
+        removal->report.counter[SKIPPED_LOCKED].value = weft_out_retention_left(&rows)->count;
     return rc;
 }
 

@@ -32,7 +32,6 @@ struct weft_scan {
 /* The statements of turns.sql for a scanner. */
 struct weft_turns_stmts {
     enum weft_stmt lanes, take;
-    size_t lane; /* the column of `take` with the lane */
 };
 
 typedef enum weft_rc weft_scan_fn(struct weft_scan *scan, struct weft_err *err);
@@ -73,7 +72,7 @@ void weft_scan_call(const struct weft_scan *scan, enum weft_stmt stmt, struct we
  * Runs a statement that takes due rows. The row that only tells what the snapshot had, which stands
  * for none, is taken off, and what was not taken is noted.
  */
-WEFT_MUST_CHECK enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt, size_t seen,
+WEFT_MUST_CHECK enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt,
                                            struct weft_rows *ret_rows, struct weft_err *err);
 /* How the next pass of a scanner over all namespaces goes on: turns.c. */
 struct weft_scan_turns weft_turns_read(struct weft_engine *engine, enum weft_scanner scanner);

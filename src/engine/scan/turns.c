@@ -41,13 +41,6 @@ enum {
     PLAIN = 4,   /* passes, after a look over all lanes that saw one namespace */
 };
 
-static_assert((int)LEASE_LANES_OUT_NAMESPACE == (int)ATTEMPT_LANES_OUT_NAMESPACE &&
-                  (int)LEASE_LANES_OUT_NAMESPACE == (int)DEADLINE_LANES_OUT_NAMESPACE &&
-                  (int)LEASE_LANES_OUT_NAMESPACE == (int)DELAYED_LANES_OUT_NAMESPACE &&
-                  (int)LEASE_LANES_IN_MOST == (int)DELAYED_LANES_IN_MOST &&
-                  (int)LEASE_TURNS_IN_SHARE == (int)DELAYED_TURNS_IN_SHARE,
-              "the statements of turns.sql are called alike");
-
 struct weft_scan_turns weft_turns_read(struct weft_engine *engine, enum weft_scanner scanner)
 {
     pthread_mutex_lock(&engine->sample_lock);
@@ -71,24 +64,25 @@ static enum weft_rc look(struct weft_scan *scan, struct weft_lane_share **ret_la
     struct weft_call call[2];
     struct weft_rows rows[2] = {0};
     weft_call_init(&call[0], scan->tx->arena, scan->by_lane->lanes, 0);
-    weft_set_i64(&call[0], 0, LEASE_LANES_IN_NOW, scan->tx->now_us);
-    weft_set_i64(&call[0], 0, LEASE_LANES_IN_AFTER, scan->turns.after);
-    weft_set_i64(&call[0], 0, LEASE_LANES_IN_MOST, (int64_t)LOOKED * scan->config->batch);
+    struct weft_lease_lanes_in *in = weft_in_lease_lanes(&call[0]);
+    in->now = scan->tx->now_us;
+    in->after = scan->turns.after;
+    in->most = (int64_t)LOOKED * scan->config->batch;
     if (scan->beside)
         call[1] = *scan->beside;
     enum weft_rc rc = weft_tx_run(scan->tx, call, scan->beside ? 2 : 1, rows, err);
     if (rc)
         return rc;
     scan->beside_rows = rows[1];
-    scan->turns.after = (int32_t)weft_get_i64(&rows[0], 0, LEASE_LANES_OUT_NEXT);
+    const struct weft_lease_lanes_out *row = weft_out_lease_lanes(&rows[0]);
+    scan->turns.after = row[0].next;
     struct weft_lane_share *lane =
         weft_new_array(scan->tx->arena, struct weft_lane_share, rows[0].count + 1);
     *ret_count = 0;
     for (size_t i = 0; i < rows[0].count; i++)
-        if (!weft_get(&rows[0], i, LEASE_LANES_OUT_LANE)->null)
-            lane[(*ret_count)++] = (struct weft_lane_share){
-                .ns = (int32_t)weft_get_i64(&rows[0], i, LEASE_LANES_OUT_NAMESPACE),
-                .lane = (int32_t)weft_get_i64(&rows[0], i, LEASE_LANES_OUT_LANE)};
+        if (row[i].lane.set)
+            lane[(*ret_count)++] =
+                (struct weft_lane_share){.ns = row[i].namespace, .lane = row[i].lane.value};
     *ret_lane = lane;
     return WEFT_OK;
 }
@@ -100,12 +94,13 @@ static int by_lane(const void *left, const void *right)
 }
 
 /* Whether every lane gave fewer rows than its share. */
-static bool all_gave_less(struct weft_lane_share *lane, size_t count, const struct weft_rows *rows,
-                          size_t column)
+static bool all_gave_less(struct weft_lane_share *lane, size_t count, const struct weft_rows *rows)
 {
+    bool delayed = rows->stmt == WEFT_STMT_DELAYED_TURNS;
     qsort(lane, count, sizeof(*lane), by_lane);
     for (size_t i = 0; i < rows->count; i++) {
-        const struct weft_lane_share key = {.lane = (int32_t)weft_get_i64(rows, i, column)};
+        const struct weft_lane_share key = {.lane = delayed ? weft_out_delayed_turns(rows)[i].lane
+                                                            : weft_out_live(rows, i)->lane};
         struct weft_lane_share *found = bsearch(&key, lane, count, sizeof(*lane), by_lane);
         if (found && found->share > 0)
             found->share--;
@@ -124,13 +119,14 @@ static enum weft_rc take(struct weft_scan *scan, const struct weft_lane_share *l
     for (size_t i = 0; i < count; i++)
         lanes += lane[i].share > 0;
     weft_call_init(&call, scan->tx->arena, scan->by_lane->take, lanes);
-    weft_set_i64(&call, 0, LEASE_TURNS_IN_NOW, scan->tx->now_us);
-    weft_set_i64(&call, 0, LEASE_TURNS_IN_FIRST, scan->config->partition_first);
-    weft_set_i64(&call, 0, LEASE_TURNS_IN_LAST, scan->config->partition_last);
+    struct weft_lease_turns_in *in = weft_in_lease_turns(&call);
+    in->now = scan->tx->now_us;
+    in->first = scan->config->partition_first;
+    in->last = scan->config->partition_last;
     for (size_t i = 0; i < count; i++)
         if (lane[i].share > 0) {
-            weft_set_i64(&call, row, LEASE_TURNS_IN_LANE, lane[i].lane);
-            weft_set_i64(&call, row++, LEASE_TURNS_IN_SHARE, lane[i].share);
+            in->row[row].lane = lane[i].lane;
+            in->row[row++].share = lane[i].share;
         }
     return weft_tx_run(scan->tx, &call, 1, ret_rows, err);
 }
@@ -167,7 +163,7 @@ enum weft_rc weft_scan_in_turns(struct weft_scan *scan, struct weft_rows *ret_ro
     }
     if (rc)
         return rc;
-    if (!all_gave_less(lane, count, ret_rows, scan->by_lane->lane))
+    if (!all_gave_less(lane, count, ret_rows))
         scan->turns.left = true;
     scan->turns.on = scan->turns.left || scan->turns.after != 0;
     if (whole && scan->turns.after == 0 && scan->turns.short_passes == 0)

@@ -141,35 +141,41 @@ static void next_phase(struct weft_unused_walk *walk)
 /* The statement that reads on from where the walk is. */
 static void read_call(const struct pass *pass, uint32_t most, struct weft_call *call)
 {
-    static const enum weft_stmt stmt[] = {WEFT_STMT_UNUSED_EXECUTIONS, WEFT_STMT_UNUSED_ATTEMPTS,
-                                          WEFT_STMT_UNUSED_DRAINING, WEFT_STMT_UNUSED_WORKERS,
-                                          WEFT_STMT_UNUSED_PARTS};
     const struct weft_unused_walk *walk = pass->walk;
-    weft_call_init(call, pass->arena, stmt[walk->phase], 0);
     switch (walk->phase) {
-    case EXECUTIONS:
-        weft_set_id(call, 0, UNUSED_EXECUTIONS_IN_AFTER, &walk->id);
-        weft_set_i64(call, 0, UNUSED_EXECUTIONS_IN_MOST, most);
+    case EXECUTIONS: {
+        struct weft_unused_executions_in *in = weft_call_unused_executions(call, pass->arena);
+        in->after = walk->id;
+        in->most = most;
         break;
-    case ATTEMPTS:
-        weft_set_id(call, 0, UNUSED_ATTEMPTS_IN_ID, &walk->id);
-        weft_set_i64(call, 0, UNUSED_ATTEMPTS_IN_EPOCH, walk->epoch);
-        weft_set_i64(call, 0, UNUSED_ATTEMPTS_IN_REPLAY, walk->replay);
-        weft_set_i64(call, 0, UNUSED_ATTEMPTS_IN_MOST, most);
+    }
+    case ATTEMPTS: {
+        struct weft_unused_attempts_in *in = weft_call_unused_attempts(call, pass->arena);
+        in->id = walk->id;
+        in->epoch = walk->epoch;
+        in->replay = walk->replay;
+        in->most = most;
         break;
-    case DRAINING:
-        weft_set_id(call, 0, UNUSED_DRAINING_IN_ID, &walk->id);
-        weft_set_i64(call, 0, UNUSED_DRAINING_IN_EPOCH, walk->epoch);
-        weft_set_i64(call, 0, UNUSED_DRAINING_IN_MOST, most);
+    }
+    case DRAINING: {
+        struct weft_unused_draining_in *in = weft_call_unused_draining(call, pass->arena);
+        in->id = walk->id;
+        in->epoch = walk->epoch;
+        in->most = most;
         break;
-    case WORKERS:
-        weft_set_i64(call, 0, UNUSED_WORKERS_IN_AFTER, walk->number);
-        weft_set_i64(call, 0, UNUSED_WORKERS_IN_MOST, most);
+    }
+    case WORKERS: {
+        struct weft_unused_workers_in *in = weft_call_unused_workers(call, pass->arena);
+        in->after = walk->number;
+        in->most = most;
         break;
-    default:
-        weft_set_i64(call, 0, UNUSED_PARTS_IN_AFTER, walk->number);
-        weft_set_i64(call, 0, UNUSED_PARTS_IN_MOST, most);
+    }
+    default: {
+        struct weft_unused_parts_in *in = weft_call_unused_parts(call, pass->arena);
+        in->after = walk->number;
+        in->most = most;
         break;
+    }
     }
 }
 
@@ -177,32 +183,40 @@ static void read_call(const struct pass *pass, uint32_t most, struct weft_call *
 static void take_row(struct weft_unused_walk *walk, const struct weft_rows *rows, size_t i)
 {
     switch (walk->phase) {
-    case EXECUTIONS:
-        walk->id = weft_get_id(rows, i, UNUSED_EXECUTIONS_OUT_ID);
-        mark(walk, WEFT_INTERNED_QUEUE, weft_get_i64(rows, i, UNUSED_EXECUTIONS_OUT_QUEUE));
-        mark(walk, WEFT_INTERNED_NAME, weft_get_i64(rows, i, UNUSED_EXECUTIONS_OUT_WORKER));
+    case EXECUTIONS: {
+        const struct weft_unused_executions_out *row = &weft_out_unused_executions(rows)[i];
+        walk->id = row->id;
+        mark(walk, WEFT_INTERNED_QUEUE, row->queue);
+        mark(walk, WEFT_INTERNED_NAME, row->worker.value);
         break;
-    case ATTEMPTS:
-        walk->id = weft_get_id(rows, i, UNUSED_ATTEMPTS_OUT_ID);
-        walk->epoch = (int32_t)weft_get_i64(rows, i, UNUSED_ATTEMPTS_OUT_EPOCH);
-        walk->replay = (int32_t)weft_get_i64(rows, i, UNUSED_ATTEMPTS_OUT_REPLAY);
-        mark(walk, WEFT_INTERNED_NAME, weft_get_i64(rows, i, UNUSED_ATTEMPTS_OUT_WORKER));
+    }
+    case ATTEMPTS: {
+        const struct weft_unused_attempts_out *row = &weft_out_unused_attempts(rows)[i];
+        walk->id = row->id;
+        walk->epoch = row->epoch;
+        walk->replay = row->replay;
+        mark(walk, WEFT_INTERNED_NAME, row->worker);
         break;
-    case DRAINING:
-        walk->id = weft_get_id(rows, i, UNUSED_DRAINING_OUT_ID);
-        walk->epoch = (int32_t)weft_get_i64(rows, i, UNUSED_DRAINING_OUT_EPOCH);
-        mark(walk, WEFT_INTERNED_QUEUE, weft_get_i64(rows, i, UNUSED_DRAINING_OUT_QUEUE));
-        mark(walk, WEFT_INTERNED_NAME, weft_get_i64(rows, i, UNUSED_DRAINING_OUT_WORKER));
+    }
+    case DRAINING: {
+        const struct weft_unused_draining_out *row = &weft_out_unused_draining(rows)[i];
+        walk->id = row->id;
+        walk->epoch = row->epoch;
+        mark(walk, WEFT_INTERNED_QUEUE, row->queue);
+        mark(walk, WEFT_INTERNED_NAME, row->worker);
         break;
+    }
     case WORKERS:
-        walk->number = (int32_t)weft_get_i64(rows, i, UNUSED_WORKERS_OUT_NAME);
+        walk->number = weft_out_unused_workers(rows)[i].name;
         mark(walk, WEFT_INTERNED_NAME, walk->number);
         break;
-    default:
-        walk->number = (int32_t)weft_get_i64(rows, i, UNUSED_PARTS_OUT_ID);
-        mark(walk, WEFT_INTERNED_NAME, weft_get_i64(rows, i, UNUSED_PARTS_OUT_TENANT));
-        mark(walk, WEFT_INTERNED_NAME, weft_get_i64(rows, i, UNUSED_PARTS_OUT_ROUTE));
+    default: {
+        const struct weft_unused_parts_out *row = &weft_out_unused_parts(rows)[i];
+        walk->number = row->id;
+        mark(walk, WEFT_INTERNED_NAME, row->tenant);
+        mark(walk, WEFT_INTERNED_NAME, row->route);
         break;
+    }
     }
 }
 
@@ -256,12 +270,11 @@ static enum weft_rc find_room(const struct judged *judged, size_t *ret_room, str
 {
     struct pass *pass = judged->pass;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     bool old = false;
-    weft_call_init(&call, pass->arena, WEFT_STMT_RETIRED_COUNT, 0);
-    weft_set_i64(&call, 0, RETIRED_COUNT_IN_WHAT, judged->what);
+    weft_call_retired_count(&call, pass->arena)->what = judged->what;
     enum weft_rc rc = weft_tx_once(pass->engine, WEFT_TX_READ, &call, pass->arena, &rows, err);
-    int64_t retired = rc ? 0 : weft_get_i64(&rows, 0, RETIRED_COUNT_OUT_ROWS);
+    int64_t retired = rc ? 0 : weft_out_retired_count(&rows)->rows;
     retired -= (int64_t)judged->count[REMOVE];
     if (!rc)
         rc = older_is_alive(pass, &old, err);
@@ -272,34 +285,25 @@ static enum weft_rc find_room(const struct judged *judged, size_t *ret_room, str
 static enum verdict judge(const struct judged *judged, const struct weft_rows *rows, size_t i)
 {
     const struct weft_unused_walk *walk = judged->pass->walk;
-    bool noted = !weft_get(rows, i, UNUSED_NAMES_OUT_SINCE)->null;
-    bool retired = !weft_get(rows, i, UNUSED_NAMES_OUT_RETIRED)->null;
-    if (is_met(walk, judged->what, weft_get_i64(rows, i, UNUSED_NAMES_OUT_ID)))
+    const struct weft_unused_names_out *row = &weft_out_unused_names(rows)[i];
+    bool noted = row->since.set;
+    bool retired = row->retired.set;
+    if (is_met(walk, judged->what, row->id))
         return retired ? KEEP : noted ? FORGET : VERDICTS;
     if (retired) {
-        weft_usec at_us = weft_get_i64(rows, i, UNUSED_NAMES_OUT_RETIRED);
-        return at_us <= walk->began_us - WEFT_UNUSED_RETIRED_US ? REMOVE : VERDICTS;
+        return row->retired.value <= walk->began_us - WEFT_UNUSED_RETIRED_US ? REMOVE : VERDICTS;
     }
     if (!noted)
         return NOTE;
-    weft_usec since_us = weft_get_i64(rows, i, UNUSED_NAMES_OUT_SINCE);
-    return since_us <= walk->began_us - judged->pass->engine->unused.after_us ? RETIRE : VERDICTS;
+    return row->since.value <= walk->began_us - judged->pass->engine->unused.after_us ? RETIRE
+                                                                                      : VERDICTS;
 }
 
-static size_t put_call(const struct judged *judged, struct weft_arena *arena, enum verdict verdict,
-                       enum weft_stmt stmt, weft_usec moment_us, struct weft_call *call)
+static void put_rows(const struct judged *judged, enum verdict verdict,
+                     struct weft_interned_in *row)
 {
-    size_t count = judged->count[verdict];
-    /* Those with a moment have it first, and all have `what` and `id` at their end. */
-    size_t first = moment_us >= 0 ? 1 : 0;
-    weft_call_init(call, arena, stmt, count);
-    if (moment_us >= 0)
-        weft_set_i64(call, 0, 0, moment_us);
-    for (size_t i = 0; i < count; i++) {
-        weft_set_i64(call, i, first, judged->what);
-        weft_set_i64(call, i, first + 1, judged->id[verdict][i]);
-    }
-    return count > 0;
+    for (size_t i = 0; i < judged->count[verdict]; i++)
+        row[i] = (struct weft_interned_in){.what = judged->what, .id = judged->id[verdict][i]};
 }
 
 static int retiring_binary(void)
@@ -318,10 +322,13 @@ static enum weft_rc remove_rows(struct weft_tx *tx, struct judged *judged, struc
 {
     struct weft_call call;
     struct weft_rows taken, none;
-    weft_usec before_us = judged->pass->walk->began_us - WEFT_UNUSED_RETIRED_US;
     judged->removed = 0;
-    if (!put_call(judged, tx->arena, REMOVE, WEFT_STMT_RETIRED_TAKE, before_us, &call))
+    if (judged->count[REMOVE] == 0)
         return WEFT_OK;
+    struct weft_retired_take_in *in =
+        weft_call_retired_take(&call, tx->arena, judged->count[REMOVE]);
+    in->before = judged->pass->walk->began_us - WEFT_UNUSED_RETIRED_US;
+    put_rows(judged, REMOVE, &in->row->interned);
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &taken, err);
     if (rc || taken.count == 0)
         return rc;
@@ -330,7 +337,7 @@ static enum weft_rc remove_rows(struct weft_tx *tx, struct judged *judged, struc
                                                        : WEFT_STMT_NAME_REMOVE,
                    taken.count);
     for (size_t i = 0; i < taken.count; i++)
-        weft_set_i64(&call, i, 0, weft_get_i64(&taken, i, RETIRED_TAKE_OUT_ID));
+        weft_in_name_remove(&call)->row[i].id = weft_out_retired_take(&taken)[i].id;
     rc = weft_tx_run(tx, &call, 1, &none, err);
     judged->removed = taken.count;
     return rc;
@@ -342,16 +349,29 @@ static enum weft_rc write_body(struct weft_tx *tx, void *context, struct weft_er
     struct weft_call call[6];
     struct weft_rows rows[6];
     size_t calls = 0;
-    if (judged->count[RETIRE] > 0) {
-        weft_call_init(&call[calls], tx->arena, WEFT_STMT_SCHEMA_RAISE, 0);
-        weft_set_i64(&call[calls++], 0, SCHEMA_RAISE_IN_OLDEST, retiring_binary());
+    const size_t *count = judged->count;
+    if (count[RETIRE] > 0)
+        weft_call_schema_raise(&call[calls++], tx->arena)->oldest = retiring_binary();
+    if (count[KEEP] > 0)
+        put_rows(judged, KEEP,
+                 &weft_call_retired_keep(&call[calls++], tx->arena, count[KEEP])->row->interned);
+    if (count[FORGET] > 0)
+        put_rows(judged, FORGET,
+                 &weft_call_unused_forget(&call[calls++], tx->arena, count[FORGET])->row->interned);
+    if (count[NOTE] > 0) {
+        struct weft_unused_note_in *in =
+            weft_call_unused_note(&call[calls++], tx->arena, count[NOTE]);
+        in->since = judged->pass->walk->began_us;
+        put_rows(judged, NOTE, &in->row->interned);
     }
-    calls += put_call(judged, tx->arena, KEEP, WEFT_STMT_RETIRED_KEEP, -1, &call[calls]);
-    calls += put_call(judged, tx->arena, FORGET, WEFT_STMT_UNUSED_FORGET, -1, &call[calls]);
-    calls += put_call(judged, tx->arena, NOTE, WEFT_STMT_UNUSED_NOTE, judged->pass->walk->began_us,
-                      &call[calls]);
-    calls += put_call(judged, tx->arena, RETIRE, WEFT_STMT_RETIRED_ADD, tx->now_us, &call[calls]);
-    calls += put_call(judged, tx->arena, RETIRE, WEFT_STMT_UNUSED_FORGET, -1, &call[calls]);
+    if (count[RETIRE] > 0) {
+        struct weft_retired_add_in *in =
+            weft_call_retired_add(&call[calls++], tx->arena, count[RETIRE]);
+        in->at = tx->now_us;
+        put_rows(judged, RETIRE, &in->row->interned);
+        put_rows(judged, RETIRE,
+                 &weft_call_unused_forget(&call[calls++], tx->arena, count[RETIRE])->row->interned);
+    }
     enum weft_rc rc = calls > 0 ? weft_tx_run(tx, call, calls, rows, err) : WEFT_OK;
     return rc ? rc : remove_rows(tx, judged, err);
 }
@@ -385,23 +405,23 @@ static enum weft_rc judge_on(struct pass *pass, uint32_t most, size_t *ret_rows,
                             .what = walk->phase == JUDGE_NAMES ? WEFT_INTERNED_NAME
                                                                : WEFT_INTERNED_QUEUE};
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     weft_call_init(&call, pass->arena,
                    walk->phase == JUDGE_NAMES ? WEFT_STMT_UNUSED_NAMES : WEFT_STMT_UNUSED_QUEUES,
                    0);
-    weft_set_i64(&call, 0, UNUSED_NAMES_IN_AFTER, walk->number);
-    weft_set_i64(&call, 0, UNUSED_NAMES_IN_UNTIL,
-                 walk->base > INT32_MAX - WINDOW ? INT32_MAX : walk->base + WINDOW);
-    weft_set_i64(&call, 0, UNUSED_NAMES_IN_NAMESPACE, pass->ns);
-    weft_set_i64(&call, 0, UNUSED_NAMES_IN_MOST, most);
+    struct weft_unused_names_in *in = weft_in_unused_names(&call);
+    in->after = walk->number;
+    in->until = walk->base > INT32_MAX - WINDOW ? INT32_MAX : walk->base + WINDOW;
+    in->namespace = pass->ns;
+    in->most = most;
     enum weft_rc rc = weft_tx_once(pass->engine, WEFT_TX_READ, &call, pass->arena, &rows, err);
     for (size_t i = 0; i < VERDICTS; i++)
         judged.id[i] = weft_new_array(pass->arena, int32_t, rc ? 1 : rows.count + 1);
+    const struct weft_unused_names_out *row = weft_out_unused_names(&rows);
     for (size_t i = 0; i < rows.count && !rc; i++) {
         enum verdict verdict = judge(&judged, &rows, i);
         if (verdict != VERDICTS)
-            judged.id[verdict][judged.count[verdict]++] =
-                (int32_t)weft_get_i64(&rows, i, UNUSED_NAMES_OUT_ID);
+            judged.id[verdict][judged.count[verdict]++] = row[i].id;
     }
     if (!rc && judged.count[RETIRE] > 0) {
         size_t room = 0;
@@ -411,7 +431,7 @@ static enum weft_rc judge_on(struct pass *pass, uint32_t most, size_t *ret_rows,
     if (!rc)
         rc = write_judged(&judged, err);
     if (!rc && rows.count > 0)
-        walk->number = (int32_t)weft_get_i64(&rows, rows.count - 1, UNUSED_NAMES_OUT_ID);
+        walk->number = row[rows.count - 1].id;
     *ret_rows = rc ? 0 : rows.count;
     return rc;
 }
@@ -423,14 +443,15 @@ static enum weft_rc take_turn(struct pass *pass, struct weft_err *err)
 {
     struct weft_engine *engine = pass->engine;
     struct weft_call call;
-    struct weft_rows rows;
+    struct weft_rows rows = {0};
     weft_usec now_us = weft_clock_now(engine->clock);
-    weft_call_init(&call, pass->arena, WEFT_STMT_UNUSED_TURN, 0);
+    weft_call_unused_turn(&call, pass->arena);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, pass->arena, &rows, err);
     if (rc || rows.count == 0)
         return rc;
-    int64_t walker = weft_get_i64(&rows, 0, UNUSED_TURN_OUT_WALKER);
-    weft_usec seen_us = weft_get_i64(&rows, 0, UNUSED_TURN_OUT_SEEN);
+    const struct weft_unused_turn_out *row = weft_out_unused_turn(&rows);
+    int64_t walker = row->walker;
+    weft_usec seen_us = row->seen;
     bool ours = walker == engine->unused.walker;
     if (pass->walk && (!ours || pass->walk->history != weft_engine_history(engine))) {
         walk_free(pass->walk);
@@ -438,14 +459,13 @@ static enum weft_rc take_turn(struct pass *pass, struct weft_err *err)
     }
     if (pass->walk && now_us - seen_us < BEAT_US)
         return WEFT_OK;
-    if (!pass->walk && (weft_get_i64(&rows, 0, UNUSED_TURN_OUT_NEXT) > now_us ||
-                        (!ours && seen_us > now_us - STALE_US)))
+    if (!pass->walk && (row->next > now_us || (!ours && seen_us > now_us - STALE_US)))
         return WEFT_OK;
-    weft_call_init(&call, pass->arena, WEFT_STMT_UNUSED_TAKE, 0);
-    weft_set_i64(&call, 0, UNUSED_TAKE_IN_WALKER, engine->unused.walker);
-    weft_set_i64(&call, 0, UNUSED_TAKE_IN_NOW, now_us);
-    weft_set_i64(&call, 0, UNUSED_TAKE_IN_OLD_WALKER, walker);
-    weft_set_i64(&call, 0, UNUSED_TAKE_IN_OLD_SEEN, seen_us);
+    struct weft_unused_take_in *take = weft_call_unused_take(&call, pass->arena);
+    take->walker = engine->unused.walker;
+    take->now = now_us;
+    take->old_walker = walker;
+    take->old_seen = seen_us;
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, pass->arena, &rows, err);
     if (!rc && !pass->walk && rows.count > 0)
         pass->walk = walk_new(engine, now_us);
@@ -457,15 +477,15 @@ static enum weft_rc end_walk(struct pass *pass, struct weft_err *err)
 {
     struct weft_engine *engine = pass->engine;
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, pass->arena, WEFT_STMT_UNUSED_LAST, 0);
+    struct weft_rows rows = {0};
+    weft_call_unused_last(&call, pass->arena);
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, pass->arena, &rows, err);
     if (rc)
         return rc;
-    bool more = weft_get_i64(&rows, 0, UNUSED_LAST_OUT_ID) - pass->walk->base > WINDOW;
-    weft_call_init(&call, pass->arena, WEFT_STMT_UNUSED_END, 0);
-    weft_set_i64(&call, 0, UNUSED_END_IN_WALKER, engine->unused.walker);
-    weft_set_i64(&call, 0, UNUSED_END_IN_NEXT, weft_clock_now(engine->clock) + PAUSE_US);
+    bool more = weft_out_unused_last(&rows)->id - pass->walk->base > WINDOW;
+    struct weft_unused_end_in *end = weft_call_unused_end(&call, pass->arena);
+    end->walker = engine->unused.walker;
+    end->next = weft_clock_now(engine->clock) + PAUSE_US;
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, pass->arena, NULL, err);
     if (rc)
         return rc;

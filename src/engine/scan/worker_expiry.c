@@ -31,14 +31,13 @@ static enum weft_rc expire(struct weft_tx *tx, void *context, struct weft_err *e
     struct expiry *expiry = context;
     struct weft_call call[2];
     struct weft_rows rows[2];
-    weft_call_init(&call[0], tx->arena, WEFT_STMT_WORKER_EXPIRE, 0);
-    weft_set_i64(&call[0], 0, WORKER_EXPIRE_IN_BEFORE, tx->now_us - WEFT_WORKER_TTL_US);
-    if (expiry->ns)
-        weft_set_i64(&call[0], 0, WORKER_EXPIRE_IN_NAMESPACE, expiry->ns);
-    weft_set_i64(&call[0], 0, WORKER_EXPIRE_IN_BATCH, expiry->config->batch);
-    weft_call_init(&call[1], tx->arena, WEFT_STMT_REPLICA_EXPIRE, 0);
-    weft_set_i64(&call[1], 0, REPLICA_EXPIRE_IN_BEFORE, tx->now_us - REPLICA_KEPT_US);
-    weft_set_i64(&call[1], 0, REPLICA_EXPIRE_IN_BATCH, expiry->config->batch);
+    struct weft_worker_expire_in *expire = weft_call_worker_expire(&call[0], tx->arena);
+    expire->before = tx->now_us - WEFT_WORKER_TTL_US;
+    expire->namespace = weft_unless_zero(expiry->ns);
+    expire->batch = expiry->config->batch;
+    struct weft_replica_expire_in *replica_expire = weft_call_replica_expire(&call[1], tx->arena);
+    replica_expire->before = tx->now_us - REPLICA_KEPT_US;
+    replica_expire->batch = expiry->config->batch;
     enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
     expiry->workers = rows[0];
     expiry->replicas = rows[1];
@@ -48,10 +47,11 @@ static enum weft_rc expire(struct weft_tx *tx, void *context, struct weft_err *e
 static struct weft_pass_report report_of(const struct expiry *expiry)
 {
     uint64_t batch = expiry->config->batch;
-    uint64_t removed = (uint64_t)weft_get_i64(&expiry->workers, 0, WORKER_EXPIRE_OUT_REMOVED);
-    uint64_t free = (uint64_t)weft_get_i64(&expiry->workers, 0, WORKER_EXPIRE_OUT_FREE);
-    uint64_t found = (uint64_t)weft_get_i64(&expiry->workers, 0, WORKER_EXPIRE_OUT_FOUND);
-    uint64_t replicas = (uint64_t)weft_get_i64(&expiry->replicas, 0, REPLICA_EXPIRE_OUT_REMOVED);
+    const struct weft_worker_expire_out *row = weft_out_worker_expire(&expiry->workers);
+    uint64_t removed = row->removed;
+    uint64_t free = row->free;
+    uint64_t found = row->found;
+    uint64_t replicas = weft_out_replica_expire(&expiry->replicas)->removed;
     uint64_t wanted = free < batch ? free : batch;
     struct weft_pass_report report = {
         .handled = removed + replicas,

@@ -45,18 +45,18 @@ enum weft_rc weft_version_look(struct weft_engine *engine, struct weft_conn *con
         return WEFT_OK;
     struct weft_arena *arena = weft_arena_new();
     struct weft_call call;
-    struct weft_rows rows;
-    weft_call_init(&call, arena, WEFT_STMT_SCHEMA_READ, 0);
+    struct weft_rows rows = {0};
+    weft_call_schema_read(&call, arena);
     enum weft_rc rc = conn->driver->begin(conn, WEFT_TX_BARE, err);
     if (!rc)
         rc = conn->driver->run(conn, &call, 1, arena, &rows, err);
     if (!rc)
         rc = conn->driver->commit(conn, err);
+    const struct weft_schema_read_out *row = weft_out_schema_read(&rows);
     if (rc)
         conn->driver->rollback(conn);
     else if (rows.count > 0)
-        weft_version_seen(engine, weft_get_i64(&rows, 0, SCHEMA_READ_OUT_VERSION),
-                          weft_get_i64(&rows, 0, SCHEMA_READ_OUT_OLDEST_BINARY));
+        weft_version_seen(engine, row->version, row->oldest_binary);
     weft_arena_free(arena);
     return rc ? rc : weft_engine_version(engine, err);
 }

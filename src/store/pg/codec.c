@@ -83,16 +83,15 @@ static size_t cell_size(const struct weft_cell *cell, enum weft_type type)
 }
 
 /* The bytes a parameter needs in the scratch memory. */
-static size_t measure(const struct weft_call *call, size_t param)
+static size_t measure(const struct weft_call *call, const struct weft_stmt_field *param)
 {
-    const struct weft_param_info *info = &weft_stmts[call->stmt].param[param];
-    if (!info->column)
-        return types[info->type].size;
+    if (!param->column)
+        return types[param->type].size;
     size_t bytes = ARRAY_HEADER + call->rows * sizeof(int32_t);
     for (size_t row = 0; row < call->rows; row++) {
-        const struct weft_cell *cell = &call->cell[row * call->width + param];
-        if (!cell->null)
-            bytes += cell_size(cell, info->type);
+        struct weft_cell cell = weft_call_cell(call, param, row);
+        if (!cell.null)
+            bytes += cell_size(&cell, param->type);
     }
     return bytes;
 }
@@ -108,42 +107,46 @@ static char *put_element(char *at, const struct weft_cell *cell, enum weft_type 
     return size > 0 ? mempcpy(at, cell->data, size) : at;
 }
 
-static char *put_array(char *at, const struct weft_call *call, size_t param)
+static char *put_array(char *at, const struct weft_call *call, const struct weft_stmt_field *param)
 {
-    enum weft_type type = weft_stmts[call->stmt].param[param].type;
     int32_t has_null = 0;
-    for (size_t row = 0; row < call->rows; row++)
-        has_null |= call->cell[row * call->width + param].null;
     at = put_i32(at, 1);
+    char *null_at = at;
     at = put_i32(at, has_null);
-    at = put_i32(at, (int32_t)types[type].one);
+    at = put_i32(at, (int32_t)types[param->type].one);
     at = put_i32(at, (int32_t)call->rows);
     at = put_i32(at, 1);
-    for (size_t row = 0; row < call->rows; row++)
-        at = put_element(at, &call->cell[row * call->width + param], type);
+    for (size_t row = 0; row < call->rows; row++) {
+        struct weft_cell cell = weft_call_cell(call, param, row);
+        has_null |= cell.null;
+        at = put_element(at, &cell, param->type);
+    }
+    put_i32(null_at, has_null);
     return at;
 }
 
 static void put_param(char **at, const struct weft_call *call, size_t i,
                       struct weft_pg_params *params)
 {
-    const struct weft_param_info *info = &weft_stmts[call->stmt].param[i];
-    const struct weft_cell *cell = &call->cell[i];
+    const struct weft_stmt_field *param = &weft_stmts[call->stmt].param[i];
     char *start = *at;
     params->format[i] = 1;
     params->value[i] = start;
-    if (info->column) {
-        *at = put_array(start, call, i);
+    if (param->column) {
+        *at = put_array(start, call, param);
         params->size[i] = (int)(*at - start);
-    } else if (cell->null) {
+        return;
+    }
+    struct weft_cell cell = weft_call_cell(call, param, 0);
+    if (cell.null) {
         params->value[i] = NULL;
         params->size[i] = 0;
-    } else if (types[info->type].size > 0) {
-        *at = put_number(start, cell->num, types[info->type].size);
-        params->size[i] = (int)types[info->type].size;
+    } else if (types[param->type].size > 0) {
+        *at = put_number(start, cell.num, types[param->type].size);
+        params->size[i] = (int)types[param->type].size;
     } else {
-        params->value[i] = cell->data ? cell->data : "";
-        params->size[i] = (int)cell->size;
+        params->value[i] = cell.data;
+        params->size[i] = (int)cell.size;
     }
 }
 
@@ -155,12 +158,15 @@ static enum weft_rc check_call(const struct weft_call *call, size_t *ret_bytes,
     if (info->param_count > WEFT_PG_PARAMS_MAX)
         return weft_fail(err, WEFT_INTERNAL, "statement %s has too many parameters", info->name);
     for (size_t i = 0; i < info->param_count; i++) {
-        bytes += measure(call, i);
-        for (size_t row = 0; row < (info->param[i].column ? rows : 1); row++) {
-            const struct weft_cell *cell = &call->cell[row * call->width + i];
-            if (!cell->null && !weft_cell_fits(info->param[i].type, cell->num))
+        const struct weft_stmt_field *param = &info->param[i];
+        bytes += measure(call, param);
+        if (!weft_is_number(param))
+            continue;
+        for (size_t row = 0; row < (param->column ? rows : 1); row++) {
+            struct weft_cell cell = weft_call_cell(call, param, row);
+            if (!cell.null && !weft_cell_fits(param->type, cell.num))
                 return weft_fail(err, WEFT_INTERNAL, "statement %s: %s is out of range", info->name,
-                                 info->param[i].name);
+                                 param->name);
         }
     }
     if (bytes > SCRATCH_MAX)
@@ -186,7 +192,7 @@ enum weft_rc weft_pg_encode(struct weft_pg *pg, const struct weft_call *call,
     }
     weft_pg_param_types(call->stmt, ret_params);
     char *at = pg->scratch;
-    for (size_t i = 0; i < call->width; i++)
+    for (size_t i = 0; i < weft_stmts[call->stmt].param_count; i++)
         put_param(&at, call, i, ret_params);
     return WEFT_OK;
 }
@@ -197,10 +203,14 @@ static bool is_number(Oid type)
            type == OID_XID8;
 }
 
-static bool is_bytes(Oid type)
+/* Whether a column of the server's type can be read into a result that is declared so. */
+static bool is_declared(const struct weft_stmt_field *result, Oid type)
 {
-    return type == OID_BYTEA || type == OID_TEXT || type == OID_VARCHAR || type == OID_NAME ||
-           type == OID_UUID;
+    if (weft_is_number(result))
+        return is_number(type);
+    if (result->type == WEFT_TYPE_TEXT)
+        return type == OID_TEXT || type == OID_VARCHAR || type == OID_NAME;
+    return type == types[result->type].one;
 }
 
 int64_t weft_pg_get_i64(const PGresult *result, int row, int column)
@@ -236,19 +246,19 @@ static enum weft_rc check_shape(const PGresult *result, const struct weft_stmt_i
                          info->name, PQnfields(result), info->result_count);
     for (int i = 0; i < PQnfields(result); i++) {
         Oid type = PQftype(result, i);
-        if (!is_number(type) && !is_bytes(type))
+        if (!is_declared(&info->result[i], type))
             return weft_fail(err, WEFT_INTERNAL, "statement %s: result column %s has type %u",
                              info->name, PQfname(result, i), type);
     }
     return WEFT_OK;
 }
 
-/* What the values that are not numbers need, each with a NUL behind it. */
-static size_t measure_result(const PGresult *result)
+/* What texts and bytes need, each with a NUL behind it. */
+static size_t measure_result(const PGresult *result, const struct weft_stmt_field *field)
 {
     size_t bytes = 0;
     for (int column = 0; column < PQnfields(result); column++) {
-        if (is_number(PQftype(result, column)))
+        if (field[column].type < WEFT_TYPE_TEXT)
             continue;
         for (int row = 0; row < PQntuples(result); row++)
             bytes += (size_t)PQgetlength(result, row, column) + 1;
@@ -256,11 +266,20 @@ static size_t measure_result(const PGresult *result)
     return bytes;
 }
 
+/* Copies a text or bytes to *at, and moves that behind the copy. */
+static const char *keep_bytes(char **at, const char *data, size_t size)
+{
+    const char *copy = *at;
+    *at = mempcpy(*at, data, size);
+    *(*at)++ = '\0';
+    return copy;
+}
+
 enum weft_rc weft_pg_decode(const PGresult *result, enum weft_stmt stmt, struct weft_arena *arena,
                             struct weft_rows *ret_rows, struct weft_err *err)
 {
     const struct weft_stmt_info *info = &weft_stmts[stmt];
-    struct weft_rows rows = {.width = info->result_count};
+    struct weft_rows rows = {.stmt = stmt};
     if (info->result_count == 0) {
         *ret_rows = rows;
         return WEFT_OK;
@@ -270,22 +289,23 @@ enum weft_rc weft_pg_decode(const PGresult *result, enum weft_stmt stmt, struct 
         return rc;
 
     rows.count = (size_t)PQntuples(result);
-    rows.cell = weft_new_array(arena, struct weft_cell, rows.count * rows.width);
-    char *at = weft_arena_alloc(arena, measure_result(result), 1);
-    for (int column = 0; column < (int)rows.width; column++) {
-        bool number = is_number(PQftype(result, column));
+    rows.row = weft_arena_alloc(arena, rows.count, info->out_size);
+    char *at = weft_arena_alloc(arena, measure_result(result, info->result), 1);
+    for (int column = 0; column < (int)info->result_count; column++) {
+        const struct weft_stmt_field *field = &info->result[column];
         for (int row = 0; row < (int)rows.count; row++) {
-            struct weft_cell *cell = &rows.cell[(size_t)row * rows.width + (size_t)column];
-            if (PQgetisnull(result, row, column)) {
-                cell->null = true;
-            } else if (number) {
-                cell->num = weft_pg_get_i64(result, row, column);
-            } else {
-                cell->size = (size_t)PQgetlength(result, row, column);
-                cell->data = at;
-                at = mempcpy(at, PQgetvalue(result, row, column), cell->size);
-                *at++ = '\0';
-            }
+            struct weft_cell cell = {.size = (size_t)PQgetlength(result, row, column)};
+            if (PQgetisnull(result, row, column))
+                continue;
+            if (weft_is_number(field))
+                cell.num = weft_pg_get_i64(result, row, column);
+            else if (field->type == WEFT_TYPE_ID)
+                cell.data = PQgetvalue(result, row, column);
+            else
+                cell.data = keep_bytes(&at, PQgetvalue(result, row, column), cell.size);
+            if (!weft_row_put((char *)rows.row + (size_t)row * info->out_size, field, &cell))
+                return weft_fail(err, WEFT_INTERNAL, "statement %s: %s is out of range", info->name,
+                                 field->name);
         }
     }
     *ret_rows = rows;

@@ -133,8 +133,7 @@ static enum weft_rc plan_batch(struct weft_pg *pg, struct batch *batch, struct w
     add_begin(pg, batch->step, &batch->steps);
     batch->head = batch->steps;
     for (size_t i = 0; i < batch->count; i++) {
-        assert(call[i].width == weft_stmts[call[i].stmt].param_count);
-        batch->rows[i].width = weft_stmts[call[i].stmt].result_count;
+        batch->rows[i].stmt = call[i].stmt;
         if (!pg->text[call[i].stmt]) {
             pg->tx = WEFT_PG_TX_FAILED;
             return weft_fail(err, WEFT_INTERNAL, "statement %s does not exist for PostgreSQL",

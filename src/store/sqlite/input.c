@@ -118,7 +118,6 @@ static int get_rowid(sqlite3_vtab_cursor *cursor, sqlite3_int64 *ret_rowid)
 
 static void give_cell(sqlite3_context *to, enum weft_type type, const struct weft_cell *cell)
 {
-    const void *data = cell->data ? cell->data : "";
     if (cell->null)
         return; /* as it is */
     if (!weft_cell_fits(type, cell->num)) {
@@ -134,10 +133,10 @@ static void give_cell(sqlite3_context *to, enum weft_type type, const struct wef
         return;
     case WEFT_TYPE_ID:
     case WEFT_TYPE_BYTES:
-        sqlite3_result_blob64(to, data, cell->size, SQLITE_STATIC);
+        sqlite3_result_blob64(to, cell->data, cell->size, SQLITE_STATIC);
         return;
     case WEFT_TYPE_TEXT:
-        sqlite3_result_text64(to, data, cell->size, SQLITE_STATIC, SQLITE_UTF8);
+        sqlite3_result_text64(to, cell->data, cell->size, SQLITE_STATIC, SQLITE_UTF8);
         return;
     }
 }
@@ -156,8 +155,9 @@ static int get_column(sqlite3_vtab_cursor *cursor, sqlite3_context *to, int colu
         sqlite3_result_error(to, "the statement has no such parameter", -1);
         return SQLITE_OK;
     }
-    give_cell(to, weft_stmts[call->stmt].param[param].type,
-              &call->cell[row * call->width + (size_t)param]);
+    const struct weft_stmt_field *field = &weft_stmts[call->stmt].param[param];
+    struct weft_cell cell = weft_call_cell(call, field, row);
+    give_cell(to, field->type, &cell);
     return SQLITE_OK;
 }
 
@@ -189,7 +189,7 @@ int weft_lite_add_input(struct weft_lite *lite)
     lite->input_column = weft_new_array(lite->arena, const char *, most);
     for (size_t i = 0; i < WEFT_STMT_COUNT; i++)
         for (size_t k = 0; k < weft_stmts[i].param_count; k++) {
-            const struct weft_param_info *param = &weft_stmts[i].param[k];
+            const struct weft_stmt_field *param = &weft_stmts[i].param[k];
             if (param->column && find_column(lite, param->name) == lite->input_columns)
                 lite->input_column[lite->input_columns++] = param->name;
         }

@@ -27,10 +27,10 @@ enum {
 /* The rows of one call while they are being read. */
 struct reader {
     struct weft_arena *arena;
-    struct weft_cell *cell;
+    const struct weft_stmt_info *info;
+    char *row;
     char *chunk; /* free bytes */
     size_t chunk_left;
-    size_t width;
     size_t count;
     size_t capacity; /* in rows */
     size_t most;     /* 0: no limit */
@@ -43,10 +43,8 @@ static enum weft_rc add_bind(const struct weft_stmt_info *info, struct weft_lite
     for (size_t i = 0; name && i < info->param_count; i++) {
         if (strcmp(name + 1, info->param[i].name) == 0) {
             part->bind[part->bind_count++] = (struct weft_lite_bind){
-                .name = info->param[i].name,
-                .type = info->param[i].type,
+                .param = &info->param[i],
                 .index = index,
-                .param = i,
             };
             return WEFT_OK;
         }
@@ -56,11 +54,11 @@ static enum weft_rc add_bind(const struct weft_stmt_info *info, struct weft_lite
 }
 
 /* Puts the scalars in front of the columns. */
-static void sort_binds(const struct weft_stmt_info *info, struct weft_lite_part *part)
+static void sort_binds(struct weft_lite_part *part)
 {
     for (size_t i = 0; i < part->bind_count; i++) {
         struct weft_lite_bind bind = part->bind[i];
-        if (!info->param[bind.param].column) {
+        if (!bind.param->column) {
             part->bind[i] = part->bind[part->scalar_count];
             part->bind[part->scalar_count++] = bind;
         }
@@ -77,7 +75,7 @@ static enum weft_rc describe_part(struct weft_lite *lite, const struct weft_stmt
         if (rc)
             return rc;
     }
-    sort_binds(info, part);
+    sort_binds(part);
     part->writes = !sqlite3_stmt_readonly(part->stmt);
     part->columns = sqlite3_column_count(part->stmt);
     if (info->result_count > 0 && part->columns > 0 && (size_t)part->columns != info->result_count)
@@ -137,10 +135,9 @@ out:
 static int bind_cell(sqlite3_stmt *stmt, const struct weft_lite_bind *bind,
                      const struct weft_cell *cell)
 {
-    const void *data = cell->data ? cell->data : "";
     if (cell->null)
         return sqlite3_bind_null(stmt, bind->index);
-    switch (bind->type) {
+    switch (bind->param->type) {
     case WEFT_TYPE_BOOL:
     case WEFT_TYPE_I16:
     case WEFT_TYPE_I32:
@@ -148,26 +145,26 @@ static int bind_cell(sqlite3_stmt *stmt, const struct weft_lite_bind *bind,
         return sqlite3_bind_int64(stmt, bind->index, cell->num);
     case WEFT_TYPE_ID:
     case WEFT_TYPE_BYTES:
-        return sqlite3_bind_blob64(stmt, bind->index, data, cell->size, SQLITE_STATIC);
+        return sqlite3_bind_blob64(stmt, bind->index, cell->data, cell->size, SQLITE_STATIC);
     case WEFT_TYPE_TEXT:
-        return sqlite3_bind_text64(stmt, bind->index, data, cell->size, SQLITE_STATIC, SQLITE_UTF8);
+        return sqlite3_bind_text64(stmt, bind->index, cell->data, cell->size, SQLITE_STATIC,
+                                   SQLITE_UTF8);
     }
     return SQLITE_MISUSE;
 }
 
 static enum weft_rc bind_row(struct weft_lite *lite, const struct weft_lite_part *part,
-                             const struct weft_call *call, const struct weft_cell *row,
-                             struct weft_err *err)
+                             const struct weft_call *call, size_t row, struct weft_err *err)
 {
     /* The first row brings the scalars along; later ones change columns alone. */
-    size_t from = row == call->cell ? 0 : part->scalar_count;
+    size_t from = row == 0 ? 0 : part->scalar_count;
     for (size_t i = from; i < part->bind_count; i++) {
         const struct weft_lite_bind *bind = &part->bind[i];
-        const struct weft_cell *cell = &row[bind->param];
-        if (!cell->null && !weft_cell_fits(bind->type, cell->num))
+        struct weft_cell cell = weft_call_cell(call, bind->param, row);
+        if (!cell.null && !weft_cell_fits(bind->param->type, cell.num))
             return weft_fail(err, WEFT_INTERNAL, "statement %s: %s is out of range",
-                             weft_stmts[call->stmt].name, bind->name);
-        int code = bind_cell(part->stmt, bind, cell);
+                             weft_stmts[call->stmt].name, bind->param->name);
+        int code = bind_cell(part->stmt, bind, &cell);
         if (code != SQLITE_OK)
             return weft_lite_fail(lite, code, err, weft_stmts[call->stmt].name);
     }
@@ -177,11 +174,10 @@ static enum weft_rc bind_row(struct weft_lite *lite, const struct weft_lite_part
 static void grow(struct reader *reader)
 {
     size_t capacity = reader->capacity > 0 ? reader->capacity * 2 : FIRST_ROWS;
-    struct weft_cell *cell =
-        weft_new_array(reader->arena, struct weft_cell, capacity * reader->width);
+    char *row = weft_arena_alloc(reader->arena, capacity, reader->info->out_size);
     if (reader->count > 0)
-        memcpy(cell, reader->cell, reader->count * reader->width * sizeof(*cell));
-    reader->cell = cell;
+        memcpy(row, reader->row, reader->count * reader->info->out_size);
+    reader->row = row;
     reader->capacity = capacity;
 }
 
@@ -204,41 +200,38 @@ static const void *keep_bytes(struct reader *reader, const void *data, size_t si
     return copy;
 }
 
-static bool read_cell(struct reader *reader, sqlite3_stmt *stmt, int column, struct weft_cell *cell)
+/* False: the value is not of the declared type. */
+static bool read_cell(struct reader *reader, sqlite3_stmt *stmt, int column, char *row)
 {
-    const void *data;
-    switch (sqlite3_column_type(stmt, column)) {
-    case SQLITE_NULL:
-        *cell = (struct weft_cell){.null = true};
+    const struct weft_stmt_field *field = &reader->info->result[column];
+    struct weft_cell cell = {0};
+    int type = sqlite3_column_type(stmt, column);
+    if (type == SQLITE_NULL)
         return true;
-    case SQLITE_INTEGER:
-        *cell = (struct weft_cell){.num = sqlite3_column_int64(stmt, column)};
-        return true;
-    case SQLITE_TEXT:
-        data = sqlite3_column_text(stmt, column);
-        break;
-    case SQLITE_BLOB:
-        data = sqlite3_column_blob(stmt, column);
-        break;
-    default:
-        return false; /* no column of ours is a float */
+    if (weft_is_number(field) != (type == SQLITE_INTEGER) || type == SQLITE_FLOAT)
+        return false;
+    if (type == SQLITE_INTEGER) {
+        cell.num = sqlite3_column_int64(stmt, column);
+        return weft_row_put(row, field, &cell);
     }
-    *cell = (struct weft_cell){.size = (size_t)sqlite3_column_bytes(stmt, column)};
-    cell->data = keep_bytes(reader, data, cell->size);
-    return true;
+    cell.data = type == SQLITE_TEXT ? (const void *)sqlite3_column_text(stmt, column)
+                                    : sqlite3_column_blob(stmt, column);
+    cell.size = (size_t)sqlite3_column_bytes(stmt, column);
+    if (field->type != WEFT_TYPE_ID)
+        cell.data = keep_bytes(reader, cell.data, cell.size);
+    return weft_row_put(row, field, &cell);
 }
 
 static enum weft_rc read_row(struct reader *reader, const struct weft_lite_part *part,
-                             const char *name, struct weft_err *err)
+                             struct weft_err *err)
 {
     if (reader->count == reader->capacity)
         grow(reader);
-    struct weft_cell *cell = &reader->cell[reader->count * reader->width];
-    for (int i = 0; i < part->columns; i++) {
-        if (!read_cell(reader, part->stmt, i, &cell[i]))
-            return weft_fail(err, WEFT_INTERNAL, "statement %s: result column %d is a float", name,
-                             i);
-    }
+    char *row = reader->row + reader->count * reader->info->out_size;
+    for (int i = 0; i < part->columns; i++)
+        if (!read_cell(reader, part->stmt, i, row))
+            return weft_fail(err, WEFT_INTERNAL, "statement %s: %s is not of its type",
+                             reader->info->name, reader->info->result[i].name);
     reader->count++;
     return WEFT_OK;
 }
@@ -255,9 +248,9 @@ static enum weft_rc run_part(struct weft_lite *lite, const struct weft_lite_part
     enum weft_rc rc = WEFT_OK;
     int code = SQLITE_ROW;
     while (!is_full(reader) && (code = sqlite3_step(part->stmt)) == SQLITE_ROW) {
-        if (reader->width == 0)
+        if (reader->info->result_count == 0)
             continue;
-        rc = read_row(reader, part, name, err);
+        rc = read_row(reader, part, err);
         if (rc)
             break;
     }
@@ -278,7 +271,7 @@ static enum weft_rc run_row(struct weft_lite *lite, const struct weft_call *call
         const struct weft_lite_part *part = &stmt->part[i];
         if (part->writes && lite->tx == WEFT_LITE_TX_READ)
             return weft_fail(err, WEFT_INTERNAL, "statement %s writes in a read transaction", name);
-        rc = bind_row(lite, part, call, &call->cell[row * call->width], err);
+        rc = bind_row(lite, part, call, row, err);
         if (!rc)
             rc = run_part(lite, part, name, reader, err);
     }
@@ -290,8 +283,7 @@ enum weft_rc weft_lite_run_one(struct weft_lite *lite, const struct weft_call *c
                                struct weft_err *err)
 {
     const struct weft_stmt_info *info = &weft_stmts[call->stmt];
-    struct reader reader = {.arena = arena, .width = info->result_count, .most = call->most};
-    assert(call->width == info->param_count);
+    struct reader reader = {.arena = arena, .info = info, .most = call->most};
 
     enum weft_rc rc = weft_lite_prepare_one(lite, call->stmt, err);
     size_t rows = weft_call_runs(call);
@@ -302,6 +294,6 @@ enum weft_rc weft_lite_run_one(struct weft_lite *lite, const struct weft_call *c
         rc = run_row(lite, call, row, &reader, err);
     if (!rc)
         *ret_rows =
-            (struct weft_rows){.count = reader.count, .width = reader.width, .cell = reader.cell};
+            (struct weft_rows){.stmt = call->stmt, .count = reader.count, .row = reader.row};
     return rc;
 }

@@ -18,10 +18,8 @@ enum weft_lite_command {
 
 /* Which parameter of the statement goes to which place of a part. */
 struct weft_lite_bind {
-    const char *name; /* static */
-    enum weft_type type;
+    const struct weft_stmt_field *param;
     int index;
-    size_t param;
 };
 
 /* One of the texts between the semicolons of a statement. */
