@@ -2,14 +2,13 @@
 
 /*
  * A chain of blocks; each block is twice the size of the one before, up to BLOCK_MAX. Under
- * AddressSanitizer what is not given out is poisoned, with a gap behind each piece.
+ * AddressSanitizer memory that is not allocated is poisoned, with a gap behind each allocation.
  */
 
 #include "base/arena.h"
 
 #include <assert.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,29 +44,9 @@ struct weft_arena {
     struct block *last;
 };
 
-static void (*_Atomic oom_hook)(size_t wanted);
-
-WEFT_EXPORT void weft_set_oom(void (*hook)(size_t wanted))
-{
-    atomic_store(&oom_hook, hook);
-}
-
-void weft_oom(size_t wanted)
-{
-    void (*hook)(size_t) = atomic_load(&oom_hook);
-    if (hook)
-        hook(wanted);
-    else
-        (void)fprintf(stderr, "out of memory (wanted %zu bytes)\n", wanted);
-    abort();
-}
-
 struct weft_arena *weft_arena_new(void)
 {
-    struct weft_arena *arena = calloc(1, sizeof(*arena));
-    if (!arena)
-        weft_oom(sizeof(*arena));
-    return arena;
+    return weft_alloc(1, sizeof(struct weft_arena));
 }
 
 void weft_arena_free(struct weft_arena *arena)
@@ -117,7 +96,7 @@ static void add_block(struct weft_arena *arena, size_t wanted)
     arena->last = block;
 }
 
-/* Memory with whatever was there before, for callers that are about to fill it. */
+/* Not zeroed: the caller fills it. */
 static void *take(struct weft_arena *arena, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4)

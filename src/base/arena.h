@@ -5,19 +5,18 @@
 /*
  * Arena: memory that dies together.
  *
- * One arena belongs to one unit of work (a request, a scanner tick, a CLI command) and is freed by
- * whoever created it. There is no free of a single object. Running out of system memory ends the
- * process through weft_oom(); limits on outside input are checked where the input enters, so no
- * caller ever tests for NULL.
+ * One arena belongs to one unit of work (a request, a scanner tick, a CLI command); its creator
+ * frees it. There is no free of a single object. Allocations never return NULL (base/alloc.h).
+ * Not thread-safe.
  */
 
-#include "base/base.h"
+#include "base/alloc.h"
 
 struct weft_arena;
 
 struct weft_arena *weft_arena_new(void);
 void weft_arena_free(struct weft_arena *arena); /* NULL is fine */
-/* Forgets everything allocated, but keeps the largest block for what comes next. */
+/* Frees everything allocated, but keeps the largest block for the next allocations. */
 void weft_arena_reset(struct weft_arena *arena);
 
 /* Zeroed and aligned for any type. A size of zero gives a pointer that must not be read. */
@@ -28,8 +27,5 @@ const char *weft_arena_printf(struct weft_arena *arena, const char *fmt, ...) WE
 
 #define weft_new(arena, type)          ((type *)weft_arena_alloc(arena, 1, sizeof(type)))
 #define weft_new_array(arena, type, n) ((type *)weft_arena_alloc(arena, n, sizeof(type)))
-
-/* Calls the hook of weft_set_oom() and ends the process. */
-__attribute__((noreturn)) void weft_oom(size_t wanted);
 
 #endif

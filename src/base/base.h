@@ -2,8 +2,7 @@
 #ifndef WEFT_BASE_BASE_H
 #define WEFT_BASE_BASE_H
 
-/* Words every other header may use: attributes, sizes, time. Includes nothing but the public words.
- */
+/* Attributes, array length and units of time, for every other header. */
 
 #include "weft/base.h"
 

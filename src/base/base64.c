@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Three bytes are four characters. */
-
 #include "base/base64.h"
 
 static const char standard[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -43,7 +41,7 @@ size_t weft_base64url(const void *data, size_t size, char *ret_text)
     return (size_t)(to - ret_text);
 }
 
-/* 0..63, or more for what is not in the alphabet. */
+/* 0..63, or 64 for a character that is not in the alphabet. */
 static uint32_t value_of(char c)
 {
     if (c >= 'A' && c <= 'Z')
@@ -55,7 +53,7 @@ static uint32_t value_of(char c)
     return c == '+' ? 62 : c == '/' ? 63 : 64;
 }
 
-/* Four characters, of which the last `padding` stand for nothing. */
+/* Four characters, the last `padding` of them padding. */
 static bool decode_group(const char *text, size_t padding, uint8_t *to)
 {
     uint32_t bits = 0;

@@ -14,7 +14,7 @@
 
 /* Writes WEFT_BASE64_SIZE(size) characters and a NUL; returns their number. */
 size_t weft_base64_encode(const void *data, size_t size, char *ret_text);
-/* ret_data needs size / 4 * 3 bytes. False, with ret_data spoilt, for what is no base64. */
+/* ret_data needs size / 4 * 3 bytes. False, with ret_data overwritten, if it is not base64. */
 WEFT_MUST_CHECK bool weft_base64_decode(const char *text, size_t size, void *ret_data,
                                         size_t *ret_size);
 /*

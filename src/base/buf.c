@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 
-#include "base/arena.h"
+#include "base/alloc.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -18,10 +18,7 @@ void weft_buf_init(struct weft_buf *buf, size_t max)
 {
     *buf = (struct weft_buf){.max = max < SIZE_MAX / 4 ? max : SIZE_MAX / 4};
     buf->capacity = buf->max < FIRST_CAPACITY ? buf->max + 1 : FIRST_CAPACITY;
-    buf->data = malloc(buf->capacity);
-    if (!buf->data)
-        weft_oom(buf->capacity);
-    buf->data[0] = '\0';
+    buf->data = weft_alloc(buf->capacity, 1);
 }
 
 void weft_buf_done(struct weft_buf *buf)
@@ -41,12 +38,12 @@ void weft_buf_fit(struct weft_buf *buf)
 {
     char *data = realloc(buf->data, buf->size + 1);
     if (!data)
-        return; /* it stays as large as it is */
+        return; /* the larger block stays */
     buf->data = data;
     buf->capacity = buf->size + 1;
 }
 
-/* Makes room for `more` bytes and the NUL; false, and full from now on, when the ceiling is met. */
+/* Makes room for `more` bytes and the NUL; at the ceiling marks the buffer full. */
 static bool reserve(struct weft_buf *buf, size_t more)
 {
     assert(buf->data && buf->size < buf->capacity);
@@ -63,15 +60,12 @@ static bool reserve(struct weft_buf *buf, size_t more)
         capacity = buf->max + 1;
     if (capacity < wanted)
         capacity = wanted;
-    char *data = realloc(buf->data, capacity);
-    if (!data)
-        weft_oom(capacity);
-    buf->data = data;
+    buf->data = weft_realloc(buf->data, capacity, 1);
     buf->capacity = capacity;
     return true;
 }
 
-/* The common case of reserve(): what is there suffices. There is never more than the ceiling. */
+/* The common case of reserve(). The capacity never exceeds the ceiling. */
 static inline bool fits(const struct weft_buf *buf, size_t more)
 {
     return more < buf->capacity - buf->size && !buf->full;
@@ -106,7 +100,7 @@ void weft_buf_printf(struct weft_buf *buf, const char *fmt, ...)
     va_list again;
     va_copy(again, args);
 
-    /* Most texts fit into what is there; the others are formatted a second time. */
+    /* Most texts fit; the others are formatted a second time. */
     size_t room = buf->capacity - buf->size;
     int length = vsnprintf(buf->data + buf->size, room, fmt, args);
     va_end(args);

@@ -3,9 +3,9 @@
 #define WEFT_BASE_BUF_H
 
 /*
- * A growing byte buffer with a ceiling. Appending past the ceiling appends nothing and makes the
- * buffer `full`, which sticks: a writer appends freely and asks once at the end. Memory is malloc's
- * and belongs to the buffer; data is NUL-terminated at all times (the NUL is not counted).
+ * A growing byte buffer with a ceiling. Appending past the ceiling appends nothing and sets `full`
+ * until the next clear: a writer appends freely and checks once at the end. The buffer owns its
+ * memory, which comes from malloc; data is always NUL-terminated (the NUL is not counted).
  */
 
 #include "base/base.h"
@@ -21,7 +21,7 @@ struct weft_buf {
 void weft_buf_init(struct weft_buf *buf, size_t max);
 void weft_buf_done(struct weft_buf *buf); /* a zeroed buffer is fine */
 void weft_buf_clear(struct weft_buf *buf);
-void weft_buf_fit(struct weft_buf *buf); /* gives back what it does not use */
+void weft_buf_fit(struct weft_buf *buf); /* frees unused capacity */
 void weft_buf_add(struct weft_buf *buf, const void *data, size_t size);
 void weft_buf_add_text(struct weft_buf *buf, const char *text);
 void weft_buf_add_char(struct weft_buf *buf, char c);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A few atomics instead of a lock: a reader needs either the hand-set time or one of the bounds,
- * never two values that must belong together. Once set by hand a clock stays so, which is why no
- * reader can see a half-made change from one sort to the other.
+ * Atomics instead of a lock: a reader needs either the time set by hand or one of the bounds, never
+ * two values that must belong together. A clock set by hand never returns to measuring, so no
+ * reader sees half of such a change.
  */
 
 #include "base/clock.h"
 
-#include "base/arena.h"
+#include "base/alloc.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -19,8 +19,8 @@
 #define NOT_YET  INT64_MIN
 
 struct weft_clock {
-    _Atomic weft_usec low_us;      /* the store's time minus CLOCK_BOOTTIME is at least that */
-    _Atomic weft_usec high_us;     /* and at most that */
+    _Atomic weft_usec low_us;      /* lower bound of the store's time minus CLOCK_BOOTTIME */
+    _Atomic weft_usec high_us;     /* upper bound */
     _Atomic weft_usec measured_us; /* CLOCK_BOOTTIME of the last measurement, or NOT_YET */
     _Atomic weft_usec hand_us;     /* the time set by hand, or WEFT_NEVER */
 };
@@ -40,10 +40,8 @@ weft_usec weft_boot_us(void)
 
 struct weft_clock *weft_clock_new(void)
 {
-    struct weft_clock *clock = malloc(sizeof(*clock));
-    if (!clock)
-        weft_oom(sizeof(*clock));
-    /* Until the store has been asked, this machine's own idea of the time is the best there is. */
+    struct weft_clock *clock = weft_alloc(1, sizeof(*clock));
+    /* Until the first measurement this machine's clock is the best estimate. */
     weft_usec offset_us = read_us(CLOCK_REALTIME) - weft_boot_us();
     atomic_init(&clock->low_us, offset_us);
     atomic_init(&clock->high_us, offset_us);

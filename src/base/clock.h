@@ -10,9 +10,9 @@
  * store's answer, received); of the samples of one measurement the one with the least round trip
  * counts. A measurement that moves the offset by more than a second is reported as a jump.
  *
- * The store looked at its clock somewhere between `sent` and `received`, so a sample gives two
- * bounds: weft_clock_now() is never ahead of the store, weft_clock_latest() never behind. Whoever
- * must not start before another has ended, as a claim under a limit, starts at the latter.
+ * The store read its clock somewhere between `sent` and `received`, so a sample gives two bounds:
+ * weft_clock_now() is never ahead of the store, weft_clock_latest() never behind. A claim under a
+ * lane's limit must not start before another lease has ended, so it starts at the latest time.
  * Thread-safe. A clock may be set by hand (tests): then it stands still until it is set again.
  */
 
@@ -28,7 +28,7 @@ weft_usec weft_boot_us(void);
 
 struct weft_clock_sample {
     weft_usec sent_us;  /* CLOCK_BOOTTIME */
-    weft_usec store_us; /* what the store said */
+    weft_usec store_us; /* the store's answer */
     weft_usec received_us;
 };
 
@@ -38,7 +38,7 @@ weft_usec weft_clock_measure(struct weft_clock *clock, const struct weft_clock_s
 /* True when the last measurement is older than 10 s (never for a clock set by hand). */
 bool weft_clock_stale(const struct weft_clock *clock);
 weft_usec weft_clock_now(const struct weft_clock *clock);
-weft_usec weft_clock_latest(const struct weft_clock *clock);     /* the same for one set by hand */
+weft_usec weft_clock_latest(const struct weft_clock *clock);     /* now, if set by hand */
 void weft_clock_set(struct weft_clock *clock, weft_usec now_us); /* by hand */
 
 #endif

@@ -32,29 +32,28 @@ static const struct row *row_of(enum weft_rc rc)
 }
 
 WEFT_PRINTF(4, 0)
-static void tell(struct weft_err *err, enum weft_rc rc, const char *field, const char *fmt,
-                 va_list args)
+static void record(struct weft_err *err, enum weft_rc rc, const char *field, const char *fmt,
+                   va_list args)
 {
-    /* Room for one character more: where a long story is cut must be seen from both sides. */
-    char story[sizeof(err->text) + 4];
-    int length = vsnprintf(story, sizeof(story), fmt, args);
+    assert(rc != WEFT_OK);
+    if (!err)
+        return;
+    /* Longer than err->text, so that weft_utf8_cut() sees the whole character at the cut. */
+    char text[sizeof(err->text) + 4];
+    int length = vsnprintf(text, sizeof(text), fmt, args);
     assert(length >= 0);
-    size_t size = (size_t)length < sizeof(story) ? (size_t)length : sizeof(story) - 1;
-    size = weft_utf8_cut(story, size, sizeof(err->text) - 1);
+    size_t size = (size_t)length < sizeof(text) ? (size_t)length : sizeof(text) - 1;
+    size = weft_utf8_cut(text, size, sizeof(err->text) - 1);
 
     *err = (struct weft_err){.rc = rc, .field = field};
-    memcpy(err->text, story, size);
+    memcpy(err->text, text, size);
 }
 
 enum weft_rc weft_fail(struct weft_err *err, enum weft_rc rc, const char *fmt, ...)
 {
-    assert(rc != WEFT_OK);
-    if (!err)
-        return rc;
-
     va_list args;
     va_start(args, fmt);
-    tell(err, rc, NULL, fmt, args);
+    record(err, rc, NULL, fmt, args);
     va_end(args);
     return rc;
 }
@@ -62,14 +61,24 @@ enum weft_rc weft_fail(struct weft_err *err, enum weft_rc rc, const char *fmt, .
 enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *field,
                              const char *fmt, ...)
 {
-    assert(rc != WEFT_OK);
-    if (!err)
-        return rc;
-
     va_list args;
     va_start(args, fmt);
-    tell(err, rc, field, fmt, args);
+    record(err, rc, field, fmt, args);
     va_end(args);
+    return rc;
+}
+
+enum weft_rc weft_hint(struct weft_err *err, enum weft_rc rc, const char *hint)
+{
+    if (err)
+        err->hint = hint;
+    return rc;
+}
+
+enum weft_rc weft_cause(struct weft_err *err, enum weft_rc rc, enum weft_cause cause)
+{
+    if (err)
+        err->cause = cause;
     return rc;
 }
 

@@ -2,17 +2,25 @@
 #ifndef WEFT_BASE_ERR_H
 #define WEFT_BASE_ERR_H
 
-/* Errors: the table of include/weft/errors.def and the functions that tell a failure's story. */
+/*
+ * Errors: the table of include/weft/errors.def, and functions that record a failure. `err` belongs
+ * to the caller and may be NULL. Fields, hints and causes are static.
+ */
 
 #include "base/base.h"
 
-/* Records the story in *err (which may be NULL) and gives rc back: `return weft_fail(err, ...)`. */
+/* Records the failure in *err and returns rc: `return weft_fail(err, ...)`. */
 enum weft_rc weft_fail(struct weft_err *err, enum weft_rc rc, const char *fmt, ...)
     WEFT_PRINTF(3, 4);
 
-/* The same, naming the input field that is to blame (a static string). */
+/* The same, naming the input field that is to blame. */
 enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *field,
                              const char *fmt, ...) WEFT_PRINTF(4, 5);
+
+/* Adds to a recorded failure and returns rc: `return weft_hint(err, weft_fail(err, ...), "...")`.
+ */
+enum weft_rc weft_hint(struct weft_err *err, enum weft_rc rc, const char *hint);
+enum weft_rc weft_cause(struct weft_err *err, enum weft_rc rc, enum weft_cause cause);
 
 int weft_rc_http(enum weft_rc rc);
 bool weft_rc_retryable(enum weft_rc rc);

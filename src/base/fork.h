@@ -3,9 +3,9 @@
 #define WEFT_BASE_FORK_H
 
 /*
- * Telling a process from its forked children. What is opened before fork() (connections, locks of
- * files, threads) belongs to the parent alone; its owner keeps the number that weft_forks() gave it
- * and compares later. Nothing is asked of the kernel.
+ * Detects that this process is a forked child. Connections, file locks and threads opened before
+ * fork() belong to the parent alone: their owner stores weft_forks() when it opens them and
+ * compares later. No system call. Thread-safe.
  */
 
 #include <stdint.h>

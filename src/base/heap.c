@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What malloc knows to be in use, against what the kernel knows to be in memory: the difference is
- * what could be given back, and some that cannot: stacks, static data, and pages that are partly
- * used. So growth counts, not size. malloc's own figure of free bytes is no help: it does not
- * change when their pages are given back.
+ * Idle memory is estimated as resident anonymous memory (from the kernel) minus the bytes in use
+ * (from malloc). That includes memory that cannot be given back: stacks, static data, and partly
+ * used pages. So its growth decides, not its size. malloc's own count of free bytes does not help:
+ * it does not change when their pages are given back.
  */
 
 #include "base/heap.h"
@@ -17,26 +17,26 @@
 #include <unistd.h>
 
 enum {
-    WORTH_BYTES = 2 << 20,
+    TRIM_MIN_BYTES = 2 << 20,
     /*
-     * Left alone, malloc raises both with the largest block ever freed, up to 32 and 64 MiB in each
-     * arena. Bodies and groups of usual size stay below: 256 KiB for the first costs a fifth more
-     * of CPU under payloads of half a megabyte, for the second a tenth in bulk; 1 MiB nothing that
-     * can be measured. What stays at the ends is 1 MiB for each thread that allocates.
+     * Unless set, malloc raises both thresholds with the largest block ever freed, up to 32 and
+     * 64 MiB in each arena. Usual bodies and groups stay below 1 MiB. Measured: an mmap threshold
+     * of 256 KiB costs 20 % more CPU with payloads of half a megabyte, a trim threshold of 256 KiB
+     * 10 % in bulk; 1 MiB costs nothing. Up to 1 MiB then stays with each thread that allocates.
      */
-    ALONE_BYTES = 1 << 20,
-    END_BYTES = 1 << 20,
+    MMAP_BYTES = 1 << 20,
+    TRIM_BYTES = 1 << 20,
 };
 
 void weft_heap_limit(void)
 {
     /* NOLINTBEGIN(concurrency-mt-unsafe): there is one thread yet */
-    (void)mallopt(M_MMAP_THRESHOLD, ALONE_BYTES);
-    (void)mallopt(M_TRIM_THRESHOLD, END_BYTES);
+    (void)mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
     /* NOLINTEND(concurrency-mt-unsafe) */
 }
 
-/* What is in memory and not backed by a file, in bytes; 0 when the kernel does not tell. */
+/* Resident bytes that no file backs; 0 if /proc does not tell. */
 static size_t anonymous_bytes(void)
 {
     size_t pages = 0, shared = 0;
@@ -61,20 +61,20 @@ static size_t idle_bytes(void)
 size_t weft_heap_trim(size_t idle)
 {
     size_t now = idle_bytes();
-    if (now <= idle || now - idle < WORTH_BYTES)
+    if (now <= idle || now - idle < TRIM_MIN_BYTES)
         return now < idle ? now : idle;
     (void)malloc_trim(0);
     return idle_bytes();
 }
 
 /*
- * malloc_trim() gives back what is free inside of all arenas, but the free end of the main one
- * only, and an arena keeps up to END_BYTES there: with ten threads more than all that is in use. A
- * block of about that size comes from the end; its pages are ours to give back.
+ * malloc_trim() gives back free pages inside all arenas, but the free end of the main arena only.
+ * Each arena keeps up to TRIM_BYTES there: with ten threads more than all memory in use. A block of
+ * about that size is allocated from the end, so this function may give its pages back.
  */
 void weft_heap_rest(void)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = ALONE_BYTES - page;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = MMAP_BYTES - page;
     char *block = malloc(size);
     if (!block)
         return;

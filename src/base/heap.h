@@ -3,30 +3,30 @@
 #define WEFT_BASE_HEAP_H
 
 /*
- * Memory that was freed goes back to the system.
+ * Returning freed memory to the system. (The memory itself: base/alloc.h.)
  *
- * malloc keeps what is freed for whoever asks next, in an arena per thread, and gives back only
- * what lies at the end of one: after a burst a process stays as large as it ever was. One that runs
- * for months calls weft_heap_trim() now and then.
+ * malloc keeps freed memory in an arena per thread and returns only the free end of an arena: after
+ * a burst a process stays as large as it ever was. A long-running process calls weft_heap_trim()
+ * now and then.
  */
 
 #include "base/base.h"
 
 /*
- * For a program that runs for long, at its start: large blocks go back as soon as they are freed,
- * and the free end of an arena stays small, which trimming cannot reach in those of threads.
- * Changes malloc of the whole process, so a library does not call it.
+ * Called once at the start of a long-running program: large blocks are returned as soon as they are
+ * freed, and the free end of each arena stays small, which weft_heap_trim() cannot reach in
+ * threads' arenas. Changes malloc for the whole process, so a library does not call it.
  */
 void weft_heap_limit(void);
 /*
- * Gives free pages back when there are many more of them than after the last time. `idle` is what
- * the last call returned, 0 at first: bytes that are in memory and that nobody uses. Takes some
- * microseconds when there is nothing to do, and a few milliseconds for hundreds of megabytes.
+ * Returns free pages when their number has grown much since the last call. `idle` is what the last
+ * call returned, 0 at first: resident bytes that are not in use. Takes microseconds when there is
+ * nothing to do, and a few milliseconds for hundreds of megabytes.
  */
 size_t weft_heap_trim(size_t idle);
 /*
- * For a thread that has had nothing to do for a while: gives the free end of its arena back, which
- * only that thread can. Costs some microseconds, and the thread its warm memory.
+ * Called by a thread that has been idle: returns the free end of that thread's own arena, which no
+ * other thread can do. Costs some microseconds, and page faults when the thread works again.
  */
 void weft_heap_rest(void);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Random bytes come from the kernel in portions kept per thread, so that minting a batch of ids
- * costs a few system calls. A portion belongs to one process: a child throws away every portion
- * that was taken before its fork().
+ * Random bytes are read from the kernel into a pool per thread, so that a batch of ids costs few
+ * system calls. A pool belongs to one process: a child discards a pool filled before its fork().
  */
 
 #include "base/id.h"
@@ -20,15 +19,15 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { PORTION = 1024 };
+enum { POOL_BYTES = 1024 };
 
-struct portion {
+struct pool {
     uint64_t forks; /* weft_forks() when it was filled */
     size_t left;    /* unused bytes, at the end */
-    uint8_t byte[PORTION];
+    uint8_t byte[POOL_BYTES];
 };
 
-static _Thread_local struct portion portion;
+static _Thread_local struct pool pool;
 static pthread_once_t digest_once = PTHREAD_ONCE_INIT;
 static EVP_MD *digest; /* looked up once: a lookup costs more than hashing a key */
 
@@ -46,20 +45,20 @@ static void from_kernel(uint8_t *to, size_t size)
 
 void weft_random(void *ret_bytes, size_t size)
 {
-    if (size > PORTION / 4) {
+    if (size > POOL_BYTES / 4) {
         from_kernel(ret_bytes, size);
         return;
     }
     uint64_t forks = weft_forks();
-    if (portion.left < size || portion.forks != forks) {
-        from_kernel(portion.byte, PORTION);
-        portion.left = PORTION;
-        portion.forks = forks;
+    if (pool.left < size || pool.forks != forks) {
+        from_kernel(pool.byte, POOL_BYTES);
+        pool.left = POOL_BYTES;
+        pool.forks = forks;
     }
-    uint8_t *from = portion.byte + (PORTION - portion.left);
+    uint8_t *from = pool.byte + (POOL_BYTES - pool.left);
     memcpy(ret_bytes, from, size);
-    explicit_bzero(from, size); /* what was handed out may be a secret */
-    portion.left -= size;
+    explicit_bzero(from, size); /* the caller may use it as a secret */
+    pool.left -= size;
 }
 
 void weft_id_new(struct weft_id *ret_id, weft_usec now_us, int partition)
@@ -90,7 +89,7 @@ void weft_id_next(struct weft_id *ret_id, const struct weft_id *before)
     tail += (uint64_t)distance + 1;
     *ret_id = *before;
     if (tail >> 62) {
-        /* The carry goes to the random bits beside the partition, and from there to the time. */
+        /* The carry goes into the random bits beside the partition, from there into the time. */
         tail = distance;
         if ((before->byte[7] & 0x0f) == 0x0f)
             weft_id_new(ret_id, weft_id_time(before) + WEFT_MS, weft_id_partition(before));

@@ -32,11 +32,10 @@ struct weft_json {
     enum weft_json_kind kind;
 };
 
-/* Validates one whole text and gives its value. WEFT_INVALID_JSON tells the byte offset and why. */
+/* Validates one whole text and gives its value. WEFT_INVALID_JSON names the byte and the reason. */
 WEFT_MUST_CHECK enum weft_rc weft_json_check(const char *text, size_t size,
                                              struct weft_json *ret_value, struct weft_err *err);
-/* The same for a text that is to stand in another one, `levels` deep: both stay within the depth.
- */
+/* The same for a text to be embedded in another one, `levels` deep: both stay within the depth. */
 WEFT_MUST_CHECK enum weft_rc weft_json_check_inside(const char *text, size_t size, unsigned levels,
                                                     struct weft_json *ret_value,
                                                     struct weft_err *err);
@@ -67,8 +66,8 @@ WEFT_MUST_CHECK bool weft_json_i64(const struct weft_json *value, int64_t *ret_n
 WEFT_MUST_CHECK bool weft_json_double(const struct weft_json *value, double *ret_number);
 
 /*
- * The writer: begin/end pairs and values; commas and colons put themselves. A value without a key
- * in an object, or an end that does not fit its begin, is a mistake of the programmer and asserts.
+ * The writer: begin/end pairs and values; commas and colons are added. A value without a key in an
+ * object, or an end that does not match its begin, is a programming error and asserts.
  * Text that is not UTF-8 is written with U+FFFD in place of each bad byte.
  */
 struct weft_json_writer {
@@ -86,7 +85,7 @@ void weft_json_end_array(struct weft_json_writer *writer);
 void weft_json_key(struct weft_json_writer *writer, const char *key);
 void weft_json_put_text(struct weft_json_writer *writer, const char *text); /* NULL: null */
 void weft_json_put_i64(struct weft_json_writer *writer, int64_t number);
-/* The shortest text that reads back as the same number; null for what JSON cannot say. */
+/* The shortest text that reads back as the same number; null for NaN and infinities. */
 void weft_json_put_double(struct weft_json_writer *writer, double number);
 void weft_json_put_bool(struct weft_json_writer *writer, bool value);
 void weft_json_put_null(struct weft_json_writer *writer);
@@ -96,9 +95,9 @@ void weft_json_put_raw(struct weft_json_writer *writer, const char *text, size_t
 enum { WEFT_JSON_ESCAPE_MAX = 6 };
 
 /*
- * Writes the first character of text (size > 0) as it may stand between quotes: itself, or an
- * escape for quotes, backslashes, control characters and bytes that are no UTF-8. Returns the
- * number of bytes of text this took.
+ * Writes the first character of text (size > 0) as it may appear between quotes: itself, or an
+ * escape for quotes, backslashes, control characters and bytes that are not UTF-8. Returns how many
+ * bytes of text were consumed.
  */
 size_t weft_json_escape(const char *text, size_t size, char ret_out[WEFT_JSON_ESCAPE_MAX],
                         size_t *ret_size);

@@ -42,7 +42,7 @@ static bool refuse(struct reader *r, const char *why)
     return false;
 }
 
-/* NUL stands for the end: nowhere in JSON may a NUL byte be, so it cannot be taken for another. */
+/* NUL means the end: JSON allows a NUL byte nowhere. */
 static char peek(const struct reader *r)
 {
     if (r->at == r->end)
@@ -68,9 +68,9 @@ static const char *skip_space(const char *at, const char *end)
 }
 
 /*
- * Passes the bytes of a string that need no look: ASCII without control characters, quotes and
- * backslashes. Eight at a time; in `found` the lowest marked byte is exact, those above it may not
- * be, because a subtraction borrows upwards.
+ * Skips the bytes of a string that need no check: ASCII without control characters, quotes and
+ * backslashes. Eight at a time; in `found` the lowest marked byte is exact, higher ones may not be,
+ * because a subtraction borrows upwards.
  */
 static const char *skip_plain(const char *at, const char *end)
 {
@@ -90,17 +90,6 @@ static const char *skip_plain(const char *at, const char *end)
     return at;
 }
 
-static int hex_digit(char c)
-{
-    if (is_digit(c))
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* The code unit of \uXXXX, or -1. */
 static int code_unit(const char *at, const char *end)
 {
@@ -108,7 +97,7 @@ static int code_unit(const char *at, const char *end)
         return -1;
     int unit = 0;
     for (int i = 2; i < 6; i++) {
-        int digit = hex_digit(at[i]);
+        int digit = weft_hex_digit(at[i]);
         if (digit < 0)
             return -1;
         unit = unit << 4 | digit;
@@ -137,7 +126,7 @@ static bool check_escape(struct reader *r)
     return true;
 }
 
-/* Texts that are not ASCII have their characters in runs. */
+/* A run of characters that are not ASCII. */
 static bool check_wide(struct reader *r)
 {
     while (r->at < r->end && (unsigned char)*r->at >= 0x80) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a checked value means: strings decoded, numbers as C numbers. */
+/* Decodes checked values: strings and numbers. */
 
 #include "base/arena.h"
 #include "base/json.h"
@@ -113,7 +113,7 @@ bool weft_json_bool(const struct weft_json *value)
     return value->kind == WEFT_JSON_BOOL && value->text[0] == 't';
 }
 
-/* The exponent after e, kept away from the edges of int64: nothing so far out fits anyway. */
+/* The exponent after e, clamped well inside int64: a number beyond that does not fit anyway. */
 static int64_t read_exponent(const char *at, const char *end)
 {
     const int64_t far = INT64_MAX / 64;
@@ -137,8 +137,7 @@ static bool scale_up(uint64_t *number, int64_t power)
     return true;
 }
 
-/* A number as digits * 10^power, digits being free of zeros at the end; false when digits overflow.
- */
+/* A number as digits * 10^power, digits without trailing zeros; false when digits overflow. */
 static bool read_digits(const struct weft_json *value, uint64_t *ret_digits, int64_t *ret_power)
 {
     const char *at = value->text, *end = at + value->size;
@@ -194,11 +193,9 @@ bool weft_json_double(const struct weft_json *value, double *ret_number)
 {
     if (value->kind != WEFT_JSON_NUMBER)
         return false;
-    /* The text goes on after the number, but never with something strtod would take for more. */
+    /* strtod needs a NUL behind the number. */
     char copy[64];
-    char *text = value->size < sizeof(copy) ? copy : malloc(value->size + 1);
-    if (!text)
-        weft_oom(value->size + 1);
+    char *text = value->size < sizeof(copy) ? copy : weft_alloc(value->size + 1, 1);
     memcpy(text, value->text, value->size);
     text[value->size] = '\0';
     double number = strtod_l(text, NULL, weft_c_locale());

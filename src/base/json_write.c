@@ -180,7 +180,8 @@ void weft_json_put_double(struct weft_json_writer *writer, double number)
     before_value(writer);
     char text[32];
     locale_t before = uselocale(weft_c_locale());
-    for (int digits = 15; digits <= 17; digits++) { /* 15 always survive, 17 always suffice */
+    for (int digits = 15; digits <= 17;
+         digits++) { /* 15 always round-trip from text, 17 from a double */
         (void)snprintf(text, sizeof(text), "%.*g", digits, number);
         if (strtod(text, NULL) == number)
             break;

@@ -23,8 +23,8 @@ enum weft_limit {
     WEFT_REPLAYS_MAX = 30000,   /* of one execution */
     WEFT_BATCH_MAX = 1000,      /* items in one transaction */
     WEFT_BATCH_BYTES = 8 << 20, /* payload bytes in one transaction or one claim */
-    WEFT_UPSTREAM_BYTES = 128,  /* what an upstream counts for there, besides its result */
-    WEFT_REPEATS_MAX = 8,       /* transactions of one call for words about the same lease */
+    WEFT_UPSTREAM_BYTES = 128,  /* what an upstream adds to these bytes, besides its result */
+    WEFT_REPEATS_MAX = 8,       /* transactions of one call for items about the same lease */
     WEFT_CLAIM_QUEUES_MAX = 64, /* queues one claim looks at */
     WEFT_CLAIM_LANES_MAX = 64,  /* lanes one claim may name */
     WEFT_CLAIM_KINDS_MAX = 256, /* kinds one claim may name */
@@ -41,7 +41,7 @@ enum weft_limit {
 
 #define WEFT_DELAY_MAX_MS  ((int64_t)10 * 366 * 86400 * 1000) /* ten years */
 #define WEFT_MOMENT_MAX_US ((int64_t)253402300799 * 1000000)  /* the end of the year 9999 */
-/* A worker that nobody heard of for this long, and that holds no lease, is not listed any more. */
+/* A worker not seen for this long that holds no lease is no longer listed. */
 #define WEFT_WORKER_TTL_US ((int64_t)5 * 60 * 1000000)
 
 #endif

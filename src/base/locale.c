@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Made once and kept: a locale cannot be freed while another thread may be using it. */
+/* Created once and never freed: another thread may be using it. */
 
 #include "base/locale.h"
 

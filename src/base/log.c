@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Room that only the end of a line may use: the mark of a cut, the closing brace, the newline. */
+/* The rest is reserved for the end of a line: cut mark, closing brace, newline. */
 enum { LINE_ROOM = WEFT_LOG_LINE_MAX - 16 };
 
 struct line {
@@ -65,7 +65,7 @@ bool weft_level_parse(const char *word, enum weft_level *ret_level)
     return false;
 }
 
-/* Appends all of it or nothing. `kept` bytes of room stay free. */
+/* Appends all of it or nothing, leaving `kept` bytes free. */
 static bool add(struct line *line, const char *data, size_t size, size_t kept)
 {
     if (size + kept > LINE_ROOM - line->size) {
@@ -77,7 +77,7 @@ static bool add(struct line *line, const char *data, size_t size, size_t kept)
     return true;
 }
 
-/* True for what logfmt takes as a value without quotes. */
+/* True if logfmt needs no quotes around it. */
 static bool is_bare(const char *text)
 {
     return text[0] && text[weft_word_size(text, "_.:/+-")] == '\0';
@@ -101,7 +101,7 @@ static void add_text(struct line *line, const char *text)
     (void)add(line, "\"", 1, 0);
 }
 
-/* The key with what stands before and after it; false when it and the least value do not fit. */
+/* The key with its separators; false when it and the shortest value do not fit. */
 static bool add_key(struct line *line, const char *key)
 {
     enum { LEAST = 40 }; /* an id with quotes, or any number, or an empty string */
@@ -152,7 +152,7 @@ static void add_time(struct line *line)
     (void)clock_gettime(CLOCK_REALTIME, &now);
     weft_moment_print(now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000, text);
     for (long left = now.tv_nsec / 1000 % 1000, part = 100; part > 0; left %= part, part /= 10)
-        *end++ = (char)('0' + left / part); /* lines of one millisecond have an order too */
+        *end++ = (char)('0' + left / part); /* microseconds order the lines of one millisecond */
     memcpy(end, "Z", 2);
     add_field(line, &F_STR("ts", text));
 }
@@ -177,7 +177,7 @@ static _Thread_local struct {
     size_t size;
 } collected;
 
-/* A log that cannot be written has nobody to tell. */
+/* A failed write of the log cannot be reported anywhere. */
 static void put_out(const char *data, size_t size)
 {
     ssize_t written = write(atomic_load(&log_fd), data, size);
@@ -219,7 +219,7 @@ void weft_log(enum weft_level level, const char *message, const struct weft_fiel
         add_field(&line, field);
     add_end(&line);
     if (!collected.data || level < WEFT_INFO || line.size > COLLECT_BYTES - collected.size)
-        weft_log_flush(); /* lines of one thread stay in their order */
+        weft_log_flush(); /* keeps the order of the lines of one thread */
     if (!collected.data || level < WEFT_INFO) {
         put_out(line.byte, line.size);
         return;

@@ -7,9 +7,9 @@
  * that varies is a field. Only engine, net and cmd log; base, core, store and client return errors.
  *
  * Silent until weft_log_init(): a library does not write to its host's stderr unasked. A line is
- * one write(2) of at most WEFT_LOG_LINE_MAX bytes, so lines of several processes do not mix. What
- * does not fit is cut between characters and the line says cut=true. Control characters in values
- * are escaped: a value can neither begin a new line nor speak to a terminal.
+ * one write(2) of at most WEFT_LOG_LINE_MAX bytes, so lines of several processes do not mix. A
+ * longer line is cut between characters and ends with cut=true. Control characters in values are
+ * escaped: a value can neither begin a new line nor control a terminal. Thread-safe.
  */
 
 #include "base/base.h"
@@ -64,19 +64,18 @@ struct weft_field {
 #define WEFT_LOG(level, message, ...)                                                              \
     weft_log(level, message, (const struct weft_field[]){__VA_ARGS__})
 
-/* Lines of this level and the graver ones go to fd, which is borrowed. May be called again. */
+/* Lines of this and more severe levels go to fd, which is borrowed. May be called again. */
 void weft_log_init(enum weft_level level, enum weft_log_format format, int fd);
 bool weft_log_wants(enum weft_level level); /* before computing a costly field */
 void weft_log(enum weft_level level, const char *message, const struct weft_field field[]);
 
 /*
- * From here on the lines of this thread are collected, and written together by weft_log_flush():
- * for a thread that logs a line per request and knows when it rests. Warnings and errors go at
- * once.
+ * From here on the lines of this thread are buffered until weft_log_flush(): for a thread that logs
+ * a line per request and knows when it is idle. Warnings and errors are written at once.
  */
 void weft_log_collect(void);
 void weft_log_flush(void);
-void weft_log_collect_end(void); /* writes what there is */
+void weft_log_collect_end(void); /* flushes */
 
 /* "warn"; WEFT_SILENT is "silent". The other way round, false for a word that is no level. */
 const char *weft_level_word(enum weft_level level);

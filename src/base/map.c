@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Open addressing with linear probing; grows at three quarters full. FNV-1a, finished by a mixer.
- */
+/* Open addressing with linear probing; grows at three quarters full. FNV-1a and a final mix. */
 
 #include "base/map.h"
 
-#include "base/arena.h"
+#include "base/alloc.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -54,9 +53,7 @@ static void grow(struct weft_map *map)
 {
     struct weft_map bigger = {.capacity = map->capacity ? map->capacity * 2 : CAPACITY_MIN,
                               .count = map->count};
-    bigger.entry = calloc(bigger.capacity, sizeof(*bigger.entry));
-    if (!bigger.entry)
-        weft_oom(bigger.capacity * sizeof(*bigger.entry));
+    bigger.entry = weft_alloc(bigger.capacity, sizeof(*bigger.entry));
     for (size_t i = 0; i < map->capacity; i++) {
         struct weft_map_entry *entry = &map->entry[i];
         if (entry->key)
@@ -74,11 +71,7 @@ void weft_map_put(struct weft_map *map, const void *key, size_t size, void *valu
     uint64_t hash = hash_bytes(key, size);
     struct weft_map_entry *entry = probe(map, key, size, hash);
     if (!entry->key) {
-        entry->key = malloc(size + 1);
-        if (!entry->key)
-            weft_oom(size + 1);
-        memcpy(entry->key, key, size);
-        entry->key[size] = '\0';
+        entry->key = memcpy(weft_alloc(size + 1, 1), key, size);
         entry->size = size;
         entry->hash = hash;
         map->count++;

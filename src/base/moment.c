@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The calendar, by arithmetic alone. Years begin in March in the middle of it, so that the leap day
- * is the last one of a year and 400 years are always 146,097 days.
+ * The calendar by arithmetic. Internally years begin in March, so that the leap day is the last day
+ * of a year and 400 years are always 146,097 days.
  */
 
 #include "base/moment.h"

@@ -5,15 +5,15 @@
 /*
  * Moments as people and programs write them: RFC 3339, printed in UTC with milliseconds.
  *
- * Only the years 1970 to 9999 exist here. Time is a count that has no leap seconds, so a second of
- * 60 names no moment and is refused. No time zone of the machine plays a part.
+ * Only the years 1970 to 9999. There are no leap seconds, so a second of 60 is refused. The
+ * machine's time zone is not used.
  */
 
 #include "base/base.h"
 
 enum { WEFT_MOMENT_TEXT = 25 }; /* "2026-01-02T03:04:05.678Z" and the NUL */
 
-/* What is finer than a millisecond is cut; what lies outside the years becomes their edge. */
+/* Truncated to milliseconds; clamped to the years above. */
 void weft_moment_print(weft_usec moment_us, char ret_text[WEFT_MOMENT_TEXT]);
 /*
  * Reads a date, T, a time with 0 to 9 digits of a fraction (finer than a microsecond is cut) and Z

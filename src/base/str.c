@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Byte-wise checks. Runs of ASCII are passed eight bytes at a time. */
-
 #include "base/str.h"
 
 #include "base/arena.h"
@@ -39,7 +37,7 @@ size_t weft_utf8_size(const char *text, size_t size)
 }
 
 /* True when one of the eight bytes is NUL or not ASCII. */
-static bool needs_a_look(const char *at)
+static bool needs_check(const char *at)
 {
     uint64_t word;
     memcpy(&word, at, sizeof(word));
@@ -51,7 +49,7 @@ bool weft_utf8_valid(const char *text, size_t size)
 {
     size_t at = 0;
     while (at < size) {
-        if (size - at >= 8 && !needs_a_look(text + at)) {
+        if (size - at >= 8 && !needs_check(text + at)) {
             at += 8;
             continue;
         }
@@ -83,8 +81,7 @@ bool weft_text_printable(const char *text, size_t size)
     return true;
 }
 
-/* An ASCII letter or digit. A bit for each byte: this is asked for every byte of a head and a log.
- */
+/* An ASCII letter or digit. A bit per byte value: called for every byte of HTTP heads and logs. */
 static bool is_alnum(char c)
 {
     static const uint64_t set[4] = {UINT64_C(0x03ff) << '0', UINT64_C(0x3ffffff) << ('A' - 64) |
@@ -137,7 +134,8 @@ size_t weft_utf8_cut(const char *text, size_t size, size_t max)
 {
     if (size <= max)
         return size;
-    /* The byte after the cut must not be a tail. Four tails in a row are no UTF-8: cut anywhere. */
+    /* The byte after the cut must not be a tail. Four tails in a row are not UTF-8: cut anywhere.
+     */
     for (size_t back = 0; back < 4 && back <= max; back++)
         if (!is_tail((unsigned char)text[max - back]))
             return max - back;
@@ -158,9 +156,8 @@ int weft_hex_digit(char c)
 /* ---- Passwords in URLs ----------------------------------------------------------------------- */
 
 /*
- * The end of the part that names a user, which may hold a password, or NULL. A password may hold
- * any character if it was not encoded as it should be, so the last @ counts: rather too much is
- * hidden than too little.
+ * The end of the user part if it holds a password, or NULL. A password that was not encoded may
+ * hold any character, so the last @ counts: hide too much rather than too little.
  */
 static const char *userinfo_end(const char *begin)
 {
@@ -190,7 +187,7 @@ static bool names_secret(const char *key, size_t size)
     return length == sizeof(word) - 1 && memcmp(last, word, length) == 0;
 }
 
-/* Behind a value: in quotes with backslashes as libpq's keywords have it, or up to a separator. */
+/* The end of a value: quoted as in libpq's keywords, or up to a separator. */
 static const char *value_end(const char *value, const char *separators)
 {
     bool quoted = *value == '\'';
@@ -201,8 +198,8 @@ static const char *value_end(const char *value, const char *separators)
 }
 
 /*
- * Hides the values of secrets among key=value pairs: those of a URL, behind its question mark and
- * separated by &, or libpq's keywords, separated by white space, where there may be some around =.
+ * Hides the values of secrets among key=value pairs: the query of a URL, separated by &, or libpq's
+ * keywords, separated by white space, which is also allowed around =.
  */
 static const char *mask_pairs(const char *text, bool is_url, struct weft_arena *arena)
 {

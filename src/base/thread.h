@@ -5,8 +5,8 @@
 #include <pthread.h>
 
 /*
- * Starts a thread that takes no signals: these are the program's business. The name has at most 15
- * characters. Returns 0, or the error of pthread_create().
+ * Starts a thread with all signals blocked: the program handles them elsewhere. The name has at
+ * most 15 characters. Returns 0, or the error of pthread_create().
  */
 int weft_thread_quiet(pthread_t *ret_thread, const char *name, void *(*run)(void *), void *context);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Capability sets as sorted text: matching is one walk over both. */
-
 #include "core/capset.h"
 
 #include "base/arena.h"
@@ -74,6 +72,12 @@ static int token_cmp(const char *a, size_t a_size, const char *b, size_t b_size)
     return (a_size > b_size) - (a_size < b_size);
 }
 
+/* The token behind one of `size` bytes. */
+static const char *after(const char *token, size_t size)
+{
+    return token + size + (token[size] == ',');
+}
+
 bool weft_capset_fits(const char *needed, const char *offered)
 {
     while (*needed) {
@@ -82,13 +86,11 @@ bool weft_capset_fits(const char *needed, const char *offered)
         size_t needed_size = strcspn(needed, ","), offered_size = strcspn(offered, ",");
         int order = token_cmp(needed, needed_size, offered, offered_size);
         if (order < 0)
-            return false; /* offered is past it: it is not there */
+            return false; /* the sorted offer is past it */
         if (order == 0) {
-            needed += needed_size;
-            needed += *needed == ',';
+            needed = after(needed, needed_size);
         }
-        offered += offered_size;
-        offered += *offered == ',';
+        offered = after(offered, offered_size);
     }
     return true;
 }
@@ -107,8 +109,7 @@ bool weft_capset_offered(const char *needed, const char *const *token, size_t co
         size_t size = strcspn(needed, ",");
         if (!has_token(token, count, needed, size))
             return false;
-        needed += size;
-        needed += *needed == ',';
+        needed = after(needed, size);
     }
     return true;
 }
@@ -129,18 +130,17 @@ bool weft_capset_within(const char *needed, const char *const *token, size_t cou
         }
         if (low >= high)
             return false;
-        needed += size;
-        needed += *needed == ',';
+        needed = after(needed, size);
     }
     return true;
 }
 
-static uint16_t number_of(const char *token, size_t size)
+static uint16_t hash_of(const char *token, size_t size)
 {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ (unsigned char)token[i]) * 1099511628211u;
-    /* The upper bits of the product depend on all of the hash's. */
+    /* The upper bits of the product depend on all bits of the hash. */
     return (uint16_t)((hash * 0x9e3779b97f4a7c15u >> 32) % WEFT_CAPSET_NUMBERS);
 }
 
@@ -149,20 +149,19 @@ struct weft_capset_need weft_capset_need(const char *needed)
     const char *comma = strrchr(needed, ','), *last = comma ? comma + 1 : needed;
     if (!*needed)
         return (struct weft_capset_need){WEFT_CAPSET_NUMBERS, WEFT_CAPSET_NUMBERS};
-    return (struct weft_capset_need){number_of(needed, strcspn(needed, ",")),
-                                     number_of(last, strlen(last))};
+    return (struct weft_capset_need){hash_of(needed, strcspn(needed, ",")),
+                                     hash_of(last, strlen(last))};
 }
 
 void weft_capset_offer(const char *offered, struct weft_capset_offer *ret_offer)
 {
     *ret_offer = (struct weft_capset_offer){0};
-    ret_offer->bit[WEFT_CAPSET_NUMBERS / 64] = 1; /* what needs nothing fits any offer */
+    ret_offer->bit[WEFT_CAPSET_NUMBERS / 64] = 1; /* an empty need fits any offer */
     while (*offered) {
         size_t size = strcspn(offered, ",");
-        uint16_t number = number_of(offered, size);
+        uint16_t number = hash_of(offered, size);
         ret_offer->bit[number / 64] |= (uint64_t)1 << number % 64;
-        offered += size;
-        offered += *offered == ',';
+        offered = after(offered, size);
     }
 }
 
@@ -176,8 +175,7 @@ const char *const *weft_capset_split(const char *text, struct weft_arena *arena,
         size_t size = strcspn(text, ",");
         char *copy = weft_arena_alloc(arena, size + 1, 1);
         token[i] = memcpy(copy, text, size);
-        text += size;
-        text += *text == ',';
+        text = after(text, size);
     }
     *ret_count = count;
     return token;

@@ -20,24 +20,23 @@ WEFT_MUST_CHECK enum weft_rc weft_capset_text(const char *const *token, size_t c
 bool weft_capset_fits(const char *needed, const char *offered);
 /* The same with an offer that is a plain list of tokens, in any order. */
 bool weft_capset_offered(const char *needed, const char *const *token, size_t count);
-/* The same with the tokens of a canonical text, as weft_capset_split() gives them: for long offers.
- */
+/* The same with sorted tokens from weft_capset_split(): for long offers. */
 bool weft_capset_within(const char *needed, const char *const *token, size_t count);
 /*
- * A quick look before one of the above, for claims that meet thousands of sets: numbers of the
- * first and the last token that are needed, and a bit for the number of each token that is offered.
+ * A Bloom-like filter before one of the above, for claims that meet thousands of sets: the hashes
+ * of the first and the last token that are needed, and a bit for the hash of each offered token.
  */
 enum { WEFT_CAPSET_NUMBERS = 16384 };
 struct weft_capset_need {
     uint16_t first, last; /* WEFT_CAPSET_NUMBERS: no token is needed */
 };
 struct weft_capset_offer {
-    uint64_t bit[WEFT_CAPSET_NUMBERS / 64 + 1]; /* the last one is of WEFT_CAPSET_NUMBERS */
+    uint64_t bit[WEFT_CAPSET_NUMBERS / 64 + 1]; /* the last word is for WEFT_CAPSET_NUMBERS */
 };
-/* Of canonical texts. */
+/* Both take canonical texts. */
 struct weft_capset_need weft_capset_need(const char *needed);
 void weft_capset_offer(const char *offered, struct weft_capset_offer *ret_offer);
-/* False: it does not fit for sure. */
+/* False: the need certainly does not fit. */
 static inline bool weft_capset_may_fit(struct weft_capset_need need,
                                        const struct weft_capset_offer *offer)
 {

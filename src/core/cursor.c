@@ -20,14 +20,12 @@ const char *weft_cursor_filter(const char *const *text, size_t count, struct wef
     for (size_t i = 0; i < count; i++)
         if (text[i])
             weft_buf_printf(&out, "%zu=%zu:%s;", i, strlen(text[i]), text[i]);
-    char *filter = weft_arena_alloc(arena, out.size + 1, 1);
-    memcpy(filter, out.data ? out.data : "", out.size);
-    filter[out.size] = '\0';
+    const char *filter = weft_arena_dup(arena, out.data, out.size + 1);
     weft_buf_done(&out);
     return filter;
 }
 
-/* Each part is hashed first, which keeps them apart. */
+/* Each part is hashed on its own first, so that no two lists give the same input. */
 static void put_head(const struct weft_cursor_list *list, uint8_t ret_head[HEAD_BYTES])
 {
     const char *const part[] = {list->name, list->ns, list->filter};
@@ -56,16 +54,14 @@ const char *weft_cursor_write(const struct weft_cursor_list *list, const void *p
 
 enum weft_rc weft_cursor_refuse(struct weft_err *err)
 {
-    (void)weft_fail_field(err, WEFT_INVALID_VALUE, "after",
-                          "after is not a cursor that this list gave");
-    if (err)
-        err->hint =
-            "give the next of a page with the same filter and namespace; without after the "
-            "list begins anew";
-    return WEFT_INVALID_VALUE;
+    return weft_hint(err,
+                     weft_fail_field(err, WEFT_INVALID_VALUE, "after",
+                                     "after is not a cursor that this list gave"),
+                     "give the next of a page with the same filter and namespace; without after "
+                     "the list starts from the beginning");
 }
 
-/* The strict decoder knows the alphabet of +, / and padding: false for a text that has these. */
+/* From base64url to the strict decoder's alphabet; false for a text with +, / or padding. */
 static bool decode(const char *text, uint8_t *ret_bytes, size_t *ret_size)
 {
     char plain[WEFT_CURSOR_TEXT_MAX + 4];

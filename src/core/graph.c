@@ -11,15 +11,14 @@
 #include <openssl/sha.h>
 #include <string.h>
 
-enum { CYCLE_NAMES_MAX = 12 }; /* of a longer one, so many are told */
+enum { CYCLE_NAMES_MAX = 12 }; /* a longer cycle is shortened to this many names */
 
-/* The map holds number + 1 as a pointer, because NULL means that there is none. */
+/* The map holds number + 1 as a pointer, because NULL means absent. */
 static void put(struct weft_map *map, const char *name, size_t number)
 {
     weft_map_put(map, name, strlen(name), (void *)(uintptr_t)(number + 1));
 }
 
-/* False when the name is not there. */
 static bool find(const struct weft_map *map, const char *name, size_t *ret_number)
 {
     uintptr_t held = (uintptr_t)weft_map_find(map, name, strlen(name));
@@ -62,7 +61,7 @@ struct build {
     uint32_t *seen; /* per number: the last node that named it, plus 1 */
 };
 
-/* Numbers all names: those of the nodes first, then the known ones. */
+/* Numbers all names: first the nodes, then the known ones. */
 static enum weft_rc number_names(struct build *build, struct weft_err *err)
 {
     const struct weft_graph_input *input = build->input;
@@ -133,7 +132,7 @@ struct downstreams {
     uint32_t *first, *at;
 };
 
-static struct downstreams turn_round(const struct build *build, struct weft_arena *arena)
+static struct downstreams reverse_edges(const struct build *build, struct weft_arena *arena)
 {
     size_t count = build->input->count;
     const struct weft_graph *graph = &build->graph;
@@ -152,13 +151,14 @@ static struct downstreams turn_round(const struct build *build, struct weft_aren
 }
 
 /*
- * Takes away nodes that wait for nothing until none is left that does: what stays is in a cycle or
- * behind one. waits[i] is how many upstreams of i are left; returns how many nodes are.
+ * Topological sort: removes nodes without upstreams until none is left. The remaining nodes are in
+ * a cycle or behind one. waits[i] is the number of remaining upstreams of i; returns the number of
+ * remaining nodes.
  */
-static size_t peel(const struct build *build, struct weft_arena *arena, uint32_t *waits)
+static size_t sort_nodes(const struct build *build, struct weft_arena *arena, uint32_t *waits)
 {
     size_t count = build->input->count, taken = 0, ready = 0;
-    struct downstreams down = turn_round(build, arena);
+    struct downstreams down = reverse_edges(build, arena);
     uint32_t *queue = weft_new_array(arena, uint32_t, count + 1);
     for (size_t i = 0; i < count; i++) {
         for (uint32_t e = build->graph.first[i]; e < build->graph.first[i + 1]; e++)
@@ -175,7 +175,7 @@ static size_t peel(const struct build *build, struct weft_arena *arena, uint32_t
     return count - taken;
 }
 
-/* An upstream of a node that is left; there is one, or the node would not be left. */
+/* A remaining upstream of a remaining node, which always has one. */
 static uint32_t left_upstream(const struct build *build, const uint32_t *waits, uint32_t node)
 {
     for (uint32_t e = build->graph.first[node]; e < build->graph.first[node + 1]; e++) {
@@ -186,8 +186,8 @@ static uint32_t left_upstream(const struct build *build, const uint32_t *waits, 
     return node;
 }
 
-/* Walking upwards among nodes that are left must come to a node twice: that is a cycle. */
-static enum weft_rc tell_cycle(struct build *build, struct weft_arena *arena, const uint32_t *waits,
+/* Following upstreams among the remaining nodes must reach a node twice: that is a cycle. */
+static enum weft_rc fail_cycle(struct build *build, struct weft_arena *arena, const uint32_t *waits,
                                struct weft_err *err)
 {
     size_t count = build->input->count;
@@ -200,13 +200,13 @@ static enum weft_rc tell_cycle(struct build *build, struct weft_arena *arena, co
         node = left_upstream(build, waits, node);
     }
     const char *text = build->input->node[node].name;
-    size_t told = 1;
+    size_t names = 1;
     uint32_t at = node;
-    do { /* upwards, so each name goes in front */
+    do { /* walks upstream, so each name is prepended */
         at = left_upstream(build, waits, at);
-        if (told++ < CYCLE_NAMES_MAX || at == node)
+        if (names++ < CYCLE_NAMES_MAX || at == node)
             text = weft_arena_printf(arena, "%s -> %s", build->input->node[at].name, text);
-        else if (told == CYCLE_NAMES_MAX + 1)
+        else if (names == CYCLE_NAMES_MAX + 1)
             text = weft_arena_printf(arena, "... -> %s", text);
     } while (at != node);
     build->graph.blamed = node + 1;
@@ -231,8 +231,8 @@ enum weft_rc weft_graph_build(const struct weft_graph_input *input, struct weft_
         rc = add_edges(&build, err);
     if (!rc) {
         uint32_t *waits = weft_new_array(arena, uint32_t, input->count + 1);
-        if (peel(&build, arena, waits) > 0)
-            rc = tell_cycle(&build, arena, waits, err);
+        if (sort_nodes(&build, arena, waits) > 0)
+            rc = fail_cycle(&build, arena, waits, err);
     }
     weft_map_done(&build.map);
     if (rc)
@@ -266,7 +266,7 @@ struct weft_names_outside weft_graph_outside(const struct weft_node *node, size_
     return outside;
 }
 
-/* Chains a text to what was hashed so far; hashing it first keeps it apart from its neighbours. */
+/* Chains a text to the hash; the text is hashed on its own first, so that parts cannot merge. */
 static void chain(uint8_t hash[SHA256_DIGEST_LENGTH], const void *data, size_t size)
 {
     uint8_t part[2 * SHA256_DIGEST_LENGTH];

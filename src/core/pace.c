@@ -47,8 +47,8 @@ bool weft_pace_looked(struct weft_pace *pace, weft_usec due_us, weft_usec period
 {
     weft_pace_expect(pace, due_us);
     /*
-     * The first run, and one that makes good for failures, are more than a look. Half a period on
-     * top: a look that comes a little late must not make it run for nothing.
+     * The poll replaces neither the first run nor a run after failures. Half a period is added so
+     * that a poll that comes a little late does not cause a needless run.
      */
     bool look =
         due_us > now_us && pace->interval_us >= period_us && has_run(pace) && pace->failures == 0;
@@ -61,9 +61,9 @@ weft_usec weft_pace_next(const struct weft_pace *pace)
 {
     if (pace->interval_us == 0 || pace->running)
         return WEFT_NEVER;
-    weft_usec wish_us = pace->failures ? pace->look_us : earlier(pace->look_us, pace->due_us);
-    /* A due time may lie far back; nobody has been waiting for longer than since its last run. */
-    return later(wish_us, later(pace->ended_us, pace->hold_us));
+    weft_usec next_us = pace->failures ? pace->look_us : earlier(pace->look_us, pace->due_us);
+    /* A due time may be long ago, but a scanner has waited at most since its last run. */
+    return later(next_us, later(pace->ended_us, pace->hold_us));
 }
 
 size_t weft_pace_pick(const struct weft_pace *pace, const bool *barred, size_t count,
@@ -86,7 +86,7 @@ void weft_pace_begin(struct weft_pace *pace, weft_usec now_us)
 {
     pace->running = true;
     pace->began_us = now_us;
-    pace->due_us = WEFT_NEVER; /* the run answers for it; what comes meanwhile is kept */
+    pace->due_us = WEFT_NEVER; /* this run serves it; due times announced from now on are kept */
 }
 
 void weft_pace_end(struct weft_pace *pace, const struct weft_pace_run *run, weft_usec now_us)
@@ -100,7 +100,7 @@ void weft_pace_end(struct weft_pace *pace, const struct weft_pace_run *run, weft
         pace->vain_us = pace->began_us;
         pace->look_us = later(pace->look_us, now_us + weft_pace_rest(now_us - pace->began_us));
     }
-    if (pace->due_us <= pace->vain_us) /* told while it ran */
+    if (pace->due_us <= pace->vain_us) /* announced while it ran */
         pace->due_us = WEFT_NEVER;
     weft_pace_expect(pace, run->due_us);
 }

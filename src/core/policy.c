@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Defaults, bounds, the JSON form and the canonical text of a policy. */
-
 #include "core/policy.h"
 
 #include "base/arena.h"
@@ -50,7 +48,7 @@ static enum weft_rc resolve_no_retry(const struct weft_policy *policy, struct we
     }
     qsort(classes, count, sizeof(*classes), by_text);
     rules->no_retry = classes;
-    for (size_t i = 0; i < count; i++) /* one said twice is no other policy */
+    for (size_t i = 0; i < count; i++) /* drops repeats: they do not make another policy */
         if (i == 0 || strcmp(classes[i], classes[i - 1]) != 0)
             classes[rules->no_retry_count++] = classes[i];
     return WEFT_OK;
@@ -144,6 +142,12 @@ weft_usec weft_policy_keeps(const struct weft_rules *rules, weft_usec lane_us,
     return failed ? FAILED_KEPT * kept_us : kept_us;
 }
 
+static void put_number(struct weft_json_writer *out, const char *key, int64_t number)
+{
+    weft_json_key(out, key);
+    weft_json_put_i64(out, number);
+}
+
 const char *weft_policy_text(const struct weft_rules *rules, struct weft_arena *arena)
 {
     struct weft_buf buf;
@@ -151,36 +155,28 @@ const char *weft_policy_text(const struct weft_rules *rules, struct weft_arena *
     struct weft_json_writer out;
     weft_json_writer_init(&out, &buf);
     weft_json_begin_object(&out);
-    weft_json_key(&out, "max_attempts");
-    weft_json_put_i64(&out, rules->max_attempts);
+    put_number(&out, "max_attempts", rules->max_attempts);
     weft_json_key(&out, "backoff");
     weft_json_begin_object(&out);
     weft_json_key(&out, "kind");
     weft_json_put_text(&out, rules->backoff == WEFT_BACKOFF_FIXED ? "fixed" : "exponential");
-    weft_json_key(&out, "initial_ms");
-    weft_json_put_i64(&out, rules->initial_us / WEFT_MS);
+    put_number(&out, "initial_ms", rules->initial_us / WEFT_MS);
     weft_json_key(&out, "factor");
     weft_json_put_double(&out, rules->factor);
-    weft_json_key(&out, "max_ms");
-    weft_json_put_i64(&out, rules->max_us / WEFT_MS);
+    put_number(&out, "max_ms", rules->max_us / WEFT_MS);
     weft_json_key(&out, "jitter");
     weft_json_put_bool(&out, rules->jitter);
     weft_json_end_object(&out);
-    weft_json_key(&out, "attempt_timeout_ms");
-    weft_json_put_i64(&out, rules->attempt_timeout_us / WEFT_MS);
-    weft_json_key(&out, "lease_ms");
-    weft_json_put_i64(&out, rules->lease_us / WEFT_MS);
+    put_number(&out, "attempt_timeout_ms", rules->attempt_timeout_us / WEFT_MS);
+    put_number(&out, "lease_ms", rules->lease_us / WEFT_MS);
     weft_json_key(&out, "no_retry");
     weft_json_begin_array(&out);
     for (size_t i = 0; i < rules->no_retry_count; i++)
         weft_json_put_text(&out, rules->no_retry[i]);
     weft_json_end_array(&out);
-    weft_json_key(&out, "max_lost");
-    weft_json_put_i64(&out, rules->max_lost);
-    if (rules->retention_us) {
-        weft_json_key(&out, "retention_ms");
-        weft_json_put_i64(&out, rules->retention_us / WEFT_MS);
-    }
+    put_number(&out, "max_lost", rules->max_lost);
+    if (rules->retention_us)
+        put_number(&out, "retention_ms", rules->retention_us / WEFT_MS);
     weft_json_end_object(&out);
     const char *text = weft_arena_strdup(arena, buf.data);
     weft_buf_done(&buf);
@@ -326,7 +322,7 @@ static enum weft_rc take_member(const struct weft_json_iter *member, struct weft
     return rc;
 }
 
-/* lenient: unknown fields are passed over. */
+/* lenient: unknown fields are ignored. */
 static enum weft_rc parse(const struct weft_json *value, struct weft_arena *arena, bool lenient,
                           struct weft_policy *ret_policy, struct weft_err *err)
 {

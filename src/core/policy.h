@@ -3,11 +3,11 @@
 #define WEFT_CORE_POLICY_H
 
 /*
- * Policies: what an execution may cost before it is given up.
+ * Policies: attempts, backoff, timeouts and retention of an execution. Pure.
  *
- * A policy comes from a C struct (zero = default) or from JSON (absent = default). Both end in the
- * same resolved form, whose canonical JSON text is what the store keeps and interns: equal policies
- * have equal texts.
+ * A policy comes from a C struct (zero = default) or from JSON (absent = default). Both resolve to
+ * struct weft_rules. The store interns the canonical JSON text of the rules: equal policies have
+ * equal texts.
  */
 
 #include "base/json.h"
@@ -40,20 +40,20 @@ WEFT_MUST_CHECK enum weft_rc weft_policy_parse(const struct weft_json *value,
                                                struct weft_arena *arena,
                                                struct weft_policy *ret_policy,
                                                struct weft_err *err);
-/* The same from an answer of a server: fields that this version does not know are passed over. */
+/* The same from a server's answer: unknown fields are ignored. */
 WEFT_MUST_CHECK enum weft_rc weft_policy_parse_answer(const struct weft_json *value,
                                                       struct weft_arena *arena,
                                                       struct weft_policy *ret_policy,
                                                       struct weft_err *err);
-/* Resolved rules as readers are told them; resolving it gives the same rules. Borrows no_retry. */
+/* The policy that resolves to these rules, for readers. Borrows no_retry. */
 struct weft_policy weft_policy_of(const struct weft_rules *rules);
 /*
- * How long an outcome is kept: the policy's word, else its lane's (0: none), else 7 days; failed
- * and expired ones, which people still have to look at, four times as long.
+ * How long an outcome is kept: as the policy says, else as the lane says (0: nothing), else 7 days;
+ * failed and expired executions, which people still have to look at, four times as long.
  */
 weft_usec weft_policy_keeps(const struct weft_rules *rules, weft_usec lane_us,
                             enum weft_state state);
-/* The canonical text, in the arena. What is not stated about retention is not in it. */
+/* The canonical text, in the arena. Without retention_ms if the policy does not state it. */
 const char *weft_policy_text(const struct weft_rules *rules, struct weft_arena *arena);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef WEFT_CORE_RETRY_H
 #define WEFT_CORE_RETRY_H
 
-/* What follows a failed attempt: another one, when, or the end. */
+/* Decides what follows a failed or lost attempt: another attempt, and when, or the end. Pure. */
 
 #include "core/policy.h"
 #include "core/state.h"
@@ -29,10 +29,10 @@ struct weft_event weft_retry_decide(const struct weft_rules *rules, const struct
  */
 weft_usec weft_retry_backoff(const struct weft_rules *rules, int32_t n, uint64_t random);
 
-/* What a reader is told about the retries of an execution. */
+/* The retries of an execution, for readers. */
 struct weft_retry_view {
-    int32_t used;      /* attempts since the last replay that ended by themselves, or run now */
-    int32_t left;      /* attempts that may still begin; 0 when it is over */
+    int32_t used; /* attempts since the last replay, running or ended by the worker or a timeout */
+    int32_t left; /* attempts that may still begin; 0 when ended */
     weft_usec next_us; /* when a waiting retry is due; 0: none is waiting */
     enum weft_not_retried not_retried;
 };
@@ -47,23 +47,23 @@ struct weft_retry_facts {
 };
 
 /*
- * An attempt is used once its worker has it, and stays so when it fails, times out or succeeds. A
- * lease that is lost, revoked or given back, and one that a cancel or a deadline cut off, gives its
- * attempt back: the next lease has the same attempt number. What a replay forgave does not count.
+ * An attempt is used while it runs, and when it has failed, timed out or succeeded. A lease that is
+ * lost, revoked, released, cancelled or cut off by a deadline does not use its attempt: the next
+ * lease has the same attempt number. Attempts before a replay do not count.
  */
 struct weft_retry_view weft_retry_look(const struct weft_rules *rules,
                                        const struct weft_retry_facts *facts);
 
 /*
- * True when the attempt had its time. A lease that ran out and an attempt that took too long may be
- * due at once: then it is a timeout, whichever pass comes first, because the worker had its chance.
+ * True when the attempt's deadline has passed. If the lease has run out as well, it counts as a
+ * timeout, whichever scanner comes first: the worker had its full time.
  */
 bool weft_attempt_overdue(const struct weft_live *live, weft_usec now_us);
 
 /*
- * The event for a lease that ran out: LOSE, or FAIL with how = LOST for a poison pill. A lease that
- * ran out before forgive_us was lost while nobody could renew it: that says nothing of the work, so
- * it is not counted and never the end.
+ * The event for a lease that ran out: LOSE, or FAIL with how = LOST once max_lost is exceeded (a
+ * poison pill). A lease that ran out before forgive_us was lost while no server accepted renewals:
+ * that says nothing about the work, so it is not counted and never ends the execution.
  */
 struct weft_event weft_lost_decide(const struct weft_rules *rules, const struct weft_live *live,
                                    weft_usec forgive_us);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Stride scheduling over tenants, and the order within one tenant. */
-
 #include "core/share.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-/* Whose turn it is: the lowest pass of those who may have more; NULL when nobody may. */
+/* The tenant with the lowest pass that may take more; NULL if none may. */
 static struct weft_share *next_turn(struct weft_share *share, size_t count)
 {
     struct weft_share *next = NULL;
@@ -26,7 +24,7 @@ uint32_t weft_share_turns(struct weft_share *share, size_t count, uint32_t max)
     uint32_t given = 0;
     struct weft_share *next;
     while (given < max && (next = next_turn(share, count)) != NULL) {
-        /* One tenant alone takes all that is left: no need to count turn by turn. */
+        /* A single tenant takes all turns at once. */
         uint32_t turns = count == 1 ? max - given : 1;
         if (turns > next->most - next->taken)
             turns = next->most - next->taken;
@@ -69,8 +67,7 @@ static int by_namespace(const void *left, const void *right)
     return (a->lane > b->lane) - (a->lane < b->lane);
 }
 
-/* The part of place `i` of `count`: all get the same, and the rest goes to the places from `first`.
- */
+/* The part of place `i` of `count`: equal parts; the remainder goes to the places from `first`. */
 static uint32_t part_of(size_t i, size_t count, uint32_t whole, uint64_t first)
 {
     size_t turn = (size_t)((i + count - first % count) % count);

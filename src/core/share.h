@@ -3,13 +3,13 @@
 #define WEFT_CORE_SHARE_H
 
 /*
- * Fair shares between tenants: weighted turns.
+ * Fair shares between tenants: stride scheduling. Pure.
  *
- * Every tenant has a `pass`, the virtual time up to which it has been served. The next turn goes
- * to the lowest pass and moves it on by 1 / weight, so over time tenants that have work get turns
- * in proportion to their weights, also when every claim takes one. A tenant that comes back after
- * a pause starts at the virtual time of those who stayed: it gets no credit for having been away.
- * Priority orders work within a tenant and never crosses tenants.
+ * Every tenant has a `pass`, the virtual time up to which it has been served. The next turn goes to
+ * the lowest pass and advances it by 1 / weight, so tenants with work get turns in proportion to
+ * their weights, also when every claim takes one. A tenant that was idle starts at the virtual time
+ * of the active tenants: it gets no credit for its idle time. Priority orders work within a tenant
+ * and never crosses tenants.
  */
 
 #include "base/base.h"
@@ -18,10 +18,10 @@ struct weft_share {
     double pass;    /* kept by the caller between claims */
     double weight;  /* > 0 */
     uint32_t taken; /* by this call */
-    uint32_t most;  /* it has no more than that; UINT32_MAX: not known */
+    uint32_t most;  /* the ready executions it has; UINT32_MAX: unknown */
 };
 
-/* Gives out up to `max` turns; ties go to the earlier one. Returns how many were given. */
+/* Gives out up to `max` turns; ties go to the earlier tenant. Returns how many were given. */
 uint32_t weft_share_turns(struct weft_share *share, size_t count, uint32_t max);
 
 /* Takes back turns that found no work: the tenant is not charged for them. */
@@ -36,8 +36,8 @@ struct weft_head {
 };
 
 /*
- * Puts the heads of several queues of one tenant into the order in which they should be claimed:
- * priority first, then ord. The first `max` of them say how many to take from each queue.
+ * Sorts the heads of several queues of one tenant into claim order: priority, then ord. The first
+ * `max` of them say how many to take from each queue.
  */
 void weft_share_order(struct weft_head *head, size_t count);
 
@@ -49,9 +49,9 @@ struct weft_lane_share {
 
 /*
  * Divides a batch between namespaces, and the part of each between its lanes, so that a namespace
- * with many lanes gets no more than one with a single lane. Sorts by (namespace, lane). Where there
- * are fewer rows to give than namespaces or lanes, `random` says which ones go first: no lane is
- * passed over for ever.
+ * with many lanes gets no more than one with a single lane. Sorts by (namespace, lane). If there
+ * are fewer rows than namespaces or lanes, `random` decides which are served, so that no lane
+ * starves.
  */
 void weft_share_lanes(struct weft_lane_share *lane, size_t count, uint32_t batch, uint64_t random);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Validation of submissions, in one place for C callers, HTTP and the inbox. */
-
 #include "core/spec.h"
 
 #include "base/arena.h"
@@ -140,7 +138,6 @@ enum weft_rc weft_tag_needle(const struct weft_tag *tag, struct weft_arena *aren
     return WEFT_OK;
 }
 
-/* The moment it may start: delay_ms and run_at_us are two ways to say the same. */
 static enum weft_rc resolve_times(const struct weft_spec *spec, weft_usec now_us,
                                   struct weft_resolved *out, struct weft_err *err)
 {
@@ -205,7 +202,7 @@ static enum weft_rc resolve_payload(const struct weft_spec *spec, struct weft_re
     return weft_text_check(spec->content_type, WEFT_CONTENT_TYPE_MAX, "content_type", err);
 }
 
-/* Hashing each part first keeps them apart. */
+/* Each part is hashed on its own first, so that parts cannot merge. */
 void weft_spec_fingerprint(struct weft_resolved *out)
 {
     uint8_t part[3 * SHA256_DIGEST_LENGTH];

@@ -3,8 +3,9 @@
 #define WEFT_CORE_SPEC_H
 
 /*
- * What may be submitted. A spec that passes is resolved: defaults are filled in, names are checked,
- * tags and capabilities have their canonical text. Nothing a statement could refuse gets past here.
+ * Validation of submissions, for C callers, HTTP and the inbox. A valid spec is resolved: defaults
+ * are filled in, names are checked, tags and capabilities have their canonical text. No statement
+ * refuses a resolved spec. Pure.
  */
 
 #include "core/policy.h"
@@ -24,7 +25,7 @@ struct weft_resolved {
     enum weft_state state;
     weft_usec due_us;
     weft_usec deadline_us;
-    const struct weft_policy *policy_given; /* borrowed; what rules came from, NULL: defaults */
+    const struct weft_policy *policy_given; /* borrowed; the source of rules, NULL: defaults */
     struct weft_rules rules;
 };
 
@@ -34,14 +35,13 @@ WEFT_MUST_CHECK enum weft_rc weft_spec_resolve(const struct weft_spec *spec, con
                                                struct weft_resolved *ret_resolved,
                                                struct weft_err *err);
 
-/* "The same" submission means the same lane, kind and payload. Set by resolve when there is a key.
- */
+/* Submissions are the same if lane, kind and payload are. Set by resolve when there is a key. */
 void weft_spec_fingerprint(struct weft_resolved *out);
 
 /* Checks a name against [A-Za-z0-9_.:/-]{1,128}; `field` is blamed. */
 WEFT_MUST_CHECK enum weft_rc weft_name_check(const char *name, const char *field,
                                              struct weft_err *err);
-/* Checks a text a person may read later: valid UTF-8, bounded. NULL is fine. */
+/* Checks a text for people: valid UTF-8, bounded. NULL is valid. */
 WEFT_MUST_CHECK enum weft_rc weft_text_check(const char *text, size_t max, const char *field,
                                              struct weft_err *err);
 
@@ -51,7 +51,7 @@ WEFT_MUST_CHECK enum weft_rc weft_tags_text(const struct weft_tag *tag, size_t c
                                             struct weft_err *err);
 const struct weft_tag *weft_tags_parse(const char *text, struct weft_arena *arena,
                                        size_t *ret_count);
-/* How one tag stands in that text: what a filter looks for with a plain substring search. */
+/* One tag as it appears in that text: a filter searches for it as a substring. */
 WEFT_MUST_CHECK enum weft_rc weft_tag_needle(const struct weft_tag *tag, struct weft_arena *arena,
                                              const char **ret_text, struct weft_err *err);
 

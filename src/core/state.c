@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The transition table, the function that reads it, and the words for states. */
-
 #include "core/state.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* A row per state; what is not listed is WEFT_STATE_NONE, which means refused. */
+/* A row per state; unlisted events are WEFT_STATE_NONE: refused. */
 /* clang-format off */
 #define ON(event, state) [WEFT_EVENT_##event] = WEFT_STATE_##state
-#define STEER(state)                                                                               \
+#define CONTROL(state)                                                                             \
     ON(CANCEL, CANCELLED), ON(EXPIRE, EXPIRED), ON(PRIORITIZE, state), ON(SET_DEADLINE, state)
 static const enum weft_state next_state[WEFT_STATE_COUNT][WEFT_EVENT_COUNT] = {
-    [WEFT_STATE_READY]     = { STEER(READY),     ON(CLAIM, RUNNING) },
-    [WEFT_STATE_DELAYED]   = { STEER(DELAYED),   ON(PROMOTE, READY) },
-    [WEFT_STATE_BLOCKED]   = { STEER(BLOCKED),   ON(UNBLOCK, READY),
+    [WEFT_STATE_READY]     = { CONTROL(READY),     ON(CLAIM, RUNNING) },
+    [WEFT_STATE_DELAYED]   = { CONTROL(DELAYED),   ON(PROMOTE, READY) },
+    [WEFT_STATE_BLOCKED]   = { CONTROL(BLOCKED),   ON(UNBLOCK, READY),
                                ON(UNBLOCK_LATER, DELAYED), ON(SKIP, SKIPPED) },
-    [WEFT_STATE_SUSPENDED] = { STEER(SUSPENDED) },
-    [WEFT_STATE_HELD]      = { STEER(HELD) },
-    [WEFT_STATE_RUNNING]   = { STEER(RUNNING),   ON(RENEW, RUNNING),
+    [WEFT_STATE_SUSPENDED] = { CONTROL(SUSPENDED) },
+    [WEFT_STATE_HELD]      = { CONTROL(HELD) },
+    [WEFT_STATE_RUNNING]   = { CONTROL(RUNNING),   ON(RENEW, RUNNING),
                                ON(COMPLETE, SUCCEEDED), ON(FAIL, FAILED),
                                ON(RETRY, DELAYED),      ON(DELAY, DELAYED),
                                ON(RETRY_NOW, READY),    ON(RELEASE, READY),
@@ -40,43 +38,20 @@ enum weft_state weft_state_next(enum weft_state state, enum weft_event_kind even
     return next_state[state][event];
 }
 
-/* What an event that ends a lease makes of it. */
+/* How an event that ends a lease ended it. */
 static enum weft_ended lease_end(const struct weft_event *event)
 {
-    switch (event->kind) {
-    case WEFT_EVENT_COMPLETE:
-        return WEFT_ENDED_COMPLETED;
-    case WEFT_EVENT_FAIL:
-    case WEFT_EVENT_RETRY:
-    case WEFT_EVENT_RETRY_NOW:
-        return event->how;
-    case WEFT_EVENT_DELAY:
-        return event->how == WEFT_ENDED_RELEASED ? WEFT_ENDED_RELEASED : WEFT_ENDED_DELAYED;
-    case WEFT_EVENT_RELEASE:
-        return event->how == WEFT_ENDED_DELAYED ? WEFT_ENDED_DELAYED : WEFT_ENDED_RELEASED;
-    case WEFT_EVENT_LOSE:
-        return WEFT_ENDED_LOST;
-    case WEFT_EVENT_REVOKE:
-        return WEFT_ENDED_REVOKED;
-    case WEFT_EVENT_CANCEL:
-        return WEFT_ENDED_CANCELLED;
-    case WEFT_EVENT_EXPIRE:
-        return WEFT_ENDED_EXPIRED;
-    case WEFT_EVENT_PROMOTE:
-    case WEFT_EVENT_CLAIM:
-    case WEFT_EVENT_RENEW:
-    case WEFT_EVENT_REPLAY:
-    case WEFT_EVENT_PRIORITIZE:
-    case WEFT_EVENT_SET_DEADLINE:
-    case WEFT_EVENT_UNBLOCK:
-    case WEFT_EVENT_UNBLOCK_LATER:
-    case WEFT_EVENT_SKIP:
-    case WEFT_EVENT_REARM:
-    case WEFT_EVENT_REPLAY_BLOCKED:
-    case WEFT_EVENT_COUNT:
-        break;
-    }
-    return WEFT_ENDED_NONE;
+    static const enum weft_ended ended[WEFT_EVENT_COUNT] = {
+        [WEFT_EVENT_COMPLETE] = WEFT_ENDED_COMPLETED, [WEFT_EVENT_DELAY] = WEFT_ENDED_DELAYED,
+        [WEFT_EVENT_RELEASE] = WEFT_ENDED_RELEASED,   [WEFT_EVENT_LOSE] = WEFT_ENDED_LOST,
+        [WEFT_EVENT_REVOKE] = WEFT_ENDED_REVOKED,     [WEFT_EVENT_CANCEL] = WEFT_ENDED_CANCELLED,
+        [WEFT_EVENT_EXPIRE] = WEFT_ENDED_EXPIRED,
+    };
+    bool failed = event->kind == WEFT_EVENT_FAIL || event->kind == WEFT_EVENT_RETRY ||
+                  event->kind == WEFT_EVENT_RETRY_NOW;
+    bool returned = event->kind == WEFT_EVENT_DELAY || event->kind == WEFT_EVENT_RELEASE;
+    bool named = event->how == WEFT_ENDED_RELEASED || event->how == WEFT_ENDED_DELAYED;
+    return failed || (returned && named) ? event->how : ended[event->kind];
 }
 
 /* A row that is not running has no holder, no lease and no attempt deadline. */
@@ -142,8 +117,8 @@ static void apply(struct weft_live *live, const struct weft_event *event)
 }
 
 /*
- * A replay is a new life under the same id: it keeps epoch and history, forgives the attempts made
- * so far, and owes the attempt number that the last failure did not hand on.
+ * A replay starts the same id again: it keeps epoch and history, forgives the attempts made so far,
+ * and adds the attempt number that the final failure did not add.
  */
 static void replay(struct weft_live *live, enum weft_ended ended)
 {
@@ -166,7 +141,7 @@ bool weft_state_step(const struct weft_live *before, const struct weft_event *ev
     struct weft_step step = {.after = *before};
     step.after.state = to;
     bool ends_lease = before->state == WEFT_STATE_RUNNING && to != WEFT_STATE_RUNNING;
-    /* An ended row keeps its last lease: reads and fences need to know who had it. */
+    /* An ended row keeps its last lease: reads and fences need its holder. */
     if (ends_lease && weft_state_living(to))
         drop_lease(&step.after);
     if (event->kind == WEFT_EVENT_REPLAY || event->kind == WEFT_EVENT_REPLAY_BLOCKED ||
@@ -214,27 +189,9 @@ enum weft_state weft_state_parse(const char *word)
 const char *weft_event_name(enum weft_event_kind event)
 {
     static const char *const name[WEFT_EVENT_COUNT] = {
-        [WEFT_EVENT_PROMOTE] = "PROMOTE",
-        [WEFT_EVENT_CLAIM] = "CLAIM",
-        [WEFT_EVENT_RENEW] = "RENEW",
-        [WEFT_EVENT_COMPLETE] = "COMPLETE",
-        [WEFT_EVENT_FAIL] = "FAIL",
-        [WEFT_EVENT_RETRY] = "RETRY",
-        [WEFT_EVENT_RETRY_NOW] = "RETRY_NOW",
-        [WEFT_EVENT_DELAY] = "DELAY",
-        [WEFT_EVENT_RELEASE] = "RELEASE",
-        [WEFT_EVENT_LOSE] = "LOSE",
-        [WEFT_EVENT_REVOKE] = "REVOKE",
-        [WEFT_EVENT_CANCEL] = "CANCEL",
-        [WEFT_EVENT_EXPIRE] = "EXPIRE",
-        [WEFT_EVENT_REPLAY] = "REPLAY",
-        [WEFT_EVENT_PRIORITIZE] = "PRIORITIZE",
-        [WEFT_EVENT_SET_DEADLINE] = "SET_DEADLINE",
-        [WEFT_EVENT_UNBLOCK] = "UNBLOCK",
-        [WEFT_EVENT_UNBLOCK_LATER] = "UNBLOCK_LATER",
-        [WEFT_EVENT_SKIP] = "SKIP",
-        [WEFT_EVENT_REARM] = "REARM",
-        [WEFT_EVENT_REPLAY_BLOCKED] = "REPLAY_BLOCKED",
+#define X(name) #name,
+        WEFT_EVENTS(X)
+#undef X
     };
     assert(event < WEFT_EVENT_COUNT);
     return name[event];

@@ -3,7 +3,7 @@
 #define WEFT_CORE_STATE_H
 
 /*
- * The life of one execution, as a pure function.
+ * The states of one execution, as a pure function.
  *
  *                 +-------- PROMOTE --------+
  *                 |                         v
@@ -15,49 +15,40 @@
  *                 +---- RETRY, DELAY --------------------------+
  *
  *   submit --> BLOCKED --UNBLOCK--> READY, --UNBLOCK_LATER--> DELAYED, --SKIP--> skipped, and
- *   --REARM--> from skipped back to BLOCKED: what a join does with a member of a flow.
+ *   --REARM--> from skipped back to BLOCKED: the effects of a join on a member of a flow.
  *   CANCEL -> cancelled and EXPIRE -> expired from every living state; REPLAY leads from every
  *   ended state back to READY, REPLAY_BLOCKED to BLOCKED. PRIORITIZE, SET_DEADLINE and RENEW change
- * a row but not its state.
+ *   a row but not its state.
  *
- * This is the only authority on which change is legal. Statements that change many rows at once
- * declare their step in a `-- moves:` line, which a test checks against weft_state_next().
- * No clock, no I/O, no allocation.
+ * Only this module decides which change is legal. Statements that change many rows at once declare
+ * their step in a `-- moves:` line, which a test checks against weft_state_next().
  */
 
 #include "base/base.h"
 
-/* What can happen to an execution. */
+/* clang-format off */
+#define WEFT_EVENTS(X)                                                                             \
+    X(PROMOTE) X(CLAIM) X(RENEW) X(COMPLETE) X(FAIL) X(RETRY) X(RETRY_NOW) X(DELAY) X(RELEASE)     \
+    X(LOSE) X(REVOKE) X(CANCEL) X(EXPIRE) X(REPLAY) X(PRIORITIZE) X(SET_DEADLINE)                  \
+    X(UNBLOCK)        /* its join was satisfied */                                                 \
+    X(UNBLOCK_LATER)  /* the same, with a delay */                                                 \
+    X(SKIP)           /* its join became impossible */                                             \
+    X(REARM)          /* its join is open again */                                                 \
+    X(REPLAY_BLOCKED) /* REPLAY of a member of a flow whose join is open */
+
 enum weft_event_kind {
-    WEFT_EVENT_PROMOTE,
-    WEFT_EVENT_CLAIM,
-    WEFT_EVENT_RENEW,
-    WEFT_EVENT_COMPLETE,
-    WEFT_EVENT_FAIL,
-    WEFT_EVENT_RETRY,
-    WEFT_EVENT_RETRY_NOW,
-    WEFT_EVENT_DELAY,
-    WEFT_EVENT_RELEASE,
-    WEFT_EVENT_LOSE,
-    WEFT_EVENT_REVOKE,
-    WEFT_EVENT_CANCEL,
-    WEFT_EVENT_EXPIRE,
-    WEFT_EVENT_REPLAY,
-    WEFT_EVENT_PRIORITIZE,
-    WEFT_EVENT_SET_DEADLINE,
-    WEFT_EVENT_UNBLOCK,        /* its join was satisfied */
-    WEFT_EVENT_UNBLOCK_LATER,  /* the same, with a time to wait */
-    WEFT_EVENT_SKIP,           /* its join became impossible */
-    WEFT_EVENT_REARM,          /* its join is open again */
-    WEFT_EVENT_REPLAY_BLOCKED, /* as REPLAY, of a member of a flow whose join is open */
+#define X(name) WEFT_EVENT_##name,
+    WEFT_EVENTS(X)
+#undef X
     WEFT_EVENT_COUNT
 };
+/* clang-format on */
 
-/* How a lease or an execution came to its end. Stored: append, never renumber. */
+/* How a lease or an execution ended. Stored: append, never renumber. */
 enum weft_ended {
     WEFT_ENDED_NONE = 0,
     WEFT_ENDED_COMPLETED = 1,
-    WEFT_ENDED_FAILED = 2,    /* the worker said so */
+    WEFT_ENDED_FAILED = 2,    /* reported by the worker */
     WEFT_ENDED_TIMED_OUT = 3, /* the attempt took too long */
     WEFT_ENDED_LOST = 4,      /* the lease ran out */
     WEFT_ENDED_RELEASED = 5,
@@ -70,20 +61,20 @@ enum weft_ended {
     WEFT_ENDED_COUNT
 };
 
-/* The row of `live`: all that is true of a living execution now. A moment of 0 is none. */
+/* The row of `live`: the current values of a living execution. A time of 0 means none. */
 struct weft_live {
     struct weft_id id;
     enum weft_state state;
     int32_t queue, lane, policy;
-    int32_t worker; /* interned; 0: nobody has it */
+    int32_t worker; /* interned; 0: no holder */
     int32_t priority;
     int64_t ord;
     int32_t epoch;    /* +1 at each claim and nowhere else */
     int32_t attempt;  /* the current or next one, from 1; +1 when one fails or times out */
-    int32_t forgiven; /* attempts before the last replay, which no longer count */
-    int32_t lost;     /* leases lost in this life */
+    int32_t forgiven; /* attempts before the last replay: they no longer count */
+    int32_t lost;     /* leases lost since the last replay */
     int32_t replays;
-    int32_t size;     /* of what a claim carries: the payload, and the names of upstreams */
+    int32_t size;     /* bytes that a claim carries: the payload, and the names of upstreams */
     weft_usec due_us; /* delayed: when it becomes ready; running: when the lease ends */
     weft_usec attempt_deadline_us;
     weft_usec deadline_us;
@@ -93,11 +84,12 @@ struct weft_live {
 
 struct weft_event {
     enum weft_event_kind kind;
-    enum weft_ended how; /* FAIL, RETRY, RETRY_NOW: what ended the attempt; REPLAY: the last life */
-    int32_t worker;      /* CLAIM */
-    bool uncounted;      /* LOSE: nobody could have renewed, so it does not count as lost */
-    int32_t priority;    /* PRIORITIZE */
-    weft_usec now_us;    /* CLAIM */
+    enum weft_ended
+        how;          /* FAIL, RETRY, RETRY_NOW: what ended the attempt; REPLAY: the last outcome */
+    int32_t worker;   /* CLAIM */
+    bool uncounted;   /* LOSE: no server accepted renewals, so it does not count as lost */
+    int32_t priority; /* PRIORITIZE */
+    weft_usec now_us; /* CLAIM */
     weft_usec
         due_us; /* CLAIM, RENEW: end of the lease; RETRY, DELAY, UNBLOCK_LATER: when it is ready */
     weft_usec attempt_deadline_us; /* CLAIM */
@@ -107,7 +99,7 @@ struct weft_event {
 struct weft_step {
     struct weft_live after;
     enum weft_ended
-        ended; /* how the lease that was held ended; NONE when none was, or it goes on */
+        ended; /* how the held lease ended; NONE: no lease was held, or it is still held */
 };
 
 /* The state that follows, WEFT_STATE_NONE when the event is refused. */

@@ -5,14 +5,15 @@
 /*
  * Bearer tokens: weft_ID_SECRET, where ID is a decimal number that finds the row and SECRET is 256
  * random bits in base64url. The store holds the SHA-256 of the secret, which needs no salt and no
- * slow hash: nobody guesses 256 bits.
+ * slow hash: 256 bits cannot be guessed. Pure, but for weft_token_secret(), which reads random
+ * bytes.
  */
 
 #include "base/base.h"
 
-/* What a token may do; each stands alone, but for ADMIN, which means all of them. */
+/* The scopes of a token are independent; ADMIN includes the others. */
 enum weft_scope {
-    WEFT_SCOPE_NONE = 0, /* of a route: nothing is needed */
+    WEFT_SCOPE_NONE = 0, /* of a route: no scope is needed */
     WEFT_SCOPE_READ = 1,
     WEFT_SCOPE_SUBMIT = 2,
     WEFT_SCOPE_WORK = 4,
@@ -24,7 +25,7 @@ enum { WEFT_TOKEN_SECRET = 43, WEFT_TOKEN_TEXT = 64, WEFT_TOKEN_HASH = 32 };
 /* A new secret: 43 characters and the NUL. */
 void weft_token_secret(char ret_secret[WEFT_TOKEN_SECRET + 1]);
 void weft_token_print(int32_t id, const char *secret, char ret_text[WEFT_TOKEN_TEXT]);
-/* Takes a token apart and hashes its secret; false for what does not look like a token. */
+/* Splits a token and hashes its secret; false if the text is not a token. */
 WEFT_MUST_CHECK bool weft_token_parse(const char *text, int32_t *ret_id,
                                       uint8_t ret_hash[WEFT_TOKEN_HASH]);
 void weft_token_hash(const char *secret, uint8_t ret_hash[WEFT_TOKEN_HASH]);
@@ -39,8 +40,8 @@ struct weft_rights {
     const char *ns;  /* the only namespace; NULL: all of them */
 };
 /*
- * Whether these rights include others: who has them may hand out and manage tokens with the others.
- * A token that is bound to a namespace includes none that is good elsewhere.
+ * Whether `own` includes `other`: then a holder of `own` may create and manage tokens with `other`.
+ * Rights bound to a namespace include no rights outside it.
  */
 bool weft_rights_include(const struct weft_rights *own, const struct weft_rights *other);
 /* "read,submit" and back; a word that is no scope is WEFT_INVALID_VALUE. */

@@ -141,7 +141,7 @@ struct weft_ready {
     uint64_t choices;
     struct weft_lane_setting *lane; /* owned, texts too; sorted by lane */
     size_t lane_count;
-    struct weft_index turn; /* of weft_turn, owned */
+    struct weft_int_map turn; /* of weft_turn, owned */
     size_t turns_kept;      /* how many were left when those long unused were last dropped */
 };
 
@@ -178,7 +178,7 @@ struct weft_floors {
     pthread_mutex_t lock;
     bool used;               /* the store needs them */
     _Atomic size_t count;    /* of queue; read without the lock to leave early */
-    struct weft_index queue; /* by queue; owned */
+    struct weft_int_map queue; /* by queue; owned */
     uint64_t tick;
 };
 
@@ -187,8 +187,8 @@ struct weft_census {
     pthread_mutex_t lock;
     uint32_t most;             /* queues of a namespace; 0: no limit */
     uint32_t most_workers;     /* worker names of a namespace; 0: no limit */
-    struct weft_index ns;      /* queues, by namespace; owned */
-    struct weft_index workers; /* worker names, by namespace; owned */
+    struct weft_int_map ns;      /* queues, by namespace; owned */
+    struct weft_int_map workers; /* worker names, by namespace; owned */
 };
 
 /* The walk for interned rows that no row refers to: scan/unused_names.c. */

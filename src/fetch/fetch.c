@@ -3,26 +3,25 @@
 /*
  * Calls over libcurl.
  *
- * A line is an easy handle with a multi handle of its own, and so with its own kept connection. A
- * call takes the line that was put back last, or makes one: there are as many connections as there
- * were calls at once, and the warmest is used first. The multi handle is there because only
- * curl_multi_poll() lets a call that waits for its answer look at `stop` without turning in a
- * circle: a waiting call wakes ten times a second, and not at all more often.
+ * A connection is an easy handle with its own multi handle, which keeps one TCP connection. A call
+ * takes the idle connection used last, or makes one: there are as many connections as there were
+ * concurrent calls. The multi handle is needed because only curl_multi_poll() lets a waiting call
+ * check `stop` without a busy loop: it wakes ten times a second.
  *
- * A kept connection may have been closed by the server a moment ago. libcurl then sends the request
- * again on a new one, provided that not a byte of an answer came; but a server that died between
- * carrying out a request and answering it looks the same. So a call that is marked `once` hands its
- * body out through a callback that refuses to rewind: libcurl repeats it only while nothing of the
- * body has been written, when no server can have acted on it. A call without a body has nothing
- * that could be held back, and gets a new connection instead.
+ * The server may have closed a kept connection a moment ago. libcurl then repeats the request on a
+ * new one if no byte of an answer came; but a server that died between carrying out a request and
+ * answering it looks the same. So a call marked `once` supplies its body through a callback that
+ * refuses to rewind: libcurl repeats the request only while no byte of the body was written, when
+ * no server can have acted on it. A call without a body has nothing to hold back and gets a new
+ * connection instead.
  *
- * Locks: fetch->lock guards the list of idle lines. Nothing is called under it.
+ * Locks: fetch->lock guards the list of idle connections. No function is called under it.
  */
 
 #include "fetch/fetch.h"
-#include "fetch/head.h"
+#include "fetch/header.h"
 
-#include "base/arena.h"
+#include "base/alloc.h"
 
 #include <curl/curl.h>
 #include <pthread.h>
@@ -36,15 +35,15 @@ enum {
     DEFAULT_CONNECT_MS = 5000,
     DEFAULT_TIMEOUT_MS = 30000,
     DEFAULT_BODY_MAX = 64 << 20,
-    LOOK_MS = 100,        /* how often a waiting call looks at `stop` */
-    WAIT_MS = 1000,       /* how long it waits otherwise; libcurl's own timers cut it short */
-    IDLE_MAX = 64,        /* lines kept for later */
+    STOP_CHECK_MS = 100,  /* how often a waiting call checks `stop` */
+    WAIT_MS = 1000,       /* without `stop`; libcurl's own timers cut it short */
+    IDLE_MAX = 64,        /* connections kept */
     IDLE_AGE_S = 60,      /* a connection idle for longer is not used again; servers close at 75 */
     HEADER_LINES_MAX = 32 /* of a config */
 };
 
-struct line {
-    struct line *next;
+struct connection {
+    struct connection *next;
     CURL *easy;
     CURLM *multi;
 };
@@ -52,13 +51,13 @@ struct line {
 struct weft_fetch {
     char *base_url; /* owned, without a slash at the end */
     char *ca_file;  /* owned, or NULL */
-    bool loopback;  /* of this machine: no proxy is asked */
+    bool loopback;  /* the server is on this machine: no proxy */
     int64_t connect_ms;
     size_t body_max;
     struct curl_slist *header;      /* owned; of calls without a body */
     struct curl_slist *body_header; /* owned; of calls with one */
     pthread_mutex_t lock;
-    struct line *idle;
+    struct connection *idle;
     size_t idle_count;
 };
 
@@ -67,8 +66,8 @@ struct run {
     const struct weft_fetch_call *call;
     struct weft_fetch_answer answer;
     size_t given;           /* bytes of the body that libcurl took from the callback */
-    struct curl_slist more; /* the header line of the call, in front of those of all */
-    char trouble[CURL_ERROR_SIZE];
+    struct curl_slist more; /* the call's own header line, before the common ones */
+    char message[CURL_ERROR_SIZE];
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -79,7 +78,8 @@ static void init_curl(void)
     ready = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* ---- What libcurl calls ---------------------------------------------------------------------- */
+/* ---- Callbacks of libcurl ----------------------------------------------------------------------
+ */
 
 static size_t take_body(char *data, size_t size, size_t count, void *context)
 {
@@ -91,7 +91,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *context)
 static size_t take_header(char *line, size_t size, size_t count, void *context)
 {
     struct run *run = context;
-    weft_fetch_head(&run->answer, line, size * count);
+    weft_fetch_read_header(&run->answer, line, size * count);
     return size * count;
 }
 
@@ -115,21 +115,13 @@ static int refuse_rewind(void *context, curl_off_t offset, int origin)
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static char *copy_text(const char *text)
-{
-    char *copy = strdup(text);
-    if (!copy)
-        weft_oom(strlen(text) + 1);
-    return copy;
-}
-
 static bool is_loopback(const char *host)
 {
     return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
            strcmp(host, "[::1]") == 0;
 }
 
-/* The part of the URL, NULL when it has none. The caller frees it with curl_free(). */
+/* A part of the URL, or NULL. The caller frees it with curl_free(). */
 static char *url_part(CURLU *url, CURLUPart part)
 {
     char *text = NULL;
@@ -185,7 +177,7 @@ static bool has_line_break(const char *text)
     return strpbrk(text, "\r\n") != NULL;
 }
 
-/* The header lines of all calls; "Expect:" alone keeps libcurl from waiting for a 100. */
+/* The header lines of all calls; an empty "Expect:" keeps libcurl from waiting for a 100. */
 static enum weft_rc make_headers(const struct weft_fetch_config *config,
                                  struct curl_slist **ret_list, struct weft_err *err)
 {
@@ -232,12 +224,10 @@ enum weft_rc weft_fetch_open(const struct weft_fetch_config *config, struct weft
     }
     add_header(&header, "Content-Type:");
     add_header(&body_header, "Content-Type: application/json");
-    struct weft_fetch *fetch = calloc(1, sizeof(*fetch));
-    if (!fetch)
-        weft_oom(sizeof(*fetch));
+    struct weft_fetch *fetch = weft_alloc(1, sizeof(*fetch));
     *fetch = (struct weft_fetch){
-        .base_url = copy_text(config->base_url),
-        .ca_file = config->ca_file ? copy_text(config->ca_file) : NULL,
+        .base_url = weft_strdup(config->base_url),
+        .ca_file = weft_strdup(config->ca_file),
         .loopback = loopback,
         .connect_ms = config->connect_ms ? config->connect_ms : DEFAULT_CONNECT_MS,
         .body_max = config->body_max ? config->body_max : DEFAULT_BODY_MAX,
@@ -252,22 +242,23 @@ enum weft_rc weft_fetch_open(const struct weft_fetch_config *config, struct weft
     return WEFT_OK;
 }
 
-/* ---- Lines ----------------------------------------------------------------------------------- */
+/* ---- Connections
+ * ----------------------------------------------------------------------------------- */
 
-static void free_line(struct line *line)
+static void free_connection(struct connection *connection)
 {
-    curl_easy_cleanup(line->easy);
-    curl_multi_cleanup(line->multi);
-    free(line);
+    curl_easy_cleanup(connection->easy);
+    curl_multi_cleanup(connection->multi);
+    free(connection);
 }
 
 void weft_fetch_close(struct weft_fetch *fetch)
 {
     if (!fetch)
         return;
-    for (struct line *line = fetch->idle, *next; line; line = next) {
-        next = line->next;
-        free_line(line);
+    for (struct connection *connection = fetch->idle, *next; connection; connection = next) {
+        next = connection->next;
+        free_connection(connection);
     }
     pthread_mutex_destroy(&fetch->lock);
     curl_slist_free_all(fetch->body_header);
@@ -277,42 +268,41 @@ void weft_fetch_close(struct weft_fetch *fetch)
     free(fetch);
 }
 
-static struct line *take_line(struct weft_fetch *fetch)
+static struct connection *take_connection(struct weft_fetch *fetch)
 {
     pthread_mutex_lock(&fetch->lock);
-    struct line *line = fetch->idle;
-    if (line) {
-        fetch->idle = line->next;
+    struct connection *connection = fetch->idle;
+    if (connection) {
+        fetch->idle = connection->next;
         fetch->idle_count--;
     }
     pthread_mutex_unlock(&fetch->lock);
-    if (line) {
-        curl_easy_reset(line->easy); /* its connection is the multi handle's and stays */
-        return line;
+    if (connection) {
+        curl_easy_reset(
+            connection->easy); /* the TCP connection belongs to the multi handle and stays */
+        return connection;
     }
-    line = calloc(1, sizeof(*line));
-    if (!line)
-        weft_oom(sizeof(*line));
-    line->easy = curl_easy_init();
-    line->multi = curl_multi_init();
-    if (!line->easy || !line->multi)
+    connection = weft_alloc(1, sizeof(*connection));
+    connection->easy = curl_easy_init();
+    connection->multi = curl_multi_init();
+    if (!connection->easy || !connection->multi)
         weft_oom(1);
-    (void)curl_multi_setopt(line->multi, CURLMOPT_MAXCONNECTS, 1L);
-    return line;
+    (void)curl_multi_setopt(connection->multi, CURLMOPT_MAXCONNECTS, 1L);
+    return connection;
 }
 
-static void put_line(struct weft_fetch *fetch, struct line *line)
+static void put_connection(struct weft_fetch *fetch, struct connection *connection)
 {
     pthread_mutex_lock(&fetch->lock);
     bool keep = fetch->idle_count < IDLE_MAX;
     if (keep) {
-        line->next = fetch->idle;
-        fetch->idle = line;
+        connection->next = fetch->idle;
+        fetch->idle = connection;
         fetch->idle_count++;
     }
     pthread_mutex_unlock(&fetch->lock);
     if (!keep)
-        free_line(line);
+        free_connection(connection);
 }
 
 /* ---- A call ---------------------------------------------------------------------------------- */
@@ -366,7 +356,7 @@ static void set_call(const struct weft_fetch *fetch, struct run *run, CURL *easy
     (void)curl_easy_setopt(easy, CURLOPT_HTTPHEADER, call->header ? &run->more : header);
     (void)curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
                            (long)(call->timeout_ms ? call->timeout_ms : DEFAULT_TIMEOUT_MS));
-    (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, run->trouble);
+    (void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, run->message);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     (void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, run);
     (void)curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);
@@ -378,28 +368,30 @@ static bool is_stopped(const struct weft_fetch_call *call)
     return call->stop && atomic_load_explicit(call->stop, memory_order_relaxed);
 }
 
-/* Carries it out. *ret_stopped: it was ended by `stop`. */
-static CURLcode drive(struct line *line, const struct weft_fetch_call *call, bool *ret_stopped)
+/* Performs the call. *ret_stopped: `stop` ended it. */
+static CURLcode drive(struct connection *connection, const struct weft_fetch_call *call,
+                      bool *ret_stopped)
 {
     CURLcode code = CURLE_ABORTED_BY_CALLBACK;
     int running = 1;
-    CURLMcode multi = curl_multi_add_handle(line->multi, line->easy);
+    CURLMcode multi = curl_multi_add_handle(connection->multi, connection->easy);
     while (!multi && running && !is_stopped(call)) {
-        multi = curl_multi_perform(line->multi, &running);
+        multi = curl_multi_perform(connection->multi, &running);
         if (!multi && running)
-            multi = curl_multi_poll(line->multi, NULL, 0, call->stop ? LOOK_MS : WAIT_MS, NULL);
+            multi = curl_multi_poll(connection->multi, NULL, 0,
+                                    call->stop ? STOP_CHECK_MS : WAIT_MS, NULL);
     }
     *ret_stopped = running && !multi;
     int left;
     const CURLMsg *message;
-    while ((message = curl_multi_info_read(line->multi, &left)))
+    while ((message = curl_multi_info_read(connection->multi, &left)))
         if (message->msg == CURLMSG_DONE)
             code = message->data.result;
-    (void)curl_multi_remove_handle(line->multi, line->easy);
+    (void)curl_multi_remove_handle(connection->multi, connection->easy);
     return multi ? CURLE_FAILED_INIT : code;
 }
 
-/* True when the server may have got all of the request. */
+/* True when the server may have received the whole request. */
 static bool was_sent(const struct run *run, CURL *easy)
 {
     long bytes = 0;
@@ -409,38 +401,38 @@ static bool was_sent(const struct run *run, CURL *easy)
     return bytes > 0;
 }
 
-/* "Connection refused" says more than that no connection was made after so many milliseconds. */
+/* "Connection refused" is clearer than libcurl's "failed to connect after N ms". */
 static void name_cause(struct run *run, CURL *easy)
 {
     long number = 0;
     char text[CURL_ERROR_SIZE];
     (void)curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &number);
     if (number != 0)
-        (void)snprintf(run->trouble, sizeof(run->trouble), "%s",
+        (void)snprintf(run->message, sizeof(run->message), "%s",
                        strerror_r((int)number, text, sizeof(text)));
 }
 
 enum weft_rc weft_fetch_do(struct weft_fetch *fetch, const struct weft_fetch_call *call,
-                           struct weft_fetch_answer *ret_answer, struct weft_fetch_doubt *ret_doubt,
-                           struct weft_err *err)
+                           struct weft_fetch_answer *ret_answer,
+                           struct weft_fetch_failure *ret_failure, struct weft_err *err)
 {
     struct run run = {.call = call, .answer = {.retry_after_ms = -1}};
     weft_buf_init(&run.answer.body, fetch->body_max);
-    struct line *line = take_line(fetch);
-    set_connection(fetch, line->easy);
-    set_call(fetch, &run, line->easy);
+    struct connection *connection = take_connection(fetch);
+    set_connection(fetch, connection->easy);
+    set_call(fetch, &run, connection->easy);
     bool stopped = false;
-    CURLcode code = drive(line, call, &stopped);
-    const struct weft_fetch_doubt doubt = {
-        .sent = was_sent(&run, line->easy),
+    CURLcode code = drive(connection, call, &stopped);
+    const struct weft_fetch_failure failure = {
+        .sent = was_sent(&run, connection->easy),
         .stopped = stopped,
-        .lasting = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE,
+        .permanent = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE,
     };
     long status = 0;
-    (void)curl_easy_getinfo(line->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(connection->easy, CURLINFO_RESPONSE_CODE, &status);
     if (code == CURLE_COULDNT_CONNECT)
-        name_cause(&run, line->easy);
-    put_line(fetch, line);
+        name_cause(&run, connection->easy);
+    put_connection(fetch, connection);
 
     if (code == CURLE_OK && !stopped) {
         run.answer.status = (int)status;
@@ -449,16 +441,17 @@ enum weft_rc weft_fetch_do(struct weft_fetch *fetch, const struct weft_fetch_cal
     }
     bool full = run.answer.body.full;
     weft_buf_done(&run.answer.body);
-    *ret_doubt = doubt;
+    *ret_failure = failure;
     if (full)
         return weft_fail(err, WEFT_TOO_LARGE, "the answer of %s is larger than %zu bytes",
                          fetch->base_url, fetch->body_max);
-    const char *trouble = *run.trouble ? run.trouble : curl_easy_strerror(code);
-    enum weft_rc rc = weft_fail(err, WEFT_UNAVAILABLE, "%s: %s", fetch->base_url,
-                                stopped ? "the call was stopped" : trouble);
-    if (doubt.lasting && err)
-        err->hint = "name the file of the authority to trust, and check the host in the URL";
-    return rc;
+    const char *message = *run.message ? run.message : curl_easy_strerror(code);
+    (void)weft_fail(err, WEFT_UNAVAILABLE, "%s: %s", fetch->base_url,
+                    stopped ? "the call was stopped" : message);
+    return weft_hint(err, WEFT_UNAVAILABLE,
+                     failure.permanent
+                         ? "name the file of the authority to trust, and check the host in the URL"
+                         : NULL);
 }
 
 void weft_fetch_answer_done(struct weft_fetch_answer *answer)

@@ -3,14 +3,14 @@
 #define WEFT_FETCH_FETCH_H
 
 /*
- * HTTP calls out, over libcurl: blocking, from any number of threads, on connections that are kept
- * alive and shared. Says what happened; whether to try again is the caller's business.
+ * HTTP calls to other servers, over libcurl: blocking, from any number of threads, on shared
+ * connections that are kept alive. The caller decides whether to try again.
  */
 
 #include "base/buf.h"
 #include "base/err.h"
 
-struct weft_fetch; /* opaque: where calls go, and their idle connections */
+struct weft_fetch; /* opaque: one base URL and its idle connections */
 
 struct weft_fetch_config {
     const char *base_url;      /* http://host:port, https://...; a path is put before every path */
@@ -27,40 +27,40 @@ struct weft_fetch_call {
     const char *header; /* one line more, "Name: value", without line breaks; or NULL */
     const void *body;   /* or NULL */
     size_t body_size;
-    bool once;          /* must not be sent a second time when an answer stays away; see fetch.c */
-    int64_t timeout_ms; /* for the whole call; 0: 30,000 */
-    const _Atomic bool *stop; /* looked at several times a second; true ends the call; or NULL */
+    bool once;                /* never sent twice, even if no answer comes; see fetch.c */
+    int64_t timeout_ms;       /* for the whole call; 0: 30,000 */
+    const _Atomic bool *stop; /* polled ten times a second; true ends the call; or NULL */
 };
 
 struct weft_fetch_answer {
     int status;
     struct weft_buf body; /* owned: ends with weft_fetch_answer_done() */
     char content_type[128];
-    int64_t retry_after_ms; /* -1: not said */
+    int64_t retry_after_ms; /* -1: no such header */
     char request_id[64];
 };
 
 /*
- * What is known of a call that failed: sent false means that the server cannot have seen all of it,
- * so that anything may be tried again.
+ * A call without an answer. `sent` false: the server cannot have received the whole request, so any
+ * request may be repeated.
  */
-struct weft_fetch_doubt {
+struct weft_fetch_failure {
     bool sent;
-    bool stopped; /* by call->stop */
-    bool lasting; /* trying again will not help: a certificate that is not trusted */
+    bool stopped;   /* by call->stop */
+    bool permanent; /* repeating will not help: a certificate that is not trusted */
 };
 
 WEFT_MUST_CHECK enum weft_rc weft_fetch_open(const struct weft_fetch_config *config,
                                              struct weft_fetch **ret_fetch, struct weft_err *err);
 void weft_fetch_close(struct weft_fetch *fetch); /* NULL is fine */
 /*
- * WEFT_UNAVAILABLE when there is no answer, WEFT_TOO_LARGE when it is above body_max, both with
- * *ret_doubt set. Any status is an answer.
+ * WEFT_UNAVAILABLE: no answer. WEFT_TOO_LARGE: the answer exceeds body_max. Both set *ret_failure.
+ * Any HTTP status is an answer and WEFT_OK.
  */
 WEFT_MUST_CHECK enum weft_rc weft_fetch_do(struct weft_fetch *fetch,
                                            const struct weft_fetch_call *call,
                                            struct weft_fetch_answer *ret_answer,
-                                           struct weft_fetch_doubt *ret_doubt,
+                                           struct weft_fetch_failure *ret_failure,
                                            struct weft_err *err);
 void weft_fetch_answer_done(struct weft_fetch_answer *answer);
 

@@ -3,25 +3,25 @@
 /*
  * Applying migrations.
  *
- * Each turn of the loop reads what is there, and then does one thing: create the bookkeeping, or
+ * Each turn of the loop reads the state of the store and does one thing: create the bookkeeping, or
  * apply the next migration in a transaction together with its record. Reading needs no lock, so
  * replicas that find everything applied never wait for each other. Applying takes the mutex (in
- * PostgreSQL a lock on the table of migrations, in SQLite the write lock) and reads again under
- * it: whoever came second finds the work done.
+ * PostgreSQL a lock on the table of migrations, in SQLite the write lock) and reads again under it:
+ * a process that had to wait for the mutex finds the migration applied.
  *
- * An index on a large table is built beside the work: CREATE INDEX CONCURRENTLY runs outside of a
- * transaction, so it cannot hold the mutex, and a lock of the session would be lost behind a
- * pooler. Instead the table is the mutex, and the build can be repeated:
+ * An index on a large table is built while work goes on: CREATE INDEX CONCURRENTLY runs outside a
+ * transaction, so it cannot hold the mutex, and a session lock would be lost behind a pooler.
+ * Instead the indexed table is the mutex, and the build can be repeated:
  *
- * 1. In a transaction, the table is locked in the mode that a build holds to its end (it conflicts
- *    with itself, not with readers and writers). So no build is under way, and an index that is not
- *    valid was left by one that failed: it is dropped.
- * 2. The index is built, unless there is one of that name. Two processes that begin at once wait
- * for each other's lock or snapshot; PostgreSQL ends one of them, and it takes another turn.
- * 3. It is recorded under the mutex, if it is there and valid; else back to 1.
+ * 1. In a transaction, lock the table in the mode that a build holds to its end (it conflicts with
+ *    itself, not with readers and writers). So no build is running, and an index that is not valid
+ *    was left by a failed build: drop it.
+ * 2. Build the index, unless it exists. Two processes that start together wait for each other's
+ *    lock or snapshot; PostgreSQL ends one of them, which takes another turn.
+ * 3. Record the migration under the mutex if the index exists and is valid; else back to 1.
  *
- * The bookkeeping itself is created without a mutex, since there is nothing to lock yet. Those who
- * lose that race get an error about an object that exists already, and take another turn.
+ * The bookkeeping itself is created without a mutex, since there is nothing to lock yet. A process
+ * that loses that race gets an error that an object exists already, and takes another turn.
  */
 
 #include "store/migrate.h"
@@ -34,9 +34,9 @@
 #include <time.h>
 
 enum {
-    FAILURES_MAX = 5,     /* lost races before giving up */
-    HURRY_LEAST_MS = 100, /* how long a migration waits for a lock: this */
-    HURRY_RANDOM_MS = 200 /* and up to so much more */
+    FAILURES_MAX = 5,         /* lost races before giving up */
+    LOCK_WAIT_MS = 100,       /* how long a migration waits for a lock, */
+    LOCK_WAIT_RANDOM_MS = 200 /* plus up to this at random */
 };
 
 #define WAIT_US        (600 * WEFT_SECOND)
@@ -48,18 +48,17 @@ struct job {
     const struct weft_migration_set *set;
     struct weft_arena *arena;
     bool pg;
-    const struct weft_migration *next; /* the one that was tried last */
-    weft_usec began_us;                /* boot time; the first try that met a lock; 0: none yet */
-    weft_usec pause_us;                /* after the last one */
+    const struct weft_migration *next; /* the migration tried last */
+    weft_usec began_us;                /* boot time of the first try that met a lock; 0: none yet */
+    weft_usec pause_us;                /* before the next try */
     int failures;                      /* lost races so far */
 };
 
-/* What the store holds. */
 struct state {
     const char *name; /* of the schema */
     bool present;     /* the schema exists */
-    bool ours;        /* and so does our bookkeeping */
-    int64_t others;   /* tables, of whomever */
+    bool ours;        /* the bookkeeping exists */
+    int64_t others;   /* tables that are not weft's */
     struct weft_rows applied;
     int64_t oldest_binary;
 };
@@ -78,7 +77,7 @@ static enum weft_rc run_plain(const struct job *job, enum weft_stmt stmt,
     return job->conn->driver->run(job->conn, &call, 1, job->arena, ret_rows, err);
 }
 
-/* Reads inside the transaction in hand. */
+/* Inside the caller's transaction. */
 static enum weft_rc read_state(const struct job *job, struct state *ret_state, struct weft_err *err)
 {
     struct state state = {0};
@@ -104,33 +103,30 @@ static enum weft_rc read_state(const struct job *job, struct state *ret_state, s
     return WEFT_OK;
 }
 
-static enum weft_rc look(const struct job *job, struct state *ret_state, struct weft_err *err)
+/* Commits, or rolls back if rc is a failure. */
+static enum weft_rc finish(const struct job *job, enum weft_rc rc, struct weft_err *err)
 {
-    const struct weft_driver *driver = job->conn->driver;
-    enum weft_rc rc = driver->begin(job->conn, WEFT_TX_READ, err);
-    if (rc)
-        return rc;
-    rc = read_state(job, ret_state, err);
-    if (rc)
-        driver->rollback(job->conn);
-    else
-        rc = driver->commit(job->conn, err);
+    if (!rc)
+        return job->conn->driver->commit(job->conn, err);
+    job->conn->driver->rollback(job->conn);
     return rc;
 }
 
-static enum weft_rc mismatch(struct weft_err *err, const char *hint)
+static enum weft_rc read_committed_state(const struct job *job, struct state *ret_state,
+                                         struct weft_err *err)
 {
-    if (err)
-        err->hint = hint;
-    return WEFT_SCHEMA;
+    enum weft_rc rc = job->conn->driver->begin(job->conn, WEFT_TX_READ, err);
+    return rc ? rc : finish(job, read_state(job, ret_state, err), err);
 }
 
 enum weft_rc weft_too_old(size_t known, int64_t oldest_binary, struct weft_err *err)
 {
-    (void)weft_fail(err, WEFT_SCHEMA,
-                    "this binary is too old: it knows %zu migrations, and the store asks for %d",
-                    known, (int)oldest_binary);
-    return mismatch(err, "install a newer weft");
+    return weft_hint(
+        err,
+        weft_fail(err, WEFT_SCHEMA,
+                  "this binary is too old: it knows %zu migrations, and the store asks for %d",
+                  known, (int)oldest_binary),
+        "install a newer weft");
 }
 
 /* Compares what was applied with what this binary knows. */
@@ -142,21 +138,24 @@ static enum weft_rc check_state(const struct job *job, const struct state *state
         const struct weft_migration_list_out *row = &weft_out_migration_list(&state->applied)[i];
         int64_t number = row->number;
         if (number != (int64_t)i + 1) {
-            (void)weft_fail(err, WEFT_SCHEMA, "the store has no record of migration %zu", i + 1);
-            return mismatch(err, "restore the table of migrations from a backup");
+            return weft_hint(
+                err, weft_fail(err, WEFT_SCHEMA, "the store has no record of migration %zu", i + 1),
+                "restore the table of migrations from a backup");
         }
         if (i < known && strcmp(text_of(job, &job->set->migration[i])->sha256, row->sha256) != 0) {
-            (void)weft_fail(err, WEFT_SCHEMA,
-                            "migration %zu (%s) was changed after it was applied to this store",
-                            i + 1, row->name);
-            return mismatch(err, "migrations are append-only: use a binary with the original text");
+            return weft_hint(
+                err,
+                weft_fail(err, WEFT_SCHEMA,
+                          "migration %zu (%s) was changed after it was applied to this store",
+                          i + 1, row->name),
+                "migrations are append-only: use a binary with the original text");
         }
     }
     return state->oldest_binary > (int64_t)known ? weft_too_old(known, state->oldest_binary, err)
                                                  : WEFT_OK;
 }
 
-/* What is missing may be created or applied, or the story says why not. */
+/* Fails if the caller does not allow creating or migrating the store. */
 static enum weft_rc check_allowed(const struct job *job, const struct state *state,
                                   struct weft_err *err)
 {
@@ -164,9 +163,10 @@ static enum weft_rc check_allowed(const struct job *job, const struct state *sta
         return weft_fail(err, WEFT_NOT_FOUND, "the database holds no store");
     if (!job->set->check_only)
         return WEFT_OK;
-    (void)weft_fail(err, WEFT_SCHEMA, "the store has %zu of %zu migrations",
-                    state->ours ? state->applied.count : 0, job->set->count);
-    return mismatch(err, "open it once with migrations allowed");
+    return weft_hint(err,
+                     weft_fail(err, WEFT_SCHEMA, "the store has %zu of %zu migrations",
+                               state->ours ? state->applied.count : 0, job->set->count),
+                     "open it once with migrations allowed");
 }
 
 static enum weft_rc bootstrap(const struct job *job, const struct state *state,
@@ -176,9 +176,10 @@ static enum weft_rc bootstrap(const struct job *job, const struct state *state,
     struct weft_call call[3];
     size_t count = 0;
     if (state->others > 0) {
-        (void)weft_fail(err, WEFT_SCHEMA, "schema %s holds tables that are not weft's",
-                        state->name);
-        return mismatch(err, "use an empty database, or name another schema in the URL");
+        return weft_hint(
+            err,
+            weft_fail(err, WEFT_SCHEMA, "schema %s holds tables that are not weft's", state->name),
+            "use an empty database, or name another schema in the URL");
     }
     if (!state->present)
         weft_call_schema_create(&call[count++], job->arena);
@@ -189,14 +190,10 @@ static enum weft_rc bootstrap(const struct job *job, const struct state *state,
     if (rc)
         return rc;
     rc = driver->run(job->conn, call, count, job->arena, NULL, err);
-    if (rc)
-        driver->rollback(job->conn);
-    else
-        rc = driver->commit(job->conn, err);
-    return rc;
+    return finish(job, rc, err);
 }
 
-/* Waits for the process that migrates now; a SQLite writer has waited in begin() already. */
+/* Waits for another process that migrates; in SQLite begin() has waited for the write lock. */
 static enum weft_rc take_mutex(const struct job *job, struct weft_err *err)
 {
     if (!job->pg)
@@ -207,8 +204,8 @@ static enum weft_rc take_mutex(const struct job *job, struct weft_err *err)
     return job->conn->driver->script(job->conn, weft_stmts[WEFT_STMT_MIGRATION_LOCK].pg, err);
 }
 
-/* From here on the transaction gives up a lock that it does not get at once. */
-static enum weft_rc hurry(const struct job *job, struct weft_err *err)
+/* From here on the transaction fails soon if it does not get a lock. */
+static enum weft_rc limit_lock_wait(const struct job *job, struct weft_err *err)
 {
     struct weft_call call;
     uint32_t random;
@@ -216,7 +213,7 @@ static enum weft_rc hurry(const struct job *job, struct weft_err *err)
         return WEFT_OK;
     weft_random(&random, sizeof(random));
     weft_call_migration_hurry(&call, job->arena)->lock_timeout =
-        weft_arena_printf(job->arena, "%dms", HURRY_LEAST_MS + (int)(random % HURRY_RANDOM_MS));
+        weft_arena_printf(job->arena, "%dms", LOCK_WAIT_MS + (int)(random % LOCK_WAIT_RANDOM_MS));
     return job->conn->driver->run(job->conn, &call, 1, job->arena, NULL, err);
 }
 
@@ -224,14 +221,14 @@ static enum weft_rc record(const struct job *job, const struct weft_migration *m
                            int64_t oldest_binary, weft_usec now_us, struct weft_err *err)
 {
     struct weft_call call[2];
-    struct weft_migration_add_in *add = weft_call_migration_add(&call[0], job->arena);
-    add->number = migration->number;
-    add->name = migration->name;
-    add->sha256 = text_of(job, migration)->sha256;
-    add->applied_us = now_us;
-    struct weft_schema_put_in *put = weft_call_schema_put(&call[1], job->arena);
-    put->version = migration->number;
-    /* Those before it count too: a binary that applied them may not have known their numbers. */
+    weft_call_init(&call[0], job->arena, WEFT_STMT_MIGRATION_ADD, 0);
+    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_NUMBER, migration->number);
+    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_NAME, migration->name);
+    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_SHA256, text_of(job, migration)->sha256);
+    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_APPLIED_US, now_us);
+    weft_call_init(&call[1], job->arena, WEFT_STMT_SCHEMA_PUT, 0);
+    weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_VERSION, migration->number);
+    /* Earlier migrations count too: the binary that applied them may have ignored the number. */
     for (int i = 0; i < migration->number; i++)
         if (job->set->migration[i].oldest_binary > oldest_binary)
             oldest_binary = job->set->migration[i].oldest_binary;
@@ -239,18 +236,18 @@ static enum weft_rc record(const struct job *job, const struct weft_migration *m
     return job->conn->driver->run(job->conn, call, WEFT_LEN(call), job->arena, NULL, err);
 }
 
-/* Says which migration the story is about. */
-static void name_culprit(const struct weft_migration *migration, struct weft_err *err)
+/* Puts the migration's name into the error. */
+static void name_migration(const struct weft_migration *migration, struct weft_err *err)
 {
-    struct weft_err told = *err;
-    (void)weft_fail(err, told.rc, "migration %d (%s): %s", migration->number, migration->name,
-                    told.text);
-    err->cause = told.cause;
-    err->hint = told.hint;
-    memcpy(err->sqlstate, told.sqlstate, sizeof(err->sqlstate));
+    struct weft_err first = *err;
+    (void)weft_fail(err, first.rc, "migration %d (%s): %s", migration->number, migration->name,
+                    first.text);
+    err->cause = first.cause;
+    err->hint = first.hint;
+    memcpy(err->sqlstate, first.sqlstate, sizeof(err->sqlstate));
 }
 
-/* ---- Indexes built beside the work ----------------------------------------------------------- */
+/* ---- Indexes built concurrently ----------------------------------------------------------- */
 
 enum index_state { INDEX_NONE, INDEX_INVALID, INDEX_VALID };
 
@@ -268,7 +265,7 @@ static enum weft_rc find_index(const struct job *job, enum index_state *ret_stat
     return rc;
 }
 
-/* Step 1. The lock is waited for a few seconds: only other builds and vacuum wait along. */
+/* Step 1. Waits seconds for the lock: only other builds and vacuum queue up behind it. */
 static enum weft_rc clear_index(const struct job *job, enum index_state *ret_state,
                                 struct weft_err *err)
 {
@@ -285,20 +282,16 @@ static enum weft_rc clear_index(const struct job *job, enum index_state *ret_sta
     if (!rc)
         rc = find_index(job, ret_state, err);
     if (!rc && *ret_state == INDEX_INVALID) {
-        rc = hurry(job, err);
+        rc = limit_lock_wait(job, err);
         if (!rc)
             rc = driver->script(
                 job->conn, weft_arena_printf(job->arena, "DROP INDEX weft.%s", text->index), err);
         *ret_state = INDEX_NONE;
     }
-    if (rc)
-        driver->rollback(job->conn);
-    else
-        rc = driver->commit(job->conn, err);
-    return rc;
+    return finish(job, rc, err);
 }
 
-/* Steps 1 and 2. The record is the next turn's, which finds the index. */
+/* Steps 1 and 2. The next turn finds the index and records the migration. */
 static enum weft_rc build_index(const struct job *job, struct weft_err *err)
 {
     enum index_state state = INDEX_NONE;
@@ -306,11 +299,11 @@ static enum weft_rc build_index(const struct job *job, struct weft_err *err)
     if (!rc && state == INDEX_NONE)
         rc = job->conn->driver->alone(job->conn, text_of(job, job->next)->sql, err);
     if (rc)
-        name_culprit(job->next, err);
+        name_migration(job->next, err);
     return rc;
 }
 
-/* Runs the script of a migration, or sees that its index is there. */
+/* Runs the script of a migration, or checks that its index is valid. */
 static enum weft_rc run_script(const struct job *job, bool *ret_done, struct weft_err *err)
 {
     const struct weft_migration_text *text = text_of(job, job->next);
@@ -322,7 +315,7 @@ static enum weft_rc run_script(const struct job *job, bool *ret_done, struct wef
         return rc;
     }
     *ret_done = true;
-    rc = hurry(job, err);
+    rc = limit_lock_wait(job, err);
     return rc ? rc : job->conn->driver->script(job->conn, text->sql, err);
 }
 
@@ -350,16 +343,14 @@ static enum weft_rc apply_next(struct job *job, struct weft_err *err)
         if (!rc && done)
             rc = record(job, next, state.oldest_binary, now_us, err);
         if (rc)
-            name_culprit(next, err);
+            name_migration(next, err);
     }
-    if (rc)
-        driver->rollback(job->conn);
-    else
-        rc = driver->commit(job->conn, err);
+    rc = finish(job, rc, err);
     return rc || done ? rc : build_index(job, err);
 }
 
-/* Who is in the way. What cannot be read stays unknown: it is for the log and the error alone. */
+/* The session that blocks the migration, for the log and the error; unknown if it is not readable.
+ */
 static struct weft_migration_wait find_blocker(const struct job *job)
 {
     struct weft_migration_wait wait = {
@@ -384,11 +375,11 @@ static struct weft_migration_wait find_blocker(const struct job *job)
 }
 
 /*
- * A migration met a lock, gave way, and was rolled back. True: it may be tried again, after a pause
- * that grows, so that what had queued up behind it is done. False: it has tried for long enough,
- * and the story says who was in the way.
+ * A migration met a lock, gave up, and was rolled back. True: try again, after a growing pause in
+ * which statements that queued up behind it run. False: it has tried for long enough, and *error
+ * names the blocking session.
  */
-static bool may_try_again(struct job *job, struct weft_err *story)
+static bool may_try_again(struct job *job, struct weft_err *error)
 {
     weft_usec most_us = job->set->wait_us > 0 ? job->set->wait_us : WAIT_US;
     if (job->began_us == 0) {
@@ -397,12 +388,12 @@ static bool may_try_again(struct job *job, struct weft_err *story)
     }
     struct weft_migration_wait wait = find_blocker(job);
     if (wait.waited_us >= most_us) {
-        (void)weft_fail(story, WEFT_BUSY,
+        (void)weft_fail(error, WEFT_BUSY,
                         "migration %d (%s): open transactions kept it from its tables for %d s; "
                         "one is of process %d (%.60s), open for %d s",
                         job->next->number, job->next->name, (int)(most_us / WEFT_SECOND),
                         (int)wait.pid, wait.application, (int)(wait.open_us / WEFT_SECOND));
-        story->hint = "end that transaction, or give it more time: --migrate-wait";
+        error->hint = "end that transaction, or give it more time: --migrate-wait";
         return false;
     }
     if (job->set->waits)
@@ -419,41 +410,40 @@ static bool may_try_again(struct job *job, struct weft_err *story)
     return true;
 }
 
-/* Another process was faster, or in the way. */
+/* True if another process caused the failure. */
 static bool is_race(enum weft_rc rc, const struct weft_err *err)
 {
     static const char *const states[] = {"23505", "42P06", "42P07", "42710"};
-    for (size_t i = 0; i < WEFT_LEN(states); i++) {
+    for (size_t i = 0; i < WEFT_LEN(states); i++)
         if (strcmp(err->sqlstate, states[i]) == 0)
             return true;
-    }
     return rc == WEFT_BUSY;
 }
 
-/* Reads what is there and does the next thing; done: there was nothing to do. */
-static enum weft_rc take_turn(struct job *job, bool *ret_done, struct weft_err *story)
+/* Reads the state and does the next thing; done: there was nothing to do. */
+static enum weft_rc take_turn(struct job *job, bool *ret_done, struct weft_err *error)
 {
     struct state state;
-    enum weft_rc rc = look(job, &state, story);
+    enum weft_rc rc = read_committed_state(job, &state, error);
     if (!rc && state.ours)
-        rc = check_state(job, &state, story);
+        rc = check_state(job, &state, error);
     *ret_done = !rc && state.ours && state.applied.count >= job->set->count;
     if (rc || *ret_done)
         return rc;
-    rc = check_allowed(job, &state, story);
+    rc = check_allowed(job, &state, error);
     if (rc)
         return rc;
-    return state.ours ? apply_next(job, story) : bootstrap(job, &state, story);
+    return state.ours ? apply_next(job, error) : bootstrap(job, &state, error);
 }
 
-/* Whether a turn that failed is followed by another one. */
-static bool goes_on(struct job *job, enum weft_rc rc, struct weft_err *story)
+/* Whether to take another turn after a failed one. */
+static bool retries(struct job *job, enum weft_rc rc, struct weft_err *error)
 {
     if (job->conn->broken)
         return false;
-    if (story->cause == WEFT_CAUSE_LOCK_TIMEOUT && job->next)
-        return may_try_again(job, story);
-    return is_race(rc, story) && ++job->failures <= FAILURES_MAX;
+    if (error->cause == WEFT_CAUSE_LOCK_TIMEOUT && job->next)
+        return may_try_again(job, error);
+    return is_race(rc, error) && ++job->failures <= FAILURES_MAX;
 }
 
 enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_set *set,
@@ -463,14 +453,14 @@ enum weft_rc weft_migrate(struct weft_conn *conn, const struct weft_migration_se
                       .set = set,
                       .arena = arena,
                       .pg = strcmp(conn->driver->name, weft_driver_pg.name) == 0};
-    struct weft_err story = {0};
+    struct weft_err error = {0};
     bool done = false;
     enum weft_rc rc;
     do {
-        rc = take_turn(&job, &done, &story);
-    } while (rc ? goes_on(&job, rc, &story) : !done);
+        rc = take_turn(&job, &done, &error);
+    } while (rc ? retries(&job, rc, &error) : !done);
     if (rc && err)
-        *err = story;
+        *err = error;
     return rc;
 }
 
@@ -479,7 +469,7 @@ enum weft_rc weft_migrations_applied(struct weft_conn *conn, struct weft_arena *
 {
     const struct job job = {.conn = conn, .arena = arena};
     struct state state;
-    enum weft_rc rc = look(&job, &state, err);
+    enum weft_rc rc = read_committed_state(&job, &state, err);
     if (!rc)
         *ret_count = state.ours ? state.applied.count : 0;
     return rc;

@@ -7,7 +7,7 @@
  *
  * The schema table has one row: its version (the number of the last migration) and the oldest
  * binary that may use it (the number of migrations that binary knows). A binary that knows fewer
- * migrations than the store has runs as long as it is not older than that: rolling upgrades work.
+ * migrations than were applied may still run if it is not older than that: rolling upgrades work.
  */
 
 #include "store/store.h"
@@ -15,16 +15,14 @@
 struct weft_migration_text {
     const char *sha256; /* of the file, in hex */
     const char *sql;
-    const char
-        *index; /* PostgreSQL: it builds this index beside the work, on this table; or NULL */
+    const char *index; /* PostgreSQL: built concurrently on `table`; or NULL */
     const char *table;
 };
 
 struct weft_migration {
     int number;
     const char *name;
-    int oldest_binary; /* binaries that know fewer migrations are refused from here on; 0: as before
-                        */
+    int oldest_binary; /* binaries with fewer migrations are refused from here on; 0: no change */
     struct weft_migration_text pg, sqlite;
 };
 
@@ -33,35 +31,35 @@ extern const size_t weft_migration_count;
 /* Every index that they make, by name; NULL ends a list. Generated from sql/schema.*.sql. */
 extern const char *const weft_indexes_pg[], *const weft_indexes_sqlite[];
 
-/* A migration that waits for a lock, as far as is known. */
+/* A migration that waits for a lock. */
 struct weft_migration_wait {
     const struct weft_migration *migration;
     weft_usec waited_us;
-    int64_t pid;             /* of the session that holds it; 0: not known */
-    weft_usec open_us;       /* how long its transaction is open; 0: not known */
-    const char *application; /* its name, as it gave it; or "" */
+    int64_t pid;             /* of the session that holds it; 0: unknown */
+    weft_usec open_us;       /* how long its transaction is open; 0: unknown */
+    const char *application; /* its application_name, or "" */
 };
 
-/* What a binary brings along; tests pass lists of their own. */
+/* The migrations of a binary, and how to apply them; tests pass their own lists. */
 struct weft_migration_set {
     const struct weft_migration *migration;
     size_t count;
-    bool check_only;   /* apply nothing: a store that is not up to date is WEFT_SCHEMA */
-    bool must_exist;   /* a database without anything of weft's is WEFT_NOT_FOUND */
+    bool check_only;   /* apply nothing; WEFT_SCHEMA if migrations are missing */
+    bool must_exist;   /* WEFT_NOT_FOUND for a database without a store */
     weft_usec wait_us; /* how long a migration tries to get its locks; 0: 10 min */
-    /* Told while it does so, now and then. May be NULL. */
+    /* Called now and then while it waits. May be NULL. */
     void (*waits)(void *context, const struct weft_migration_wait *wait);
     void *context;
 };
 
 /*
- * Brings the store to the last migration this binary knows. Any number of processes may do so at
- * once: one applies, the others wait for it and find nothing left to do.
- * A migration never waits long for a table that a transaction of others holds, because everything
- * else that needs the table would wait behind it: it gives up soon and tries again after a pause.
- * WEFT_BUSY: it did so for wait_us, or another process is migrating for very long.
+ * Applies all migrations this binary knows. Any number of processes may call it at once: one
+ * applies, the others wait for it.
+ * A migration never waits long for a table that another transaction has locked, because every
+ * statement that needs the table would queue up behind it: it gives up soon and retries after a
+ * pause. WEFT_BUSY: that lasted for wait_us, or another process migrates for very long.
  * WEFT_SCHEMA: a migration was changed after it was applied, this binary is too old for the store,
- * or the database holds something that is not weft's. WEFT_FORBIDDEN: no permission.
+ * or the database holds tables that are not weft's. WEFT_FORBIDDEN: no permission.
  */
 WEFT_MUST_CHECK enum weft_rc weft_migrate(struct weft_conn *conn,
                                           const struct weft_migration_set *set,
@@ -70,7 +68,7 @@ WEFT_MUST_CHECK enum weft_rc weft_migrate(struct weft_conn *conn,
 /* The failure of a binary that knows too few migrations for the store. */
 enum weft_rc weft_too_old(size_t known, int64_t oldest_binary, struct weft_err *err);
 
-/* How many migrations were applied to the store; 0 for one that holds nothing of weft's. */
+/* How many migrations were applied; 0 for a database without a store. */
 WEFT_MUST_CHECK enum weft_rc weft_migrations_applied(struct weft_conn *conn,
                                                      struct weft_arena *arena, size_t *ret_count,
                                                      struct weft_err *err);

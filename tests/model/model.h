@@ -22,7 +22,7 @@
 #include "base/limits.h"
 #include "base/map.h"
 #include "core/capset.h"
-#include "core/lease.h"
+#include "core/fence.h"
 #include "core/retry.h"
 #include "core/spec.h"
 #include "engine/ops.h"

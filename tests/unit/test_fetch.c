@@ -7,7 +7,7 @@
 #include "fetch/fetch.h"
 
 static struct weft_err err;
-static struct weft_fetch_doubt doubt;
+static struct weft_fetch_failure failure;
 static struct weft_fetch_answer answer;
 
 static struct weft_fetch *open_fetch(const struct weft_fetch_config *config)
@@ -20,8 +20,8 @@ static struct weft_fetch *open_fetch(const struct weft_fetch_config *config)
 static enum weft_rc fetch_do(struct weft_fetch *fetch, const struct weft_fetch_call *call)
 {
     weft_fetch_answer_done(&answer);
-    doubt = (struct weft_fetch_doubt){0};
-    return weft_fetch_do(fetch, call, &answer, &doubt, &err);
+    failure = (struct weft_fetch_failure){0};
+    return weft_fetch_do(fetch, call, &answer, &failure, &err);
 }
 
 static const struct weft_fetch_call get = {.method = "GET", .path = "/v1/x?y=1"};
@@ -106,7 +106,7 @@ static void test_large(void)
     }
     weft_fetch_close(fetch);
     fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url, .body_max = SIZE - 1});
-    ok(fetch_do(fetch, &get) == WEFT_TOO_LARGE && doubt.sent, "one byte too many: %s", err.text);
+    ok(fetch_do(fetch, &get) == WEFT_TOO_LARGE && failure.sent, "one byte too many: %s", err.text);
     weft_fetch_close(fetch);
     weft_fetch_answer_done(&answer);
     stage_done(&stage);
@@ -121,11 +121,11 @@ static void test_not_sent(void)
     stage_init(&stage);
     struct weft_fetch *fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
     ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE, "nobody listens: %s", err.text);
-    ok(!doubt.sent && !doubt.stopped, "it was not sent");
-    ok(fetch_do(fetch, &post_once) == WEFT_UNAVAILABLE && !doubt.sent, "nor was that");
+    ok(!failure.sent && !failure.stopped, "it was not sent");
+    ok(fetch_do(fetch, &post_once) == WEFT_UNAVAILABLE && !failure.sent, "nor was that");
     weft_fetch_close(fetch);
     fetch = open_fetch(&(struct weft_fetch_config){.base_url = "http://no.such.host.invalid"});
-    ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE && !doubt.sent, "no such host: %s", err.text);
+    ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE && !failure.sent, "no such host: %s", err.text);
     weft_fetch_close(fetch);
 
     stage_open(&stage);
@@ -133,7 +133,7 @@ static void test_not_sent(void)
     (void)snprintf(url, sizeof(url), "https%.60s", strchr(stage.url, ':'));
     stage_add(&stage, (struct take){.raw = "this is no TLS"});
     fetch = open_fetch(&(struct weft_fetch_config){.base_url = url, .connect_ms = 500});
-    ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE && !doubt.sent, "no TLS there: %s", err.text);
+    ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE && !failure.sent, "no TLS there: %s", err.text);
     weft_fetch_close(fetch);
     stage_done(&stage);
 }
@@ -160,7 +160,7 @@ static void test_broken(void)
                 open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
             bool failed = fetch_do(fetch, once ? &post_once : &post) == WEFT_UNAVAILABLE;
             /* A head that is cut off may pass for an answer without a body; a client reads JSON. */
-            ok(failed ? doubt.sent : answer.body.size == 0, "%s: %s", row[i].name,
+            ok(failed ? failure.sent : answer.body.size == 0, "%s: %s", row[i].name,
                failed ? err.text : "an empty answer");
             is_int(stage.requests, 1, "%s: sent one time", row[i].name);
             weft_fetch_close(fetch);
@@ -194,7 +194,7 @@ static void test_lost_connection(void)
         if (row[i].requests == 3)
             ok(rc == WEFT_OK, "%s: libcurl sends it again", row[i].name);
         else
-            ok(rc == WEFT_UNAVAILABLE && doubt.sent, "%s: it is not sent again: %s", row[i].name,
+            ok(rc == WEFT_UNAVAILABLE && failure.sent, "%s: it is not sent again: %s", row[i].name,
                err.text);
         is_int(stage.requests, row[i].requests, "%s: so many requests", row[i].name);
         ok(fetch_do(fetch, row[i].call) == WEFT_OK, "%s: the next is answered", row[i].name);
@@ -214,7 +214,7 @@ static void test_bare_once(void)
     stage_open(&stage);
     struct weft_fetch *fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
     ok(fetch_do(fetch, &bare_once) == WEFT_OK, "a bare call");
-    ok(fetch_do(fetch, &bare_once) == WEFT_UNAVAILABLE && doubt.sent, "whose answer is lost");
+    ok(fetch_do(fetch, &bare_once) == WEFT_UNAVAILABLE && failure.sent, "whose answer is lost");
     is_int(stage.requests, 2, "is sent once");
     weft_fetch_close(fetch);
     weft_fetch_answer_done(&answer);
@@ -250,7 +250,7 @@ struct waiter {
     struct weft_fetch *fetch;
     _Atomic bool stop;
     enum weft_rc rc;
-    struct weft_fetch_doubt doubt;
+    struct weft_fetch_failure failure;
 };
 
 static void *wait_long(void *context)
@@ -260,7 +260,7 @@ static void *wait_long(void *context)
     struct weft_err story;
     const struct weft_fetch_call call = {
         .method = "GET", .path = "/wait", .timeout_ms = 60000, .stop = &waiter->stop};
-    waiter->rc = weft_fetch_do(waiter->fetch, &call, &mine, &waiter->doubt, &story);
+    waiter->rc = weft_fetch_do(waiter->fetch, &call, &mine, &waiter->failure, &story);
     weft_fetch_answer_done(&mine);
     return NULL;
 }
@@ -287,13 +287,13 @@ static void test_stop(void)
     for (size_t i = 0; i < WAITERS; i++) {
         (void)pthread_join(thread[i], NULL);
         stopped +=
-            waiter[i].rc == WEFT_UNAVAILABLE && waiter[i].doubt.stopped && waiter[i].doubt.sent;
+            waiter[i].rc == WEFT_UNAVAILABLE && waiter[i].failure.stopped && waiter[i].failure.sent;
     }
     is_int(stopped, WAITERS, "all are stopped");
     ok(mono_ms() - began_ms < 2000, "soon");
     const struct weft_fetch_call call = {
         .method = "GET", .path = "/", .stop = &waiter[0].stop, .timeout_ms = 60000};
-    ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && doubt.stopped && !doubt.sent,
+    ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && failure.stopped && !failure.sent,
        "a call that is stopped before it begins is not sent");
     weft_fetch_close(fetch);
     stage_done(&stage);
@@ -308,8 +308,8 @@ static void test_timeout(void)
     struct weft_fetch *fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
     const struct weft_fetch_call call = {.method = "GET", .path = "/", .timeout_ms = 120};
     int64_t began_ms = mono_ms();
-    ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && doubt.sent && !doubt.stopped, "too slow: %s",
-       err.text);
+    ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && failure.sent && !failure.stopped,
+       "too slow: %s", err.text);
     ok(mono_ms() - began_ms < 5000, "and not waited for");
     weft_fetch_close(fetch);
     stage_done(&stage);

@@ -40,20 +40,20 @@ static void test_notices(struct fixture *f)
     struct weft_notifier *a = open_bell(f, f->url), *b = open_bell(f, unprepared);
     const char *text = NULL;
     ok(weft_notifier_next(a, f->arena, &text, &f->err) == WEFT_OK && !text, "nothing at first");
-    ok(weft_notifier_ring(a, "1:2 'quoted' \\", &f->err) == WEFT_OK, "a rings");
+    ok(weft_notifier_send(a, "1:2 'quoted' \\", &f->err) == WEFT_OK, "a rings");
     is_str(wait_next(f, b), "1:2 'quoted' \\", "b hears it as it was");
-    ok(weft_notifier_ring(b, "", &f->err) == WEFT_OK, "b answers with nothing");
+    ok(weft_notifier_send(b, "", &f->err) == WEFT_OK, "b answers with nothing");
     is_str(wait_next(f, a), "", "which is a notice too: not its own one");
     ok(weft_notifier_next(a, f->arena, &text, &f->err) == WEFT_OK && !text, "its own never comes");
 
-    char longest[WEFT_BELL_TEXT_MAX + 1];
-    memset(longest, 'x', WEFT_BELL_TEXT_MAX);
-    longest[WEFT_BELL_TEXT_MAX] = '\0';
-    ok(weft_notifier_ring(a, longest, &f->err) == WEFT_OK, "the longest notice");
+    char longest[WEFT_NOTICE_TEXT_MAX + 1];
+    memset(longest, 'x', WEFT_NOTICE_TEXT_MAX);
+    longest[WEFT_NOTICE_TEXT_MAX] = '\0';
+    ok(weft_notifier_send(a, longest, &f->err) == WEFT_OK, "the longest notice");
     text = wait_next(f, b);
     ok(text && strcmp(text, longest) == 0, "arrives whole");
     for (int i = 0; i < 20; i++)
-        (void)!weft_notifier_ring(a, i % 2 ? "odd" : "even", &f->err);
+        (void)!weft_notifier_send(a, i % 2 ? "odd" : "even", &f->err);
     int odd = 0, even = 0;
     for (int i = 0; i < 20 && (text = wait_next(f, b)) != NULL; i++) {
         odd += strcmp(text, "odd") == 0;
@@ -70,8 +70,8 @@ static void test_apart(struct fixture *f, struct fixture *other)
     struct weft_notifier *a = open_bell(f, f->url), *b = open_bell(f, f->url);
     struct weft_notifier *stranger = open_bell(other, other->url);
     const char *text = NULL;
-    ok(weft_notifier_ring(stranger, "elsewhere", &f->err) == WEFT_OK, "somebody else rings");
-    ok(weft_notifier_ring(a, "here", &f->err) == WEFT_OK, "then a");
+    ok(weft_notifier_send(stranger, "elsewhere", &f->err) == WEFT_OK, "somebody else rings");
+    ok(weft_notifier_send(a, "here", &f->err) == WEFT_OK, "then a");
     is_str(wait_next(f, b), "here", "b hears a alone");
     ok(weft_notifier_next(stranger, f->arena, &text, &f->err) == WEFT_OK && !text,
        "and the other does not");
@@ -102,10 +102,10 @@ static void test_lost(struct fixture *f)
     }
     is_int(rc, WEFT_UNAVAILABLE, "the bell says so: %s", f->err.text);
     is_int(weft_notifier_next(bell, f->arena, &text, &f->err), WEFT_UNAVAILABLE, "and goes on");
-    is_int(weft_notifier_ring(bell, "x", &f->err), WEFT_UNAVAILABLE, "nor does it ring");
+    is_int(weft_notifier_send(bell, "x", &f->err), WEFT_UNAVAILABLE, "nor does it ring");
     weft_notifier_close(bell);
     bell = open_bell(f, f->url);
-    ok(weft_notifier_ring(bell, "x", &f->err) == WEFT_OK, "a new one does");
+    ok(weft_notifier_send(bell, "x", &f->err) == WEFT_OK, "a new one does");
     weft_notifier_close(bell);
     weft_conn_close(conn);
 }

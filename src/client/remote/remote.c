@@ -5,7 +5,7 @@
  *
  * A request is repeated, up to TRIES times within BUDGET_US, when that cannot do harm: when the
  * server cannot have seen all of it, when the server says itself that nothing was done (busy,
- * rate_limited, unavailable without a doubt), and, for all requests that are not `once`, when an
+ * rate_limited, unavailable before it was sent), and, for all requests that are not `once`, when an
  * answer stayed away. A request that is `once` (a submission without a key, a claim, a replay, a
  * revocation) and whose answer was lost fails with the hint outcome_unknown, as a commit does whose
  * answer was lost. Pauses grow, are spread by chance, and are at least what Retry-After asks for.
@@ -250,14 +250,15 @@ static enum weft_rc try_once(const struct weft_via *via, const struct weft_reque
         .stop = via->stop,
     };
     struct weft_fetch_answer answer = {0};
-    struct weft_fetch_doubt doubt = {0};
+    struct weft_fetch_failure failure = {0};
     *ret_trial = (struct trial){0};
-    enum weft_rc rc = weft_fetch_do(weft->remote->fetch, &call, &answer, &doubt, err);
+    enum weft_rc rc = weft_fetch_do(weft->remote->fetch, &call, &answer, &failure, err);
     if (rc) {
-        bool unsure = doubt.sent && request->once;
+        bool unsure = failure.sent && request->once;
         if (unsure)
             err->hint = outcome_unknown;
-        ret_trial->again = rc == WEFT_UNAVAILABLE && !unsure && !doubt.stopped && !doubt.lasting;
+        ret_trial->again =
+            rc == WEFT_UNAVAILABLE && !unsure && !failure.stopped && !failure.permanent;
         return rc;
     }
     rc = take_answer(request, &answer, arena, ret_response, ret_trial, err);

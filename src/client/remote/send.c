@@ -10,7 +10,7 @@
 #include "client/worker/worker.h"
 
 #include "base/err.h"
-#include "core/lease.h"
+#include "core/fence.h"
 
 /* The jobs of one call and their answers. */
 struct words {

@@ -16,7 +16,7 @@
 
 #include "client/worker/worker.h"
 
-#include "core/lease.h"
+#include "core/fence.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -110,12 +110,12 @@ struct question {
 static bool ask(struct checklist *list, struct weft_fetch *fetch, const struct question *question)
 {
     struct weft_fetch_answer answer = {0};
-    struct weft_fetch_doubt doubt;
+    struct weft_fetch_failure failure;
     struct weft_err err = {0};
     const struct weft_fetch_call call = {
         .method = "GET", .path = question->path, .timeout_ms = CALL_MS};
     weft_usec begun_us = weft_boot_us();
-    if (weft_fetch_do(fetch, &call, &answer, &doubt, &err)) {
+    if (weft_fetch_do(fetch, &call, &answer, &failure, &err)) {
         add_failure(list, question->what, &err,
                     "start it with `weft serve`, or name another with --server");
         return false;

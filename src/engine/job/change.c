@@ -7,13 +7,13 @@
  * about each with the pure functions of core, and the result is written in one round trip: rows
  * that live on are updated, rows that ended move to `outcome`, every lease that ended without
  * ending its execution leaves an `attempt`, and every lease that was taken from a worker before its
- * time leaves a `draining` row (core/lease.h).
+ * time leaves a `draining` row (core/fence.h).
  */
 
 #include "engine/engine.h"
 
 #include "base/id.h"
-#include "core/lease.h"
+#include "core/fence.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -109,16 +109,16 @@ static void drop_unused_turns(struct weft_ready *ready)
     enum { FEW = 1024 };
     if (ready->turn.count < FEW || ready->turn.count < 2 * ready->turns_kept)
         return;
-    struct weft_index kept = {0};
+    struct weft_int_map kept = {0};
     weft_usec since_us = weft_boot_us() - TURN_UNUSED_US;
     for (size_t i = 0; i < ready->turn.capacity; i++) {
         struct weft_turn *turn = ready->turn.slot[i];
         if (turn && turn->used_us >= since_us)
-            weft_index_put(&kept, turn);
+            weft_int_map_put(&kept, turn);
         else
             free(turn);
     }
-    weft_index_done(&ready->turn);
+    weft_int_map_done(&ready->turn);
     ready->turn = kept;
     ready->turns_kept = kept.count;
 }
@@ -128,14 +128,14 @@ static struct weft_turn *turn_of(struct weft_ready *ready, const struct weft_cla
                                  int32_t tenant)
 {
     int32_t id = tenant ? tenant : -request->ns;
-    struct weft_turn *turn = weft_index_find(&ready->turn, id);
+    struct weft_turn *turn = weft_int_map_find(&ready->turn, id);
     if (!turn) {
         drop_unused_turns(ready);
         turn = calloc(1, sizeof(*turn));
         if (!turn)
             weft_oom(sizeof(*turn));
         turn->id = id;
-        weft_index_put(&ready->turn, turn);
+        weft_int_map_put(&ready->turn, turn);
     }
     turn->used_us = weft_boot_us();
     return turn;

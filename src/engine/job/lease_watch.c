@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 
-#include "core/lease.h"
+#include "core/fence.h"
 
 static enum weft_rc check_watch(const struct weft_watch *watch, struct weft_err *err)
 {

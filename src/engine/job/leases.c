@@ -5,14 +5,14 @@
  *
  * Each finds its row only while it is running under the epoch the worker names. Whoever is not
  * found is looked up in what the store remembers: the holder's own last word gets the same answer
- * again, everything else is fenced with the reason (core/lease.h).
+ * again, everything else is fenced with the reason (core/fence.h).
  */
 
 #include "engine/engine.h"
 
 #include "base/id.h"
 #include "base/str.h"
-#include "core/lease.h"
+#include "core/fence.h"
 #include "core/retry.h"
 
 #include <assert.h>

@@ -28,7 +28,7 @@ struct counted {
 
 /* What is counted: queues, or worker names. */
 struct kind {
-    struct weft_index *ns; /* of struct counted; census.lock */
+    struct weft_int_map *ns; /* of struct counted; census.lock */
     uint32_t most;
     enum weft_stmt stmt; /* namespace_queues, or its like */
 };
@@ -40,11 +40,11 @@ void weft_census_init(struct weft_census *census, const struct weft_engine_confi
     pthread_mutex_init(&census->lock, NULL);
 }
 
-static void free_counted(struct weft_index *ns)
+static void free_counted(struct weft_int_map *ns)
 {
     for (size_t i = 0; i < ns->capacity; i++)
         free(ns->slot[i]);
-    weft_index_done(ns);
+    weft_int_map_done(ns);
 }
 
 void weft_census_done(struct weft_census *census)
@@ -60,7 +60,7 @@ static bool reserve(struct weft_census *census, const struct kind *kind, int32_t
 {
     weft_usec now_us = weft_boot_us();
     pthread_mutex_lock(&census->lock);
-    struct counted *counted = weft_index_find(kind->ns, ns);
+    struct counted *counted = weft_int_map_find(kind->ns, ns);
     weft_usec age_us = counted ? now_us - counted->at_us : MAX_AGE_US + 1;
     size_t room = counted && counted->rows < kind->most ? kind->most - counted->rows : 0;
     bool exact = counted && counted->reserved == 0 && age_us <= MIN_AGE_US;
@@ -88,13 +88,13 @@ static enum weft_rc count_rows(struct weft_engine *engine, const struct kind *ki
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (!rc) {
         pthread_mutex_lock(&census->lock);
-        struct counted *counted = weft_index_find(kind->ns, ns);
+        struct counted *counted = weft_int_map_find(kind->ns, ns);
         if (!counted) {
             counted = calloc(1, sizeof(*counted));
             if (!counted)
                 weft_oom(sizeof(*counted));
             counted->ns = ns;
-            weft_index_put(kind->ns, counted);
+            weft_int_map_put(kind->ns, counted);
         }
         counted->rows = kind->stmt == WEFT_STMT_NAMESPACE_QUEUES
                             ? weft_out_namespace_queues(&rows)->queues

@@ -55,7 +55,7 @@ static void forget_all(struct weft_floors *floors)
 {
     for (size_t i = 0; i < floors->queue.capacity; i++)
         free(floors->queue.slot[i]);
-    weft_index_done(&floors->queue);
+    weft_int_map_done(&floors->queue);
     atomic_store(&floors->count, 0);
 }
 
@@ -80,7 +80,7 @@ bool weft_floor_get(struct weft_floors *floors, int32_t queue, struct weft_floor
     if (atomic_load(&floors->count) == 0)
         return false;
     pthread_mutex_lock(&floors->lock);
-    const struct floor *floor = weft_index_find(&floors->queue, queue);
+    const struct floor *floor = weft_int_map_find(&floors->queue, queue);
     bool found = floor && floor->set && weft_boot_us() < floor->until_us;
     if (found)
         *ret_floor = (struct weft_floor){floor->priority, floor->ord};
@@ -98,13 +98,13 @@ static void make_floor(struct weft_floors *floors, int32_t queue)
         weft_oom(sizeof(*floor));
     floor->queue = queue;
     floor->made = ++floors->tick;
-    weft_index_put(&floors->queue, floor);
+    weft_int_map_put(&floors->queue, floor);
     atomic_store(&floors->count, floors->queue.count);
 }
 
 static void remove_floor(struct weft_floors *floors, struct floor *floor)
 {
-    weft_index_remove(&floors->queue, floor->queue);
+    weft_int_map_remove(&floors->queue, floor->queue);
     free(floor);
     atomic_store(&floors->count, floors->queue.count);
 }
@@ -120,7 +120,7 @@ static weft_usec trust_after(weft_usec took_us)
 /* A claim without a floor brought something: is it worth one, and where? Under the lock. */
 static void find_floor(struct weft_floors *floors, const struct weft_floor_claim *claim)
 {
-    struct floor *floor = weft_index_find(&floors->queue, claim->queue);
+    struct floor *floor = weft_int_map_find(&floors->queue, claim->queue);
     bool slow = claim->took_us > SLOW_US;
     if (!floor && slow)
         make_floor(floors, claim->queue);
@@ -141,7 +141,7 @@ void weft_floor_claimed(struct weft_floors *floors, const struct weft_floor_clai
     if (!floors->used || (atomic_load(&floors->count) == 0 && claim->took_us <= SLOW_US))
         return;
     pthread_mutex_lock(&floors->lock);
-    struct floor *floor = weft_index_find(&floors->queue, claim->queue);
+    struct floor *floor = weft_int_map_find(&floors->queue, claim->queue);
     if (!claim->above) {
         find_floor(floors, claim);
     } else if (floor && claim->short_of) {
@@ -160,7 +160,7 @@ void weft_floor_drop(struct weft_floors *floors, int32_t queue)
     if (atomic_load(&floors->count) == 0)
         return;
     pthread_mutex_lock(&floors->lock);
-    struct floor *floor = weft_index_find(&floors->queue, queue);
+    struct floor *floor = weft_int_map_find(&floors->queue, queue);
     if (floor) {
         floor->set = false;
         floor->lowered = ++floors->tick;
@@ -174,7 +174,7 @@ void weft_floor_added(struct weft_floors *floors, int32_t queue, const struct we
     if (atomic_load(&floors->count) == 0)
         return;
     pthread_mutex_lock(&floors->lock);
-    struct floor *floor = weft_index_find(&floors->queue, queue);
+    struct floor *floor = weft_int_map_find(&floors->queue, queue);
     if (floor) {
         bool before = floor->set && first->priority == floor->priority && first->ord < floor->ord;
         bool above = floor->set && first->priority > floor->priority;

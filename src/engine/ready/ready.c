@@ -63,7 +63,7 @@ void weft_ready_done(struct weft_ready *ready)
     weft_rings_done(&ready->rings);
     for (size_t i = 0; i < ready->turn.capacity; i++)
         free(ready->turn.slot[i]);
-    weft_index_done(&ready->turn);
+    weft_int_map_done(&ready->turn);
     pthread_mutex_destroy(&ready->lock);
 }
 

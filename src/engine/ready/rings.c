@@ -98,7 +98,7 @@ static void free_ring(struct weft_rings *rings, struct weft_ring *ring)
         rings->lanes--;
     }
     weft_map_remove(&rings->ring, ring->key, ring->key_size);
-    weft_index_done(&ring->tenant);
+    weft_int_map_done(&ring->tenant);
     free(ring->key);
     free(ring);
 }
@@ -160,14 +160,14 @@ void weft_ring_move_back(struct weft_ring *ring, struct weft_ring_tenant *tenant
 
 static struct weft_ring_tenant *tenant_of(struct weft_ring *ring, int32_t id)
 {
-    struct weft_ring_tenant *tenant = weft_index_find(&ring->tenant, id);
+    struct weft_ring_tenant *tenant = weft_int_map_find(&ring->tenant, id);
     if (tenant)
         return tenant;
     tenant = make(sizeof(*tenant));
     tenant->id = id;
     tenant->room = 1;
     tenant->queue = &tenant->one;
-    weft_index_put(&ring->tenant, tenant);
+    weft_int_map_put(&ring->tenant, tenant);
     link_tenant(ring, tenant);
     return tenant;
 }
@@ -188,7 +188,7 @@ static void widen(struct weft_ring_tenant *tenant)
 static void free_tenant(struct weft_ring *ring, struct weft_ring_tenant *tenant)
 {
     unlink_tenant(ring, tenant);
-    weft_index_remove(&ring->tenant, tenant->id);
+    weft_int_map_remove(&ring->tenant, tenant->id);
     if (tenant->room > 1)
         free((void *)tenant->queue);
     free(tenant);
@@ -222,7 +222,7 @@ static void leave(struct weft_listed *listed, size_t which)
 
 struct weft_listed *weft_rings_find(const struct weft_rings *rings, int32_t queue)
 {
-    return weft_index_find(&rings->listed, queue);
+    return weft_int_map_find(&rings->listed, queue);
 }
 
 void weft_rings_put(struct weft_rings *rings, const struct weft_queue *queue, uint64_t tick)
@@ -238,7 +238,7 @@ void weft_rings_put(struct weft_rings *rings, const struct weft_queue *queue, ui
         listed->id = queue->id;
         listed->queue = queue;
         listed->need = queue->need;
-        weft_index_put(&rings->listed, listed);
+        weft_int_map_put(&rings->listed, listed);
         struct weft_ring *lane = ring_of(rings, queue->ns, queue->lane_name, NULL);
         lane->lane_id = queue->lane;
         join(lane, listed, WEFT_RING_LANE);
@@ -255,7 +255,7 @@ void weft_rings_remove(struct weft_rings *rings, struct weft_listed *listed)
         leave(listed, which);
     if (listed->ring[WEFT_RING_KIND]->queues == 0)
         free_ring(rings, listed->ring[WEFT_RING_KIND]);
-    weft_index_remove(&rings->listed, listed->id);
+    weft_int_map_remove(&rings->listed, listed->id);
     free(listed);
 }
 
@@ -290,7 +290,7 @@ void weft_rings_done(struct weft_rings *rings)
     weft_rings_sweep(rings, NULL, UINT64_MAX);
     while (rings->oldest)
         free_ring(rings, rings->oldest);
-    weft_index_done(&rings->listed);
+    weft_int_map_done(&rings->listed);
     weft_map_done(&rings->ring);
     *rings = (struct weft_rings){0};
 }

@@ -15,7 +15,7 @@
 
 #include "base/base.h"
 #include "base/clock.h"
-#include "base/index.h"
+#include "base/int_map.h"
 #include "base/map.h"
 #include "core/capset.h"
 
@@ -34,7 +34,7 @@ struct weft_ring_tenant {
 };
 
 struct weft_ring {
-    struct weft_index tenant;       /* by id */
+    struct weft_int_map tenant;       /* by id */
     struct weft_ring_tenant *first; /* the front; NULL: the ring is empty */
     size_t queues;
     char *key; /* owned: namespace, lane, kind */
@@ -71,7 +71,7 @@ struct weft_listed {
 };
 
 struct weft_rings {
-    struct weft_index listed;          /* by queue */
+    struct weft_int_map listed;          /* by queue */
     struct weft_map ring;              /* by key */
     struct weft_ring *oldest, *newest; /* rings of lanes, by the time of the last claim */
     size_t lanes;                      /* how many of these */

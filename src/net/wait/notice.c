@@ -35,7 +35,7 @@ enum {
 };
 
 static_assert(WEFT_NOTICE_QUEUES_MAX * ENTRY_MAX + WEFT_NOTICE_WORKERS_MAX * WORKER_MAX <
-                  WEFT_BELL_TEXT_MAX,
+                  WEFT_NOTICE_TEXT_MAX,
               "all that is pending fits a notice");
 
 struct weft_notices {
@@ -118,19 +118,19 @@ void weft_notices_add_workers(struct weft_notices *notices, const int32_t *worke
 /* ---- Sending --------------------------------------------------------------------------------- */
 
 /* Takes what is pending as the text of a notice; says of how many commits, 0 for nothing. */
-static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_BELL_TEXT_MAX])
+static size_t take_text(struct weft_notices *notices, char ret_text[WEFT_NOTICE_TEXT_MAX])
 {
     pthread_mutex_lock(&notices->lock);
     size_t adds = notices->adds, size = 0;
     ret_text[0] = '\0';
     for (size_t i = 0; i < notices->count && !notices->overflow; i++)
-        size += (size_t)snprintf(ret_text + size, WEFT_BELL_TEXT_MAX - size, "%d:%u ",
+        size += (size_t)snprintf(ret_text + size, WEFT_NOTICE_TEXT_MAX - size, "%d:%u ",
                                  notices->pending[i].queue, notices->pending[i].count);
     for (size_t i = 0; i < notices->workers && !notices->overflow; i++)
-        size += (size_t)snprintf(ret_text + size, WEFT_BELL_TEXT_MAX - size, "w%d ",
+        size += (size_t)snprintf(ret_text + size, WEFT_NOTICE_TEXT_MAX - size, "w%d ",
                                  notices->worker[i]);
     if (notices->overflow)
-        (void)snprintf(ret_text, WEFT_BELL_TEXT_MAX, "*");
+        (void)snprintf(ret_text, WEFT_NOTICE_TEXT_MAX, "*");
     notices->count = notices->workers = notices->adds = 0;
     notices->overflow = false;
     pthread_mutex_unlock(&notices->lock);
@@ -162,7 +162,7 @@ static void lose_bell(struct weft_notices *notices, const struct weft_err *err)
 /* True when the bell was rung. */
 static bool send_pending(struct weft_notices *notices)
 {
-    char text[WEFT_BELL_TEXT_MAX];
+    char text[WEFT_NOTICE_TEXT_MAX];
     struct weft_err err = {0};
     size_t adds = take_text(notices, text);
     if (adds == 0 || !notices->bell)
@@ -173,7 +173,7 @@ static bool send_pending(struct weft_notices *notices)
     if (notices->pause_us < PAUSE_FIRST_US)
         notices->pause_us = PAUSE_FIRST_US;
     notices->sent_us = weft_boot_us();
-    if (weft_notifier_ring(notices->bell, text, &err))
+    if (weft_notifier_send(notices->bell, text, &err))
         lose_bell(notices, &err);
     return true;
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The driver that misbehaves. A connection of it wraps one of the real driver; every counted call
- * first asks the plan whether it is the one to be struck.
+ * The fault driver. Its connection wraps a connection of the real driver; before each counted call
+ * the plan decides whether the fault strikes here.
  *
- * A connection that is lost takes its transaction with it, so the inner one is rolled back at
- * once: locks must not outlive the accident. At a commit the client cannot know whether the
- * request arrived, so both ways of losing it are told in the same words, and only the store knows
- * the difference.
+ * A lost connection loses its transaction, so the inner transaction is rolled back at once: locks
+ * must not outlive the fault. At a commit the client cannot know whether the request arrived, so
+ * both ways of losing it give the same error, and only the store knows the difference.
  *
- * Calls of one run travel together unless a hook or the strike needs to stand between two of them.
- * So does COMMIT with the last calls; it is counted and struck as if it had come on its own.
+ * Calls of one run are sent together unless a hook or the fault must come between two of them. So
+ * is COMMIT with the last calls; it is counted and struck as if it had been sent on its own.
  */
 
 #include "store/fault/fault.h"
@@ -25,8 +24,8 @@
 struct faulty {
     struct weft_conn conn;
     struct weft_conn *inner; /* owned */
-    bool failed;             /* a call was made to fail: the transaction can only be rolled back */
-    bool counted;            /* the commit was counted with the last calls, and this strikes it: */
+    bool failed;             /* a fault failed a call: only rollback is accepted */
+    bool counted;            /* COMMIT was counted with the last calls; its fault is: */
     enum weft_fault_kind at_commit;
 };
 
@@ -70,7 +69,7 @@ static void watch(const struct weft_call *call, size_t count, const struct weft_
         plan->watch(plan->context, &call[i], &rows[i]);
 }
 
-/* The head of the wrapper shows what the head of the inner connection shows. */
+/* Copies the public fields of the inner connection. */
 static enum weft_rc mirror(struct faulty *faulty, enum weft_rc rc)
 {
     faulty->conn.xid = faulty->inner->xid;
@@ -85,13 +84,11 @@ static enum weft_rc lost(struct faulty *faulty, enum weft_cause cause, struct we
     if (!faulty->conn.broken)
         faulty->inner->driver->rollback(faulty->inner);
     faulty->conn.broken = true;
-    (void)weft_fail(err, WEFT_UNAVAILABLE, "fault: the connection was lost");
-    if (err)
-        err->cause = cause;
-    return WEFT_UNAVAILABLE;
+    return weft_cause(err, weft_fail(err, WEFT_UNAVAILABLE, "fault: the connection was lost"),
+                      cause);
 }
 
-/* What a strike does before the call: WEFT_OK when the call is to be carried out. */
+/* The effect of a fault before the call: WEFT_OK if the call is to be carried out. */
 static enum weft_rc before(struct faulty *faulty, enum weft_fault_kind kind, enum weft_cause cause,
                            struct weft_err *err)
 {
@@ -102,10 +99,8 @@ static enum weft_rc before(struct faulty *faulty, enum weft_fault_kind kind, enu
         return WEFT_OK;
     case WEFT_FAULT_FAIL:
         faulty->failed = true;
-        (void)weft_fail(err, WEFT_BUSY, "fault: contention");
-        if (err)
-            err->cause = WEFT_CAUSE_CONTENTION;
-        return WEFT_BUSY;
+        return weft_cause(err, weft_fail(err, WEFT_BUSY, "fault: contention"),
+                          WEFT_CAUSE_CONTENTION);
     case WEFT_FAULT_FULL:
         faulty->failed = true;
         return weft_fail(err, WEFT_STORAGE_FULL, "fault: no space left");
@@ -117,7 +112,7 @@ static enum weft_rc before(struct faulty *faulty, enum weft_fault_kind kind, enu
     return WEFT_OK;
 }
 
-/* What a strike does after the call was carried out. */
+/* The effect of a fault after the call. */
 static enum weft_rc after(struct faulty *faulty, enum weft_fault_kind kind, enum weft_cause cause,
                           struct weft_err *err)
 {
@@ -145,9 +140,7 @@ static enum weft_rc fault_open(const char *url, struct weft_conn **ret_conn, str
     enum weft_rc rc = plan->inner->open(url, &inner, err);
     if (rc)
         return rc;
-    struct faulty *faulty = calloc(1, sizeof(*faulty));
-    if (!faulty)
-        weft_oom(sizeof(*faulty));
+    struct faulty *faulty = weft_alloc(1, sizeof(*faulty));
     faulty->conn.driver = &fault_driver;
     faulty->conn.lineage = inner->lineage;
     faulty->inner = inner;
@@ -179,7 +172,7 @@ static enum weft_rc fault_begin(struct weft_conn *conn, enum weft_tx_mode mode,
     return rc ? rc : after(faulty, kind, WEFT_CAUSE_LOST, err);
 }
 
-/* How many of the calls travel together, and what strikes at the last of them. */
+/* How many of the calls are sent together, and the fault at the last of them. */
 static size_t take_group(size_t count, enum weft_fault_kind *ret_kind)
 {
     size_t size = 0;
@@ -210,7 +203,7 @@ static enum weft_rc fault_run(struct weft_conn *conn, const struct weft_call *ca
         enum weft_fault_kind kind;
         hook(WEFT_FAULT_BEFORE_RUN, call[at].stmt);
         size = take_group(count - at, &kind);
-        /* What strikes before a call strikes when those ahead of it have run. */
+        /* A fault before a call strikes after the earlier calls have run. */
         size_t runs = strikes_before(kind) ? size - 1 : size;
         if (runs > 0)
             rc = mirror(faulty, inner->driver->run(inner, &call[at], runs, arena, &rows[at], err));
@@ -229,8 +222,8 @@ static enum weft_rc fault_run(struct weft_conn *conn, const struct weft_call *ca
 }
 
 /*
- * What strikes before a call, or before COMMIT, strikes when all ahead of it have run; and a hook
- * stands between all of them. Only where nothing comes between do they travel together.
+ * A fault before a call, or before COMMIT, strikes after the earlier calls have run; a hook comes
+ * between all of them. Only without these are the calls and COMMIT sent together.
  * The contract of the driver table has six parameters. NOLINTNEXTLINE(readability-function-size)
  */
 static enum weft_rc fault_last(struct weft_conn *conn, const struct weft_call *call, size_t count,
@@ -267,7 +260,7 @@ static void fault_rollback(struct weft_conn *conn)
 static enum weft_rc fault_commit(struct weft_conn *conn, struct weft_err *err)
 {
     struct faulty *faulty = faulty_of(conn);
-    /* One that went with the last calls has happened, also when the connection is gone by now. */
+    /* A COMMIT sent with the last calls has happened, even if the connection is lost by now. */
     enum weft_rc rc = faulty->counted ? WEFT_OK : check_open(faulty, err);
     if (rc)
         return rc;
@@ -349,7 +342,7 @@ static struct weft_driver fault_driver = {
 
 const struct weft_driver *weft_fault_install(struct weft_fault *fault)
 {
-    /* It passes for the driver it wraps: the name picks the text of migrations. */
+    /* It has the name of the driver it wraps: the name selects the text of migrations. */
     fault_driver.name = fault->inner->name;
     fault_driver.writers_max = fault->inner->writers_max;
     fault_driver.absent = fault->inner->absent;

@@ -3,10 +3,10 @@
 #define WEFT_STORE_FAULT_FAULT_H
 
 /*
- * A driver around a driver that misbehaves on demand. Every begin, run (one per call inside it),
- * commit and time of every connection opened through it is counted; at the Nth the plan strikes.
- * Hooks let a test act at a named place: "before statement X runs", which forces interleavings. And
- * a test may watch what goes to the store and what comes back.
+ * A driver around a driver that injects faults, for tests. Every begin, run (one per call inside
+ * it), commit and time of every connection opened through it is counted; the fault strikes at the
+ * Nth. Hooks let a test act at a named point ("before statement X runs") to force interleavings,
+ * and a test may watch all calls and their results.
  */
 
 #include "store/store.h"
@@ -36,15 +36,15 @@ struct weft_fault {
     bool struck;
     /* Called at each point; stmt is WEFT_STMT_COUNT for commits. May be NULL. */
     void (*hook)(void *context, enum weft_fault_point point, enum weft_stmt stmt);
-    /* Called with each call that was carried out, and what came of it. May be NULL. */
+    /* Called with each call that was carried out, and its rows. May be NULL. */
     void (*watch)(void *context, const struct weft_call *call, const struct weft_rows *rows);
     void *context;
 };
 
 /*
- * The driver to give to an engine in place of fault->inner. Only one plan is in force at a time in
- * a process (a driver is a table without state): the caller owns it and keeps it alive until every
- * connection is closed. Changing its fields between calls is allowed, from one thread.
+ * The driver to use in place of fault->inner. A process has one plan at a time (a driver is a table
+ * without state): the caller owns it and keeps it alive until every connection is closed. One
+ * thread may change its fields between calls.
  */
 const struct weft_driver *weft_fault_install(struct weft_fault *fault);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Opening a connection. The URL is libpq's, but for the parameters that begin with weft_, which
- * are taken out first. No message of this file repeats a piece of the URL that could hold the
+ * Opening a connection. The URL is libpq's, except for the parameters that begin with weft_, which
+ * are removed first. No message of this file repeats a part of the URL that could hold the
  * password.
  */
 
@@ -19,15 +19,12 @@
 
 enum { SERVER_VERSION_MIN = 130000 }; /* the first with pg_current_xact_id() */
 
-/* More than a statement may take. A server that is cut off says nothing at all. */
+/* Longer than any statement may take: a server behind a dead network does not answer at all. */
 #define EXCHANGE_MAX_US (40 * WEFT_SECOND)
 
 static enum weft_rc bad_url(struct weft_err *err, const char *text, const char *hint)
 {
-    enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text);
-    if (err)
-        err->hint = hint;
-    return rc;
+    return weft_hint(err, weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text), hint);
 }
 
 static bool is_schema_name(const char *name)
@@ -37,7 +34,7 @@ static bool is_schema_name(const char *name)
            !strchr("0123456789", name[0]) && strncmp(name, "pg_", 3) != 0;
 }
 
-/* Takes a parameter of ours. */
+/* A parameter that begins with weft_. */
 static enum weft_rc read_option(struct weft_pg *pg, char *option, struct weft_err *err)
 {
     char *value = strchr(option, '=');
@@ -65,7 +62,7 @@ static enum weft_rc read_option(struct weft_pg *pg, char *option, struct weft_er
                    NULL);
 }
 
-/* Where the parameters begin. A password may hold a question mark, so look behind it. */
+/* The query of the URL. A password may hold a question mark, so search behind it. */
 static char *find_query(char *url)
 {
     char *host = strstr(url, "://") + 3;
@@ -82,7 +79,7 @@ static enum weft_rc read_url(struct weft_pg *pg, const char *url, const char **r
     const char *joint = "?";
     if (query)
         *query++ = '\0';
-    /* libpq would take the end of a password for the database, and name it when it fails. */
+    /* libpq would take the end of a password for the database name, and show it in its error. */
     const char *path = strchr(strstr(base, "://") + 3, '/');
     if (path && strchr(path, '@'))
         return bad_url(err, "there is an @ behind the first slash of the URL",
@@ -99,7 +96,7 @@ static enum weft_rc read_url(struct weft_pg *pg, const char *url, const char **r
             return rc;
     }
 
-    /* libpq quotes what it does not understand, which may be the password: tell the rest alone. */
+    /* libpq quotes the part it does not understand, which may be the password: show the rest. */
     char *message = NULL;
     PQconninfoOption *parsed = PQconninfoParse(clean, &message);
     if (!parsed) {
@@ -115,9 +112,9 @@ static enum weft_rc read_url(struct weft_pg *pg, const char *url, const char **r
 }
 
 /*
- * Of the notices two matter: the farewell of a server, which tells why a connection died, and the
- * warning that a commit did not wait for its standbys. The text of that one is translated, the name
- * of the function is not.
+ * Two notices matter: the last message of a server that ends the session, and the warning that a
+ * commit did not wait for its standbys. The text of that warning is translated, the name of the
+ * function is not.
  */
 static void on_notice(void *arg, const PGresult *result)
 {
@@ -132,12 +129,12 @@ static void on_notice(void *arg, const PGresult *result)
 }
 
 /*
- * Connects by libpq's blocking call, which alone moves on to the next host of a list when one does
- * not answer or is a standby. What stands before the URL is a default that it may overrule: a host
- * that is cut off, without a reset, is noticed after 20 s, while data is under way and while an
- * answer is waited for. For a refusal it gives text in the server's language and no SQLSTATE;
- * asking once more in verbose mode brings the code. A slow failure is not repeated: nobody refused
- * there.
+ * Connects by libpq's blocking call: only that one tries the next host of a list when a host does
+ * not answer or is a standby. The parameters before the URL are defaults that the URL may override:
+ * a host that disappears without a reset is noticed after 20 s, while data is being sent and while
+ * waiting for an answer. For a refusal libpq gives text in the server's language and no SQLSTATE;
+ * connecting once more in verbose mode gives the code. A slow failure is not repeated: it was no
+ * refusal.
  */
 static enum weft_rc connect_to(struct weft_pg *pg, const char *url, struct weft_err *err)
 {
@@ -185,19 +182,18 @@ static enum weft_rc set_up(struct weft_pg *pg, struct weft_err *err)
 {
     (void)PQsetNoticeReceiver(pg->pq, on_notice, pg);
     if (PQserverVersion(pg->pq) < SERVER_VERSION_MIN) {
-        enum weft_rc rc = weft_fail(err, WEFT_SCHEMA, "the server is PostgreSQL %d",
-                                    PQserverVersion(pg->pq) / 10000);
-        if (err)
-            err->hint = "PostgreSQL 13 or newer is needed";
-        return rc;
+        return weft_hint(err,
+                         weft_fail(err, WEFT_SCHEMA, "the server is PostgreSQL %d",
+                                   PQserverVersion(pg->pq) / 10000),
+                         "PostgreSQL 13 or newer is needed");
     }
     const char *encoding = PQparameterStatus(pg->pq, "server_encoding");
     if (encoding && strcmp(encoding, "UTF8") != 0) {
-        enum weft_rc rc = weft_fail(
-            err, WEFT_SCHEMA, "the encoding of the database is %s, and weft needs UTF8", encoding);
-        if (err)
-            err->hint = "make another one: CREATE DATABASE weft ENCODING 'UTF8' TEMPLATE template0";
-        return rc;
+        return weft_hint(
+            err,
+            weft_fail(err, WEFT_SCHEMA, "the encoding of the database is %s, and weft needs UTF8",
+                      encoding),
+            "make another one: CREATE DATABASE weft ENCODING 'UTF8' TEMPLATE template0");
     }
     if (PQsetnonblocking(pg->pq, 1) != 0 || !PQenterPipelineMode(pg->pq))
         return weft_pg_lost(pg, "open", PQerrorMessage(pg->pq), err);
@@ -208,9 +204,10 @@ static enum weft_rc set_up(struct weft_pg *pg, struct weft_err *err)
 /* ---- Poolers --------------------------------------------------------------------------------- */
 
 /*
- * The server behind the connection: its process (a pooler made up the number that libpq was told)
- * and the lineage of its numbers. Every role may call the functions, unless an administrator took
- * the right away; then the system stays unknown, and the timeline alone tells lineages apart.
+ * Reads the server's process id (it differs from libpq's if a pooler made that one up) and the
+ * lineage of its transaction numbers. Every role may call these functions unless an administrator
+ * revoked the right; then the system identifier stays unknown, and lineages differ by timeline
+ * only.
  */
 static enum weft_rc read_server(struct weft_pg *pg, bool *ret_pooler, struct weft_err *err)
 {
@@ -230,38 +227,38 @@ static enum weft_rc read_server(struct weft_pg *pg, bool *ret_pooler, struct wef
 }
 
 /*
- * Whether prepared statements survive the pooler. One that gives a session to another client after
- * each transaction must keep track of them; it then renames them, so that the statements of two
- * clients do not meet (PgBouncer from 1.21 on, with max_prepared_statements). Where the server
+ * Whether prepared statements survive the pooler. A pooler that gives a session to another client
+ * after each transaction must track them; it then renames them, so that the statements of two
+ * clients do not collide (PgBouncer from 1.21 on, with max_prepared_statements). If the server
  * knows a statement by the name it was sent under, the pooler does not track it: the next
- * transaction may find no statement of that name, or that of another client. All four steps are in
- * one implicit transaction, so they reach one session, and nothing stays there.
+ * transaction may find no statement of that name, or another client's. All four steps are in one
+ * implicit transaction, so they reach one session, and leave nothing behind.
  */
-static enum weft_rc try_names(struct weft_pg *pg, bool *ret_kept, struct weft_err *err)
+static enum weft_rc probe_names(struct weft_pg *pg, bool *ret_kept, struct weft_err *err)
 {
     struct weft_pg_step step[] = {
-        {.stmt = WEFT_PG_FORGET, .unnamed = true}, /* what an attempt that was cut off left */
+        {.stmt = WEFT_PG_FORGET, .unnamed = true}, /* remains of an interrupted probe */
         {.stmt = WEFT_PG_PROBE, .prepares = true},
         {.stmt = WEFT_PG_PROBE},
         {.stmt = WEFT_PG_FORGET, .unnamed = true},
     };
-    struct weft_err story = {0};
-    enum weft_rc rc = weft_pg_exchange(pg, step, WEFT_LEN(step), &story);
+    struct weft_err error = {0};
+    enum weft_rc rc = weft_pg_exchange(pg, step, WEFT_LEN(step), &error);
     bool kept = !rc && weft_pg_get_i64(step[2].result, 0, 0) == 0;
     weft_pg_clear(step, WEFT_LEN(step));
     pg->prepared[WEFT_PG_PROBE] = false;
     if (rc && pg->in_step && PQstatus(pg->pq) == CONNECTION_OK) {
-        pg->conn.broken = false; /* the pooler refuses names, and is of use without them */
+        pg->conn.broken = false; /* the pooler refuses names, but works without them */
         rc = WEFT_OK;
     }
     if (rc && err)
-        *err = story;
+        *err = error;
     if (!rc)
         *ret_kept = kept;
     return rc;
 }
 
-/* Settings of the session, where it is ours; else they go into each transaction. */
+/* Sets the session, or behind a pooler each transaction. */
 static enum weft_rc set_session(struct weft_pg *pg, struct weft_err *err)
 {
     if (pg->pooled) {
@@ -274,18 +271,18 @@ static enum weft_rc set_session(struct weft_pg *pg, struct weft_err *err)
     return rc;
 }
 
-/* Does without prepared statements where they would be lost. */
+/* Decides whether to use prepared statements: not where a pooler would lose them. */
 static enum weft_rc choose_names(struct weft_pg *pg, struct weft_err *err)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag logged = ATOMIC_FLAG_INIT;
     bool pooler = false;
     enum weft_rc rc = read_server(pg, &pooler, err);
     pg->pooled = pooler;
     if (!rc)
         rc = set_session(pg, err);
     if (!rc && pooler && !pg->decided)
-        rc = try_names(pg, &pg->named, err);
-    if (!rc && !pg->named && !pg->decided && !atomic_flag_test_and_set(&told))
+        rc = probe_names(pg, &pg->named, err);
+    if (!rc && !pg->named && !pg->decided && !atomic_flag_test_and_set(&logged))
         weft_info(
             "the pooler before the database keeps no prepared statements: doing without them");
     return rc;
@@ -294,9 +291,7 @@ static enum weft_rc choose_names(struct weft_pg *pg, struct weft_err *err)
 enum weft_rc weft_pg_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
 {
     const char *clean = NULL;
-    struct weft_pg *pg = calloc(1, sizeof(*pg));
-    if (!pg)
-        weft_oom(sizeof(*pg));
+    struct weft_pg *pg = weft_alloc(1, sizeof(*pg));
     pg->conn.driver = &weft_driver_pg;
     pg->arena = weft_arena_new();
     pg->schema = "weft";

@@ -3,16 +3,16 @@
 /*
  * One round trip with the server, in libpq's pipeline mode.
  *
- * Sending never blocks: what the socket does not take stays in libpq's buffer, and while we wait
- * for it to drain we also read, so two sides with full buffers cannot wait for each other. Every
- * wait has an end, after which the connection is given up: nobody can tell what the server is
- * doing then.
+ * Sending never blocks: bytes that the socket does not accept stay in libpq's buffer, and while
+ * they drain the driver also reads, so two sides with full buffers cannot wait for each other.
+ * Every wait has a deadline, after which the connection is closed: the state of the server is
+ * unknown then.
  *
- * A Sync closes each exchange. After an error the server skips everything up to it, so when its
- * answer has arrived both sides agree again, whatever happened before.
+ * A Sync ends each exchange. After an error the server skips everything up to the Sync, so when its
+ * answer has arrived both sides are synchronized again, whatever happened before.
  *
- * libpq's buffers grow to the largest exchange and stay so. The connection says when it carried
- * much, so that its owner can open a new one when that has been a while.
+ * libpq's buffers grow to the largest exchange and never shrink. The connection records when it
+ * last carried much, so that its owner can replace it some time later.
  */
 
 #include "store/pg/pg.h"
@@ -25,14 +25,19 @@
 
 #define SCRIPT_MAX_US (3600 * WEFT_SECOND) /* a migration may rewrite a large table */
 
-enum { BINARY = 1 };
+enum { BINARY = 1, NAME_TEXT = 80 };
+
+static void print_name(size_t stmt, char ret_name[NAME_TEXT])
+{
+    (void)snprintf(ret_name, NAME_TEXT, "weft_%zu_%s", stmt, weft_pg_stmt_name(stmt));
+}
 
 static int send_prepare(struct weft_pg *pg, const struct weft_pg_step *step)
 {
     struct weft_pg_params params;
-    char name[80];
+    char name[NAME_TEXT];
     weft_pg_param_types(step->stmt, &params);
-    (void)snprintf(name, sizeof(name), "weft_%zu_%s", step->stmt, weft_pg_stmt_name(step->stmt));
+    print_name(step->stmt, name);
     return PQsendPrepare(pg->pq, pg->named ? name : "", pg->text[step->stmt], params.count,
                          params.type);
 }
@@ -40,11 +45,11 @@ static int send_prepare(struct weft_pg *pg, const struct weft_pg_step *step)
 static int send_execute(struct weft_pg *pg, const struct weft_pg_step *step,
                         const struct weft_pg_params *params)
 {
-    char name[80];
+    char name[NAME_TEXT];
     if (!pg->named || step->unnamed)
         return PQsendQueryParams(pg->pq, pg->text[step->stmt], params->count, params->type,
                                  params->value, params->size, params->format, BINARY);
-    (void)snprintf(name, sizeof(name), "weft_%zu_%s", step->stmt, weft_pg_stmt_name(step->stmt));
+    print_name(step->stmt, name);
     return PQsendQueryPrepared(pg->pq, name, params->count, params->value, params->size,
                                params->format, BINARY);
 }
@@ -82,8 +87,8 @@ static bool wait_for_socket(struct weft_pg *pg, bool unsent, weft_usec deadline_
 }
 
 /*
- * The next result, or NULL where libpq separates two requests. False when the deadline passed.
- * Once the connection is bad, PQgetResult() does not wait: it tells why.
+ * The next result, or NULL between two requests. False when the deadline passed. Once the
+ * connection is bad, PQgetResult() does not wait: its result holds the reason.
  */
 static bool next_result(struct weft_pg *pg, weft_usec deadline_us, PGresult **ret_result)
 {
@@ -106,7 +111,7 @@ static bool is_good(const PGresult *result)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-/* Takes a result for its step, or records the first failure of the exchange in *rc. */
+/* Gives a result to its step, or records the first failure of the exchange in *rc. */
 static void take_result(struct weft_pg *pg, struct weft_pg_step *step, PGresult *result,
                         enum weft_rc *rc, struct weft_err *err)
 {
@@ -117,14 +122,13 @@ static void take_result(struct weft_pg *pg, struct weft_pg_step *step, PGresult 
             pg->prepared[step->stmt] = true;
         return;
     }
-    pg->dismissed |= weft_pg_is_farewell(result);
+    pg->terminated |= weft_pg_is_terminated(result);
     if (*rc == WEFT_OK && PQresultStatus(result) != PGRES_PIPELINE_ABORTED)
         *rc = weft_pg_fail(pg, result, weft_pg_stmt_name(step->stmt), err);
     PQclear(result);
 }
 
-/* A pooler may hand out a connection that once listened; libpq keeps what arrives there for ever.
- */
+/* A pooler may assign a session that once listened; libpq would keep its notices for ever. */
 static void drop_notices(struct weft_pg *pg)
 {
     PGnotify *notice;
@@ -165,7 +169,7 @@ enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, siz
 {
     enum weft_rc rc = WEFT_OK;
     size_t sent = 0;
-    pg->in_step = pg->dismissed = false;
+    pg->in_step = pg->terminated = false;
     if (pg->conn.broken)
         return weft_pg_lost(pg, weft_pg_stmt_name(step[0].stmt), "the connection is broken", err);
     pg->carried = 0;
@@ -177,7 +181,7 @@ enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, siz
         return rc;
     if (!PQpipelineSync(pg->pq))
         return weft_pg_lost(pg, weft_pg_stmt_name(step[0].stmt), PQerrorMessage(pg->pq), err);
-    /* A call that could not be encoded ends the exchange early, but what was sent is answered. */
+    /* A call that could not be encoded ends the exchange early; the steps sent are answered. */
     enum weft_rc drained = drain(pg, step, sent > 0 ? sent : 1, rc ? NULL : err);
     if (pg->carried > WEFT_PG_KEEP_BYTES)
         pg->conn.buffers_large_since_us = weft_boot_us();
@@ -215,7 +219,7 @@ static enum weft_rc drain_simple(struct weft_pg *pg, struct weft_err *err)
 
 enum weft_rc weft_pg_simple(struct weft_pg *pg, const char *sql, struct weft_err *err)
 {
-    /* Several statements in one text need the simple protocol, which a pipeline has not. */
+    /* Several statements in one text need the simple protocol, which pipelines do not support. */
     if (!PQexitPipelineMode(pg->pq) || !PQsendQuery(pg->pq, sql))
         return weft_pg_lost(pg, "script", PQerrorMessage(pg->pq), err);
     enum weft_rc rc = drain_simple(pg, err);
@@ -228,6 +232,6 @@ bool weft_pg_is_gone(struct weft_pg *pg)
 {
     if (pg->conn.broken || !PQconsumeInput(pg->pq))
         return true;
-    (void)PQisBusy(pg->pq); /* reads what has arrived; a farewell goes to the notice receiver */
+    (void)PQisBusy(pg->pq); /* parses arrived data; a last message goes to on_notice() */
     return PQstatus(pg->pq) == CONNECTION_BAD || pg->fatal[0] != '\0';
 }

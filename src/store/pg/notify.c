@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Bells are LISTEN and NOTIFY on a connection that does nothing else. The channel has the name of
- * the schema, so that two stores in one database do not wake each other. A notice need not survive
- * anything, so its commit does not wait for the disk. That is set for its transaction alone: where
- * a pooler stands in between after all, the next transaction on that connection is somebody's work.
+ * LISTEN and NOTIFY on a connection that does nothing else. The channel has the name of the schema,
+ * so that two stores in one database do not wake each other. A notice need not be durable, so its
+ * commit does not wait for the disk. That is set for its transaction alone: behind a pooler, the
+ * next transaction on that connection may be another client's work.
  */
 
 #include "store/notify.h"
@@ -18,10 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RING_MAX_US (5 * WEFT_SECOND)
+#define SEND_MAX_US (5 * WEFT_SECOND)
 
-static const char ring_name[] = "weft_ring";
-static const char ring_sql[] =
+static const char notify_name[] = "weft_notify";
+static const char notify_sql[] =
     "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
 
 struct weft_notifier {
@@ -29,10 +29,10 @@ struct weft_notifier {
 };
 
 /* Waits for the answer to what was sent. */
-static enum weft_rc finish(struct weft_notifier *bell, const char *what, struct weft_err *err)
+static enum weft_rc finish(struct weft_notifier *notifier, const char *what, struct weft_err *err)
 {
-    struct weft_pg *pg = bell->pg;
-    weft_usec deadline_us = weft_boot_us() + RING_MAX_US;
+    struct weft_pg *pg = notifier->pg;
+    weft_usec deadline_us = weft_boot_us() + SEND_MAX_US;
     enum weft_rc rc = WEFT_OK;
     for (;;) {
         int unsent = PQflush(pg->pq);
@@ -57,83 +57,82 @@ static enum weft_rc finish(struct weft_notifier *bell, const char *what, struct 
     }
 }
 
-static enum weft_rc start_listening(struct weft_notifier *bell, struct weft_err *err)
+static enum weft_rc start_listening(struct weft_notifier *notifier, struct weft_err *err)
 {
-    struct weft_pg *pg = bell->pg;
+    struct weft_pg *pg = notifier->pg;
     const char *sql = weft_arena_printf(pg->arena, "LISTEN \"%s\"", pg->schema);
     enum weft_rc rc = WEFT_OK;
     if (!PQexitPipelineMode(pg->pq))
         return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
     if (pg->named) {
-        if (!PQsendPrepare(pg->pq, ring_name, ring_sql, 0, NULL))
+        if (!PQsendPrepare(pg->pq, notify_name, notify_sql, 0, NULL))
             return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
-        rc = finish(bell, "listen", err);
+        rc = finish(notifier, "listen", err);
     }
     if (rc)
         return rc;
     if (!PQsendQuery(pg->pq, sql))
         return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);
-    return finish(bell, "listen", err);
+    return finish(notifier, "listen", err);
 }
 
-enum weft_rc weft_notifier_open(const char *url, struct weft_notifier **ret_bell,
+enum weft_rc weft_notifier_open(const char *url, struct weft_notifier **ret_notifier,
                                 struct weft_err *err)
 {
     const struct weft_driver *driver;
     struct weft_conn *conn = NULL;
     enum weft_rc rc = weft_driver_for(url, &driver, err);
     if (!rc && driver != &weft_driver_pg)
-        rc = weft_fail(err, WEFT_NOT_FOUND, "stores of this kind have no bells");
+        rc = weft_fail(err, WEFT_NOT_FOUND, "stores of this kind have no notifier");
     if (!rc)
         rc = weft_pg_open(url, &conn, err);
     if (rc)
         return rc;
-    struct weft_notifier *bell = calloc(1, sizeof(*bell));
-    if (!bell)
-        weft_oom(sizeof(*bell));
-    bell->pg = weft_pg_of(conn);
-    rc = start_listening(bell, err);
+    struct weft_notifier *notifier = weft_alloc(1, sizeof(*notifier));
+    notifier->pg = weft_pg_of(conn);
+    rc = start_listening(notifier, err);
     if (rc) {
-        weft_notifier_close(bell);
+        weft_notifier_close(notifier);
         return rc;
     }
-    *ret_bell = bell;
+    *ret_notifier = notifier;
     return WEFT_OK;
 }
 
-void weft_notifier_close(struct weft_notifier *bell)
+void weft_notifier_close(struct weft_notifier *notifier)
 {
-    if (!bell)
+    if (!notifier)
         return;
-    weft_pg_close(&bell->pg->conn);
-    free(bell);
+    weft_pg_close(&notifier->pg->conn);
+    free(notifier);
 }
 
-int weft_notifier_fd(const struct weft_notifier *bell)
+int weft_notifier_fd(const struct weft_notifier *notifier)
 {
-    return PQsocket(bell->pg->pq);
+    return PQsocket(notifier->pg->pq);
 }
 
-enum weft_rc weft_notifier_ring(struct weft_notifier *bell, const char *text, struct weft_err *err)
+enum weft_rc weft_notifier_send(struct weft_notifier *notifier, const char *text,
+                                struct weft_err *err)
 {
-    struct weft_pg *pg = bell->pg;
-    assert(strlen(text) <= WEFT_BELL_TEXT_MAX);
+    struct weft_pg *pg = notifier->pg;
+    assert(strlen(text) <= WEFT_NOTICE_TEXT_MAX);
     if (pg->conn.broken)
         return weft_pg_lost(pg, "notify", "the connection is broken", err);
     const char *const value[] = {pg->schema, text};
     int sent =
         pg->named
-            ? PQsendQueryPrepared(pg->pq, ring_name, WEFT_LEN(value), value, NULL, NULL, 0)
-            : PQsendQueryParams(pg->pq, ring_sql, WEFT_LEN(value), NULL, value, NULL, NULL, 0);
+            ? PQsendQueryPrepared(pg->pq, notify_name, WEFT_LEN(value), value, NULL, NULL, 0)
+            : PQsendQueryParams(pg->pq, notify_sql, WEFT_LEN(value), NULL, value, NULL, NULL, 0);
     if (!sent)
         return weft_pg_lost(pg, "notify", PQerrorMessage(pg->pq), err);
-    return finish(bell, "notify", err);
+    return finish(notifier, "notify", err);
 }
 
-enum weft_rc weft_notifier_next(struct weft_notifier *bell, struct weft_arena *arena,
+enum weft_rc weft_notifier_next(struct weft_notifier *notifier, struct weft_arena *arena,
                                 const char **ret_text, struct weft_err *err)
 {
-    struct weft_pg *pg = bell->pg;
+    struct weft_pg *pg = notifier->pg;
     *ret_text = NULL;
     if (pg->conn.broken || !PQconsumeInput(pg->pq) || PQstatus(pg->pq) != CONNECTION_OK)
         return weft_pg_lost(pg, "listen", PQerrorMessage(pg->pq), err);

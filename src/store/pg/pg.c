@@ -7,13 +7,13 @@
  *                     waiting, open --last--> ended --commit--> none
  *                     waiting, open --an error--> failed --rollback--> none
  *
- * begin() costs nothing: BEGIN, and behind a pooler the settings, travel with the first statement.
- * A write transaction learns its number in the same round trip, so that a caller that loses the
- * connection in COMMIT can ask another one what became of it. COMMIT may travel with the last
- * statements: then one round trip is all that a transaction of one statement costs. A bare one
- * sends nothing but its one statement, which the Sync behind it ends. The session keeps its
- * settings and prepared statements; behind a pooler the former go into each transaction (text.c),
- * and if it would lose the latter there are none (connect.c).
+ * begin() sends nothing: BEGIN, and behind a pooler the settings, are sent with the first
+ * statement. A write transaction learns its number in the same round trip, so that a caller that
+ * loses the connection in COMMIT can ask over another connection whether it committed. COMMIT may
+ * be sent with the last statements: a transaction of one statement then costs one round trip. A
+ * bare transaction sends only its one statement, which the Sync behind it commits. The session
+ * keeps its settings and prepared statements; behind a pooler the settings go into each transaction
+ * (text.c), and there are no prepared statements if the pooler would lose them (connect.c).
  */
 
 #include "store/pg/pg.h"
@@ -71,7 +71,7 @@ static void add_begin(struct weft_pg *pg, struct weft_pg_step *step, size_t *cou
         return;
     add_step(pg, step, count, pg->mode == WEFT_TX_READ ? WEFT_PG_BEGIN_READ : WEFT_PG_BEGIN_WRITE,
              NULL);
-    if (pg->pooled || pg->mode != WEFT_TX_READ) /* else there is nothing to set or to learn */
+    if (pg->pooled || pg->mode != WEFT_TX_READ) /* else nothing to set, and no number to read */
         add_step(pg, step, count, pin[pg->mode], NULL);
 }
 
@@ -88,7 +88,7 @@ static void read_xid(struct weft_pg *pg, const struct weft_pg_step *step, size_t
     }
 }
 
-/* One exchange inside the transaction. Whatever happens, the server may have seen BEGIN. */
+/* One exchange inside the transaction. Even if it fails, the server may have seen BEGIN. */
 static enum weft_rc exchange_in_tx(struct weft_pg *pg, struct weft_pg_step *step, size_t count,
                                    struct weft_err *err)
 {
@@ -111,7 +111,7 @@ static enum weft_rc check_open(const struct weft_pg *pg, struct weft_err *err)
     return WEFT_OK;
 }
 
-/* What run() and last() send. */
+/* The calls of one run() or last(). */
 struct batch {
     const struct weft_call *call;
     size_t count;
@@ -174,7 +174,7 @@ static enum weft_rc pg_run(struct weft_conn *conn, const struct weft_call *call,
     enum weft_rc rc = plan_batch(pg, &batch, arena, err);
     if (rc)
         return rc;
-    if (batch.steps > batch.head) { /* else there is nothing to begin either */
+    if (batch.steps > batch.head) { /* else BEGIN is not needed yet either */
         rc = exchange_in_tx(pg, batch.step, batch.steps, err);
         if (!rc)
             rc = decode_batch(&batch, arena, err);
@@ -209,8 +209,8 @@ static enum weft_rc pg_script(struct weft_conn *conn, const char *sql, struct we
 }
 
 /*
- * Outside of a transaction the settings of the session hold, which are the role's: a timeout of
- * these would end the statement. They are set where the session is this connection's own.
+ * Outside a transaction the role's timeouts apply and could end the statement, so they are switched
+ * off, unless a pooler owns the session.
  */
 static enum weft_rc pg_alone(struct weft_conn *conn, const char *sql, struct weft_err *err)
 {
@@ -228,7 +228,7 @@ static enum weft_rc pg_alone(struct weft_conn *conn, const char *sql, struct wef
     return rc;
 }
 
-/* The connection is gone, and nothing was sent. */
+/* The connection was closed before anything was sent. */
 static enum weft_rc lost_before(struct weft_pg *pg, const char *what, struct weft_err *err)
 {
     return weft_pg_lost(pg, what, pg->fatal[0] ? pg->fatal : "the connection is gone", err);
@@ -270,7 +270,7 @@ static bool is_committed(PGresult *result)
     return result && strcmp(PQcmdStatus(result), "COMMIT") == 0;
 }
 
-/* Both sides agree that no transaction is open, or the connection is of no use any more. */
+/* A connection whose transaction is not over cannot be used again. */
 static void check_idle(struct weft_pg *pg)
 {
     if (!pg->conn.broken && PQtransactionStatus(pg->pq) != PQTRANS_IDLE)
@@ -278,19 +278,18 @@ static void check_idle(struct weft_pg *pg)
 }
 
 /*
- * A COMMIT that the server answered. It is durable, even if the connection died right behind the
- * answer, unless the server gave up waiting for a synchronous standby: the commit is lost when that
- * one is promoted, so it is a question, as if the answer had not come.
+ * A COMMIT that the server answered. It is durable, even if the connection died right after the
+ * answer, unless the server stopped waiting for a synchronous standby: the commit is lost if that
+ * standby is promoted, so its result is unknown, as if the answer had not come.
  */
 static enum weft_rc accept_commit(struct weft_pg *pg, struct weft_err *err)
 {
     if (!pg->unreplicated)
         return WEFT_OK;
-    (void)weft_fail(err, WEFT_UNAVAILABLE,
-                    "commit: the server gave up waiting for its synchronous standby");
-    if (err)
-        err->cause = WEFT_CAUSE_LOST_IN_COMMIT;
-    return WEFT_UNAVAILABLE;
+    return weft_cause(err,
+                      weft_fail(err, WEFT_UNAVAILABLE,
+                                "commit: the server gave up waiting for its synchronous standby"),
+                      WEFT_CAUSE_LOST_IN_COMMIT);
 }
 
 static enum weft_rc send_commit(struct weft_pg *pg, struct weft_err *err)
@@ -320,9 +319,9 @@ static enum weft_rc pg_commit(struct weft_conn *conn, struct weft_err *err)
     }
     pg->tx = WEFT_PG_TX_NONE;
     if (tx == WEFT_PG_TX_ENDED) {
-        if (pg->end_rc && err)
-            *err = pg->end_story;
-        return pg->end_rc;
+        if (pg->commit_rc && err)
+            *err = pg->commit_err;
+        return pg->commit_rc;
     }
     if (tx != WEFT_PG_TX_OPEN || pg->mode == WEFT_TX_BARE)
         return WEFT_OK;
@@ -332,52 +331,53 @@ static enum weft_rc pg_commit(struct weft_conn *conn, struct weft_err *err)
 }
 
 /*
- * How the COMMIT of an exchange ended that began with rc; the story is completed.
+ * The result of the COMMIT at the end of an exchange whose result is rc; completes *error.
  *
- * When the exchange came to its end, both sides are in step: a COMMIT without an answer was skipped
- * behind an error, or failed itself. When it did not, COMMIT may have been carried out whatever
- * arrived: on the way from the server everything can be lost. Whoever knows the number can ask;
- * without it nobody can tell, unless the server said itself that it ended the session before.
+ * If the exchange completed, both sides are synchronized: a COMMIT without an answer was skipped
+ * after an error, or failed itself. If it did not, COMMIT may have been carried out whatever
+ * arrived, because any answer of the server can be lost. A caller that knows the transaction's
+ * number can ask; without the number the result is unknown, unless the server reported that it
+ * ended the session before.
  */
-static enum weft_rc judge_commit(struct weft_pg *pg, enum weft_rc rc, PGresult *commit,
-                                 struct weft_err *story)
+static enum weft_rc commit_result(struct weft_pg *pg, enum weft_rc rc, PGresult *commit,
+                                  struct weft_err *error)
 {
     if (is_committed(commit))
-        return accept_commit(pg, story);
+        return accept_commit(pg, error);
     if (!rc)
-        return weft_fail(story, WEFT_INTERNAL, "commit: the server answered %s",
+        return weft_fail(error, WEFT_INTERNAL, "commit: the server answered %s",
                          PQcmdStatus(commit));
-    bool settled = pg->in_step || (pg->dismissed && pg->conn.xid == 0);
+    bool settled = pg->in_step || (pg->terminated && pg->conn.xid == 0);
     if (settled)
         return rc;
-    story->cause = WEFT_CAUSE_LOST_IN_COMMIT;
-    story->rc = WEFT_UNAVAILABLE;
+    error->cause = WEFT_CAUSE_LOST_IN_COMMIT;
+    error->rc = WEFT_UNAVAILABLE;
     return WEFT_UNAVAILABLE;
 }
 
 /*
- * The calls and COMMIT in one exchange. The answers to the calls, and with them the number of the
- * transaction, leave the server before it looks at COMMIT: whoever loses the connection in COMMIT
- * has the rows and can ask, as if COMMIT had been sent on its own.
+ * The calls and COMMIT in one exchange. The server flushes the answers to the calls, and with them
+ * the number of the transaction, before it executes COMMIT: a caller that loses the connection in
+ * COMMIT has the rows and can ask, as if COMMIT had been sent on its own.
  */
 static enum weft_rc exchange_last(struct weft_pg *pg, struct batch *batch, struct weft_arena *arena,
-                                  struct weft_err *story)
+                                  struct weft_err *error)
 {
-    /* Here it is sure that nothing was sent: what died while it was idle is no question. */
+    /* Nothing was sent yet: a connection that died while idle leaves no unknown commit. */
     if (weft_pg_is_gone(pg))
-        return lost_before(pg, weft_pg_stmt_name(batch->step[batch->head].stmt), story);
+        return lost_before(pg, weft_pg_stmt_name(batch->step[batch->head].stmt), error);
     size_t steps = batch->steps;
-    batch->step[steps - 1].leaves = !weft_tx_reads(pg->mode); /* a read leaves no question */
+    batch->step[steps - 1].leaves = !weft_tx_reads(pg->mode); /* a read commits nothing */
     add_step(pg, batch->step, &steps, WEFT_PG_COMMIT, NULL);
-    enum weft_rc rc = exchange_in_tx(pg, batch->step, steps, story);
-    rc = judge_commit(pg, rc, batch->step[steps - 1].result, story);
-    /* Answers come in order: with the last one all are there. */
+    enum weft_rc rc = exchange_in_tx(pg, batch->step, steps, error);
+    rc = commit_result(pg, rc, batch->step[steps - 1].result, error);
+    /* Answers come in order: with the last one all have arrived. */
     if (batch->step[batch->steps - 1].result) {
         pg->tx = WEFT_PG_TX_ENDED;
-        pg->end_rc = rc;
-        pg->end_story = *story;
+        pg->commit_rc = rc;
+        pg->commit_err = *error;
         check_idle(pg);
-        rc = decode_batch(batch, arena, story);
+        rc = decode_batch(batch, arena, error);
     }
     weft_pg_clear(batch->step, steps);
     return rc;
@@ -390,18 +390,18 @@ static enum weft_rc pg_last(struct weft_conn *conn, const struct weft_call *call
 {
     struct weft_pg *pg = weft_pg_of(conn);
     struct batch batch = {.call = call, .count = count};
-    struct weft_err story = {0};
+    struct weft_err error = {0};
     if (pg->mode == WEFT_TX_BARE)
         return pg_run(conn, call, count, arena, ret_rows, err);
     enum weft_rc rc = plan_batch(pg, &batch, arena, err);
     if (rc)
         return rc;
-    if (batch.steps > batch.head) /* else commit() ends what was begun before */
-        rc = exchange_last(pg, &batch, arena, &story);
+    if (batch.steps > batch.head) /* else commit() sends COMMIT if needed */
+        rc = exchange_last(pg, &batch, arena, &error);
     if (rc) {
         pg->tx = WEFT_PG_TX_FAILED;
         if (err)
-            *err = story;
+            *err = error;
         return rc;
     }
     give_rows(&batch, ret_rows);
@@ -447,14 +447,13 @@ static enum weft_settled read_settled(const PGresult *result)
         if (strcmp(PQgetvalue(result, 0, 0), known[i].word) == 0)
             return known[i].settled;
     }
-    return WEFT_SETTLED_UNKNOWN; /* NULL: too long ago, before a crash, or on another timeline */
+    return WEFT_SETTLED_UNKNOWN; /* NULL: too old, before a crash, or on another timeline */
 }
 
 /*
- * Asks. A server without its standby never ends the transaction of a question that it answers
- * "committed": the exchange takes at most SETTLE_MAX_US, and then the connection is given up. One
- * in recovery knows nothing yet and may never; the caller asks again over a connection of its own,
- * which is perhaps one to another host.
+ * A server without its standby answers "committed" but never ends the transaction of the query: the
+ * exchange takes at most SETTLE_MAX_US, then the connection is closed. A server in recovery does
+ * not know yet and may never; the caller asks again over a new connection, perhaps to another host.
  */
 static enum weft_rc ask_settle(struct weft_pg *pg, const char *text, enum weft_settled *ret_settled,
                                struct weft_err *err)
@@ -468,7 +467,7 @@ static enum weft_rc ask_settle(struct weft_pg *pg, const char *text, enum weft_s
     if (!rc) {
         *ret_settled = read_settled(step[1].result);
         if (pg->unreplicated)
-            *ret_settled = WEFT_SETTLED_RUNNING; /* the end of the question was not waited for */
+            *ret_settled = WEFT_SETTLED_RUNNING; /* the query did not wait for the standbys */
         if (strcmp(PQgetvalue(step[1].result, 0, 0), "in recovery") == 0)
             pg->conn.broken = true;
     }
@@ -479,7 +478,7 @@ static enum weft_rc ask_settle(struct weft_pg *pg, const char *text, enum weft_s
 static enum weft_rc pg_settle(struct weft_conn *conn, const struct weft_lost *lost,
                               enum weft_settled *ret_settled, struct weft_err *err)
 {
-    struct weft_err story = {0};
+    struct weft_err error = {0};
     char text[64];
     uint64_t there = lost->lineage.system, here = conn->lineage.system;
     if (there != 0 && here != 0 && there != here) {
@@ -488,14 +487,14 @@ static enum weft_rc pg_settle(struct weft_conn *conn, const struct weft_lost *lo
     }
     (void)snprintf(text, sizeof(text), "%" PRIu64 " %" PRId64 " %08" PRIX32, lost->xid,
                    lost->age_us, lost->lineage.timeline);
-    enum weft_rc rc = ask_settle(weft_pg_of(conn), text, ret_settled, &story);
+    enum weft_rc rc = ask_settle(weft_pg_of(conn), text, ret_settled, &error);
     if (rc == WEFT_INVALID_VALUE) {
-        /* A number from the future: this server was restored or promoted without the commit. It
-         * may still be decided elsewhere, so nobody can tell. */
+        /* A number from the future: this server was restored or promoted without the commit,
+         * which may still exist on another server. */
         *ret_settled = WEFT_SETTLED_UNKNOWN;
         rc = WEFT_OK;
     } else if (rc && err) {
-        *err = story;
+        *err = error;
     }
     return rc;
 }

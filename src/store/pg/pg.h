@@ -2,7 +2,7 @@
 #ifndef WEFT_STORE_PG_PG_H
 #define WEFT_STORE_PG_PG_H
 
-/* Shared by the files of the PostgreSQL driver; nothing outside this folder includes it. */
+/* Shared by the files of the PostgreSQL driver. A connection is used by one thread at a time. */
 
 #include "store/store.h"
 
@@ -11,7 +11,7 @@
 enum {
     WEFT_PG_SCHEMA_MAX = 63,
     WEFT_PG_PARAMS_MAX = 64,
-    WEFT_PG_KEEP_BYTES = 1 << 20, /* buffers of more than that are not kept for long */
+    WEFT_PG_KEEP_BYTES = 1 << 20, /* larger buffers are not kept for long */
 };
 
 /* The driver's own statements; their numbers follow those of weft_stmts. */
@@ -25,7 +25,7 @@ enum weft_pg_own {
     WEFT_PG_ROLLBACK,
     WEFT_PG_TIME,
     WEFT_PG_SETTLE,
-    WEFT_PG_BACKEND, /* from here on: used while a connection is opened, never prepared ahead */
+    WEFT_PG_BACKEND, /* from here on: used only to open a connection, not prepared in advance */
     WEFT_PG_BACKEND_ALONE,
     WEFT_PG_SESSION,
     WEFT_PG_PROBE,
@@ -35,9 +35,9 @@ enum weft_pg_own {
 
 enum weft_pg_tx {
     WEFT_PG_TX_NONE,
-    WEFT_PG_TX_WAITING, /* begun by the caller; the server does not know yet */
+    WEFT_PG_TX_WAITING, /* begun by the caller; BEGIN is not sent yet */
     WEFT_PG_TX_OPEN,
-    WEFT_PG_TX_ENDED,  /* COMMIT went along with the last calls: commit() tells how it went */
+    WEFT_PG_TX_ENDED,  /* COMMIT was sent with the last calls: commit() returns its result */
     WEFT_PG_TX_FAILED, /* a call failed: nothing but rollback is accepted */
 };
 
@@ -48,35 +48,36 @@ struct weft_pg {
     const char *schema;                   /* in the arena */
     const char *text[WEFT_PG_STMT_COUNT]; /* in the arena or static, with the schema put in */
     bool prepared[WEFT_PG_STMT_COUNT];
-    bool named;   /* false: a pooler would lose prepared statements, so there are none */
-    bool pooled;  /* a pooler stands in between: nothing may be set for the session */
-    bool decided; /* the URL says whether to; otherwise the connection is tried (connect.c) */
+    bool named;   /* false: no prepared statements, because a pooler would lose them */
+    bool pooled;  /* behind a pooler: nothing may be set for the session */
+    bool decided; /* the URL sets `named`; otherwise the connection is probed (connect.c) */
     enum weft_pg_tx tx;
     enum weft_tx_mode mode;
-    char *scratch; /* owned; encoded parameters of the call that is being sent */
+    char *scratch; /* owned; encoded parameters of the current call */
     size_t scratch_size;
-    size_t carried;    /* bytes of arguments and results in the exchange in hand */
-    char fatal[128];   /* what the server said when it ended the session, or empty */
-    bool in_step;      /* the last exchange came to its end: what brought no result was not done */
-    bool dismissed;    /* in the last exchange the server itself said that it ends the session */
-    bool unreplicated; /* it committed, but gave up waiting for its standbys */
-    weft_usec exchange_us;     /* how long an exchange may take */
-    enum weft_rc end_rc;       /* of a COMMIT that went along */
-    struct weft_err end_story; /* the same, when it failed */
+    size_t carried;  /* bytes of arguments and results of the current exchange */
+    char fatal[128]; /* the server's message when it ended the session, or empty */
+    bool in_step;    /* the last exchange completed: a step without a result was not carried out */
+    bool terminated; /* weft_pg_is_terminated() in the last exchange */
+    bool unreplicated;          /* the commit did not wait for its standbys */
+    weft_usec exchange_us;      /* the longest time of an exchange */
+    enum weft_rc commit_rc;     /* of a COMMIT sent with the last calls */
+    struct weft_err commit_err; /* if that failed */
 };
 
-/* One request to the server and the one result it brings. */
+/* One request to the server and its one result. */
 struct weft_pg_step {
     size_t stmt;
     bool prepares;
-    bool unnamed;                 /* is sent without a name, whatever the connection does */
+    bool unnamed;                 /* sent without a name, even if the connection uses names */
     const struct weft_call *call; /* the arguments; NULL for the driver's own statements */
     const char *text;             /* the one argument of WEFT_PG_SETTLE: "xid age timeline" */
-    bool leaves;                  /* its answer leaves the server before the next step is begun */
+    bool leaves;                  /* the server flushes its answer before it begins the next step */
     PGresult *result;             /* owned; NULL unless the step succeeded */
 };
 
-/* A call as libpq wants it. Values point into the scratch memory or at the caller's cells. */
+/* The parameters of a call for libpq. Values point into the scratch memory or the caller's cells.
+ */
 struct weft_pg_params {
     int count;
     Oid type[WEFT_PG_PARAMS_MAX];
@@ -93,18 +94,18 @@ static inline struct weft_pg *weft_pg_of(struct weft_conn *conn)
 /* text.c: the texts of statements, and the schema's name in them. */
 const char *weft_pg_stmt_name(size_t stmt);
 void weft_pg_set_texts(struct weft_pg *pg);
-/* Puts the schema where the text says weft; gives the text itself back if that is its name. */
+/* Replaces the schema weft in the text; returns the text itself if that is the schema. */
 const char *weft_pg_place_schema(const char *sql, const char *schema, struct weft_arena *arena);
 
-/* error.c: the one place where SQLSTATE becomes ours. `what` was being attempted. */
+/* sqlstate.c: the only place that maps SQLSTATE. `what` was being attempted. */
 enum weft_rc weft_pg_fail(struct weft_pg *pg, const PGresult *result, const char *what,
                           struct weft_err *err);
-/* True when the server says that it ends the session, and nothing was committed since. */
-bool weft_pg_is_farewell(const PGresult *result);
-/* The connection is gone or silent, and is broken from here on. */
+/* True for the error of an ended session that proves: no unanswered COMMIT was carried out. */
+bool weft_pg_is_terminated(const PGresult *result);
+/* Marks the connection broken: it is closed or does not answer. */
 enum weft_rc weft_pg_lost(struct weft_pg *pg, const char *what, const char *why,
                           struct weft_err *err);
-/* The same mapping for a failure to connect, where libpq gives nothing but text. */
+/* The same mapping for a failure to connect, for which libpq gives only text. */
 enum weft_rc weft_pg_fail_open(struct weft_pg *pg, const char *text, struct weft_err *err);
 
 /* connect.c */
@@ -123,15 +124,15 @@ uint32_t weft_pg_get_timeline(const PGresult *result, int row, int column);
 
 /*
  * exchange.c: one round trip. Sends all steps, waits for all results, and leaves the connection
- * in step with the server or broken. Results of steps that succeeded are kept in the steps, also
+ * synchronized with the server or broken. The steps keep the results of those that succeeded, also
  * when a later one failed; weft_pg_clear() frees them.
  */
 enum weft_rc weft_pg_exchange(struct weft_pg *pg, struct weft_pg_step *step, size_t count,
                               struct weft_err *err);
 void weft_pg_clear(struct weft_pg_step *step, size_t count);
-/* Plain SQL of several statements; waits longer than an exchange does. */
+/* Plain SQL of several statements; may take longer than an exchange. */
 enum weft_rc weft_pg_simple(struct weft_pg *pg, const char *sql, struct weft_err *err);
-/* True when the server has ended the session, as far as can be told without asking it. */
+/* True when the server is known to have ended the session; no round trip. */
 bool weft_pg_is_gone(struct weft_pg *pg);
 
 #endif

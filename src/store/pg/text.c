@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What is sent to the server: the statements of sql/pg, the driver's own, and settings. A session
- * that is this connection's own gets them once, when it is opened. A pooler may hand the session to
- * another client after each transaction; there every transaction sets them for itself. The names of
+ * The texts sent to the server: the statements of sql/pg, the driver's own, and settings. A session
+ * without a pooler gets the settings once, when it is opened. A pooler may give the session to
+ * another client after each transaction, so behind a pooler every transaction sets them. Names of
  * tables carry the schema, so that nothing depends on a search path.
  */
 
@@ -17,10 +17,10 @@
 enum { NAME_SIZE = 4 }; /* of the word weft */
 
 /*
- * Timeouts bound what a lost client can hold up. The plan settings are what the statements were
- * written for: one generic plan over an index whatever the statistics say. The others are what a
- * role, a database or the URL may have set otherwise, and statements depend on. The isolation and
- * that a transaction may write is said by BEGIN; the defaults are for statements without one.
+ * Timeouts bound how long a lost client can hold locks. The plan settings force the plans that the
+ * statements were written for: one generic plan over an index whatever the statistics say. The
+ * statements depend on the others, which a role, a database or the URL may have set otherwise.
+ * BEGIN sets isolation and access mode; the defaults are for statements without BEGIN.
  */
 static const struct {
     const char *name;
@@ -44,16 +44,16 @@ static const struct {
     {"lock_timeout", "5s", false},
 };
 
-/* A keyed write may meet a key that an application holds in an open transaction. */
+/* A keyed write may wait for a key that an application inserted in an open transaction. */
 static const char lock_timeout_keyed[] = "200ms";
 
-/* Its name begins with the timeline, in eight hexadecimal digits. Not to be asked in recovery. */
+/* Its name begins with the timeline, in eight hexadecimal digits. An error in recovery. */
 #define WAL_FILE "pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn())"
 #define SET      "pg_catalog.set_config("
 
 static const struct {
     const char *name;
-    const char *text; /* NULL: made of the settings */
+    const char *text; /* NULL: built from the settings */
 } own[] = {
     [WEFT_PG_BEGIN_READ - WEFT_STMT_COUNT] = {"begin",
                                               "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"},
@@ -68,18 +68,19 @@ static const struct {
                                         "SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) "
                                         "* 1000000)::bigint"},
     /*
-     * $1 is "xid age timeline". A number speaks of our transaction only where it was given:
+     * $1 is "xid age timeline". A number identifies our transaction only where it was assigned:
      *
-     * - On another timeline it is that of another transaction, or of none. The timeline is that of
+     * - On another timeline it belongs to another transaction or to none. The timeline is that of
      *   the WAL being written; the one in the control file lags behind a promotion.
-     * - What was not on disk when a server crashes is gone, and with it that the number was ever
-     *   taken: the next transaction gets it again, and its commit says nothing about ours. Counters
-     *   begin anew after a crash, and only then, unless an administrator resets them.
+     * - A crash loses WAL that was not on disk, and with it the fact that the number was assigned:
+     *   another transaction gets the same number, and its commit says nothing about ours. The
+     *   statistics are reset after a crash, and only then, unless an administrator resets them: so
+     *   stats_reset must be older than our transaction.
      *
-     * A commit may be there without the standbys that it should have waited for: a fast shutdown or
-     * pg_cancel_backend() ends that wait, and a promotion then loses the commit. The message makes
-     * this statement a transaction that writes, so that its own end, which the Sync behind it
-     * brings, waits for the same standbys; its WAL lies behind that of our commit.
+     * A commit may exist without the standbys it should have waited for: a fast shutdown or
+     * pg_cancel_backend() ends that wait, and a promotion then loses the commit. The logical
+     * message makes this statement a writing transaction, so that its own commit, at the Sync
+     * behind it, waits for the same standbys; its WAL comes after that of our commit.
      */
     [WEFT_PG_SETTLE - WEFT_STMT_COUNT] =
         {"settle",
@@ -90,7 +91,7 @@ static const struct {
          " - split_part($1, ' ', 2)::bigint * interval '1 microsecond'"
          " AND pg_logical_emit_message(true, 'weft', '') IS NOT NULL THEN status END"
          " FROM pg_xact_status(split_part($1, ' ', 1)::xid8) AS x(status), pg_stat_bgwriter) END"},
-    /* The process, the timeline, the system; the last where the role may call that function. */
+    /* Process, timeline and system identifier; the role may lack the right to read the last. */
     [WEFT_PG_BACKEND - WEFT_STMT_COUNT] = {"open",
                                            "SELECT pg_catalog.pg_backend_pid(), CASE WHEN NOT"
                                            " pg_catalog.pg_is_in_recovery() THEN " WAL_FILE " END,"
@@ -101,7 +102,7 @@ static const struct {
                                                  " NOT pg_catalog.pg_is_in_recovery()"
                                                  " THEN " WAL_FILE " END, NULL::bigint"},
     [WEFT_PG_SESSION - WEFT_STMT_COUNT] = {"open", NULL},
-    /* Sent under a name like weft_123_probe: is it known to the server by that name? */
+    /* Sent under a name like weft_123_probe: does the server know it by that name? */
     [WEFT_PG_PROBE - WEFT_STMT_COUNT] = {"probe",
                                          "SELECT count(*) FROM pg_prepared_statements"
                                          " WHERE name LIKE 'weft\\_%\\_probe'"},
@@ -118,8 +119,8 @@ const char *weft_pg_stmt_name(size_t stmt)
 }
 
 /*
- * What follows BEGIN. Column 0 of a write is the number of the transaction, known before COMMIT is
- * ever sent; column 1 tells the timeline on which it is that number. The settings come behind them.
+ * The statement after BEGIN. Column 0 of a write is the number of the transaction, known before
+ * COMMIT is sent; column 1 the timeline on which it is valid. The settings follow.
  */
 static const char *pin_text(const struct weft_pg *pg, size_t stmt)
 {
@@ -136,7 +137,7 @@ static const char *pin_text(const struct weft_pg *pg, size_t stmt)
                                    lock_timeout_keyed);
 }
 
-/* A role may close sessions that rest, from PostgreSQL 14 on; ours rest by design. */
+/* From PostgreSQL 14 on a role may have idle sessions closed; weft keeps idle sessions. */
 static const char *session_text(const struct weft_pg *pg)
 {
     const char *text = "SELECT";
@@ -178,8 +179,8 @@ static bool follows_word(const char *text, const char *at, const char *word)
 
 /*
  * The schema is named in two ways: as the qualifier "weft.", also inside a quoted name that a
- * function resolves, and alone after the words SCHEMA and EXISTS. The word anywhere else (a
- * channel, a role, weft_something) is left as it is.
+ * function resolves, and alone after the words SCHEMA and EXISTS. Any other use of the word (a
+ * channel, a role, weft_something) is left unchanged.
  */
 static bool is_schema_at(const char *text, const char *at)
 {

@@ -3,35 +3,35 @@
 /*
  * Keeping the write-ahead log short.
  *
- * A checkpoint copies what the log holds into the file and waits for the disk, which takes as long
- * as many commits. SQLite would have the commit that finds the log long do this, with the one
- * writer in its hands, so everybody waits. Here a thread does it, on a connection of its own; it
- * starts when a connection first meets a log of FEW_FRAMES, so that what writes little never
- * has one, and ends with that connection.
+ * A checkpoint copies the log into the file and waits for the disk, which takes as long as many
+ * commits. By default SQLite lets the commit that finds the log long do this while it holds the
+ * write lock, so all other writers wait. Here a thread does it, on a connection of its own. It
+ * starts when a connection first sees a log of FEW_FRAMES, so that processes that write little
+ * never have one, and ends with that connection.
  *
  *  1. Past CHECKPOINT_FRAMES new frames the thread makes a passive checkpoint. That takes no lock
  *     that a writer or a reader needs, and is safe beside both: pages go to the file only from
  *     frames that the disk has, no further than the oldest snapshot in use, and the log counts them
  *     as copied only after the disk has the file.
- *  2. The log starts over when somebody begins to write and finds all of it copied. Under steady
- *     writing there are always some frames that came after the thread's checkpoint had begun, so
- *     past FINISH_FRAMES a commit copies these few itself: it has the one writer of this process.
- *  3. Past PRESS_FRAMES the thread is too slow, or other processes write too. A commit waits for it
- *     and then makes a checkpoint that keeps all others from writing.
+ *  2. The log starts over when a writer begins and finds all frames copied. Under steady writing
+ *     there are always frames newer than the start of the thread's checkpoint, so past
+ *     FINISH_FRAMES a commit copies these few itself: it holds this process's only writer.
+ *  3. Past PRESS_FRAMES the thread is too slow, or other processes write too. A commit waits for
+ * the thread and then makes a checkpoint that blocks all other writers.
  *  4. A reader that stays open stops all of these. Past TRUNCATE_FRAMES a commit tries a checkpoint
- *     that waits for readers, now and then and with little patience because it holds the write
- *     lock, and gives the space back.
+ *     that waits for readers, every TRUNCATE_PAUSE_US and for PATIENCE_US only, because it holds
+ * the write lock, and truncates the log.
  *
- * None of this is needed for a commit to last, so an error of it is nobody's: on a full disk the
- * log keeps what it has, commits fail with STORAGE_FULL when it cannot grow either, and the next
- * checkpoint that is due copies again all that was not confirmed. What several connections or
- * processes do here to one file is sorted out by a lock on the log: all but one are turned away,
- * and come again CHECKPOINT_FRAMES later. If the system has no thread to give, commits do it all.
+ * No commit needs a checkpoint to be durable, so errors of checkpoints are ignored: on a full disk
+ * the log keeps its frames, commits fail with STORAGE_FULL when it cannot grow either, and the next
+ * checkpoint copies again all frames that were not confirmed. A lock on the log admits one
+ * checkpoint at a time per file; other connections and processes are refused and try again
+ * CHECKPOINT_FRAMES later. If the thread cannot be started, commits make all checkpoints.
  */
 
 #include "store/sqlite/sqlite.h"
 
-#include "base/arena.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/thread.h"
 
@@ -43,11 +43,11 @@
 /* Pages have 4 KiB, and a file with a log cannot change that. */
 enum {
     /*
-     * Small steps: a commit that meets one waits for the disk as long as its pages take. Of 1,000
-     * frames, lifecycles beside a removal had twice the p99 of steps of 250.
+     * Small steps, because a concurrent commit waits for the disk behind the pages of a step. With
+     * 1,000 frames, lifecycles beside a removal had twice the p99 of steps of 250.
      */
     CHECKPOINT_FRAMES = 250,
-    FEW_FRAMES = 1000, /* what a commit may copy itself; SQLite's default for all of them */
+    FEW_FRAMES = 1000, /* the most that a commit copies itself; SQLite's own default */
     FINISH_FRAMES = 4096,
     PRESS_FRAMES = 4 * FINISH_FRAMES,
     TRUNCATE_FRAMES = 16 * FINISH_FRAMES,
@@ -58,17 +58,17 @@ enum {
 
 struct weft_lite_checkpointer {
     pthread_t thread;
-    bool threaded; /* else there is none, and commits make the checkpoints */
+    bool threaded; /* false: commits make the checkpoints */
     bool synchronous_full;
-    const char *path; /* SQLite's name of the file: it holds wherever the process has gone since */
+    const char *path; /* SQLite's absolute name: valid after a chdir() */
     pthread_mutex_t lock;
     pthread_cond_t change;
     /* Under the lock; numbers are frames of the log. */
     bool stop;
-    bool busy;  /* somebody makes a checkpoint: the thread or a commit */
-    int seen;   /* after the last commit */
-    int tried;  /* up to here, by the last checkpoint, */
-    int copied; /* which came so far */
+    bool busy;  /* the thread or a commit makes a checkpoint */
+    int seen;   /* length of the log after the last commit */
+    int tried;  /* length of the log at the last checkpoint */
+    int copied; /* frames it copied */
     int finish_at;
     weft_usec truncate_not_before_us;
 };
@@ -77,20 +77,22 @@ struct weft_lite_checkpointer {
 
 /*
  * SQLite before 3.51.3 loses commits when two checkpoints meet a log that starts over
- * (sqlite.org/wal.html#walresetbug): the first has copied all of it; the second reads how long the
- * log is; a commit starts the log over; the second then marks as many frames of the new log as
- * copied as the old one had, and none of them ever reaches the file. Debian 12 has 3.40.1.
+ * (sqlite.org/wal.html#walresetbug): the first checkpoint has copied the whole log; the second
+ * reads the length of the log; a commit starts the log over; the second then marks as many frames
+ * of the new log as copied as the old log had, and none of them ever reaches the file. Debian 12
+ * has 3.40.1.
  *
- * It cannot happen here. A checkpoint holds an exclusive flock() on the log, so no other one of
- * weft runs, in this process or another; and under that lock it begins only while frames are left
- * to copy. A commit starts the log over only when all frames are copied, and from the check to the
- * end of the checkpoint only this one copies. (Closing the last connection makes a checkpoint too,
- * but with the whole file locked.) SQLite takes no lock on the log itself, so closing another
- * descriptor of it drops none; and the log is one file as long as any connection is open.
+ * It cannot happen here. A checkpoint holds an exclusive flock() on the log, so no other checkpoint
+ * of weft runs, in this process or another; and under that lock it begins only while frames are
+ * left to copy. A commit starts the log over only when all frames are copied, and from the check to
+ * the end of the checkpoint only this checkpoint copies. (Closing the last connection makes a
+ * checkpoint too, but with the whole file locked.) SQLite takes no lock on the log itself, so
+ * closing another descriptor of it drops none; and the log is one file as long as any connection is
+ * open.
  */
 enum { INDEX_BYTES = 32768, INDEX_FRAMES = 4, INDEX_COPIED = 24 }; /* in words of 32 bits */
 
-/* Whether the log has frames that are not copied: SQLite's wal-index tells (walformat.html). */
+/* Whether the log has frames that are not copied, from SQLite's wal-index (walformat.html). */
 static bool has_frames_left(sqlite3 *db)
 {
     sqlite3_file *file = NULL;
@@ -143,7 +145,7 @@ static sqlite3 *open_own(const struct weft_lite_checkpointer *checkpointer)
     int code = sqlite3_open_v2(checkpointer->path, &db, flags, NULL);
     if (code == SQLITE_OK)
         code = weft_lite_ask(db, weft_lite_synchronous(checkpointer->synchronous_full), NULL);
-    /* Only a connection that has read something knows that there is a log. */
+    /* A connection learns of the log only by reading. */
     if (code == SQLITE_OK)
         code = weft_lite_ask(db, "SELECT count(*) FROM sqlite_schema", NULL);
     if (code == SQLITE_OK)
@@ -152,13 +154,14 @@ static sqlite3 *open_own(const struct weft_lite_checkpointer *checkpointer)
     return NULL;
 }
 
-/* What became of a checkpoint. It was turned away or failed where `tried` is negative. */
+/* Records a checkpoint. `tried` is negative if it was refused or failed. */
 static void note(struct weft_lite_checkpointer *checkpointer, int tried, int copied)
 {
     if (tried < 0) {
-        checkpointer->tried = checkpointer->seen; /* what is new from now on counts */
+        checkpointer->tried = checkpointer->seen; /* only newer frames make the next one due */
     } else {
-        /* Others may have made the log longer; if it has started over, the next commit shows it. */
+        /* Another process may have written; if the log has started over, the next commit shows it.
+         */
         if (checkpointer->seen < tried)
             checkpointer->seen = tried;
         checkpointer->tried = tried;
@@ -195,9 +198,7 @@ static void *run(void *context)
 
 static struct weft_lite_checkpointer *start(const struct weft_lite *lite)
 {
-    struct weft_lite_checkpointer *checkpointer = calloc(1, sizeof(*checkpointer));
-    if (!checkpointer)
-        weft_oom(sizeof(*checkpointer));
+    struct weft_lite_checkpointer *checkpointer = weft_alloc(1, sizeof(*checkpointer));
     checkpointer->synchronous_full = lite->synchronous_full;
     checkpointer->path = sqlite3_db_filename(lite->db, "main");
     checkpointer->finish_at = FINISH_FRAMES;
@@ -227,27 +228,27 @@ void weft_lite_stop_checkpoints(struct weft_lite *lite)
 
 /* ---- The commit ------------------------------------------------------------------------------ */
 
-enum { NOTHING = -1 }; /* or a mode of SQLite's */
+enum { NO_CHECKPOINT = -1 }; /* or a mode of SQLite */
 
-/* What a commit does, that left the log with `seen` frames while nobody is busy. */
-static int pick(const struct weft_lite_checkpointer *checkpointer)
+/* The checkpoint to make after a commit, while none is running. */
+static int choose_mode(const struct weft_lite_checkpointer *checkpointer)
 {
     int seen = checkpointer->seen, copied = checkpointer->copied;
     if (seen >= TRUNCATE_FRAMES && weft_boot_us() >= checkpointer->truncate_not_before_us)
         return SQLITE_CHECKPOINT_TRUNCATE;
     if (!checkpointer->threaded)
-        return is_due(checkpointer) ? SQLITE_CHECKPOINT_PASSIVE : NOTHING;
+        return is_due(checkpointer) ? SQLITE_CHECKPOINT_PASSIVE : NO_CHECKPOINT;
     if (seen < checkpointer->finish_at)
-        return NOTHING;
-    if (seen >= PRESS_FRAMES && copied == checkpointer->tried) /* no reader was in the way */
+        return NO_CHECKPOINT;
+    if (seen >= PRESS_FRAMES && copied == checkpointer->tried) /* no reader blocked it */
         return SQLITE_CHECKPOINT_RESTART;
-    return seen - copied < FEW_FRAMES ? SQLITE_CHECKPOINT_PASSIVE : NOTHING;
+    return seen - copied < FEW_FRAMES ? SQLITE_CHECKPOINT_PASSIVE : NO_CHECKPOINT;
 }
 
-/* Tells the thread how long the log is. Gives back what is left to do for the commit. */
-static int tell(struct weft_lite_checkpointer *checkpointer, int frames)
+/* Reports the length of the log to the thread. Returns the checkpoint that the commit must make. */
+static int report_frames(struct weft_lite_checkpointer *checkpointer, int frames)
 {
-    int mode = NOTHING;
+    int mode = NO_CHECKPOINT;
     pthread_mutex_lock(&checkpointer->lock);
     if (frames < checkpointer->seen) { /* it has started over */
         checkpointer->tried = checkpointer->copied = 0;
@@ -260,16 +261,16 @@ static int tell(struct weft_lite_checkpointer *checkpointer, int frames)
            (checkpointer->busy || is_due(checkpointer)))
         pthread_cond_wait(&checkpointer->change, &checkpointer->lock);
     if (!checkpointer->busy)
-        mode = pick(checkpointer);
-    if (mode != NOTHING) {
+        mode = choose_mode(checkpointer);
+    if (mode != NO_CHECKPOINT) {
         checkpointer->busy = true;
-        checkpointer->finish_at = frames + FEW_FRAMES; /* should it be in vain */
+        checkpointer->finish_at = frames + FEW_FRAMES; /* if it fails */
     }
     pthread_mutex_unlock(&checkpointer->lock);
     return mode;
 }
 
-static void make(struct weft_lite *lite, int mode)
+static void make_checkpoint(struct weft_lite *lite, int mode)
 {
     struct weft_lite_checkpointer *checkpointer = lite->checkpointer;
     int tried = -1, copied = 0;
@@ -284,7 +285,7 @@ static void make(struct weft_lite *lite, int mode)
     pthread_mutex_unlock(&checkpointer->lock);
 }
 
-void weft_lite_tend_wal(struct weft_lite *lite)
+void weft_lite_limit_wal(struct weft_lite *lite)
 {
     int frames = lite->wal_frames;
     lite->wal_frames = 0;
@@ -292,7 +293,7 @@ void weft_lite_tend_wal(struct weft_lite *lite)
         return;
     if (!lite->checkpointer)
         lite->checkpointer = start(lite);
-    int mode = tell(lite->checkpointer, frames);
-    if (mode != NOTHING)
-        make(lite, mode);
+    int mode = report_frames(lite->checkpointer, frames);
+    if (mode != NO_CHECKPOINT)
+        make_checkpoint(lite, mode);
 }

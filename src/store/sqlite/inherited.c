@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Files that were open when this process was forked off.
+ * Refuses files that the parent process had open at fork().
  *
- * SQLite keeps one record per file of the locks that the process holds, and a child inherits the
- * record but not the locks. A new connection of the child to such a file would believe that the
- * file is locked and take fewer locks than it needs: once the parent closes the file, it removes
- * the write-ahead log under the child, whose next commits are acknowledged and lost. So this driver
- * remembers which files are open, and refuses to open one that a parent had open at the fork.
+ * SQLite keeps a record of the process's locks per file, and a child inherits the record but not
+ * the locks. A new connection of the child to such a file would assume locks that it does not hold:
+ * once the parent closes the file, SQLite removes the write-ahead log under the child, whose next
+ * commits are acknowledged and lost. So this driver keeps a list of open files, and refuses to open
+ * one that a parent had open at the fork.
  *
  * The list holds each connection from its opening to its closing. The lock is held over fork(), so
- * that a child always finds it free and the list whole.
+ * that a child always finds it free and the list consistent.
  */
 
 #include "store/sqlite/sqlite.h"
@@ -47,7 +47,7 @@ enum weft_rc weft_lite_check_inherited(const char *path, struct weft_err *err)
 {
     struct stat info;
     if (stat(path, &info) != 0)
-        return WEFT_OK; /* no such file yet, or opening it will tell */
+        return WEFT_OK; /* a new file, or opening it will fail */
     uint64_t forks = weft_forks();
     bool inherited = false;
     (void)pthread_once(&lock_over_forks, watch_forks);
@@ -58,11 +58,10 @@ enum weft_rc weft_lite_check_inherited(const char *path, struct weft_err *err)
     pthread_mutex_unlock(&lock);
     if (!inherited)
         return WEFT_OK;
-    enum weft_rc rc = weft_fail(err, WEFT_MISUSE,
-                                "%s was open in the parent when fork() made this process", path);
-    if (err)
-        err->hint = "SQLite loses data in this case: open the file only after fork(), or exec()";
-    return rc;
+    return weft_hint(err,
+                     weft_fail(err, WEFT_MISUSE,
+                               "%s was open in the parent when fork() made this process", path),
+                     "SQLite loses data in this case: open the file only after fork(), or exec()");
 }
 
 void weft_lite_note_open(struct weft_lite_file *file, const char *path)

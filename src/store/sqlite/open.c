@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Opening a file: reading the URL, telling a weft database from everything else a path may name,
- * and the settings of a connection. Nothing is written to a file before it is known to be ours or
- * empty.
+ * Opening a file: reading the URL, checking that the file is a weft database or empty before
+ * anything is written to it, and the settings of a connection.
  */
 
 #include "store/sqlite/sqlite.h"
@@ -28,15 +27,12 @@ enum {
 
 void weft_store_owns_process(void)
 {
-    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* refused: then it counts, as before */
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* if refused, SQLite keeps counting memory */
 }
 
 static enum weft_rc bad_url(struct weft_err *err, const char *text, const char *hint)
 {
-    enum weft_rc rc = weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text);
-    if (err)
-        err->hint = hint;
-    return rc;
+    return weft_hint(err, weft_fail_field(err, WEFT_INVALID_VALUE, "url", "%s", text), hint);
 }
 
 static enum weft_rc read_option(char *option, struct weft_lite_options *options,
@@ -96,13 +92,11 @@ static enum weft_rc read_url(const char *url, struct weft_arena *arena,
 
 static enum weft_rc forbidden(struct weft_err *err, const char *text)
 {
-    enum weft_rc rc = weft_fail(err, WEFT_FORBIDDEN, "%s", text);
-    if (err)
-        err->hint = "the process must be able to write the file and create files beside it";
-    return rc;
+    return weft_hint(err, weft_fail(err, WEFT_FORBIDDEN, "%s", text),
+                     "the process must be able to write the file and create files beside it");
 }
 
-/* Whether this process, by its effective ids, may not do to the path what `mode` asks. */
+/* Whether the effective ids of this process lack the access `mode` to the path. */
 static bool is_denied(const char *path, int mode)
 {
     return faccessat(AT_FDCWD, path, mode, AT_EACCESS) != 0 &&
@@ -110,9 +104,9 @@ static bool is_denied(const char *path, int mode)
 }
 
 /*
- * SQLite says "unable to open database file" for everything: look for the reason. Its errno does
- * not tell a lack of permission either: a file that it could not create it tries to open for
- * reading next, and that failure, "no such file", is the one it keeps.
+ * Finds the reason why SQLite is "unable to open database file". Its errno does not show a lack of
+ * permission: SQLite tries to open a file that it could not create for reading, and keeps the errno
+ * of that second failure, "no such file".
  */
 static enum weft_rc explain_open(struct weft_lite *lite, const char *path, int code,
                                  struct weft_err *err)
@@ -126,13 +120,11 @@ static enum weft_rc explain_open(struct weft_lite *lite, const char *path, int c
                                path);
     const char *slash = strrchr(path, '/');
     const char *folder = weft_arena_printf(lite->arena, "%.*s", (int)(slash - path) + 1, path);
-    if (stat(folder, &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        enum weft_rc rc =
-            weft_fail_field(err, WEFT_NOT_FOUND, "url", "the folder of %s does not exist", path);
-        if (err)
-            err->hint = "create the folder first";
-        return rc;
-    }
+    if (stat(folder, &info) != 0 && (errno == ENOENT || errno == ENOTDIR))
+        return weft_hint(
+            err,
+            weft_fail_field(err, WEFT_NOT_FOUND, "url", "the folder of %s does not exist", path),
+            "create the folder first");
     if (is_denied(folder, W_OK | X_OK))
         return forbidden(err,
                          weft_arena_printf(lite->arena, "no file can be created in %s", folder));
@@ -170,15 +162,13 @@ static enum weft_rc check_ours(struct weft_lite *lite, const char *path, struct 
         return explain_open(lite, path, code, err);
     if (id == APPLICATION_ID || (id == 0 && objects == 0))
         return WEFT_OK;
-    enum weft_rc rc = weft_fail(err, WEFT_SCHEMA, "%s is not a weft database", path);
-    if (err)
-        err->hint = "give the path of a file that does not exist yet; nothing was changed";
-    return rc;
+    return weft_hint(err, weft_fail(err, WEFT_SCHEMA, "%s is not a weft database", path),
+                     "give the path of a file that does not exist yet; nothing was changed");
 }
 
 /*
- * The first connections of several processes meet here while one of them turns the log on, which
- * SQLite answers with BUSY at once instead of asking the busy handler.
+ * While another process switches the log on, SQLite answers BUSY at once instead of calling the
+ * busy handler.
  */
 static int set_wal(struct weft_lite *lite)
 {
@@ -226,7 +216,7 @@ static enum weft_rc prepare_commands(struct weft_lite *lite, struct weft_err *er
     return WEFT_OK;
 }
 
-/* weft_partition(id): the partition of an id; NULL for what is none. */
+/* weft_partition(id): the partition of an id; NULL if the argument is not an id. */
 static void partition_of(sqlite3_context *context, int count, sqlite3_value **value)
 {
     assert(count == 1);
@@ -246,12 +236,12 @@ int weft_lite_add_functions(sqlite3 *db)
 }
 
 /*
- * Payloads may hold secrets, so a new database is readable by its owner alone, whatever the umask;
- * the files that SQLite puts beside it get the same mode. An existing file keeps its mode.
+ * Payloads may hold secrets, so a new database is readable only by its owner, whatever the umask;
+ * SQLite gives the files beside it the same mode. An existing file keeps its mode.
  *
  * mknod() and not open(): closing a file drops all POSIX locks that this process has on it, also
- * those of a connection that another thread has opened meanwhile. If the file cannot be created,
- * SQLite fails next, and the reason is looked for then.
+ * the locks of a connection that another thread has opened meanwhile. If the file cannot be
+ * created, SQLite fails next, and explain_open() finds the reason.
  */
 static void create_file(const char *path)
 {
@@ -276,9 +266,9 @@ static enum weft_rc open_file(struct weft_lite *lite, const struct weft_lite_opt
     weft_lite_note_open(&lite->file, options->path);
     (void)sqlite3_busy_handler(lite->db, weft_lite_on_busy, lite);
     /*
-     * Before the first statement: reading a database whose log is on creates a log and an index of
-     * it with the permissions of the file, and a connection that cannot write leaves them behind.
-     * They would still be read-only when the file is not any more.
+     * Before the first statement: reading a database in WAL mode creates the log and its index with
+     * the permissions of the file, and a connection that cannot write leaves them behind:
+     * read-only, even after the file has become writable.
      */
     if (sqlite3_db_readonly(lite->db, "main") == 1)
         return forbidden(err,
@@ -315,9 +305,7 @@ bool weft_lite_absent(const char *url)
 enum weft_rc weft_lite_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
 {
     struct weft_lite_options options = {0};
-    struct weft_lite *lite = calloc(1, sizeof(*lite));
-    if (!lite)
-        weft_oom(sizeof(*lite));
+    struct weft_lite *lite = weft_alloc(1, sizeof(*lite));
     lite->conn.driver = &weft_driver_sqlite;
     lite->arena = weft_arena_new();
     lite->jitter = (uint64_t)weft_boot_us() ^ (uint64_t)(uintptr_t)lite;
@@ -342,10 +330,9 @@ void weft_lite_close(struct weft_conn *conn)
         return;
     struct weft_lite *lite = weft_lite_of(conn);
     weft_lite_stop_checkpoints(lite);
-    for (size_t i = 0; i < WEFT_STMT_COUNT; i++) {
+    for (size_t i = 0; i < WEFT_STMT_COUNT; i++)
         for (size_t j = 0; j < lite->stmt[i].count; j++)
             sqlite3_finalize(lite->stmt[i].part[j].stmt);
-    }
     for (size_t i = 0; i < WEFT_LITE_COMMAND_COUNT; i++)
         sqlite3_finalize(lite->command[i]);
     sqlite3_close(lite->db);

@@ -7,8 +7,8 @@
  *     none --begin--> read | write --commit, rollback--> none
  *                     read | write --an error--> failed --rollback--> none
  *
- * A failed transaction accepts nothing but rollback, as PostgreSQL has it: a caller that ignores
- * an error must not be able to commit half of a batch.
+ * A failed transaction accepts only rollback, as in PostgreSQL: a caller that ignores an error must
+ * not be able to commit half of a batch.
  */
 
 #include "store/sqlite/sqlite.h"
@@ -65,7 +65,7 @@ static enum weft_rc lite_commit(struct weft_conn *conn, struct weft_err *err)
         enum weft_rc rc = weft_lite_fail(lite, code, err, "commit");
         if ((code & 0xff) == SQLITE_IOERR) {
             /* The log may hold the commit although the disk did not confirm it: after a crash it
-             * can come back. Nobody can tell, and this connection must not go on writing. */
+             * may reappear. The result is unknown, and this connection must stop writing. */
             conn->broken = true;
             if (err)
                 err->cause = WEFT_CAUSE_LOST_IN_COMMIT;
@@ -74,7 +74,7 @@ static enum weft_rc lite_commit(struct weft_conn *conn, struct weft_err *err)
         return rc;
     }
     lite->tx = WEFT_LITE_TX_NONE;
-    weft_lite_tend_wal(lite);
+    weft_lite_limit_wal(lite);
     return WEFT_OK;
 }
 
@@ -141,7 +141,7 @@ static enum weft_rc lite_time(struct weft_conn *conn, weft_usec *ret_us, struct 
 static enum weft_rc lite_settle(struct weft_conn *conn, const struct weft_lost *lost,
                                 enum weft_settled *ret_settled, struct weft_err *err)
 {
-    /* SQLite has no names for transactions. */
+    /* SQLite has no transaction numbers. */
     (void)conn;
     (void)lost;
     (void)err;
@@ -156,7 +156,7 @@ const struct weft_driver weft_driver_sqlite = {
     .close = weft_lite_close,
     .begin = lite_begin,
     .run = lite_run,
-    .last = lite_run, /* there is nothing to travel: commit() does it */
+    .last = lite_run, /* no round trips to save: commit() commits */
     .commit = lite_commit,
     .rollback = lite_rollback,
     .script = lite_script,

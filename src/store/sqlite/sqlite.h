@@ -2,7 +2,7 @@
 #ifndef WEFT_STORE_SQLITE_SQLITE_H
 #define WEFT_STORE_SQLITE_SQLITE_H
 
-/* Shared by the files of the SQLite driver; nothing outside this folder includes it. */
+/* Shared by the files of the SQLite driver. A connection is used by one thread at a time. */
 
 #include "store/store.h"
 
@@ -62,17 +62,16 @@ struct weft_lite {
     enum weft_lite_tx tx;
     const char **input_column; /* in the arena */
     size_t input_columns;
-    const struct weft_call *input; /* the call in hand; borrowed */
-    bool reads_input;              /* what was prepared last reads `input` */
+    const struct weft_call *input; /* the current call; borrowed */
+    bool reads_input;              /* the part prepared last reads `input` */
     weft_usec busy_us;             /* the longest wait for a lock */
-    weft_usec busy_since_us;       /* when the wait in hand began */
+    weft_usec busy_since_us;       /* when the current wait began */
     uint64_t jitter;
     struct weft_lite_checkpointer *checkpointer; /* owned; NULL until the log needs one */
-    int wal_frames; /* of the log, after a commit that wrote; 0: it did not */
+    int wal_frames; /* of the log after a commit that wrote; 0: it wrote nothing */
     bool synchronous_full;
 };
 
-/* What the URL says. */
 struct weft_lite_options {
     const char *path; /* in the arena */
     bool synchronous_full;
@@ -89,7 +88,7 @@ static inline struct weft_lite *weft_lite_of(struct weft_conn *conn)
     return (struct weft_lite *)conn;
 }
 
-/* The one place where SQLite's codes become ours. `what` was being attempted. */
+/* result_code.c: the only place that maps SQLite's codes. `what` was being attempted. */
 enum weft_rc weft_lite_fail(struct weft_lite *lite, int code, struct weft_err *err,
                             const char *what);
 
@@ -98,25 +97,26 @@ bool weft_lite_absent(const char *url);
 void weft_lite_close(struct weft_conn *conn);
 /* The functions that statements call, on a connection. */
 int weft_lite_add_functions(sqlite3 *db);
-/* Runs one line of settings and gives back the integer it answers, if any. */
+/* Runs one statement; gives back the integer it returns, if any. */
 int weft_lite_ask(sqlite3 *db, const char *sql, int64_t *ret_number);
 
 /* inherited.c: files that a parent had open at fork(). WEFT_MISUSE: `path` is one of them. */
 WEFT_MUST_CHECK enum weft_rc weft_lite_check_inherited(const char *path, struct weft_err *err);
 void weft_lite_note_open(struct weft_lite_file *file, const char *path);
-void weft_lite_note_closed(struct weft_lite_file *file); /* one that was not noted is fine */
+void weft_lite_note_closed(struct weft_lite_file *file); /* also one that was not noted */
 
-/* wait.c: the busy handler. */
+/* busy.c: the busy handler. */
 int weft_lite_on_busy(void *arg, int count);
 
-/* checkpoint.c: the size of the write-ahead log. */
 /*
- * Makes one checkpoint, of a mode of SQLite's, unless another one runs or no frame is left to copy:
- * SQLITE_BUSY then, with *ret_frames -1. All checkpoints go through here; the reason is beside it.
+ * checkpoint.c: the size of the write-ahead log.
+ *
+ * Makes one checkpoint in a mode of SQLite. SQLITE_BUSY, with *ret_frames -1, if another checkpoint
+ * runs or no frame is left to copy. All checkpoints must use this function (see checkpoint.c).
  */
 int weft_lite_checkpoint(sqlite3 *db, int mode, int *ret_frames, int *ret_copied);
 int weft_lite_on_wal(void *arg, sqlite3 *db, const char *name, int frames);
-void weft_lite_tend_wal(struct weft_lite *lite); /* after a commit */
+void weft_lite_limit_wal(struct weft_lite *lite); /* after a commit */
 void weft_lite_stop_checkpoints(struct weft_lite *lite);
 
 /* input.c: the rows of the call in hand as a table. */

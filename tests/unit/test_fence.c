@@ -2,7 +2,7 @@
 
 /* What a worker is told whose write did not find its lease: all facts against all questions. */
 
-#include "core/lease.h"
+#include "core/fence.h"
 #include "tap.h"
 
 enum { MINE = 3 }; /* the epoch that asks */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the lines of an answer's head say that callers want to know. */
-
-#include "fetch/head.h"
+#include "fetch/header.h"
 
 #include <string.h>
 #include <strings.h>
@@ -22,7 +20,7 @@ static const char *header_value(const char *line, size_t size, const char *name,
     return value;
 }
 
-/* Seconds; a date is not worth a clock of its own and counts as a second. */
+/* In seconds. A date counts as one second: reading it would need a clock. */
 static int64_t read_retry_after(const char *value, size_t size)
 {
     enum { DIGITS_MAX = 6 };
@@ -44,11 +42,12 @@ static void copy_value(char *ret_text, size_t max, const char *value, size_t siz
     ret_text[size] = '\0';
 }
 
-void weft_fetch_head(struct weft_fetch_answer *answer, const char *line, size_t size)
+void weft_fetch_read_header(struct weft_fetch_answer *answer, const char *line, size_t size)
 {
     size_t value_size = 0;
     if (size > 5 && memcmp(line, "HTTP/", 5) == 0) {
-        answer->retry_after_ms = -1; /* a status line: what came before was only an interim one */
+        answer->retry_after_ms =
+            -1; /* a new status line: the lines before belonged to an interim answer */
         answer->request_id[0] = answer->content_type[0] = '\0';
         return;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * SQLSTATE, mapped. A story holds what was attempted and PostgreSQL's primary message; never its
- * detail, which quotes rows, and never a parameter.
+ * Maps SQLSTATE to enum weft_rc. An error text holds the attempted statement and PostgreSQL's
+ * primary message; never its detail, which quotes rows, and never a parameter.
  */
 
 #include "store/pg/pg.h"
@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <string.h>
 
-struct verdict {
+struct mapping {
     const char *state; /* a whole SQLSTATE or the beginning of one */
     enum weft_rc rc;
     enum weft_cause cause;
@@ -27,12 +27,12 @@ static const char hint_slow[] = "the statement took too long or was cancelled";
 static const char hint_limits[] = "the server is out of connections or memory";
 static const char hint_space[] = "free space on the database server";
 
-/* The first row that fits counts: whole states stand before the class they belong to. */
+/* The first match counts: whole states come before their class. */
 /* clang-format off */
-static const struct verdict verdicts[] = {
+static const struct mapping mappings[] = {
     {"40001", WEFT_BUSY,          WEFT_CAUSE_CONTENTION,   NULL},
     {"40P01", WEFT_BUSY,          WEFT_CAUSE_CONTENTION,   NULL},
-    {"55P03", WEFT_BUSY,          WEFT_CAUSE_LOCK_TIMEOUT, "somebody's open transaction holds it"},
+    {"55P03", WEFT_BUSY,          WEFT_CAUSE_LOCK_TIMEOUT, "an open transaction holds the lock"},
     {"57014", WEFT_UNAVAILABLE,   WEFT_CAUSE_NONE,         hint_slow},
     {"23505", WEFT_CONFLICT,      WEFT_CAUSE_DUPLICATE,    NULL},
     {"22",    WEFT_INVALID_VALUE, WEFT_CAUSE_DATA,         NULL},
@@ -64,43 +64,42 @@ static const struct verdict verdicts[] = {
 };
 /* clang-format on */
 
-static const struct verdict *judge(const char *state)
+static const struct mapping *find_mapping(const char *state)
 {
-    const struct verdict *verdict = verdicts;
-    while (strncmp(state, verdict->state, strlen(verdict->state)) != 0)
-        verdict++;
-    return verdict;
+    const struct mapping *mapping = mappings;
+    while (strncmp(state, mapping->state, strlen(mapping->state)) != 0)
+        mapping++;
+    return mapping;
 }
 
 /*
- * How much of a message may be told. Only the first line; and messages about data quote the data
- * after a colon.
+ * How much of a message may be shown: its first line; of messages about data, which quote the data
+ * after a colon, the part before the colon.
  */
 static int safe_size(const char *text, const char *state)
 {
     return (int)strcspn(text, strncmp(state, "22", 2) == 0 ? ":\n" : "\n");
 }
 
-static enum weft_rc tell(struct weft_err *err, const struct verdict *verdict, const char *state,
-                         const char *what, const char *text)
+static enum weft_rc record(struct weft_err *err, const struct mapping *mapping, const char *state,
+                           const char *what, const char *text)
 {
-    (void)weft_fail(err, verdict->rc, "%s: %.*s", what, safe_size(text, state), text);
+    (void)weft_fail(err, mapping->rc, "%s: %.*s", what, safe_size(text, state), text);
     if (err) {
-        err->cause = verdict->cause;
-        err->hint = verdict->hint;
+        err->cause = mapping->cause;
+        err->hint = mapping->hint;
         (void)memccpy(err->sqlstate, state, '\0', sizeof(err->sqlstate) - 1);
     }
-    return verdict->rc;
+    return mapping->rc;
 }
 
 enum weft_rc weft_pg_lost(struct weft_pg *pg, const char *what, const char *why,
                           struct weft_err *err)
 {
     pg->conn.broken = true;
-    (void)weft_fail(err, WEFT_UNAVAILABLE, "%s: %.*s", what, (int)strcspn(why, "\n"), why);
-    if (err)
-        err->cause = WEFT_CAUSE_LOST;
-    return WEFT_UNAVAILABLE;
+    enum weft_rc rc =
+        weft_fail(err, WEFT_UNAVAILABLE, "%s: %.*s", what, (int)strcspn(why, "\n"), why);
+    return weft_cause(err, rc, WEFT_CAUSE_LOST);
 }
 
 enum weft_rc weft_pg_fail(struct weft_pg *pg, const PGresult *result, const char *what,
@@ -110,27 +109,27 @@ enum weft_rc weft_pg_fail(struct weft_pg *pg, const PGresult *result, const char
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     if (!state || !text)
         return weft_pg_lost(pg, what, PQresultErrorMessage(result), err);
-    const struct verdict *verdict = judge(state);
-    /* Every server refuses a write in a transaction that only reads: no sign of a standby. */
-    static const struct verdict reading = {"25006", WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
+    const struct mapping *mapping = find_mapping(state);
+    /* A primary too refuses a write in a read-only transaction: no sign of a standby. */
+    static const struct mapping reading = {"25006", WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
     if (pg->mode == WEFT_TX_READ && strcmp(state, reading.state) == 0)
-        verdict = &reading;
-    if (verdict->cause == WEFT_CAUSE_LOST)
+        mapping = &reading;
+    if (mapping->cause == WEFT_CAUSE_LOST)
         pg->conn.broken = true;
-    return tell(err, verdict, state, what, text);
+    return record(err, mapping, state, what, text);
 }
 
 /*
- * What can be believed when a session ends. PostgreSQL ends it on an administrator's word at a
- * place where no commit is under way, with an error behind everything it had answered before. So a
- * COMMIT that was sent and not answered before that error was not carried out.
+ * When an administrator terminates a session, PostgreSQL ends it at a point where no commit is in
+ * progress, with an error after all earlier answers. So a COMMIT that was sent and not answered
+ * before that error was not carried out.
  *
  * Nothing else proves that. In a crash or an immediate shutdown the same state (or 57P02) comes as
  * a warning from a signal handler, which may interrupt a commit; when the wait for a standby is cut
- * short it comes as a warning after the commit. And a pooler makes errors of its own, of which the
- * server knows nothing: they do not name the function that PostgreSQL names.
+ * short it comes as a warning after the commit. And a pooler sends errors of its own, unknown to
+ * the server: they do not name the function that PostgreSQL names.
  */
-bool weft_pg_is_farewell(const PGresult *result)
+bool weft_pg_is_terminated(const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -139,7 +138,7 @@ bool weft_pg_is_farewell(const PGresult *result)
            function && strcmp(function, "ProcessInterrupts") == 0;
 }
 
-/* In verbose messages the SQLSTATE stands behind the severity: "FATAL:  28P01: ...". */
+/* In verbose messages the SQLSTATE follows the severity: "FATAL:  28P01: ...". */
 static bool find_state(const char *text, char ret_state[6])
 {
     for (const char *at = text; (at = strstr(at, ":  ")) != NULL; at++) {
@@ -160,16 +159,13 @@ enum weft_rc weft_pg_fail_open(struct weft_pg *pg, const char *text, struct weft
     char what[96];
     char state[6] = "";
     (void)snprintf(what, sizeof(what), "cannot open database \"%s\"", name ? name : "?");
-    /* libpq itself notices that it has no password to send; the server would refuse it. */
+    /* libpq itself notices that it has no password to send, without an SQLSTATE. */
     if (PQconnectionNeedsPassword(pg->pq))
         memcpy(state, "28P01", sizeof(state));
     else if (!find_state(PQerrorMessage(pg->pq), state)) {
-        enum weft_rc rc = weft_pg_lost(pg, what, text, err);
-        if (err)
-            err->hint =
-                "check that the server runs, that the URL names its host and port, and that "
-                "it is the primary";
-        return rc;
+        return weft_hint(err, weft_pg_lost(pg, what, text, err),
+                         "check that the server runs, that the URL names its host and port, and "
+                         "that it is the primary");
     }
-    return tell(err, judge(state), state, what, text);
+    return record(err, find_mapping(state), state, what, text);
 }

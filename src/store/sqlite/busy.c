@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Waiting for the write lock.
+ * The busy handler: waiting for the write lock.
  *
- * SQLite's own busy timeout sleeps in steps of up to 100 ms, which starves a writer beside a busy
- * one. Ours sleeps 0.1 ms at first and 5 ms at most, with jitter, so that two writers do not keep
- * missing each other.
+ * SQLite's own busy timeout sleeps in steps of up to 100 ms, which starves a writer next to a busy
+ * one. This one sleeps 0.1 ms at first and 5 ms at most, with jitter, so that two writers do not
+ * keep missing each other.
  */
 
 #include "store/sqlite/sqlite.h"

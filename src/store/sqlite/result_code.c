@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * SQLite's result codes, mapped. The message is SQLite's own, which names tables and constraints
- * but no values.
+ * Maps SQLite's result codes to enum weft_rc. The message is SQLite's own, which names tables and
+ * constraints but no values.
  */
 
 #include "store/sqlite/sqlite.h"
@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-struct verdict {
+struct mapping {
     enum weft_rc rc;
     enum weft_cause cause;
     const char *hint; /* static */
@@ -19,7 +19,7 @@ struct verdict {
 static const char hint_full[] = "free space on the disk that holds the database";
 static const char hint_busy[] = "another process holds the write lock of this file";
 static const char hint_damaged[] = "restore the file from a backup";
-static const char hint_stranger[] =
+static const char hint_not_a_database[] =
     "name another file, or restore this one from a backup if it was weft's; nothing was changed";
 static const char hint_permission[] =
     "the process must be able to write the file and create files beside it";
@@ -41,10 +41,9 @@ static const char *io_name(int code)
         {SQLITE_IOERR_SHMMAP, "IOERR_SHMMAP"},       {SQLITE_IOERR_SEEK, "IOERR_SEEK"},
         {SQLITE_IOERR_MMAP, "IOERR_MMAP"},           {SQLITE_IOERR_CORRUPTFS, "IOERR_CORRUPTFS"},
     };
-    for (size_t i = 0; i < WEFT_LEN(known); i++) {
+    for (size_t i = 0; i < WEFT_LEN(known); i++)
         if (known[i].code == code)
             return known[i].name;
-    }
     return "IOERR";
 }
 
@@ -65,51 +64,51 @@ static bool is_schema_text(const char *text)
            strncmp(text, "no such index", 13) == 0 || strstr(text, "has no column named") != NULL;
 }
 
-static struct verdict judge_constraint(int code)
+static struct mapping map_constraint(int code)
 {
     if (code == SQLITE_CONSTRAINT_UNIQUE || code == SQLITE_CONSTRAINT_PRIMARYKEY ||
         code == SQLITE_CONSTRAINT_ROWID)
-        return (struct verdict){WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL};
-    return (struct verdict){WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL};
+        return (struct mapping){WEFT_CONFLICT, WEFT_CAUSE_DUPLICATE, NULL};
+    return (struct mapping){WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL};
 }
 
-static struct verdict judge(int code, int error, const char *text)
+static struct mapping map_code(int code, int error, const char *text)
 {
     switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
     case SQLITE_SCHEMA:
     case SQLITE_PROTOCOL:
-        return (struct verdict){WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy};
+        return (struct mapping){WEFT_BUSY, WEFT_CAUSE_CONTENTION, hint_busy};
     case SQLITE_FULL:
-        return (struct verdict){WEFT_STORAGE_FULL, WEFT_CAUSE_NONE, hint_full};
+        return (struct mapping){WEFT_STORAGE_FULL, WEFT_CAUSE_NONE, hint_full};
     case SQLITE_CORRUPT:
-        return (struct verdict){WEFT_CORRUPT, WEFT_CAUSE_NONE, hint_damaged};
+        return (struct mapping){WEFT_CORRUPT, WEFT_CAUSE_NONE, hint_damaged};
     case SQLITE_NOTADB:
-        return (struct verdict){WEFT_CORRUPT, WEFT_CAUSE_NONE, hint_stranger};
+        return (struct mapping){WEFT_CORRUPT, WEFT_CAUSE_NONE, hint_not_a_database};
     case SQLITE_IOERR:
         if (is_full(error))
-            return (struct verdict){WEFT_STORAGE_FULL, WEFT_CAUSE_NONE, hint_full};
-        return (struct verdict){WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL};
+            return (struct mapping){WEFT_STORAGE_FULL, WEFT_CAUSE_NONE, hint_full};
+        return (struct mapping){WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL};
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
-        return (struct verdict){WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission};
+        return (struct mapping){WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission};
     case SQLITE_CANTOPEN:
         if (is_permission(error))
-            return (struct verdict){WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission};
-        return (struct verdict){WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL};
+            return (struct mapping){WEFT_FORBIDDEN, WEFT_CAUSE_NONE, hint_permission};
+        return (struct mapping){WEFT_UNAVAILABLE, WEFT_CAUSE_NONE, NULL};
     case SQLITE_CONSTRAINT:
-        return judge_constraint(code);
+        return map_constraint(code);
     case SQLITE_TOOBIG:
     case SQLITE_MISMATCH:
-        return (struct verdict){WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL};
+        return (struct mapping){WEFT_INVALID_VALUE, WEFT_CAUSE_DATA, NULL};
     case SQLITE_ERROR:
         if (is_schema_text(text))
-            return (struct verdict){WEFT_SCHEMA, WEFT_CAUSE_NONE, "run `weft migrate`"};
-        return (struct verdict){WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
+            return (struct mapping){WEFT_SCHEMA, WEFT_CAUSE_NONE, "run `weft migrate`"};
+        return (struct mapping){WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
     default:
-        return (struct verdict){WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
+        return (struct mapping){WEFT_INTERNAL, WEFT_CAUSE_NONE, NULL};
     }
 }
 
@@ -118,19 +117,19 @@ enum weft_rc weft_lite_fail(struct weft_lite *lite, int code, struct weft_err *e
 {
     int error = sqlite3_system_errno(lite->db);
     const char *text = sqlite3_errmsg(lite->db);
-    struct verdict verdict = judge(code, error, text);
+    struct mapping mapping = map_code(code, error, text);
     if ((code & 0xff) == SQLITE_NOMEM) /* the arena would have ended the process as well */
-        verdict.rc = WEFT_UNAVAILABLE;
+        mapping.rc = WEFT_UNAVAILABLE;
     if ((code & 0xff) == SQLITE_IOERR) {
-        char story[64];
-        (void)weft_fail(err, verdict.rc, "%s: %s (%s, %s)", what, text, io_name(code),
-                        strerror_r(error, story, sizeof(story)));
+        char reason[64];
+        (void)weft_fail(err, mapping.rc, "%s: %s (%s, %s)", what, text, io_name(code),
+                        strerror_r(error, reason, sizeof(reason)));
     } else {
-        (void)weft_fail(err, verdict.rc, "%s: %s", what, text);
+        (void)weft_fail(err, mapping.rc, "%s: %s", what, text);
     }
     if (err) {
-        err->cause = verdict.cause;
-        err->hint = verdict.hint;
+        err->cause = mapping.cause;
+        err->hint = mapping.hint;
     }
-    return verdict.rc;
+    return mapping.rc;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The answer to a worker that no longer holds its lease. */
-
-#include "core/lease.h"
+#include "core/fence.h"
 
 static enum weft_fence fence_of(const struct weft_lease_facts *facts, int32_t epoch)
 {
@@ -55,29 +53,16 @@ bool weft_fence_drains(enum weft_fence fence)
            fence == WEFT_FENCE_TIMED_OUT || fence == WEFT_FENCE_REVOKED;
 }
 
+/* Not COMPLETED, FAILED, RELEASED and DELAYED, which the holder asked for; LOST: it has run out. */
 enum weft_fence weft_drain_fence(enum weft_ended ended)
 {
-    switch (ended) {
-    case WEFT_ENDED_CANCELLED:
-        return WEFT_FENCE_CANCELLED;
-    case WEFT_ENDED_EXPIRED:
-        return WEFT_FENCE_EXPIRED;
-    case WEFT_ENDED_TIMED_OUT:
-        return WEFT_FENCE_TIMED_OUT;
-    case WEFT_ENDED_REVOKED:
-        return WEFT_FENCE_REVOKED;
-    case WEFT_ENDED_COMPLETED: /* the holder ended these four itself */
-    case WEFT_ENDED_FAILED:
-    case WEFT_ENDED_RELEASED:
-    case WEFT_ENDED_DELAYED:
-    case WEFT_ENDED_LOST: /* it has run out */
-    case WEFT_ENDED_NONE: /* no lease was held */
-    case WEFT_ENDED_REFUSED:
-    case WEFT_ENDED_SKIPPED:
-    case WEFT_ENDED_COUNT:
-        break;
-    }
-    return WEFT_FENCE_NONE;
+    static const enum weft_fence fence[WEFT_ENDED_COUNT] = {
+        [WEFT_ENDED_CANCELLED] = WEFT_FENCE_CANCELLED,
+        [WEFT_ENDED_EXPIRED] = WEFT_FENCE_EXPIRED,
+        [WEFT_ENDED_TIMED_OUT] = WEFT_FENCE_TIMED_OUT,
+        [WEFT_ENDED_REVOKED] = WEFT_FENCE_REVOKED,
+    };
+    return (unsigned)ended < WEFT_ENDED_COUNT ? fence[ended] : WEFT_FENCE_NONE;
 }
 
 const char *weft_fence_name(enum weft_fence fence)
