@@ -19,42 +19,13 @@
 #include "engine/ops.h"
 #include "net/http/decode.h"
 #include "net/server.h"
+#include "wire/ops.h"
 
 #include <pthread.h>
 
 struct weft_request;
 
 /* ---- What can be asked ----------------------------------------------------------------------- */
-
-/* Kinds of requests, each with a queue and slots of its own (plan.c). */
-enum weft_group {
-    /* Classes of what runs alone: */
-    WEFT_GROUP_NONE,  /* quick reads, and what is small and rare */
-    WEFT_GROUP_LIST,  /* lists, and the next parts of streams */
-    WEFT_GROUP_PARSE, /* no route's: bodies to be parsed; the request then goes on to its kind */
-    WEFT_GROUP_HEAVY, /* large flows, their growth; cancel and replay of many */
-    WEFT_GROUP_ADMIN,
-    /* Kinds that are folded into one call of the engine (group.c): */
-    WEFT_GROUP_SUBMIT,
-    WEFT_GROUP_CLAIM,
-    WEFT_GROUP_RENEW,
-    WEFT_GROUP_COMPLETE,
-    WEFT_GROUP_FAIL,
-    WEFT_GROUP_DELAY,
-    WEFT_GROUP_RELEASE,
-    WEFT_GROUP_CANCEL,
-    WEFT_GROUP_REPLAY,
-    WEFT_GROUP_REPRIORITIZE,
-    WEFT_GROUP_SET_DEADLINE,
-    WEFT_GROUP_REVOKE,
-    WEFT_GROUP_FLOW,
-    WEFT_GROUP_COUNT
-};
-
-static inline bool weft_group_alone(enum weft_group group)
-{
-    return group < WEFT_GROUP_SUBMIT;
-}
 
 /*
  * A parameter or a message of a route, for the OpenAPI document. Query parameters that are not

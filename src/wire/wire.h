@@ -157,6 +157,7 @@ WEFT_MUST_CHECK enum weft_rc weft_wire_read_error(const struct weft_json *value,
 /* ---- Schemas --------------------------------------------------------------------------------- */
 
 const char *weft_wire_name(const struct weft_wire_type *type); /* "Spec" */
+size_t weft_wire_size(const struct weft_wire_type *type);      /* of its struct */
 /* The JSON Schema (2020-12) of a message, as one object. */
 void weft_wire_schema(const struct weft_wire_type *type, struct weft_json_writer *out);
 

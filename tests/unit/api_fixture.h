@@ -288,7 +288,7 @@ static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_requ
     case WEFT_GROUP_HEAVY:
     case WEFT_GROUP_ADMIN:
     case WEFT_GROUP_CLAIM:
-    case WEFT_GROUP_FLOW:
+    case WEFT_GROUP_FLOW_SUBMIT:
     case WEFT_GROUP_COUNT:
         break;
     }

@@ -203,7 +203,7 @@ static void test_table(void)
         const struct weft_route *route = &weft_routes[i];
         bool grouped = !weft_group_alone(route->group), claims = route->group == WEFT_GROUP_CLAIM;
         /* Large flows are, and what waits for the lock of one. */
-        bool alone = route->group == WEFT_GROUP_FLOW || route->locks_flow;
+        bool alone = route->group == WEFT_GROUP_FLOW_SUBMIT || route->locks_flow;
         ok(route->read &&
                (grouped ? !route->run == !alone && (claims || route->write) : !route->write),
            "%s has its functions", route->name);

@@ -20,7 +20,7 @@ static const struct weft_route ADMIN = {.group = WEFT_GROUP_ADMIN};
 static const struct weft_route SUBMIT = {.group = WEFT_GROUP_SUBMIT};
 static const struct weft_route COMPLETE = {.group = WEFT_GROUP_COMPLETE};
 static const struct weft_route CLAIM = {.group = WEFT_GROUP_CLAIM};
-static const struct weft_route FLOW = {.group = WEFT_GROUP_FLOW};
+static const struct weft_route FLOW = {.group = WEFT_GROUP_FLOW_SUBMIT};
 
 static struct weft_request requests[ASKS];
 static size_t asks_used;

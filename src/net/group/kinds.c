@@ -90,7 +90,7 @@ const struct weft_kind weft_kinds[WEFT_GROUP_COUNT] = {
     [WEFT_GROUP_REPRIORITIZE] = {STEERS(reprioritize), WEFT_ITEM_STEER, 1, true, false},
     [WEFT_GROUP_SET_DEADLINE] = {STEERS(set_deadline), WEFT_ITEM_STEER, 1, true, false},
     [WEFT_GROUP_REVOKE]       = {STEERS(revoke), WEFT_ITEM_STEER, 1, true, false},
-    [WEFT_GROUP_FLOW]         = {"flow", call_flow,
+    [WEFT_GROUP_FLOW_SUBMIT]         = {"flow", call_flow,
                                  sizeof(struct weft_flow_spec), sizeof(struct weft_flow_submitted),
                                  WEFT_ITEM_FLOW, 1, true, false},
 };
