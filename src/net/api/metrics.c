@@ -234,9 +234,9 @@ void weft_metrics_put_label(struct weft_buf *out, const char *name, const char *
 static void put_route(const struct weft_metrics *metrics, size_t place, struct weft_buf *out)
 {
     bool found = place < metrics->routes.count;
-    weft_metrics_put_label(out, "route", found ? metrics->routes.route[place].path : "none");
+    weft_metrics_put_label(out, "route", found ? metrics->routes.route[place].op->path : "none");
     weft_buf_add_char(out, ',');
-    weft_metrics_put_label(out, "method", found ? metrics->routes.route[place].method : "any");
+    weft_metrics_put_label(out, "method", found ? metrics->routes.route[place].op->method : "any");
 }
 
 static enum weft_scanner scanner_of(size_t label)

@@ -48,7 +48,7 @@ static const struct weft_openapi_tag TAGS[] = {
 
 static bool has_tag(const struct weft_route *route, const char *name)
 {
-    const char *word = strncmp(route->path, "/v1/", 4) == 0 ? route->path + 4 : "server";
+    const char *word = strncmp(route->op->path, "/v1/", 4) == 0 ? route->op->path + 4 : "server";
     size_t size = strcspn(word, "/");
     return strlen(name) == size && memcmp(name, word, size) == 0;
 }
@@ -115,11 +115,11 @@ uint32_t weft_openapi_fails(const struct weft_route *route)
     /* The query string is checked everywhere, and a server that stops refuses everything. */
     uint32_t fails = route->fails | RC(INVALID_VALUE) | RC(UNKNOWN_FIELD) | RC(TOO_LARGE) |
                      RC(UNAVAILABLE) | RC(INTERNAL);
-    if (route->scope != WEFT_SCOPE_NONE)
+    if (route->op->scope != WEFT_SCOPE_NONE)
         fails |= RC(UNAUTHORIZED) | RC(FORBIDDEN);
     if (route->body_max > 0)
         fails |= RC(INVALID_JSON) | RC(UNSUPPORTED_MEDIA_TYPE) | RC(STORAGE_FULL);
-    if (route->run || !weft_group_alone(route->group))
+    if (route->run || !weft_group_alone(route->op->group))
         fails |= RC(BUSY) | RC(RATE_LIMITED) | RC(SCHEMA) | RC(CORRUPT);
     return fails;
 }

@@ -18,7 +18,6 @@
 /* An error as a bit of weft_route.fails. */
 #define RC(name) (UINT32_C(1) << WEFT_##name)
 _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_t");
-#define LEASE_FAILS (RC(NOT_FOUND) | RC(FENCED))
 
 /* ---- Parameters and schemas that are not messages -------------------------------------------- */
 

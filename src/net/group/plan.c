@@ -80,7 +80,7 @@ void weft_plan_done(struct weft_plan *plan)
 
 static enum weft_group class_of(const struct weft_request *request)
 {
-    enum weft_group group = request->route->group;
+    enum weft_group group = request->route->op->group;
     if (request->reply.status && request->reply.stream)
         return WEFT_GROUP_LIST; /* the next part */
     if (request->unread && group == WEFT_GROUP_FLOW_SUBMIT)
