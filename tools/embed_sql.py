@@ -188,6 +188,28 @@ def read_index(path, text):
     return found.groups()
 
 
+def read_indexes(texts):
+    """The names of the indexes that these files leave; SQLite keeps those of keys inside their tables."""
+    text = ";".join(texts).replace("-- name:", ";--")  # a statement file has no ; behind its statements
+    names = {}
+    for part in re.sub(r"--.*", "", text).split(";"):
+        made = re.match(r"\s*CREATE (?:UNIQUE )?INDEX (?:CONCURRENTLY )?(?:IF NOT EXISTS )?(\w+)", part)
+        dropped = re.match(r"\s*DROP INDEX (?:weft\.)?(\w+)", part)
+        table = re.match(r"\s*CREATE TABLE (?:IF NOT EXISTS )?weft\.(\w+)\s*\((.*)\)", part, re.S)
+        if made:
+            names[made.group(1)] = True
+        if dropped:
+            del names[dropped.group(1)]
+        if not table:
+            continue
+        table, columns = table.groups()
+        if "PRIMARY KEY" in columns:
+            names[f"{table}_pkey"] = True
+        for unique in re.findall(r"\bUNIQUE \(([^)]*)\)|^\s*(\w+) [^(\n]*\bUNIQUE,", columns, re.M):
+            names["_".join([table] + re.findall(r"\w+", "".join(unique)) + ["key"])] = True
+    return names
+
+
 def write_migrations(out_c, states, paths):
     found = {}
     late = read_oldest(os.path.join(os.path.dirname(paths[0]), "oldest_binary"))
@@ -224,6 +246,14 @@ def write_migrations(out_c, states, paths):
                 f.write(f'     .{driver} = {{.sha256 = "{text[driver][1]}",\n{where}            .sql =\n{c_string(sql)}}},\n')
             f.write("    },\n")
         f.write(f"}};\nconst size_t weft_migration_count = {len(found)};\n")
+        for driver in ("pg", "sqlite"):
+            texts = [text[driver][0] for _, (_, text) in sorted(found.items())]
+            if driver == "pg":  # its own tables are made by statements
+                folder = os.path.dirname(os.path.dirname(paths[0]))
+                texts += [open(os.path.join(folder, "pg/schema.sql"), encoding="utf-8").read()]
+            f.write(f"\nconst char *const weft_indexes_{driver}[] = {{\n")
+            f.writelines(f'    "{name}",\n' for name in read_indexes(texts))
+            f.write("    NULL,\n};\n")
 
 
 if sys.argv[1] == "statements":

@@ -17,4 +17,11 @@ enum weft_rc weft_fail_field(struct weft_err *err, enum weft_rc rc, const char *
 int weft_rc_http(enum weft_rc rc);
 bool weft_rc_retryable(enum weft_rc rc);
 
+/* ---- Hints: weft_hint_other_key and the others of base/hints.def ----------------------------- */
+
+#define HINT(name, text) extern const char weft_hint_##name[];
+#include "base/hints.def"
+/* The hint with this text as a static one; NULL: it is none of them. */
+const char *weft_hint_find(const char *text);
+
 #endif

@@ -37,8 +37,6 @@ struct weft_remote {
     struct weft_fetch *fetch; /* owned */
 };
 
-static const char outcome_unknown[] = "outcome_unknown";
-
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 enum weft_rc weft_remote_open(const char *url, const struct weft_options *options,
@@ -68,34 +66,16 @@ void weft_remote_close(struct weft_remote *remote)
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-/* Fields and hints that servers speak of. */
-/* clang-format off */
-static const char *const known_words[] = {
-    outcome_unknown, "use another key, or submit exactly what was submitted first",
-    "try again when that transaction has ended", "after", "attempt", "batch", "body",
-    "capabilities", "class", "content_type", "count", "deadline_at", "delay_ms", "epoch",
-    "filter", "flow", "id", "ids", "join", "join.k", "join.on_satisfied", "join.policy", "nodes",
-    "read the flow again and decide anew", "revision", "edges",
-    "items", "key", "kind", "kinds", "lane", "lanes", "lease_ms", "limit",
-    "max", "max_running", "message", "name", "namespace", "pass", "paused", "payload",
-    "payload_base64", "policy", "policy.attempt_timeout_ms", "policy.backoff",
-    "policy.backoff.factor", "policy.backoff.initial_ms", "policy.backoff.jitter",
-    "policy.backoff.kind", "policy.backoff.max_ms", "policy.lease_ms", "policy.max_attempts",
-    "policy.max_lost", "policy.no_retry", "policy.retention_ms", "priority", "progress",
-    "progress.note", "progress.percent", "reason", "result", "result_base64", "retention_ms",
-    "retry_after_ms", "run_at", "scopes", "expires_at", "expires_ms", "grace_ms",
-    "state", "tag", "tags", "tenant", "token", "wait_ms", "weights",
-    "worker", "X-Weft-Namespace",
-};
-/* clang-format on */
-
-/* The word as a static text, NULL when it is none that is known. */
-static const char *known(const char *word)
+/* The field as a static text, NULL when this version knows none of that name. */
+static const char *known_field(const char *name)
 {
-    for (size_t i = 0; word && i < WEFT_LEN(known_words); i++)
-        if (strcmp(known_words[i], word) == 0)
-            return known_words[i];
-    return NULL;
+    /* Fields of requests that are no messages. */
+    static const char *const others[] = {"body",  "count", "filter", "ids",
+                                         "items", "limit", "pass",   "X-Weft-Namespace"};
+    for (size_t i = 0; name && i < WEFT_LEN(others); i++)
+        if (strcmp(others[i], name) == 0)
+            return others[i];
+    return name ? weft_wire_field_name(name) : NULL;
 }
 
 /* Behind "nodes[3]." of a field that is about a node of a flow, whose story says which one it is;
@@ -121,7 +101,8 @@ enum weft_rc weft_remote_error(const struct weft_json *value, struct weft_arena 
         return rc;
     size_t node;
     const char *rest = in_node(told.field, &node);
-    const char *field = known(rest ? rest : told.field), *hint = known(told.hint);
+    const char *field = known_field(rest ? rest : told.field);
+    const char *hint = told.hint ? weft_hint_find(told.hint) : NULL;
     bool unsaid = told.field && !field && (!rest || *rest); /* else a node as a whole */
     const char *more = unsaid ? told.field : told.hint && !hint ? told.hint : NULL;
     if (more)
@@ -253,7 +234,7 @@ enum weft_rc weft_remote_garbled(const struct weft_remote_request *request, stru
                                 weft_ops[request->op].method, path.data + strlen("/v1"));
     weft_buf_done(&path);
     if (!is_repeatable(request) && err)
-        err->hint = outcome_unknown;
+        err->hint = weft_hint_outcome_unknown;
     return rc;
 }
 
@@ -284,9 +265,9 @@ static enum weft_rc take_answer(const struct weft_remote_request *request,
     bool passing =
         (told || answer->status >= 429) &&
         (err->rc == WEFT_BUSY || err->rc == WEFT_RATE_LIMITED || err->rc == WEFT_UNAVAILABLE);
-    bool undone = told ? err->hint != outcome_unknown : err->rc == WEFT_RATE_LIMITED;
+    bool undone = told ? err->hint != weft_hint_outcome_unknown : err->rc == WEFT_RATE_LIMITED;
     if (!is_repeatable(request) && err->rc == WEFT_UNAVAILABLE && !undone)
-        err->hint = outcome_unknown;
+        err->hint = weft_hint_outcome_unknown;
     ret_trial->again = passing && (undone || is_repeatable(request));
     ret_trial->after_us = answer->retry_after_ms > 0 ? answer->retry_after_ms * WEFT_MS : 0;
     return err->rc;
@@ -321,7 +302,7 @@ static enum weft_rc try_once(const struct weft_via *via, const struct weft_remot
     if (rc) {
         bool unsure = doubt.sent && !is_repeatable(request);
         if (unsure)
-            err->hint = outcome_unknown;
+            err->hint = weft_hint_outcome_unknown;
         ret_trial->again = rc == WEFT_UNAVAILABLE && !unsure && !doubt.stopped && !doubt.lasting;
         return rc;
     }

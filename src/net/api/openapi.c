@@ -36,6 +36,36 @@ void weft_openapi_ref(struct weft_json_writer *out, const char *folder, const ch
     weft_json_end_object(out);
 }
 
+/* ---- Schemas of routes ----------------------------------------------------------------------- */
+
+static void add_word(struct weft_buf *words, const char *word)
+{
+    weft_buf_printf(words, "%s\"%s\"", words->size ? "," : "", word);
+}
+
+/* Writes a schema of routes.h, with the words for which [$states] and [$flow_states] stand. */
+static void put_schema(struct weft_json_writer *out, const char *schema)
+{
+    const char *place = strstr(schema, "[$");
+    if (!place) {
+        weft_json_put_raw(out, schema, strlen(schema));
+        return;
+    }
+    bool flows = strncmp(place, "[$flow_states]", 14) == 0;
+    struct weft_buf words, text;
+    weft_buf_init(&words, SIZE_MAX);
+    weft_buf_init(&text, SIZE_MAX);
+    for (int state = WEFT_STATE_NONE + 1; state < WEFT_STATE_COUNT && !flows; state++)
+        add_word(&words, weft_state_name((enum weft_state)state));
+    for (size_t i = 0; i < WEFT_FLOW_STATE_COUNT && flows; i++)
+        add_word(&words, weft_wire_flow_states[i]);
+    weft_buf_printf(&text, "%.*s[%s%s", (int)(place - schema), schema, words.data,
+                    strchr(place, ']'));
+    weft_json_put_raw(out, text.data, text.size);
+    weft_buf_done(&text);
+    weft_buf_done(&words);
+}
+
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
 static void put_parameter(struct weft_json_writer *out, const char *in,
@@ -47,7 +77,8 @@ static void put_parameter(struct weft_json_writer *out, const char *in,
     weft_openapi_pair(out, "description", param->about);
     weft_json_key(out, "required");
     weft_json_put_bool(out, strcmp(in, "path") == 0);
-    weft_openapi_raw(out, "schema", param->schema);
+    weft_json_key(out, "schema");
+    put_schema(out, param->schema);
     weft_json_end_object(out);
 }
 
@@ -159,7 +190,7 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
     weft_json_put_bool(out, !route->may_be_empty);
     begin_content(out, "application/json");
     if (route->body) {
-        weft_json_put_raw(out, route->body, strlen(route->body));
+        put_schema(out, route->body);
     } else if (route->bulk) {
         begin_one_of(out);
         weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
@@ -234,7 +265,7 @@ static void put_answer(struct weft_json_writer *out, const struct weft_route *ro
         break;
     case WEFT_SHAPE_OTHER:
         begin_content(out, "application/json");
-        weft_json_put_raw(out, route->answer, strlen(route->answer));
+        put_schema(out, route->answer);
         break;
     }
     weft_json_end_object(out);

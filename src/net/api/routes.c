@@ -434,7 +434,6 @@ const struct weft_route weft_routes[] = {
         .about =
             "Fields that are absent go back to their defaults. What a GET gave may be sent back "
             "as it is.",
-        .body = LANE_BODY,
     },
     {
         .op = OP(LANE_REMOVE),
