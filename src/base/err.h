@@ -25,4 +25,11 @@ enum weft_rc weft_cause(struct weft_err *err, enum weft_rc rc, enum weft_cause c
 int weft_rc_http(enum weft_rc rc);
 bool weft_rc_retryable(enum weft_rc rc);
 
+/* ---- Hints: weft_hint_other_key and the others of base/hints.def ----------------------------- */
+
+#define HINT(name, text) extern const char weft_hint_##name[];
+#include "base/hints.def"
+/* The hint with this text as a static one; NULL: it is none of them. */
+const char *weft_hint_find(const char *text);
+
 #endif

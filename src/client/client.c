@@ -92,18 +92,31 @@ enum weft_rc weft_check_spec(const struct weft_spec *spec, size_t i, struct weft
     return rc;
 }
 
-static enum weft_rc check_specs(const struct weft_spec *spec, size_t count, struct weft_err *err)
+static enum weft_rc check_specs(const struct weft_via *via, const struct weft_op_call *call,
+                                struct weft_err *err)
 {
+    (void)via;
+    const struct weft_spec *spec = call->in;
     enum weft_rc rc = WEFT_OK;
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < call->count && !rc; i++)
         rc = weft_check_spec(&spec[i], i, err);
     return rc;
 }
 
-static enum weft_rc check_claims(const struct weft_claim *claim, size_t count, struct weft_err *err)
+static enum weft_rc check_wait(int64_t wait_ms, struct weft_err *err)
 {
+    return weft_check_range(
+        &(struct weft_range){.field = "wait_ms", .value = wait_ms, .max = WEFT_CLAIM_WAIT_MAX},
+        err);
+}
+
+static enum weft_rc check_claims(const struct weft_via *via, const struct weft_op_call *call,
+                                 struct weft_err *err)
+{
+    (void)via;
+    const struct weft_claim *claim = call->in;
     enum weft_rc rc = WEFT_OK;
-    for (size_t i = 0; i < count && !rc; i++) {
+    for (size_t i = 0; i < call->count && !rc; i++) {
         rc = weft_check_array(claim[i].lanes, claim[i].lane_count, "lanes", i, err);
         if (!rc)
             rc = weft_check_array(claim[i].kinds, claim[i].kind_count, "kinds", i, err);
@@ -111,12 +124,71 @@ static enum weft_rc check_claims(const struct weft_claim *claim, size_t count, s
             rc = weft_check_array(claim[i].capabilities, claim[i].capability_count, "capabilities",
                                   i, err);
         if (!rc)
-            rc = weft_check_range(&(struct weft_range){.field = "wait_ms",
-                                                       .value = claim[i].wait_ms,
-                                                       .max = WEFT_CLAIM_WAIT_MAX},
-                                  err);
+            rc = check_wait(claim[i].wait_ms, err);
     }
     return rc;
+}
+
+static enum weft_rc check_results(const struct weft_via *via, const struct weft_op_call *call,
+                                  struct weft_err *err)
+{
+    (void)via;
+    const struct weft_complete *item = call->in;
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < call->count && !rc; i++)
+        rc = weft_check_array(item[i].result, item[i].result_size, "result", i, err);
+    return rc;
+}
+
+static enum weft_rc check_watch(const struct weft_via *via, const struct weft_op_call *call,
+                                struct weft_err *err)
+{
+    (void)via;
+    const struct weft_watch *watch = call->in;
+    return watch->worker ? check_wait(watch->wait_ms, err) : weft_missing("worker", err);
+}
+
+/* ---- Carrying out ---------------------------------------------------------------------------- */
+
+enum weft_rc weft_do_items(struct weft *weft, const struct weft_op_call *call, weft_check_fn *check,
+                           struct weft_err *err)
+{
+    struct weft_err story = {0};
+    const struct weft_given given = {weft, call->in, call->count, call->out};
+    const struct weft_via via = {.weft = weft};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc && check)
+        rc = check(&via, call, &story);
+    if (!rc && call->count)
+        rc = weft->backend->call(&via, call, &story);
+    return weft_told(rc, &story, err);
+}
+
+enum weft_rc weft_do(const struct weft_via *via, const struct weft_op_call *call,
+                     weft_check_fn *check, struct weft_arena **ret_arena, struct weft_err *err)
+{
+    struct weft_err story = {0};
+    struct weft_op_call mine = *call;
+    const struct weft_given given = {via->weft, call->count ? call->in : via,
+                                     call->count ? call->count : 1, call->out};
+    enum weft_rc rc = weft_check_given(&given, &story);
+    if (!rc && check)
+        rc = check(via, call, &story);
+    if (!rc && !mine.arena)
+        mine.arena = weft_arena_new();
+    if (!rc)
+        rc = via->weft->backend->call(via, &mine, &story);
+    if (rc || !ret_arena)
+        weft_arena_free(mine.arena);
+    else
+        *ret_arena = mine.arena;
+    return weft_told(rc, &story, err);
+}
+
+void weft_answer_free(void *answer, size_t size, struct weft_arena *arena)
+{
+    weft_arena_free(arena);
+    memset(answer, 0, size);
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -245,148 +317,90 @@ const char *weft_version(void)
 enum weft_rc weft_submit(struct weft *weft, const struct weft_spec *spec, size_t count,
                          struct weft_submitted *ret_answer, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, spec, count, ret_answer};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc)
-        rc = check_specs(spec, count, &story);
-    const struct weft_via via = {.weft = weft};
-    if (!rc && count)
-        rc = weft->backend->submit(&via, spec, count, ret_answer, &story);
-    return weft_told(rc, &story, err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_SUBMIT, .in = spec, .count = count, .out = ret_answer};
+    return weft_do_items(weft, &call, check_specs, err);
 }
 
 enum weft_rc weft_claim(struct weft *weft, const struct weft_claim *claim, size_t count,
                         struct weft_claims *ret_claims, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, claim, count, ret_claims};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc)
-        rc = check_claims(claim, count, &story);
-    if (rc)
-        return weft_told(rc, &story, err);
-    if (!ret_claims)
-        return weft_missing("ret_claims", err);
-    struct weft_arena *arena = weft_arena_new();
     struct weft_claim_result result = {0};
-    const struct weft_via via = {.weft = weft};
-    if (count)
-        rc = weft->backend->claim(&via, claim, count, arena, &result, &story);
-    if (rc)
-        weft_arena_free(arena);
-    else
+    struct weft_arena *arena = NULL;
+    const struct weft_op_call call = {
+        .op = WEFT_OP_CLAIM, .in = claim, .count = count, .out = ret_claims ? &result : NULL};
+    enum weft_rc rc =
+        count ? weft_do(&(struct weft_via){.weft = weft}, &call, check_claims, &arena, err)
+              : weft_do_items(weft, &call, NULL, err);
+    if (!rc && !ret_claims)
+        return weft_missing("ret_claims", err);
+    if (!rc)
         *ret_claims = (struct weft_claims){.item = result.item,
                                            .count = result.count,
                                            .contended = result.contended,
                                            .arena = arena};
-    return weft_told(rc, &story, err);
+    return rc;
 }
 
 void weft_claims_free(struct weft_claims *claims)
 {
-    if (!claims)
-        return;
-    weft_arena_free(claims->arena);
-    *claims = (struct weft_claims){0};
+    if (claims)
+        weft_answer_free(claims, sizeof(*claims), claims->arena);
 }
 
 enum weft_rc weft_watch(struct weft *weft, const struct weft_watch *watch,
                         struct weft_watched *ret_watched, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, watch, 1, ret_watched};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc && !watch->worker)
-        return weft_missing("worker", err);
-    if (!rc)
-        rc = weft_check_range(&(struct weft_range){.field = "wait_ms",
-                                                   .value = watch->wait_ms,
-                                                   .max = WEFT_CLAIM_WAIT_MAX},
-                              &story);
-    if (rc)
-        return weft_told(rc, &story, err);
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_watched watched = {0};
-    const struct weft_via via = {.weft = weft};
-    rc = weft->backend->watch(&via, watch, arena, &watched, &story);
-    if (rc)
-        weft_arena_free(arena);
-    else
-        *ret_watched = (struct weft_watched){watched.item, watched.count, arena};
-    return weft_told(rc, &story, err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_WATCH, .in = watch, .count = 1, .out = ret_watched};
+    return weft_do(&(struct weft_via){.weft = weft}, &call, check_watch,
+                   ret_watched ? &ret_watched->arena : NULL, err);
 }
 
 void weft_watched_free(struct weft_watched *watched)
 {
-    if (!watched)
-        return;
-    weft_arena_free(watched->arena);
-    *watched = (struct weft_watched){0};
+    if (watched)
+        weft_answer_free(watched, sizeof(*watched), watched->arena);
 }
 
 enum weft_rc weft_renew(struct weft *weft, const struct weft_renew *item, size_t count,
                         struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, item, count, ret_answer};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    const struct weft_via via = {.weft = weft};
-    if (!rc && count)
-        rc = weft->backend->renew(&via, item, count, ret_answer, &story);
-    return weft_told(rc, &story, err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_RENEW, .in = item, .count = count, .out = ret_answer};
+    return weft_do_items(weft, &call, NULL, err);
 }
 
 enum weft_rc weft_complete(struct weft *weft, const struct weft_complete *item, size_t count,
                            struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, item, count, ret_answer};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = weft_check_array(item[i].result, item[i].result_size, "result", i, &story);
-    const struct weft_via via = {.weft = weft};
-    if (!rc && count)
-        rc = weft->backend->complete(&via, item, count, ret_answer, &story);
-    return weft_told(rc, &story, err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_COMPLETE, .in = item, .count = count, .out = ret_answer};
+    return weft_do_items(weft, &call, check_results, err);
 }
 
 enum weft_rc weft_fail_lease(struct weft *weft, const struct weft_failure *item, size_t count,
                              struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, item, count, ret_answer};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    const struct weft_via via = {.weft = weft};
-    if (!rc && count)
-        rc = weft->backend->fail(&via, item, count, ret_answer, &story);
-    return weft_told(rc, &story, err);
-}
-
-static enum weft_rc put_back(struct weft *weft, enum weft_put_back_kind kind,
-                             const struct weft_given *given, struct weft_lease_answer *ret_answer,
-                             struct weft_err *err)
-{
-    struct weft_err story = {0};
-    const struct weft_via via = {.weft = weft};
-    enum weft_rc rc = weft_check_given(given, &story);
-    if (!rc && given->count)
-        rc = weft->backend->put_back(&via, kind, given->in, given->count, ret_answer, &story);
-    return weft_told(rc, &story, err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_FAIL, .in = item, .count = count, .out = ret_answer};
+    return weft_do_items(weft, &call, NULL, err);
 }
 
 enum weft_rc weft_delay(struct weft *weft, const struct weft_put_back *item, size_t count,
                         struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    const struct weft_given given = {weft, item, count, ret_answer};
-    return put_back(weft, WEFT_PUT_BACK_DELAY, &given, ret_answer, err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_DELAY, .in = item, .count = count, .out = ret_answer};
+    return weft_do_items(weft, &call, NULL, err);
 }
 
 enum weft_rc weft_release(struct weft *weft, const struct weft_put_back *item, size_t count,
                           struct weft_lease_answer *ret_answer, struct weft_err *err)
 {
-    const struct weft_given given = {weft, item, count, ret_answer};
-    return put_back(weft, WEFT_PUT_BACK_RELEASE, &given, ret_answer, err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_RELEASE, .in = item, .count = count, .out = ret_answer};
+    return weft_do_items(weft, &call, NULL, err);
 }
 
 /* ---- Steering -------------------------------------------------------------------------------- */
@@ -394,30 +408,33 @@ enum weft_rc weft_release(struct weft *weft, const struct weft_put_back *item, s
 enum weft_rc weft_steer(struct weft *weft, enum weft_steer_kind kind, const struct weft_steer *item,
                         size_t count, struct weft_steered *ret_answer, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, item, count, ret_answer};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc && (unsigned)kind > WEFT_STEER_SET_DEADLINE)
-        rc = weft_fail_field(&story, WEFT_INVALID_VALUE, "kind",
-                             "there is no such kind of steering");
-    if (!rc && count) {
-        const struct weft_steering steering = {
-            .kind = kind, .ns = weft->ns, .item = item, .count = count};
-        rc = weft->backend->steer(&(struct weft_via){.weft = weft}, &steering, ret_answer, &story);
-    }
-    return weft_told(rc, &story, err);
+    static const enum weft_op ops[] = {
+        [WEFT_STEER_CANCEL] = WEFT_OP_CANCEL,
+        [WEFT_STEER_REPLAY] = WEFT_OP_REPLAY,
+        [WEFT_STEER_REPRIORITIZE] = WEFT_OP_REPRIORITIZE,
+        [WEFT_STEER_REVOKE] = WEFT_OP_REVOKE,
+        [WEFT_STEER_SET_DEADLINE] = WEFT_OP_SET_DEADLINE,
+    };
+    if ((unsigned)kind >= WEFT_LEN(ops))
+        return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
+                               "there is no such kind of steering");
+    const struct weft_op_call call = {
+        .op = ops[kind], .in = item, .count = count, .out = ret_answer};
+    return weft_do_items(weft, &call, NULL, err);
 }
 
 enum weft_rc weft_steer_all(struct weft *weft, const struct weft_steer_all *args,
                             struct weft_sweep *ret_sweep, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, args, 1, ret_sweep};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    if (!rc) {
-        struct weft_steer_all mine = *args;
-        mine.filter.ns = args->filter.ns ? args->filter.ns : weft->ns;
-        rc = weft->backend->steer_all(&(struct weft_via){.weft = weft}, &mine, ret_sweep, &story);
+    const struct weft_via via = {.weft = weft};
+    struct weft_steer_all mine = {0};
+    struct weft_op_call call = {.op = WEFT_OP_CANCEL_MANY, .count = 1, .out = ret_sweep};
+    if (args) {
+        mine = *args;
+        call.in = &mine;
+        call.op = args->kind == WEFT_STEER_REPLAY ? WEFT_OP_REPLAY_MANY : WEFT_OP_CANCEL_MANY;
     }
-    return weft_told(rc, &story, err);
+    if (weft && !mine.filter.ns)
+        mine.filter.ns = weft->ns;
+    return weft_do(&via, &call, NULL, NULL, err);
 }

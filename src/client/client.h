@@ -5,16 +5,16 @@
 /*
  * Shared by the files of this folder and by tests that bring a driver of their own.
  *
- * A handle is a table of operations (struct weft_backend) over either an engine in this process
- * (local.c) or a server (remote.c). What a caller can get wrong about pointers and sizes is
- * answered above both, in client.c and client_read.c.
+ * A handle carries out the operations of wire/ops.def by an engine in this process (local/) or by a
+ * server (remote/). Errors of a caller about pointers and sizes are answered above both, in
+ * client*.c.
  *
- * A handle knows the workers that were started on it and the calls that wait on it, so that what
- * happens in this process wakes them at once (wake.c). Locks: weft->lock, then the lock of a
- * worker; never the other way round, and no call to the store under either.
+ * A handle knows the workers that were started on it and the calls that wait on it, so that changes
+ * in this process wake them at once (worker/wake.c). Locks: weft->lock, then the lock of a worker;
+ * never the other way round, and no call to the store under either.
  */
 
-#include "engine/ops.h"
+#include "engine/call.h"
 
 #include <pthread.h>
 
@@ -24,14 +24,14 @@ enum {
     WEFT_CLIENT_WAIT_MAX_MS = 86400000, /* wait_ms of weft_wait() */
     WEFT_LOOK_FIRST_MS = 20,            /* how soon a call that waits on a store looks again, */
     WEFT_LOOK_SLOWEST_MS = 250,         /* how rarely it gets, */
-    WEFT_LOOK_LEAST_MS = 5,             /* and how often at most, whatever it is told */
+    WEFT_LOOK_LEAST_MS = 5,             /* and how often at most, however often it is woken */
 };
 
-/* What calls wait for. */
+/* Changes that calls wait for. */
 enum weft_change {
     WEFT_CHANGE_READY, /* there may be something to claim */
     WEFT_CHANGE_ENDED, /* an execution may be over */
-    WEFT_CHANGE_LEASE, /* a worker may have to be told of a lease */
+    WEFT_CHANGE_LEASE, /* a lease of a worker may have been ended */
     WEFT_CHANGE_COUNT,
 };
 
@@ -44,123 +44,44 @@ struct weft {
     struct weft_engine *engine; /* owned; NULL: the handle is remote */
     struct weft_remote *remote; /* owned; NULL: it is local */
     char *ns;                   /* owned */
-    bool ns_given;              /* false: a server may have another in mind, by the token */
+    bool ns_given;              /* false: a server may choose another, by the token */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* monotonic; for calls that wait */
     uint64_t changes[WEFT_CHANGE_COUNT];
-    struct weft_worker *worker; /* the first of those that run, linked by their `next` */
+    struct weft_worker *worker; /* the first that runs; they are linked by `next` */
 };
 
 /*
- * How an operation is carried out. A worker has a pace of its own for what fails, so its calls are
- * tried once; others are tried again where that is safe.
+ * How an operation is carried out. A worker repeats failed calls at a pace of its own, so its calls
+ * are tried once; others are tried again where that is safe.
  */
 struct weft_via {
     struct weft *weft;
     const _Atomic bool *stop; /* true ends a call that waits; or NULL */
     bool one_try;
     int64_t timeout_ms; /* of one try; 0: the default */
+    bool waits;         /* DESCRIBE, FLOW, FLOW_CANCEL: for the end, at most wait_ms */
+    int64_t wait_ms;
 };
 
 /*
- * The operations. Arguments were checked as far as pointers go; arrays have at least one item.
- * Results are in the arena; names in them live as long as the arena or the handle.
+ * Carries out operations. Arguments were checked as far as pointers go; operations on items have at
+ * least one. Results are in the arena of the call; names in them live as long as the arena or the
+ * handle. `ns` of the call is not looked at: a handle knows its own.
+ *
+ * Claims and watches wait as long as they say. A DESCRIBE that waits is of one execution, which
+ * must exist. Filters, watches, and the arguments about flows name their namespace.
  */
 struct weft_backend {
-    enum weft_rc (*submit)(const struct weft_via *via, const struct weft_spec *spec, size_t count,
-                           struct weft_submitted *ret_answer, struct weft_err *err);
-    /* Waits as long as the claims say. */
-    enum weft_rc (*claim)(const struct weft_via *via, const struct weft_claim *claim, size_t count,
-                          struct weft_arena *arena, struct weft_claim_result *ret_result,
-                          struct weft_err *err);
-    enum weft_rc (*renew)(const struct weft_via *via, const struct weft_renew *item, size_t count,
-                          struct weft_lease_answer *ret_answer, struct weft_err *err);
-    enum weft_rc (*complete)(const struct weft_via *via, const struct weft_complete *item,
-                             size_t count, struct weft_lease_answer *ret_answer,
-                             struct weft_err *err);
-    enum weft_rc (*fail)(const struct weft_via *via, const struct weft_failure *item, size_t count,
-                         struct weft_lease_answer *ret_answer, struct weft_err *err);
-    enum weft_rc (*put_back)(const struct weft_via *via, enum weft_put_back_kind kind,
-                             const struct weft_put_back *item, size_t count,
-                             struct weft_lease_answer *ret_answer, struct weft_err *err);
-    /* Waits as long as the watch says; it names its namespace. */
-    enum weft_rc (*watch)(const struct weft_via *via, const struct weft_watch *watch,
-                          struct weft_arena *arena, struct weft_watched *ret_watched,
-                          struct weft_err *err);
-    enum weft_rc (*steer)(const struct weft_via *via, const struct weft_steering *steering,
-                          struct weft_steered *ret_answer, struct weft_err *err);
-    /* The filter names its namespace. */
-    enum weft_rc (*steer_all)(const struct weft_via *via, const struct weft_steer_all *args,
-                              struct weft_sweep *ret_sweep, struct weft_err *err);
-    enum weft_rc (*describe)(const struct weft_via *via, const struct weft_id *id, size_t count,
-                             struct weft_arena *arena, struct weft_execution *ret_item,
-                             struct weft_err *err);
-    /* One execution, when it is over or the wait is. WEFT_NOT_FOUND: there is none. */
-    enum weft_rc (*wait)(const struct weft_via *via, const struct weft_id *id, int64_t wait_ms,
-                         struct weft_arena *arena, struct weft_execution *ret_item,
+    enum weft_rc (*call)(const struct weft_via *via, const struct weft_op_call *call,
                          struct weft_err *err);
-    /* The filter names its namespace. */
-    enum weft_rc (*list)(const struct weft_via *via, const struct weft_listing *listing,
-                         struct weft_arena *arena, struct weft_read_page *ret_page,
-                         struct weft_err *err);
-    enum weft_rc (*attempts)(const struct weft_via *via, const struct weft_id *id,
-                             struct weft_arena *arena, struct weft_attempts *ret_attempts,
-                             struct weft_err *err);
-    enum weft_rc (*bytes)(const struct weft_via *via, enum weft_bytes_kind kind,
-                          const struct weft_id *id, struct weft_arena *arena,
-                          struct weft_bytes *ret_bytes, struct weft_err *err);
-    enum weft_rc (*counts)(const struct weft_via *via, const char *lane, struct weft_arena *arena,
-                           struct weft_counts *ret_counts, struct weft_err *err);
-    enum weft_rc (*lane_put)(const struct weft_via *via, const struct weft_lane *lane,
-                             struct weft_err *err);
-    enum weft_rc (*lane_remove)(const struct weft_via *via, const char *lane, struct weft_err *err);
-    enum weft_rc (*lanes)(const struct weft_via *via, struct weft_arena *arena,
-                          struct weft_lanes *ret_lanes, struct weft_err *err);
-    enum weft_rc (*workers)(const struct weft_via *via, struct weft_arena *arena,
-                            struct weft_workers *ret_workers, struct weft_err *err);
-    enum weft_rc (*goodbye)(const struct weft_via *via, const char *worker, uint64_t *ret_released,
-                            struct weft_err *err);
-    enum weft_rc (*run_pass)(const struct weft_via *via, enum weft_scanner pass, uint32_t batch,
-                             struct weft_pass_report *ret_report, struct weft_err *err);
-    enum weft_rc (*replicas)(const struct weft_via *via, struct weft_arena *arena,
-                             struct weft_replicas *ret_replicas, struct weft_err *err);
-    enum weft_rc (*scanners)(const struct weft_via *via, struct weft_arena *arena,
-                             struct weft_scanners *ret_scanners, struct weft_err *err);
-    enum weft_rc (*token_create)(const struct weft_via *via, const struct weft_token_spec *spec,
-                                 struct weft_arena *arena, struct weft_token *ret_token,
-                                 struct weft_err *err);
-    enum weft_rc (*token_rotate)(const struct weft_via *via,
-                                 const struct weft_token_rotation *rotation,
-                                 struct weft_arena *arena, struct weft_token *ret_token,
-                                 struct weft_err *err);
-    enum weft_rc (*token_revoke)(const struct weft_via *via, int32_t id, struct weft_err *err);
-    enum weft_rc (*tokens)(const struct weft_via *via, struct weft_arena *arena,
-                           struct weft_tokens *ret_tokens, struct weft_err *err);
-    enum weft_rc (*flow_submit)(const struct weft_via *via, const struct weft_flow_spec *spec,
-                                size_t count, struct weft_flow_submitted *ret_answer,
-                                struct weft_err *err);
-    /* These five name their namespace. */
-    enum weft_rc (*flow_grow)(const struct weft_via *via, const struct weft_flow_growth *growth,
-                              struct weft_flow_submitted *ret_answer, struct weft_err *err);
-    enum weft_rc (*flow_link)(const struct weft_via *via, const struct weft_flow_edging *edging,
-                              int32_t *ret_revision, struct weft_err *err);
-    enum weft_rc (*flow_cancel)(const struct weft_via *via, const struct weft_flow_cancelling *args,
-                                int64_t wait_ms, struct weft_flow_cancelled *ret_answer,
-                                struct weft_err *err);
-    /* wait_ms only with the first page. */
-    enum weft_rc (*flow)(const struct weft_via *via, const struct weft_flow_asking *asking,
-                         int64_t wait_ms, struct weft_arena *arena, struct weft_flow_page *ret_page,
-                         struct weft_err *err);
-    enum weft_rc (*flows)(const struct weft_via *via, const struct weft_flow_listing *listing,
-                          struct weft_arena *arena, struct weft_flows *ret_flows,
-                          struct weft_err *err);
     void (*close)(struct weft *weft);
 };
 
 extern const struct weft_backend weft_backend_local;
 extern const struct weft_backend weft_backend_remote;
 
-/* What a call is given: all of it is borrowed. */
+/* The arguments of a call: all of it is borrowed. */
 struct weft_given {
     const struct weft *weft;
     const void *in;
@@ -191,37 +112,23 @@ WEFT_MUST_CHECK enum weft_rc weft_check_array(const void *array, size_t count, c
 WEFT_MUST_CHECK enum weft_rc weft_check_spec(const struct weft_spec *spec, size_t i,
                                              struct weft_err *err);
 
-/* ---- local_flow.c ---------------------------------------------------------------------------- */
-
-enum weft_rc weft_local_flow_submit(const struct weft_via *via, const struct weft_flow_spec *spec,
-                                    size_t count, struct weft_flow_submitted *ret_answer,
-                                    struct weft_err *err);
-enum weft_rc weft_local_flow_grow(const struct weft_via *via, const struct weft_flow_growth *growth,
-                                  struct weft_flow_submitted *ret_answer, struct weft_err *err);
-enum weft_rc weft_local_flow_link(const struct weft_via *via, const struct weft_flow_edging *edging,
-                                  int32_t *ret_revision, struct weft_err *err);
-enum weft_rc weft_local_flow_cancel(const struct weft_via *via,
-                                    const struct weft_flow_cancelling *args, int64_t wait_ms,
-                                    struct weft_flow_cancelled *ret_answer, struct weft_err *err);
-enum weft_rc weft_local_flow(const struct weft_via *via, const struct weft_flow_asking *asking,
-                             int64_t wait_ms, struct weft_arena *arena,
-                             struct weft_flow_page *ret_page, struct weft_err *err);
-enum weft_rc weft_local_flows(const struct weft_via *via, const struct weft_flow_listing *listing,
-                              struct weft_arena *arena, struct weft_flows *ret_flows,
-                              struct weft_err *err);
-
-/* ---- client_token.c -------------------------------------------------------------------------- */
-
-enum weft_rc weft_local_token_create(const struct weft_via *via, const struct weft_token_spec *spec,
-                                     struct weft_arena *arena, struct weft_token *ret_token,
+/* Checks the values of an argument or of items, whose pointers were checked; NULL: no check. */
+typedef enum weft_rc weft_check_fn(const struct weft_via *via, const struct weft_op_call *call,
+                                   struct weft_err *err);
+/* Carries out an operation that answers each item in place; without items there is nothing to do.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_do_items(struct weft *weft, const struct weft_op_call *call,
+                                           weft_check_fn *check, struct weft_err *err);
+/*
+ * Carries out an operation with one argument (count 0: none is required). The answer has an arena
+ * of its own, that of the call if it has one: on success the caller owns *ret_arena, on failure it
+ * is freed. ret_arena NULL: the answer needs none once it is given.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_do(const struct weft_via *via, const struct weft_op_call *call,
+                                     weft_check_fn *check, struct weft_arena **ret_arena,
                                      struct weft_err *err);
-enum weft_rc weft_local_token_rotate(const struct weft_via *via,
-                                     const struct weft_token_rotation *rotation,
-                                     struct weft_arena *arena, struct weft_token *ret_token,
-                                     struct weft_err *err);
-enum weft_rc weft_local_token_revoke(const struct weft_via *via, int32_t id, struct weft_err *err);
-enum weft_rc weft_local_tokens(const struct weft_via *via, struct weft_arena *arena,
-                               struct weft_tokens *ret_tokens, struct weft_err *err);
+/* Frees the arena of an answer of so many bytes and empties it. */
+void weft_answer_free(void *answer, size_t size, struct weft_arena *arena);
 
 /* What weft_open() does, with an engine configured at will. */
 WEFT_MUST_CHECK enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The calls of weft.h about flows: what a caller can get wrong about pointers is answered here. */
+/* The calls of weft.h about flows. */
 
 #include "client/client.h"
 
@@ -28,97 +28,137 @@ static enum weft_rc check_nodes(const struct weft_node *node, size_t count, stru
     return rc;
 }
 
-static enum weft_rc check_edges(const struct weft_flow_edge *edge, size_t count,
+static enum weft_rc check_flows(const struct weft_via *via, const struct weft_op_call *call,
                                 struct weft_err *err)
 {
-    if (count > 0 && !edge)
+    (void)via;
+    const struct weft_flow_spec *spec = call->in;
+    enum weft_rc rc = WEFT_OK;
+    for (size_t i = 0; i < call->count && !rc; i++)
+        rc = check_nodes(spec[i].nodes, spec[i].node_count, err);
+    return rc;
+}
+
+static enum weft_rc check_growth(const struct weft_via *via, const struct weft_op_call *call,
+                                 struct weft_err *err)
+{
+    (void)via;
+    const struct weft_flow_growth *growth = call->in;
+    return check_nodes(growth->nodes, growth->node_count, err);
+}
+
+static enum weft_rc check_edges(const struct weft_via *via, const struct weft_op_call *call,
+                                struct weft_err *err)
+{
+    (void)via;
+    const struct weft_flow_edging *edging = call->in;
+    const struct weft_flow_edge *edge = edging->edges;
+    if (edging->edge_count > 0 && !edge)
         return weft_missing("edges", err);
-    if (count > WEFT_FLOW_LINKS_MAX)
+    if (edging->edge_count > WEFT_FLOW_LINKS_MAX)
         return weft_fail_field(err, WEFT_TOO_LARGE, "edges", "at most %d edges in one call",
                                WEFT_FLOW_LINKS_MAX);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < edging->edge_count; i++)
         if (!edge[i].from || !edge[i].to)
             return weft_missing(edge[i].from ? "to" : "from", err);
     return WEFT_OK;
 }
 
-/* A handle, what goes in and where the answer goes. */
-static enum weft_rc check_call(const struct weft *weft, const void *in, const void *out,
-                               int64_t wait_ms, int64_t wait_max, struct weft_err *err)
+static enum weft_rc check_wait(const struct weft_via *via, int64_t max, struct weft_err *err)
 {
-    const struct weft_given given = {weft, in, 1, out};
-    const struct weft_range range = {.field = "wait_ms", .value = wait_ms, .max = wait_max};
-    enum weft_rc rc = weft_check_given(&given, err);
-    return rc ? rc : weft_check_range(&range, err);
+    return weft_check_range(
+        &(struct weft_range){.field = "wait_ms", .value = via->wait_ms, .max = max}, err);
+}
+
+static enum weft_rc check_cancel(const struct weft_via *via, const struct weft_op_call *call,
+                                 struct weft_err *err)
+{
+    const struct weft_flow_cancelling *args = call->in;
+    enum weft_rc rc = check_wait(via, WEFT_CLAIM_WAIT_MAX, err);
+    if (!rc && (unsigned)args->how > WEFT_FLOW_CANCEL_ONLY)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "policy", "there is no such policy");
+    return rc;
+}
+
+static enum weft_rc check_limit(uint32_t limit, struct weft_err *err)
+{
+    return weft_check_range(
+        &(struct weft_range){.field = "limit", .value = limit, .max = WEFT_PAGE_MAX}, err);
+}
+
+static enum weft_rc check_asking(const struct weft_via *via, const struct weft_op_call *call,
+                                 struct weft_err *err)
+{
+    enum weft_rc rc = check_wait(via, WEFT_CLIENT_WAIT_MAX_MS, err);
+    return rc ? rc : check_limit(((const struct weft_flow_asking *)call->in)->limit, err);
+}
+
+static enum weft_rc check_listing(const struct weft_via *via, const struct weft_op_call *call,
+                                  struct weft_err *err)
+{
+    (void)via;
+    const struct weft_flow_listing *listing = call->in;
+    enum weft_rc rc = check_limit(listing->limit, err);
+    if (!rc && listing->by_state && (unsigned)listing->state >= WEFT_FLOW_STATE_COUNT)
+        rc = weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
+    return rc;
 }
 
 /* ---- Changing -------------------------------------------------------------------------------- */
 
+/* The namespace of an argument that may name none. */
+static const char *ns_of(const struct weft *weft, const char *ns)
+{
+    return ns || !weft ? ns : weft->ns;
+}
+
 enum weft_rc weft_flow_submit(struct weft *weft, const struct weft_flow_spec *spec, size_t count,
                               struct weft_flow_submitted *ret_answer, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_given given = {weft, spec, count, ret_answer};
-    enum weft_rc rc = weft_check_given(&given, &story);
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = check_nodes(spec[i].nodes, spec[i].node_count, &story);
-    const struct weft_via via = {.weft = weft};
-    if (!rc && count)
-        rc = weft->backend->flow_submit(&via, spec, count, ret_answer, &story);
-    return weft_told(rc, &story, err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_FLOW_SUBMIT, .in = spec, .count = count, .out = ret_answer};
+    return weft_do_items(weft, &call, check_flows, err);
 }
 
 enum weft_rc weft_flow_grow(struct weft *weft, const struct weft_flow_growth *growth,
                             struct weft_flow_submitted *ret_answer, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    enum weft_rc rc = check_call(weft, growth, ret_answer, 0, 0, &story);
-    if (!rc)
-        rc = check_nodes(growth->nodes, growth->node_count, &story);
-    if (rc)
-        return weft_told(rc, &story, err);
-    struct weft_flow_growth named = *growth;
-    if (!named.ns)
-        named.ns = weft->ns;
-    const struct weft_via via = {.weft = weft};
-    return weft_told(weft->backend->flow_grow(&via, &named, ret_answer, &story), &story, err);
+    struct weft_flow_growth named = growth ? *growth : (struct weft_flow_growth){0};
+    named.ns = ns_of(weft, named.ns);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_FLOW_GROW, .in = growth ? &named : NULL, .count = 1, .out = ret_answer};
+    return weft_do(&(struct weft_via){.weft = weft}, &call, check_growth, NULL, err);
 }
 
 enum weft_rc weft_flow_link(struct weft *weft, const struct weft_flow_edging *edging,
                             int32_t *ret_revision, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    enum weft_rc rc = check_call(weft, edging, ret_revision, 0, 0, &story);
-    if (!rc)
-        rc = check_edges(edging->edges, edging->edge_count, &story);
-    if (rc)
-        return weft_told(rc, &story, err);
-    struct weft_flow_edging named = *edging;
-    if (!named.ns)
-        named.ns = weft->ns;
-    const struct weft_via via = {.weft = weft};
-    return weft_told(weft->backend->flow_link(&via, &named, ret_revision, &story), &story, err);
+    struct weft_flow_edging named = edging ? *edging : (struct weft_flow_edging){0};
+    named.ns = ns_of(weft, named.ns);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_FLOW_LINK, .in = edging ? &named : NULL, .count = 1, .out = ret_revision};
+    return weft_do(&(struct weft_via){.weft = weft}, &call, check_edges, NULL, err);
 }
 
 enum weft_rc weft_flow_cancel(struct weft *weft, const struct weft_flow_cancelling *args,
                               int64_t wait_ms, struct weft_flow_cancelled *ret_answer,
                               struct weft_err *err)
 {
-    struct weft_err story = {0};
-    enum weft_rc rc = check_call(weft, args, ret_answer, wait_ms, WEFT_CLAIM_WAIT_MAX, &story);
-    if (!rc && (unsigned)args->how > WEFT_FLOW_CANCEL_ONLY)
-        rc = weft_fail_field(&story, WEFT_INVALID_VALUE, "policy", "there is no such policy");
-    if (rc)
-        return weft_told(rc, &story, err);
-    struct weft_flow_cancelling named = *args;
-    if (!named.ns)
-        named.ns = weft->ns;
+    const struct weft_via via = {.weft = weft, .waits = true, .wait_ms = wait_ms};
+    struct weft_flow_cancelling named = args ? *args : (struct weft_flow_cancelling){0};
+    struct weft_flow_cancelled answer = {0};
+    named.ns = ns_of(weft, named.ns);
     if (named.how == WEFT_FLOW_CANCEL_NONE)
         named.how = WEFT_FLOW_CANCEL_ALL;
-    *ret_answer = (struct weft_flow_cancelled){0};
-    const struct weft_via via = {.weft = weft};
-    return weft_told(weft->backend->flow_cancel(&via, &named, wait_ms, ret_answer, &story), &story,
-                     err);
+    const struct weft_op_call call = {.op =
+                                          named.remove ? WEFT_OP_FLOW_DELETE : WEFT_OP_FLOW_CANCEL,
+                                      .in = args ? &named : NULL,
+                                      .count = 1,
+                                      .out = ret_answer ? &answer : NULL};
+    enum weft_rc rc = weft_do(&via, &call, check_cancel, NULL, err);
+    if (!rc)
+        *ret_answer = answer;
+    return rc;
 }
 
 enum weft_rc weft_flow_delete(struct weft *weft, const struct weft_id *flow, struct weft_err *err)
@@ -133,92 +173,55 @@ enum weft_rc weft_flow_delete(struct weft *weft, const struct weft_id *flow, str
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-static enum weft_rc read_page(struct weft *weft, const struct weft_flow_asking *asking,
-                              int64_t wait_ms, struct weft_flow_page *ret_page,
-                              struct weft_err *err)
-{
-    struct weft_arena *arena = weft_arena_new();
-    const struct weft_via via = {.weft = weft};
-    enum weft_rc rc = weft->backend->flow(&via, asking, wait_ms, arena, ret_page, err);
-    if (rc)
-        weft_arena_free(arena);
-    else
-        ret_page->arena = arena;
-    return rc;
-}
-
 enum weft_rc weft_flow_get(struct weft *weft, const struct weft_id *flow, int64_t wait_ms,
                            struct weft_flow_page *ret_page, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    enum weft_rc rc = check_call(weft, flow, ret_page, wait_ms, WEFT_CLIENT_WAIT_MAX_MS, &story);
-    if (!rc) {
-        const struct weft_flow_asking asking = {
-            .ns = weft->ns, .flow = *flow, .limit = WEFT_PAGE_MAX, .counts = true};
-        rc = read_page(weft, &asking, wait_ms, ret_page, &story);
-    }
-    return weft_told(rc, &story, err);
+    const struct weft_via via = {.weft = weft, .waits = true, .wait_ms = wait_ms};
+    struct weft_flow_asking asking = {
+        .ns = ns_of(weft, NULL), .limit = WEFT_PAGE_MAX, .counts = true};
+    if (flow)
+        asking.flow = *flow;
+    const struct weft_op_call call = {
+        .op = WEFT_OP_FLOW, .in = flow ? &asking : NULL, .count = 1, .out = ret_page};
+    return weft_do(&via, &call, check_asking, ret_page ? &ret_page->arena : NULL, err);
 }
 
 enum weft_rc weft_flow_nodes(struct weft *weft, const struct weft_id *flow, uint32_t limit,
                              const char *after, struct weft_flow_page *ret_page,
                              struct weft_err *err)
 {
-    struct weft_err story = {0};
-    const struct weft_range range = {.field = "limit", .value = limit, .max = WEFT_PAGE_MAX};
-    enum weft_rc rc = check_call(weft, flow, ret_page, 0, 0, &story);
-    if (!rc)
-        rc = weft_check_range(&range, &story);
-    if (!rc) {
-        const struct weft_flow_asking asking = {
-            .ns = weft->ns, .flow = *flow, .limit = limit ? limit : WEFT_PAGE_MAX, .after = after};
-        rc = read_page(weft, &asking, 0, ret_page, &story);
-    }
-    return weft_told(rc, &story, err);
+    struct weft_flow_asking asking = {
+        .ns = ns_of(weft, NULL), .limit = limit ? limit : WEFT_PAGE_MAX, .after = after};
+    if (flow)
+        asking.flow = *flow;
+    const struct weft_op_call call = {
+        .op = WEFT_OP_FLOW_NODES, .in = flow ? &asking : NULL, .count = 1, .out = ret_page};
+    return weft_do(&(struct weft_via){.weft = weft}, &call, check_asking,
+                   ret_page ? &ret_page->arena : NULL, err);
 }
 
 void weft_flow_page_free(struct weft_flow_page *page)
 {
-    if (!page)
-        return;
-    weft_arena_free(page->arena);
-    *page = (struct weft_flow_page){0};
+    if (page)
+        weft_answer_free(page, sizeof(*page), page->arena);
 }
 
 enum weft_rc weft_flow_list(struct weft *weft, const struct weft_flow_listing *listing,
                             struct weft_flows *ret_flows, struct weft_err *err)
 {
-    struct weft_err story = {0};
-    struct weft_flow_listing wanted = {0};
-    enum weft_rc rc = check_call(weft, &wanted, ret_flows, 0, 0, &story);
-    if (listing)
-        wanted = *listing;
-    const struct weft_range range = {.field = "limit", .value = wanted.limit, .max = WEFT_PAGE_MAX};
-    if (!rc)
-        rc = weft_check_range(&range, &story);
-    if (!rc && wanted.by_state && (unsigned)wanted.state >= WEFT_FLOW_STATE_COUNT)
-        rc = weft_fail_field(&story, WEFT_INVALID_VALUE, "state", "there is no such state");
-    if (rc)
-        return weft_told(rc, &story, err);
     enum { LIMIT_DEFAULT = 50 };
-    if (!wanted.ns)
-        wanted.ns = weft->ns;
+    struct weft_flow_listing wanted = listing ? *listing : (struct weft_flow_listing){0};
+    wanted.ns = ns_of(weft, wanted.ns);
     if (wanted.limit == 0)
         wanted.limit = LIMIT_DEFAULT;
-    struct weft_arena *arena = weft_arena_new();
-    const struct weft_via via = {.weft = weft};
-    rc = weft->backend->flows(&via, &wanted, arena, ret_flows, &story);
-    if (rc)
-        weft_arena_free(arena);
-    else
-        ret_flows->arena = arena;
-    return weft_told(rc, &story, err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_FLOWS, .in = &wanted, .count = 1, .out = ret_flows};
+    return weft_do(&(struct weft_via){.weft = weft}, &call, check_listing,
+                   ret_flows ? &ret_flows->arena : NULL, err);
 }
 
 void weft_flows_free(struct weft_flows *flows)
 {
-    if (!flows)
-        return;
-    weft_arena_free(flows->arena);
-    *flows = (struct weft_flows){0};
+    if (flows)
+        weft_answer_free(flows, sizeof(*flows), flows->arena);
 }

@@ -19,42 +19,13 @@
 #include "engine/ops.h"
 #include "net/http/decode.h"
 #include "net/server.h"
+#include "wire/ops.h"
 
 #include <pthread.h>
 
 struct weft_request;
 
 /* ---- What can be asked ----------------------------------------------------------------------- */
-
-/* Kinds of requests, each with a queue and slots of its own (plan.c). */
-enum weft_group {
-    /* Classes of what runs alone: */
-    WEFT_GROUP_NONE,  /* quick reads, and what is small and rare */
-    WEFT_GROUP_LIST,  /* lists, and the next parts of streams */
-    WEFT_GROUP_PARSE, /* no route's: bodies to be parsed; the request then goes on to its kind */
-    WEFT_GROUP_HEAVY, /* large flows, their growth; cancel and replay of many */
-    WEFT_GROUP_ADMIN,
-    /* Kinds that are folded into one call of the engine (group.c): */
-    WEFT_GROUP_SUBMIT,
-    WEFT_GROUP_CLAIM,
-    WEFT_GROUP_RENEW,
-    WEFT_GROUP_COMPLETE,
-    WEFT_GROUP_FAIL,
-    WEFT_GROUP_DELAY,
-    WEFT_GROUP_RELEASE,
-    WEFT_GROUP_CANCEL,
-    WEFT_GROUP_REPLAY,
-    WEFT_GROUP_REPRIORITIZE,
-    WEFT_GROUP_SET_DEADLINE,
-    WEFT_GROUP_REVOKE,
-    WEFT_GROUP_FLOW,
-    WEFT_GROUP_COUNT
-};
-
-static inline bool weft_group_alone(enum weft_group group)
-{
-    return group < WEFT_GROUP_SUBMIT;
-}
 
 /*
  * A parameter or a message of a route, for the OpenAPI document. Query parameters that are not
@@ -80,14 +51,11 @@ enum weft_shape {
 };
 
 struct weft_route {
-    const char *method;
-    const char *path; /* "/v1/executions/{id}/cancel"; a {name} takes one segment */
-    enum weft_scope scope;
-    bool or_work;       /* the scope of workers is enough as well */
+    const struct weft_op_info *op; /* method, path, scope, group, messages: see wire/ops.def */
+    bool or_work;                  /* the scope of workers is enough as well */
     bool while_waiting; /* also before the store is open: `read` answers then, without an engine */
     size_t body_max;    /* 0: no body is read */
-    enum weft_group group;
-    bool walks; /* with a filter it may look at much and find little; see plan.c */
+    bool walks;         /* with a filter it may look at much and find little; see plan.c */
     /* On the loop thread (large bodies: on an engine thread). A failure is the answer. */
     enum weft_rc (*read)(struct weft_request *request, struct weft_err *err);
     /* On an engine thread; of grouped ones those that say items.alone. A failure is the answer. */
@@ -99,8 +67,7 @@ struct weft_route {
     bool locks_flow;
     /* Grouped: writes the answer from request->items, on an engine thread. */
     void (*write)(struct weft_request *request);
-    const char *name;    /* for the OpenAPI document, as what follows */
-    const char *summary; /* one line */
+    const char *summary; /* one line; for the OpenAPI document, as the rest of the row */
     const char *about;   /* what to know before using it, in Markdown */
     /*
      * Which errors it can answer with, as bits (RC() of routes.h). Those that follow from the rest
@@ -108,17 +75,15 @@ struct weft_route {
      */
     uint32_t fails;
     struct weft_param query[WEFT_PARAMS_MAX];
-    const struct weft_wire_type *takes; /* the body, or each item of a bulk body; NULL: none */
-    const struct weft_wire_type *gives; /* the answer, or each item of it */
-    const char *body;                   /* JSON Schema text where `takes` cannot say it */
-    const char *answer;                 /* the same for `gives` */
-    enum weft_shape shape;              /* of the answer */
-    bool bulk;                          /* the body is one `takes`, or {"items":[...]} of them */
-    bool may_be_empty;                  /* a body is taken, and none counts as {} */
-    bool takes_lines;                   /* the body may also be items as lines, NDJSON */
-    bool creates;                       /* 201 as well as 200 */
-    bool accepts;                       /* 202 as well as 200 */
-    bool lines;                         /* the items also as lines, application/x-ndjson */
+    const char *body;      /* JSON Schema text where op->takes cannot say it */
+    const char *answer;    /* the same for op->gives */
+    enum weft_shape shape; /* of the answer */
+    bool bulk;             /* the body is one op->takes, or {"items":[...]} of them */
+    bool may_be_empty;     /* a body is taken, and none counts as {} */
+    bool takes_lines;      /* the body may also be items as lines, NDJSON */
+    bool creates;          /* 201 as well as 200 */
+    bool accepts;          /* 202 as well as 200 */
+    bool lines;            /* the items also as lines, application/x-ndjson */
 };
 
 extern const struct weft_route weft_routes[];

@@ -221,13 +221,13 @@ static enum weft_rc record(const struct job *job, const struct weft_migration *m
                            int64_t oldest_binary, weft_usec now_us, struct weft_err *err)
 {
     struct weft_call call[2];
-    weft_call_init(&call[0], job->arena, WEFT_STMT_MIGRATION_ADD, 0);
-    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_NUMBER, migration->number);
-    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_NAME, migration->name);
-    weft_set_text(&call[0], 0, MIGRATION_ADD_IN_SHA256, text_of(job, migration)->sha256);
-    weft_set_i64(&call[0], 0, MIGRATION_ADD_IN_APPLIED_US, now_us);
-    weft_call_init(&call[1], job->arena, WEFT_STMT_SCHEMA_PUT, 0);
-    weft_set_i64(&call[1], 0, SCHEMA_PUT_IN_VERSION, migration->number);
+    struct weft_migration_add_in *add = weft_call_migration_add(&call[0], job->arena);
+    add->number = migration->number;
+    add->name = migration->name;
+    add->sha256 = text_of(job, migration)->sha256;
+    add->applied_us = now_us;
+    struct weft_schema_put_in *put = weft_call_schema_put(&call[1], job->arena);
+    put->version = migration->number;
     /* Earlier migrations count too: the binary that applied them may have ignored the number. */
     for (int i = 0; i < migration->number; i++)
         if (job->set->migration[i].oldest_binary > oldest_binary)

@@ -15,6 +15,11 @@ const char *weft_wire_name(const struct weft_wire_type *type)
     return type->name;
 }
 
+size_t weft_wire_size(const struct weft_wire_type *type)
+{
+    return type->size;
+}
+
 static void put_pair(struct weft_json_writer *out, const char *key, const char *text)
 {
     weft_json_key(out, key);

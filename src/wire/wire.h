@@ -20,55 +20,14 @@
 struct weft_arena;
 struct weft_wire_type; /* opaque outside this folder; see type.h */
 
-/* ---- Messages: the JSON name, the struct ----------------------------------------------------- */
+/* ---- Messages -------------------------------------------------------------------------------- */
 
-extern const struct weft_wire_type weft_wire_spec; /* struct weft_spec (ns is not on the wire) */
-extern const struct weft_wire_type weft_wire_submitted; /* struct weft_submitted, without err */
-extern const struct weft_wire_type weft_wire_execution; /* struct weft_execution */
-extern const struct weft_wire_type weft_wire_claim;     /* struct weft_claim, with wait_ms */
-extern const struct weft_wire_type weft_wire_claimed;   /* struct weft_claimed */
-extern const struct weft_wire_type weft_wire_renew;     /* struct weft_renew */
-extern const struct weft_wire_type weft_wire_complete;  /* struct weft_complete */
-extern const struct weft_wire_type weft_wire_failure;   /* struct weft_failure */
-extern const struct weft_wire_type weft_wire_delay;   /* struct weft_put_back, delay_ms required */
-extern const struct weft_wire_type weft_wire_release; /* struct weft_put_back */
-extern const struct weft_wire_type weft_wire_watch;   /* struct weft_watch */
-extern const struct weft_wire_type weft_wire_ended_lease; /* struct weft_ended_lease */
-extern const struct weft_wire_type
-    weft_wire_renewed; /* struct weft_lease_answer: lease_expires_at */
-extern const struct weft_wire_type weft_wire_finished; /* struct weft_lease_answer: state, run_at */
-extern const struct weft_wire_type weft_wire_cancel;   /* struct weft_steer: reason */
-extern const struct weft_wire_type weft_wire_replay;   /* struct weft_steer: force */
-extern const struct weft_wire_type weft_wire_priority; /* struct weft_steer: priority, required */
-extern const struct weft_wire_type weft_wire_deadline; /* struct weft_steer: deadline_at */
-extern const struct weft_wire_type weft_wire_filter;   /* struct weft_filter */
-extern const struct weft_wire_type weft_wire_sweep;    /* struct weft_wire_sweep */
-extern const struct weft_wire_type weft_wire_attempt;  /* struct weft_attempt */
-extern const struct weft_wire_type weft_wire_lane;     /* struct weft_lane */
-extern const struct weft_wire_type weft_wire_lane_count;     /* struct weft_lane_count */
-extern const struct weft_wire_type weft_wire_worker;         /* struct weft_worker_info */
-extern const struct weft_wire_type weft_wire_token_spec;     /* struct weft_token_spec */
-extern const struct weft_wire_type weft_wire_token_rotation; /* weft_token_rotation, without id */
-extern const struct weft_wire_type weft_wire_token;          /* struct weft_token, without token */
-extern const struct weft_wire_type weft_wire_token_made;     /* struct weft_token */
-extern const struct weft_wire_type weft_wire_replica;        /* struct weft_replica */
-extern const struct weft_wire_type weft_wire_scanner;        /* struct weft_scanner_status */
-extern const struct weft_wire_type weft_wire_pass;           /* struct weft_wire_pass */
+#define MESSAGE(name) extern const struct weft_wire_type weft_wire_##name;
+#include "wire/messages.def"
 
-extern const struct weft_wire_type weft_wire_node;           /* struct weft_node */
-extern const struct weft_wire_type weft_wire_flow_spec;      /* struct weft_flow_spec */
-extern const struct weft_wire_type weft_wire_flow_submitted; /* struct weft_wire_flow_submitted */
-extern const struct weft_wire_type weft_wire_flow_grown;     /* the same, with less to say */
-extern const struct weft_wire_type weft_wire_flow_growth;    /* struct weft_flow_growth */
-extern const struct weft_wire_type weft_wire_flow_edge;      /* struct weft_flow_edge */
-extern const struct weft_wire_type weft_wire_flow_edging;    /* struct weft_flow_edging */
-extern const struct weft_wire_type weft_wire_flow_linked;    /* its answer: a revision */
-extern const struct weft_wire_type weft_wire_flow_cancel;    /* struct weft_flow_cancelling */
-extern const struct weft_wire_type weft_wire_flow_cancelled; /* struct weft_flow_cancelled */
-extern const struct weft_wire_type weft_wire_flow_node;      /* struct weft_flow_node */
-extern const struct weft_wire_type weft_wire_flow;           /* struct weft_flow, as in lists */
-extern const struct weft_wire_type weft_wire_flow_page;      /* struct weft_flow_page */
-extern const struct weft_wire_type weft_wire_upstream;       /* struct weft_upstream */
+/* All of them. */
+extern const struct weft_wire_type *const weft_wire_messages[];
+extern const size_t weft_wire_message_count;
 
 struct weft_wire_named_id {
     const char *name;
@@ -157,6 +116,12 @@ WEFT_MUST_CHECK enum weft_rc weft_wire_read_error(const struct weft_json *value,
 /* ---- Schemas --------------------------------------------------------------------------------- */
 
 const char *weft_wire_name(const struct weft_wire_type *type); /* "Spec" */
+size_t weft_wire_size(const struct weft_wire_type *type);      /* of its struct */
+/*
+ * The name of a field of any message as a static text: "lane", or "policy.backoff.kind" for a field
+ * of an object inside. NULL: no message has it.
+ */
+const char *weft_wire_field_name(const char *name);
 /* The JSON Schema (2020-12) of a message, as one object. */
 void weft_wire_schema(const struct weft_wire_type *type, struct weft_json_writer *out);
 

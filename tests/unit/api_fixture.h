@@ -251,7 +251,7 @@ static inline enum weft_rc fixture_leases(struct api_fixture *f, struct weft_req
     enum weft_rc rc = WEFT_OK;
     for (size_t i = 0; i < items->count && !rc; i++)
         if (!items->err[i].rc)
-            rc = fixture_lease_call(f->server.engine, request->route->group,
+            rc = fixture_lease_call(f->server.engine, request->route->op->group,
                                     (const char *)items->item + i * size, &answer[i], err);
     request->items.answer = answer;
     return rc;
@@ -260,7 +260,7 @@ static inline enum weft_rc fixture_leases(struct api_fixture *f, struct weft_req
 static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_request *request,
                                          struct weft_err *err)
 {
-    switch (request->route->group) {
+    switch (request->route->op->group) {
     case WEFT_GROUP_SUBMIT:
         return fixture_submit(f, request, err);
     case WEFT_GROUP_RENEW:
@@ -288,7 +288,7 @@ static inline enum weft_rc fixture_group(struct api_fixture *f, struct weft_requ
     case WEFT_GROUP_HEAVY:
     case WEFT_GROUP_ADMIN:
     case WEFT_GROUP_CLAIM:
-    case WEFT_GROUP_FLOW:
+    case WEFT_GROUP_FLOW_SUBMIT:
     case WEFT_GROUP_COUNT:
         break;
     }
@@ -310,7 +310,7 @@ static inline enum weft_rc fixture_carry_out(struct api_fixture *f, struct weft_
         rc = request->route->read(request, err);
     if (rc || request->reply.status)
         return rc;
-    if (!weft_group_alone(request->route->group)) {
+    if (!weft_group_alone(request->route->op->group)) {
         rc = fixture_group(f, request, err);
         if (!rc)
             request->route->write(request);
@@ -344,10 +344,10 @@ static inline bool find_schema(const struct weft_json *document, const struct we
                                int status, struct weft_json *ret_schema)
 {
     char method[8] = "", code[8];
-    for (size_t i = 0; route->method[i] && i < sizeof(method) - 1; i++)
-        method[i] = (char)(route->method[i] | 0x20);
+    for (size_t i = 0; route->op->method[i] && i < sizeof(method) - 1; i++)
+        method[i] = (char)(route->op->method[i] | 0x20);
     (void)snprintf(code, sizeof(code), "%d", status);
-    const char *made[] = {"paths",   route->path,        method,  "responses", code,
+    const char *made[] = {"paths",   route->op->path,    method,  "responses", code,
                           "content", "application/json", "schema"};
     const char *error[] = {"components", "responses",        "Error",
                            "content",    "application/json", "schema"};
@@ -379,7 +379,7 @@ static inline void check_answer(const struct api_fixture *f, const struct weft_r
                 find_schema(&document, route, status, &schema) &&
                 schema_fits(&document, &schema, &answer, why);
     if (!fits)
-        ok(false, "%s %d is as documented (%s)", route->name, status, why);
+        ok(false, "%s %d is as documented (%s)", route->op->id, status, why);
 }
 
 /* The status; the answer is in f->text. body NULL: none. */

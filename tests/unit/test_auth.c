@@ -31,7 +31,8 @@ static struct weft_tokens list_tokens(struct weft_arena *arena)
 static enum weft_rc ask_with(struct weft_auth *auth, const struct weft_token *token,
                              weft_usec now_us, struct weft_request *ret_ask)
 {
-    static const struct weft_route route = {.method = "GET", .scope = WEFT_SCOPE_READ};
+    static const struct weft_op_info op = {.method = "GET", .scope = WEFT_SCOPE_READ};
+    static const struct weft_route route = {.op = &op};
     struct weft_arena *arena = weft_arena_new();
     const struct weft_credentials given = {
         .authorization = weft_arena_printf(arena, "Bearer %s", token->token), .now_us = now_us};

@@ -9,8 +9,8 @@
 #include <pthread.h>
 
 static const struct weft_route ROUTES[] = {
-    {.method = "GET", .path = "/healthz"},
-    {.method = "POST", .path = "/v1/lanes"},
+    {.op = &(const struct weft_op_info){.method = "GET", .path = "/healthz"}},
+    {.op = &(const struct weft_op_info){.method = "POST", .path = "/v1/lanes"}},
 };
 static const struct weft_route_table TABLE = {.route = ROUTES, .count = WEFT_LEN(ROUTES)};
 

@@ -6,14 +6,14 @@
 #include "tap.h"
 
 static const struct weft_route ROUTES[] = {
-    {.method = "GET", .path = "/healthz"},
-    {.method = "POST", .path = "/v1/executions"},
-    {.method = "GET", .path = "/v1/executions"},
-    {.method = "POST", .path = "/v1/executions/cancel"},
-    {.method = "GET", .path = "/v1/executions/{id}"},
-    {.method = "POST", .path = "/v1/executions/{id}/cancel"},
-    {.method = "GET", .path = "/v1/lanes/{lane}"},
-    {.method = "PUT", .path = "/v1/lanes/{lane}"},
+    {.op = &(const struct weft_op_info){.method = "GET", .path = "/healthz"}},
+    {.op = &(const struct weft_op_info){.method = "POST", .path = "/v1/executions"}},
+    {.op = &(const struct weft_op_info){.method = "GET", .path = "/v1/executions"}},
+    {.op = &(const struct weft_op_info){.method = "POST", .path = "/v1/executions/cancel"}},
+    {.op = &(const struct weft_op_info){.method = "GET", .path = "/v1/executions/{id}"}},
+    {.op = &(const struct weft_op_info){.method = "POST", .path = "/v1/executions/{id}/cancel"}},
+    {.op = &(const struct weft_op_info){.method = "GET", .path = "/v1/lanes/{lane}"}},
+    {.op = &(const struct weft_op_info){.method = "PUT", .path = "/v1/lanes/{lane}"}},
 };
 static const struct weft_route_table TABLE = {.route = ROUTES, .count = WEFT_LEN(ROUTES)};
 

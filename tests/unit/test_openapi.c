@@ -35,9 +35,9 @@ static void lower(const char *method, char ret_word[16])
 static void check_words(const struct weft_route *route)
 {
     ok(route->about && strlen(route->about) > 20,
-       "%s has a description (.about in its row of routes.c)", route->name);
+       "%s has a description (.about in its row of routes.c)", route->op->id);
     ok(weft_openapi_tag_of(route) != NULL,
-       "%s has a tag (a row of TAGS in openapi_parts.c for the word behind /v1/)", route->name);
+       "%s has a tag (a row of TAGS in openapi_parts.c for the word behind /v1/)", route->op->id);
 }
 
 static bool answers_with(const struct weft_json *operation, const char *status)
@@ -52,48 +52,49 @@ static void check_errors(const struct weft_json *operation, const struct weft_ro
     const char *done[] = {"responses", "200", "content"};
     struct weft_json value;
     ok(at(operation, done, 3, &value) && answers_with(operation, "default"), "%s: its answers",
-       route->name);
-    ok(answers_with(operation, "400"), "%s can be 400", route->name);
-    ok(answers_with(operation, "401") == (route->scope != WEFT_SCOPE_NONE) &&
-           answers_with(operation, "403") == (route->scope != WEFT_SCOPE_NONE),
-       "%s: 401 and 403 where a token is asked for", route->name);
+       route->op->id);
+    ok(answers_with(operation, "400"), "%s can be 400", route->op->id);
+    ok(answers_with(operation, "401") == (route->op->scope != WEFT_SCOPE_NONE) &&
+           answers_with(operation, "403") == (route->op->scope != WEFT_SCOPE_NONE),
+       "%s: 401 and 403 where a token is asked for", route->op->id);
     ok(answers_with(operation, "415") == (route->body_max > 0), "%s: 415 where a body is taken",
-       route->name);
-    ok(strstr(route->path, "{id}") == NULL || answers_with(operation, "404"),
-       "%s: 404 for an id that is not there (.fails in its row)", route->name);
+       route->op->id);
+    ok(strstr(route->op->path, "{id}") == NULL || answers_with(operation, "404"),
+       "%s: 404 for an id that is not there (.fails in its row)", route->op->id);
 }
 
 static void check_route(const struct weft_json *document, const struct weft_route *route)
 {
     char method[16];
-    lower(route->method, method);
-    const char *path[] = {"paths", route->path, method};
+    lower(route->op->method, method);
+    const char *path[] = {"paths", route->op->path, method};
     struct weft_json operation, value;
     bool found = at(document, path, 3, &operation);
-    ok(found, "%s %s is there", route->method, route->path);
+    ok(found, "%s %s is there", route->op->method, route->op->path);
     if (!found)
         return;
-    ok(weft_wire_member(&operation, "operationId", &value) && weft_json_is(&value, route->name),
-       "%s: its name", route->name);
+    ok(weft_wire_member(&operation, "operationId", &value) && weft_json_is(&value, route->op->id),
+       "%s: its name", route->op->id);
     ok(weft_wire_member(&operation, "summary", &value) && value.size > 10, "%s: what it does",
-       route->name);
+       route->op->id);
     check_words(route);
     check_errors(&operation, route);
     ok(weft_wire_member(&operation, "requestBody", &value) == (route->body_max > 0),
-       "%s: a body where one is taken", route->name);
+       "%s: a body where one is taken", route->op->id);
     const char *required[] = {"requestBody", "required"};
     ok(route->body_max == 0 ||
            (at(&operation, required, 2, &value) && value.kind == WEFT_JSON_BOOL &&
             weft_json_bool(&value) == !route->may_be_empty),
-       "%s: whether the body is required", route->name);
-    ok(weft_wire_member(&operation, "x-weft-scope", &value) == (route->scope != WEFT_SCOPE_NONE),
-       "%s: the scope it needs", route->name);
+       "%s: whether the body is required", route->op->id);
+    ok(weft_wire_member(&operation, "x-weft-scope", &value) ==
+           (route->op->scope != WEFT_SCOPE_NONE),
+       "%s: the scope it needs", route->op->id);
     size_t wanted = 0, params = 0;
-    for (const char *brace = strchr(route->path, '{'); brace; brace = strchr(brace + 1, '{'))
+    for (const char *brace = strchr(route->op->path, '{'); brace; brace = strchr(brace + 1, '{'))
         wanted++;
     while (wanted < WEFT_PARAMS_MAX && route->query[params].name)
         params++;
-    wanted += params + (route->scope != WEFT_SCOPE_NONE) + 1;
+    wanted += params + (route->op->scope != WEFT_SCOPE_NONE) + 1;
     struct weft_json_iter each;
     size_t given = 0;
     if (weft_wire_member(&operation, "parameters", &value)) {
@@ -101,7 +102,7 @@ static void check_route(const struct weft_json *document, const struct weft_rout
         while (weft_json_next(&each))
             given++;
     }
-    is_int(given, wanted, "%s: its parameters", route->name);
+    is_int(given, wanted, "%s: its parameters", route->op->id);
 }
 
 /* Follows every "$ref":"#/components/X/Y" in the text. */
@@ -192,7 +193,7 @@ static void test_names(void)
     size_t twice = 0;
     for (size_t i = 0; i < weft_route_count; i++)
         for (size_t k = 0; k < i; k++)
-            twice += strcmp(weft_routes[i].name, weft_routes[k].name) == 0;
+            twice += strcmp(weft_routes[i].op->id, weft_routes[k].op->id) == 0;
     is_int(twice, 0, "no two operations have the same name");
 }
 
@@ -201,20 +202,23 @@ static void test_table(void)
 {
     for (size_t i = 0; i < weft_route_count; i++) {
         const struct weft_route *route = &weft_routes[i];
-        bool grouped = !weft_group_alone(route->group), claims = route->group == WEFT_GROUP_CLAIM;
+        bool grouped = !weft_group_alone(route->op->group),
+             claims = route->op->group == WEFT_GROUP_CLAIM;
         /* Large flows are, and what waits for the lock of one. */
-        bool alone = route->group == WEFT_GROUP_FLOW || route->locks_flow;
+        bool alone = route->op->group == WEFT_GROUP_FLOW_SUBMIT || route->locks_flow;
         ok(route->read &&
                (grouped ? !route->run == !alone && (claims || route->write) : !route->write),
-           "%s has its functions", route->name);
-        bool bare = strcmp(route->method, "GET") == 0 || strcmp(route->method, "DELETE") == 0;
-        ok(bare == (route->body_max == 0), "%s: bodies of its kind", route->name);
+           "%s has its functions", route->op->id);
+        bool bare =
+            strcmp(route->op->method, "GET") == 0 || strcmp(route->op->method, "DELETE") == 0;
+        ok(bare == (route->body_max == 0), "%s: bodies of its kind", route->op->id);
         struct weft_route_match match;
         char target[200];
-        (void)snprintf(target, sizeof(target), "%s", route->path);
+        (void)snprintf(target, sizeof(target), "%s", route->op->path);
         for (char *brace = target; (brace = strpbrk(brace, "{}"));)
             *brace = 'x';
-        ok(weft_route_find(route->method, target, &match) == route, "%s is found", route->name);
+        ok(weft_route_find(route->op->method, target, &match) == route, "%s is found",
+           route->op->id);
     }
 }
 

@@ -13,14 +13,22 @@
 
 enum { THREADS = 6, ASKS = 4000 };
 
-static const struct weft_route READ = {.group = WEFT_GROUP_NONE};
-static const struct weft_route LIST = {.group = WEFT_GROUP_LIST};
-static const struct weft_route HEAVY = {.group = WEFT_GROUP_HEAVY};
-static const struct weft_route ADMIN = {.group = WEFT_GROUP_ADMIN};
-static const struct weft_route SUBMIT = {.group = WEFT_GROUP_SUBMIT};
-static const struct weft_route COMPLETE = {.group = WEFT_GROUP_COMPLETE};
-static const struct weft_route CLAIM = {.group = WEFT_GROUP_CLAIM};
-static const struct weft_route FLOW = {.group = WEFT_GROUP_FLOW};
+static const struct weft_route READ = {.op =
+                                           &(const struct weft_op_info){.group = WEFT_GROUP_NONE}};
+static const struct weft_route LIST = {.op =
+                                           &(const struct weft_op_info){.group = WEFT_GROUP_LIST}};
+static const struct weft_route HEAVY = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_HEAVY}};
+static const struct weft_route ADMIN = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_ADMIN}};
+static const struct weft_route SUBMIT = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_SUBMIT}};
+static const struct weft_route COMPLETE = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_COMPLETE}};
+static const struct weft_route CLAIM = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_CLAIM}};
+static const struct weft_route FLOW = {
+    .op = &(const struct weft_op_info){.group = WEFT_GROUP_FLOW_SUBMIT}};
 
 static struct weft_request requests[ASKS];
 static size_t asks_used;

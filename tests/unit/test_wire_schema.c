@@ -174,11 +174,23 @@ static void test_points(void)
     }
 }
 
+static void test_field_names(void)
+{
+    static const char *const known[] = {
+        "lane",      "join.k", "progress.percent", "policy.no_retry", "policy.backoff.kind",
+        "expires_ms"};
+    for (size_t i = 0; i < WEFT_LEN(known); i++)
+        is_str(weft_wire_field_name(known[i]), known[i], "%s is a field of a message", known[i]);
+    ok(!weft_wire_field_name("backoff.kind"), "a field inside is known by its whole path");
+    ok(!weft_wire_field_name("colour"), "colour is no field of any message");
+}
+
 int main(void)
 {
     arena = weft_arena_new();
     test_all();
     test_points();
+    test_field_names();
     weft_arena_free(arena);
     return tap_done();
 }

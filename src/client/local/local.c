@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The operations of a handle over an engine in this process. What they changed is told to the
- * workers of the handle and to the calls that wait on it.
+ * The operations of a handle over an engine in this process. After a change the workers of the
+ * handle and the calls that wait on it are woken.
  */
 
 #include "client/client.h"
@@ -11,13 +11,171 @@
 #include "base/err.h"
 #include "core/state.h"
 
-/* Wakes the workers of this handle for what was accepted. */
-static void wake_for(struct weft *weft, const struct weft_spec *spec, size_t count,
-                     const struct weft_submitted *answer)
+/* ---- Operations that wait -------------------------------------------------------------------- */
+
+static enum weft_rc claim(const struct weft_via *via, const struct weft_op_call *call,
+                          struct weft_err *err)
 {
+    const struct weft_claim *claims = call->in;
+    const struct weft_claim_result *result = call->out;
+    int64_t wait_ms = 0;
+    for (size_t i = 0; i < call->count; i++)
+        wait_ms = claims[i].wait_ms > wait_ms ? claims[i].wait_ms : wait_ms;
+    struct weft_look look;
+    weft_look_init(&look, via->weft, WEFT_CHANGE_READY, wait_ms);
+    enum weft_rc rc;
+    do
+        rc = weft_engine_call(via->weft->engine, call, err);
+    while (!rc && result->count == 0 && wait_ms > 0 && weft_look_again(&look, via));
+    return rc;
+}
+
+static enum weft_rc watch(const struct weft_via *via, const struct weft_op_call *call,
+                          struct weft_err *err)
+{
+    struct weft_watch mine = *(const struct weft_watch *)call->in;
+    struct weft_watched *watched = call->out;
+    if (!mine.ns)
+        mine.ns = call->ns;
+    struct weft_look look;
+    weft_look_init(&look, via->weft, WEFT_CHANGE_LEASE, mine.wait_ms);
+    enum weft_rc rc;
+    do
+        rc = weft_engine_watch(via->weft->engine, &mine, call->arena, watched, err);
+    while (!rc && watched->count == 0 && mine.wait_ms > 0 && weft_look_again(&look, via));
+    return rc;
+}
+
+static enum weft_rc describe(const struct weft_via *via, const struct weft_op_call *call,
+                             struct weft_err *err)
+{
+    const struct weft_execution *item = call->out;
+    struct weft_look look;
+    weft_look_init(&look, via->weft, WEFT_CHANGE_ENDED, via->wait_ms);
+    enum weft_rc rc;
+    do
+        rc = weft_engine_call(via->weft->engine, call, err);
+    while (!rc && via->waits && weft_state_living(item->state) && weft_look_again(&look, via));
+    if (!rc && via->waits && item->state == WEFT_STATE_NONE)
+        return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
+    return rc;
+}
+
+static enum weft_rc flow(const struct weft_via *via, const struct weft_op_call *call,
+                         struct weft_err *err)
+{
+    const struct weft_flow_asking *asking = call->in;
+    struct weft_flow_page *page = call->out;
+    struct weft_look look;
+    weft_look_init(&look, via->weft, WEFT_CHANGE_ENDED, via->wait_ms);
+    /* A call that waits looks many times: without the nodes. */
+    const struct weft_flow_asking head = {.ns = asking->ns, .flow = asking->flow};
+    enum weft_rc rc = WEFT_OK;
+    bool open = via->wait_ms > 0;
+    while (!rc && open) {
+        rc = weft_engine_flow(via->weft->engine, &head, call->arena, page, err);
+        open = !rc && page->flow.state == WEFT_FLOW_OPEN && weft_look_again(&look, via);
+    }
+    return rc ? rc : weft_engine_call(via->weft->engine, call, err);
+}
+
+static enum weft_rc read_state(const struct weft_via *via, const struct weft_flow_cancelling *args,
+                               enum weft_flow_state *ret_state, struct weft_err *err)
+{
+    struct weft_arena *arena = weft_arena_new();
+    const struct weft_flow_asking asking = {.ns = args->ns, .flow = args->flow};
+    struct weft_flow_page page;
+    enum weft_rc rc = weft_engine_flow(via->weft->engine, &asking, arena, &page, err);
+    if (!rc)
+        *ret_state = page.flow.state;
+    weft_arena_free(arena);
+    return rc;
+}
+
+static enum weft_rc flow_cancel(const struct weft_via *via, const struct weft_op_call *call,
+                                struct weft_err *err)
+{
+    const struct weft_flow_cancelling *args = call->in;
+    struct weft_flow_cancelled *answer = call->out;
+    struct weft_look look;
+    weft_look_init(&look, via->weft, WEFT_CHANGE_ENDED, via->wait_ms);
+    struct weft_engine *engine = via->weft->engine;
+    struct weft_flow_drain drain = {0};
+    enum weft_rc rc = weft_engine_flow_cancel_now(engine, args, &answer->state, &drain, err);
+    bool ends = args->how == WEFT_FLOW_CANCEL_ALL;
+    while (!rc && !answer->done) {
+        while (!rc && drain.more)
+            rc = weft_engine_flow_drain(engine, &drain, err);
+        answer->cancelled = drain.cancelled_now;
+        if (!rc && args->remove)
+            answer->state = answer->state == WEFT_FLOW_OPEN ? WEFT_FLOW_CANCELLED : answer->state;
+        else if (!rc)
+            rc = read_state(via, args, &answer->state, err);
+        answer->done = answer->state != WEFT_FLOW_OPEN || !ends;
+        if (!rc && !answer->done && !weft_look_again(&look, via))
+            break;
+    }
+    weft_note_change(via->weft, WEFT_CHANGE_ENDED); /* some may have ended before a failure */
+    return rc;
+}
+
+static enum weft_rc carry_out(const struct weft_via *via, const struct weft_op_call *call,
+                              struct weft_err *err)
+{
+    static enum weft_rc (*const waiting[WEFT_OP_COUNT])(
+        const struct weft_via *, const struct weft_op_call *, struct weft_err *) = {
+        [WEFT_OP_CLAIM] = claim,
+        [WEFT_OP_WATCH] = watch,
+        [WEFT_OP_DESCRIBE] = describe,
+        [WEFT_OP_FLOW] = flow,
+        [WEFT_OP_FLOW_CANCEL] = flow_cancel,
+        [WEFT_OP_FLOW_DELETE] = flow_cancel,
+    };
+    return waiting[call->op] ? waiting[call->op](via, call, err)
+                             : weft_engine_call(via->weft->engine, call, err);
+}
+
+/* ---- Waking ---------------------------------------------------------------------------------- */
+
+/* What an operation that went well may have changed for others. */
+enum change {
+    NOTHING,
+    READY,    /* there may be something to claim: workers and claims that wait look */
+    PUT_BACK, /* the same for claims; a worker wakes the others itself (worker_send.c) */
+    ENDED,
+};
+
+static const enum change changes[WEFT_OP_COUNT] = {
+    [WEFT_OP_COMPLETE] = ENDED,     [WEFT_OP_FAIL] = ENDED,         [WEFT_OP_DELAY] = PUT_BACK,
+    [WEFT_OP_RELEASE] = PUT_BACK,   [WEFT_OP_CANCEL] = ENDED,       [WEFT_OP_REPLAY] = READY,
+    [WEFT_OP_REPRIORITIZE] = ENDED, [WEFT_OP_SET_DEADLINE] = ENDED, [WEFT_OP_REVOKE] = READY,
+    [WEFT_OP_CANCEL_MANY] = ENDED,  [WEFT_OP_REPLAY_MANY] = READY,  [WEFT_OP_FLOW_SUBMIT] = READY,
+    [WEFT_OP_FLOW_GROW] = READY,    [WEFT_OP_FLOW_LINK] = READY, /* an edge from a node that has
+                                                                    ended may let its node begin */
+    [WEFT_OP_LANE_PUT] = READY, /* it may have been paused, or full */
+    [WEFT_OP_LANE_REMOVE] = READY,  [WEFT_OP_GOODBYE] = READY,      [WEFT_OP_RUN_SCANNER] = READY,
+};
+
+/* Whether a call of such an operation changed anything, as far as its answer says. */
+static bool has_changed(const struct weft_op_call *call)
+{
+    if (call->op == WEFT_OP_REPLAY_MANY)
+        return ((const struct weft_sweep *)call->out)->changed > 0;
+    if (call->op == WEFT_OP_GOODBYE)
+        return *(const uint64_t *)call->out > 0;
+    if (call->op == WEFT_OP_RUN_SCANNER)
+        return ((const struct weft_pass_report *)call->out)->handled > 0;
+    return true;
+}
+
+/* Wakes the workers of this handle for accepted executions. */
+static void wake_for_submitted(struct weft *weft, const struct weft_op_call *call)
+{
+    const struct weft_spec *spec = call->in;
+    const struct weft_submitted *answer = call->out;
     bool ready = false;
     weft_usec due_us = WEFT_NEVER, now_us = weft_clock_now(weft_engine_clock(weft->engine));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < call->count; i++) {
         if (answer[i].err.rc)
             continue;
         ready |= answer[i].state == WEFT_STATE_READY;
@@ -31,242 +189,39 @@ static void wake_for(struct weft *weft, const struct weft_spec *spec, size_t cou
         weft_wake_workers(weft, ready, due_us);
 }
 
-static enum weft_rc submit(const struct weft_via *via, const struct weft_spec *spec, size_t count,
-                           struct weft_submitted *ret_answer, struct weft_err *err)
+static void wake_for(struct weft *weft, const struct weft_op_call *call)
 {
-    struct weft *weft = via->weft;
-    enum weft_rc rc = weft_engine_submit(weft->engine, weft->ns, spec, count, ret_answer, err);
+    if (call->op == WEFT_OP_SUBMIT) {
+        wake_for_submitted(weft, call);
+        return;
+    }
+    if (!has_changed(call))
+        return;
+    switch (changes[call->op]) {
+    case NOTHING:
+        break;
+    case READY:
+        weft_wake_workers(weft, true, WEFT_NEVER);
+        break;
+    case PUT_BACK:
+        weft_note_change(weft, WEFT_CHANGE_READY);
+        break;
+    case ENDED:
+        weft_note_change(weft, WEFT_CHANGE_ENDED);
+        break;
+    }
+}
+
+/* ---- The backend ----------------------------------------------------------------------------- */
+
+static enum weft_rc call_engine(const struct weft_via *via, const struct weft_op_call *call,
+                                struct weft_err *err)
+{
+    struct weft_op_call mine = *call;
+    mine.ns = via->weft->ns;
+    enum weft_rc rc = carry_out(via, &mine, err);
     if (!rc)
-        wake_for(weft, spec, count, ret_answer);
-    return rc;
-}
-
-/* ---- Working --------------------------------------------------------------------------------- */
-
-static enum weft_rc claim(const struct weft_via *via, const struct weft_claim *claims, size_t count,
-                          struct weft_arena *arena, struct weft_claim_result *ret_result,
-                          struct weft_err *err)
-{
-    int64_t wait_ms = 0;
-    for (size_t i = 0; i < count; i++)
-        wait_ms = claims[i].wait_ms > wait_ms ? claims[i].wait_ms : wait_ms;
-    struct weft_look look;
-    weft_look_init(&look, via->weft, WEFT_CHANGE_READY, wait_ms);
-    enum weft_rc rc;
-    do
-        rc = weft_engine_claim(via->weft->engine, via->weft->ns, claims, count, arena, ret_result,
-                               err);
-    while (!rc && ret_result->count == 0 && wait_ms > 0 && weft_look_again(&look, via));
-    return rc;
-}
-
-static enum weft_rc renew(const struct weft_via *via, const struct weft_renew *item, size_t count,
-                          struct weft_lease_answer *ret_answer, struct weft_err *err)
-{
-    return weft_engine_renew(via->weft->engine, item, count, ret_answer, err);
-}
-
-static enum weft_rc complete(const struct weft_via *via, const struct weft_complete *item,
-                             size_t count, struct weft_lease_answer *ret_answer,
-                             struct weft_err *err)
-{
-    enum weft_rc rc = weft_engine_complete(via->weft->engine, item, count, ret_answer, err);
-    if (!rc)
-        weft_note_change(via->weft, WEFT_CHANGE_ENDED);
-    return rc;
-}
-
-static enum weft_rc fail(const struct weft_via *via, const struct weft_failure *item, size_t count,
-                         struct weft_lease_answer *ret_answer, struct weft_err *err)
-{
-    enum weft_rc rc = weft_engine_fail(via->weft->engine, item, count, ret_answer, err);
-    if (!rc)
-        weft_note_change(via->weft, WEFT_CHANGE_ENDED);
-    return rc;
-}
-
-static enum weft_rc put_back(const struct weft_via *via, enum weft_put_back_kind kind,
-                             const struct weft_put_back *item, size_t count,
-                             struct weft_lease_answer *ret_answer, struct weft_err *err)
-{
-    enum weft_rc rc = weft_engine_put_back(via->weft->engine, kind, item, count, ret_answer, err);
-    if (!rc)
-        weft_note_change(via->weft, WEFT_CHANGE_READY);
-    return rc;
-}
-
-static enum weft_rc watch(const struct weft_via *via, const struct weft_watch *args,
-                          struct weft_arena *arena, struct weft_watched *ret_watched,
-                          struct weft_err *err)
-{
-    struct weft_watch mine = *args;
-    if (!mine.ns)
-        mine.ns = via->weft->ns;
-    struct weft_look look;
-    weft_look_init(&look, via->weft, WEFT_CHANGE_LEASE, mine.wait_ms);
-    enum weft_rc rc;
-    do
-        rc = weft_engine_watch(via->weft->engine, &mine, arena, ret_watched, err);
-    while (!rc && ret_watched->count == 0 && mine.wait_ms > 0 && weft_look_again(&look, via));
-    return rc;
-}
-
-/* ---- Steering -------------------------------------------------------------------------------- */
-
-static enum weft_rc steer(const struct weft_via *via, const struct weft_steering *steering,
-                          struct weft_steered *ret_answer, struct weft_err *err)
-{
-    enum weft_rc rc = weft_engine_steer(via->weft->engine, steering, ret_answer, err);
-    if (!rc && (steering->kind == WEFT_STEER_REPLAY || steering->kind == WEFT_STEER_REVOKE))
-        weft_wake_workers(via->weft, true, WEFT_NEVER);
-    else if (!rc)
-        weft_note_change(via->weft, WEFT_CHANGE_ENDED);
-    return rc;
-}
-
-static enum weft_rc steer_all(const struct weft_via *via, const struct weft_steer_all *args,
-                              struct weft_sweep *ret_sweep, struct weft_err *err)
-{
-    enum weft_rc rc = weft_engine_steer_all(via->weft->engine, args, ret_sweep, err);
-    if (!rc && args->kind == WEFT_STEER_REPLAY && ret_sweep->changed > 0)
-        weft_wake_workers(via->weft, true, WEFT_NEVER);
-    else if (!rc)
-        weft_note_change(via->weft, WEFT_CHANGE_ENDED);
-    return rc;
-}
-
-/* ---- Reading --------------------------------------------------------------------------------- */
-
-static enum weft_rc describe(const struct weft_via *via, const struct weft_id *id, size_t count,
-                             struct weft_arena *arena, struct weft_execution *ret_item,
-                             struct weft_err *err)
-{
-    return weft_engine_describe(via->weft->engine, via->weft->ns, id, count, arena, ret_item, err);
-}
-
-static enum weft_rc wait_for(const struct weft_via *via, const struct weft_id *id, int64_t wait_ms,
-                             struct weft_arena *arena, struct weft_execution *ret_item,
-                             struct weft_err *err)
-{
-    struct weft_look look;
-    weft_look_init(&look, via->weft, WEFT_CHANGE_ENDED, wait_ms);
-    enum weft_rc rc;
-    do
-        rc = describe(via, id, 1, arena, ret_item, err);
-    while (!rc && weft_state_living(ret_item->state) && weft_look_again(&look, via));
-    if (!rc && ret_item->state == WEFT_STATE_NONE)
-        return weft_fail_field(err, WEFT_NOT_FOUND, "id", "there is no such execution");
-    return rc;
-}
-
-static enum weft_rc list(const struct weft_via *via, const struct weft_listing *listing,
-                         struct weft_arena *arena, struct weft_read_page *ret_page,
-                         struct weft_err *err)
-{
-    return weft_engine_list(via->weft->engine, listing, arena, ret_page, err);
-}
-
-static enum weft_rc attempts(const struct weft_via *via, const struct weft_id *id,
-                             struct weft_arena *arena, struct weft_attempts *ret_attempts,
-                             struct weft_err *err)
-{
-    return weft_engine_attempts(via->weft->engine, via->weft->ns, id, arena, ret_attempts, err);
-}
-
-static enum weft_rc bytes(const struct weft_via *via, enum weft_bytes_kind kind,
-                          const struct weft_id *id, struct weft_arena *arena,
-                          struct weft_bytes *ret_bytes, struct weft_err *err)
-{
-    const struct weft_bytes_of of = {.kind = kind, .ns = via->weft->ns, .id = *id};
-    return weft_engine_bytes(via->weft->engine, &of, arena, ret_bytes, err);
-}
-
-static enum weft_rc counts(const struct weft_via *via, const char *lane, struct weft_arena *arena,
-                           struct weft_counts *ret_counts, struct weft_err *err)
-{
-    return weft_engine_counts(via->weft->engine, via->weft->ns, lane, arena, ret_counts, err);
-}
-
-/* ---- Lanes, workers, upkeep ------------------------------------------------------------------ */
-
-static enum weft_rc lane_put(const struct weft_via *via, const struct weft_lane *lane,
-                             struct weft_err *err)
-{
-    enum weft_rc rc = weft_engine_lane_put(via->weft->engine, via->weft->ns, lane, err);
-    if (!rc)
-        weft_wake_workers(via->weft, true, WEFT_NEVER); /* it may have been paused, or full */
-    return rc;
-}
-
-static enum weft_rc lane_remove(const struct weft_via *via, const char *lane, struct weft_err *err)
-{
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_lane before;
-    enum weft_rc rc =
-        weft_engine_lane_remove(via->weft->engine, via->weft->ns, lane, arena, &before, err);
-    weft_arena_free(arena);
-    if (!rc)
-        weft_wake_workers(via->weft, true, WEFT_NEVER); /* it may have been paused, or full */
-    return rc;
-}
-
-static enum weft_rc lanes(const struct weft_via *via, struct weft_arena *arena,
-                          struct weft_lanes *ret_lanes, struct weft_err *err)
-{
-    return weft_engine_lanes(via->weft->engine, via->weft->ns, arena, ret_lanes, err);
-}
-
-static enum weft_rc workers(const struct weft_via *via, struct weft_arena *arena,
-                            struct weft_workers *ret_workers, struct weft_err *err)
-{
-    return weft_engine_workers(via->weft->engine, via->weft->ns, arena, ret_workers, err);
-}
-
-static enum weft_rc goodbye(const struct weft_via *via, const char *worker, uint64_t *ret_released,
-                            struct weft_err *err)
-{
-    enum weft_rc rc =
-        weft_engine_goodbye(via->weft->engine, via->weft->ns, worker, ret_released, err);
-    if (!rc && *ret_released > 0)
-        weft_wake_workers(via->weft, true, WEFT_NEVER);
-    return rc;
-}
-
-static enum weft_rc run_pass(const struct weft_via *via, enum weft_scanner pass, uint32_t batch,
-                             struct weft_pass_report *ret_report, struct weft_err *err)
-{
-    enum weft_rc rc = weft_engine_pass(via->weft->engine, pass,
-                                       &(struct weft_pass_config){.batch = batch}, ret_report, err);
-    if (!rc && ret_report->handled > 0)
-        weft_wake_workers(via->weft, true, WEFT_NEVER);
-    return rc;
-}
-
-static enum weft_rc replicas(const struct weft_via *via, struct weft_arena *arena,
-                             struct weft_replicas *ret_replicas, struct weft_err *err)
-{
-    struct weft_engine *engine = via->weft->engine;
-    struct weft_replica_rows rows;
-    enum weft_rc rc = weft_engine_replicas(engine, arena, &rows, err);
-    if (rc)
-        return rc;
-    weft_usec now_us = weft_clock_now(weft_engine_clock(engine));
-    struct weft_replica *item = weft_new_array(arena, struct weft_replica, rows.count + 1);
-    for (size_t i = 0; i < rows.count; i++)
-        item[i] = weft_replica_shown(&rows.item[i], now_us);
-    *ret_replicas = (struct weft_replicas){.item = item, .count = rows.count};
-    return WEFT_OK;
-}
-
-static enum weft_rc scanners(const struct weft_via *via, struct weft_arena *arena,
-                             struct weft_scanners *ret_scanners, struct weft_err *err)
-{
-    struct weft_engine *engine = via->weft->engine;
-    struct weft_replica_rows rows;
-    enum weft_rc rc = weft_engine_replicas(engine, arena, &rows, err);
-    if (!rc)
-        *ret_scanners =
-            weft_replica_scanners(&rows, weft_clock_now(weft_engine_clock(engine)), arena);
+        wake_for(via->weft, &mine);
     return rc;
 }
 
@@ -275,39 +230,4 @@ static void close_engine(struct weft *weft)
     weft_engine_close(weft->engine);
 }
 
-const struct weft_backend weft_backend_local = {
-    .submit = submit,
-    .claim = claim,
-    .renew = renew,
-    .complete = complete,
-    .fail = fail,
-    .put_back = put_back,
-    .watch = watch,
-    .steer = steer,
-    .steer_all = steer_all,
-    .describe = describe,
-    .wait = wait_for,
-    .list = list,
-    .attempts = attempts,
-    .bytes = bytes,
-    .counts = counts,
-    .lane_put = lane_put,
-    .lane_remove = lane_remove,
-    .lanes = lanes,
-    .workers = workers,
-    .goodbye = goodbye,
-    .run_pass = run_pass,
-    .replicas = replicas,
-    .scanners = scanners,
-    .token_create = weft_local_token_create,
-    .token_rotate = weft_local_token_rotate,
-    .token_revoke = weft_local_token_revoke,
-    .tokens = weft_local_tokens,
-    .flow_submit = weft_local_flow_submit,
-    .flow_grow = weft_local_flow_grow,
-    .flow_link = weft_local_flow_link,
-    .flow_cancel = weft_local_flow_cancel,
-    .flow = weft_local_flow,
-    .flows = weft_local_flows,
-    .close = close_engine,
-};
+const struct weft_backend weft_backend_local = {.call = call_engine, .close = close_engine};

@@ -1,365 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * Requests to a server, and when they are sent again.
- *
- * A request is repeated, up to TRIES times within BUDGET_US, when that cannot do harm: when the
- * server cannot have seen all of it, when the server says itself that nothing was done (busy,
- * rate_limited, unavailable before it was sent), and, for all requests that are not `once`, when an
- * answer stayed away. A request that is `once` (a submission without a key, a claim, a replay, a
- * revocation) and whose answer was lost fails with the hint outcome_unknown, as a commit does whose
- * answer was lost. Pauses grow, are spread by chance, and are at least what Retry-After asks for.
- *
- * A worker has a pace of its own: its requests are tried once.
- */
+/* Which function carries out an operation through a server. */
 
 #include "client/remote/remote.h"
 
-#include "base/arena.h"
 #include "base/err.h"
-#include "base/id.h"
-#include "fetch/fetch.h"
-#include "wire/wire.h"
 
-#include <ctype.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#define BUDGET_US      (10 * WEFT_SECOND)
-#define PAUSE_FIRST_US (100 * WEFT_MS)
-#define PAUSE_MOST_US  (2 * WEFT_SECOND)
-#define PAUSE_SLICE_US (50 * WEFT_MS) /* how often a pause looks at `stop` */
-
-enum { TRIES = 5, TIMEOUT_MS = 30000 };
-
-struct weft_remote {
-    struct weft_fetch *fetch; /* owned */
+static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
+    [WEFT_OP_SUBMIT] = weft_remote_bulk,
+    [WEFT_OP_RENEW] = weft_remote_bulk,
+    [WEFT_OP_COMPLETE] = weft_remote_bulk,
+    [WEFT_OP_FAIL] = weft_remote_bulk,
+    [WEFT_OP_DELAY] = weft_remote_bulk,
+    [WEFT_OP_RELEASE] = weft_remote_bulk,
+    [WEFT_OP_CLAIM] = weft_remote_claim,
+    [WEFT_OP_WATCH] = weft_remote_watch,
+    [WEFT_OP_CANCEL] = weft_remote_steer,
+    [WEFT_OP_REPLAY] = weft_remote_steer,
+    [WEFT_OP_REPRIORITIZE] = weft_remote_steer,
+    [WEFT_OP_SET_DEADLINE] = weft_remote_steer,
+    [WEFT_OP_REVOKE] = weft_remote_steer,
+    [WEFT_OP_CANCEL_MANY] = weft_remote_steer_many,
+    [WEFT_OP_REPLAY_MANY] = weft_remote_steer_many,
+    [WEFT_OP_FLOW_SUBMIT] = weft_remote_flow_submit,
+    [WEFT_OP_FLOW_GROW] = weft_remote_flow_grow,
+    [WEFT_OP_FLOW_LINK] = weft_remote_flow_link,
+    [WEFT_OP_FLOW_CANCEL] = weft_remote_flow_cancel,
+    [WEFT_OP_FLOW_DELETE] = weft_remote_flow_cancel,
+    [WEFT_OP_FLOW] = weft_remote_flow,
+    [WEFT_OP_FLOW_NODES] = weft_remote_flow_nodes,
+    [WEFT_OP_FLOWS] = weft_remote_flows,
+    [WEFT_OP_DESCRIBE] = weft_remote_describe,
+    [WEFT_OP_LIST] = weft_remote_list,
+    [WEFT_OP_RESULT] = weft_remote_bytes,
+    [WEFT_OP_PAYLOAD] = weft_remote_bytes,
+    [WEFT_OP_COUNTS] = weft_remote_counts,
+    [WEFT_OP_ATTEMPTS] = weft_remote_whole_list,
+    [WEFT_OP_LANES] = weft_remote_whole_list,
+    [WEFT_OP_WORKERS] = weft_remote_whole_list,
+    [WEFT_OP_TOKENS] = weft_remote_whole_list,
+    [WEFT_OP_REPLICAS] = weft_remote_whole_list,
+    [WEFT_OP_SCANNERS] = weft_remote_whole_list,
+    [WEFT_OP_LANE_PUT] = weft_remote_lane_put,
+    [WEFT_OP_LANE_REMOVE] = weft_remote_lane_remove,
+    [WEFT_OP_GOODBYE] = weft_remote_goodbye,
+    [WEFT_OP_TOKEN_CREATE] = weft_remote_token,
+    [WEFT_OP_TOKEN_ROTATE] = weft_remote_token,
+    [WEFT_OP_TOKEN_REVOKE] = weft_remote_token_revoke,
+    [WEFT_OP_RUN_SCANNER] = weft_remote_run_scanner,
 };
 
-static const char outcome_unknown[] = "outcome_unknown";
-
-/* ---- Opening --------------------------------------------------------------------------------- */
-
-enum weft_rc weft_remote_open(const char *url, const struct weft_options *options,
-                              struct weft_remote **ret_remote, struct weft_err *err)
-{
-    const struct weft_fetch_config config = {
-        .base_url = url, .token = options->token, .ca_file = options->ca_file};
-    struct weft_fetch *fetch;
-    enum weft_rc rc = weft_fetch_open(&config, &fetch, err);
-    if (rc)
-        return rc;
-    struct weft_remote *remote = calloc(1, sizeof(*remote));
-    if (!remote)
-        weft_oom(sizeof(*remote));
-    remote->fetch = fetch;
-    *ret_remote = remote;
-    return WEFT_OK;
-}
-
-void weft_remote_close(struct weft_remote *remote)
-{
-    if (!remote)
-        return;
-    weft_fetch_close(remote->fetch);
-    free(remote);
-}
-
-/* ---- Errors ---------------------------------------------------------------------------------- */
-
-/* Fields and hints that servers speak of. */
-/* clang-format off */
-static const char *const known_words[] = {
-    outcome_unknown, "use another key, or submit exactly what was submitted first",
-    "try again when that transaction has ended", "after", "attempt", "batch", "body",
-    "capabilities", "class", "content_type", "count", "deadline_at", "delay_ms", "epoch",
-    "filter", "flow", "id", "ids", "join", "join.k", "join.on_satisfied", "join.policy", "nodes",
-    "read the flow again and decide anew", "revision", "edges",
-    "items", "key", "kind", "kinds", "lane", "lanes", "lease_ms", "limit",
-    "max", "max_running", "message", "name", "namespace", "pass", "paused", "payload",
-    "payload_base64", "policy", "policy.attempt_timeout_ms", "policy.backoff",
-    "policy.backoff.factor", "policy.backoff.initial_ms", "policy.backoff.jitter",
-    "policy.backoff.kind", "policy.backoff.max_ms", "policy.lease_ms", "policy.max_attempts",
-    "policy.max_lost", "policy.no_retry", "policy.retention_ms", "priority", "progress",
-    "progress.note", "progress.percent", "reason", "result", "result_base64", "retention_ms",
-    "retry_after_ms", "run_at", "scopes", "expires_at", "expires_ms", "grace_ms",
-    "state", "tag", "tags", "tenant", "token", "wait_ms", "weights",
-    "worker", "X-Weft-Namespace",
-};
-/* clang-format on */
-
-/* The word as a static text, NULL when it is none that is known. */
-static const char *known(const char *word)
-{
-    for (size_t i = 0; word && i < WEFT_LEN(known_words); i++)
-        if (strcmp(known_words[i], word) == 0)
-            return known_words[i];
-    return NULL;
-}
-
-/* Behind "nodes[3]." of a field that is about a node of a flow, whose story says which one it is;
- * *ret_node is 1 + its index. NULL: it is about no node. */
-static const char *in_node(const char *field, size_t *ret_node)
-{
-    static const char nodes[] = "nodes[";
-    if (!field || strncmp(field, nodes, sizeof(nodes) - 1) != 0 ||
-        !isdigit((unsigned char)field[sizeof(nodes) - 1]))
-        return NULL;
-    char *end;
-    *ret_node = strtoul(field + sizeof(nodes) - 1, &end, 10) + 1;
-    return *end != ']' ? NULL : end[1] == '.' ? end + 2 : end + 1;
-}
-
-enum weft_rc weft_remote_error(const struct weft_json *value, struct weft_arena *arena,
-                               struct weft_err *ret_error, enum weft_fence *ret_fence,
-                               struct weft_err *err)
-{
-    struct weft_err told = {0};
-    enum weft_rc rc = weft_wire_read_error(value, arena, &told, ret_fence, err);
-    if (rc)
-        return rc;
-    size_t node;
-    const char *rest = in_node(told.field, &node);
-    const char *field = known(rest ? rest : told.field), *hint = known(told.hint);
-    bool unsaid = told.field && !field && (!rest || *rest); /* else a node as a whole */
-    const char *more = unsaid ? told.field : told.hint && !hint ? told.hint : NULL;
-    if (more)
-        (void)weft_fail(ret_error, told.rc, "%s (%s)", told.text, more);
-    else
-        *ret_error = told;
-    ret_error->field = field;
-    ret_error->hint = hint;
-    return WEFT_OK;
-}
-
-static enum weft_rc rc_of_status(int status)
-{
-    static const struct {
-        int status;
-        enum weft_rc rc;
-    } row[] = {
-        {400, WEFT_INVALID_VALUE},
-        {401, WEFT_UNAUTHORIZED},
-        {403, WEFT_FORBIDDEN},
-        {404, WEFT_NOT_FOUND},
-        {409, WEFT_CONFLICT},
-        {413, WEFT_TOO_LARGE},
-        {429, WEFT_RATE_LIMITED},
-        {500, WEFT_INTERNAL},
-        {507, WEFT_STORAGE_FULL},
-        {405, WEFT_METHOD_NOT_ALLOWED},
-        {415, WEFT_UNSUPPORTED_MEDIA_TYPE},
-    };
-    for (size_t i = 0; i < WEFT_LEN(row); i++)
-        if (row[i].status == status)
-            return row[i].rc;
-    return WEFT_UNAVAILABLE;
-}
-
-/* Of a refused flow: 1 + the index of the node that the error names; 0: it names none. */
-static size_t find_node(const struct weft_json *error, struct weft_arena *arena)
-{
-    struct weft_json value;
-    const char *field;
-    size_t node;
-    bool named = weft_wire_member(error, "field", &value) && value.kind == WEFT_JSON_STRING &&
-                 !weft_json_string(&value, arena, &field, NULL) && in_node(field, &node);
-    return named ? node : 0;
-}
-
-/* An answer that is no success. True: the server said in its own words what happened. */
-static bool read_failure(const struct weft_fetch_answer *answer, size_t *ret_node,
-                         struct weft_err *ret_error)
-{
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_json body, error;
-    bool told = weft_json_check(answer->body.data, answer->body.size, &body, NULL) == WEFT_OK &&
-                body.kind == WEFT_JSON_OBJECT && weft_wire_member(&body, "error", &error) &&
-                weft_remote_error(&error, arena, ret_error, NULL, NULL) == WEFT_OK;
-    *ret_node = told ? find_node(&error, arena) : 0;
-    weft_arena_free(arena);
-    if (!told)
-        (void)weft_fail(ret_error, rc_of_status(answer->status),
-                        "the server answered with status %d", answer->status);
-    return told;
-}
-
-enum weft_rc weft_remote_garbled(const struct weft_request *request, struct weft_err *err)
-{
-    enum weft_rc rc = weft_fail(err, WEFT_UNAVAILABLE,
-                                "what answered %s %s is not a server of weft, or not this version",
-                                request->method, request->path);
-    if (request->once && err)
-        err->hint = outcome_unknown;
-    return rc;
-}
-
-/* ---- One request ----------------------------------------------------------------------------- */
-
-/* How a try that failed may be followed up. */
-struct trial {
-    bool again;
-    weft_usec after_us; /* at the earliest */
-};
-
-/* Takes the answer over into the arena, or tells the failure that it is. */
-static enum weft_rc take_answer(const struct weft_request *request,
-                                const struct weft_fetch_answer *answer, struct weft_arena *arena,
-                                struct weft_response *ret_response, struct trial *ret_trial,
+static enum weft_rc call_server(const struct weft_via *via, const struct weft_op_call *call,
                                 struct weft_err *err)
 {
-    if (answer->status >= 200 && answer->status < 300) {
-        *ret_response = (struct weft_response){
-            .body = weft_arena_dup(arena, answer->body.data, answer->body.size + 1),
-            .size = answer->body.size,
-            .content_type = weft_arena_strdup(arena, answer->content_type),
-            .status = answer->status,
-        };
-        return WEFT_OK;
-    }
-    bool told = read_failure(answer, &ret_response->node, err);
-    bool passing =
-        (told || answer->status >= 429) &&
-        (err->rc == WEFT_BUSY || err->rc == WEFT_RATE_LIMITED || err->rc == WEFT_UNAVAILABLE);
-    bool undone = told ? err->hint != outcome_unknown : err->rc == WEFT_RATE_LIMITED;
-    if (request->once && err->rc == WEFT_UNAVAILABLE && !undone)
-        err->hint = outcome_unknown;
-    ret_trial->again = passing && (undone || !request->once);
-    ret_trial->after_us = answer->retry_after_ms > 0 ? answer->retry_after_ms * WEFT_MS : 0;
-    return err->rc;
-}
-
-static enum weft_rc try_once(const struct weft_via *via, const struct weft_request *request,
-                             struct weft_arena *arena, struct weft_response *ret_response,
-                             struct trial *ret_trial, struct weft_err *err)
-{
-    const struct weft *weft = via->weft;
-    const char *ns = request->ns && request->ns != weft->ns ? request->ns
-                     : weft->ns_given                       ? weft->ns
-                                                            : NULL;
-    const struct weft_fetch_call call = {
-        .method = request->method,
-        .path = weft_arena_printf(arena, "/v1%s", request->path),
-        .header = ns ? weft_arena_printf(arena, "X-Weft-Namespace: %s", ns) : NULL,
-        .body = request->body ? request->body->data : NULL,
-        .body_size = request->body ? request->body->size : 0,
-        .once = request->once,
-        .timeout_ms = (via->timeout_ms ? via->timeout_ms : TIMEOUT_MS) + request->wait_ms,
-        .stop = via->stop,
-    };
-    struct weft_fetch_answer answer = {0};
-    struct weft_fetch_failure failure = {0};
-    *ret_trial = (struct trial){0};
-    enum weft_rc rc = weft_fetch_do(weft->remote->fetch, &call, &answer, &failure, err);
-    if (rc) {
-        bool unsure = failure.sent && request->once;
-        if (unsure)
-            err->hint = outcome_unknown;
-        ret_trial->again =
-            rc == WEFT_UNAVAILABLE && !unsure && !failure.stopped && !failure.permanent;
-        return rc;
-    }
-    rc = take_answer(request, &answer, arena, ret_response, ret_trial, err);
-    weft_fetch_answer_done(&answer);
-    return rc;
-}
-
-/* Half of it for sure, the other half by chance. */
-static weft_usec spread(weft_usec pause_us)
-{
-    uint32_t random;
-    weft_random(&random, sizeof(random));
-    return pause_us / 2 + (weft_usec)(random % (uint64_t)(pause_us / 2 + 1));
-}
-
-static bool is_stopped(const struct weft_via *via)
-{
-    return via->stop && atomic_load_explicit(via->stop, memory_order_relaxed);
-}
-
-static void pause_for(const struct weft_via *via, weft_usec pause_us)
-{
-    while (pause_us > 0 && !is_stopped(via)) {
-        weft_usec slice_us = pause_us < PAUSE_SLICE_US ? pause_us : PAUSE_SLICE_US;
-        const struct timespec slice = {.tv_nsec = slice_us * 1000};
-        (void)nanosleep(&slice, NULL);
-        pause_us -= slice_us;
-    }
-}
-
-enum weft_rc weft_remote_send(const struct weft_via *via, const struct weft_request *request,
-                              struct weft_arena *arena, struct weft_response *ret_response,
-                              struct weft_err *err)
-{
-    weft_usec until_us = weft_mono_us() + BUDGET_US, most_us = PAUSE_FIRST_US;
-    for (int tries = 1;; tries++) {
-        struct trial trial;
-        enum weft_rc rc = try_once(via, request, arena, ret_response, &trial, err);
-        if (!rc || !trial.again || via->one_try || tries == TRIES)
-            return rc;
-        weft_usec pause_us = spread(most_us);
-        if (pause_us < trial.after_us)
-            pause_us = trial.after_us + spread(PAUSE_FIRST_US);
-        most_us = 2 * most_us < PAUSE_MOST_US ? 2 * most_us : PAUSE_MOST_US;
-        if (weft_mono_us() + pause_us > until_us)
-            return rc;
-        pause_for(via, pause_us);
-        if (is_stopped(via))
-            return rc;
-    }
-}
-
-enum weft_rc weft_remote_object(const struct weft_request *request,
-                                const struct weft_response *response, struct weft_json *ret_object,
-                                struct weft_err *err)
-{
-    if (weft_json_check(response->body, response->size, ret_object, NULL) ||
-        ret_object->kind != WEFT_JSON_OBJECT)
-        return weft_remote_garbled(request, err);
-    return WEFT_OK;
-}
-
-enum weft_rc weft_remote_ask(const struct weft_via *via, const struct weft_request *request,
-                             struct weft_arena *arena, struct weft_json *ret_object,
-                             struct weft_err *err)
-{
-    struct weft_response response = {0};
-    enum weft_rc rc = weft_remote_send(via, request, arena, &response, err);
-    return rc ? rc : weft_remote_object(request, &response, ret_object, err);
-}
-
-/* ---- Small things ---------------------------------------------------------------------------- */
-
-void weft_remote_encode(struct weft_buf *url, const char *text)
-{
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        if (isascii(*c) && (isalnum(*c) || strchr("-._~", *c)))
-            weft_buf_add_char(url, (char)*c);
-        else
-            weft_buf_printf(url, "%%%02X", *c);
-}
-
-const char *weft_remote_path(struct weft_arena *arena, const struct weft_id *id, const char *tail)
-{
-    char text[WEFT_ID_TEXT];
-    weft_id_print(id, text);
-    return weft_arena_printf(arena, "/executions/%s%s", text, tail);
-}
-
-bool weft_remote_items(const struct weft_json *object, size_t count,
-                       struct weft_json_iter *ret_iter)
-{
-    struct weft_json items;
-    if (!weft_wire_member(object, "items", &items) || items.kind != WEFT_JSON_ARRAY)
-        return false;
-    size_t found = 0;
-    weft_json_iter_init(ret_iter, &items);
-    while (weft_json_next(ret_iter))
-        found++;
-    weft_json_iter_init(ret_iter, &items);
-    return count == SIZE_MAX || found == count;
+    if (!calls[call->op])
+        return weft_fail(err, WEFT_INTERNAL, "%s is no call of the library", weft_ops[call->op].id);
+    return calls[call->op](via, call, err);
 }
 
 static void close_remote(struct weft *weft)
@@ -367,39 +63,4 @@ static void close_remote(struct weft *weft)
     weft_remote_close(weft->remote);
 }
 
-const struct weft_backend weft_backend_remote = {
-    .submit = weft_remote_submit,
-    .claim = weft_remote_claim,
-    .watch = weft_remote_watch,
-    .renew = weft_remote_renew,
-    .complete = weft_remote_complete,
-    .fail = weft_remote_fail,
-    .put_back = weft_remote_put_back,
-    .steer = weft_remote_steer,
-    .steer_all = weft_remote_steer_all,
-    .describe = weft_remote_describe,
-    .wait = weft_remote_wait,
-    .list = weft_remote_list,
-    .attempts = weft_remote_attempts,
-    .bytes = weft_remote_bytes,
-    .counts = weft_remote_counts,
-    .lane_put = weft_remote_lane_put,
-    .lane_remove = weft_remote_lane_remove,
-    .lanes = weft_remote_lanes,
-    .workers = weft_remote_workers,
-    .goodbye = weft_remote_goodbye,
-    .run_pass = weft_remote_run_pass,
-    .replicas = weft_remote_replicas,
-    .scanners = weft_remote_scanners,
-    .token_create = weft_remote_token_create,
-    .token_rotate = weft_remote_token_rotate,
-    .token_revoke = weft_remote_token_revoke,
-    .tokens = weft_remote_tokens,
-    .flow_submit = weft_remote_flow_submit,
-    .flow_grow = weft_remote_flow_grow,
-    .flow_link = weft_remote_flow_link,
-    .flow_cancel = weft_remote_flow_cancel,
-    .flow = weft_remote_flow,
-    .flows = weft_remote_flows,
-    .close = close_remote,
-};
+const struct weft_backend weft_backend_remote = {.call = call_server, .close = close_remote};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Steering, lanes and upkeep through a server. Cancels and replays go out many at a time; the
- * server takes the other kinds one by one.
+ * Steering through a server. Cancels and replays go out many at a time; the server takes the other
+ * kinds one by one.
  */
 
 #include "client/remote/remote.h"
@@ -22,18 +22,31 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* How many items from `at` on can share a request. */
-static size_t part_of(const struct weft_steering *steering, size_t at)
+/* How many items from the first on can share a request. */
+static size_t part_of(const struct weft_steer *item, size_t count)
 {
-    const struct weft_steer *item = steering->item;
-    size_t i = at + 1;
-    while (i < steering->count && i - at < WEFT_BATCH_MAX && same_text(item[i].ns, item[at].ns) &&
-           same_text(item[i].reason, item[at].reason) && item[i].force == item[at].force)
+    size_t i = 1;
+    while (i < count && i < WEFT_BATCH_MAX && same_text(item[i].ns, item->ns) &&
+           same_text(item[i].reason, item->reason) && item[i].force == item->force)
         i++;
-    return i - at;
+    return i;
 }
 
-static void write_ids(const struct weft_steer *item, size_t count, enum weft_steer_kind kind,
+/* What a cancel or replay of many says besides the executions. */
+static void put_options(struct weft_json_writer *out, enum weft_op op, const char *reason,
+                        bool force)
+{
+    if (reason && op == WEFT_OP_CANCEL_MANY) {
+        weft_json_key(out, "reason");
+        weft_json_put_text(out, reason);
+    }
+    if (force && op == WEFT_OP_REPLAY_MANY) { /* older servers do not know the field */
+        weft_json_key(out, "force");
+        weft_json_put_bool(out, true);
+    }
+}
+
+static void write_ids(const struct weft_steer *item, size_t count, enum weft_op op,
                       struct weft_buf *body)
 {
     struct weft_json_writer out;
@@ -44,18 +57,11 @@ static void write_ids(const struct weft_steer *item, size_t count, enum weft_ste
     for (size_t i = 0; i < count; i++)
         weft_wire_put_id(&out, &item[i].id);
     weft_json_end_array(&out);
-    if (item->reason && kind == WEFT_STEER_CANCEL) {
-        weft_json_key(&out, "reason");
-        weft_json_put_text(&out, item->reason);
-    }
-    if (item->force && kind == WEFT_STEER_REPLAY) { /* older servers do not know the field */
-        weft_json_key(&out, "force");
-        weft_json_put_bool(&out, true);
-    }
+    put_options(&out, op, item->reason, item->force);
     weft_json_end_object(&out);
 }
 
-/* The state that an answer tells, and whether it was changed, where it tells that. */
+/* The state in an answer, and whether it was changed, where the answer says so. */
 static bool read_steered(const struct weft_json *value, struct weft_arena *arena,
                          struct weft_steered *ret_answer)
 {
@@ -75,27 +81,24 @@ static bool read_steered(const struct weft_json *value, struct weft_arena *arena
     return true;
 }
 
-static enum weft_rc steer_part(const struct weft_via *via, const struct weft_steering *part,
-                               struct weft_steered *ret_answer, struct weft_err *err)
+/* Sends the items of the call as one request of `op`, which takes many. */
+static enum weft_rc steer_part(const struct weft_via *via, const struct weft_op_call *part,
+                               enum weft_op op, struct weft_err *err)
 {
-    bool replay = part->kind == WEFT_STEER_REPLAY;
+    const struct weft_steer *item = part->in;
+    struct weft_steered *answer = part->out;
     struct weft_arena *arena = weft_arena_new();
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
-    write_ids(part->item, part->count, part->kind, &body);
-    const struct weft_request request = {.method = "POST",
-                                         .path =
-                                             replay ? "/executions/replay" : "/executions/cancel",
-                                         .ns = part->item->ns,
-                                         .body = &body,
-                                         .once = replay};
+    write_ids(item, part->count, op, &body);
+    const struct weft_remote_request request = {.op = op, .ns = item->ns, .body = &body};
     struct weft_json object;
     struct weft_json_iter iter;
     enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
     if (!rc && !weft_remote_items(&object, part->count, &iter))
         rc = weft_remote_garbled(&request, err);
     for (size_t i = 0; i < part->count && !rc; i++)
-        if (!weft_json_next(&iter) || !read_steered(&iter.value, arena, &ret_answer[i]))
+        if (!weft_json_next(&iter) || !read_steered(&iter.value, arena, &answer[i]))
             rc = weft_remote_garbled(&request, err);
     weft_buf_done(&body);
     weft_arena_free(arena);
@@ -111,43 +114,28 @@ static bool is_about_item(enum weft_rc rc)
            rc == WEFT_CONFLICT || rc == WEFT_NOT_LIVE;
 }
 
-static enum weft_rc steer_one(const struct weft_via *via, const struct weft_steering *part,
-                              struct weft_steered *ret_answer, struct weft_err *err)
+static enum weft_rc steer_one(const struct weft_via *via, const struct weft_op_call *part,
+                              struct weft_err *err)
 {
-    static const struct {
-        const char *tail;
-        const struct weft_wire_type *takes;
-    } row[] = {
-        [WEFT_STEER_REPRIORITIZE] = {"/priority", &weft_wire_priority},
-        [WEFT_STEER_REVOKE] = {"/revoke", &weft_wire_cancel},
-        [WEFT_STEER_SET_DEADLINE] = {"/deadline", &weft_wire_deadline},
-    };
-    const struct weft_steer *item = part->item;
+    const struct weft_steer *item = part->in;
+    struct weft_steered *answer = part->out;
     if (item->deadline_us < 0 || item->deadline_us > WEFT_MOMENT_MAX_US) {
-        *ret_answer = (struct weft_steered){0};
-        (void)weft_fail_field(&ret_answer->err, WEFT_INVALID_VALUE, "deadline_at",
+        *answer = (struct weft_steered){0};
+        (void)weft_fail_field(&answer->err, WEFT_INVALID_VALUE, "deadline_at",
                               "deadline_at is no moment");
         return WEFT_OK;
     }
     struct weft_arena *arena = weft_arena_new();
     struct weft_buf body;
-    weft_buf_init(&body, SIZE_MAX);
-    struct weft_json_writer out;
-    weft_json_writer_init(&out, &body);
-    weft_wire_write(row[part->kind].takes, item, &out);
-    const struct weft_request request = {
-        .method = "POST",
-        .path = weft_remote_path(arena, &item->id, row[part->kind].tail),
-        .ns = item->ns,
-        .body = &body,
-        .once = part->kind == WEFT_STEER_REVOKE,
-    };
+    weft_remote_write(&body, weft_ops[part->op].takes, item);
+    const struct weft_remote_request request = {
+        .op = part->op, .place = weft_remote_id(arena, &item->id), .ns = item->ns, .body = &body};
     struct weft_json object;
     enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
-    if (!rc && !read_steered(&object, arena, ret_answer))
+    if (!rc && !read_steered(&object, arena, answer))
         rc = weft_remote_garbled(&request, err);
     if (rc && is_about_item(rc)) {
-        *ret_answer = (struct weft_steered){.err = *err};
+        *answer = (struct weft_steered){.err = *err};
         rc = WEFT_OK;
     }
     weft_buf_done(&body);
@@ -155,26 +143,28 @@ static enum weft_rc steer_one(const struct weft_via *via, const struct weft_stee
     return rc;
 }
 
-enum weft_rc weft_remote_steer(const struct weft_via *via, const struct weft_steering *steering,
-                               struct weft_steered *ret_answer, struct weft_err *err)
+enum weft_rc weft_remote_steer(const struct weft_via *via, const struct weft_op_call *call,
+                               struct weft_err *err)
 {
-    bool many = steering->kind == WEFT_STEER_CANCEL || steering->kind == WEFT_STEER_REPLAY;
+    bool many = call->op == WEFT_OP_CANCEL || call->op == WEFT_OP_REPLAY;
+    enum weft_op op_many = call->op == WEFT_OP_CANCEL ? WEFT_OP_CANCEL_MANY : WEFT_OP_REPLAY_MANY;
+    const struct weft_steer *item = call->in;
+    struct weft_steered *answer = call->out;
     size_t count;
-    for (size_t at = 0; at < steering->count; at += count) {
-        count = many ? part_of(steering, at) : 1;
-        const struct weft_steering part = {
-            .kind = steering->kind, .item = &steering->item[at], .count = count};
-        enum weft_rc rc = many ? steer_part(via, &part, &ret_answer[at], err)
-                               : steer_one(via, &part, &ret_answer[at], err);
+    for (size_t at = 0; at < call->count; at += count) {
+        count = many ? part_of(&item[at], call->count - at) : 1;
+        const struct weft_op_call part = {
+            .op = call->op, .in = &item[at], .count = count, .out = &answer[at]};
+        enum weft_rc rc = many ? steer_part(via, &part, op_many, err) : steer_one(via, &part, err);
         if (rc && at == 0)
             return rc;
         if (!rc)
             continue;
-        /* What came before is done: the failure is told in the answers. */
-        for (size_t i = at; i < steering->count; i++) {
-            ret_answer[i] = (struct weft_steered){.err = *err};
+        /* Earlier items are done: the failure goes into the answers. */
+        for (size_t i = at; i < call->count; i++) {
+            answer[i] = (struct weft_steered){.err = *err};
             if (i >= at + count)
-                ret_answer[i].err.hint = NULL; /* of these it is known: they were not sent */
+                answer[i].err.hint = NULL; /* it was not sent */
         }
         break;
     }
@@ -183,21 +173,14 @@ enum weft_rc weft_remote_steer(const struct weft_via *via, const struct weft_ste
 
 /* ---- By filter ------------------------------------------------------------------------------- */
 
-static void write_sweep(const struct weft_steer_all *args, struct weft_buf *body)
+static void write_sweep(const struct weft_steer_all *args, enum weft_op op, struct weft_buf *body)
 {
     struct weft_json_writer out;
     weft_json_writer_init(&out, body);
     weft_json_begin_object(&out);
     weft_json_key(&out, "filter");
     weft_wire_write(&weft_wire_filter, &args->filter, &out);
-    if (args->reason && args->kind == WEFT_STEER_CANCEL) {
-        weft_json_key(&out, "reason");
-        weft_json_put_text(&out, args->reason);
-    }
-    if (args->force && args->kind == WEFT_STEER_REPLAY) {
-        weft_json_key(&out, "force");
-        weft_json_put_bool(&out, true);
-    }
+    put_options(&out, op, args->reason, args->force);
     if (args->max) {
         weft_json_key(&out, "max");
         weft_json_put_i64(&out, args->max);
@@ -209,30 +192,26 @@ static void write_sweep(const struct weft_steer_all *args, struct weft_buf *body
     weft_json_end_object(&out);
 }
 
-enum weft_rc weft_remote_steer_all(const struct weft_via *via, const struct weft_steer_all *args,
-                                   struct weft_sweep *ret_sweep, struct weft_err *err)
+enum weft_rc weft_remote_steer_many(const struct weft_via *via, const struct weft_op_call *call,
+                                    struct weft_err *err)
 {
+    const struct weft_steer_all *args = call->in;
+    struct weft_sweep *ret_sweep = call->out;
     if (args->kind != WEFT_STEER_CANCEL && args->kind != WEFT_STEER_REPLAY)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "kind",
                                "only cancel and replay take a filter");
     if ((unsigned)args->filter.state >= WEFT_STATE_COUNT)
         return weft_fail_field(err, WEFT_INVALID_VALUE, "state", "there is no such state");
-    bool replay = args->kind == WEFT_STEER_REPLAY;
-    struct weft_arena *arena = weft_arena_new();
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
-    write_sweep(args, &body);
-    const struct weft_request request = {.method = "POST",
-                                         .path =
-                                             replay ? "/executions/replay" : "/executions/cancel",
-                                         .ns = args->filter.ns,
-                                         .body = &body,
-                                         .once = replay};
+    write_sweep(args, call->op, &body);
+    const struct weft_remote_request request = {
+        .op = call->op, .ns = args->filter.ns, .body = &body};
     struct weft_json object, matched;
     struct weft_wire_sweep sweep = {0};
-    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
+    enum weft_rc rc = weft_remote_ask(via, &request, call->arena, &object, err);
     if (!rc && (!weft_wire_member(&object, "matched", &matched) ||
-                weft_wire_read_answer(&weft_wire_sweep, &object, arena, &sweep, NULL)))
+                weft_wire_read_answer(&weft_wire_sweep, &object, call->arena, &sweep, NULL)))
         rc = weft_remote_garbled(&request, err);
     if (!rc && sweep.next && strlen(sweep.next) >= sizeof(ret_sweep->next))
         rc = weft_remote_garbled(&request, err);
@@ -243,129 +222,5 @@ enum weft_rc weft_remote_steer_all(const struct weft_via *via, const struct weft
             memcpy(ret_sweep->next, sweep.next, strlen(sweep.next) + 1);
     }
     weft_buf_done(&body);
-    weft_arena_free(arena);
-    return rc;
-}
-
-/* ---- Lanes, workers, upkeep ------------------------------------------------------------------ */
-
-enum weft_rc weft_remote_lane_put(const struct weft_via *via, const struct weft_lane *lane,
-                                  struct weft_err *err)
-{
-    enum weft_rc rc = lane->name ? WEFT_OK : weft_missing("name", err);
-    for (size_t i = 0; i < lane->weight_count && !rc; i++)
-        if (!lane->weights[i].tenant)
-            rc = weft_missing("weights", err);
-    if (rc)
-        return rc;
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_buf body, path;
-    weft_buf_init(&body, SIZE_MAX);
-    weft_buf_init(&path, SIZE_MAX);
-    weft_buf_add_text(&path, "/lanes/");
-    weft_remote_encode(&path, lane->name);
-    struct weft_lane settings = *lane;
-    settings.name = NULL; /* the path says it */
-    struct weft_json_writer out;
-    weft_json_writer_init(&out, &body);
-    weft_wire_write(&weft_wire_lane, &settings, &out);
-    const struct weft_request request = {.method = "PUT", .path = path.data, .body = &body};
-    struct weft_response response;
-    rc = weft_remote_send(via, &request, arena, &response, err);
-    weft_buf_done(&path);
-    weft_buf_done(&body);
-    weft_arena_free(arena);
-    return rc;
-}
-
-/*
- * Sent again when its answer was lost: then the second one finds nothing, and that is not told
- * apart from a lane that had no settings.
- */
-enum weft_rc weft_remote_lane_remove(const struct weft_via *via, const char *lane,
-                                     struct weft_err *err)
-{
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_buf path;
-    weft_buf_init(&path, SIZE_MAX);
-    weft_buf_add_text(&path, "/lanes/");
-    weft_remote_encode(&path, lane);
-    const struct weft_request request = {.method = "DELETE", .path = path.data};
-    struct weft_response response;
-    enum weft_rc rc = weft_remote_send(via, &request, arena, &response, err);
-    weft_buf_done(&path);
-    weft_arena_free(arena);
-    return rc;
-}
-
-/* A member that is a number of things; 0 when it is not there. */
-static uint64_t number_in(const struct weft_json *object, const char *name)
-{
-    struct weft_json value;
-    int64_t number;
-    if (!weft_wire_member(object, name, &value) || !weft_json_i64(&value, &number) || number < 0)
-        return 0;
-    return (uint64_t)number;
-}
-
-enum weft_rc weft_remote_goodbye(const struct weft_via *via, const char *worker,
-                                 uint64_t *ret_released, struct weft_err *err)
-{
-    struct weft_arena *arena = weft_arena_new();
-    struct weft_buf path;
-    weft_buf_init(&path, SIZE_MAX);
-    weft_buf_add_text(&path, "/workers/");
-    weft_remote_encode(&path, worker);
-    weft_buf_add_text(&path, "/goodbye");
-    const struct weft_request request = {.method = "POST", .path = path.data};
-    struct weft_json object;
-    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
-    if (!rc)
-        *ret_released = number_in(&object, "released");
-    weft_buf_done(&path);
-    weft_arena_free(arena);
-    return rc;
-}
-
-/* The names of counters outlive the answer: those of a newer server that are not known are lost. */
-static struct weft_pass_report report_of(const struct weft_wire_pass *pass,
-                                         enum weft_scanner scanner)
-{
-    struct weft_pass_report report = {.handled = pass->handled,
-                                      .failed = pass->failed,
-                                      .more = pass->more,
-                                      .next_due_us = pass->next_due_us};
-    const char *const *name = weft_scanner_info(scanner)->counter;
-    for (; *name; name++) {
-        size_t i = 0;
-        while (i < pass->counter_count && strcmp(pass->counters[i].name, *name) != 0)
-            i++;
-        if (i < pass->counter_count)
-            report.counter[report.counter_count++] =
-                (struct weft_counter){.name = *name, .value = pass->counters[i].value};
-    }
-    return report;
-}
-
-enum weft_rc weft_remote_run_pass(const struct weft_via *via, enum weft_scanner scanner,
-                                  uint32_t batch, struct weft_pass_report *ret_report,
-                                  struct weft_err *err)
-{
-    (void)batch; /* the server knows its own */
-    if ((unsigned)scanner >= WEFT_SCANNER_COUNT)
-        return weft_fail_field(err, WEFT_INVALID_VALUE, "scanner", "there is no such scanner");
-    struct weft_arena *arena = weft_arena_new();
-    const struct weft_request request = {
-        .method = "POST",
-        .path = weft_arena_printf(arena, "/scanners/%s/run", weft_scanner_name(scanner)),
-    };
-    struct weft_json object;
-    struct weft_wire_pass pass;
-    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
-    if (!rc && weft_wire_read_answer(&weft_wire_pass, &object, arena, &pass, NULL))
-        rc = weft_remote_garbled(&request, err);
-    if (!rc)
-        *ret_report = report_of(&pass, scanner);
-    weft_arena_free(arena);
     return rc;
 }

@@ -3,8 +3,7 @@
 /*
  * Submitting and working through a server. A call of many items is cut into requests that the
  * server takes; they go out one after the other. When the first fails, the call fails; when a later
- * one does, earlier items are done, so the failure is told in the answers of its items and of all
- * that come after it.
+ * one does, earlier items are done, so its items and all after them are answered with the failure.
  */
 
 #include "client/remote/remote.h"
@@ -18,34 +17,20 @@
 
 /* ---- Many items ------------------------------------------------------------------------------ */
 
-/* Items that go to one path. The answers begin with a struct weft_err. */
-struct bulk {
-    const char *path;
-    const struct weft_wire_type *takes, *gives;
-    const void *item;
-    size_t item_size;
-    size_t count;
-    void *answer;
-    size_t answer_size;
-    size_t fence_at;      /* in an answer; 0: it has none */
-    bool specs;           /* items are specs: each may name a namespace, and may be without a key */
-    const char *bytes;    /* the field that holds bytes; NULL: none does */
-    size_t bytes_size_at; /* where their size is in an item */
-};
-
-static const void *item_at(const struct bulk *bulk, size_t i)
+static const void *item_at(const struct weft_op_call *call, size_t i)
 {
-    return (const char *)bulk->item + i * bulk->item_size;
+    return (const char *)call->in + i * weft_wire_size(weft_ops[call->op].takes);
 }
 
-static void *answer_at(const struct bulk *bulk, size_t i)
+/* The answer to an item; every one of them begins with a struct weft_err. */
+static void *answer_at(const struct weft_op_call *call, size_t i)
 {
-    return (char *)bulk->answer + i * bulk->answer_size;
+    return (char *)call->out + i * weft_wire_size(weft_ops[call->op].gives);
 }
 
-static const char *ns_at(const struct bulk *bulk, size_t i)
+static const char *ns_at(const struct weft_op_call *call, size_t i)
 {
-    return bulk->specs ? ((const struct weft_spec *)item_at(bulk, i))->ns : NULL;
+    return call->op == WEFT_OP_SUBMIT ? ((const struct weft_spec *)item_at(call, i))->ns : NULL;
 }
 
 static bool same_ns(const char *a, const char *b)
@@ -76,21 +61,31 @@ enum weft_rc weft_remote_check_spec(const struct weft_spec *spec, struct weft_er
     return WEFT_OK;
 }
 
-/* What no request could carry is refused here; all else is for the server to judge. */
-static enum weft_rc check_item(const struct bulk *bulk, size_t i, struct weft_err *err)
+static enum weft_rc check_size(const char *field, size_t size, struct weft_err *err)
 {
-    size_t size = 0;
-    if (bulk->bytes)
-        memcpy(&size, (const char *)item_at(bulk, i) + bulk->bytes_size_at, sizeof(size));
-    if (size > WEFT_PAYLOAD_MAX)
-        return weft_fail_field(err, WEFT_TOO_LARGE, bulk->bytes, "%s is larger than %d bytes",
-                               bulk->bytes, WEFT_PAYLOAD_MAX);
-    return bulk->specs ? weft_remote_check_spec(item_at(bulk, i), err) : WEFT_OK;
+    if (size <= WEFT_PAYLOAD_MAX)
+        return WEFT_OK;
+    return weft_fail_field(err, WEFT_TOO_LARGE, field, "%s is larger than %d bytes", field,
+                           WEFT_PAYLOAD_MAX);
+}
+
+/* Items that no request could carry are refused here; the server judges all others. */
+static enum weft_rc check_item(const struct weft_op_call *call, size_t i, struct weft_err *err)
+{
+    if (call->op == WEFT_OP_SUBMIT) {
+        const struct weft_spec *spec = item_at(call, i);
+        enum weft_rc rc = check_size("payload", spec->payload_size, err);
+        return rc ? rc : weft_remote_check_spec(spec, err);
+    }
+    if (call->op == WEFT_OP_COMPLETE)
+        return check_size("result", ((const struct weft_complete *)item_at(call, i))->result_size,
+                          err);
+    return WEFT_OK;
 }
 
 /* Writes as many items from `at` on as one request may hold; returns how many. */
-static size_t write_part(const struct bulk *bulk, size_t at, struct weft_request *request,
-                         struct weft_buf *body)
+static size_t write_part(const struct weft_op_call *call, size_t at,
+                         struct weft_remote_request *request, struct weft_buf *body)
 {
     struct weft_json_writer out;
     weft_json_writer_init(&out, body);
@@ -98,53 +93,59 @@ static size_t write_part(const struct bulk *bulk, size_t at, struct weft_request
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
     size_t i = at;
-    request->ns = ns_at(bulk, at);
-    while (i < bulk->count && i - at < WEFT_BATCH_MAX && body->size < WEFT_REMOTE_BODY &&
-           same_ns(request->ns, ns_at(bulk, i)) && check_item(bulk, i, NULL) == WEFT_OK) {
-        if (bulk->specs)
-            request->once |= !((const struct weft_spec *)item_at(bulk, i))->key;
-        weft_wire_write(bulk->takes, item_at(bulk, i++), &out);
+    request->ns = ns_at(call, at);
+    while (i < call->count && i - at < WEFT_BATCH_MAX && body->size < WEFT_REMOTE_BODY &&
+           same_ns(request->ns, ns_at(call, i)) && check_item(call, i, NULL) == WEFT_OK) {
+        if (call->op == WEFT_OP_SUBMIT)
+            request->keyless |= !((const struct weft_spec *)item_at(call, i))->key;
+        weft_wire_write(weft_ops[call->op].takes, item_at(call, i++), &out);
     }
     weft_json_end_array(&out);
     weft_json_end_object(&out);
     return i - at;
 }
 
-/* One answer of a bulk request. False: it is not what a server says. */
-static bool read_item(const struct bulk *bulk, size_t i, const struct weft_json *value,
+/* One answer of a bulk request. False: no server of weft writes that. */
+static bool read_item(const struct weft_op_call *call, size_t i, const struct weft_json *value,
                       struct weft_arena *arena)
 {
+    const struct weft_wire_type *gives = weft_ops[call->op].gives;
     struct weft_json error;
-    void *answer = answer_at(bulk, i);
+    void *answer = answer_at(call, i);
+    struct weft_lease_answer *lease = call->op == WEFT_OP_SUBMIT ? NULL : answer;
     if (value->kind != WEFT_JSON_OBJECT)
         return false;
-    if (!weft_wire_member(value, "error", &error) || error.kind == WEFT_JSON_NULL)
-        return weft_wire_read_answer(bulk->gives, value, arena, answer, NULL) == WEFT_OK;
+    if (!weft_wire_member(value, "error", &error) || error.kind == WEFT_JSON_NULL) {
+        bool read = weft_wire_read_answer(gives, value, arena, answer, NULL) == WEFT_OK;
+        if (call->op == WEFT_OP_RENEW)
+            lease->state = WEFT_STATE_RUNNING; /* the answer does not say it */
+        return read;
+    }
     enum weft_fence fence = WEFT_FENCE_NONE;
-    memset(answer, 0, bulk->answer_size);
+    memset(answer, 0, weft_wire_size(gives));
     if (weft_remote_error(&error, arena, answer, &fence, NULL))
         return false;
-    if (bulk->fence_at)
-        memcpy((char *)answer + bulk->fence_at, &fence, sizeof(fence));
+    if (lease)
+        lease->fence = fence;
     return true;
 }
 
 /* One request: items from `at` on. *ret_count: so many. */
-static enum weft_rc send_part(const struct weft_via *via, const struct bulk *bulk, size_t at,
-                              size_t *ret_count, struct weft_err *err)
+static enum weft_rc send_part(const struct weft_via *via, const struct weft_op_call *call,
+                              size_t at, size_t *ret_count, struct weft_err *err)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_buf body;
     weft_buf_init(&body, SIZE_MAX);
-    struct weft_request request = {.method = "POST", .path = bulk->path, .body = &body};
-    size_t count = write_part(bulk, at, &request, &body);
+    struct weft_remote_request request = {.op = call->op, .body = &body};
+    size_t count = write_part(call, at, &request, &body);
     struct weft_json object;
     struct weft_json_iter iter;
     enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
     if (!rc && !weft_remote_items(&object, count, &iter))
         rc = weft_remote_garbled(&request, err);
     for (size_t i = 0; i < count && !rc; i++)
-        if (!weft_json_next(&iter) || !read_item(bulk, at + i, &iter.value, arena))
+        if (!weft_json_next(&iter) || !read_item(call, at + i, &iter.value, arena))
             rc = weft_remote_garbled(&request, err);
     weft_buf_done(&body);
     weft_arena_free(arena);
@@ -152,272 +153,122 @@ static enum weft_rc send_part(const struct weft_via *via, const struct bulk *bul
     return rc;
 }
 
-/* The items from `at` on were not answered: the next `part` of them for sure, the rest not sent. */
-static void tell_rest(const struct bulk *bulk, size_t at, size_t part, const struct weft_err *err)
+static void answer_error(const struct weft_op_call *call, size_t i, const struct weft_err *err)
 {
-    struct weft_err untried = *err;
-    untried.hint = NULL;
-    for (size_t i = at; i < bulk->count; i++) {
-        memset(answer_at(bulk, i), 0, bulk->answer_size);
-        memcpy(answer_at(bulk, i), i < at + part ? err : &untried, sizeof(*err));
-    }
+    memset(answer_at(call, i), 0, weft_wire_size(weft_ops[call->op].gives));
+    memcpy(answer_at(call, i), err, sizeof(*err));
 }
 
-static enum weft_rc send_bulk(const struct weft_via *via, const struct bulk *bulk,
+enum weft_rc weft_remote_bulk(const struct weft_via *via, const struct weft_op_call *call,
                               struct weft_err *err)
 {
     bool any = false;
     size_t part = 1;
-    for (size_t at = 0; at < bulk->count; at += part) {
+    for (size_t at = 0; at < call->count; at += part) {
         struct weft_err refused;
-        if (check_item(bulk, at, &refused)) {
+        if (check_item(call, at, &refused)) {
             part = 1;
-            memset(answer_at(bulk, at), 0, bulk->answer_size);
-            memcpy(answer_at(bulk, at), &refused, sizeof(refused));
+            answer_error(call, at, &refused);
             continue;
         }
-        enum weft_rc rc = send_part(via, bulk, at, &part, err);
+        enum weft_rc rc = send_part(via, call, at, &part, err);
         if (rc && !any)
             return rc;
         any = true;
-        if (rc) {
-            tell_rest(bulk, at, part, err);
-            break;
+        for (size_t i = at; i < call->count && rc; i++) {
+            struct weft_err mine = *err;
+            if (i >= at + part)
+                mine.hint = NULL; /* it was not sent */
+            answer_error(call, i, &mine);
         }
+        if (rc)
+            break;
     }
     return WEFT_OK;
 }
 
-/* ---- Submitting ------------------------------------------------------------------------------ */
-
-enum weft_rc weft_remote_submit(const struct weft_via *via, const struct weft_spec *spec,
-                                size_t count, struct weft_submitted *ret_answer,
-                                struct weft_err *err)
-{
-    const struct bulk bulk = {
-        .path = "/executions",
-        .takes = &weft_wire_spec,
-        .gives = &weft_wire_submitted,
-        .item = spec,
-        .item_size = sizeof(*spec),
-        .count = count,
-        .answer = ret_answer,
-        .answer_size = sizeof(*ret_answer),
-        .specs = true,
-        .bytes = "payload",
-        .bytes_size_at = offsetof(struct weft_spec, payload_size),
-    };
-    return send_bulk(via, &bulk, err);
-}
-
-/* ---- Leases ---------------------------------------------------------------------------------- */
-
-/* What differs between the words about leases. */
-struct word {
-    const char *path;
-    const struct weft_wire_type *takes, *gives;
-    size_t item_size;
-    const char *bytes; /* as in struct bulk */
-    size_t bytes_size_at;
-};
-
-static enum weft_rc send_word(const struct weft_via *via, const struct word *word, const void *item,
-                              size_t count, struct weft_lease_answer *ret_answer,
-                              struct weft_err *err)
-{
-    const struct bulk bulk = {
-        .path = word->path,
-        .takes = word->takes,
-        .gives = word->gives,
-        .item = item,
-        .item_size = word->item_size,
-        .count = count,
-        .answer = ret_answer,
-        .answer_size = sizeof(*ret_answer),
-        .fence_at = offsetof(struct weft_lease_answer, fence),
-        .bytes = word->bytes,
-        .bytes_size_at = word->bytes_size_at,
-    };
-    return send_bulk(via, &bulk, err);
-}
-
-enum weft_rc weft_remote_renew(const struct weft_via *via, const struct weft_renew *item,
-                               size_t count, struct weft_lease_answer *ret_answer,
-                               struct weft_err *err)
-{
-    static const struct word word = {.path = "/leases/renew",
-                                     .takes = &weft_wire_renew,
-                                     .gives = &weft_wire_renewed,
-                                     .item_size = sizeof(*item)};
-    enum weft_rc rc = send_word(via, &word, item, count, ret_answer, err);
-    for (size_t i = 0; i < count && !rc; i++)
-        if (!ret_answer[i].err.rc)
-            ret_answer[i].state = WEFT_STATE_RUNNING; /* which goes without saying */
-    return rc;
-}
-
-enum weft_rc weft_remote_complete(const struct weft_via *via, const struct weft_complete *item,
-                                  size_t count, struct weft_lease_answer *ret_answer,
-                                  struct weft_err *err)
-{
-    static const struct word word = {.path = "/leases/complete",
-                                     .takes = &weft_wire_complete,
-                                     .gives = &weft_wire_finished,
-                                     .item_size = sizeof(*item),
-                                     .bytes = "result",
-                                     .bytes_size_at = offsetof(struct weft_complete, result_size)};
-    return send_word(via, &word, item, count, ret_answer, err);
-}
-
-enum weft_rc weft_remote_fail(const struct weft_via *via, const struct weft_failure *item,
-                              size_t count, struct weft_lease_answer *ret_answer,
-                              struct weft_err *err)
-{
-    static const struct word word = {.path = "/leases/fail",
-                                     .takes = &weft_wire_failure,
-                                     .gives = &weft_wire_finished,
-                                     .item_size = sizeof(*item)};
-    return send_word(via, &word, item, count, ret_answer, err);
-}
-
-enum weft_rc weft_remote_put_back(const struct weft_via *via, enum weft_put_back_kind kind,
-                                  const struct weft_put_back *item, size_t count,
-                                  struct weft_lease_answer *ret_answer, struct weft_err *err)
-{
-    static const struct word words[] = {
-        [WEFT_PUT_BACK_DELAY] = {.path = "/leases/delay",
-                                 .takes = &weft_wire_delay,
-                                 .gives = &weft_wire_finished,
-                                 .item_size = sizeof(*item)},
-        [WEFT_PUT_BACK_RELEASE] = {.path = "/leases/release",
-                                   .takes = &weft_wire_release,
-                                   .gives = &weft_wire_finished,
-                                   .item_size = sizeof(*item)},
-    };
-    return send_word(via, &words[kind], item, count, ret_answer, err);
-}
-
 /* ---- Claiming -------------------------------------------------------------------------------- */
 
-/* What the claims of one call were given, in requests of one claim each. */
-struct gains {
-    struct weft_claimed *item; /* in the arena */
-    size_t count, capacity;
-};
-
-static struct weft_claimed *add_gain(struct gains *gains, struct weft_arena *arena)
-{
-    if (gains->count == gains->capacity) {
-        size_t capacity = gains->capacity ? 2 * gains->capacity : 16;
-        struct weft_claimed *item = weft_new_array(arena, struct weft_claimed, capacity);
-        if (gains->count)
-            memcpy(item, gains->item, gains->count * sizeof(*item));
-        gains->item = item;
-        gains->capacity = capacity;
-    }
-    return &gains->item[gains->count++];
-}
-
+/* Adds the executions that one claim is given. */
 static enum weft_rc claim_one(const struct weft_via *via, const struct weft_claim *claim,
-                              uint32_t index, struct weft_arena *arena, struct gains *gains,
-                              struct weft_err *err)
+                              uint32_t index, struct weft_arena *arena,
+                              struct weft_remote_list *given, struct weft_err *err)
 {
     struct weft_buf body;
-    weft_buf_init(&body, SIZE_MAX);
-    struct weft_json_writer out;
-    weft_json_writer_init(&out, &body);
-    weft_wire_write(&weft_wire_claim, claim, &out);
-    const struct weft_request request = {.method = "POST",
-                                         .path = "/claims",
-                                         .ns = claim->ns,
-                                         .body = &body,
-                                         .once = true,
-                                         .wait_ms = claim->wait_ms};
+    weft_remote_write(&body, &weft_wire_claim, claim);
+    const struct weft_remote_request request = {
+        .op = WEFT_OP_CLAIM, .ns = claim->ns, .body = &body, .wait_ms = claim->wait_ms};
     struct weft_json object;
-    struct weft_json_iter iter;
-    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
-    if (!rc && !weft_remote_items(&object, SIZE_MAX, &iter))
-        rc = weft_remote_garbled(&request, err);
-    while (!rc && weft_json_next(&iter)) {
-        struct weft_claimed *item = add_gain(gains, arena);
-        if (weft_wire_read_answer(&weft_wire_claimed, &iter.value, arena, item, NULL))
-            rc = weft_remote_garbled(&request, err);
-        item->claim = index;
-        if (item->lease_ms == 0) /* an older server; what is not known is taken to be short */
-            item->lease_ms = claim->lease_ms ? claim->lease_ms : WEFT_LEASE_MIN_MS;
+    size_t before = given->count;
+    enum weft_rc rc = weft_remote_page(via, &request, arena, given, &object, err);
+    if (rc)
+        given->count = before;
+    struct weft_claimed *item = given->item;
+    for (size_t i = before; i < given->count; i++) {
+        item[i].claim = index;
+        if (item[i].lease_ms == 0) /* an older server: an unknown lease is taken to be short */
+            item[i].lease_ms = claim->lease_ms ? claim->lease_ms : WEFT_LEASE_MIN_MS;
     }
     weft_buf_done(&body);
     return rc;
 }
 
-/* Asks for each claim in turn, without waiting. What was gained counts more than a failure. */
-static enum weft_rc claim_all(const struct weft_via *via, const struct weft_claim *claim,
-                              size_t count, struct weft_arena *arena, struct gains *gains,
-                              struct weft_err *err)
+/* Asks for each claim in turn, without waiting. After a failure the executions given so far are
+ * the answer. */
+static enum weft_rc claim_all(const struct weft_via *via, const struct weft_op_call *call,
+                              struct weft_remote_list *given, struct weft_err *err)
 {
-    for (size_t i = 0; i < count; i++) {
+    const struct weft_claim *claim = call->in;
+    for (size_t i = 0; i < call->count; i++) {
         struct weft_claim mine = claim[i];
         mine.wait_ms = 0;
-        enum weft_rc rc = claim_one(via, &mine, (uint32_t)i, arena, gains, err);
+        enum weft_rc rc = claim_one(via, &mine, (uint32_t)i, call->arena, given, err);
         if (rc)
-            return gains->count ? WEFT_OK : rc;
+            return given->count ? WEFT_OK : rc;
     }
     return WEFT_OK;
 }
 
-enum weft_rc weft_remote_claim(const struct weft_via *via, const struct weft_claim *claim,
-                               size_t count, struct weft_arena *arena,
-                               struct weft_claim_result *ret_result, struct weft_err *err)
+enum weft_rc weft_remote_claim(const struct weft_via *via, const struct weft_op_call *call,
+                               struct weft_err *err)
 {
-    struct gains gains = {0};
+    const struct weft_claim *claim = call->in;
+    struct weft_remote_list given = {0};
     enum weft_rc rc;
-    if (count == 1) {
-        rc = claim_one(via, claim, 0, arena, &gains, err);
+    if (call->count == 1) {
+        rc = claim_one(via, claim, 0, call->arena, &given, err);
     } else {
         int64_t wait_ms = 0;
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < call->count; i++)
             wait_ms = claim[i].wait_ms > wait_ms ? claim[i].wait_ms : wait_ms;
         struct weft_look look;
         weft_look_init(&look, via->weft, WEFT_CHANGE_READY, wait_ms);
         do
-            rc = claim_all(via, claim, count, arena, &gains, err);
-        while (!rc && gains.count == 0 && wait_ms > 0 && weft_look_again(&look, via));
+            rc = claim_all(via, call, &given, err);
+        while (!rc && given.count == 0 && wait_ms > 0 && weft_look_again(&look, via));
     }
     if (!rc)
-        *ret_result = (struct weft_claim_result){.item = gains.item, .count = gains.count};
+        *(struct weft_claim_result *)call->out =
+            (struct weft_claim_result){.item = given.item, .count = given.count};
     return rc;
 }
 
 /* ---- Watching -------------------------------------------------------------------------------- */
 
-enum weft_rc weft_remote_watch(const struct weft_via *via, const struct weft_watch *watch,
-                               struct weft_arena *arena, struct weft_watched *ret_watched,
+enum weft_rc weft_remote_watch(const struct weft_via *via, const struct weft_op_call *call,
                                struct weft_err *err)
 {
+    const struct weft_watch *watch = call->in;
     struct weft_buf body;
-    weft_buf_init(&body, SIZE_MAX);
-    struct weft_json_writer out;
-    weft_json_writer_init(&out, &body);
-    weft_wire_write(&weft_wire_watch, watch, &out);
-    /* A second try would not tell again what the first did: renewals do. */
-    const struct weft_request request = {.method = "POST",
-                                         .path = "/leases/watch",
-                                         .ns = watch->ns,
-                                         .body = &body,
-                                         .once = true,
-                                         .wait_ms = watch->wait_ms};
+    weft_remote_write(&body, &weft_wire_watch, watch);
+    const struct weft_remote_request request = {
+        .op = WEFT_OP_WATCH, .ns = watch->ns, .body = &body, .wait_ms = watch->wait_ms};
+    struct weft_remote_list listing = {0};
     struct weft_json object;
-    struct weft_json_iter iter;
-    struct weft_ended_lease *item = weft_new_array(arena, struct weft_ended_lease, WEFT_BATCH_MAX);
-    size_t count = 0;
-    enum weft_rc rc = weft_remote_ask(via, &request, arena, &object, err);
-    if (!rc && !weft_remote_items(&object, SIZE_MAX, &iter))
-        rc = weft_remote_garbled(&request, err);
-    while (!rc && count < WEFT_BATCH_MAX && weft_json_next(&iter))
-        if (weft_wire_read_answer(&weft_wire_ended_lease, &iter.value, arena, &item[count++], NULL))
-            rc = weft_remote_garbled(&request, err);
+    enum weft_rc rc = weft_remote_page(via, &request, call->arena, &listing, &object, err);
     if (!rc)
-        *ret_watched = (struct weft_watched){.item = item, .count = count};
+        *(struct weft_watched *)call->out =
+            (struct weft_watched){.item = listing.item, .count = listing.count};
     weft_buf_done(&body);
     return rc;
 }

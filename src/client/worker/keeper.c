@@ -298,7 +298,9 @@ static void say_goodbye(struct weft_worker *worker)
     uint64_t released;
     via.one_try = true;
     via.timeout_ms = GOODBYE_MS;
-    (void)worker->weft->backend->goodbye(&via, worker->options.name, &released, &err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_GOODBYE, .in = worker->options.name, .out = &released};
+    (void)worker->weft->backend->call(&via, &call, &err);
 }
 
 void *weft_keeper_main(void *context)

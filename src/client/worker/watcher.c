@@ -131,7 +131,9 @@ static void ask_engine(struct weft_worker *worker, struct weft_arena *arena,
     struct weft_err err = {0};
     const struct weft_watch watch = {.worker = worker->options.name};
     worker->watch.at_us = weft_mono_us() + LOOK_US;
-    enum weft_rc rc = worker->weft->backend->watch(&worker->via, &watch, arena, ret_watched, &err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_WATCH, .in = &watch, .count = 1, .out = ret_watched, .arena = arena};
+    enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
     if (!weft_keeper_told(worker, &worker->watch, rc, &err))
         *ret_watched = (struct weft_watched){0};
 }
@@ -196,7 +198,9 @@ static weft_usec watch_there(struct weft_worker *worker)
     struct weft_watched watched = {0};
     struct weft_err err = {0};
     weft_usec began_us = weft_mono_us();
-    enum weft_rc rc = worker->weft->backend->watch(&via, &watch, arena, &watched, &err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_WATCH, .in = &watch, .count = 1, .out = &watched, .arena = arena};
+    enum weft_rc rc = worker->weft->backend->call(&via, &call, &err);
     bool waited = weft_mono_us() - began_us > WAITED_US;
     if (!rc && watched.count > 0) {
         pthread_mutex_lock(&worker->lock);

@@ -185,7 +185,9 @@ static void claim_here(struct weft_worker *worker, uint32_t room)
     struct weft_arena *arena = weft_arena_new();
     struct weft_claim_result claimed = {0};
     struct weft_err err = {0};
-    enum weft_rc rc = worker->weft->backend->claim(&worker->via, &claim, 1, arena, &claimed, &err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_CLAIM, .in = &claim, .count = 1, .out = &claimed, .arena = arena};
+    enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
     if (weft_keeper_told(worker, &worker->claim, rc, &err))
         pace_claims(worker, &(struct weft_claim_told){.wanted = room,
                                                       .count = claimed.count,
@@ -246,7 +248,9 @@ static void claim_there(struct weft_worker *worker, uint32_t max)
     struct weft_claim_result claimed = {0};
     struct weft_claim_told told = {.wanted = max};
     weft_usec began_us = weft_mono_us();
-    told.rc = worker->weft->backend->claim(&via, &claim, 1, arena, &claimed, &told.err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_CLAIM, .in = &claim, .count = 1, .out = &claimed, .arena = arena};
+    told.rc = worker->weft->backend->call(&via, &call, &told.err);
     told.count = told.rc ? 0 : claimed.count;
     told.waited = told.count > 0 || weft_mono_us() - began_us > WAITED_US;
     struct weft_grant *grant = told.count ? make_grant(worker, &claimed, arena) : NULL;
@@ -419,8 +423,9 @@ static void send_beat(struct weft_worker *worker, const struct beat *beat, struc
     struct weft_err err = {0};
     if (beat->count == 0)
         return;
-    enum weft_rc rc =
-        worker->weft->backend->renew(&worker->via, beat->item, beat->count, beat->answer, &err);
+    const struct weft_op_call call = {
+        .op = WEFT_OP_RENEW, .in = beat->item, .count = beat->count, .out = beat->answer};
+    enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
     if (!weft_keeper_told(worker, next, rc, &err))
         return;
     const struct weft_err *again = read_answers(worker, beat);

@@ -241,7 +241,7 @@ static enum weft_rc write_entries(struct weft_tx *tx, struct weft_err *err)
         rc = weft_tx_do(tx, WEFT_TX_WRITE, run_add, &call, err);
     }
     /* What may have been written is not counted twice. */
-    if (rc && !(err->hint && strcmp(err->hint, "outcome_unknown") == 0))
+    if (rc && err->hint != weft_hint_outcome_unknown)
         put_back(tx->engine, &copy);
     return rc;
 }

@@ -97,7 +97,7 @@ static enum weft_rc check_flow(const struct growth *growth, const struct weft_fl
             weft_fail_field(err, WEFT_CONFLICT, "revision", "the flow is at revision %d, not %d",
                             row->revision, growth->args->revision);
         if (err)
-            err->hint = "read the flow again and decide anew";
+            err->hint = weft_hint_read_flow_again;
         return rc;
     }
     if (row->nodes + (int64_t)growth->draft->count > WEFT_FLOW_NODES_MAX)

@@ -94,7 +94,7 @@ static void answer_taken(struct new_flow *flow, const struct weft_rows *rows)
             memcmp(print.data, flow->fingerprint, print.size) != 0) {
             weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
                             "this key belongs to a flow with other nodes");
-            answer->err.hint = "use another key, or submit exactly what was submitted first";
+            answer->err.hint = weft_hint_other_key;
         } else if (state == STATE_STAGED) {
             weft_fail_field(&answer->err, WEFT_BUSY, "key", "this flow is just being written");
         } else {

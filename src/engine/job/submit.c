@@ -211,7 +211,7 @@ static void answer_taken(struct weft_submission *item, const struct weft_rows *r
             answer->duplicate = false;
             weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
                             "this key belongs to an execution with another lane, kind or payload");
-            answer->err.hint = "use another key, or submit exactly what was submitted first";
+            answer->err.hint = weft_hint_other_key;
         }
         return;
     }
@@ -342,7 +342,7 @@ static void answer_refused(struct weft_submission *item, const struct weft_err *
     if (item->spec.key) {
         weft_fail_field(&item->answer->err, WEFT_BUSY, "key",
                         "another open transaction holds this key");
-        item->answer->err.hint = "try again when that transaction has ended";
+        item->answer->err.hint = weft_hint_wait_for_transaction;
     } else {
         weft_fail(&item->answer->err, WEFT_BUSY, "another open transaction locks weft's tables");
         item->answer->err.hint = "try again later; `weft doctor` finds old transactions";

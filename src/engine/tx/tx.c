@@ -539,7 +539,7 @@ static bool is_settled(struct weft_tx *tx, enum weft_tx_mode mode, struct weft_e
     if (fate == WEFT_SETTLED_ABORTED)
         story->cause = WEFT_CAUSE_LOST; /* it left no trace: as if it had never been sent */
     else
-        story->hint = "outcome_unknown";
+        story->hint = weft_hint_outcome_unknown;
     return false;
 }
 
@@ -557,7 +557,7 @@ enum weft_rc weft_tx_do(struct weft_tx *tx, enum weft_tx_mode mode, weft_tx_body
             return WEFT_OK;
         if (tx->no_retry || !may_retry(story, tries)) {
             if (tx->maybe_committed)
-                story->hint = "outcome_unknown";
+                story->hint = weft_hint_outcome_unknown;
             return rc;
         }
         back_off(tries);

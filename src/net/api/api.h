@@ -75,12 +75,8 @@ enum weft_rc weft_bytes_run(struct weft_request *request, struct weft_err *err);
 enum weft_rc weft_attempts_read(struct weft_request *request, struct weft_err *err);
 enum weft_rc weft_attempts_run(struct weft_request *request, struct weft_err *err);
 
-enum weft_rc weft_cancel_read(struct weft_request *request, struct weft_err *err);
-enum weft_rc weft_replay_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_steer_read(struct weft_request *request, struct weft_err *err);
 enum weft_rc weft_replay_run(struct weft_request *request, struct weft_err *err);
-enum weft_rc weft_priority_read(struct weft_request *request, struct weft_err *err);
-enum weft_rc weft_deadline_read(struct weft_request *request, struct weft_err *err);
-enum weft_rc weft_revoke_read(struct weft_request *request, struct weft_err *err);
 /* What becomes of one item: the execution as the call left it is written at once. */
 struct weft_steer_told {
     struct weft_steered steered;
@@ -120,17 +116,10 @@ enum weft_rc weft_flow_cancel_run(struct weft_request *request, struct weft_err 
 
 /* ---- Working --------------------------------------------------------------------------------- */
 
-enum weft_rc weft_renew_read(struct weft_request *request, struct weft_err *err);
-void weft_renew_write(struct weft_request *request);
-enum weft_rc weft_complete_read(struct weft_request *request, struct weft_err *err);
-void weft_complete_write(struct weft_request *request);
-enum weft_rc weft_fail_read(struct weft_request *request, struct weft_err *err);
-void weft_fail_write(struct weft_request *request);
-enum weft_rc weft_delay_read(struct weft_request *request, struct weft_err *err);
+enum weft_rc weft_lease_read(struct weft_request *request, struct weft_err *err);
+void weft_lease_write(struct weft_request *request);
 enum weft_rc weft_watch_read(struct weft_request *request, struct weft_err *err);
 enum weft_rc weft_watch_run(struct weft_request *request, struct weft_err *err);
-enum weft_rc weft_release_read(struct weft_request *request, struct weft_err *err);
-void weft_put_back_write(struct weft_request *request);
 
 enum weft_rc weft_workers_read(struct weft_request *request, struct weft_err *err);
 enum weft_rc weft_workers_run(struct weft_request *request, struct weft_err *err);

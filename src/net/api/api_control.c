@@ -17,55 +17,17 @@
 
 /* ---- One ------------------------------------------------------------------------------------- */
 
-static struct weft_steer *begin_one(struct weft_request *request)
+enum weft_rc weft_steer_read(struct weft_request *request, struct weft_err *err)
 {
+    const struct weft_route *route = request->route;
     struct weft_steer *steer = weft_new(request->arena, struct weft_steer);
+    struct weft_json object;
     request->items = (struct weft_items){
         .item = steer, .err = weft_new(request->arena, struct weft_err), .count = 1};
-    return steer;
-}
-
-/* The body by its type, NULL: none is taken. Only where it is optional may it be missing. */
-static enum weft_rc read_one(struct weft_request *request, const struct weft_wire_type *type,
-                             bool optional, struct weft_err *err)
-{
-    struct weft_steer *steer = begin_one(request);
-    struct weft_json object;
-    enum weft_rc rc = WEFT_OK;
-    if (!type)
-        rc = weft_api_read_nothing(request, err);
-    else
-        rc = weft_request_object(request, optional, &object, err);
-    if (!rc && type)
-        rc = weft_wire_read(type, &object, request->arena, steer, err);
+    enum weft_rc rc = weft_request_object(request, route->may_be_empty, &object, err);
     if (!rc)
-        rc = weft_request_id(request, &steer->id, err);
-    return rc;
-}
-
-enum weft_rc weft_cancel_read(struct weft_request *request, struct weft_err *err)
-{
-    return read_one(request, &weft_wire_cancel, true, err);
-}
-
-enum weft_rc weft_replay_read(struct weft_request *request, struct weft_err *err)
-{
-    return read_one(request, &weft_wire_replay, true, err);
-}
-
-enum weft_rc weft_priority_read(struct weft_request *request, struct weft_err *err)
-{
-    return read_one(request, &weft_wire_priority, false, err);
-}
-
-enum weft_rc weft_deadline_read(struct weft_request *request, struct weft_err *err)
-{
-    return read_one(request, &weft_wire_deadline, false, err);
-}
-
-enum weft_rc weft_revoke_read(struct weft_request *request, struct weft_err *err)
-{
-    return read_one(request, &weft_wire_cancel, true, err);
+        rc = weft_wire_read(route->op->takes, &object, request->arena, steer, err);
+    return rc ? rc : weft_request_id(request, &steer->id, err);
 }
 
 /* The names in an execution are the engine's and its texts are in `arena`: it is written here. */

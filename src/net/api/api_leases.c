@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * POST /v1/leases/...: what a worker says about what it holds, as one item or as {"items"}. Each
- * item is answered on its own.
+ * POST /v1/leases/...: calls of a worker about the leases it holds, as one item or as {"items"},
+ * each answered on its own. The messages are in wire/ops.def.
  */
 
 #include "net/api/api.h"
@@ -15,45 +15,27 @@
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-enum weft_rc weft_renew_read(struct weft_request *request, struct weft_err *err)
+enum weft_rc weft_lease_read(struct weft_request *request, struct weft_err *err)
 {
-    return weft_request_one_or_items(request, &weft_wire_renew, sizeof(struct weft_renew), err);
-}
-
-enum weft_rc weft_complete_read(struct weft_request *request, struct weft_err *err)
-{
-    enum weft_rc rc =
-        weft_request_one_or_items(request, &weft_wire_complete, sizeof(struct weft_complete), err);
+    const struct weft_op_info *op = request->route->op;
+    enum weft_rc rc = weft_request_one_or_items(request, op->takes, weft_wire_size(op->takes), err);
+    if (rc || op->group != WEFT_GROUP_COMPLETE)
+        return rc;
     const struct weft_complete *item = request->items.item;
     request->items.bytes = 0;
-    for (size_t i = 0; i < request->items.count && !rc; i++)
+    for (size_t i = 0; i < request->items.count; i++)
         if (!request->items.err[i].rc)
             request->items.bytes += item[i].result_size;
-    return rc;
-}
-
-enum weft_rc weft_fail_read(struct weft_request *request, struct weft_err *err)
-{
-    return weft_request_one_or_items(request, &weft_wire_failure, sizeof(struct weft_failure), err);
-}
-
-enum weft_rc weft_delay_read(struct weft_request *request, struct weft_err *err)
-{
-    return weft_request_one_or_items(request, &weft_wire_delay, sizeof(struct weft_put_back), err);
-}
-
-enum weft_rc weft_release_read(struct weft_request *request, struct weft_err *err)
-{
-    return weft_request_one_or_items(request, &weft_wire_release, sizeof(struct weft_put_back),
-                                     err);
+    return WEFT_OK;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
 /* The id of an item, which is the first member of each kind. */
-static const struct weft_id *id_of(const struct weft_items *items, size_t item_size, size_t i)
+static const struct weft_id *id_of(const struct weft_request *request, size_t i)
 {
-    return (const void *)((const char *)items->item + i * item_size);
+    size_t item_size = weft_wire_size(request->route->op->takes);
+    return (const void *)((const char *)request->items.item + i * item_size);
 }
 
 /* Of an item that could not be read the id may be missing. */
@@ -68,8 +50,7 @@ static void put_id(const struct weft_id *id, struct weft_json_writer *out)
 }
 
 /* One item is answered by itself: its error is the error of the request, with its status. */
-static void write_one(struct weft_request *request, const struct weft_wire_type *type,
-                      size_t item_size)
+static void write_one(struct weft_request *request)
 {
     const struct weft_items *items = &request->items;
     const struct weft_lease_answer *answer = items->answer;
@@ -81,43 +62,38 @@ static void write_one(struct weft_request *request, const struct weft_wire_type 
     } else {
         weft_reply_json(request, 200, &out);
         weft_json_begin_object(&out);
-        put_id(id_of(items, item_size, 0), &out);
-        weft_wire_write_members(type, answer, &out);
+        put_id(id_of(request, 0), &out);
+        weft_wire_write_members(request->route->op->gives, answer, &out);
         weft_json_end_object(&out);
     }
 }
 
-static void write_items(struct weft_request *request, const struct weft_wire_type *type,
-                        size_t item_size)
+static void write_items(struct weft_request *request)
 {
     const struct weft_items *items = &request->items;
     const struct weft_lease_answer *answer = items->answer;
     struct weft_json_writer out;
-    if (!items->bulk) {
-        write_one(request, type, item_size);
-        return;
-    }
     weft_reply_json(request, 200, &out);
     weft_json_begin_object(&out);
     weft_json_key(&out, "items");
     weft_json_begin_array(&out);
     for (size_t i = 0; i < items->count; i++) {
         weft_json_begin_object(&out);
-        put_id(id_of(items, item_size, i), &out);
+        put_id(id_of(request, i), &out);
         if (items->err[i].rc)
             weft_api_put_error(&items->err[i], WEFT_FENCE_NONE, &out);
         else if (answer[i].err.rc)
             weft_api_put_error(&answer[i].err, answer[i].fence, &out);
         else
-            weft_wire_write_members(type, &answer[i], &out);
+            weft_wire_write_members(request->route->op->gives, &answer[i], &out);
         weft_json_end_object(&out);
     }
     weft_json_end_array(&out);
     weft_json_end_object(&out);
 }
 
-/* Tells those who wait for the end of executions that ended here. */
-static void tell_ended(struct weft_request *request, size_t item_size)
+/* Wakes requests that wait for the end of executions that ended here. */
+static void wake_for_ended(struct weft_request *request)
 {
     const struct weft_items *items = &request->items;
     const struct weft_lease_answer *answer = items->answer;
@@ -125,29 +101,17 @@ static void tell_ended(struct weft_request *request, size_t item_size)
     size_t count = 0;
     for (size_t i = 0; i < items->count; i++)
         if (!items->err[i].rc && !answer[i].err.rc && !weft_state_living(answer[i].state))
-            ended[count++] = *id_of(items, item_size, i);
+            ended[count++] = *id_of(request, i);
     if (count > 0)
         weft_wait_ended(request->server, ended, count);
 }
 
-void weft_renew_write(struct weft_request *request)
+void weft_lease_write(struct weft_request *request)
 {
-    write_items(request, &weft_wire_renewed, sizeof(struct weft_renew));
-}
-
-void weft_complete_write(struct weft_request *request)
-{
-    tell_ended(request, sizeof(struct weft_complete));
-    write_items(request, &weft_wire_finished, sizeof(struct weft_complete));
-}
-
-void weft_fail_write(struct weft_request *request)
-{
-    tell_ended(request, sizeof(struct weft_failure));
-    write_items(request, &weft_wire_finished, sizeof(struct weft_failure));
-}
-
-void weft_put_back_write(struct weft_request *request)
-{
-    write_items(request, &weft_wire_finished, sizeof(struct weft_put_back));
+    if (request->route->op->group != WEFT_GROUP_RENEW)
+        wake_for_ended(request);
+    if (request->items.bulk)
+        write_items(request);
+    else
+        write_one(request);
 }

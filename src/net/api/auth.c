@@ -282,7 +282,7 @@ enum weft_rc weft_auth_check(struct weft_auth *auth, const struct weft_credentia
     request->scopes = WEFT_SCOPE_ADMIN;
     request->token = 0;
     request->secret = (struct weft_request_secret){0};
-    if (request->route->scope == WEFT_SCOPE_NONE)
+    if (request->route->op->scope == WEFT_SCOPE_NONE)
         return WEFT_OK;
     enum weft_rc rc = WEFT_OK;
     if (given->authorization) {
@@ -297,11 +297,11 @@ enum weft_rc weft_auth_check(struct weft_auth *auth, const struct weft_credentia
     }
     if (!rc)
         rc = use_namespace(given, request, err);
-    bool allowed = weft_scope_allows(request->scopes, request->route->scope) ||
+    bool allowed = weft_scope_allows(request->scopes, request->route->op->scope) ||
                    (request->route->or_work && weft_scope_allows(request->scopes, WEFT_SCOPE_WORK));
     if (!rc && !allowed) {
         char needed[WEFT_SCOPES_TEXT];
-        weft_scopes_print(request->route->scope, needed);
+        weft_scopes_print(request->route->op->scope, needed);
         rc = weft_fail(err, WEFT_FORBIDDEN, "the token lacks the scope '%s'", needed);
     }
     return rc;

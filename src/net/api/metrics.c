@@ -42,26 +42,6 @@ static const uint64_t SECONDS_BUCKETS[] = {500,     1000,     2500,     5000,   
                                            5000000, 10000000, 30000000, 60000000};
 static const uint64_t SIZES_BUCKETS[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
 
-static const char *const GROUPS[WEFT_GROUP_COUNT] = {
-    [WEFT_GROUP_NONE] = "read",
-    [WEFT_GROUP_LIST] = "list",
-    [WEFT_GROUP_PARSE] = "parse",
-    [WEFT_GROUP_HEAVY] = "heavy",
-    [WEFT_GROUP_ADMIN] = "admin",
-    [WEFT_GROUP_SUBMIT] = "submit",
-    [WEFT_GROUP_CLAIM] = "claim",
-    [WEFT_GROUP_RENEW] = "renew",
-    [WEFT_GROUP_COMPLETE] = "complete",
-    [WEFT_GROUP_FAIL] = "fail",
-    [WEFT_GROUP_DELAY] = "delay",
-    [WEFT_GROUP_RELEASE] = "release",
-    [WEFT_GROUP_CANCEL] = "cancel",
-    [WEFT_GROUP_REPLAY] = "replay",
-    [WEFT_GROUP_REPRIORITIZE] = "reprioritize",
-    [WEFT_GROUP_SET_DEADLINE] = "set_deadline",
-    [WEFT_GROUP_REVOKE] = "revoke",
-    [WEFT_GROUP_FLOW] = "flow",
-};
 static const char *const WAITS[WEFT_WAIT_COUNT] = {"claim", "end", "watch", "lock"};
 static const char *const WAKES[WEFT_WAKE_COUNT] = {"local", "remote", "poll"};
 
@@ -254,9 +234,9 @@ void weft_metrics_put_label(struct weft_buf *out, const char *name, const char *
 static void put_route(const struct weft_metrics *metrics, size_t place, struct weft_buf *out)
 {
     bool found = place < metrics->routes.count;
-    weft_metrics_put_label(out, "route", found ? metrics->routes.route[place].path : "none");
+    weft_metrics_put_label(out, "route", found ? metrics->routes.route[place].op->path : "none");
     weft_buf_add_char(out, ',');
-    weft_metrics_put_label(out, "method", found ? metrics->routes.route[place].method : "any");
+    weft_metrics_put_label(out, "method", found ? metrics->routes.route[place].op->method : "any");
 }
 
 static enum weft_scanner scanner_of(size_t label)
@@ -289,7 +269,7 @@ static void put_labels(const struct weft_metrics *metrics, enum labels labels, s
             weft_buf_add_text(out, ",code=\"other\"");
         break;
     case GROUP:
-        weft_metrics_put_label(out, "group", GROUPS[label]);
+        weft_metrics_put_label(out, "group", weft_group_names[label]);
         break;
     case SCANNER:
         weft_metrics_put_label(out, "scanner", weft_scanner_name((enum weft_scanner)label));

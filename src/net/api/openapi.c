@@ -36,6 +36,36 @@ void weft_openapi_ref(struct weft_json_writer *out, const char *folder, const ch
     weft_json_end_object(out);
 }
 
+/* ---- Schemas of routes ----------------------------------------------------------------------- */
+
+static void add_word(struct weft_buf *words, const char *word)
+{
+    weft_buf_printf(words, "%s\"%s\"", words->size ? "," : "", word);
+}
+
+/* Writes a schema of routes.h, with the words for which [$states] and [$flow_states] stand. */
+static void put_schema(struct weft_json_writer *out, const char *schema)
+{
+    const char *place = strstr(schema, "[$");
+    if (!place) {
+        weft_json_put_raw(out, schema, strlen(schema));
+        return;
+    }
+    bool flows = strncmp(place, "[$flow_states]", 14) == 0;
+    struct weft_buf words, text;
+    weft_buf_init(&words, SIZE_MAX);
+    weft_buf_init(&text, SIZE_MAX);
+    for (int state = WEFT_STATE_NONE + 1; state < WEFT_STATE_COUNT && !flows; state++)
+        add_word(&words, weft_state_name((enum weft_state)state));
+    for (size_t i = 0; i < WEFT_FLOW_STATE_COUNT && flows; i++)
+        add_word(&words, weft_wire_flow_states[i]);
+    weft_buf_printf(&text, "%.*s[%s%s", (int)(place - schema), schema, words.data,
+                    strchr(place, ']'));
+    weft_json_put_raw(out, text.data, text.size);
+    weft_buf_done(&text);
+    weft_buf_done(&words);
+}
+
 /* ---- Parameters ------------------------------------------------------------------------------ */
 
 static void put_parameter(struct weft_json_writer *out, const char *in,
@@ -47,7 +77,8 @@ static void put_parameter(struct weft_json_writer *out, const char *in,
     weft_openapi_pair(out, "description", param->about);
     weft_json_key(out, "required");
     weft_json_put_bool(out, strcmp(in, "path") == 0);
-    weft_openapi_raw(out, "schema", param->schema);
+    weft_json_key(out, "schema");
+    put_schema(out, param->schema);
     weft_json_end_object(out);
 }
 
@@ -81,10 +112,10 @@ static void put_parameters(struct weft_json_writer *out, const struct weft_route
 {
     weft_json_key(out, "parameters");
     weft_json_begin_array(out);
-    put_path_parameters(out, route->path);
+    put_path_parameters(out, route->op->path);
     for (size_t i = 0; i < WEFT_PARAMS_MAX && route->query[i].name; i++)
         put_parameter(out, "query", &route->query[i]);
-    if (route->scope != WEFT_SCOPE_NONE)
+    if (route->op->scope != WEFT_SCOPE_NONE)
         weft_openapi_ref(out, "parameters", "Namespace");
     weft_openapi_ref(out, "parameters", "RequestId");
     weft_json_end_array(out);
@@ -151,7 +182,7 @@ static void end_one_of(struct weft_json_writer *out)
 
 static void put_body(struct weft_json_writer *out, const struct weft_route *route)
 {
-    if (!route->takes && !route->body)
+    if (!route->op->takes && !route->body)
         return;
     weft_json_key(out, "requestBody");
     weft_json_begin_object(out);
@@ -159,16 +190,16 @@ static void put_body(struct weft_json_writer *out, const struct weft_route *rout
     weft_json_put_bool(out, !route->may_be_empty);
     begin_content(out, "application/json");
     if (route->body) {
-        weft_json_put_raw(out, route->body, strlen(route->body));
+        put_schema(out, route->body);
     } else if (route->bulk) {
         begin_one_of(out);
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
         begin_items(out);
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
         end_items(out, false);
         end_one_of(out);
     } else {
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->takes));
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->takes));
     }
     weft_json_end_object(out);
     for (const char *const *type = weft_lines_types; *type && route->takes_lines; type++)
@@ -186,7 +217,7 @@ static void put_bulk_result(struct weft_json_writer *out, const struct weft_rout
     weft_json_key(out, "allOf");
     weft_json_begin_array(out);
     weft_openapi_ref(out, "schemas", "ItemId");
-    weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
+    weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
     weft_json_end_array(out);
     weft_json_end_object(out);
 }
@@ -210,13 +241,13 @@ static void put_answer(struct weft_json_writer *out, const struct weft_route *ro
     switch (route->shape) {
     case WEFT_SHAPE_ONE:
         begin_content(out, "application/json");
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
         break;
     case WEFT_SHAPE_ITEMS:
     case WEFT_SHAPE_PAGE:
         begin_content(out, "application/json");
         begin_items(out);
-        weft_openapi_ref(out, "schemas", weft_wire_name(route->gives));
+        weft_openapi_ref(out, "schemas", weft_wire_name(route->op->gives));
         end_items(out, route->shape == WEFT_SHAPE_PAGE);
         break;
     case WEFT_SHAPE_BULK:
@@ -234,7 +265,7 @@ static void put_answer(struct weft_json_writer *out, const struct weft_route *ro
         break;
     case WEFT_SHAPE_OTHER:
         begin_content(out, "application/json");
-        weft_json_put_raw(out, route->answer, strlen(route->answer));
+        put_schema(out, route->answer);
         break;
     }
     weft_json_end_object(out);
@@ -296,20 +327,20 @@ static void put_description(struct weft_json_writer *out, const struct weft_rout
 {
     char text[2048];
     const char *about = route->about ? route->about : "";
-    if (route->scope)
+    if (route->op->scope)
         (void)snprintf(text, sizeof(text), "%s\n\nNeeds the scope `%s` where tokens are on.", about,
-                       scope_word(route->scope));
-    weft_openapi_pair(out, "description", route->scope ? text : about);
+                       scope_word(route->op->scope));
+    weft_openapi_pair(out, "description", route->op->scope ? text : about);
 }
 
 static void put_operation(struct weft_json_writer *out, const struct weft_route *route)
 {
     char method[8] = "";
-    for (size_t i = 0; i < sizeof(method) - 1 && route->method[i]; i++)
-        method[i] = (char)(route->method[i] | 0x20); /* lower case */
+    for (size_t i = 0; i < sizeof(method) - 1 && route->op->method[i]; i++)
+        method[i] = (char)(route->op->method[i] | 0x20); /* lower case */
     weft_json_key(out, method);
     weft_json_begin_object(out);
-    weft_openapi_pair(out, "operationId", route->name);
+    weft_openapi_pair(out, "operationId", route->op->id);
     weft_openapi_pair(out, "summary", route->summary);
     put_description(out, route);
     const struct weft_openapi_tag *tag = weft_openapi_tag_of(route);
@@ -319,9 +350,9 @@ static void put_operation(struct weft_json_writer *out, const struct weft_route 
         weft_json_put_text(out, tag->name);
     weft_json_end_array(out);
     /* Tokens are off where only this machine can connect, so they are always optional here. */
-    weft_openapi_raw(out, "security", route->scope ? "[{},{\"bearer\":[]}]" : "[]");
-    if (route->scope)
-        weft_openapi_pair(out, "x-weft-scope", scope_word(route->scope));
+    weft_openapi_raw(out, "security", route->op->scope ? "[{},{\"bearer\":[]}]" : "[]");
+    if (route->op->scope)
+        weft_openapi_pair(out, "x-weft-scope", scope_word(route->op->scope));
     put_parameters(out, route);
     put_body(out, route);
     put_responses(out, route);
@@ -331,7 +362,7 @@ static void put_operation(struct weft_json_writer *out, const struct weft_route 
 static bool is_first_of_path(const struct weft_route_table *routes, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (strcmp(routes->route[k].path, routes->route[i].path) == 0)
+        if (strcmp(routes->route[k].op->path, routes->route[i].op->path) == 0)
             return false;
     return true;
 }
@@ -343,10 +374,10 @@ static void put_paths(struct weft_json_writer *out, const struct weft_route_tabl
     for (size_t i = 0; i < routes->count; i++) {
         if (!is_first_of_path(routes, i))
             continue;
-        weft_json_key(out, routes->route[i].path);
+        weft_json_key(out, routes->route[i].op->path);
         weft_json_begin_object(out);
         for (size_t k = i; k < routes->count; k++)
-            if (strcmp(routes->route[k].path, routes->route[i].path) == 0)
+            if (strcmp(routes->route[k].op->path, routes->route[i].op->path) == 0)
                 put_operation(out, &routes->route[k]);
         weft_json_end_object(out);
     }

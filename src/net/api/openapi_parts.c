@@ -11,25 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Every message the server takes or gives, whether a route names it or a schema refers to it. */
-static const struct weft_wire_type *const MESSAGES[] = {
-    &weft_wire_spec,           &weft_wire_submitted,      &weft_wire_execution,
-    &weft_wire_attempt,        &weft_wire_cancel,         &weft_wire_replay,
-    &weft_wire_priority,       &weft_wire_deadline,       &weft_wire_filter,
-    &weft_wire_sweep,          &weft_wire_claim,          &weft_wire_claimed,
-    &weft_wire_renew,          &weft_wire_renewed,        &weft_wire_complete,
-    &weft_wire_failure,        &weft_wire_delay,          &weft_wire_release,
-    &weft_wire_finished,       &weft_wire_worker,         &weft_wire_lane,
-    &weft_wire_lane_count,     &weft_wire_replica,        &weft_wire_scanner,
-    &weft_wire_pass,           &weft_wire_node,           &weft_wire_flow_spec,
-    &weft_wire_flow_submitted, &weft_wire_flow_growth,    &weft_wire_flow_grown,
-    &weft_wire_flow_edge,      &weft_wire_flow_edging,    &weft_wire_flow_linked,
-    &weft_wire_flow_cancel,    &weft_wire_flow_cancelled, &weft_wire_flow_node,
-    &weft_wire_flow,           &weft_wire_flow_page,      &weft_wire_upstream,
-    &weft_wire_token_spec,     &weft_wire_token_rotation, &weft_wire_token,
-    &weft_wire_token_made,     &weft_wire_watch,          &weft_wire_ended_lease,
-};
-
 /* ---- Tags ------------------------------------------------------------------------------------ */
 
 static const struct weft_openapi_tag TAGS[] = {
@@ -48,7 +29,7 @@ static const struct weft_openapi_tag TAGS[] = {
 
 static bool has_tag(const struct weft_route *route, const char *name)
 {
-    const char *word = strncmp(route->path, "/v1/", 4) == 0 ? route->path + 4 : "server";
+    const char *word = strncmp(route->op->path, "/v1/", 4) == 0 ? route->op->path + 4 : "server";
     size_t size = strcspn(word, "/");
     return strlen(name) == size && memcmp(name, word, size) == 0;
 }
@@ -115,11 +96,11 @@ uint32_t weft_openapi_fails(const struct weft_route *route)
     /* The query string is checked everywhere, and a server that stops refuses everything. */
     uint32_t fails = route->fails | RC(INVALID_VALUE) | RC(UNKNOWN_FIELD) | RC(TOO_LARGE) |
                      RC(UNAVAILABLE) | RC(INTERNAL);
-    if (route->scope != WEFT_SCOPE_NONE)
+    if (route->op->scope != WEFT_SCOPE_NONE)
         fails |= RC(UNAUTHORIZED) | RC(FORBIDDEN);
     if (route->body_max > 0)
         fails |= RC(INVALID_JSON) | RC(UNSUPPORTED_MEDIA_TYPE) | RC(STORAGE_FULL);
-    if (route->run || !weft_group_alone(route->group))
+    if (route->run || !weft_group_alone(route->op->group))
         fails |= RC(BUSY) | RC(RATE_LIMITED) | RC(SCHEMA) | RC(CORRUPT);
     return fails;
 }
@@ -241,9 +222,9 @@ void weft_openapi_components(const struct weft_route_table *routes, struct weft_
     weft_json_begin_object(out);
     weft_json_key(out, "schemas");
     weft_json_begin_object(out);
-    for (size_t i = 0; i < WEFT_LEN(MESSAGES); i++) {
-        weft_json_key(out, weft_wire_name(MESSAGES[i]));
-        weft_wire_schema(MESSAGES[i], out);
+    for (size_t i = 0; i < weft_wire_message_count; i++) {
+        weft_json_key(out, weft_wire_name(weft_wire_messages[i]));
+        weft_wire_schema(weft_wire_messages[i], out);
     }
     put_error_schemas(out);
     weft_json_end_object(out);

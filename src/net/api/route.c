@@ -77,7 +77,7 @@ static const char *next_segment(const char **at, size_t *ret_size)
 /* Every request is compared with most routes, so this goes by characters: most differ early. */
 static bool fits(const struct weft_route *route, const struct weft_route_match *match)
 {
-    const char *at = route->path;
+    const char *at = route->op->path;
     for (uint16_t i = 0; i < match->count; i++) {
         const char *given = match->text + match->segment[i];
         if (*at != '/' || *given == '\0')
@@ -128,11 +128,11 @@ const struct weft_route *weft_route_find_in(const struct weft_route_table *table
         if (!fits(route, ret_match))
             continue;
         /* A path of plain words beats one with a {name}: such routes stand before those. */
-        if (strcmp(route->method, method) == 0) {
+        if (strcmp(route->op->method, method) == 0) {
             found = route;
             break;
         }
-        allow(ret_match, route->method);
+        allow(ret_match, route->op->method);
     }
     if (!found)
         ret_match->miss = ret_match->allow[0] ? WEFT_ROUTE_METHOD : WEFT_ROUTE_NOT_FOUND;
@@ -142,7 +142,7 @@ const struct weft_route *weft_route_find_in(const struct weft_route_table *table
 const char *weft_route_value(const struct weft_route_match *match, const struct weft_route *route,
                              const char *name)
 {
-    const char *at = route->path;
+    const char *at = route->op->path;
     size_t size = 0, wanted = strlen(name);
     for (uint16_t i = 0; i < match->count; i++) {
         const char *segment = next_segment(&at, &size);

@@ -18,17 +18,14 @@
 /* An error as a bit of weft_route.fails. */
 #define RC(name) (UINT32_C(1) << WEFT_##name)
 _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_t");
-#define LEASE_FAILS (RC(NOT_FOUND) | RC(FENCED))
 
 /* ---- Parameters and schemas that are not messages -------------------------------------------- */
 
 #define NAME_SCHEMA "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.:/-]{1,128}$\"}"
-#define STATE_SCHEMA                                                                               \
-    "{\"type\":\"string\",\"enum\":[\"ready\",\"delayed\",\"blocked\",\"running\",\"suspended\","  \
-    "\"held\",\"succeeded\",\"failed\",\"cancelled\",\"expired\",\"skipped\"]}"
-#define FLOW_STATE_SCHEMA                                                                          \
-    "{\"type\":\"string\",\"enum\":[\"open\",\"succeeded\",\"failed\",\"cancelled\"]}"
-#define REF(name) "{\"$ref\":\"#/components/schemas/" name "\"}"
+/* The OpenAPI document has the words of the states in place of $states and $flow_states. */
+#define STATE_SCHEMA      "{\"type\":\"string\",\"enum\":[$states]}"
+#define FLOW_STATE_SCHEMA "{\"type\":\"string\",\"enum\":[$flow_states]}"
+#define REF(name)         "{\"$ref\":\"#/components/schemas/" name "\"}"
 
 #define PARAM_LIMIT                                                                                \
     {                                                                                              \
@@ -91,13 +88,6 @@ _Static_assert(WEFT_RC_COUNT <= 32, "the errors of a route are bits of a uint32_
     "\"id\"]}}},\"required\":[\"items\"]}"                                                         \
     "," REF("Sweep") "]}"
 
-#define LANE_BODY                                                                                  \
-    "{\"type\":\"object\",\"properties\":{\"lane\":{\"type\":[\"string\",\"null\"]},\"paused\":{"  \
-    "\"type\":[\"boolean\",\"null\"],\"default\":false},\"max_running\":{\"type\":[\"integer\","   \
-    "\"null\"],\"minimum\":0,\"default\":0},\"retention_ms\":{\"type\":[\"integer\",\"null\"],"    \
-    "\"minimum\":0,\"maximum\":316224000000,\"default\":0},\"weights\":{\"type\":[\"object\","     \
-    "\"null\"],\"additionalProperties\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000}}},"  \
-    "\"additionalProperties\":false}"
 #define COUNTS_ANSWER                                                                              \
     "{\"type\":\"object\",\"properties\":{\"as_of\":{\"type\":\"string\",\"format\":"              \
     "\"date-time\",\"description\":\"When they were counted\"},\"age_ms\":{\"type\":"              \

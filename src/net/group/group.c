@@ -138,7 +138,7 @@ static bool read_body(struct weft_server *server, enum weft_group class,
     if (rc)
         weft_reply_error(request, &err);
     bool here =
-        request->route->group == class || (request->items.alone && class == WEFT_GROUP_HEAVY);
+        request->route->op->group == class || (request->items.alone && class == WEFT_GROUP_HEAVY);
     if (!request->reply.status && here)
         return true;
     if (request->reply.status)

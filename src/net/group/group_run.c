@@ -118,7 +118,8 @@ static enum weft_rc call_together(struct weft_server *server, const struct weft_
 {
     struct fold fold = fold_items(kind, request, count);
     enum weft_rc rc =
-        fold.count ? kind->call(server->engine, fold.item, fold.count, fold.answer, err) : WEFT_OK;
+        fold.count ? weft_kind_call(server->engine, kind, fold.item, fold.count, fold.answer, err)
+                   : WEFT_OK;
     if (!rc)
         unfold(kind, &fold, request, count);
     weft_arena_free(fold.arena);

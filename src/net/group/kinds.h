@@ -2,15 +2,12 @@
 #ifndef WEFT_NET_GROUP_KINDS_H
 #define WEFT_NET_GROUP_KINDS_H
 
-/* The kinds of requests that group.c folds together: what their items are and who takes them. */
+/* The kinds of requests that group.c folds together, from the rows FOLDED of wire/ops.def. */
 
 #include "net/api/api.h"
 #include "net/inside.h"
 
-typedef enum weft_rc weft_group_call(struct weft_engine *engine, const void *item, size_t count,
-                                     void *ret_answer, struct weft_err *err);
-
-/* Where an item keeps what the server must fill in or check. */
+/* Where an item keeps fields that the server must fill in or check. */
 enum weft_item_kind {
     WEFT_ITEM_NONE,
     WEFT_ITEM_SPEC,
@@ -20,8 +17,7 @@ enum weft_item_kind {
 };
 
 struct weft_kind {
-    const char *name;
-    weft_group_call *call; /* NULL: claims, and what runs alone */
+    enum weft_op op; /* of what is folded */
     size_t item_size, answer_size;
     enum weft_item_kind item;
     uint32_t calls; /* that may run at once; of what runs alone: see plan.c */
@@ -29,7 +25,13 @@ struct weft_kind {
     bool joins; /* can share a transaction with others of these: see weft_engine_together() */
 };
 
+/* All zero for groups that run alone. */
 extern const struct weft_kind weft_kinds[WEFT_GROUP_COUNT];
+
+/* The call of the engine for items of a kind, which name their namespace; not for claims. */
+WEFT_MUST_CHECK enum weft_rc weft_kind_call(struct weft_engine *engine,
+                                            const struct weft_kind *kind, const void *item,
+                                            size_t count, void *ret_answer, struct weft_err *err);
 
 /* ---- group_run.c ----------------------------------------------------------------------------- */
 

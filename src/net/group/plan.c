@@ -80,10 +80,10 @@ void weft_plan_done(struct weft_plan *plan)
 
 static enum weft_group class_of(const struct weft_request *request)
 {
-    enum weft_group group = request->route->group;
+    enum weft_group group = request->route->op->group;
     if (request->reply.status && request->reply.stream)
         return WEFT_GROUP_LIST; /* the next part */
-    if (request->unread && group == WEFT_GROUP_FLOW)
+    if (request->unread && group == WEFT_GROUP_FLOW_SUBMIT)
         return request->body.size > FLOW_LARGE ? WEFT_GROUP_HEAVY : WEFT_GROUP_PARSE;
     if (request->unread)
         return weft_group_alone(group) ? group : WEFT_GROUP_PARSE;
@@ -94,7 +94,7 @@ static size_t items_of(const struct weft_request *request, enum weft_group class
 {
     if (weft_group_alone(class))
         return 1;
-    if (class == WEFT_GROUP_FLOW) /* what fills a transaction are its nodes */
+    if (class == WEFT_GROUP_FLOW_SUBMIT) /* what fills a transaction are its nodes */
         return ((const struct weft_flow_spec *)request->items.item)->node_count;
     if (class != WEFT_GROUP_CLAIM)
         return request->items.count;

@@ -350,7 +350,7 @@ static bool is_sent_always(const struct weft_link *link)
 {
     const struct weft_route *route = link->request.route;
     return link->request.reply.body.size <= SMALL_ANSWER ||
-           (route && (route->group == WEFT_GROUP_CLAIM || route->shape == WEFT_SHAPE_TEXT));
+           (route && (route->op->group == WEFT_GROUP_CLAIM || route->shape == WEFT_SHAPE_TEXT));
 }
 
 /* Answers with an error what cannot be sent. */
@@ -511,7 +511,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     *link_place = NULL;
     struct weft_request *request = &link->request;
     bool delivered = how == MHD_REQUEST_TERMINATED_COMPLETED_OK;
-    if (request->route && request->route->group == WEFT_GROUP_CLAIM &&
+    if (request->route && request->route->op->group == WEFT_GROUP_CLAIM &&
         (!delivered || bounced(request)))
         weft_claims_undelivered(request);
     if (link->begun) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Sending what handlers said. Whatever finished while the last call ran goes into the next one, a
- * call per word: complete, fail, delay, release. A word that the store could not take is kept and
- * sent again; every word may be repeated, since its holder gets the same answer twice. It is over
- * when the store accepted it or said that the lease is gone.
+ * Sends how jobs ended. Jobs that ended while the last call ran go into the next one, a call per
+ * word: complete, fail, delay, release. A word that the store could not take is kept and sent
+ * again, which is safe: the holder of a lease gets the same answer twice. A word is done when the
+ * store accepted it or answered that the lease is gone.
  */
 
 #include "client/worker/worker.h"
@@ -21,8 +21,7 @@ struct words {
 
 /* ---- One call per word ----------------------------------------------------------------------- */
 
-static enum weft_rc say_complete(struct weft_worker *worker, const struct words *words,
-                                 struct weft_arena *arena, struct weft_err *err)
+static const void *make_completes(const struct words *words, struct weft_arena *arena)
 {
     struct weft_complete *item = weft_new_array(arena, struct weft_complete, words->count);
     for (size_t i = 0; i < words->count; i++) {
@@ -33,11 +32,10 @@ static enum weft_rc say_complete(struct weft_worker *worker, const struct words 
                                          .result_size = job->result_size,
                                          .content_type = job->content_type};
     }
-    return worker->weft->backend->complete(&worker->via, item, words->count, words->answer, err);
+    return item;
 }
 
-static enum weft_rc say_fail(struct weft_worker *worker, const struct words *words,
-                             struct weft_arena *arena, struct weft_err *err)
+static const void *make_failures(const struct words *words, struct weft_arena *arena)
 {
     struct weft_failure *item = weft_new_array(arena, struct weft_failure, words->count);
     for (size_t i = 0; i < words->count; i++) {
@@ -50,35 +48,31 @@ static enum weft_rc say_fail(struct weft_worker *worker, const struct words *wor
         if (job->delay_given)
             item[i].retry_after_ms = job->delay_ms ? job->delay_ms : -1;
     }
-    return worker->weft->backend->fail(&worker->via, item, words->count, words->answer, err);
+    return item;
 }
 
-static enum weft_rc say_put_back(struct weft_worker *worker, const struct words *words,
-                                 struct weft_arena *arena, struct weft_err *err)
+static const void *make_put_backs(const struct words *words, struct weft_arena *arena)
 {
     struct weft_put_back *item = weft_new_array(arena, struct weft_put_back, words->count);
-    enum weft_word word = words->job[0]->word;
     for (size_t i = 0; i < words->count; i++) {
         const struct weft_job *job = words->job[i];
         item[i] = (struct weft_put_back){
             .id = job->claimed->id,
             .epoch = job->claimed->epoch,
-            .delay_ms = word == WEFT_WORD_DELAY ? job->delay_ms : 0,
+            .delay_ms = job->word == WEFT_WORD_DELAY ? job->delay_ms : 0,
         };
     }
-    return worker->weft->backend->put_back(
-        &worker->via, word == WEFT_WORD_DELAY ? WEFT_PUT_BACK_DELAY : WEFT_PUT_BACK_RELEASE, item,
-        words->count, words->answer, err);
+    return item;
 }
 
-typedef enum weft_rc say_fn(struct weft_worker *worker, const struct words *words,
-                            struct weft_arena *arena, struct weft_err *err);
-
-static say_fn *const say[WEFT_WORD_COUNT] = {
-    [WEFT_WORD_COMPLETE] = say_complete,
-    [WEFT_WORD_FAIL] = say_fail,
-    [WEFT_WORD_DELAY] = say_put_back,
-    [WEFT_WORD_RELEASE] = say_put_back,
+static const struct {
+    enum weft_op op;
+    const void *(*make)(const struct words *words, struct weft_arena *arena); /* the items */
+} says[WEFT_WORD_COUNT] = {
+    [WEFT_WORD_COMPLETE] = {WEFT_OP_COMPLETE, make_completes},
+    [WEFT_WORD_FAIL] = {WEFT_OP_FAIL, make_failures},
+    [WEFT_WORD_DELAY] = {WEFT_OP_DELAY, make_put_backs},
+    [WEFT_WORD_RELEASE] = {WEFT_OP_RELEASE, make_put_backs},
 };
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -126,7 +120,12 @@ static bool send_word(struct weft_worker *worker, struct words *words, struct we
                       bool *ret_ready)
 {
     struct weft_err err = {0};
-    enum weft_rc rc = say[words->job[0]->word](worker, words, arena, &err);
+    enum weft_word word = words->job[0]->word;
+    const struct weft_op_call call = {.op = says[word].op,
+                                      .in = says[word].make(words, arena),
+                                      .count = words->count,
+                                      .out = words->answer};
+    enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
     if (!weft_keeper_told(worker, &worker->send, rc, &err)) {
         for (size_t i = 0; i < words->count; i++)
             weft_job_list_add(&worker->unsent, words->job[i]);
@@ -220,8 +219,9 @@ void weft_send_abandon(struct weft_worker *worker)
     pthread_mutex_unlock(&worker->lock);
     struct weft_err err = {0};
     if (count > 0) {
-        enum weft_rc rc = worker->weft->backend->put_back(&worker->via, WEFT_PUT_BACK_RELEASE, item,
-                                                          count, answer, &err);
+        const struct weft_op_call call = {
+            .op = WEFT_OP_RELEASE, .in = item, .count = count, .out = answer};
+        enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
         /* When the store does not hear it, the leases run out by themselves. */
         if (weft_keeper_told(worker, &worker->send, rc, &err)) {
             weft_worker_count(worker, &worker->stats.put_back, count);

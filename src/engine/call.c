@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "engine/call.h"
+
+#include "base/arena.h"
+
+static enum weft_rc list_replicas(struct weft_engine *engine, struct weft_arena *arena,
+                                  struct weft_replicas *ret_replicas, struct weft_err *err)
+{
+    struct weft_replica_rows rows;
+    enum weft_rc rc = weft_engine_replicas(engine, arena, &rows, err);
+    if (rc)
+        return rc;
+    weft_usec now_us = weft_clock_now(weft_engine_clock(engine));
+    struct weft_replica *item = weft_new_array(arena, struct weft_replica, rows.count + 1);
+    for (size_t i = 0; i < rows.count; i++)
+        item[i] = weft_replica_shown(&rows.item[i], now_us);
+    *ret_replicas = (struct weft_replicas){.item = item, .count = rows.count};
+    return WEFT_OK;
+}
+
+static enum weft_rc list_scanners(struct weft_engine *engine, struct weft_arena *arena,
+                                  struct weft_scanners *ret_scanners, struct weft_err *err)
+{
+    struct weft_replica_rows rows;
+    enum weft_rc rc = weft_engine_replicas(engine, arena, &rows, err);
+    if (!rc)
+        *ret_scanners =
+            weft_replica_scanners(&rows, weft_clock_now(weft_engine_clock(engine)), arena);
+    return rc;
+}
+
+#define STEERING(kind_)                                                                            \
+    &(struct weft_steering)                                                                        \
+    {                                                                                              \
+        .kind = WEFT_STEER_##kind_, .ns = ns, .item = in, .count = count                           \
+    }
+#define BYTES_OF(kind_)                                                                            \
+    &(struct weft_bytes_of)                                                                        \
+    {                                                                                              \
+        .kind = WEFT_BYTES_##kind_, .ns = ns, .id = *in                                            \
+    }
+
+enum weft_rc weft_engine_call(struct weft_engine *engine, const struct weft_op_call *call,
+                              struct weft_err *err)
+{
+    const char *ns = call->ns;
+    size_t count = call->count;
+    struct weft_arena *arena = call->arena;
+    switch (call->op) {
+#define OP(op, group_, id_, method_, path_, scope_, repeat_, in_, takes_, out_, gives_, call_)     \
+    case WEFT_OP_##op: {                                                                           \
+        const in_ *in = call->in;                                                                  \
+        out_ *out = call->out;                                                                     \
+        (void)in, (void)out;                                                                       \
+        return call_;                                                                              \
+    }
+#include "wire/ops.def"
+    case WEFT_OP_COUNT:
+        break;
+    }
+    return weft_fail(err, WEFT_INTERNAL, "there is no operation %d", (int)call->op);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_ENGINE_CALL_H
+#define WEFT_ENGINE_CALL_H
+
+/* Any operation of wire/ops.def as a call of the engine. */
+
+#include "engine/ops.h"
+#include "wire/ops.h"
+
+/* All is borrowed. The types of `in` and `out` are those of the operation's row. */
+struct weft_op_call {
+    enum weft_op op;
+    const char *ns;           /* of items that name none */
+    const void *in;           /* the items, or the argument */
+    size_t count;             /* of items; otherwise 1 */
+    void *out;                /* room for an answer to each item, or for the answer */
+    struct weft_arena *arena; /* of the answer; operations whose answer needs none take NULL */
+};
+
+/* The argument of WEFT_OP_RUN_SCANNER. */
+struct weft_run_scanner {
+    enum weft_scanner scanner;
+    uint32_t batch; /* 0: the scanner's own */
+};
+
+/* Never waits for work or for an end: wait_ms of an item is the caller's. */
+WEFT_MUST_CHECK enum weft_rc
+weft_engine_call(struct weft_engine *engine, const struct weft_op_call *call, struct weft_err *err);
+
+#endif
