@@ -33,7 +33,7 @@ help:
 	@echo 'make fresh    whether all that works on a machine with nothing but make and git (ARGS: stages)'
 	@echo 'make soak     the tests, with the long tests long'
 	@echo 'make fuzz     look for inputs that break the parsers, FUZZ_SECONDS=60 each (ARGS: which)'
-	@echo 'make check    formatting, clang-tidy, cppcheck, layers, house rules'
+	@echo 'make check    formatting, clang-tidy, cppcheck, layers, house rules, documents'
 	@echo 'make bench    run the benchmarks against a durable PostgreSQL (ARGS=... are passed on)'
 	@echo 'make bench-http  the same through a server, with the library in process beside it'
 	@echo 'make format   put the sources into their format'
@@ -72,6 +72,7 @@ check: all
 	@tools/setup check
 	@clang-format --dry-run -Werror $(C_ALL)
 	@tools/checksrc
+	@tools/checkdocs
 	@tools/layers
 	@printf '%s\n' $(C_UNIT) | xargs -P 2 -n 4 clang-tidy -p $(BUILD) --quiet
 	@cppcheck -q -j 2 --error-exitcode=1 --inline-suppr --std=c11 -D_GNU_SOURCE \
