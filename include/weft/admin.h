@@ -4,7 +4,7 @@
 
 /*
  * What operators look at and set: lanes, workers, tokens, scanners, replicas. weft.h includes this
- * file and tells how its calls answer and fail.
+ * file and says how its calls answer and fail.
  */
 
 #include "weft/base.h"
@@ -122,7 +122,7 @@ struct weft_token {
     weft_usec last_used_us;   /* to about a minute; 0: never */
     weft_usec rotated_us;     /* when it got its secret; 0: with its creation */
     weft_usec old_expires_us; /* until when the secret before that is good; 0: it is not */
-    const char *token;        /* what is sent to servers: told once, by create and rotate */
+    const char *token;        /* the text sent to servers; given once, by create and rotate */
 };
 
 struct weft_tokens {

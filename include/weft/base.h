@@ -36,7 +36,7 @@ struct weft_id {
 enum weft_cause {
     WEFT_CAUSE_NONE,
     WEFT_CAUSE_CONTENTION,     /* deadlock, serialization failure, busy file: nothing was written */
-    WEFT_CAUSE_LOCK_TIMEOUT,   /* somebody's open transaction holds a lock or a key */
+    WEFT_CAUSE_LOCK_TIMEOUT,   /* another open transaction holds a lock or a key */
     WEFT_CAUSE_DUPLICATE,      /* a unique constraint refused a row */
     WEFT_CAUSE_DATA,           /* a value was refused by the store */
     WEFT_CAUSE_LOST,           /* the connection broke before COMMIT was sent */
@@ -44,7 +44,7 @@ enum weft_cause {
     WEFT_CAUSE_FLOW_LOCKED,    /* another transaction holds the flow: nothing was written */
 };
 
-/* The story of a failure. Written only when a call returns something other than WEFT_OK. */
+/* The details of a failure. Written only when a call returns something other than WEFT_OK. */
 struct weft_err {
     enum weft_rc rc;
     enum weft_cause cause;

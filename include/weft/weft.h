@@ -9,7 +9,7 @@
  * processes may open the same store. Every call takes an array and answers each item on its own:
  * the call returns WEFT_OK when every item was looked at, and each answer holds an `err` whose `rc`
  * is WEFT_OK or says why not. When the call as a whole returns something else (the store cannot be
- * reached, the arguments are malformed), *err tells the story and no answer may be read. It may be
+ * reached, the arguments are malformed), *err has the details and no answer may be read. It may be
  * repeated: anything but submit without a key, claim, replay and revoke may be repeated blindly.
  *
  * Zero in an optional field means the default, so `{.kind = "mail"}` is a complete spec. Pointers
@@ -197,7 +197,7 @@ struct weft_flow_cancelling {
     struct weft_id flow;
     enum weft_flow_cancel how;
     const char *reason; /* NULL: none */
-    bool remove;        /* nobody shall see it any more */
+    bool remove;        /* make it invisible, and remove it */
 };
 
 struct weft_flow_cancelled {
@@ -265,7 +265,7 @@ struct weft_flows {
 };
 
 /*
- * Submits flows whole: nobody sees a part of one. Each answer's `node`, when not NULL, has room for
+ * Submits flows whole: a part is never visible. Each answer's `node`, when not NULL, has room for
  * the nodes of its spec; a server is asked for a flow at a time.
  */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
@@ -287,13 +287,13 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_flow_link(struct weft *weft,
                                                         struct weft_err *err);
 /*
  * From here on the joins of the flow begin nothing; members are cancelled as `how` says (NONE:
- * all), for up to wait_ms (60,000) before the call returns, and after that by whoever serves the
- * store. WEFT_NOT_LIVE: it has ended otherwise.
+ * all), for up to wait_ms (60,000) before the call returns, and after that by the store's
+ * scanners. WEFT_NOT_LIVE: it has ended otherwise.
  */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_flow_cancel(struct weft *weft, const struct weft_flow_cancelling *args, int64_t wait_ms,
                  struct weft_flow_cancelled *ret_answer, struct weft_err *err);
-/* Cancels it if it is open, and nobody sees it any more. */
+/* Cancels it if it is open, and makes it invisible. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_flow_delete(struct weft *weft, const struct weft_id *flow, struct weft_err *err);
 /*
@@ -306,7 +306,7 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_flow_get(struct weft *weft,
                                                        struct weft_err *err);
 /*
  * limit: 1..1000, 0: 1000. after: NULL, or the `next` of the page before. Of the flow itself only
- * its id is sure to be told.
+ * its id is always set.
  */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_flow_nodes(struct weft *weft, const struct weft_id *flow, uint32_t limit, const char *after,
@@ -390,12 +390,12 @@ enum weft_fence {
     WEFT_FENCE_CANCELLED,
     WEFT_FENCE_EXPIRED,   /* the execution's deadline passed */
     WEFT_FENCE_TIMED_OUT, /* the attempt took too long */
-    WEFT_FENCE_LOST,      /* the lease ran out and nobody has it yet */
+    WEFT_FENCE_LOST,      /* the lease ran out; no other worker has claimed it yet */
     WEFT_FENCE_RECLAIMED, /* another worker has it */
     WEFT_FENCE_REVOKED,
     WEFT_FENCE_RELEASED, /* this holder gave it back itself */
-    WEFT_FENCE_FINISHED, /* this holder has finished it already, with another word */
-    WEFT_FENCE_UNKNOWN,  /* this epoch was never given to anybody */
+    WEFT_FENCE_FINISHED, /* this holder has ended it already, in another way */
+    WEFT_FENCE_UNKNOWN,  /* no worker ever had this epoch */
 };
 WEFT_EXPORT const char *weft_fence_name(enum weft_fence fence);
 
@@ -455,14 +455,14 @@ WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc weft_delay(struct weft *weft,
                                                     const struct weft_put_back *item, size_t count,
                                                     struct weft_lease_answer *ret_answer,
                                                     struct weft_err *err);
-/* Not me: give it to somebody else. Spends no attempt. */
+/* Gives it back for another worker. Uses no attempt. */
 WEFT_EXPORT WEFT_MUST_CHECK enum weft_rc
 weft_release(struct weft *weft, const struct weft_put_back *item, size_t count,
              struct weft_lease_answer *ret_answer, struct weft_err *err);
 
 /*
  * A lease that a cancel, deadline, attempt timeout or revoke ended before its time.
- * Until its holder lets go of it, by any of complete, fail, delay and release (which all answer
+ * Until its holder ends it, by any of complete, fail, delay and release (which all answer
  * WEFT_FENCED), or until the lease would have run out, it keeps its place in a lane with a limit.
  */
 struct weft_ended_lease {
@@ -735,7 +735,7 @@ struct weft_worker_options {
     size_t capability_count;
     uint32_t threads;      /* handlers at once; 0: 1 */
     int64_t lease_ms;      /* 0: the policy's */
-    int64_t poll_ms;       /* how often an idle worker asks a store; 0: 200. A server tells it */
+    int64_t poll_ms;       /* how often an idle worker asks a store; 0: 200. A server wakes it */
     int64_t stop_grace_ms; /* how long weft_worker_stop() waits for handlers; 0: 10,000 */
 };
 

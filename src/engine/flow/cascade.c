@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The cascade: what the end of a member means for those that come after it.
+ * The cascade: applies the end of a member to its downstream nodes.
  *
  * A completion is a hint to look. Under the lock of the flow, a hop compares the edges that leave
- * the execution with what the execution is now: an edge mirrors its upstream, so resolving one
- * twice changes nothing, and a replay makes edges pending again by the same rule. The joins behind
- * those edges are judged anew. A join fires once: satisfied, its node may begin; impossible, its
- * node is skipped, which ends it and leaves a completion of its own, for a later hop. A node that
- * was skipped is blocked again when its join is open again. A join that was satisfied stays so. In
- * a flow that is cancelled nothing begins and nothing is skipped: whatever a join says, its node is
- * cancelled, as it would have been if the drain had come to it first. Not so a node that was
- * replayed since the last cancel: its join decides about it as in any flow.
+ * the execution with the execution's current state: an edge mirrors its upstream, so resolving an
+ * edge twice changes nothing, and a replay makes edges pending again by the same rule. Then the hop
+ * evaluates the joins behind those edges. A join fires once: if it is satisfied, its node may
+ * begin; if it is impossible, its node is skipped, which ends the node and leaves a completion for
+ * a later hop. A skipped node is blocked again when its join is open again. A satisfied join stays
+ * satisfied. In a cancelled flow no node begins and none is skipped: when its join is decided, a
+ * node is cancelled, as the drain would have cancelled it. A node replayed since the last cancel is
+ * an exception: its join decides as in any flow.
  *
  * A hop is one transaction over at most WEFT_FLOW_CHUNK edges, of any number of flows; a larger
- * fan-out takes several, and its completion remembers how far they came. So do the nodes of a flow
- * that was written in parts, whose roots are let go a chunk of nodes at a time. A completion is
- * deleted in the transaction that resolved its last edge: a crash between any two hops loses
- * nothing.
+ * fan-out takes several hops, and the completion stores the position between them. The roots of a
+ * flow that was written in parts begin in the same way, a chunk of nodes per hop. A completion is
+ * deleted in the transaction that resolved its last edge: a crash between two hops loses nothing.
  *
- * How a flow ended is told by its sinks, the nodes that nothing comes after. A hop that looks at a
- * completion marks its node when it is a sink that did not succeed, and unmarks it when it is not
- * so any more: it was replayed, or something was added behind it, and both leave a completion. So
- * the end of a flow, of whatever size, is found by three looks at the first row of an index.
+ * The sinks of a flow, the nodes without downstream nodes, decide how it ended. A hop that handles
+ * a completion marks its node if it is a sink that did not succeed, and removes the mark if that is
+ * no longer so: the node was replayed, or a node was added behind it, and both leave a completion.
+ * So the end of a flow of any size is found by three reads of the first row of an index.
  *
- * A replay, and what it brings back, is felt hop by hop; siblings are not cancelled meanwhile
- * (sibling.c).
+ * A replay propagates hop by hop; until it has, no sibling is cancelled (sibling.c).
  *
- * Nothing is missed: whoever could not get the lock of a flow had committed its completion, or its
- * group of siblings, before it tried, and the holder looks for both again after its own commit.
+ * No completion is missed: a process that could not get the lock of a flow had committed its
+ * completion, or its group of siblings, before it tried, and the holder checks for both again after
+ * its own commit.
  */
 
 #include "engine/flow/cascade_read.h"
@@ -47,7 +46,7 @@ static size_t flow_at(const struct weft_hop *hop, const struct weft_hop_join *jo
     return (size_t)(joint->flow - hop->held.item);
 }
 
-static void judge(struct weft_hop *hop)
+static void evaluate_joins(struct weft_hop *hop)
 {
     for (size_t i = 0; i < hop->joint_count; i++) {
         struct weft_hop_join *joint = hop->joint[i];
@@ -59,7 +58,7 @@ static void judge(struct weft_hop *hop)
         } else if (joint->fired == WEFT_FIRED_IMPOSSIBLE && verdict != WEFT_JOIN_IMPOSSIBLE) {
             joint->comes_back = true;
             joint->fired = WEFT_FIRED_NOT;
-            /* It may fire at once, but it must be blocked first: the next hop judges it. */
+            /* It may fire at once, but it must be blocked first: the next hop evaluates it. */
             hop->again[flow_at(hop, joint)] |= verdict != WEFT_JOIN_PENDING;
         }
     }
@@ -76,7 +75,7 @@ static void fire(struct weft_hop *hop, const struct weft_hop_join *joint,
     if (joint->flow->cancel && joint->again != joint->flow->cancels) {
         event.kind = WEFT_EVENT_CANCEL;
         change->reason = joint->flow->reason;
-        hop->cancelled[flow_at(hop, joint)]++; /* what is blocked can always be */
+        hop->cancelled[flow_at(hop, joint)]++; /* a blocked node can always be cancelled */
     } else if (joint->fired == WEFT_FIRED_SATISFIED) {
         event.due_us = joint->run_at_us > due_us ? joint->run_at_us : due_us;
         event.kind = event.due_us > hop->tx->now_us ? WEFT_EVENT_UNBLOCK_LATER : WEFT_EVENT_UNBLOCK;
@@ -86,8 +85,8 @@ static void fire(struct weft_hop *hop, const struct weft_hop_join *joint,
     (void)weft_change_step(change, &event);
 }
 
-/* Locks the nodes that fire and steps those that are still blocked: others were ended or replayed
- * by somebody, and their join has nothing to say any more. */
+/* Locks the nodes that fire and steps the ones that are still blocked: the others were ended or
+ * replayed by another call, and their join no longer applies. */
 static enum weft_rc fire_all(struct weft_hop *hop, struct weft_err *err)
 {
     struct weft_id *id = weft_new_array(hop->tx->arena, struct weft_id, hop->joint_count + 1);
@@ -109,10 +108,10 @@ static enum weft_rc fire_all(struct weft_hop *hop, struct weft_err *err)
 }
 
 /*
- * Nodes whose join is open again are blocked again, if skipping is how they ended, and leave a
- * completion: the edges that leave them are to be looked at.
+ * Nodes whose join is open again are blocked again if they were skipped, and leave a completion, so
+ * that a later hop checks the edges that leave them.
  */
-static enum weft_rc bring_back(struct weft_hop *hop, struct weft_err *err)
+static enum weft_rc rearm(struct weft_hop *hop, struct weft_err *err)
 {
     struct weft_arena *arena = hop->tx->arena;
     struct weft_id *id = weft_new_array(arena, struct weft_id, hop->joint_count + 1);
@@ -182,9 +181,10 @@ static void put_marks(struct weft_hop *hop, struct weft_call *marks)
 }
 
 /*
- * A join whose member has ended without it (cancelled, or past its deadline) needs no upstream any
- * more: it gets a group without a wish of its own, which cancels what others asked for and this
- * join spared. Not where the flow is cancelled with its members: the drain takes those that may go.
+ * A join whose member has ended before the join fired (cancelled, or past its deadline) needs no
+ * upstream any more: it gets a group with reason 0, which cancels only siblings that other groups
+ * asked for and this join had spared. Not if the flow is cancelled with its members: the drain
+ * cancels them.
  */
 static size_t put_dead(struct weft_hop *hop, struct weft_call *add, size_t added)
 {
@@ -205,8 +205,8 @@ static size_t put_dead(struct weft_hop *hop, struct weft_call *add, size_t added
 }
 
 /*
- * Joins that fired and leave upstreams behind, which nobody may need any more, get a group
- * (sibling.c). That of a join whose last upstream has ended now is over.
+ * A join that fired while upstreams are alive, which perhaps no other join needs, gets a group
+ * (sibling.c). The group of a join whose last upstream has ended now is done.
  */
 static void put_groups(struct weft_hop *hop, struct weft_call *add, struct weft_call *done)
 {
@@ -292,7 +292,7 @@ static enum weft_rc end_flows(struct weft_hop *hop, const struct weft_rows *over
     return weft_tx_last(hop->tx, &end, 1, NULL, err);
 }
 
-/* All that a hop writes travels together, and COMMIT with it where nothing depends on an answer. */
+/* One round trip for all writes of a hop, with COMMIT if nothing depends on an answer. */
 static enum weft_rc write_hop(struct weft_hop *hop, struct weft_err *err)
 {
     enum {
@@ -341,16 +341,16 @@ static enum weft_rc hop_body(struct weft_tx *tx, void *context, struct weft_err 
     enum weft_rc rc = weft_hop_look(hop, call->flow, call->count, err);
     if (rc || (hop->done_count == 0 && hop->cut_count == 0 && hop->joint_count == 0))
         return rc;
-    judge(hop);
+    evaluate_joins(hop);
     rc = fire_all(hop, err);
     if (!rc)
-        rc = bring_back(hop, err);
+        rc = rearm(hop, err);
     return rc ? rc : write_hop(hop, err);
 }
 
 /*
- * Of the flows that this hop held: those in which there is something to do now. Others, who could
- * not get their locks, count on it. Groups are dispatched at once; the ends of siblings cascade.
+ * Finds which of the flows that this hop held have work now: processes that could not get a lock
+ * rely on it. Groups are dispatched at once; the ends of siblings cascade.
  */
 static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *cascade,
                                struct weft_id *flow, struct weft_dispatched *done,
@@ -376,9 +376,9 @@ static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *
     return rc || !groups ? rc : weft_siblings_cancel(engine, flow, cascade->count, done, err);
 }
 
-/* Flows that still have something to do are told to the listener, as a commit tells its own. */
-static void tell_rest(struct weft_engine *engine, const struct cascade_call *call,
-                      struct weft_arena *arena)
+/* Reports flows with work left to the listener, as a commit does. */
+static void report_rest(struct weft_engine *engine, const struct cascade_call *call,
+                        struct weft_arena *arena)
 {
     struct weft_commit_effects news = weft_news_new(arena, weft_clock_now(engine->clock));
     for (size_t i = 0; i < call->count; i++)
@@ -401,7 +401,7 @@ enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id 
     struct cascade_call call = {.flow = todo, .count = count};
     enum weft_rc rc = WEFT_OK;
     for (uint64_t hops = 0; call.count > 0 && hops < hops_most && !rc; hops++) {
-        /* A hop that was done finds nothing more to do. */
+        /* A hop that is repeated after it was committed finds nothing to do. */
         struct weft_tx tx = {.engine = engine, .arena = weft_arena_new(), .repeatable = true};
         rc = weft_tx_do(&tx, WEFT_TX_WRITE, hop_body, &call, err);
         if (!rc) {
@@ -420,7 +420,7 @@ enum weft_rc weft_cascade_some(struct weft_engine *engine, const struct weft_id 
         weft_arena_free(tx.arena);
     }
     if (call.count > 0 && !rc)
-        tell_rest(engine, &call, arena);
+        report_rest(engine, &call, arena);
     weft_map_done(&call.hop.joints);
     weft_arena_free(arena);
     return rc;

@@ -3,14 +3,14 @@
 #define WEFT_ENGINE_FLOW_CASCADE_READ_H
 
 /*
- * A hop of the cascade: what it found (cascade_read.c), and what it makes of it (cascade.c). All of
- * it lives in the arena of its transaction.
+ * A hop of the cascade: the rows it read (cascade_read.c) and its decisions (cascade.c). All memory
+ * is in the arena of its transaction.
  */
 
 #include "base/map.h"
 #include "engine/flow/flow.h"
 
-/* A node that a hop looks at: its join as it is, with what the hop changes. */
+/* A node that a hop handles: its join, with the changes of the hop. */
 struct weft_hop_join {
     struct weft_id id;
     struct weft_flow_held *flow;
@@ -20,7 +20,7 @@ struct weft_hop_join {
     weft_usec delay_us, run_at_us;
     int again;       /* how often the flow had been cancelled when the node was replayed; or -1 */
     bool fires;      /* in this hop */
-    bool comes_back; /* it was skipped and is not any more */
+    bool comes_back; /* it was skipped and is blocked again */
 };
 
 struct weft_hop_edge {
@@ -34,12 +34,12 @@ struct weft_hop_mark {
     bool bad;
 };
 
-/* A join that has not fired and whose member has ended by itself: it needs no upstream any more. */
+/* A join that has not fired and whose member has ended: it needs no upstream any more. */
 struct weft_hop_dead {
     struct weft_id id, flow;
 };
 
-/* How far a hop came with a completion that is not used up. */
+/* The position of a hop in a completion that is not finished. */
 struct weft_hop_cut {
     int64_t seq;
     struct weft_id cursor;
@@ -50,8 +50,8 @@ struct weft_hop {
     struct weft_tx *tx;
     struct weft_flows_held held;
     bool *again;                  /* per flow: its completions stay for another hop */
-    bool *alive;                  /* per flow: something began, so it is not over */
-    int64_t *cancelled;           /* per flow: nodes that went because it is cancelled */
+    bool *alive;                  /* per flow: a node began, so the flow is not over */
+    int64_t *cancelled;           /* per flow: nodes cancelled because the flow is */
     struct weft_map joints;       /* id -> joint */
     struct weft_hop_join **joint; /* in the order they were met */
     size_t joint_count, joint_room;
@@ -59,20 +59,20 @@ struct weft_hop {
     size_t edge_count;
     struct weft_hop_mark *mark;
     size_t mark_count;
-    struct weft_hop_dead *dead; /* joins that will begin nothing, because their member has ended */
+    struct weft_hop_dead *dead; /* joins whose member has ended */
     size_t dead_count;
-    int64_t *done; /* numbers of completions that are used up */
+    int64_t *done; /* numbers of finished completions */
     struct weft_id *done_flow;
     size_t done_count;
-    struct weft_hop_cut cut[WEFT_HOP_CUTS]; /* completions that the next hop goes on with */
+    struct weft_hop_cut cut[WEFT_HOP_CUTS]; /* completions that the next hop continues */
     size_t cut_count;
-    bool rooted; /* it lets roots begin: those of one flow are enough */
+    bool rooted; /* the hop starts roots of one flow: enough for one transaction */
     struct weft_changes changes;
     struct weft_id *ended; /* flows */
     size_t ended_count;
 };
 
-/* Locks the flows that nobody else has and takes in what their completions are about. */
+/* Locks the flows that no other process has locked and reads what their completions refer to. */
 WEFT_MUST_CHECK enum weft_rc weft_hop_look(struct weft_hop *hop, const struct weft_id *flow,
                                            size_t count, struct weft_err *err);
 

@@ -26,7 +26,7 @@ static enum weft_rc check_node(const struct weft_node *node, struct weft_err *er
     return WEFT_OK;
 }
 
-/* Says which node is meant: the story of a spec alone would not tell. */
+/* Puts the name of the node into the error of its spec. */
 static enum weft_rc blame(const struct weft_node *node, struct weft_err *err)
 {
     struct weft_err story = *err;

@@ -2,7 +2,7 @@
 #ifndef WEFT_ENGINE_FLOW_DRAFT_H
 #define WEFT_ENGINE_FLOW_DRAFT_H
 
-/* Nodes on their way into the store: those of a new flow, or those that a flow grows by. */
+/* Nodes to be written: of a new flow, or added to an existing one. In the caller's arena. */
 
 #include "core/graph.h"
 #include "engine/flow/flow.h"
@@ -18,7 +18,7 @@ struct weft_draft {
     struct weft_submission *member; /* one per node */
     const struct weft_id *known;    /* nodes that the flow has already; by the graph's numbers */
     size_t blamed;                  /* 1 + the node that could not be resolved; 0: none alone */
-    bool hidden;                    /* every node is blocked: nobody may see the flow yet */
+    bool hidden;                    /* every node is blocked: the flow is not visible yet */
 };
 
 /*

@@ -3,10 +3,10 @@
 #define WEFT_ENGINE_FLOW_FLOW_H
 
 /*
- * Flows, inside the engine. The row of a flow is the mutex of its graph: who resolves edges, adds
- * nodes, replays members or cancels takes it first, before any row of `live`, and reads edges,
- * nodes and outcomes in later statements. The end of a member never takes it; it only leaves a
- * completion in the outbox (live_end), which is a hint to look.
+ * Flows, inside the engine. The row of a flow is the mutex of its graph: a transaction that
+ * resolves edges, adds nodes, replays members or cancels locks it first, before any row of `live`,
+ * and reads edges, nodes and outcomes in later statements. The end of a member never locks it; it
+ * only leaves a completion in the outbox (live_end), which is a hint to look.
  */
 
 #include "core/join.h"
@@ -38,21 +38,21 @@ struct weft_flows_held {
     size_t count;
 };
 
-/* Locks those flows that nobody else has (SQLite: all), in the order of their ids. */
+/* Locks the flows that no other transaction has locked (SQLite: all), in the order of ids. */
 WEFT_MUST_CHECK enum weft_rc weft_flows_lock(struct weft_tx *tx, const struct weft_id *flow,
                                              size_t count, struct weft_flows_held *ret_held,
                                              struct weft_err *err);
 struct weft_flow_held *weft_flows_find(const struct weft_flows_held *held,
                                        const struct weft_id *flow);
 
-/* What hops have still to look at in a locked flow. */
+/* The work of hops that is due in a locked flow. */
 struct weft_flow_due {
     bool pending; /* completions, or groups of siblings to dispatch */
-    bool anew;    /* a replay is among them: joins may say what was before it */
+    bool anew;    /* including a replay: counts of joins may show the state before it */
     bool living;  /* a member lives */
 };
 
-/* A flow that a call of a person or a program holds. */
+/* A flow that an API call has locked. */
 struct weft_flow_row {
     struct weft_id id;
     int32_t ns;
@@ -62,12 +62,12 @@ struct weft_flow_row {
     enum weft_flow_cancel cancel;
     const char *reason;
     bool backlog, deleted;
-    uint64_t cancelled; /* members, because the flow was */
+    uint64_t cancelled; /* members cancelled because the flow was */
     struct weft_flow_due due;
 };
 /*
  * Locks flows in the order of their ids (flow_hold.c), waiting for other holders: in a server
- * briefly, WEFT_CAUSE_FLOW_LOCKED. What is due in them comes along, as of the lock.
+ * briefly, WEFT_CAUSE_FLOW_LOCKED. Also reads the work due in them, as of the lock.
  */
 struct weft_flow_rows {
     struct weft_rows flow; /* FLOW_HOLD_OUT_... */
@@ -81,20 +81,20 @@ WEFT_MUST_CHECK enum weft_rc weft_flow_hold_row(struct weft_tx *tx, const struct
                                                 struct weft_flow_row *ret_row, bool *ret_found,
                                                 struct weft_err *err);
 /*
- * Locks a flow, waiting for another holder as weft_flows_hold() does. WEFT_NOT_FOUND when there is
- * none of that id in the namespace, or it is not whole yet, or being removed.
+ * Locks a flow, waiting for another holder as weft_flows_hold() does. WEFT_NOT_FOUND when the
+ * namespace has no such flow, or it is not fully written yet, or being removed.
  */
 WEFT_MUST_CHECK enum weft_rc weft_flow_hold(struct weft_tx *tx, const char *ns,
                                             const struct weft_id *flow,
                                             struct weft_flow_row *ret_row, struct weft_err *err);
 
 /*
- * Calls that judge a flow (flow_settle.c). Under its lock: whether the call must end its
- * transaction without a change, run weft_flow_settle() and begin again. `round` counts those from
- * 0.
+ * For calls that depend on the state of a flow (flow_settle.c). Under its lock: whether the call
+ * must end its transaction without a change, run weft_flow_settle() and start over. `round` counts
+ * these rounds from 0.
  */
 bool weft_flow_unsettled(const struct weft_flow_due *due, unsigned round);
-/* Runs some of the hops that are due. WEFT_BUSY when that was tried often enough. */
+/* Runs some of the hops that are due. WEFT_BUSY after too many rounds. */
 WEFT_MUST_CHECK enum weft_rc weft_flow_settle(struct weft_engine *engine,
                                               const struct weft_id *flow, size_t count,
                                               unsigned round, struct weft_err *err);
@@ -112,12 +112,12 @@ struct weft_member {
     bool seen;   /* its flow is there for every caller */
     int cancels; /* how often its flow was cancelled */
     /* The caller's to set before weft_members_judge(). */
-    bool wanted; /* its outcome is locked, and it may live again */
+    bool wanted; /* its outcome is locked, and it may be replayed */
     bool force;  /* also if its join is impossible */
-    /* How it is judged: */
-    bool replayed;        /* it lives again; else, if it was wanted, its join is impossible */
-    bool waits;           /* it does, but its join is open: it is blocked */
-    const char *upstream; /* an upstream that stands in the way, and how that ended */
+    /* The decision: */
+    bool replayed;        /* false although wanted: its join is impossible */
+    bool waits;           /* replayed, but blocked, because its join is open */
+    const char *upstream; /* an upstream that makes the join impossible, and its end */
     enum weft_state upstream_state;
     struct weft_join_state join; /* without the upstreams that are replayed with it */
 };
@@ -134,56 +134,54 @@ struct weft_members {
     size_t edges;
 };
 /*
- * Locks the flows of those executions that belong to one, waiting for other holders. `round` is as
- * for weft_flow_unsettled().
+ * Locks the flows of the executions that are members of one, waiting for other holders. `round` is
+ * as for weft_flow_unsettled().
  */
 WEFT_MUST_CHECK enum weft_rc weft_members_hold(struct weft_tx *tx, const struct weft_id *id,
                                                size_t count, unsigned round,
                                                struct weft_members *ret_members,
                                                struct weft_err *err);
-/* Decides which of the wanted members live again, and which of these wait for others. */
+/* Decides which of the wanted members are replayed, and which of these are blocked. */
 WEFT_MUST_CHECK enum weft_rc weft_members_judge(struct weft_tx *tx, struct weft_members *members,
                                                 struct weft_err *err);
 struct weft_member *weft_members_find(const struct weft_members *members, const struct weft_id *id);
-/* Writes the joins of members that live again. After the commit their flows want a cascade. */
+/* Writes the joins of replayed members. After the commit their flows need a cascade. */
 WEFT_MUST_CHECK enum weft_rc
 weft_members_replayed(struct weft_tx *tx, const struct weft_members *members, struct weft_err *err);
 
-/* What sibling cancel did. */
 struct weft_dispatched {
     uint64_t dispatched; /* groups that are drained */
     uint64_t cancelled;  /* executions */
     uint64_t skipped_locked;
 };
 
-/* What a cascade did. */
 struct weft_cascaded {
     uint64_t hops, completions, edges;
     struct weft_dispatched groups;
 };
 /*
- * Runs the cascade of flows until they have no completions left, or until somebody else, who has
- * their lock, will see to it. Adds to *ret_cascaded.
+ * Runs the cascade of flows until they have no completions left, or another process holds the lock
+ * and will handle them. Adds to *ret_cascaded.
  */
 WEFT_MUST_CHECK enum weft_rc weft_cascade(struct weft_engine *engine, const struct weft_id *flow,
                                           size_t count, struct weft_cascaded *ret_cascaded,
                                           struct weft_err *err);
 
-/* The same, in at most so many hops; flows with more to do are told to the listener. */
+/* The same, in at most so many hops; flows with work left are reported to the listener. */
 WEFT_MUST_CHECK enum weft_rc
 weft_cascade_some(struct weft_engine *engine, const struct weft_id *flow, size_t count,
                   uint64_t hops_most, struct weft_cascaded *ret_cascaded, struct weft_err *err);
 
 /*
- * Cancels what the groups of flows want cancelled. Groups of a flow in which a replay is being felt
- * are left to its cascade. Adds to *ret_done.
+ * Cancels the siblings that the groups of flows ask for. Groups of a flow in which a replay is
+ * still propagating are left to its cascade. Adds to *ret_done.
  */
 WEFT_MUST_CHECK enum weft_rc weft_siblings_cancel(struct weft_engine *engine,
                                                   const struct weft_id *flow, size_t count,
                                                   struct weft_dispatched *ret_done,
                                                   struct weft_err *err);
 
-/* Sorts ids and removes doubles; returns how many are left. */
+/* Sorts ids and removes duplicates; returns how many are left. */
 size_t weft_ids_sort(struct weft_id *id, size_t count);
 
 #endif

@@ -3,29 +3,29 @@
 /*
  * Cancelling a flow. The mark comes first, under the lock of the flow: from that commit on the
  * cascade begins nothing. Living members are cancelled in chunks, each like any execution, the
- * first of them with the mark; `backlog` stays until none is left, so a crash in between leaves the
- * rest to the cancel_backlog scanner. What members were running when they were left alone (pending,
- * flow_only) ends as it ends; the flow ends with its last member.
+ * first chunk with the mark; `backlog` stays until none is left, so a crash in between leaves the
+ * rest to the cancel_backlog scanner. Running members that the cancel left alone (pending,
+ * flow_only) end by themselves; the flow ends with its last member.
  *
- * A flow that is over cannot be cancelled, also if no hop has found that yet (flow_settle.c).
+ * A flow that is over cannot be cancelled, even if no hop has found that yet (flow_settle.c).
  *
- * Each member is looked at once, a chunk of them in a transaction; the row of the flow remembers
- * how far that came, whoever goes on with it. Once is enough: in a cancelled flow nothing new
- * begins. Growth is refused, a join that is decided cancels its node, and what is replayed behind
- * the back of the drain is as if it had been replayed after it. Every call of cancel begins anew,
- * because a stronger one wants what a weaker one left alone, and a second one what was replayed in
- * between.
+ * The drain visits each member once, a chunk per transaction; the row of the flow stores the
+ * position, so that any process can continue. Once is enough: in a cancelled flow no member begins.
+ * Growth is refused, a join that is decided cancels its node, and a member that is replayed behind
+ * the position of the drain counts as replayed after the cancel. Every call of cancel restarts at
+ * the first member, because a stronger cancel includes members that a weaker one left alone, and a
+ * second one includes members replayed in between.
  *
- * The row also counts what went because of the cancel: the caller, the scanner and the cascade may
- * each have a part in it, and who waits is told of all. His wait for the row is a short one: it is
- * held by hops, by chunks of members and by changes of the graph, each for one bounded transaction.
+ * The row also counts the members cancelled because of the flow: the caller, the scanner and the
+ * cascade each add to it, and the waiting caller gets the sum. The caller waits briefly for the
+ * row: hops, chunks of members and changes of the graph hold it, each for one bounded transaction.
  */
 
 #include "engine/flow/flow.h"
 
 #include "core/spec.h"
 
-/* Members that ended while the flow was locked left their completions to whoever had the lock. */
+/* Members that ended while the flow was locked left their completions to the lock's holder. */
 static void look_for_ends(struct weft_engine *engine, const struct weft_tx *tx,
                           const struct weft_id *flow, const struct weft_changes *changes)
 {
@@ -37,10 +37,10 @@ static void look_for_ends(struct weft_engine *engine, const struct weft_tx *tx,
 
 /* ---- Draining -------------------------------------------------------------------------------- */
 
-/* A chunk of members; what is told of it counts when its transaction is committed. */
+/* A chunk of members; its counts are valid once its transaction is committed. */
 struct chunk {
     struct weft_flow_drain drain;
-    struct weft_id to; /* the last one that was looked at */
+    struct weft_id to; /* the last member visited */
     struct weft_changes changes;
 };
 
@@ -117,12 +117,12 @@ static enum weft_rc drain_chunk(struct weft_tx *tx, struct chunk *chunk,
     in->flow = drain->flow;
     in->cancelled = (int64_t)(drain->cancelled - before);
     in->more = drain->more;
-    if (drain->more) /* else whoever comes again begins anew */
+    if (drain->more) /* else the next drain starts at the first member */
         in->to = weft_some_id(chunk->to);
     return weft_tx_run(tx, &call, 1, NULL, err);
 }
 
-/* Locks the flow, or finds that somebody else has it. */
+/* Locks the flow, or finds that another transaction holds it. */
 static enum weft_rc lock_flow(struct weft_tx *tx, struct weft_flow_drain *drain,
                               struct weft_flow_held *ret_flow, struct weft_err *err)
 {

@@ -4,13 +4,13 @@
  * Edges between nodes that a flow has, under its lock and under a compare-and-set on its revision.
  *
  * The node that an edge leads to has not begun: it is blocked, its join has not fired, and no hop
- * is due that could let it fire (flow_settle.c). Its row in `live` is locked and looked at after
- * the flow, in the order of all such calls, so it can neither end nor begin meanwhile. As with
- * growth, an upstream that has ended leaves no completion any more, so one is left for it here, and
- * the cascade resolves the edge at once; one that is alive will leave its own.
+ * is due that could make it fire (flow_settle.c). Its row in `live` is locked and checked after the
+ * flow, in the order of all such calls, so it can neither end nor begin meanwhile. As with growth,
+ * an ended upstream leaves no further completion, so this call adds one, and the cascade resolves
+ * the edge at once; a living upstream will leave its own.
  *
- * A circle is looked for when the edges are written, by a walk up from each `from`: whatever
- * circle there is contains one of them. If there is one the transaction is rolled back.
+ * After the edges are written, a walk upstream from each `from` looks for a cycle: any new cycle
+ * contains one of them. If there is one, the transaction is rolled back.
  */
 
 #include "engine/flow/flow.h"

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Taking the row of a flow for a call that changes its graph.
+ * Locking the row of a flow for a call that changes its graph.
  *
- * weft holds such a row for one bounded transaction, but an operator's psql may hold it for as long
- * as it likes. In a library the caller waits in its own thread, for up to the lock_timeout of its
- * session. In a server it would wait in one of the few threads of its class, and calls for other
- * flows behind it. There a call waits WAIT_BRIEF only and fails with WEFT_CAUSE_FLOW_LOCKED, having
- * written nothing; the server tries it again later, and no thread waits meanwhile
- * (net/group/group.c).
+ * weft holds such a row for one bounded transaction, but an operator's psql may hold it
+ * indefinitely. In a library the caller waits in its own thread, for up to the lock_timeout of its
+ * session. In a server it would block one of the few threads of its class, and calls for other
+ * flows behind it. There a call waits only WAIT_BRIEF and fails with WEFT_CAUSE_FLOW_LOCKED, having
+ * written nothing; the server repeats it later, and no thread waits meanwhile (net/group/group.c).
  *
- * Only the wait for the row of the flow is cut short. The statements behind it wait for the rows of
- * members as long as in any other transaction: those are held by commits, not by graphs.
+ * Only the wait for the row of the flow is shortened. Later statements wait for the rows of members
+ * as long as in any other transaction: other commits hold these rows, only for a short time.
  */
 
 #include "engine/flow/flow.h"

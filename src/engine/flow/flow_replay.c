@@ -3,34 +3,33 @@
 /*
  * Replays of members of flows.
  *
- * Under the lock of the flow, which is taken before any outcome, a member that is replayed is
- * judged by its join as its upstreams stand now: satisfied, it is ready; open, because an upstream
- * lives or is replayed by the same call, it is blocked and waits; impossible, it is refused, and
- * the caller learns which upstream stands in the way, unless it forces the replay.
+ * Under the lock of the flow, which is taken before any outcome, the join of a replayed member
+ * decides by the current state of its upstreams: satisfied, the member is ready; open, because an
+ * upstream lives or is replayed by the same call, the member is blocked; impossible, the replay is
+ * refused, and the caller learns which upstream is the reason, unless it forces the replay.
  *
- * The counts of the join say how the upstreams stand, because no hop is due: the call looked for
+ * The counts of the join show the state of the upstreams, because no hop is due: the call checked
  * that after it had the lock (flow_settle.c). An upstream that ends from then on finds its edge
- * pending, and the hop that needs the lock after this call resolves it. Completions of ends that
- * keep arriving in a flow that lives do no harm: an upstream that has ended and still counts as
- * living only makes the member wait for the hop that is due. A replay that is still propagating
- * would: its upstreams live, and their edges say that they have failed. So that one is always
- * waited for.
+ * pending, and the hop that locks the flow after this call resolves it. Completions that keep
+ * arriving in a living flow do no harm: an upstream that has ended and still counts as living only
+ * makes the member wait for the hop that is due. A replay that is still propagating would do harm:
+ * its upstreams live, but their edges are still failed. So the call always waits for that.
  *
- * Which members of a call live again is one answer for all of them, the largest set in which no
- * join is impossible: it begins with all that are wanted, counts edges between them as pending, and
- * takes out impossible ones, whose edges then count as they were, until none is left. To take one
- * out never makes another possible, so the order does not matter. Members that a call handles in
- * several transactions, or a filter in several pages, are tried again while that brings others back
+ * The members that a call replays are the largest set in which no join is impossible: start with
+ * all wanted members, count edges between them as pending, and remove members with impossible
+ * joins, whose edges then count with their stored state, until none is left. Removing one never
+ * makes another possible, so the order does not matter. Members that a call handles in several
+ * transactions, or a filter in several pages, are tried again while that replays more of them
  * (control.c).
  *
- * The edges between replayed members are pending from here on, and the counts of their joins say
- * so in the same transaction: no hop can judge a join by an upstream that was replayed with it. A
- * completion per member tells the cascade to look at the other edges: they are pending again, and
- * what was skipped only because of the member comes back. A join behind it that was satisfied stays
- * so, unless its own member is replayed. The flow is open until its last member ends.
+ * This transaction makes the edges between replayed members pending and corrects the counts of
+ * their joins: no hop can evaluate a join by an upstream that was replayed with it. A completion
+ * per member makes the cascade check the other edges: they become pending again, and nodes that
+ * were skipped only because of the member are blocked again. A downstream join that was satisfied
+ * stays so, unless its own member is replayed. The flow is open until its last member ends.
  *
- * A sibling that is replayed runs: groups of joins that were decided before are not woken. A join
- * behind it that is decided later may cancel it again.
+ * A replayed sibling runs: groups of joins that were decided before do not restart. A downstream
+ * join that is decided later may cancel it again.
  */
 
 #include "engine/flow/flow.h"
@@ -55,7 +54,7 @@ struct weft_member *weft_members_find(const struct weft_members *members, const 
 
 /* ---- Locking --------------------------------------------------------------------------------- */
 
-/* Whether hops must run before members of one of the flows are judged. */
+/* Whether hops must run before a decision about members of one of the flows. */
 static bool unsettled(const struct weft_rows *due, unsigned round)
 {
     bool any = false;

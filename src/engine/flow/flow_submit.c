@@ -4,9 +4,9 @@
  * Submitting flows whole.
  *
  * Small flows share a transaction, a larger one has its own. A flow too large for one transaction
- * is written in parts under a state that nobody reads, with its roots blocked too; the last part
- * makes it visible and leaves a completion by which the cascade lets the roots begin. What a crash
- * leaves of such a flow is never seen, and the cancel_backlog scanner removes it.
+ * is written in parts under a state that no reader sees, with its roots blocked too; the last part
+ * makes it visible and leaves a completion by which the cascade starts the roots. The remains of
+ * such a flow after a crash stay invisible, and the cancel_backlog scanner removes them.
  */
 
 #include "engine/flow/draft.h"
@@ -18,7 +18,7 @@
 
 enum {
     ONE_TX_ROWS = 40000,      /* nodes and edges of a flow that is written in one transaction */
-    ONE_TX_ROWS_ALONE = 2000, /* the same where a writer keeps all others waiting */
+    ONE_TX_ROWS_ALONE = 2000, /* the same in SQLite, where a writer blocks all others */
     PART_ALONE = 2000,        /* nodes, or edges, of a part there; else what fits a transaction */
     PART_BRIEF = 500,         /* the same while others wait */
     SHARED_NODES = 1000,      /* nodes of flows that share a transaction */
@@ -116,7 +116,7 @@ struct flow_batch {
     weft_usec now_us;
 };
 
-/* Adds the rows of the flows; marks those whose key is taken. */
+/* Adds the rows of the flows; marks the flows whose key is taken. */
 static enum weft_rc add_flows(struct weft_tx *tx, const struct flow_batch *batch,
                               struct weft_err *err)
 {
@@ -202,7 +202,7 @@ static void answer_accepted(struct new_flow *flow)
         node[i] = flow->draft.member[i].id;
 }
 
-static void tell(struct weft_tx *tx, const struct flow_batch *batch)
+static void report(struct weft_tx *tx, const struct flow_batch *batch)
 {
     struct weft_commit_effects news = weft_news_new(tx->arena, batch->now_us);
     for (size_t i = 0; i < batch->count; i++)
@@ -217,7 +217,7 @@ static enum weft_rc run_small(struct weft_engine *engine, struct flow_batch *bat
     struct weft_tx tx = {.engine = engine, .arena = weft_arena_new()};
     enum weft_rc rc = weft_tx_do(&tx, WEFT_TX_WRITE, write_small, batch, err);
     if (!rc)
-        tell(&tx, batch);
+        report(&tx, batch);
     for (size_t i = 0; i < batch->count && !rc; i++)
         if (!batch->flow[i]->lost)
             answer_accepted(batch->flow[i]);
@@ -248,7 +248,7 @@ static enum weft_rc fail_late(struct weft_err *err)
                      "writing the flow took so long that it was given up: submit it anew");
 }
 
-/* The row of the flow is locked, so that nobody removes it meanwhile as one that was given up. */
+/* The row of the flow is locked, so that cancel_backlog does not remove it as abandoned. */
 static enum weft_rc hold_part(struct weft_tx *tx, const struct weft_id *flow, struct weft_err *err)
 {
     struct weft_call call;
@@ -336,7 +336,7 @@ static enum weft_rc run_staged(struct weft_engine *engine, struct flow_batch *ba
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-/* The ids of a flow that was there already, by name: it may have grown, and by whoever's clock. */
+/* The ids of an existing flow, by name: it may have grown, under the clock of another process. */
 static enum weft_rc read_members(struct weft_engine *engine, const struct new_flow *flow,
                                  struct weft_err *err)
 {
@@ -373,7 +373,7 @@ static enum weft_rc read_members(struct weft_engine *engine, const struct new_fl
     return rc;
 }
 
-/* Whether a flow may be written in the transaction of those before it, which have `nodes`. */
+/* Whether a flow fits into the transaction of the flows before it, which have `nodes`. */
 static bool shares(const struct new_flow *flow, size_t nodes)
 {
     return !flow->draft.hidden && nodes + flow->draft.count <= SHARED_NODES;

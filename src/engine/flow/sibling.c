@@ -1,37 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Sibling cancel: a join was decided, and its other upstreams are not needed for it any more.
+ * Sibling cancel: a join was decided, and it no longer needs its other upstreams.
  *
  * The cascade leaves a group per such join. Here, under the lock of the flow, every upstream that
- * is still alive and that feeds no join which may yet fire is cancelled, like any execution: a
- * running one loses its lease, and its end leaves a completion. Those that feed open joins are
- * spared. Then the group has been walked and waits, and does nothing more: each of those joins
- * leaves a group of its own when it fires, and the last one to do so finds that nobody needs the
- * sibling. A join that lets its upstreams run leaves one as well, if others of the flow have
- * groups: it cancels what those have spared, and goes when it was walked. So each edge is walked
- * once for the join that it leads to, however many joins share upstreams. A group goes when its
- * last upstream has ended: the walk finds that, or the hop that resolves the last edge.
+ * is alive and feeds no join that may still fire is cancelled, like any execution: a running one
+ * loses its lease, and its end leaves a completion. An upstream that feeds an open join is spared;
+ * a group with a spared upstream stays in the waiting state after its walk and does nothing more:
+ * each of those open joins leaves a group of its own when it fires, and the last of them finds that
+ * no join needs the sibling. A join that lets its upstreams run leaves a group as well if others of
+ * the flow have groups: that group cancels the upstreams that the others have spared, and is
+ * deleted after its walk. So each edge is walked once for the join it leads to, however many joins
+ * share upstreams. A group is deleted when its last upstream has ended: by the walk, or by the hop
+ * that resolves the last edge.
  *
- * A join whose member has ended before it fired begins nothing, so it spares nothing: group_members
- * asks whether that member lives. Upstreams that it had spared until then are walked by a group
- * without a wish, which the hop that sees the member's end leaves in its name (cascade.c).
+ * A join whose member has ended before the join fired starts nothing, so it spares nothing:
+ * group_members checks whether that member lives. Upstreams that it had spared until then are
+ * walked by a group with reason 0, which the hop that handles the member's end leaves for that join
+ * (cascade.c).
  *
  * In a flow that was cancelled without its running members (pending, flow_only) no running sibling
- * is cancelled: the caller of that cancel was promised that their results stand. A sibling that was
- * claimed after the look is seen under its lock.
+ * is cancelled: that cancel promised its caller that their results stand. A sibling that was
+ * claimed after this transaction read it is seen running under its row lock.
  *
- * A replay is felt hop by hop, and until the last of them joins say what was before it: one that is
- * about to open again still asks for its siblings, which may be the very ones that were replayed.
- * So nothing is cancelled in a flow that has completions of the living in its outbox. The cascade
- * that takes the last of them dispatches the groups.
+ * A replay propagates hop by hop, and until the last hop the counts of joins show the state before
+ * the replay: a join that is about to open again still asks for its siblings, which may be the very
+ * executions that were replayed. So no sibling is cancelled in a flow whose outbox holds
+ * completions of living executions. The cascade that takes the last of them dispatches the groups.
  *
- * One transaction looks at a chunk of edges; the next goes on where it ended, so that a group is
- * walked once and not from its beginning each time. What an earlier transaction has seen holds: an
- * upstream that is replayed meanwhile is not cancelled for this group. A join that is decided anew
- * increments `wakes` of its group, and the walk begins anew. How far it came is known to this
- * process alone: after a crash the group is there, and whoever takes it up walks over what has
- * ended. So may two at once.
+ * One transaction handles a chunk of edges; the next continues where it ended, so that a group is
+ * walked once and not from its beginning each time. Results of an earlier transaction stay valid:
+ * an upstream that is replayed meanwhile is not cancelled for this group. A join that is decided
+ * again increments `wakes` of its group; a walk that sees a new value restarts. Only this process
+ * knows the position of its walk: after a crash the group is still there, and the next process
+ * walks over ended upstreams again. Two processes may walk one group at once.
  */
 
 #include "engine/flow/flow.h"
@@ -45,10 +47,10 @@ enum { GROUPS_AT_ONCE = 250 };
 struct group {
     struct weft_id id;
     const struct weft_flow_held *flow;
-    int64_t reason; /* 0: it wants nothing cancelled */
+    int64_t reason; /* 0: it asks for no cancel itself */
     weft_usec at_us;
     int64_t wakes;
-    bool spares; /* an upstream lives on, because a join waits for it */
+    bool spares; /* an upstream lives, because an open join needs it */
 };
 
 /* A group that was walked in part, up to the upstream `after`. */
@@ -110,7 +112,7 @@ static int by_id(const void *left, const void *right)
     return weft_id_cmp(&((const struct sibling *)left)->id, &((const struct sibling *)right)->id);
 }
 
-/* Not one that came again when its join was decided anew, nor one that was told to begin anew. */
+/* The same group: not recreated by a new decision of its join, and `wakes` did not change. */
 static bool is_same(const struct group *before, const struct group *now)
 {
     return weft_id_cmp(&before->id, &now->id) == 0 && before->at_us == now->at_us &&
@@ -220,7 +222,7 @@ static enum weft_rc cancel_siblings(struct weft_tx *tx, struct dispatch *dispatc
     return rc ? rc : weft_change_write(tx, &dispatch->changes, err);
 }
 
-/* Groups that were walked to their end: those that ask for somebody who is spared wait. */
+/* Walked groups are deleted, but groups with a spared upstream stay in the waiting state. */
 static enum weft_rc settle_groups(struct weft_tx *tx, struct dispatch *dispatch,
                                   struct weft_err *err)
 {

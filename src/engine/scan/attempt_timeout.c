@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Attempts that took too long. A timeout spends an attempt like a failure does: the execution waits
- * for its backoff, or ends when no attempt is left. The worker is fenced from here on.
+ * Attempts that took too long. A timeout uses an attempt like a failure: the execution waits for
+ * its backoff, or ends when no attempt is left. The worker is fenced from here on.
  */
 
 #include "base/id.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Flows that were cancelled and have members left to cancel, because nobody waited for it or
- * because whoever did died; and flows whose submission ended half way, which are removed.
+ * Cancels the remaining members of cancelled flows, if the caller did not wait or died; and removes
+ * flows whose submission was interrupted.
  */
 
 #include "engine/scan/flows.h"
@@ -48,7 +48,7 @@ static enum weft_rc drain_all(const struct weft_flow_scan *scan, uint64_t counte
     return rc;
 }
 
-/* Gives up what nobody finished writing. */
+/* Removes flows whose submission was interrupted. */
 static enum weft_rc give_up(const struct weft_flow_scan *scan, uint64_t counter[COUNTERS],
                             bool *ret_more, struct weft_err *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Completions that nobody took up: the replica that committed them died, or its cascade failed. The
- * cascade of their flows is run here. A flow whose lock another has is left to it.
+ * Runs the cascade of flows whose completions were left: the replica that committed them died, or
+ * its cascade failed. A locked flow is left to the process that holds the lock.
  */
 
 #include "engine/scan/flows.h"
@@ -10,8 +10,8 @@
 /* The order of the table in pass.c. */
 enum { SCANNED, RECONCILED, NOOP, ERRORS, COUNTERS };
 
-/* All at once, the first hops here and the rest by the listener; when that fails, one by one, so
- * that one bad flow does not stop the others. */
+/* All flows together, the first hops here and the rest by the listener; if that fails, one by one,
+ * so that one bad flow does not stop the others. */
 static enum weft_rc cascade_all(struct weft_engine *engine, const struct weft_id *flow,
                                 size_t count, uint64_t counter[COUNTERS], struct weft_err *err)
 {

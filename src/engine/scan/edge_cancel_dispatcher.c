@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Groups of sibling cancel that nobody dispatched: the replica whose cascade left them died, or the
- * join that they waited for fired on another. Their siblings are cancelled here, and the cascade of
- * these ends is run.
+ * Dispatches groups of sibling cancel that were left: the replica whose cascade added them died, or
+ * the join that they waited for fired on another replica. Cancels their siblings and runs the
+ * cascade of these ends.
  */
 
 #include "engine/scan/flows.h"
@@ -16,7 +16,7 @@ static enum weft_rc dispatch(struct weft_engine *engine, const struct weft_id *f
 {
     struct weft_cascaded cascaded = {0};
     enum weft_rc rc = weft_siblings_cancel(engine, flow, count, done, err);
-    if (!rc) /* it dispatches what a replay that is being felt kept back */
+    if (!rc) /* dispatches groups deferred while a replay was still propagating */
         rc = weft_cascade_some(engine, flow, count, WEFT_FLOW_PASS_HOPS, &cascaded, err);
     done->dispatched += cascaded.groups.dispatched;
     return rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Groups of sibling cancel that lie about: whatever removed a flow half, or ended siblings past the
- * cascade, leaves them behind. A pass walks along the groups from where the last one ended.
+ * Removes stale groups of sibling cancel: left by a flow that was removed in part, or by siblings
+ * that ended without the cascade. A pass walks the groups from where the last pass ended.
  */
 
 #include "engine/scan/flows.h"
@@ -80,7 +80,7 @@ static enum weft_rc reconcile_body(struct weft_tx *tx, void *context, struct wef
     return rc;
 }
 
-/* Who came by while the flows were locked left what there is to do to whoever had them. */
+/* Processes that found the flows locked left their work to this pass, the holder of the lock. */
 static void look_again(struct weft_engine *engine, const struct reconcile *reconcile,
                        const struct weft_tx *tx)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Removing flows. Members of a flow are kept as long as their flow is: its graph would have holes
- * otherwise. A flow that goes is marked first, under its lock; from then on nobody sees it, nobody
- * replays its members, and its key is free. Then its members go in chunks, each in a transaction of
- * its own, and the flow at last. A member goes when no edge leaves it any more, and a transaction
- * takes no more than WEFT_FLOW_CHUNK edges: what has more of them takes several. A crash leaves the
- * mark, and the next pass goes on.
+ * Removing flows. Members are kept as long as their flow, or its graph would have holes. A flow is
+ * marked first, under its lock; from then on it is invisible, its members cannot be replayed, and
+ * its key is free. Then its members are removed in chunks, each in its own transaction, and the
+ * flow last. A member is removed when no edge leaves it any more; a transaction removes at most
+ * WEFT_FLOW_CHUNK edges, so a member with more of them takes several. A crash leaves the mark, and
+ * the next pass continues.
  */
 
 #include "engine/scan/flows.h"
@@ -61,7 +61,7 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
     return weft_tx_run(tx, call, 1, NULL, err);
 }
 
-/* Nobody waits for this: others have their turn between two chunks. */
+/* Removal is not urgent: pauses between two chunks let other transactions run. */
 static void rest(weft_usec worked_us)
 {
     weft_usec pause_us = worked_us / 2 < PAUSE_MOST_US ? worked_us / 2 : PAUSE_MOST_US;
@@ -108,7 +108,7 @@ enum weft_rc weft_flows_erase(const struct weft_flow_scan *scan, struct weft_era
 
 /* ---- Retention ------------------------------------------------------------------------------- */
 
-/* How long a flow is kept: as an execution that ended so and of which nobody said anything else. */
+/* How long a flow is kept: as an execution with that end and default settings. */
 static weft_usec keeps(enum weft_flow_state state)
 {
     static const enum weft_state like[] = {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the scanners of flows share. */
-
 #include "engine/scan/flows.h"
 
 enum { LOOK = 10000 }; /* completions, or groups, of one look */

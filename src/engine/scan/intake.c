@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The inbox: what applications submitted with weft_submit() inside their own transactions.
+ * The inbox: submissions by the SQL function weft_submit() inside applications' own transactions.
  *
  * A row becomes an execution by the code that every other submission goes through, under the id
  * that weft_submit() returned, and is deleted in the same transaction. A row that is not valid
  * becomes a failed execution under that id, and a row whose key is taken a skipped one that names
- * the execution that has the key: nobody waits for an id that never appears.
+ * the execution that has the key: no application waits for an id that never appears.
  *
- * The pass first looks at rows without locking them, validates them and interns what they need,
- * which takes transactions of its own; then it takes the rows, batch by batch, with SKIP LOCKED.
- * Replicas that looked at the same rows share them out there.
+ * The pass first reads rows without locking them, validates them and interns their names, which
+ * takes separate transactions; then it takes the rows, batch by batch, with SKIP LOCKED. Replicas
+ * that read the same rows divide them there.
  *
- * A look goes by age over all namespaces. When it could not see all that waits, the next looks take
- * turns between namespaces (inbox_turns), until one finds nothing: so an application that submits
- * very much at once keeps no other namespace waiting. As long as a look sees all, none of this
- * runs.
+ * A read goes by age over all namespaces. If it could not return all waiting rows, the next reads
+ * take turns between namespaces (inbox_turns), until one finds nothing: so an application that
+ * submits very much at once keeps no other namespace waiting. As long as one read returns all rows,
+ * none of this runs.
  */
 
 #include "engine/scan/scan.h"
@@ -204,7 +204,7 @@ struct intake {
     size_t valid_count, refused_count;
     struct weft_submission *existing; /* rows under the id of an execution that is there */
     size_t existing_count, removed_count;
-    struct weft_submission **ended; /* of the refused: those that nobody else took meanwhile */
+    struct weft_submission **ended; /* refused rows that no other replica took meanwhile */
     size_t ended_count;
     struct weft_submitted *answer;
 };
@@ -368,7 +368,7 @@ static enum weft_rc run_intake(struct intake *intake, struct weft_pass_report *r
         const struct weft_submitted *answer = intake->valid[i].answer;
         bool left =
             answer->err.rc == WEFT_BUSY || answer->err.cause == WEFT_CAUSE_DATA || is_taken(answer);
-        report->handled += !left; /* somebody else has it, or it is counted below */
+        report->handled += !left; /* another replica has it, or it is counted below */
         report->failed += !left && answer->err.rc != WEFT_OK;
     }
     report->handled += intake->ended_count + intake->removed_count;
@@ -455,7 +455,7 @@ enum weft_rc weft_intake_run(struct weft_engine *engine, const struct weft_pass_
         report.counter[INTAKE_REFUSED].value = report.failed;
         report.counter[INTAKE_EXISTING].value = intake.removed_count;
     }
-    report.more |= !rc && rows.count == 0 && !anew; /* there may be some before those */
+    report.more |= !rc && rows.count == 0 && !anew; /* there may be rows before the start */
     if (!rc)
         *ret_report = report;
     weft_arena_free(intake.arena);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Looks at a sample of the store for what must never be: an execution in neither or both of `live`
- * and `outcome`, epochs out of order, rows that belong to no execution.
+ * Checks a sample of the store for broken invariants: an execution in neither or both of `live` and
+ * `outcome`, epochs out of order, rows that belong to no execution.
  *
- * A pass asks for the ends of each table, chooses a place in each at random, and has the rows from
- * there on checked by one statement, so in one snapshot. Every other pass goes on among executions
- * where the last one of this process stopped: places are random by time, and what was submitted in
- * bulk within a second would hardly ever be met. The cost follows the batch, whatever the size of
- * the store. Attempts, progress and keys of
- * executions that do not exist mean nothing to anybody and are removed, which is the one repair
- * there is (see the statements on why that is safe). Everything else is only told: which row is the
- * true one is for a person to find out, and `weft doctor` looks at all of them.
+ * A pass reads the ends of each table, chooses a random place in each, and checks the rows from
+ * there on with one statement, so in one snapshot. Every other pass continues among executions
+ * where this process's last pass stopped: random places are uniform in time, so executions
+ * submitted in bulk within a second would hardly ever be sampled. The cost depends on the batch,
+ * not on the size of the store. Attempts, progress and keys of executions that do not exist are
+ * useless and are removed, which is the only repair (the statements say why that is safe).
+ * Everything else is only reported: a person must find out which row is right, and `weft doctor`
+ * checks all rows.
  */
 
 #include "engine/scan/scan.h"
@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum {
-    IDS_TOLD = 5,       /* in one line of the log */
+    IDS_SHOWN = 5,      /* in one line of the log */
     LOOK_FILTERED = 10, /* so many times the batch is looked at when a filter leaves few */
 };
 
@@ -126,7 +126,7 @@ static void place_by_key(struct weft_sample_check_in *in, const struct weft_samp
 
 static const struct weft_id none;
 
-/* Every other pass goes on where the last of those came to. */
+/* Every other pass continues where the last of these passes stopped. */
 static void choose(struct check *check, struct weft_engine *engine)
 {
     pthread_mutex_lock(&engine->sample_lock);
@@ -261,7 +261,7 @@ static bool has_repairable(const struct check *check)
     return false;
 }
 
-/* ---- What is told ---------------------------------------------------------------------------- */
+/* ---- The report ------------------------------------------------------------------------------ */
 
 /* True when the row was an orphan and is gone. */
 static bool is_removed(const struct check *check, size_t row)
@@ -281,22 +281,22 @@ static bool is_removed(const struct check *check, size_t row)
 /* The first few, with what is wrong with each: "ID problem; ID problem". */
 static uint64_t list(const struct check *check, bool removed, struct weft_buf *ret_text)
 {
-    uint64_t told = 0;
+    uint64_t shown = 0;
     for (size_t i = 0; i < check->found.count; i++) {
         int kind = kind_of(check, i);
-        if (kind < 0 || is_removed(check, i) != removed || told++ >= IDS_TOLD)
+        if (kind < 0 || is_removed(check, i) != removed || shown++ >= IDS_SHOWN)
             continue;
         char text[WEFT_ID_TEXT] = "(no id)";
         const struct weft_sample_check_out *row = &weft_out_sample_check(&check->found)[i];
         if (row->id.set) {
             weft_id_print(&row->id.value, text);
         }
-        weft_buf_printf(ret_text, "%s%s %s", told > 1 ? "; " : "", text, kinds[kind].problem);
+        weft_buf_printf(ret_text, "%s%s %s", shown > 1 ? "; " : "", text, kinds[kind].problem);
     }
-    return told;
+    return shown;
 }
 
-static void tell(const struct check *check)
+static void report(const struct check *check)
 {
     enum { TEXT_MAX = 1024 };
     struct weft_buf mended, broken;
@@ -334,7 +334,7 @@ enum weft_rc weft_invariant_check_run(struct weft_engine *engine,
         remember(&check, engine, &last);
         for (size_t r = 0; r < WEFT_LEN(repairs); r++)
             check.count[REPAIRED] += check.removed[r].count;
-        tell(&check);
+        report(&check);
         *ret_report =
             (struct weft_pass_report){.handled = check.count[REPAIRED], .next_due_us = WEFT_NEVER};
         weft_pass_count(ret_report, WEFT_SCANNER_INVARIANT_CHECK, check.count);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Leases that ran out: the worker died, nothing was decided. The execution is ready again under the
+ * Leases that ran out: the worker died without a result. The execution is ready again under the
  * same attempt number; only the count of lost leases grows, and past its cap the execution is a
- * poison pill and fails with lost_too_often. What ran out while nobody could renew is not counted.
- * The same pass removes what is left of leases that others ended, when their time has run out too.
+ * poison pill and fails with lost_too_often. Leases that ran out while no server accepted renewals
+ * are not counted. The same pass removes `draining` rows whose lease time has run out.
  */
 
 #include "core/retry.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The table of passes, and what all of them share. */
+/* The table of passes, and their shared code. */
 
 #include "engine/scan/scan.h"
 
@@ -31,9 +31,9 @@ static const struct scanner {
     struct weft_scanner_info info;
     weft_scan_fn *run;
     weft_pass_fn *run_alone; /* instead of run */
-    size_t next_due; /* the time of the poll that tells when it has work again, or NO_TIMER */
+    size_t next_due;         /* the time in the poll at which it has work again, or NO_TIMER */
     enum weft_stmt
-        next; /* with a timer: the statement that tells it for what this replica serves */
+        next; /* with a timer: the statement that reads it for the lanes this replica serves */
     struct weft_turns_stmts turns; /* with a timer: for passes that follow a full batch */
 } scanners[WEFT_SCANNER_COUNT] = {
     [WEFT_SCANNER_INTAKE] = {.info = {.name = "intake",
@@ -296,9 +296,9 @@ struct pass_call {
 };
 
 /*
- * The end of a pass over rows that time moves: what is left, and when to come back. What is due
- * still, now that the pass has written its own, somebody else holds; what else was missed was
- * renewed, finished or taken by another while the pass came to it.
+ * The end of a pass over due rows: what is left, and the time of the next pass. Rows that are still
+ * due after this pass wrote its own are locked by another session; other missed rows were renewed,
+ * finished or taken by another session before this pass reached them.
  */
 static enum weft_rc finish_rows(struct pass_call *call, struct weft_err *err)
 {

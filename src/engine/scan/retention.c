@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Retention: what ended long enough ago is removed, with all that mentions it.
+ * Retention: removes executions that ended long enough ago, with all rows that mention them.
  *
  * How long an outcome is kept (core/policy.c) follows from its policy, its lane and its state, so
- * outcomes fall into groups of these, and within a group the oldest go first. A pass finds the
- * groups with the moment their oldest ended, works out which are due, and removes from those, batch
- * by batch, each in a transaction of its own. Settings are read by each pass: a change holds at
- * once, also for what ended before.
+ * outcomes form groups by these, and within a group the oldest are removed first. A pass reads the
+ * groups with the time their oldest member ended, computes which are due, and removes from these,
+ * batch by batch, each in its own transaction. Each pass reads the settings: a change takes effect
+ * at once, also for executions that ended before.
  *
- * Nobody waits for this, so it gives way: batches are small and bounded in bytes, because freeing
- * large payloads costs by the page, and between two of them it rests, so that whoever needs the
- * disk, a core or SQLite's one writer has its turn. A pass ends after a while and says that there
- * is more. Members of flows are not looked at here: they go with their flow (flow_removal.c).
+ * Removal is not urgent, so it yields: batches are small and bounded in bytes, because freeing
+ * large payloads costs per page, and a pause between two batches lets other transactions use the
+ * disk, a core or SQLite's one writer. A pass ends after a while and reports that there is more.
+ * Members of flows are not removed here, but with their flow (flow_removal.c).
  */
 
 #include "engine/scan/flows.h"
@@ -24,13 +24,13 @@
 
 #define PASS_US       (250 * WEFT_MS)
 #define PAUSE_MOST_US (5 * WEFT_MS)
-/* Nobody waits for it to the millisecond, and a steady trickle is better removed in batches. */
+/* Removal need not be exact, and a steady trickle is cheaper to remove in batches. */
 #define SOONEST_US WEFT_SECOND
 enum {
     GROUPS_MOST = 256, /* one statement looks at */
     LEFT_MOST = 1000,
     BATCH_LEAST = 16,
-    ALONE_MOST = 50, /* of a batch where everybody else waits for it */
+    ALONE_MOST = 50, /* of a batch in SQLite, where all other writers wait for it */
 };
 
 struct group {
@@ -198,8 +198,8 @@ static void advance(struct removal *removal, struct batch *batch)
 }
 
 /*
- * Rests for as long as it worked; longer, when somebody waited for a connection meanwhile, who will
- * have more calls to make and should not meet this at each of them.
+ * Pauses for as long as it worked; longer if a call waited for a connection meanwhile: that caller
+ * will make more calls, which should not each wait for a removal.
  */
 static void rest(weft_usec worked_us, bool in_the_way)
 {

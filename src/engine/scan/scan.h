@@ -3,17 +3,17 @@
 #define WEFT_ENGINE_SCAN_SCAN_H
 
 /*
- * Passes: bounded, idempotent walks over what time has moved.
+ * Passes: bounded, idempotent walks over rows that are due.
  *
  * Every replica runs every pass. SKIP LOCKED splits the rows between them, and because the whole
- * predicate is re-checked under the row lock, two passes or a pass and a worker that meet at a row
- * do it no harm. None waits for a row of another: see pass.sql. A pass is one transaction over at
- * most `batch` rows.
+ * predicate is re-checked under the row lock, two passes, or a pass and a worker, may meet at a row
+ * without harm. No pass waits for a row lock: see pass.sql. A pass is one transaction over at most
+ * `batch` rows.
  */
 
 #include "engine/engine.h"
 
-/* What a pass works with: the tx is open, the config in bounds. */
+/* A running pass: the tx is open, the config in bounds. */
 struct weft_scan {
     struct weft_tx *tx;
     const struct weft_pass_config *config; /* resolved: batch is set, all partitions are 0 to 255 */
@@ -25,8 +25,8 @@ struct weft_scan {
     struct weft_changes changes;            /* for the news after the commit */
     struct weft_id_list promoted;           /* the queue of each that became ready in another way */
     struct weft_id_list freed;      /* the queue of each slot that became free in another way */
-    const struct weft_call *beside; /* travels with the statement that takes due rows; or NULL */
-    struct weft_rows beside_rows;   /* what it gave */
+    const struct weft_call *beside; /* sent with the statement that takes due rows; or NULL */
+    struct weft_rows beside_rows;   /* its result */
 };
 
 /* The statements of turns.sql for a scanner. */
@@ -53,14 +53,14 @@ weft_pass_fn weft_dependency_run, weft_edge_cancel_dispatcher_run, weft_edge_can
 weft_pass_fn weft_worker_expiry_run, weft_invariant_check_run, weft_retention_run,
     weft_unused_names_run;
 
-/* The namespace a pass is limited to: 0 for all, -1 (which nothing is in) when there is none. */
+/* The namespace a pass is limited to: 0 for all, -1 (which matches no row) if it does not exist. */
 WEFT_MUST_CHECK enum weft_rc weft_pass_namespace(struct weft_engine *engine,
                                                  const struct weft_pass_config *config,
                                                  int32_t *ret_ns, struct weft_err *err);
 /* Fills in the counters of a report, under the names of the scanner and in their order. */
 void weft_pass_count(struct weft_pass_report *report, enum weft_scanner scanner,
                      const uint64_t *value);
-/* A report that tells of nothing, with the counters of the scanner by name. */
+/* An empty report with the scanner's counters by name. */
 struct weft_pass_report weft_scan_report(enum weft_scanner scanner);
 
 /* Ends the attempt of a row: another one, or the end of the execution. */
@@ -69,12 +69,12 @@ void weft_scan_time_out(struct weft_scan *scan, struct weft_change *change);
 /* A call of a statement of pass.sql: all of them have the same parameters. */
 void weft_scan_call(const struct weft_scan *scan, enum weft_stmt stmt, struct weft_call *ret_call);
 /*
- * Runs a statement that takes due rows. The row that only tells what the snapshot had, which stands
- * for none, is taken off, and what was not taken is noted.
+ * Runs a statement that takes due rows. Removes the row that only counts the due rows of the
+ * snapshot, and records in scan->missed how many of these were not taken.
  */
 WEFT_MUST_CHECK enum weft_rc weft_scan_due(struct weft_scan *scan, enum weft_stmt stmt,
                                            struct weft_rows *ret_rows, struct weft_err *err);
-/* How the next pass of a scanner over all namespaces goes on: turns.c. */
+/* The position of the next pass of a scanner over all namespaces: turns.c. */
 struct weft_scan_turns weft_turns_read(struct weft_engine *engine, enum weft_scanner scanner);
 void weft_turns_write(struct weft_engine *engine, enum weft_scanner scanner,
                       const struct weft_scan_turns *turns);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Turns between namespaces, for passes that cannot take all that is due.
+ * Turns between namespaces, for passes that cannot take all due rows.
  *
  * A pass takes due rows in the order of time, over all namespaces. That is right while everything
  * due fits into a batch. When it does not, a namespace with very many due rows would keep the
- * others waiting until all of its own are done. So the pass that follows a full batch looks which
- * lanes have due rows, divides the batch between their namespaces (core/share.h) and takes the
- * oldest rows of each lane. This goes on until a pass has found nothing more to take; then the
- * order of time is back. As long as batches are not filled, none of these statements runs.
+ * others waiting until all of its own are done. So the pass after a full batch reads which lanes
+ * have due rows, divides the batch between their namespaces (core/share.h) and takes the oldest
+ * rows of each lane. This continues until a pass finds no more rows to take; then passes go by time
+ * again. As long as batches are not full, none of these statements runs.
  *
- * A look goes over at most LOOKED lanes for each row of the batch; the next one goes on behind
- * them. A round is over when a look reaches the last lane. If every lane of the round gave fewer
- * rows than its share, nothing is left that a pass could take: a row that is still due is locked by
- * another session, or became due since, and finish_rows() in pass.c finds it. Otherwise the next
- * round begins.
+ * A look reads at most LOOKED lanes for each row of the batch; the next look continues behind them.
+ * A round ends when a look reaches the last lane. If every lane of the round gave fewer rows than
+ * its share, no row is left that a pass could take: a row that is still due is locked by another
+ * session, or became due since, and finish_rows() in pass.c finds it. Otherwise the next round
+ * begins.
  *
- * A row that becomes due waits for the pass under way and is done by the next one. So while a look
- * has lately seen several namespaces, passes are shorter. A namespace alone gets whole batches,
- * which cost less for each row, and only every fifth pass looks: another one whose rows become due
+ * A row that becomes due waits for the running pass and is handled by the next one. So passes are
+ * shorter while recent looks have seen several namespaces. A single namespace gets whole batches,
+ * which cost less per row, and only every fifth pass looks: another namespace whose rows become due
  * waits for four batches at most.
  *
- * The state is a hint of this process alone: a lost or mixed up one (two passes of a scanner at the
- * same time) costs a look in vain, or the order of time for one batch, because any pass may follow
- * any other. Replicas share the rows by SKIP LOCKED as ever.
+ * The state is only a hint in this process: if it is lost or overwritten (two passes of a scanner
+ * at the same time), that costs a useless look, or one batch in the order of time, because any pass
+ * may follow any other. Replicas divide the rows by SKIP LOCKED in all cases.
  */
 
 #include "engine/scan/scan.h"

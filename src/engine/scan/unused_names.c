@@ -5,9 +5,9 @@
  * that is safe; the order of the walk below is part of the argument.
  *
  * A walk reads all rows that can refer to a tenant, a route, a worker or a queue, in the order of
- * primary keys, and marks the ids that it meets. Then it judges the interned rows:
+ * primary keys, and marks the ids that it meets. Then it classifies the interned rows:
  *
- *   met:                                 what was noted of it is deleted;
+ *   met:                                 its note is deleted;
  *   not met, nothing noted:              noted as unused since the walk began;
  *   unused for as long as the setting:   retired, if there is room: each poll of each process reads
  *                                        all retired rows, so they are few at a time;
@@ -15,12 +15,12 @@
  *
  * A pass reads `batch` rows at most and remembers where it stopped, so a walk over a large store
  * takes hours and costs little at any moment. The walk is in the memory of the process: a restart
- * begins it anew. One process walks at a time (unused_walk); another one takes over when it has not
- * heard of the walker for STALE_US. That saves reads and nothing else depends on it: all that a
- * walk decides is written by statements that hold beside another walk.
+ * starts over. One process walks at a time (unused_walk); another takes over when the walker has
+ * been silent for STALE_US. That only saves reads: all decisions of a walk are written by
+ * statements that are correct beside another walk.
  *
- * Marks are bits: those of WINDOW ids of names, and of as many queues. A store with larger ids is
- * walked once for each window.
+ * Marks are bits, for WINDOW ids of names and as many queues. A store with larger ids is walked
+ * once for each window.
  */
 
 #include "engine/scan/scan.h"
@@ -265,7 +265,7 @@ static enum weft_rc older_is_alive(struct pass *pass, bool *ret_alive, struct we
     return rc;
 }
 
-/* How many rows may be retired now; those that are removed with them make room. */
+/* How many rows may be retired now; rows removed in the same pass make room. */
 static enum weft_rc find_room(const struct judged *judged, size_t *ret_room, struct weft_err *err)
 {
     struct pass *pass = judged->pass;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Workers that nobody has heard of for their time to live leave the list, and so do the rows of
- * replicas that died a day ago.
+ * Removes workers not seen for their time to live from the list, and the rows of replicas that died
+ * a day ago.
  *
- * Servers write when they last heard a claim of a worker. A worker with long jobs claims nothing
- * for hours, and its heartbeats name leases, not the worker; but as long as it renews it holds
- * them. So one that holds a lease stays, also when that lease has run out and nobody has taken it
- * away yet: it may still be renewed. A worker that died loses its leases to lease_expiry first and
- * its place on the list with the next pass after that.
+ * Servers record the time of a worker's last claim. A worker with long jobs claims nothing for
+ * hours, and its heartbeats name leases, not the worker; but while it renews, it holds leases. So a
+ * worker that holds a lease stays, also if that lease has run out and lease_expiry has not taken it
+ * yet: it may still be renewed. A dead worker loses its leases to lease_expiry first and is removed
+ * from the list by the next pass.
  *
- * No rule depends on these rows. One that is removed in the very moment in which the worker claims
- * again is written anew by the server that heard the claim.
+ * No rule depends on these rows. If a row is removed just when the worker claims again, the server
+ * that received the claim writes it again.
  */
 
 #include "engine/scan/scan.h"
