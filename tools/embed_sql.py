@@ -15,7 +15,8 @@ A statement file is a list of
     SELECT ...
 
 `:id` stands for a parameter (PostgreSQL gets $2::uuid[]) and `@ready` for the number of a state.
-A type with `?` may be null. C code fills and reads a struct of each statement:
+A type with `?` may be null. Of a row that an outer join left empty only the key is declared so: its
+other columns read as zero. C code fills and reads a struct of each statement:
 
     struct weft_renew_in    the scalars, and in `row` an array of
     struct weft_renew_item  the parameters that are columns (`type[]`)
@@ -213,6 +214,9 @@ def collect_groups(statements):
                 plain = [field._replace(column=False) for field in members]
                 if group and found.setdefault((way, group), plain) != plain:
                     fail(statement.where, f"the group {group} is declared otherwise elsewhere")
+    for statement in statements:
+        if ("in", statement.name) in found or ("out", statement.name) in found:
+            fail(statement.where, "a group has this name")
     return found
 
 
@@ -239,7 +243,7 @@ def write_structs(f, name, statement):
     if columns:
         f.write("\n" + c_struct(f"weft_{name}_item", columns, "in"))
     if statement.params:
-        last = f"    struct weft_{name}_item *row; /* as many as the call has rows */\n" if columns else ""
+        last = f"    struct weft_{name}_item *const row; /* as many as the call has rows */\n" if columns else ""
         f.write("\n" + c_struct(f"weft_{name}_in", statement.scalars(), "in", last))
         f.write(f"\nstatic inline struct weft_{name}_in *weft_in_{name}(const struct weft_call *call)\n"
                 f"{{\n    return weft_call_in(call, {here});\n}}\n")
