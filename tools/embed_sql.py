@@ -16,7 +16,8 @@ A statement file is a list of
 
 `:id` stands for a parameter (PostgreSQL gets $2::uuid[]). `@ready`, `@WEFT_NAME_LANE` and `@{live_columns l}`
 are numbers and fragments: see tools/sql_text.py.
-A type with `?` may be null. C code fills and reads a struct of each statement:
+A type with `?` may be null. Of a row that an outer join left empty only the key is declared so: its
+other columns read as zero. C code fills and reads a struct of each statement:
 
     struct weft_renew_in    the scalars, and in `row` an array of
     struct weft_renew_item  the parameters that are columns (`type[]`)
@@ -205,6 +206,9 @@ def collect_groups(statements):
                 plain = [field._replace(column=False) for field in members]
                 if group and found.setdefault((way, group), plain) != plain:
                     fail(statement.where, f"the group {group} is declared otherwise elsewhere")
+    for statement in statements:
+        if ("in", statement.name) in found or ("out", statement.name) in found:
+            fail(statement.where, "a group has this name")
     return found
 
 
@@ -231,7 +235,7 @@ def write_structs(f, name, statement):
     if columns:
         f.write("\n" + c_struct(f"weft_{name}_item", columns, "in"))
     if statement.params:
-        last = f"    struct weft_{name}_item *row; /* as many as the call has rows */\n" if columns else ""
+        last = f"    struct weft_{name}_item *const row; /* as many as the call has rows */\n" if columns else ""
         f.write("\n" + c_struct(f"weft_{name}_in", statement.scalars(), "in", last))
         f.write(f"\nstatic inline struct weft_{name}_in *weft_in_{name}(const struct weft_call *call)\n"
                 f"{{\n    return weft_call_in(call, {here});\n}}\n")

@@ -87,8 +87,8 @@ static enum weft_rc read_state(const struct job *job, struct state *ret_state, s
         return rc;
     const struct weft_schema_probe_out *row = weft_out_schema_probe(&rows);
     state.name = row->name;
-    state.present = row->present != 0;
-    state.ours = row->ours != 0;
+    state.present = row->present;
+    state.ours = row->ours;
     state.others = row->others;
     if (state.ours) {
         rc = run_plain(job, WEFT_STMT_MIGRATION_LIST, &state.applied, err);

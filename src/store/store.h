@@ -53,8 +53,7 @@ struct weft_stmt_info {
     const struct weft_stmt_field *result;
     size_t result_count; /* columns; 0 for a statement that returns nothing */
     size_t out_size;     /* of a row of the result */
-    const char
-        *group; /* columns that other statements return too, a struct of their own; or NULL */
+    const char *group;   /* results that several statements share, as a nested struct; or NULL */
     size_t group_place;
     enum weft_stmt in_like, out_like; /* the first with the same parameters, the same results */
     const char *pg;                   /* NULL when the statement exists only for the other driver */

@@ -224,10 +224,8 @@ static bool remove_edges(struct fixture *f, const struct many *many, size_t memb
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    struct weft_graph_remove_in *in = weft_call_graph_remove(&call, f->arena);
-    in->flow = many->answer.id;
-    in->members = (int64_t)members;
-    in->chunk = CHUNK;
+    *weft_call_graph_remove(&call, f->arena) = (struct weft_graph_remove_in){
+        .flow = many->answer.id, .members = (int64_t)members, .chunk = CHUNK};
     is_int(weft_tx_once(f->a, WEFT_TX_WRITE, &call, f->arena, &rows, &f->err), WEFT_OK, "remove");
     return rows.count == 1 && weft_out_graph_remove(&rows)->more != 0;
 }
@@ -236,9 +234,8 @@ static int64_t remove_members(struct fixture *f, const struct many *many, size_t
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    struct weft_members_remove_in *in = weft_call_members_remove(&call, f->arena);
-    in->flow = many->answer.id;
-    in->chunk = (int64_t)members;
+    *weft_call_members_remove(&call, f->arena) =
+        (struct weft_members_remove_in){.flow = many->answer.id, .chunk = (int64_t)members};
     is_int(weft_tx_once(f->a, WEFT_TX_WRITE, &call, f->arena, &rows, &f->err), WEFT_OK, "remove");
     return (int64_t)rows.count;
 }

@@ -201,10 +201,8 @@ static void describe(const struct play *play, struct weft_engine *clean, char *o
     struct weft_err err = {0};
     struct weft_id first = {0};
     size_t used = 0;
-    struct weft_flow_page_in *page_in = weft_call_flow_page(&page, arena);
-    page_in->flow = play->flow;
-    page_in->after = first;
-    page_in->batch = NODES_MAX;
+    *weft_call_flow_page(&page, arena) =
+        (struct weft_flow_page_in){.flow = play->flow, .after = first, .batch = NODES_MAX};
     weft_call_flow_read(&read, arena)->id = play->flow;
     if (weft_tx_once(clean, WEFT_TX_READ, &page, arena, &rows, &err) ||
         weft_tx_once(clean, WEFT_TX_READ, &read, arena, &flow, &err))

@@ -31,10 +31,8 @@ static void read_members(struct world *w, const struct flow *flow, struct seen *
     struct weft_rows rows = {0};
     struct weft_err err = {0};
     struct weft_id first = {0};
-    struct weft_flow_page_in *in = weft_call_flow_page(&call, arena);
-    in->flow = flow->id;
-    in->after = first;
-    in->batch = NODES_MAX + 1;
+    *weft_call_flow_page(&call, arena) =
+        (struct weft_flow_page_in){.flow = flow->id, .after = first, .batch = NODES_MAX + 1};
     if (weft_tx_once(any_engine(w), WEFT_TX_READ, &call, arena, &rows, &err))
         wrong(w, "cannot read the members: %s", err.text);
     for (size_t row = 0; row < rows.count; row++) {

@@ -121,7 +121,7 @@ static bool has_index(const struct weft_rows *rows, const char *name)
     const struct weft_examine_indexes_out *row = weft_out_examine_indexes(rows);
     for (size_t i = 0; i < rows->count; i++)
         if (strcmp(row[i].name, name) == 0)
-            return row[i].valid != 0;
+            return row[i].valid;
     return false;
 }
 

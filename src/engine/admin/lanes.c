@@ -267,9 +267,8 @@ static enum weft_rc is_used(struct weft_engine *engine, const char *ns, int32_t 
     enum weft_rc rc = weft_find_namespace(engine, ns, &space, err);
     if (rc)
         return rc;
-    struct weft_lane_used_in *in = weft_call_lane_used(&call, arena);
-    in->lane = lane;
-    in->namespace = space;
+    *weft_call_lane_used(&call, arena) =
+        (struct weft_lane_used_in){.lane = lane, .namespace = space};
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;

@@ -365,12 +365,10 @@ static enum weft_rc rotate_body(struct weft_tx *tx, void *context, struct weft_e
         rc = take_over(tx, turning, err);
     if (rc)
         return rc;
-    struct weft_token_retire_in *retire = weft_call_token_retire(&call[0], tx->arena);
-    retire->id = turning->id;
-    retire->until = turning->old_us;
-    struct weft_token_purge_in *purge = weft_call_token_purge(&call[1], tx->arena);
-    purge->id = turning->id;
-    purge->now = tx->now_us;
+    *weft_call_token_retire(&call[0], tx->arena) =
+        (struct weft_token_retire_in){.id = turning->id, .until = turning->old_us};
+    *weft_call_token_purge(&call[1], tx->arena) =
+        (struct weft_token_purge_in){.id = turning->id, .now = tx->now_us};
     weft_call_token_add(&call[2], tx->arena);
     fill_add(&call[2], &turning->row, tx->now_us);
     rc = weft_tx_run(tx, call, WEFT_LEN(call), rows, err);

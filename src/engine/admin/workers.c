@@ -191,9 +191,8 @@ static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_
     goodbye->let_go = (struct weft_rows){0};
     struct weft_call call;
     struct weft_rows rows;
-    struct weft_worker_leases_in *leases = weft_call_worker_leases(&call, tx->arena);
-    leases->worker = goodbye->worker;
-    leases->batch = WEFT_BATCH_MAX;
+    *weft_call_worker_leases(&call, tx->arena) =
+        (struct weft_worker_leases_in){.worker = goodbye->worker, .batch = WEFT_BATCH_MAX};
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
@@ -206,10 +205,8 @@ static enum weft_rc goodbye_body(struct weft_tx *tx, void *context, struct weft_
     struct weft_call end[2];
     struct weft_rows gone[2];
     weft_call_worker_leases_drop(&end[0], tx->arena)->worker = goodbye->worker;
-    struct weft_worker_gone_in *worker_gone = weft_call_worker_gone(&end[1], tx->arena);
-    worker_gone->name = goodbye->worker;
-    worker_gone->namespace = goodbye->ns;
-    worker_gone->now = tx->now_us;
+    *weft_call_worker_gone(&end[1], tx->arena) = (struct weft_worker_gone_in){
+        .name = goodbye->worker, .namespace = goodbye->ns, .now = tx->now_us};
     rc = weft_tx_run(tx, end, 2, gone, err);
     if (!rc)
         goodbye->let_go = gone[0];

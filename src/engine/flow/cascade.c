@@ -371,7 +371,7 @@ static enum weft_rc look_again(struct weft_engine *engine, struct cascade_call *
     for (size_t i = 0; i < rows.count && !rc; i++) {
         const struct weft_completion_any_out *row = &weft_out_completion_any(&rows)[i];
         flow[cascade->count++] = row->flow;
-        groups |= row->groups != 0;
+        groups |= row->groups;
     }
     return rc || !groups ? rc : weft_siblings_cancel(engine, flow, cascade->count, done, err);
 }

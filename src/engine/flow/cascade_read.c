@@ -148,7 +148,7 @@ static void look_at_node(struct weft_hop *hop, const struct weft_rows *rows, siz
     enum weft_state state = out->upstream_state;
     bool sink = !out->downstream.set;
     bool bad = sink && weft_edge_of(state) == WEFT_EDGE_FAILED;
-    if (bad != (out->bad != 0))
+    if (bad != out->bad)
         hop->mark[hop->mark_count++] = (struct weft_hop_mark){.id = out->id, .bad = bad};
     if (!weft_state_living(state) && out->own_fired.set && out->own_fired.value == WEFT_FIRED_NOT)
         hop->dead[hop->dead_count++] = (struct weft_hop_dead){.id = out->id, .flow = out->flow};
@@ -178,10 +178,8 @@ static enum weft_rc look_at_roots(struct weft_hop *hop, const struct weft_id *fl
     if (hop->rooted) /* a chunk of them is enough for one transaction */
         return WEFT_OK;
     hop->rooted = true;
-    struct weft_flow_roots_in *in = weft_call_flow_roots(&call, hop->tx->arena);
-    in->seq = seq;
-    in->flow = *flow;
-    in->chunk = (int64_t)chunk;
+    *weft_call_flow_roots(&call, hop->tx->arena) =
+        (struct weft_flow_roots_in){.seq = seq, .flow = *flow, .chunk = (int64_t)chunk};
     enum weft_rc rc = weft_tx_run(hop->tx, &call, 1, &rows, err);
     if (rc)
         return rc;

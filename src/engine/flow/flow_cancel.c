@@ -58,9 +58,8 @@ static enum weft_rc next_members(struct weft_tx *tx, struct chunk *chunk, bool r
     struct weft_call call;
     struct weft_rows rows = {0};
     size_t count = 0, most = weft_flow_chunk(tx);
-    struct weft_flow_living_in *in = weft_call_flow_living(&call, tx->arena);
-    in->flow = chunk->drain.flow;
-    in->batch = (int64_t)most;
+    *weft_call_flow_living(&call, tx->arena) =
+        (struct weft_flow_living_in){.flow = chunk->drain.flow, .batch = (int64_t)most};
     enum weft_rc rc = weft_tx_run(tx, &call, 1, &rows, err);
     if (rc)
         return rc;
@@ -229,9 +228,8 @@ static enum weft_rc cancel_body(struct weft_tx *tx, void *context, struct weft_e
         rc = mark(tx, args, &row, err);
     if (!rc && args->remove) {
         struct weft_call call_remove;
-        struct weft_flow_remove_in *in = weft_call_flow_remove(&call_remove, tx->arena);
-        in->flow = args->flow;
-        in->now = tx->now_us;
+        *weft_call_flow_remove(&call_remove, tx->arena) =
+            (struct weft_flow_remove_in){.flow = args->flow, .now = tx->now_us};
         rc = weft_tx_run(tx, &call_remove, 1, NULL, err);
     }
     const struct weft_flow_held flow = as_held(&row);

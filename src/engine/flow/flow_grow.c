@@ -111,9 +111,8 @@ static enum weft_rc write_rest(struct weft_tx *tx, const struct growth *growth,
                                struct weft_err *err)
 {
     struct weft_call call[2];
-    struct weft_flow_grow_in *grow = weft_call_flow_grow(&call[0], tx->arena);
-    grow->flow = growth->args->flow;
-    grow->nodes = (int64_t)growth->draft->count;
+    *weft_call_flow_grow(&call[0], tx->arena) = (struct weft_flow_grow_in){
+        .flow = growth->args->flow, .nodes = (int64_t)growth->draft->count};
     struct weft_completion_add_in *add =
         weft_call_completion_add(&call[1], tx->arena, growth->ended_count);
     add->at = tx->now_us;

@@ -69,10 +69,8 @@ static enum weft_rc flow_body(struct weft_tx *tx, void *context, struct weft_err
         rc = weft_tx_run(tx, &call, 1, &all->counts, err);
     }
     if (!rc && asking->limit > 0) {
-        struct weft_flow_page_in *page = weft_call_flow_page(&call, tx->arena);
-        page->flow = asking->flow;
-        page->after = all->after;
-        page->batch = (int64_t)asking->limit + 1;
+        *weft_call_flow_page(&call, tx->arena) = (struct weft_flow_page_in){
+            .flow = asking->flow, .after = all->after, .batch = (int64_t)asking->limit + 1};
         rc = weft_tx_run(tx, &call, 1, &all->page, err);
     }
     return rc;
@@ -281,10 +279,8 @@ static enum weft_rc walk_on(struct weft_engine *engine, struct flow_walk *walk,
     uint32_t scan = weft_list_next_rows(&walk->look, (uint32_t)walk->limit + WALK_MORE);
     struct weft_call call;
     struct weft_rows rows = {0};
-    struct weft_flow_list_in *in = weft_call_flow_list(&call, arena);
-    in->namespace = walk->ns;
-    in->after = walk->after;
-    in->batch = scan;
+    *weft_call_flow_list(&call, arena) =
+        (struct weft_flow_list_in){.namespace = walk->ns, .after = walk->after, .batch = scan};
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (rc)
         return rc;

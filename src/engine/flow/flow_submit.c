@@ -86,12 +86,11 @@ static void answer_taken(struct new_flow *flow, const struct weft_rows *rows)
     *answer = (struct weft_flow_submitted){.node = node};
     for (size_t i = 0; i < rows->count; i++) {
         const struct weft_flow_of_key_out *row = &weft_out_flow_of_key(rows)[i];
-        struct weft_blob print = row->fingerprint;
         int64_t state = row->state;
         if (row->namespace != flow->draft.ns_id || strcmp(row->key, flow->spec->key) != 0)
             continue;
-        if (print.size != sizeof(flow->fingerprint) ||
-            memcmp(print.data, flow->fingerprint, print.size) != 0) {
+        if (row->fingerprint.size != sizeof(flow->fingerprint) ||
+            memcmp(row->fingerprint.data, flow->fingerprint, row->fingerprint.size) != 0) {
             weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
                             "this key belongs to a flow with other nodes");
             answer->err.hint = weft_hint_other_key;
@@ -353,10 +352,8 @@ static enum weft_rc read_members(struct weft_engine *engine, const struct new_fl
     while (more && !rc) { /* until the end: retention may be faster */
         struct weft_call call;
         struct weft_rows rows = {0};
-        struct weft_flow_members_in *in = weft_call_flow_members(&call, arena);
-        in->flow = answer->id;
-        in->after = after;
-        in->batch = WEFT_PAGE_MAX;
+        *weft_call_flow_members(&call, arena) = (struct weft_flow_members_in){
+            .flow = answer->id, .after = after, .batch = WEFT_PAGE_MAX};
         rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
         for (size_t i = 0; i < rows.count && !rc; i++) {
             const struct weft_flow_members_out *row = &weft_out_flow_members(&rows)[i];

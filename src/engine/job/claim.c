@@ -183,7 +183,6 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
 {
     const struct weft_queue *queue = want->candidate->queue;
     const struct weft_claim_out *row = &weft_out_claim(rows)[i];
-    struct weft_blob payload = row->payload;
     const char *type = row->content_type;
     struct weft_claimed *item = &all->item[all->items++];
     *item = (struct weft_claimed){
@@ -193,8 +192,8 @@ static void give(struct weft_claiming *all, struct weft_want *want, const struct
         .claim = (uint32_t)(want->request - all->request),
         .lane = queue->lane_name,
         .kind = queue->kind,
-        .payload = payload.data,
-        .payload_size = payload.size,
+        .payload = row->payload.data,
+        .payload_size = row->payload.size,
         .content_type = type ? type : "application/json",
         .priority = row->priority,
         .tenant = *queue->tenant_name ? queue->tenant_name : NULL,

@@ -73,15 +73,14 @@ static enum weft_rc read_upstreams(struct weft_engine *engine, const struct memb
 static struct weft_upstream read_upstream(const struct weft_rows *rows, size_t i)
 {
     const struct weft_upstream_results_out *row = &weft_out_upstream_results(rows)[i];
-    struct weft_blob result = row->result;
     return (struct weft_upstream){
         .node = row->name,
         .id = row->upstream.value,
         .state = row->state,
         .content_type = row->content_type,
-        .result = result.data,
-        .result_size = result.size,
-        .too_large = !result.data && row->size.set,
+        .result = row->result.data,
+        .result_size = row->result.size,
+        .too_large = !row->result.data && row->size.set,
     };
 }
 

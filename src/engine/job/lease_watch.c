@@ -122,9 +122,8 @@ static enum weft_rc take(struct weft_engine *engine, int32_t worker, struct weft
 {
     struct weft_call call;
     struct weft_rows rows = {0};
-    struct weft_watch_take_in *in = weft_call_watch_take(&call, arena);
-    in->worker = worker;
-    in->batch = WEFT_BATCH_MAX;
+    *weft_call_watch_take(&call, arena) =
+        (struct weft_watch_take_in){.worker = worker, .batch = WEFT_BATCH_MAX};
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, arena, &rows, err);
     if (rc)
         return rc;

@@ -432,10 +432,10 @@ static enum weft_rc choose_source(struct weft_engine *engine, const struct weft_
     walk->source = source_of(listing);
     if (rc || walk->source != SOURCE_LIVING)
         return rc;
-    struct weft_list_living_in *in = weft_call_list_living(&call, arena);
-    in->namespace = filter->ns;
-    in->state = weft_unless_zero(listing->filter.state);
-    in->most = LIVING_FEW;
+    *weft_call_list_living(&call, arena) =
+        (struct weft_list_living_in){.namespace = filter->ns,
+                                     .state = weft_unless_zero(listing->filter.state),
+                                     .most = LIVING_FEW};
     rc = weft_tx_once(engine, WEFT_TX_READ, &call, arena, &rows, err);
     if (!rc && !weft_out_list_living(&rows)->few)
         walk->source = SOURCE_SPANS;

@@ -205,9 +205,8 @@ static void answer_taken(struct weft_submission *item, const struct weft_rows *r
             .state = row->state,
             .duplicate = true,
         };
-        struct weft_blob print = row->fingerprint;
-        if (print.size != sizeof(item->spec.fingerprint) ||
-            memcmp(print.data, item->spec.fingerprint, print.size) != 0) {
+        if (row->fingerprint.size != sizeof(item->spec.fingerprint) ||
+            memcmp(row->fingerprint.data, item->spec.fingerprint, row->fingerprint.size) != 0) {
             answer->duplicate = false;
             weft_fail_field(&answer->err, WEFT_CONFLICT, "key",
                             "this key belongs to an execution with another lane, kind or payload");

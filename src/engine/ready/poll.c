@@ -176,10 +176,8 @@ enum weft_rc weft_engine_poll(struct weft_engine *engine, struct weft_arena *are
     weft_usec began_us = weft_boot_us();
     bool whole = begin_poll(engine, &poll);
     struct weft_ready_look look = weft_ready_begin(engine);
-    struct weft_poll_in *in = weft_call_poll(&call, arena);
-    in->whole = whole;
-    in->after = look.after;
-    in->most = WEFT_HOP_QUEUES;
+    *weft_call_poll(&call, arena) =
+        (struct weft_poll_in){.whole = whole, .after = look.after, .most = WEFT_HOP_QUEUES};
     enum weft_rc rc = weft_tx_once(engine, WEFT_TX_BARE, &call, arena, &rows, err);
     if (rc)
         return rc;

@@ -281,9 +281,8 @@ static enum weft_rc read_both(struct weft_tx *tx, void *context, struct weft_err
 {
     struct hop_call *hop = context;
     struct weft_call call[CALLS];
-    struct weft_queues_ready_in *queues = weft_call_queues_ready(&call[QUEUES], tx->arena);
-    queues->after = hop->look->after;
-    queues->most = WEFT_HOP_QUEUES;
+    *weft_call_queues_ready(&call[QUEUES], tx->arena) =
+        (struct weft_queues_ready_in){.after = hop->look->after, .most = WEFT_HOP_QUEUES};
     weft_call_lane_settings(&call[LANES], tx->arena);
     return weft_tx_run(tx, call, CALLS, hop->rows, err);
 }

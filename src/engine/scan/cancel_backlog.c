@@ -55,9 +55,9 @@ static enum weft_rc give_up(const struct weft_flow_scan *scan, uint64_t counter[
     struct weft_call call;
     struct weft_rows rows;
     struct weft_erased erased = {0};
-    struct weft_flows_unfinished_in *in = weft_call_flows_unfinished(&call, scan->arena);
-    in->before = weft_clock_now(scan->engine->clock) - WEFT_FLOW_STAGE_US;
-    in->scope = weft_flow_scan_scope(scan);
+    *weft_call_flows_unfinished(&call, scan->arena) = (struct weft_flows_unfinished_in){
+        .before = weft_clock_now(scan->engine->clock) - WEFT_FLOW_STAGE_US,
+        .scope = weft_flow_scan_scope(scan)};
     enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_WRITE, &call, scan->arena, &rows, err);
     if (!rc)
         rc = weft_flows_erase(scan, &erased, err);

@@ -54,9 +54,8 @@ enum weft_rc weft_edge_cancel_dispatcher_run(struct weft_engine *engine,
         size_t count = 0;
         for (size_t i = 0; i < rows.count; i++) {
             const struct weft_groups_due_out *row = &weft_out_groups_due(&rows)[i];
-            bool gone = !row->flow.set;
-            counter[ORPHANED] += row->orphan != 0;
-            if (!gone)
+            counter[ORPHANED] += row->orphan;
+            if (row->flow.set)
                 flow[count++] = row->flow.value;
         }
         if (count > 0)

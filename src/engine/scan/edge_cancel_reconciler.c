@@ -61,12 +61,10 @@ static enum weft_rc reconcile_body(struct weft_tx *tx, void *context, struct wef
     struct weft_call call[2];
     struct weft_rows rows[2] = {0};
     *reconcile = (struct reconcile){.scan = scan, .after = reconcile->after};
-    struct weft_groups_look_in *look = weft_call_groups_look(&call[0], tx->arena);
-    look->after = reconcile->after;
-    look->scope = weft_flow_scan_scope(scan);
-    struct weft_groups_orphaned_in *orphaned = weft_call_groups_orphaned(&call[1], tx->arena);
-    orphaned->after = reconcile->after;
-    orphaned->batch = scan->config->batch;
+    *weft_call_groups_look(&call[0], tx->arena) = (struct weft_groups_look_in){
+        .after = reconcile->after, .scope = weft_flow_scan_scope(scan)};
+    *weft_call_groups_orphaned(&call[1], tx->arena) =
+        (struct weft_groups_orphaned_in){.after = reconcile->after, .batch = scan->config->batch};
     enum weft_rc rc = weft_tx_run(tx, &call[0], 1, &rows[0], err);
     if (rc || rows[0].count == 0)
         return rc;

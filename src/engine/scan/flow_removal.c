@@ -36,13 +36,10 @@ static enum weft_rc erase_body(struct weft_tx *tx, void *context, struct weft_er
     if (rc || held.count == 0 || held.item[0].state != WEFT_FLOW_REMOVING)
         return rc;
     erase->held = true;
-    struct weft_graph_remove_in *remove = weft_call_graph_remove(&call[0], tx->arena);
-    remove->flow = *erase->flow;
-    remove->members = CHUNK;
-    remove->chunk = (int64_t)weft_flow_chunk(tx);
-    struct weft_members_remove_in *members_remove = weft_call_members_remove(&call[1], tx->arena);
-    members_remove->flow = *erase->flow;
-    members_remove->chunk = CHUNK;
+    *weft_call_graph_remove(&call[0], tx->arena) = (struct weft_graph_remove_in){
+        .flow = *erase->flow, .members = CHUNK, .chunk = (int64_t)weft_flow_chunk(tx)};
+    *weft_call_members_remove(&call[1], tx->arena) =
+        (struct weft_members_remove_in){.flow = *erase->flow, .chunk = CHUNK};
     rc = weft_tx_run(tx, call, 2, rows, err);
     if (rc)
         return rc;
@@ -98,9 +95,8 @@ enum weft_rc weft_flows_erase(const struct weft_flow_scan *scan, struct weft_era
     struct weft_rows rows = {0};
     weft_call_flows_removing(&call, scan->arena)->scope = weft_flow_scan_scope(scan);
     enum weft_rc rc = weft_tx_once(scan->engine, WEFT_TX_READ, &call, scan->arena, &rows, err);
-    for (size_t i = 0; i < rows.count && !rc; i++) {
+    for (size_t i = 0; i < rows.count && !rc; i++)
         rc = erase_flow(scan, &weft_out_flows_removing(&rows)[i].id, ret_erased, err);
-    }
     if (!rc && rows.count == scan->config->batch)
         ret_erased->more = true;
     return rc;

@@ -96,14 +96,13 @@ static enum weft_rc read_spec(const struct weft_rows *rows, size_t i, struct wef
                               struct weft_spec *ret_spec, struct weft_err *err)
 {
     const struct weft_inbox_peek_out *row = &weft_out_inbox_peek(rows)[i];
-    struct weft_blob payload = row->payload;
     int64_t priority = row->priority.value;
     struct weft_spec spec = {
         .ns = row->namespace,
         .lane = row->lane,
         .kind = row->kind,
-        .payload = payload.data,
-        .payload_size = payload.size,
+        .payload = row->payload.data,
+        .payload_size = row->payload.size,
         .content_type = row->content_type,
         .priority = (int32_t)priority,
         .delay_ms = row->delay_ms.value,

@@ -143,39 +143,26 @@ static void read_call(const struct pass *pass, uint32_t most, struct weft_call *
 {
     const struct weft_unused_walk *walk = pass->walk;
     switch (walk->phase) {
-    case EXECUTIONS: {
-        struct weft_unused_executions_in *in = weft_call_unused_executions(call, pass->arena);
-        in->after = walk->id;
-        in->most = most;
+    case EXECUTIONS:
+        *weft_call_unused_executions(call, pass->arena) =
+            (struct weft_unused_executions_in){.after = walk->id, .most = most};
         break;
-    }
-    case ATTEMPTS: {
-        struct weft_unused_attempts_in *in = weft_call_unused_attempts(call, pass->arena);
-        in->id = walk->id;
-        in->epoch = walk->epoch;
-        in->replay = walk->replay;
-        in->most = most;
+    case ATTEMPTS:
+        *weft_call_unused_attempts(call, pass->arena) = (struct weft_unused_attempts_in){
+            .id = walk->id, .epoch = walk->epoch, .replay = walk->replay, .most = most};
         break;
-    }
-    case DRAINING: {
-        struct weft_unused_draining_in *in = weft_call_unused_draining(call, pass->arena);
-        in->id = walk->id;
-        in->epoch = walk->epoch;
-        in->most = most;
+    case DRAINING:
+        *weft_call_unused_draining(call, pass->arena) =
+            (struct weft_unused_draining_in){.id = walk->id, .epoch = walk->epoch, .most = most};
         break;
-    }
-    case WORKERS: {
-        struct weft_unused_workers_in *in = weft_call_unused_workers(call, pass->arena);
-        in->after = walk->number;
-        in->most = most;
+    case WORKERS:
+        *weft_call_unused_workers(call, pass->arena) =
+            (struct weft_unused_workers_in){.after = walk->number, .most = most};
         break;
-    }
-    default: {
-        struct weft_unused_parts_in *in = weft_call_unused_parts(call, pass->arena);
-        in->after = walk->number;
-        in->most = most;
+    default:
+        *weft_call_unused_parts(call, pass->arena) =
+            (struct weft_unused_parts_in){.after = walk->number, .most = most};
         break;
-    }
     }
 }
 
@@ -483,9 +470,8 @@ static enum weft_rc end_walk(struct pass *pass, struct weft_err *err)
     if (rc)
         return rc;
     bool more = weft_out_unused_last(&rows)->id - pass->walk->base > WINDOW;
-    struct weft_unused_end_in *end = weft_call_unused_end(&call, pass->arena);
-    end->walker = engine->unused.walker;
-    end->next = weft_clock_now(engine->clock) + PAUSE_US;
+    *weft_call_unused_end(&call, pass->arena) = (struct weft_unused_end_in){
+        .walker = engine->unused.walker, .next = weft_clock_now(engine->clock) + PAUSE_US};
     rc = weft_tx_once(engine, WEFT_TX_WRITE, &call, pass->arena, NULL, err);
     if (rc)
         return rc;

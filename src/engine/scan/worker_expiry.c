@@ -31,13 +31,12 @@ static enum weft_rc expire(struct weft_tx *tx, void *context, struct weft_err *e
     struct expiry *expiry = context;
     struct weft_call call[2];
     struct weft_rows rows[2];
-    struct weft_worker_expire_in *expire = weft_call_worker_expire(&call[0], tx->arena);
-    expire->before = tx->now_us - WEFT_WORKER_TTL_US;
-    expire->namespace = weft_unless_zero(expiry->ns);
-    expire->batch = expiry->config->batch;
-    struct weft_replica_expire_in *replica_expire = weft_call_replica_expire(&call[1], tx->arena);
-    replica_expire->before = tx->now_us - REPLICA_KEPT_US;
-    replica_expire->batch = expiry->config->batch;
+    *weft_call_worker_expire(&call[0], tx->arena) =
+        (struct weft_worker_expire_in){.before = tx->now_us - WEFT_WORKER_TTL_US,
+                                       .namespace = weft_unless_zero(expiry->ns),
+                                       .batch = expiry->config->batch};
+    *weft_call_replica_expire(&call[1], tx->arena) = (struct weft_replica_expire_in){
+        .before = tx->now_us - REPLICA_KEPT_US, .batch = expiry->config->batch};
     enum weft_rc rc = weft_tx_run(tx, call, 2, rows, err);
     expiry->workers = rows[0];
     expiry->replicas = rows[1];

@@ -7,8 +7,8 @@
  *     int32 length, int32 lower bound (1), then per element int32 size (-1: null) and its bytes
  *
  * All parameters of a call are written into one piece of scratch memory that was measured first,
- * so encoding never allocates half-way. Results are copied into two pieces of the arena: the cells,
- * and the bytes they point at.
+ * so encoding never allocates half-way. Results are copied into two pieces of the arena: the rows,
+ * and the texts and bytes they point at.
  */
 
 #include "store/pg/pg.h"
