@@ -1,0 +1,379 @@
+-- The schema of today: what all of sql/migrations make, as the store itself says it. Written by
+-- tools/schema, for readers; nothing runs this file. What a column means stands in its migration.
+
+CREATE TABLE attempt (
+    id            BLOB NOT NULL,
+    epoch         INTEGER NOT NULL,
+    replay        INTEGER NOT NULL,
+    attempt       INTEGER NOT NULL,
+    ended         INTEGER NOT NULL,
+    held          INTEGER NOT NULL,
+    answer        INTEGER NOT NULL,
+    worker        INTEGER,
+    claimed       INTEGER,
+    ended_at      INTEGER NOT NULL,
+    run_at        INTEGER,
+    by            TEXT,
+    reason        TEXT,
+    error_class   TEXT,
+    error_message TEXT,
+    content_type  TEXT,
+    result        BLOB,
+    PRIMARY KEY (id, epoch, replay)
+) WITHOUT ROWID;
+
+CREATE TABLE cancel_group (
+    num     INTEGER PRIMARY KEY,
+    flow    INTEGER NOT NULL,
+    reason  INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,
+    wakes   INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE INDEX cancel_group_due ON cancel_group (waiting, at);
+
+CREATE INDEX cancel_group_flow ON cancel_group (flow);
+
+CREATE TABLE completion (
+    seq    INTEGER PRIMARY KEY AUTOINCREMENT,
+    flow   INTEGER NOT NULL,
+    num    INTEGER NOT NULL, -- 0: the flow itself
+    at     INTEGER NOT NULL,
+    cursor INTEGER,
+    anew   INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE INDEX completion_anew ON completion (flow) WHERE anew;
+
+CREATE INDEX completion_flow ON completion (flow);
+
+CREATE TABLE draining (
+    id       BLOB NOT NULL,
+    epoch    INTEGER NOT NULL,
+    queue    INTEGER NOT NULL,
+    lane     INTEGER NOT NULL,
+    worker   INTEGER NOT NULL,
+    until    INTEGER NOT NULL,
+    ended    INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL,
+    told     INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (id, epoch)
+) WITHOUT ROWID;
+
+CREATE INDEX draining_lane ON draining (lane, until);
+
+CREATE INDEX draining_until ON draining (until);
+
+CREATE INDEX draining_untold ON draining (worker) WHERE NOT told;
+
+CREATE TABLE edge (
+    upstream   INTEGER NOT NULL,
+    downstream INTEGER NOT NULL,
+    state      INTEGER NOT NULL,
+    PRIMARY KEY (upstream, downstream)
+) WITHOUT ROWID;
+
+CREATE INDEX edge_downstream ON edge (downstream, upstream);
+
+CREATE TABLE execution (
+    num          INTEGER PRIMARY KEY,
+    id           BLOB NOT NULL UNIQUE,
+    created      INTEGER NOT NULL,
+    queue        INTEGER NOT NULL,
+    content_type TEXT,
+    tags         TEXT,
+    key          TEXT,
+    payload      BLOB
+);
+
+CREATE TABLE flow (
+    num         INTEGER PRIMARY KEY,
+    id          BLOB NOT NULL UNIQUE,
+    namespace   INTEGER NOT NULL,
+    name        TEXT,
+    key         TEXT,
+    fingerprint BLOB,
+    state       INTEGER NOT NULL,
+    revision    INTEGER NOT NULL,
+    nodes       INTEGER NOT NULL,
+    created     INTEGER NOT NULL,
+    finished    INTEGER,
+    cancel      INTEGER NOT NULL,
+    reason      TEXT,
+    backlog     INTEGER NOT NULL,
+    deleted     INTEGER,
+    cancelled   INTEGER NOT NULL DEFAULT 0,
+    drained     INTEGER
+, cancels INTEGER NOT NULL DEFAULT 0);
+
+CREATE INDEX flow_backlog ON flow (num) WHERE backlog;
+
+CREATE INDEX flow_deleted ON flow (num) WHERE deleted IS NOT NULL;
+
+CREATE INDEX flow_finished ON flow (state, finished) WHERE finished IS NOT NULL;
+
+CREATE INDEX flow_hidden ON flow (num) WHERE state < 0;
+
+CREATE UNIQUE INDEX flow_key ON flow (namespace, key) WHERE key IS NOT NULL;
+
+CREATE INDEX flow_list ON flow (namespace, id);
+
+CREATE INDEX flow_open ON flow (namespace) WHERE finished IS NULL;
+
+CREATE TABLE key (
+    namespace   INTEGER NOT NULL,
+    key         TEXT NOT NULL,
+    id          BLOB NOT NULL,
+    fingerprint BLOB NOT NULL,
+    PRIMARY KEY (namespace, key)
+) WITHOUT ROWID;
+
+CREATE TABLE lane (
+    id          INTEGER PRIMARY KEY,
+    namespace   INTEGER NOT NULL,
+    paused      INTEGER NOT NULL,
+    max_running INTEGER NOT NULL,
+    weights     TEXT
+, retention_us INTEGER NOT NULL DEFAULT 0);
+
+CREATE TABLE live (
+    num              INTEGER PRIMARY KEY,
+    ord              INTEGER NOT NULL,
+    due              INTEGER,
+    attempt_deadline INTEGER,
+    deadline         INTEGER,
+    started          INTEGER,
+    claimed          INTEGER,
+    queue            INTEGER NOT NULL,
+    lane             INTEGER NOT NULL,
+    policy           INTEGER NOT NULL,
+    worker           INTEGER,
+    epoch            INTEGER NOT NULL,
+    attempt          INTEGER NOT NULL,
+    forgiven         INTEGER NOT NULL,
+    size             INTEGER NOT NULL,
+    lost             INTEGER NOT NULL,
+    replays          INTEGER NOT NULL,
+    priority         INTEGER NOT NULL,
+    state            INTEGER NOT NULL
+, flow INTEGER);
+
+CREATE INDEX live_attempt_deadline ON live (attempt_deadline) WHERE attempt_deadline IS NOT NULL;
+
+CREATE INDEX live_attempt_lane ON live (lane, attempt_deadline) WHERE attempt_deadline IS NOT NULL;
+
+CREATE INDEX live_deadline ON live (deadline) WHERE deadline IS NOT NULL;
+
+CREATE INDEX live_deadline_lane ON live (lane, deadline) WHERE deadline IS NOT NULL;
+
+CREATE INDEX live_delayed ON live (lane, due) WHERE state = 2;
+
+CREATE INDEX live_flow ON live (flow) WHERE flow IS NOT NULL;
+
+CREATE INDEX live_lease ON live (lane, due) WHERE state = 4;
+
+CREATE INDEX live_ready ON live (queue, priority DESC, ord) WHERE state = 1;
+
+CREATE INDEX live_timer ON live (due) WHERE state = 2;
+
+CREATE TABLE migration (
+    number     INTEGER PRIMARY KEY,
+    name       TEXT NOT NULL,
+    sha256     TEXT NOT NULL,
+    applied_us INTEGER NOT NULL
+);
+
+CREATE TABLE name (
+    id        INTEGER PRIMARY KEY,
+    sort      INTEGER NOT NULL,
+    namespace INTEGER NOT NULL,
+    text      TEXT NOT NULL,
+    UNIQUE (sort, namespace, text)
+);
+
+CREATE TRIGGER second_namespace AFTER INSERT ON name
+  WHEN NEW.sort = 1 AND (SELECT count(*) FROM (SELECT 1 FROM name WHERE sort = 1 LIMIT 3)) = 2
+BEGIN
+    INSERT OR REPLACE INTO span (namespace, last, first, count)
+    SELECT q.namespace, max(e.id), min(e.id), count(*)
+      FROM execution e JOIN queue q ON q.id = e.queue
+     GROUP BY q.namespace, substr(e.id, 1, 6);
+END;
+
+CREATE TABLE node (
+    num       INTEGER PRIMARY KEY,
+    flow      INTEGER NOT NULL,
+    name      TEXT NOT NULL,
+    policy    INTEGER NOT NULL,
+    k         INTEGER NOT NULL,
+    let_run   INTEGER NOT NULL,
+    total     INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    failed    INTEGER NOT NULL,
+    fired     INTEGER NOT NULL,
+    delay     INTEGER NOT NULL,
+    run_at    INTEGER NOT NULL,
+    bad       INTEGER NOT NULL DEFAULT 0
+, again INTEGER NOT NULL DEFAULT -1);
+
+CREATE INDEX node_bad ON node (flow) WHERE bad;
+
+CREATE INDEX node_flow ON node (flow);
+
+CREATE UNIQUE INDEX node_name ON node (flow, name);
+
+CREATE TABLE outcome (
+    num           INTEGER PRIMARY KEY,
+    finished      INTEGER NOT NULL,
+    ord           INTEGER NOT NULL,
+    deadline      INTEGER,
+    started       INTEGER,
+    claimed       INTEGER,
+    queue         INTEGER NOT NULL,
+    policy        INTEGER NOT NULL,
+    worker        INTEGER,
+    epoch         INTEGER NOT NULL,
+    attempt       INTEGER NOT NULL,
+    forgiven      INTEGER NOT NULL,
+    lost          INTEGER NOT NULL,
+    replays       INTEGER NOT NULL,
+    priority      INTEGER NOT NULL,
+    state         INTEGER NOT NULL,
+    ended         INTEGER NOT NULL,
+    held          INTEGER NOT NULL,
+    by            TEXT,
+    reason        TEXT,
+    error_class   TEXT,
+    error_message TEXT,
+    content_type  TEXT,
+    result        BLOB
+, flow INTEGER);
+
+CREATE INDEX outcome_retention ON outcome (queue, policy, state, finished, flow) WHERE flow IS NULL;
+
+CREATE TABLE policy (
+    id         INTEGER PRIMARY KEY,
+    text       TEXT NOT NULL UNIQUE,
+    lease_us   INTEGER NOT NULL,
+    timeout_us INTEGER NOT NULL
+);
+
+CREATE TABLE progress (
+    id      BLOB PRIMARY KEY,
+    epoch   INTEGER NOT NULL,
+    percent INTEGER NOT NULL,
+    note    TEXT,
+    at      INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE queue (
+    id        INTEGER PRIMARY KEY,
+    namespace INTEGER NOT NULL,
+    lane      INTEGER NOT NULL,
+    kind      TEXT NOT NULL,
+    route     INTEGER NOT NULL,
+    tenant    INTEGER NOT NULL,
+    UNIQUE (namespace, lane, kind, route, tenant)
+);
+
+CREATE INDEX queue_lane ON queue (lane, id);
+
+CREATE TABLE replica (
+    id       BLOB PRIMARY KEY,
+    host     TEXT NOT NULL,
+    pid      INTEGER NOT NULL,
+    version  TEXT NOT NULL,
+    url      TEXT NOT NULL,
+    started  INTEGER NOT NULL,
+    up_since INTEGER NOT NULL,
+    seen     INTEGER NOT NULL,
+    settings TEXT NOT NULL,
+    scanners TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE retired (
+    what INTEGER NOT NULL,
+    id   INTEGER NOT NULL,
+    at   INTEGER NOT NULL,
+    PRIMARY KEY (what, id)
+) WITHOUT ROWID;
+
+CREATE TABLE schema (
+    one           INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    version       INTEGER NOT NULL,
+    oldest_binary INTEGER NOT NULL
+);
+
+CREATE TABLE span (
+    namespace INTEGER NOT NULL,
+    last      BLOB NOT NULL,
+    first     BLOB NOT NULL,
+    count     INTEGER NOT NULL,
+    PRIMARY KEY (namespace, last)
+) WITHOUT ROWID;
+
+CREATE TABLE tally (
+    lane      INTEGER NOT NULL,
+    minute    INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    failed    INTEGER NOT NULL,
+    PRIMARY KEY (lane, minute)
+) WITHOUT ROWID;
+
+CREATE TABLE token (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
+    name      TEXT NOT NULL,
+    namespace TEXT,
+    scopes    INTEGER NOT NULL,
+    hash      BLOB NOT NULL,
+    created   INTEGER NOT NULL,
+    expires   INTEGER
+, secret_of INTEGER, last_used INTEGER);
+
+CREATE TABLE unspanned (since INTEGER NOT NULL, until INTEGER NOT NULL);
+
+CREATE TABLE unused (
+    what  INTEGER NOT NULL,
+    id    INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    PRIMARY KEY (what, id)
+) WITHOUT ROWID;
+
+CREATE TABLE unused_walk (
+    one    INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    walker INTEGER NOT NULL,
+    seen   INTEGER NOT NULL,
+    next   INTEGER NOT NULL
+);
+
+CREATE TABLE worker (
+    name         INTEGER PRIMARY KEY,
+    namespace    INTEGER NOT NULL,
+    lanes        TEXT NOT NULL,
+    capabilities TEXT NOT NULL,
+    seen         INTEGER NOT NULL
+);
+
+CREATE VIEW snapshot AS
+SELECT e.num, e.id, e.created, e.queue, e.content_type, e.tags, e.key,
+       coalesce(l.state, o.state) AS state,
+       coalesce(l.priority, o.priority) AS priority,
+       coalesce(l.attempt, o.attempt) AS attempt,
+       coalesce(l.epoch, o.epoch) AS epoch,
+       coalesce(l.lost, o.lost) AS lost,
+       coalesce(l.replays, o.replays) AS replays,
+       coalesce(l.worker, o.worker) AS worker,
+       coalesce(l.started, o.started) AS started,
+       coalesce(l.claimed, o.claimed) AS claimed,
+       coalesce(l.deadline, o.deadline) AS deadline,
+       l.due, o.finished, o.ended, o.by, o.reason, o.error_class, o.error_message,
+       p.percent, p.note, f.id AS flow, n.name AS node,
+       coalesce(l.policy, o.policy) AS policy,
+       coalesce(l.forgiven, o.forgiven) AS forgiven
+  FROM execution e
+  LEFT JOIN live l ON l.num = e.num
+  LEFT JOIN outcome o ON o.num = e.num
+  LEFT JOIN progress p ON p.id = e.id AND p.epoch = coalesce(l.epoch, o.epoch)
+  LEFT JOIN node n ON n.num = e.num
+  LEFT JOIN flow f ON f.num = n.flow;
