@@ -7,16 +7,13 @@
  * commits. So a notice costs the writers nothing, and a busy replica sends few. They may be lost:
  * the slow poll finds everything.
  *
- * The text is "QUEUE:COUNT QUEUE:COUNT ... wWORKER wWORKER ..."; "*" means more than fits: look at
- * everything. The workers, which have to be told of leases, come last: a replica that does not know
- * them stops reading there, and its poll finds them within a second.
- *
- * "inbox" is sent by the commit of an application that submitted by SQL: the intake runs at once.
+ * notice_text.h has the words.
  */
 
 #include "net/inside.h"
 
 #include "base/log.h"
+#include "net/wait/notice_text.h"
 #include "store/notify.h"
 
 #include <assert.h>
@@ -24,7 +21,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -33,14 +29,13 @@
 #define RETRY_FIRST_US (100 * WEFT_MS)
 #define RETRY_LAST_US  (10 * WEFT_SECOND)
 enum {
-    PENDING_MAX = 256,
-    ENTRY_MAX = 24,
-    WORKERS_MAX = 64,
+    ENTRY_MAX = 24, /* bytes of a queue with its count */
     WORKER_MAX = 13,
     BUSY_ADDS = 4 /* commits in one notice */
 };
 
-static_assert(PENDING_MAX * ENTRY_MAX + WORKERS_MAX * WORKER_MAX < WEFT_BELL_TEXT_MAX,
+static_assert(WEFT_NOTICE_QUEUES_MAX * ENTRY_MAX + WEFT_NOTICE_WORKERS_MAX * WORKER_MAX <
+                  WEFT_BELL_TEXT_MAX,
               "all that is pending fits a notice");
 
 struct weft_notices {
@@ -49,9 +44,9 @@ struct weft_notices {
     int poke; /* an eventfd */
 
     pthread_mutex_t lock; /* over the seven below */
-    struct weft_woken pending[PENDING_MAX];
+    struct weft_woken pending[WEFT_NOTICE_QUEUES_MAX];
     size_t count;
-    int32_t worker[WORKERS_MAX];
+    int32_t worker[WEFT_NOTICE_WORKERS_MAX];
     size_t workers;
     size_t adds; /* how often something was added to it */
     bool overflow;
@@ -87,7 +82,7 @@ void weft_notices_add(struct weft_notices *notices, const struct weft_woken *wok
         size_t at = 0;
         while (at < notices->count && notices->pending[at].queue != woken[i].queue)
             at++;
-        if (at == PENDING_MAX)
+        if (at == WEFT_NOTICE_QUEUES_MAX)
             notices->overflow = true;
         else if (at == notices->count)
             notices->pending[notices->count++] = woken[i];
@@ -110,7 +105,7 @@ void weft_notices_add_workers(struct weft_notices *notices, const int32_t *worke
         size_t at = 0;
         while (at < notices->workers && notices->worker[at] != worker[i])
             at++;
-        if (at == WORKERS_MAX)
+        if (at == WEFT_NOTICE_WORKERS_MAX)
             notices->overflow = true;
         else if (at == notices->workers)
             notices->worker[notices->workers++] = worker[i];
@@ -185,49 +180,20 @@ static bool send_pending(struct weft_notices *notices)
 
 /* ---- Hearing --------------------------------------------------------------------------------- */
 
-/* Tells the watches of the workers that stand at the end of a notice. */
-static void hear_workers(struct weft_notices *notices, const char *text)
-{
-    int32_t worker[WORKERS_MAX];
-    size_t count = 0;
-    while (count < WORKERS_MAX && *text == 'w') {
-        char *end;
-        long number = strtol(text + 1, &end, 10);
-        if (number <= 0 || number > INT32_MAX || *end != ' ')
-            break;
-        worker[count++] = (int32_t)number;
-        text = end + 1;
-    }
-    weft_waits_tell(notices->server->waits, WEFT_WAKE_REMOTE, worker, count);
-}
-
-/* Wakes waiting claims for the queues of a notice. */
+/* Wakes waiting claims and watches for what a notice tells of. */
 static void hear(struct weft_notices *notices, const char *text)
 {
     struct weft_server *server = notices->server;
-    struct weft_woken woken[PENDING_MAX];
-    size_t count = 0;
-    if (*text == '*') {
-        weft_upkeep_expect(server->upkeep, 0);
-        return;
-    }
-    if (strcmp(text, "inbox") == 0) {
-        weft_supervisor_heard(server->supervisor, WEFT_SCANNER_INTAKE);
-        return;
-    }
-    while (count < PENDING_MAX && *text) {
-        char *colon, *end;
-        long queue = strtol(text, &colon, 10);
-        unsigned long number = *colon == ':' ? strtoul(colon + 1, &end, 10) : 0;
-        if (queue <= 0 || queue > INT32_MAX || number == 0 || number > UINT32_MAX || *end != ' ')
-            break; /* of a replica that speaks otherwise: the poll will find it */
-        woken[count++] = (struct weft_woken){(int32_t)queue, (uint32_t)number};
-        text = end + 1;
-    }
-    hear_workers(notices, text);
+    struct weft_notice notice;
     struct weft_err err = {0};
-    if (weft_engine_heard(server->engine, woken, count, &err) == WEFT_OK)
-        weft_waits_wake(server->waits, WEFT_WAKE_REMOTE, woken, count);
+    weft_notice_read(text, &notice);
+    if (notice.everything)
+        weft_upkeep_expect(server->upkeep, 0);
+    if (notice.inbox)
+        weft_supervisor_heard(server->supervisor, WEFT_SCANNER_INTAKE);
+    weft_waits_tell(server->waits, WEFT_WAKE_REMOTE, notice.worker, notice.workers);
+    if (weft_engine_heard(server->engine, notice.queue, notice.queues, &err) == WEFT_OK)
+        weft_waits_wake(server->waits, WEFT_WAKE_REMOTE, notice.queue, notice.queues);
 }
 
 static void hear_all(struct weft_notices *notices)
