@@ -3,7 +3,7 @@
 """Turns the .sql files into C tables.
 
     embed_sql.py statements OUT.h OUT.c STATES.def HEADER.h... FILE.sql...
-    embed_sql.py migrations OUT.c STATES.def FILE.sql...
+    embed_sql.py migrations OUT.c STATES.def SCHEMA.pg.sql SCHEMA.sqlite.sql FILE.sql...
 
 A statement file is a list of
 
@@ -180,7 +180,14 @@ def read_index(path, text):
     return found.groups()
 
 
-def write_migrations(out_c, states, paths):
+def read_indexes(path):
+    """The indexes that a file written by tools/schema shows; SQLite keeps those of keys inside their tables."""
+    text = open(path, encoding="utf-8").read()
+    return sorted(re.findall(r"^CREATE (?:UNIQUE )?INDEX (\w+) ", text, re.M)
+                  + re.findall(r"^ +CONSTRAINT (\w+) (?:PRIMARY KEY|UNIQUE) ", text, re.M))
+
+
+def write_migrations(out_c, states, schemas, paths):
     found = {}
     late = read_oldest(os.path.join(os.path.dirname(paths[0]), "oldest_binary"))
     for path in paths:
@@ -216,10 +223,15 @@ def write_migrations(out_c, states, paths):
                 f.write(f'     .{driver} = {{.sha256 = "{text[driver][1]}",\n{where}            .sql =\n{c_string(sql)}}},\n')
             f.write("    },\n")
         f.write(f"}};\nconst size_t weft_migration_count = {len(found)};\n")
+        for path in schemas:
+            store = os.path.basename(path).split(".")[1]
+            f.write(f"\nconst char *const weft_indexes_{store}[] = {{\n")
+            f.writelines(f'    "{name}",\n' for name in read_indexes(path))
+            f.write("    NULL\n};\n")
 
 
 if sys.argv[1] == "statements":
     sql = [path for path in sys.argv[4:] if path.endswith(".sql")]
     write_statements(sys.argv[2], sys.argv[3], read_numbers(set(sys.argv[4:]) - set(sql)), sql)
 else:
-    write_migrations(sys.argv[2], read_numbers(sys.argv[3:4]), sys.argv[4:])
+    write_migrations(sys.argv[2], read_numbers(sys.argv[3:4]), sys.argv[4:6], sys.argv[6:])

@@ -30,6 +30,8 @@ struct weft_migration {
 
 extern const struct weft_migration weft_migrations[]; /* generated, in order from 1 */
 extern const size_t weft_migration_count;
+/* Every index that they make, by name; NULL ends a list. Generated from sql/schema.*.sql. */
+extern const char *const weft_indexes_pg[], *const weft_indexes_sqlite[];
 
 /* A migration that waits for a lock, as far as is known. */
 struct weft_migration_wait {

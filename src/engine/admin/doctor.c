@@ -116,77 +116,6 @@ static enum weft_rc examine_schema(struct exam *exam, struct weft_err *err)
     return WEFT_OK;
 }
 
-/*
- * Every index that the migrations create; case_examine.c compares. SQLite keeps those of keys
- * inside their tables.
- */
-static const struct {
-    const char *name;
-    bool pg_only;
-} indexes[] = {
-    {"live_ready", false},
-    {"live_lease", false},
-    {"live_timer", false},
-    {"live_deadline", false},
-    {"live_attempt_deadline", false},
-    {"outcome_retention", false},
-    {"live_flow", false},
-    {"flow_key", false},
-    {"flow_list", false},
-    {"flow_backlog", false},
-    {"flow_hidden", false},
-    {"flow_deleted", false},
-    {"flow_finished", false},
-    {"node_name", false},
-    {"node_flow", false},
-    {"node_bad", false},
-    {"edge_downstream", false},
-    {"completion_flow", false},
-    {"completion_anew", false},
-    {"cancel_group_flow", false},
-    {"cancel_group_due", false},
-    {"draining_lane", false},
-    {"draining_until", false},
-    {"draining_untold", false},
-    {"queue_lane", false},
-    {"live_delayed", false},
-    {"inbox_namespace", true},
-    {"live_deadline_lane", false},
-    {"live_attempt_lane", false},
-    {"flow_open", false},
-    {"flow_pkey", true},
-    {"node_pkey", true},
-    {"edge_upstream", true},
-    {"completion_pkey", true},
-    {"cancel_group_pkey", true},
-    {"draining_pkey", true},
-    {"live_pkey", true},
-    {"execution_pkey", true},
-    {"outcome_pkey", true},
-    {"attempt_pkey", true},
-    {"key_pkey", true},
-    {"progress_pkey", true},
-    {"inbox_pkey", true},
-    {"name_pkey", true},
-    {"name_sort_namespace_text_key", true},
-    {"policy_pkey", true},
-    {"policy_text_key", true},
-    {"queue_pkey", true},
-    {"queue_namespace_lane_kind_route_tenant_key", true},
-    {"lane_pkey", true},
-    {"token_pkey", true},
-    {"worker_pkey", true},
-    {"tally_pkey", true},
-    {"replica_pkey", true},
-    {"span_pkey", true},
-    {"retired_pkey", true},
-    {"unused_pkey", true},
-    {"unused_walk_pkey", true},
-    {"inbox_refused_at", true},
-    {"migration_pkey", true},
-    {"schema_pkey", true},
-};
-
 static bool has_index(const struct weft_rows *rows, const char *name)
 {
     for (size_t i = 0; i < rows->count; i++)
@@ -201,17 +130,14 @@ static enum weft_rc examine_indexes(struct exam *exam, bool pg, struct weft_err 
     enum weft_rc rc = look(exam, WEFT_STMT_EXAMINE_INDEXES, &rows, err);
     if (rc || rows.width == 0)
         return rc;
-    const char *missing = "";
+    const char *const *index = pg ? weft_indexes_pg : weft_indexes_sqlite, *missing = "";
     size_t expected = 0, absent = 0;
-    for (size_t i = 0; i < WEFT_LEN(indexes); i++) {
-        if (indexes[i].pg_only && !pg)
-            continue;
-        expected++;
-        if (has_index(&rows, indexes[i].name))
+    for (; index[expected]; expected++) {
+        if (has_index(&rows, index[expected]))
             continue;
         if (strlen(missing) < MISSING_MAX)
             missing = weft_arena_printf(exam->arena, "%s%s%s", missing, absent ? ", " : "",
-                                        indexes[i].name);
+                                        index[expected]);
         absent++;
     }
     if (absent > 0)
