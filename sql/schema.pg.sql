@@ -663,6 +663,124 @@ AS $function$
 $function$
 ;
 
+CREATE OR REPLACE FUNCTION weft.poll_flows(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    SELECT 4,
+           (SELECT at FROM "weft".completion ORDER BY seq LIMIT 1),
+           (SELECT at FROM "weft".cancel_group WHERE waiting = false AND at >= 0 ORDER BY at LIMIT 1),
+           (SELECT at FROM "weft".cancel_group WHERE waiting = true AND at >= 0 ORDER BY at LIMIT 1),
+           NULL::bigint, NULL::text
+    UNION ALL
+    SELECT 5, EXISTS (SELECT 1 FROM "weft".flow WHERE backlog)::int,
+           (SELECT created FROM "weft".flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_settings(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    SELECT 2, EXISTS (SELECT 1 FROM "weft".inbox)::int::bigint, max(id)::bigint, sum(id)::bigint, count(*),
+           NULL::text
+      FROM "weft".token
+    UNION ALL
+    SELECT 3, id, namespace, paused::int, max_running, weights FROM "weft".lane
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_work(after integer, most integer, OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    WITH RECURSIVE hop AS (
+        (SELECT queue FROM "weft".live WHERE state = 1 AND queue > after ORDER BY queue LIMIT 1)
+        UNION ALL
+        SELECT (SELECT l.queue FROM "weft".live l
+                 WHERE l.state = 1 AND l.queue > hop.queue ORDER BY l.queue LIMIT 1)
+          FROM hop WHERE hop.queue IS NOT NULL
+    ), lanes AS (
+        (SELECT lane FROM "weft".live WHERE state = 4 ORDER BY lane LIMIT 1)
+        UNION ALL
+        SELECT (SELECT n.lane FROM "weft".live n
+                 WHERE n.state = 4 AND n.lane > lanes.lane ORDER BY n.lane LIMIT 1)
+          FROM lanes WHERE lanes.lane IS NOT NULL
+    )
+    (SELECT 0, hop.queue::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text
+      FROM hop WHERE hop.queue IS NOT NULL LIMIT most)
+    UNION ALL
+    SELECT 1,
+           least((SELECT min(first.due)
+                    FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM "weft".live l
+                                                    WHERE l.lane = lanes.lane AND l.state = 4
+                                                    ORDER BY l.due LIMIT 1) first),
+                 (SELECT until FROM "weft".draining ORDER BY until LIMIT 1)),
+           (SELECT attempt_deadline FROM "weft".live WHERE attempt_deadline IS NOT NULL
+             ORDER BY attempt_deadline LIMIT 1),
+           (SELECT deadline FROM "weft".live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
+           (SELECT due FROM "weft".live WHERE state = 2 ORDER BY due LIMIT 1),
+           NULL
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_workers(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    WITH RECURSIVE untold AS (
+        (SELECT worker FROM "weft".draining WHERE NOT told ORDER BY worker LIMIT 1)
+        UNION ALL
+        SELECT (SELECT d.worker FROM "weft".draining d
+                 WHERE NOT d.told AND d.worker > untold.worker ORDER BY d.worker LIMIT 1)
+          FROM untold WHERE untold.worker IS NOT NULL
+    )
+    SELECT 6, worker::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text
+      FROM untold WHERE worker IS NOT NULL LIMIT 1000
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.set_has()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+BEGIN
+    UPDATE "weft".live l SET has = l.has | TG_ARGV[0]::smallint
+      FROM fresh f
+     WHERE l.id BETWEEN f.id AND f.id AND l.has & TG_ARGV[0]::smallint = 0;
+    UPDATE "weft".outcome o SET has = o.has | TG_ARGV[0]::smallint
+      FROM fresh f
+     WHERE o.id BETWEEN f.id AND f.id AND o.has & TG_ARGV[0]::smallint = 0;
+    RETURN NULL;
+END
+$function$
+;
+
 CREATE OR REPLACE FUNCTION weft.wake_intake()
  RETURNS trigger
  LANGUAGE plpgsql

@@ -3,8 +3,15 @@
 -- name: poll (after int, most int, whole bool)
 -- returns: what a b c d text
 -- Runs every second on every replica, without a transaction around it. Locks nothing.
--- The version of the schema comes with it, because another process may migrate at any time.
-SELECT what, a, b, c, d, text FROM weft.poll(:after, :most, :whole)
+-- The version of the schema comes with it, because another process may migrate at any time. A part is a
+-- function of 0021-poll-parts or a later migration. poll_work is called only with :whole.
+SELECT what, a, b, c, d, text FROM weft.poll_work(:after, :most) WHERE :whole
+UNION ALL
+SELECT what, a, b, c, d, text FROM weft.poll_settings()
+UNION ALL
+SELECT what, a, b, c, d, text FROM weft.poll_flows()
+UNION ALL
+SELECT what, a, b, c, d, text FROM weft.poll_workers()
 UNION ALL
 SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM weft.schema
 UNION ALL
