@@ -22,6 +22,8 @@ CREATE TABLE weft.attempt (
     CONSTRAINT attempt_pkey PRIMARY KEY (id, epoch, replay)
 );
 
+CREATE TRIGGER attempt_has AFTER INSERT ON weft.attempt REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('2');
+
 CREATE TABLE weft.cancel_group (
     id uuid NOT NULL,
     flow uuid NOT NULL,
@@ -196,6 +198,7 @@ CREATE TABLE weft.live (
     priority smallint NOT NULL,
     state smallint NOT NULL,
     flow uuid,
+    has smallint NOT NULL DEFAULT '-1'::integer,
     CONSTRAINT live_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.2, autovacuum_analyze_scale_factor=0.2, autovacuum_vacuum_cost_delay=0);
 
@@ -284,6 +287,7 @@ CREATE TABLE weft.outcome (
     content_type text,
     result bytea,
     flow uuid,
+    has smallint NOT NULL DEFAULT '-1'::integer,
     CONSTRAINT outcome_pkey PRIMARY KEY (id)
 );
 
@@ -306,6 +310,8 @@ CREATE TABLE weft.progress (
     at bigint NOT NULL,
     CONSTRAINT progress_pkey PRIMARY KEY (id)
 ) WITH (fillfactor=70);
+
+CREATE TRIGGER progress_has AFTER INSERT ON weft.progress REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('1');
 
 CREATE TABLE weft.queue (
     id integer GENERATED ALWAYS AS IDENTITY NOT NULL,

@@ -1,5 +1,14 @@
 -- What must always be true. Each statement returns the executions that break it, at most ten.
 
+-- fragment: check_side (table, bit)
+(SELECT '@table without execution', s.id FROM weft.@table s
+  WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN s.id AND s.id) LIMIT 10)
+UNION ALL
+(SELECT '@table that is not in the bits of its execution', s.id FROM weft.@table s
+   LEFT JOIN weft.live l ON l.id BETWEEN s.id AND s.id LEFT JOIN weft.outcome o ON o.id BETWEEN s.id AND s.id
+  WHERE coalesce(l.has, o.has) & @bit = 0 LIMIT 10)
+UNION ALL
+
 -- name: check_one_place ()
 -- returns: problem id
 -- Every execution is in exactly one of `live` and `outcome`, and nothing else refers to no execution.
@@ -15,12 +24,7 @@ UNION ALL
 (SELECT 'outcome without execution', o.id FROM weft.outcome o
   WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN o.id AND o.id) LIMIT 10)
 UNION ALL
-(SELECT 'attempt without execution', a.id FROM weft.attempt a
-  WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN a.id AND a.id) LIMIT 10)
-UNION ALL
-(SELECT 'progress without execution', p.id FROM weft.progress p
-  WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN p.id AND p.id) LIMIT 10)
-UNION ALL
+@{each check_side}
 (SELECT 'key without its execution', k.id FROM weft.key k
   WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN k.id AND k.id AND e.key = k.key) LIMIT 10)
 UNION ALL

@@ -50,8 +50,8 @@ WITH item AS (
     SELECT id, flow, name, join_policy, k, let_run, total, 0, 0, fired, delay, run_at FROM item
 )
 INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
-                       lost, replays, priority, state, flow)
-SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state, flow
+                       lost, replays, priority, state, flow, has)
+SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state, flow, 0
   FROM item;
 
 -- name: flow_edges (upstream uuid[], downstream uuid[])

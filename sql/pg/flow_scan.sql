@@ -162,8 +162,8 @@ SELECT greatest((SELECT count(*) FROM paths), (SELECT count(*) FROM hints),
 
 -- name: members_remove (flow uuid, chunk int)
 -- returns: id namespace
--- Every table that mentions a member is here or in graph_remove, once. Of the first members those go
--- that no edge leaves any more. Members have no keys of their own.
+-- Every table of src/core/tables.def that a member may be in is here or in graph_remove, once. Of the first
+-- members those go that no edge leaves any more. Members have no keys of their own.
 WITH m AS MATERIALIZED (
     SELECT f.id FROM (SELECT n.id FROM weft.node n
                        WHERE (n.flow, n.id) > (:flow, @{no_id})
@@ -171,16 +171,14 @@ WITH m AS MATERIALIZED (
                        ORDER BY n.flow, n.id LIMIT :chunk) f
      WHERE NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = f.id OFFSET 0)
 ), living AS (
-    DELETE FROM weft.live l USING m WHERE l.id BETWEEN m.id AND m.id
-), outcomes AS (
-    DELETE FROM weft.outcome o USING m WHERE o.id BETWEEN m.id AND m.id
+    DELETE FROM weft.live l USING m WHERE l.id BETWEEN m.id AND m.id RETURNING l.id, l.has
+), ended AS (
+    DELETE FROM weft.outcome o USING m WHERE o.id BETWEEN m.id AND m.id RETURNING o.id, o.has
 ), executions AS (
     DELETE FROM weft.execution e USING m WHERE e.id BETWEEN m.id AND m.id
-), reports AS (
-    DELETE FROM weft.progress p USING m WHERE p.id BETWEEN m.id AND m.id
-), tries AS (
-    DELETE FROM weft.attempt a USING m WHERE a.id BETWEEN m.id AND m.id
-), gone AS (
+), known AS (
+    SELECT id, has FROM living UNION ALL SELECT id, has FROM ended
+), @{each side_removed} gone AS (
     DELETE FROM weft.node n USING m WHERE n.id BETWEEN m.id AND m.id RETURNING n.id
 )
 SELECT g.id, f.namespace

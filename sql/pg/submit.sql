@@ -13,8 +13,8 @@ WITH item AS (
     SELECT id, :now, queue, content_type, tags, key, payload FROM item
 ), spans AS (@{spans_added})
 INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
-                       lost, replays, priority, state)
-SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state FROM item;
+                       lost, replays, priority, state, has)
+SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state, 0 FROM item;
 
 -- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
 -- returns: id
@@ -50,9 +50,9 @@ WITH item AS (
     INSERT INTO weft.execution (id, created, queue, payload) SELECT id, :now, queue, payload FROM item
 ), spans AS (@{spans_added})
 INSERT INTO weft.outcome (id, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
-                          priority, state, ended, held, by, reason, error_class, error_message)
+                          priority, state, ended, held, by, reason, error_class, error_message, has)
 SELECT id, :now, ord, queue, policy, 0, 1, 0, 0, 0, 0, state, ended, false, 'intake', reason,
-       error_class, error_message
+       error_class, error_message, 0
   FROM item;
 
 -- fragment: inbox_columns ()

@@ -23,9 +23,9 @@ SELECT e.id, n.name FROM node n CROSS JOIN execution e ON e.num = n.num
 INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, payload)
 VALUES (:id, :now, :queue, :content_type, :tags, :payload);
 INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
-                          lost, replays, priority, state, flow)
+                          lost, replays, priority, state, flow, has)
 VALUES (last_insert_rowid(), :ord, :due, :deadline, :queue, :lane, :policy, 0, 1, 0, :size, 0, 0,
-        :priority, :state, (SELECT num FROM flow WHERE id = :flow));
+        :priority, :state, (SELECT num FROM flow WHERE id = :flow), 0);
 INSERT OR FAIL INTO node (num, flow, name, policy, k, let_run, total, succeeded, failed, fired, delay, run_at)
 VALUES (last_insert_rowid(), (SELECT num FROM flow WHERE id = :flow), :name, :join_policy, :k,
         :let_run, :total, 0, 0, :fired, :delay, :run_at);

@@ -8,10 +8,11 @@
  * there on checked by one statement, so in one snapshot. Every other pass goes on among executions
  * where the last one of this process stopped: places are random by time, and what was submitted in
  * bulk within a second would hardly ever be met. The cost follows the batch, whatever the size of
- * the store. Attempts, progress and keys of
- * executions that do not exist mean nothing to anybody and are removed, which is the one repair
- * there is (see the statements on why that is safe). Everything else is only told: which row is the
- * true one is for a person to find out, and `weft doctor` looks at all of them.
+ * the store. Keys, and rows beside
+ * executions (core/tables.def), whose execution does not exist mean nothing and are removed, which
+ * is the one repair there is (see the statements on why that is safe). Everything else is only
+ * logged: which row is the true one is for a person to find out, and `weft doctor` looks at all of
+ * them.
  */
 
 #include "engine/scan/scan.h"
@@ -43,8 +44,8 @@ static const struct {
     {"two ends of one lease", EPOCH_DISORDER, WEFT_STMT_COUNT},
     {"live row without execution", ORPHANS, WEFT_STMT_COUNT},
     {"outcome without execution", ORPHANS, WEFT_STMT_COUNT},
-    {"attempt without execution", ORPHANS, WEFT_STMT_ORPHAN_ATTEMPTS},
-    {"progress without execution", ORPHANS, WEFT_STMT_ORPHAN_PROGRESS},
+#define SIDE(table, TABLE, bit) {#table " without execution", ORPHANS, WEFT_STMT_ORPHAN_ROWS},
+#include "core/tables.def"
     {"key without its execution", ORPHANS, WEFT_STMT_ORPHAN_KEYS},
 };
 
@@ -54,12 +55,11 @@ struct check {
     bool goes_on;
     struct weft_id from; /* go on behind this execution; all 0: at a random place */
     struct weft_rows found;
-    struct weft_rows removed[3]; /* by the statements of `repairs` */
+    struct weft_rows removed[2]; /* by the statements of `repairs` */
     uint64_t count[COUNTERS];
 };
 
-static const enum weft_stmt repairs[] = {WEFT_STMT_ORPHAN_ATTEMPTS, WEFT_STMT_ORPHAN_PROGRESS,
-                                         WEFT_STMT_ORPHAN_KEYS};
+static const enum weft_stmt repairs[] = {WEFT_STMT_ORPHAN_ROWS, WEFT_STMT_ORPHAN_KEYS};
 
 /* ---- Where to look --------------------------------------------------------------------------- */
 
@@ -183,8 +183,8 @@ static enum weft_rc look(struct weft_tx *tx, void *context, struct weft_err *err
         {SAMPLE_CHECK_IN_EXECUTION, SAMPLE_BOUNDS_OUT_FIRST},
         {SAMPLE_CHECK_IN_LIVE, SAMPLE_BOUNDS_OUT_FIRST_LIVE},
         {SAMPLE_CHECK_IN_OUTCOME, SAMPLE_BOUNDS_OUT_FIRST_OUTCOME},
-        {SAMPLE_CHECK_IN_ATTEMPT, SAMPLE_BOUNDS_OUT_FIRST_ATTEMPT},
-        {SAMPLE_CHECK_IN_PROGRESS, SAMPLE_BOUNDS_OUT_FIRST_PROGRESS},
+#define SIDE(table, TABLE, bit) {SAMPLE_CHECK_IN_##TABLE, SAMPLE_BOUNDS_OUT_FIRST_##TABLE},
+#include "core/tables.def"
     };
     bool everywhere = config->partition_first == 0 && config->partition_last == 0;
     bool filtered = check->ns || !everywhere;
@@ -237,25 +237,17 @@ static void add_orphan(const struct check *check, size_t row, struct weft_call *
 {
     const struct weft_id *id = weft_get(&check->found, row, SAMPLE_CHECK_OUT_ID)->data;
     size_t at = call->rows++;
-    switch (call->stmt) {
-    case WEFT_STMT_ORPHAN_ATTEMPTS:
-        weft_set_id(call, at, ORPHAN_ATTEMPTS_IN_ID, id);
-        weft_set_i64(call, at, ORPHAN_ATTEMPTS_IN_EPOCH,
+    if (call->stmt == WEFT_STMT_ORPHAN_ROWS) {
+        weft_set_id(call, at, ORPHAN_ROWS_IN_ID, id);
+        weft_set_i64(call, at, ORPHAN_ROWS_IN_SIDE,
                      weft_get_i64(&check->found, row, SAMPLE_CHECK_OUT_NUMBER));
-        weft_set_i64(call, at, ORPHAN_ATTEMPTS_IN_REPLAY,
-                     weft_get_i64(&check->found, row, SAMPLE_CHECK_OUT_REPLAY));
-        break;
-    case WEFT_STMT_ORPHAN_PROGRESS:
-        weft_set_id(call, at, ORPHAN_PROGRESS_IN_ID, id);
-        break;
-    default:
-        weft_set_i64(call, at, ORPHAN_KEYS_IN_NAMESPACE,
-                     weft_get_i64(&check->found, row, SAMPLE_CHECK_OUT_NAMESPACE));
-        weft_set_text(call, at, ORPHAN_KEYS_IN_KEY,
-                      weft_get_text(&check->found, row, SAMPLE_CHECK_OUT_KEY));
-        weft_set_id(call, at, ORPHAN_KEYS_IN_ID, id);
-        break;
+        return;
     }
+    weft_set_i64(call, at, ORPHAN_KEYS_IN_NAMESPACE,
+                 weft_get_i64(&check->found, row, SAMPLE_CHECK_OUT_NAMESPACE));
+    weft_set_text(call, at, ORPHAN_KEYS_IN_KEY,
+                  weft_get_text(&check->found, row, SAMPLE_CHECK_OUT_KEY));
+    weft_set_id(call, at, ORPHAN_KEYS_IN_ID, id);
 }
 
 static enum weft_rc repair(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -299,7 +291,7 @@ static bool is_removed(const struct check *check, size_t row)
     struct weft_id id = weft_get_id(&check->found, row, SAMPLE_CHECK_OUT_ID);
     for (size_t r = 0; r < WEFT_LEN(repairs); r++)
         for (size_t i = 0; repairs[r] == kinds[kind].repair && i < check->removed[r].count; i++) {
-            struct weft_id gone = weft_get_id(&check->removed[r], i, ORPHAN_ATTEMPTS_OUT_ID);
+            struct weft_id gone = weft_get_id(&check->removed[r], i, ORPHAN_ROWS_OUT_ID);
             if (weft_id_cmp(&gone, &id) == 0)
                 return true;
         }

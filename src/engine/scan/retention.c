@@ -170,17 +170,22 @@ static enum weft_rc remove_body(struct weft_tx *tx, void *context, struct weft_e
         row[i] = (struct weft_span_row){.id = weft_get_id(&rows, i, RETENTION_TAKE_OUT_ID),
                                         .ns = removal->group[batch->place].ns};
         weft_set_id(&call, i, RETENTION_REMOVE_IN_ID, &row[i].id);
-        weft_set_i64(&call, i, RETENTION_REMOVE_IN_ATTEMPTS,
-                     weft_get_i64(&rows, i, RETENTION_TAKE_OUT_ATTEMPTS));
+        weft_set_i64(&call, i, RETENTION_REMOVE_IN_HAS,
+                     weft_get_i64(&rows, i, RETENTION_TAKE_OUT_HAS));
         weft_set_i64(&call, i, RETENTION_REMOVE_IN_NAMESPACE, row[i].ns);
         weft_set_text(&call, i, RETENTION_REMOVE_IN_KEY,
                       weft_get_text(&rows, i, RETENTION_TAKE_OUT_KEY));
     }
     batch->finished_us = weft_get_i64(&rows, count - 1, RETENTION_TAKE_OUT_FINISHED);
     rc = weft_tx_run(tx, &call, 1, &gone, err);
-    for (size_t i = 0; i < gone.count && !rc; i++)
-        *(weft_get_i64(&gone, i, RETENTION_REMOVE_OUT_WHAT) ? &batch->keys : &batch->attempts) =
-            (uint64_t)weft_get_i64(&gone, i, RETENTION_REMOVE_OUT_REMOVED);
+    for (size_t i = 0; i < gone.count && !rc; i++) {
+        int64_t what = weft_get_i64(&gone, i, RETENTION_REMOVE_OUT_WHAT);
+        uint64_t removed = (uint64_t)weft_get_i64(&gone, i, RETENTION_REMOVE_OUT_REMOVED);
+        if (what == 0)
+            batch->keys = removed;
+        else if (what == WEFT_HAS_ATTEMPT)
+            batch->attempts = removed;
+    }
     batch->removed = count;
     return rc ? rc : weft_spans_remove(tx, row, count, err);
 }
