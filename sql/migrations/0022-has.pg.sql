@@ -13,18 +13,22 @@ ALTER TABLE weft.outcome ADD COLUMN has smallint NOT NULL DEFAULT -1;
 
 -- Sets a bit, the argument of the trigger, in the rows of the executions about which rows were inserted. weft
 -- inserts such rows in transactions that hold the lock of the living row, so this waits for no other
--- transaction; there is an outcome only when a person repairs a store by hand. The join by BETWEEN and the SET
--- clause keep the plan at a probe of the key for each row, see sql/pg/change.sql.
+-- transaction; there is an outcome only when a person repairs a store by hand. As a rule the bit is set
+-- already (live_put), which one probe of the key finds: OFFSET 0, the joins by BETWEEN and the SET clause keep
+-- the plans at that, see sql/pg/change.sql.
 CREATE FUNCTION weft.set_has() RETURNS trigger LANGUAGE plpgsql
 SET enable_seqscan = off
 AS $function$
+DECLARE
+    bit smallint := TG_ARGV[0];
 BEGIN
-    UPDATE weft.live l SET has = l.has | TG_ARGV[0]::smallint
-      FROM fresh f
-     WHERE l.id BETWEEN f.id AND f.id AND l.has & TG_ARGV[0]::smallint = 0;
-    UPDATE weft.outcome o SET has = o.has | TG_ARGV[0]::smallint
-      FROM fresh f
-     WHERE o.id BETWEEN f.id AND f.id AND o.has & TG_ARGV[0]::smallint = 0;
+    IF EXISTS (SELECT 1 FROM fresh f
+                WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = f.id AND l.has & bit <> 0 OFFSET 0)) THEN
+        UPDATE weft.live l SET has = l.has | bit
+          FROM fresh f WHERE l.id BETWEEN f.id AND f.id AND l.has & bit = 0;
+        UPDATE weft.outcome o SET has = o.has | bit
+          FROM fresh f WHERE o.id BETWEEN f.id AND f.id AND o.has & bit = 0;
+    END IF;
     RETURN NULL;
 END
 $function$;
