@@ -57,7 +57,7 @@ WITH gone AS (
 SELECT id, queue, flow FROM gone;
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint[], by text[], reason text[], error_class text[], error_message text[])
--- Written in the transaction that ended the lease, whose row is locked: nobody else writes this key.
+-- Written in the transaction that ended the lease, whose row is locked: no other transaction writes this key.
 INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
                           run_at, by, reason, error_class, error_message)
 SELECT * FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed,

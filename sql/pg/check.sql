@@ -1,4 +1,4 @@
--- What must always be true. Each statement returns the executions that break it, at most ten.
+-- The invariants of the whole store. Each statement returns the executions that break it, at most ten.
 
 -- fragment: check_side (table, bit)
 (SELECT '@table without execution', s.id FROM weft.@table s
@@ -41,7 +41,7 @@ UNION ALL
 
 -- name: check_rows ()
 -- returns: problem id
--- Every row is whole: what its state needs is there, what it must not have is not.
+-- Every row has the columns that its state needs, and none that its state must not have.
 (SELECT 'state is not a living one', id FROM weft.live
   WHERE state NOT IN (@ready, @delayed, @blocked, @running, @suspended, @held) LIMIT 10)
 UNION ALL
@@ -100,9 +100,9 @@ CASE @n.policy WHEN @WEFT_JOIN_ALL THEN @n.total WHEN @WEFT_JOIN_ANY THEN 1 ELSE
 
 -- name: check_flows ()
 -- returns: problem id
--- Flows that somebody sees. An edge is what its upstream has come to, a node counts its edges, and a
--- join that has fired is what it says, unless a completion in the outbox still has to be looked at. Marked
--- are the nodes that nothing comes after and that ended badly.
+-- Flows that readers see. The state of an edge follows from its upstream, the counters of a node from its
+-- edges, and its member from whether its join has fired, unless a completion in the outbox is still to be
+-- processed. Marked are the nodes without downstreams that did not succeed.
 (SELECT 'counters are not those of its edges', n.id FROM weft.node n
    JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
   CROSS JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE e.state = @WEFT_EDGE_SUCCEEDED) AS succeeded,
@@ -152,7 +152,7 @@ UNION ALL
 
 -- name: check_graphs ()
 -- returns: problem id
--- What belongs to a flow is whole: nothing refers to what is not there. A flow that is being removed
+-- No row of a flow refers to a row that does not exist. A flow that is being removed
 -- loses its parts one by one.
 (SELECT 'node without execution', n.id FROM weft.node n
   WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN n.id AND n.id) LIMIT 10)

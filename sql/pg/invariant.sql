@@ -1,5 +1,5 @@
--- The invariants of a sample, and the one kind of damage that has a safe repair. The words are those
--- of check.sql, which looks at everything. OFFSET 0 keeps a probe by key what it is: without it the
+-- The invariants of a sample, and the one kind of damage that has a safe repair. The words are the
+-- same as in check.sql, which looks at all rows. OFFSET 0 keeps a probe by key: without it the
 -- planner may walk the other table for each row, or read all of it into a hash.
 
 -- name: sample_bounds (namespace int)
@@ -41,7 +41,7 @@ SELECT '@table without execution', w.id, @bit, NULL, NULL
 -- the end from the beginning again, over at most `look` rows, of which at most `batch` that fit are
 -- taken. The row without a problem tells how many executions were looked at, and where the
 -- walk ended; number of a row beside executions is the bit of its table. Tables beside are probed only where
--- `has` has their bit. Locks nothing. What has no execution is of no namespace, unless it says so itself.
+-- `has` has their bit. Locks nothing. A row without an execution is of no namespace, unless it has a column for it.
 WITH sample AS MATERIALIZED (
     SELECT w.id
       FROM ((SELECT e.id, e.queue FROM weft.execution e WHERE e.id >= :execution ORDER BY e.id LIMIT :look)

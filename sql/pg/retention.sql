@@ -1,4 +1,4 @@
--- Retention: outcomes that were kept long enough go, with all that mentions them. Members of a flow go
+-- Retention: outcomes that were kept long enough are removed, with all rows that mention them. Members of a flow go
 -- with it: see flow_scan.sql.
 
 -- name: retention_groups (namespace int)
@@ -29,7 +29,7 @@ SELECT h.queue, h.policy, h.state, h.finished, q.namespace, coalesce(l.retention
 -- name: retention_take (place int[], queue int[], policy int[], state smallint[], since bigint[], until bigint[], partition_first int, partition_last int, batch int)
 -- returns: place id finished bytes has key
 -- The oldest of each group, group after group. SKIP LOCKED and the predicate beside it: replicas
--- share the work, and what a replay brought back to life a moment ago is left alone. since is where
+-- share the work, and an execution that was replayed a moment ago is left alone. since is where
 -- this pass has got to: without it each batch would begin at the rows that it has just removed.
 SELECT o.place, o.id, o.finished,
        coalesce(octet_length(o.result), 0) + coalesce(octet_length(e.payload), 0),
@@ -80,7 +80,7 @@ SELECT 0, count(*) FROM claims
 
 -- name: spans_remove (namespace int[], first uuid[], last uuid[])
 -- Spans that end between two ids of a namespace, when nothing is left in them. Runs after the statement
--- that removed executions, so that it sees what that one did.
+-- that removed executions, so that it sees its effect.
 DELETE FROM weft.span s
  USING unnest(:namespace, :first, :last) AS i(namespace, first, last)
  WHERE s.namespace BETWEEN i.namespace AND i.namespace AND s.last BETWEEN i.first AND i.last

@@ -42,7 +42,7 @@ SELECT * FROM (SELECT 'execution in no span of its namespace', e.id
 
 -- name: check_rows ()
 -- returns: problem id
--- Every row is whole: what its state needs is there, what it must not have is not.
+-- Every row has the columns that its state needs, and none that its state must not have.
 WITH l AS (SELECT e.id, live.* FROM live JOIN execution e ON e.num = live.num),
      o AS (SELECT e.id, outcome.* FROM outcome JOIN execution e ON e.num = outcome.num)
 SELECT * FROM (SELECT 'state is not a living one', id FROM l

@@ -44,8 +44,8 @@ UPDATE flow SET state = @WEFT_FLOW_OPEN WHERE id = :flow AND state = @WEFT_FLOW_
 -- returns: id state cancel reason cancels
 SELECT id, state, cancel, reason, cancels FROM flow WHERE id = :flow AND state <> @WEFT_FLOW_STAGED;
 
--- Limits here are those of one flow or group; the calls have the one of all (`most`), and no row
--- behind it is read.
+-- Limits here are of one flow or group. The limit of all is `most` of the call: no row behind it
+-- is read.
 
 -- name: cascade_look (flow uuid[], chunk int, share int)
 -- returns: seq flow id upstream_state bad own_fired downstream edge_state policy k let_run total succeeded failed fired delay run_at again

@@ -113,7 +113,7 @@ SELECT EXISTS (SELECT 1 FROM (SELECT num FROM node WHERE flow = f.num ORDER BY n
   FROM (SELECT num FROM flow WHERE id = :flow) f;
 
 -- fragment: leaving_members ()
--- The first members of the flow; m: those that no edge leaves go.
+-- The first members of the flow, as m.
 (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
   ORDER BY num LIMIT :chunk) m
 
