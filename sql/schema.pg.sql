@@ -22,6 +22,8 @@ CREATE TABLE weft.attempt (
     CONSTRAINT attempt_pkey PRIMARY KEY (id, epoch, replay)
 );
 
+CREATE TRIGGER attempt_has AFTER INSERT ON weft.attempt REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('2');
+
 CREATE TABLE weft.cancel_group (
     id uuid NOT NULL,
     flow uuid NOT NULL,
@@ -196,6 +198,7 @@ CREATE TABLE weft.live (
     priority smallint NOT NULL,
     state smallint NOT NULL,
     flow uuid,
+    has smallint NOT NULL DEFAULT '-1'::integer,
     CONSTRAINT live_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_insert_scale_factor=0.2, autovacuum_analyze_scale_factor=0.2, autovacuum_vacuum_cost_delay=0);
 
@@ -284,6 +287,7 @@ CREATE TABLE weft.outcome (
     content_type text,
     result bytea,
     flow uuid,
+    has smallint NOT NULL DEFAULT '-1'::integer,
     CONSTRAINT outcome_pkey PRIMARY KEY (id)
 );
 
@@ -306,6 +310,8 @@ CREATE TABLE weft.progress (
     at bigint NOT NULL,
     CONSTRAINT progress_pkey PRIMARY KEY (id)
 ) WITH (fillfactor=70);
+
+CREATE TRIGGER progress_has AFTER INSERT ON weft.progress REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION weft.set_has('1');
 
 CREATE TABLE weft.queue (
     id integer GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -461,8 +467,8 @@ CREATE OR REPLACE FUNCTION weft.grant_submit(role text)
  SET search_path TO 'pg_catalog', 'pg_temp'
 AS $function$
 BEGIN
-    EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', btrim(split_part('"weft".inbox', '.', 1), '"'), role);
-    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', '"weft".weft_submit'::regproc, role);
+    EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', btrim(split_part('weft.inbox', '.', 1), '"'), role);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I', 'weft.weft_submit'::regproc, role);
 END
 $function$
 ;
@@ -487,21 +493,21 @@ CREATE OR REPLACE FUNCTION weft.poll(OUT what integer, OUT a bigint, OUT b bigin
  SET jit TO 'off'
 AS $function$
     WITH RECURSIVE hop AS (
-        (SELECT queue FROM "weft".live WHERE state = 1 ORDER BY queue LIMIT 1)
+        (SELECT queue FROM weft.live WHERE state = 1 ORDER BY queue LIMIT 1)
         UNION ALL
-        SELECT (SELECT l.queue FROM "weft".live l
+        SELECT (SELECT l.queue FROM weft.live l
                  WHERE l.state = 1 AND l.queue > hop.queue ORDER BY l.queue LIMIT 1)
           FROM hop WHERE hop.queue IS NOT NULL
     ), lanes AS (
-        (SELECT lane FROM "weft".live WHERE state = 4 ORDER BY lane LIMIT 1)
+        (SELECT lane FROM weft.live WHERE state = 4 ORDER BY lane LIMIT 1)
         UNION ALL
-        SELECT (SELECT n.lane FROM "weft".live n
+        SELECT (SELECT n.lane FROM weft.live n
                  WHERE n.state = 4 AND n.lane > lanes.lane ORDER BY n.lane LIMIT 1)
           FROM lanes WHERE lanes.lane IS NOT NULL
     ), untold AS (
-        (SELECT worker FROM "weft".draining WHERE NOT told ORDER BY worker LIMIT 1)
+        (SELECT worker FROM weft.draining WHERE NOT told ORDER BY worker LIMIT 1)
         UNION ALL
-        SELECT (SELECT d.worker FROM "weft".draining d
+        SELECT (SELECT d.worker FROM weft.draining d
                  WHERE NOT d.told AND d.worker > untold.worker ORDER BY d.worker LIMIT 1)
           FROM untold WHERE untold.worker IS NOT NULL
     )
@@ -510,29 +516,29 @@ AS $function$
     UNION ALL
     SELECT 1,
            least((SELECT min(first.due)
-                    FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM "weft".live l
+                    FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM weft.live l
                                                     WHERE l.lane = lanes.lane AND l.state = 4
                                                     ORDER BY l.due LIMIT 1) first),
-                 (SELECT until FROM "weft".draining ORDER BY until LIMIT 1)),
-           (SELECT attempt_deadline FROM "weft".live WHERE attempt_deadline IS NOT NULL
+                 (SELECT until FROM weft.draining ORDER BY until LIMIT 1)),
+           (SELECT attempt_deadline FROM weft.live WHERE attempt_deadline IS NOT NULL
              ORDER BY attempt_deadline LIMIT 1),
-           (SELECT deadline FROM "weft".live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
-           (SELECT due FROM "weft".live WHERE state = 2 ORDER BY due LIMIT 1),
+           (SELECT deadline FROM weft.live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
+           (SELECT due FROM weft.live WHERE state = 2 ORDER BY due LIMIT 1),
            NULL
     UNION ALL
-    SELECT 2, EXISTS (SELECT 1 FROM "weft".inbox)::int, max(id), sum(id), count(*), NULL
-      FROM "weft".token
+    SELECT 2, EXISTS (SELECT 1 FROM weft.inbox)::int, max(id), sum(id), count(*), NULL
+      FROM weft.token
     UNION ALL
-    SELECT 3, id, namespace, paused::int, max_running, weights FROM "weft".lane
+    SELECT 3, id, namespace, paused::int, max_running, weights FROM weft.lane
     UNION ALL
     SELECT 4,
-           (SELECT at FROM "weft".completion ORDER BY seq LIMIT 1),
-           (SELECT at FROM "weft".cancel_group WHERE waiting = false AND at >= 0 ORDER BY at LIMIT 1),
-           (SELECT at FROM "weft".cancel_group WHERE waiting = true AND at >= 0 ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.completion ORDER BY seq LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = false AND at >= 0 ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = true AND at >= 0 ORDER BY at LIMIT 1),
            NULL, NULL
     UNION ALL
-    SELECT 5, EXISTS (SELECT 1 FROM "weft".flow WHERE backlog)::int,
-           (SELECT created FROM "weft".flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
+    SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
+           (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
     UNION ALL
     (SELECT 6, worker, NULL, NULL, NULL, NULL FROM untold WHERE worker IS NOT NULL LIMIT 1000)
 $function$
@@ -549,21 +555,21 @@ CREATE OR REPLACE FUNCTION weft.poll(after integer, most integer, OUT what integ
  SET jit TO 'off'
 AS $function$
     WITH RECURSIVE hop AS (
-        (SELECT queue FROM "weft".live WHERE state = 1 AND queue > after ORDER BY queue LIMIT 1)
+        (SELECT queue FROM weft.live WHERE state = 1 AND queue > after ORDER BY queue LIMIT 1)
         UNION ALL
-        SELECT (SELECT l.queue FROM "weft".live l
+        SELECT (SELECT l.queue FROM weft.live l
                  WHERE l.state = 1 AND l.queue > hop.queue ORDER BY l.queue LIMIT 1)
           FROM hop WHERE hop.queue IS NOT NULL
     ), lanes AS (
-        (SELECT lane FROM "weft".live WHERE state = 4 ORDER BY lane LIMIT 1)
+        (SELECT lane FROM weft.live WHERE state = 4 ORDER BY lane LIMIT 1)
         UNION ALL
-        SELECT (SELECT n.lane FROM "weft".live n
+        SELECT (SELECT n.lane FROM weft.live n
                  WHERE n.state = 4 AND n.lane > lanes.lane ORDER BY n.lane LIMIT 1)
           FROM lanes WHERE lanes.lane IS NOT NULL
     ), untold AS (
-        (SELECT worker FROM "weft".draining WHERE NOT told ORDER BY worker LIMIT 1)
+        (SELECT worker FROM weft.draining WHERE NOT told ORDER BY worker LIMIT 1)
         UNION ALL
-        SELECT (SELECT d.worker FROM "weft".draining d
+        SELECT (SELECT d.worker FROM weft.draining d
                  WHERE NOT d.told AND d.worker > untold.worker ORDER BY d.worker LIMIT 1)
           FROM untold WHERE untold.worker IS NOT NULL
     )
@@ -572,29 +578,29 @@ AS $function$
     UNION ALL
     SELECT 1,
            least((SELECT min(first.due)
-                    FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM "weft".live l
+                    FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM weft.live l
                                                     WHERE l.lane = lanes.lane AND l.state = 4
                                                     ORDER BY l.due LIMIT 1) first),
-                 (SELECT until FROM "weft".draining ORDER BY until LIMIT 1)),
-           (SELECT attempt_deadline FROM "weft".live WHERE attempt_deadline IS NOT NULL
+                 (SELECT until FROM weft.draining ORDER BY until LIMIT 1)),
+           (SELECT attempt_deadline FROM weft.live WHERE attempt_deadline IS NOT NULL
              ORDER BY attempt_deadline LIMIT 1),
-           (SELECT deadline FROM "weft".live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
-           (SELECT due FROM "weft".live WHERE state = 2 ORDER BY due LIMIT 1),
+           (SELECT deadline FROM weft.live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
+           (SELECT due FROM weft.live WHERE state = 2 ORDER BY due LIMIT 1),
            NULL
     UNION ALL
-    SELECT 2, EXISTS (SELECT 1 FROM "weft".inbox)::int, max(id), sum(id), count(*), NULL
-      FROM "weft".token
+    SELECT 2, EXISTS (SELECT 1 FROM weft.inbox)::int, max(id), sum(id), count(*), NULL
+      FROM weft.token
     UNION ALL
-    SELECT 3, id, namespace, paused::int, max_running, weights FROM "weft".lane
+    SELECT 3, id, namespace, paused::int, max_running, weights FROM weft.lane
     UNION ALL
     SELECT 4,
-           (SELECT at FROM "weft".completion ORDER BY seq LIMIT 1),
-           (SELECT at FROM "weft".cancel_group WHERE waiting = false AND at >= 0 ORDER BY at LIMIT 1),
-           (SELECT at FROM "weft".cancel_group WHERE waiting = true AND at >= 0 ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.completion ORDER BY seq LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = false AND at >= 0 ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = true AND at >= 0 ORDER BY at LIMIT 1),
            NULL, NULL
     UNION ALL
-    SELECT 5, EXISTS (SELECT 1 FROM "weft".flow WHERE backlog)::int,
-           (SELECT created FROM "weft".flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
+    SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
+           (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
     UNION ALL
     (SELECT 6, worker, NULL, NULL, NULL, NULL FROM untold WHERE worker IS NOT NULL LIMIT 1000)
 $function$
@@ -611,21 +617,21 @@ CREATE OR REPLACE FUNCTION weft.poll(after integer, most integer, whole boolean,
  SET jit TO 'off'
 AS $function$
     WITH RECURSIVE hop AS (
-        (SELECT queue FROM "weft".live WHERE state = 1 AND queue > after ORDER BY queue LIMIT 1)
+        (SELECT queue FROM weft.live WHERE state = 1 AND queue > after ORDER BY queue LIMIT 1)
         UNION ALL
-        SELECT (SELECT l.queue FROM "weft".live l
+        SELECT (SELECT l.queue FROM weft.live l
                  WHERE l.state = 1 AND l.queue > hop.queue ORDER BY l.queue LIMIT 1)
           FROM hop WHERE hop.queue IS NOT NULL
     ), lanes AS (
-        (SELECT lane FROM "weft".live WHERE state = 4 ORDER BY lane LIMIT 1)
+        (SELECT lane FROM weft.live WHERE state = 4 ORDER BY lane LIMIT 1)
         UNION ALL
-        SELECT (SELECT n.lane FROM "weft".live n
+        SELECT (SELECT n.lane FROM weft.live n
                  WHERE n.state = 4 AND n.lane > lanes.lane ORDER BY n.lane LIMIT 1)
           FROM lanes WHERE lanes.lane IS NOT NULL
     ), untold AS (
-        (SELECT worker FROM "weft".draining WHERE NOT told ORDER BY worker LIMIT 1)
+        (SELECT worker FROM weft.draining WHERE NOT told ORDER BY worker LIMIT 1)
         UNION ALL
-        SELECT (SELECT d.worker FROM "weft".draining d
+        SELECT (SELECT d.worker FROM weft.draining d
                  WHERE NOT d.told AND d.worker > untold.worker ORDER BY d.worker LIMIT 1)
           FROM untold WHERE untold.worker IS NOT NULL
     )
@@ -634,32 +640,153 @@ AS $function$
     UNION ALL
     SELECT 1,
            least((SELECT min(first.due)
-                    FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM "weft".live l
+                    FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM weft.live l
                                                     WHERE l.lane = lanes.lane AND l.state = 4
                                                     ORDER BY l.due LIMIT 1) first),
-                 (SELECT until FROM "weft".draining ORDER BY until LIMIT 1)),
-           (SELECT attempt_deadline FROM "weft".live WHERE attempt_deadline IS NOT NULL
+                 (SELECT until FROM weft.draining ORDER BY until LIMIT 1)),
+           (SELECT attempt_deadline FROM weft.live WHERE attempt_deadline IS NOT NULL
              ORDER BY attempt_deadline LIMIT 1),
-           (SELECT deadline FROM "weft".live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
-           (SELECT due FROM "weft".live WHERE state = 2 ORDER BY due LIMIT 1),
+           (SELECT deadline FROM weft.live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
+           (SELECT due FROM weft.live WHERE state = 2 ORDER BY due LIMIT 1),
            NULL
      WHERE whole
     UNION ALL
-    SELECT 2, EXISTS (SELECT 1 FROM "weft".inbox)::int, max(id), sum(id), count(*), NULL
-      FROM "weft".token
+    SELECT 2, EXISTS (SELECT 1 FROM weft.inbox)::int, max(id), sum(id), count(*), NULL
+      FROM weft.token
     UNION ALL
-    SELECT 3, id, namespace, paused::int, max_running, weights FROM "weft".lane
+    SELECT 3, id, namespace, paused::int, max_running, weights FROM weft.lane
     UNION ALL
     SELECT 4,
-           (SELECT at FROM "weft".completion ORDER BY seq LIMIT 1),
-           (SELECT at FROM "weft".cancel_group WHERE waiting = false AND at >= 0 ORDER BY at LIMIT 1),
-           (SELECT at FROM "weft".cancel_group WHERE waiting = true AND at >= 0 ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.completion ORDER BY seq LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = false AND at >= 0 ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = true AND at >= 0 ORDER BY at LIMIT 1),
            NULL, NULL
     UNION ALL
-    SELECT 5, EXISTS (SELECT 1 FROM "weft".flow WHERE backlog)::int,
-           (SELECT created FROM "weft".flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
+    SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
+           (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
     UNION ALL
     (SELECT 6, worker, NULL, NULL, NULL, NULL FROM untold WHERE worker IS NOT NULL LIMIT 1000)
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_flows(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    SELECT 4,
+           (SELECT at FROM weft.completion ORDER BY seq LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = false AND at >= 0 ORDER BY at LIMIT 1),
+           (SELECT at FROM weft.cancel_group WHERE waiting = true AND at >= 0 ORDER BY at LIMIT 1),
+           NULL::bigint, NULL::text
+    UNION ALL
+    SELECT 5, EXISTS (SELECT 1 FROM weft.flow WHERE backlog)::int,
+           (SELECT created FROM weft.flow WHERE state < 0 ORDER BY id LIMIT 1), NULL, NULL, NULL
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_settings(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    SELECT 2, EXISTS (SELECT 1 FROM weft.inbox)::int::bigint, max(id)::bigint, sum(id)::bigint, count(*),
+           NULL::text
+      FROM weft.token
+    UNION ALL
+    SELECT 3, id, namespace, paused::int, max_running, weights FROM weft.lane
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_work(after integer, most integer, OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    WITH RECURSIVE hop AS (
+        (SELECT queue FROM weft.live WHERE state = 1 AND queue > after ORDER BY queue LIMIT 1)
+        UNION ALL
+        SELECT (SELECT l.queue FROM weft.live l
+                 WHERE l.state = 1 AND l.queue > hop.queue ORDER BY l.queue LIMIT 1)
+          FROM hop WHERE hop.queue IS NOT NULL
+    ), lanes AS (
+        (SELECT lane FROM weft.live WHERE state = 4 ORDER BY lane LIMIT 1)
+        UNION ALL
+        SELECT (SELECT n.lane FROM weft.live n
+                 WHERE n.state = 4 AND n.lane > lanes.lane ORDER BY n.lane LIMIT 1)
+          FROM lanes WHERE lanes.lane IS NOT NULL
+    )
+    (SELECT 0, hop.queue::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text
+      FROM hop WHERE hop.queue IS NOT NULL LIMIT most)
+    UNION ALL
+    SELECT 1,
+           least((SELECT min(first.due)
+                    FROM lanes CROSS JOIN LATERAL (SELECT l.due FROM weft.live l
+                                                    WHERE l.lane = lanes.lane AND l.state = 4
+                                                    ORDER BY l.due LIMIT 1) first),
+                 (SELECT until FROM weft.draining ORDER BY until LIMIT 1)),
+           (SELECT attempt_deadline FROM weft.live WHERE attempt_deadline IS NOT NULL
+             ORDER BY attempt_deadline LIMIT 1),
+           (SELECT deadline FROM weft.live WHERE deadline IS NOT NULL ORDER BY deadline LIMIT 1),
+           (SELECT due FROM weft.live WHERE state = 2 ORDER BY due LIMIT 1),
+           NULL
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.poll_workers(OUT what integer, OUT a bigint, OUT b bigint, OUT c bigint, OUT d bigint, OUT text text)
+ RETURNS SETOF record
+ LANGUAGE sql
+ STABLE
+ SET enable_seqscan TO 'off'
+ SET enable_hashjoin TO 'off'
+ SET enable_mergejoin TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+    WITH RECURSIVE untold AS (
+        (SELECT worker FROM weft.draining WHERE NOT told ORDER BY worker LIMIT 1)
+        UNION ALL
+        SELECT (SELECT d.worker FROM weft.draining d
+                 WHERE NOT d.told AND d.worker > untold.worker ORDER BY d.worker LIMIT 1)
+          FROM untold WHERE untold.worker IS NOT NULL
+    )
+    SELECT 6, worker::bigint, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text
+      FROM untold WHERE worker IS NOT NULL LIMIT 1000
+$function$
+;
+
+CREATE OR REPLACE FUNCTION weft.set_has()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+AS $function$
+DECLARE
+    bit smallint := TG_ARGV[0];
+BEGIN
+    IF EXISTS (SELECT 1 FROM fresh f
+                WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = f.id AND l.has & bit <> 0 OFFSET 0)) THEN
+        UPDATE weft.live l SET has = l.has | bit
+          FROM fresh f WHERE l.id BETWEEN f.id AND f.id AND l.has & bit = 0;
+        UPDATE weft.outcome o SET has = o.has | bit
+          FROM fresh f WHERE o.id BETWEEN f.id AND f.id AND o.has & bit = 0;
+    END IF;
+    RETURN NULL;
+END
 $function$
 ;
 
@@ -671,7 +798,7 @@ CREATE OR REPLACE FUNCTION weft.wake_intake()
 AS $function$
 BEGIN
     IF pg_try_advisory_xact_lock(2003133044, TG_RELID::int) THEN
-        PERFORM pg_notify(btrim(split_part('"weft".inbox', '.', 1), '"'), 'inbox');
+        PERFORM pg_notify(btrim(split_part('weft.inbox', '.', 1), '"'), 'inbox');
     END IF;
     RETURN NULL;
 END
@@ -723,7 +850,7 @@ BEGIN
                 HINT = 'keep large data in a table or a file and submit where it is; nothing was submitted';
         END IF;
     END IF;
-    INSERT INTO "weft".inbox
+    INSERT INTO weft.inbox
     SELECT encode(
                substr(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 3, 6)
                || set_byte(set_byte(set_byte(substr(r.bytes, 10, 7) || substr(r.bytes, 17, 3), 0, 112 | (p.partition >> 4)),

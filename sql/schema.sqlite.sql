@@ -22,6 +22,14 @@ CREATE TABLE attempt (
     PRIMARY KEY (id, epoch, replay)
 ) WITHOUT ROWID;
 
+CREATE TRIGGER attempt_has AFTER INSERT ON attempt
+BEGIN
+    UPDATE live SET has = has | 2
+     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 2 = 0;
+    UPDATE outcome SET has = has | 2
+     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 2 = 0;
+END;
+
 CREATE TABLE cancel_group (
     num     INTEGER PRIMARY KEY,
     flow    INTEGER NOT NULL,
@@ -157,7 +165,7 @@ CREATE TABLE live (
     replays          INTEGER NOT NULL,
     priority         INTEGER NOT NULL,
     state            INTEGER NOT NULL
-, flow INTEGER);
+, flow INTEGER, has INTEGER NOT NULL DEFAULT -1);
 
 CREATE INDEX live_attempt_deadline ON live (attempt_deadline) WHERE attempt_deadline IS NOT NULL;
 
@@ -248,7 +256,7 @@ CREATE TABLE outcome (
     error_message TEXT,
     content_type  TEXT,
     result        BLOB
-, flow INTEGER);
+, flow INTEGER, has INTEGER NOT NULL DEFAULT -1);
 
 CREATE INDEX outcome_retention ON outcome (queue, policy, state, finished, flow) WHERE flow IS NULL;
 
@@ -266,6 +274,14 @@ CREATE TABLE progress (
     note    TEXT,
     at      INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+CREATE TRIGGER progress_has AFTER INSERT ON progress
+BEGIN
+    UPDATE live SET has = has | 1
+     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 1 = 0;
+    UPDATE outcome SET has = has | 1
+     WHERE num = (SELECT num FROM execution WHERE id = NEW.id) AND has & 1 = 0;
+END;
 
 CREATE TABLE queue (
     id        INTEGER PRIMARY KEY,

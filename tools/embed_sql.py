@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns the .sql files into C tables.
 
-    embed_sql.py statements OUT.h OUT_IO.h OUT.c STATES.def HEADER.h... FILE.sql...
+    embed_sql.py statements OUT.h OUT_IO.h OUT.c STATES.def TABLES.def HEADER.h... FILE.sql...
     embed_sql.py migrations OUT.c STATES.def SCHEMA.pg.sql SCHEMA.sqlite.sql FILE.sql...
 
 A statement file is a list of
@@ -44,7 +44,7 @@ import os
 import re
 import sys
 
-from sql_text import Fragments, fail, put_numbers, read_numbers, split_file
+from sql_text import Fragments, fail, put_numbers, read_numbers, read_sides, split_file
 
 TYPES = {"bool": "BOOL", "smallint": "I16", "int": "I32", "bigint": "I64",
          "uuid": "ID", "text": "TEXT", "bytea": "BYTES"}
@@ -143,8 +143,9 @@ class Statement:
         return re.sub(r"(?<![:\w]):([a-z]\w*)", lambda found: place[found.group(1)], text)
 
 
-def read_statements(paths):
-    found, fragments = {"pg": {}, "sqlite": {}}, {"pg": Fragments(), "sqlite": Fragments()}
+def read_statements(paths, sides):
+    found = {"pg": {}, "sqlite": {}}
+    fragments = {driver: Fragments(sides) for driver in found}
     pieces = [(path, os.path.basename(os.path.dirname(path)), *piece) for path in paths for piece in split_file(path)]
     for path, driver, sort, name, words, body in pieces:
         if sort == "fragment":
@@ -325,8 +326,8 @@ def write_tables(out_c, one, found, numbers):
         f.write("};\n")
 
 
-def write_statements(out, numbers, paths):
-    found = read_statements(paths)
+def write_statements(out, numbers, sides, paths):
+    found = read_statements(paths, sides)
     check_twins(found)
     names = sorted(set(found["pg"]) | set(found["sqlite"]))
     one = {name: found["pg"].get(name) or found["sqlite"][name] for name in names}
@@ -408,7 +409,8 @@ def write_migrations(out_c, states, schemas, paths):
 
 
 if sys.argv[1] == "statements":
-    sql = [path for path in sys.argv[5:] if path.endswith(".sql")]
-    write_statements(sys.argv[2:5], read_numbers(set(sys.argv[5:]) - set(sql)), sql)
+    named = [path for path in sys.argv[5:] if not path.endswith(".sql")]
+    tables = [side for path in named if path.endswith("tables.def") for side in read_sides(path)]
+    write_statements(sys.argv[2:5], read_numbers(named), tables, sys.argv[5 + len(named):])
 else:
     write_migrations(sys.argv[2], read_numbers(sys.argv[3:4]), sys.argv[4:6], sys.argv[6:])

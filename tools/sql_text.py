@@ -9,8 +9,10 @@ headers that the build names. A fragment is a piece of SQL under a name:
     (:last - :first = 255 OR weft.partition(@id) BETWEEN :first AND :last)
 
 A statement of the same store, or another fragment, says `@{of_partition l.id}` where it wants the text; in
-the text `@id` is then `l.id`. Several arguments are separated by ` | `. A fragment that no statement uses,
-and a use of one that is not there, end the build.
+the text `@id` is then `l.id`. Several arguments are separated by ` | `. `@{each side_removed}` is the fragment
+side_removed once for each SIDE table of src/core/tables.def, with the table and its bit as arguments, or the
+table alone. A
+fragment that no statement uses, and a use of one that is not there, end the build.
 """
 import re
 import sys
@@ -44,10 +46,17 @@ def read_enumerators(path, numbers):
             following += 1
 
 
+def read_sides(path):
+    """The tables beside executions and their bits, as they stand in tables.def."""
+    return re.findall(r"^SIDE\((\w+), +\w+, +(\d+)\)", open(path, encoding="utf-8").read(), re.M)
+
+
 def read_numbers(paths):
     numbers = {}
     for path in paths:
-        if path.endswith(".def"):
+        if path.endswith("tables.def"):
+            numbers.update({f"WEFT_HAS_{table.upper()}": bit for table, bit in read_sides(path)})
+        elif path.endswith(".def"):
             numbers.update(read_states(path))
         else:
             read_enumerators(path, numbers)
@@ -77,8 +86,8 @@ def split_file(path):
 class Fragments:
     """The fragments of one store."""
 
-    def __init__(self):
-        self.text, self.words, self.where, self.used = {}, {}, {}, set()
+    def __init__(self, sides):
+        self.text, self.words, self.where, self.used, self.sides = {}, {}, {}, set(), sides
 
     def add(self, path, name, words, body):
         where = f"{path}: {name}"
@@ -93,6 +102,9 @@ class Fragments:
         """The text with each use of a fragment replaced, from the inside out."""
         def replaced(found):
             name, given = found.group(1), found.group(2).strip()
+            if name == "each":
+                given_words = len(self.words.get(given, ()))
+                return "\n".join("@{%s %s}" % (given, " | ".join(side[:given_words])) for side in self.sides)
             if name not in self.text:
                 fail(where, f"there is no fragment {name}")
             if name in within:

@@ -15,11 +15,13 @@ SELECT @{live_columns l}
  CROSS JOIN LATERAL (SELECT * FROM weft.live o WHERE o.id = i.id FOR UPDATE) l;
 
 -- name: live_put (id uuid[], due bigint?[], attempt_deadline bigint?[], deadline bigint?[], claimed bigint?[], worker int?[], attempt int[], lost smallint[], priority smallint[], state smallint[])
--- Writes what a step changed, on rows this transaction has locked.
+-- Writes what a step changed, on rows this transaction has locked. The end of a lease leaves an attempt
+-- (attempt_add): its bit is set here, so that the trigger (0022-has) need not write the row once more.
 UPDATE weft.live l
    SET due = i.due, attempt_deadline = i.attempt_deadline, deadline = i.deadline,
        claimed = i.claimed, worker = i.worker, attempt = i.attempt, lost = i.lost,
-       priority = i.priority, state = i.state
+       priority = i.priority, state = i.state,
+       has = l.has | CASE WHEN l.worker IS NOT NULL AND i.worker IS NULL THEN @WEFT_HAS_ATTEMPT ELSE 0 END
   FROM unnest(:id, :due, :attempt_deadline, :deadline, :claimed, :worker, :attempt, :lost, :priority, :state)
     AS i(id, due, attempt_deadline, deadline, claimed, worker, attempt, lost, priority, state)
  WHERE l.id BETWEEN i.id AND i.id;
@@ -46,16 +48,16 @@ WITH gone AS (
 ), outcome AS (
     INSERT INTO weft.outcome (id, finished, ord, deadline, started, claimed, queue, policy, worker,
                               epoch, attempt, forgiven, lost, replays, priority, state, ended, held,
-                              by, reason, error_class, error_message, content_type, result, flow)
+                              by, reason, error_class, error_message, content_type, result, flow, has)
     SELECT id, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, attempt, forgiven,
            lost, replays, priority, new_state, ended, was = @running, by, reason, error_class,
-           error_message, content_type, result, flow
+           error_message, content_type, result, flow, has
       FROM gone
 )
 SELECT id, queue, flow FROM gone;
 
 -- name: attempt_add (id uuid[], epoch int[], replay smallint[], attempt int[], ended smallint[], held bool[], answer smallint[], worker int[], claimed bigint[], ended_at bigint[], run_at bigint?[], by text?[], reason text?[], error_class text?[], error_message text?[])
--- Written in the transaction that ended the lease, whose row is locked: nobody else writes this key.
+-- Written in the transaction that ended the lease, whose row is locked: no other transaction writes this key.
 INSERT INTO weft.attempt (id, epoch, replay, attempt, ended, held, answer, worker, claimed, ended_at,
                           run_at, by, reason, error_class, error_message)
 SELECT * FROM unnest(:id, :epoch, :replay, :attempt, :ended, :held, :answer, :worker, :claimed,
@@ -87,10 +89,10 @@ WITH gone AS (
       FROM gone
 )
 INSERT INTO weft.live (id, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost,
-                       replays, priority, state, flow)
+                       replays, priority, state, flow, has)
 SELECT g.id, g.ord, g.started, g.queue, q.lane, g.policy, g.epoch, g.new_attempt, g.new_forgiven,
        coalesce(octet_length(e.payload), 0) + @WEFT_UPSTREAM_BYTES * coalesce(n.total, 0), g.new_lost, g.new_replays,
-       g.priority, g.new_state, n.flow
+       g.priority, g.new_state, n.flow, g.has | @WEFT_HAS_ATTEMPT
   FROM gone g
   LEFT JOIN LATERAL (SELECT flow, total FROM weft.node WHERE id = g.id OFFSET 0) n ON true
  CROSS JOIN LATERAL (SELECT lane FROM weft.queue WHERE id = g.queue OFFSET 0) q

@@ -1,4 +1,13 @@
--- What must always be true. Each statement returns the executions that break it, at most ten.
+-- The invariants of the whole store. Each statement returns the executions that break it, at most ten.
+
+-- fragment: check_side (table, bit)
+(SELECT '@table without execution', s.id FROM weft.@table s
+  WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN s.id AND s.id) LIMIT 10)
+UNION ALL
+(SELECT '@table that is not in the bits of its execution', s.id FROM weft.@table s
+   LEFT JOIN weft.live l ON l.id BETWEEN s.id AND s.id LEFT JOIN weft.outcome o ON o.id BETWEEN s.id AND s.id
+  WHERE coalesce(l.has, o.has) & @bit = 0 LIMIT 10)
+UNION ALL
 
 -- name: check_one_place ()
 -- returns: problem text, id uuid?
@@ -15,12 +24,7 @@ UNION ALL
 (SELECT 'outcome without execution', o.id FROM weft.outcome o
   WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN o.id AND o.id) LIMIT 10)
 UNION ALL
-(SELECT 'attempt without execution', a.id FROM weft.attempt a
-  WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN a.id AND a.id) LIMIT 10)
-UNION ALL
-(SELECT 'progress without execution', p.id FROM weft.progress p
-  WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN p.id AND p.id) LIMIT 10)
-UNION ALL
+@{each check_side}
 (SELECT 'key without its execution', k.id FROM weft.key k
   WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN k.id AND k.id AND e.key = k.key) LIMIT 10)
 UNION ALL
@@ -37,7 +41,7 @@ UNION ALL
 
 -- name: check_rows ()
 -- returns: problem text, id uuid?
--- Every row is whole: what its state needs is there, what it must not have is not.
+-- Every row has the columns that its state needs, and none that its state must not have.
 (SELECT 'state is not a living one', id FROM weft.live
   WHERE state NOT IN (@ready, @delayed, @blocked, @running, @suspended, @held) LIMIT 10)
 UNION ALL
@@ -96,9 +100,9 @@ CASE @n.policy WHEN @WEFT_JOIN_ALL THEN @n.total WHEN @WEFT_JOIN_ANY THEN 1 ELSE
 
 -- name: check_flows ()
 -- returns: problem text, id uuid?
--- Flows that somebody sees. An edge is what its upstream has come to, a node counts its edges, and a
--- join that has fired is what it says, unless a completion in the outbox still has to be looked at. Marked
--- are the nodes that nothing comes after and that ended badly.
+-- Flows that readers see. The state of an edge follows from its upstream, the counters of a node from its
+-- edges, and its member from whether its join has fired, unless a completion in the outbox is still to be
+-- processed. Marked are the nodes without downstreams that did not succeed.
 (SELECT 'counters are not those of its edges', n.id FROM weft.node n
    JOIN weft.flow f ON f.id BETWEEN n.flow AND n.flow AND f.state >= 0
   CROSS JOIN LATERAL (SELECT count(*) AS total, count(*) FILTER (WHERE e.state = @WEFT_EDGE_SUCCEEDED) AS succeeded,
@@ -148,7 +152,7 @@ UNION ALL
 
 -- name: check_graphs ()
 -- returns: problem text, id uuid?
--- What belongs to a flow is whole: nothing refers to what is not there. A flow that is being removed
+-- No row of a flow refers to a row that does not exist. A flow that is being removed
 -- loses its parts one by one.
 (SELECT 'node without execution', n.id FROM weft.node n
   WHERE NOT EXISTS (SELECT 1 FROM weft.execution e WHERE e.id BETWEEN n.id AND n.id) LIMIT 10)

@@ -44,7 +44,7 @@ SELECT s.id, s.paused, s.max_running FROM weft.lane s
 
 -- name: lane_running (now bigint, lane int[])
 -- returns: lane int, running bigint
--- Counts the leases of locked lanes, and those that others ended while the worker may still be at it.
+-- Counts the leases of locked lanes, and the draining ones: ended by others while the worker may still run.
 -- A statement of its own: within the one that locks, the snapshot would be from before the lock. One
 -- statement for both tables: see draining.sql. now is never ahead of the store's clock, so that no
 -- draining row is left out before its time. `until + 0` keeps the planner to the index by lane, whose
@@ -106,7 +106,7 @@ WITH want AS MATERIALIZED (
 -- moves: ready CLAIM running
 -- only: pg, because in SQLite a removed row leaves nothing behind
 -- The same for queues of which this process knows that no ready row lies before (priority, ord), see
--- floor.c: the index is entered there, so what dead rows lie before it costs nothing. Rows of a lower
+-- floor.c: the index is entered there, so the dead rows before it cost nothing. Rows of a lower
 -- priority are left to `claim`.
 WITH want AS MATERIALIZED (
     SELECT w.*

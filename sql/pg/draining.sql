@@ -61,7 +61,7 @@ SELECT 1 FROM weft.draining WHERE worker = :worker AND NOT told LIMIT 1;
 
 -- name: watch_take (worker int, batch int)
 -- returns: id uuid, epoch int, ended smallint
--- Marks leases as told. A row that is locked is let go of just now, or told by another watch.
+-- Marks leases as told. A locked row is being removed, or marked by another watch.
 WITH taken AS MATERIALIZED (
     SELECT d.id, d.epoch FROM weft.draining d
      WHERE d.worker = :worker AND NOT d.told LIMIT :batch

@@ -1,4 +1,4 @@
--- What `weft doctor` looks at. Nothing here is locked or changed. Ages are microseconds.
+-- The figures that `weft doctor` judges. Nothing here is locked or changed. Ages are microseconds.
 
 -- name: examine_work (now bigint)
 -- returns: ready bigint, oldest_ready bigint?, running bigint, expired bigint, oldest_expired bigint?
@@ -43,7 +43,7 @@ SELECT current_setting('server_version'), pg_database_size(current_database()),
 -- returns: pid int, application text, username text, state text, age bigint, query_age bigint
 -- only: pg, as examine_server
 -- The session that holds back the clean-up the longest: dead rows that it might see stay in the way
--- of every claim. The text of its query is not told: it may hold anything.
+-- of every claim. The text of its query is left out: it may hold secrets.
 SELECT pid, application_name, coalesce(usename::text, ''), coalesce(state, ''),
        (extract(epoch FROM clock_timestamp() - xact_start) * 1000000)::bigint,
        (extract(epoch FROM clock_timestamp() - query_start) * 1000000)::bigint

@@ -1,5 +1,5 @@
--- Flows. Whoever changes the graph of a flow holds its row (flow_lock, flow_hold) and reads edges,
--- nodes and outcomes in later statements than the one that locked. The end of a member never takes
+-- Flows. A transaction that changes the graph of a flow holds its row (flow_lock, flow_hold) and reads
+-- edges, nodes and outcomes in later statements than the one that locked. The end of a member never takes
 -- it: live_end only adds a completion.
 --
 -- Where rows of a flow are taken in order, or edges of a node, whole rows are compared: only the index that
@@ -9,8 +9,8 @@
 
 -- name: flow_add (now bigint, id uuid[], namespace int[], name text?[], key text?[], fingerprint bytea?[], state smallint[], nodes int[])
 -- returns: id uuid
--- Returns those whose key was free, in the order of (namespace, key) as key_take. Waits for another
--- submission of the same key, which is short: nobody but weft writes here.
+-- Returns the flows whose key was free, in the order of (namespace, key) as key_take. Waits for another
+-- submission of the same key, which is short: only weft writes this table.
 INSERT INTO weft.flow (id, namespace, name, key, fingerprint, state, revision, nodes, created, cancel, backlog)
 SELECT i.id, i.namespace, i.name, i.key, i.fingerprint, i.state, 1, i.nodes, :now, 0, false
   FROM unnest(:id, :namespace, :name, :key, :fingerprint, :state, :nodes)
@@ -33,7 +33,7 @@ SELECT n.id, n.name FROM weft.node n
  ORDER BY n.flow, n.id LIMIT :batch;
 
 -- name: flow_nodes (now bigint, flow uuid[], id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], payload bytea?[], size int[], name text[], join_policy smallint[], k int[], let_run bool[], total int[], fired smallint[], delay bigint[], run_at bigint[], span_namespace int?[], span_first uuid?[], span_count int?[])
--- New rows only: nobody can wait for them.
+-- New rows only: no other transaction can wait for them.
 WITH item AS (
     SELECT * FROM unnest(:flow, :id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
                          :content_type, :tags, :payload, :size, :name, :join_policy, :k, :let_run,
@@ -50,8 +50,8 @@ WITH item AS (
     SELECT id, flow, name, join_policy, k, let_run, total, 0, 0, fired, delay, run_at FROM item
 )
 INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
-                       lost, replays, priority, state, flow)
-SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state, flow
+                       lost, replays, priority, state, flow, has)
+SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state, flow, 0
   FROM item;
 
 -- name: flow_edges (upstream uuid[], downstream uuid[])
@@ -65,14 +65,14 @@ UPDATE weft.flow SET state = @WEFT_FLOW_OPEN WHERE id = :flow AND state = @WEFT_
 
 -- name: flow_lock (flow uuid[])
 -- returns: id uuid, state smallint, cancel smallint, reason text?, cancels int
--- SKIP LOCKED: whoever has it looks again after its commit. A flow that is not whole yet is nobody's: a
+-- SKIP LOCKED: the holder looks again after its commit. A flow that is not whole yet is left alone: a
 -- member may end already, but the edges that leave it are not there.
 SELECT f.id, f.state, f.cancel, f.reason, f.cancels
   FROM weft.flow f WHERE f.id = ANY(:flow) AND f.state <> @WEFT_FLOW_STAGED ORDER BY f.id FOR UPDATE SKIP LOCKED;
 
 -- name: cascade_look (flow uuid[], chunk int, share int)
 -- returns: seq bigint, flow uuid, id uuid, upstream_state smallint, bad bool, own_fired smallint?, downstream uuid?, edge_state smallint, policy smallint, k int, let_run bool, total int, succeeded int, failed int, fired smallint, delay bigint, run_at bigint, again int
--- What the completions of locked flows are about, as it is now: each completion with the state of
+-- The completions of locked flows, as things are now: each with the state of
 -- its execution, its mark as a bad sink, its own join and the edges that leave it, behind its cursor. A completion
 -- without edges comes once, with nulls. Of each flow come `share` completions at most, so that a large one
 -- leaves room for others. Nested loops keep the order: flow, seq, downstream.
@@ -104,7 +104,7 @@ SELECT n.id, n.total = 0 AND n.fired = @WEFT_FIRED_NOT, n.delay, n.run_at FROM w
  ORDER BY n.flow, n.id LIMIT :chunk;
 
 -- name: edge_put (upstream uuid[], downstream uuid[], state smallint[])
--- By place, which holds still: nobody else writes edges of a locked flow. A join of edges themselves may be
+-- By ctid, which cannot change: no other transaction writes edges of a locked flow. A join of edges themselves may be
 -- planned as a walk along all of them.
 UPDATE weft.edge e SET state = p.state
   FROM (SELECT x.place, i.state
@@ -119,7 +119,7 @@ UPDATE weft.node n SET succeeded = i.succeeded, failed = i.failed, fired = i.fir
  WHERE n.id BETWEEN i.id AND i.id;
 
 -- name: node_mark (id uuid[], bad bool[])
--- Sinks that ended badly, and those that did and are not so any more.
+-- Sets and clears the mark of sinks that did not succeed.
 UPDATE weft.node n SET bad = i.bad
   FROM unnest(:id, :bad) AS i(id, bad)
  WHERE n.id BETWEEN i.id AND i.id;
@@ -154,7 +154,7 @@ SELECT i.id, n.name, o.state FROM unnest(:id) AS i(id)
   LEFT JOIN LATERAL (SELECT state FROM weft.outcome WHERE id = e.upstream OFFSET 0) o ON true;
 
 -- name: completion_add (flow uuid[], id uuid[], at bigint)
--- Of what has not just ended: that is live_end.
+-- For replays and new edges; the end of a member leaves its completion in live_end.
 INSERT INTO weft.completion (flow, id, at, anew)
 SELECT i.flow, i.id, :at, true FROM unnest(:flow, :id) AS i(flow, id);
 
@@ -167,7 +167,7 @@ UPDATE weft.completion c SET cursor = i.cursor
 
 -- name: completion_any (flow uuid[])
 -- returns: flow uuid, groups bool
--- The flows that have completions, or groups that nobody dispatches at the moment.
+-- The flows that have completions, or groups to dispatch.
 SELECT x.id, x.groups
   FROM (SELECT f.id, EXISTS (SELECT 1 FROM weft.completion c WHERE c.flow = f.id OFFSET 0) AS completions,
                EXISTS (SELECT 1 FROM weft.cancel_group g
@@ -196,8 +196,8 @@ SELECT i.id, i.flow, i.reason, :at, false FROM unnest(:id, :flow, :reason) AS i(
 
 -- name: flow_over (flow uuid[])
 -- returns: id uuid, bad bool
--- Of locked flows: those that have no living member and no completion left, with whether a sink of theirs
--- did not succeed. Each question ends at the first row. The marks are right: a member that ended or lives
+-- Of locked flows: the ones without a living member and without a completion, with whether one of their
+-- sinks did not succeed. Each question ends at the first row. The marks are right: a member that ended or lives
 -- again left a completion, each was looked at after that, and nothing has happened since. OFFSET 0, here
 -- and below: each row is looked up, no table is joined whole.
 SELECT f.id, EXISTS (SELECT 1 FROM weft.node n WHERE n.flow = f.id AND n.bad OFFSET 0)
@@ -212,8 +212,8 @@ UPDATE weft.flow f SET state = i.state, finished = :now, backlog = false
 
 -- name: groups_take (flow uuid[], chunk int)
 -- returns: id uuid, flow uuid, reason smallint, at bigint, wakes int
--- The groups of locked flows that have something to do; none while a replay is being felt, because
--- joins then still say what was before it.
+-- The groups of locked flows to dispatch; none while a replay is still propagating, because
+-- joins then have their state from before it.
 SELECT g.id, g.flow, g.reason, g.at, g.wakes FROM unnest(:flow) AS f(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.cancel_group x
                       WHERE (x.flow, x.id) > (f.id, @{no_id})
@@ -251,7 +251,7 @@ SELECT g.id, e.upstream,
 DELETE FROM weft.cancel_group g USING unnest(:id) AS i(id) WHERE g.id BETWEEN i.id AND i.id;
 
 -- name: groups_wait (id uuid[])
--- Groups all of whose living upstreams feed joins that have not fired: those look when they do.
+-- Groups all of whose living upstreams feed joins that have not fired: a join that fires looks at them.
 UPDATE weft.cancel_group g SET waiting = true
   FROM unnest(:id) AS i(id) WHERE g.id BETWEEN i.id AND i.id;
 
@@ -304,7 +304,7 @@ UPDATE weft.flow f SET cancelled = f.cancelled + i.cancelled
  WHERE f.id BETWEEN i.flow AND i.flow;
 
 -- name: flow_remove (flow uuid, now bigint)
--- Nobody sees it any more; retention takes the rows away.
+-- Readers do not see it any more; retention removes the rows.
 UPDATE weft.flow SET deleted = :now WHERE id = :flow AND deleted IS NULL;
 
 -- name: flow_grow (flow uuid, nodes int)
@@ -323,7 +323,7 @@ UPDATE weft.node n SET total = n.total + i.by FROM unnest(:id, :by) AS i(id, by)
  WHERE n.id BETWEEN i.id AND i.id;
 
 -- name: live_widen (id uuid[], by int[])
--- The same for what a claim of them carries; their rows are locked.
+-- The same for the size that a claim of them counts; their rows are locked.
 UPDATE weft.live l SET size = l.size + @WEFT_UPSTREAM_BYTES * i.by FROM unnest(:id, :by) AS i(id, by)
  WHERE l.id BETWEEN i.id AND i.id;
 
@@ -342,8 +342,8 @@ SELECT coalesce(sum(n.total), 0)::bigint FROM weft.node n
 
 -- name: edge_circle (from uuid, to uuid[])
 -- returns: name text
--- Under the lock of the flow, with the new edges written: those of the nodes `to`, which come after `from`,
--- that `from` comes after. Walks up from there over each node once.
+-- Under the lock of the flow, with the new edges written: of the nodes `to`, which come after `from`, the
+-- ones that `from` comes after as well. Walks up from there over each node once.
 WITH RECURSIVE up(id) AS (
     SELECT :from
     UNION
@@ -398,7 +398,7 @@ SELECT n.id, n.name, n.policy, n.k, n.let_run, n.total, n.fired, s.state, s.atte
 
 -- name: upstreams (id uuid[])
 -- returns: id uuid, upstream uuid, name text, edge_state smallint
--- What nodes come after.
+-- The upstreams of nodes.
 SELECT e.downstream, e.upstream, n.name, e.state
   FROM unnest(:id) AS i(id)
  CROSS JOIN LATERAL (SELECT * FROM weft.edge WHERE downstream = i.id ORDER BY upstream OFFSET 0) e
@@ -406,7 +406,7 @@ SELECT e.downstream, e.upstream, n.name, e.state
 
 -- name: upstream_results (id uuid[], each int, total bigint)
 -- returns: id uuid, node text, upstream uuid?, name text?, state smallint, content_type text?, size int?, result bytea?
--- The names of claimed nodes, and what their upstreams came to, in the order of the list and of
+-- The names of claimed nodes, and the results of their upstreams, in the order of the list and of
 -- submission: one row with nulls for a node that comes after nothing. Results come along up to `each`
 -- bytes, and up to `total` together. A length is known without the bytes, which stay where they are
 -- until they are sent.

@@ -1,9 +1,9 @@
--- What the scanners of flows look for, and how flows are removed. ns, first and last are as in
--- pass.sql, of the flow. Looks lock nothing: who acts takes the lock of the flow.
+-- Flows: the scanners, and removal. ns, first and last are as in
+-- pass.sql, of the flow. Looks lock nothing: the transaction that acts takes the lock of the flow.
 
 -- name: completion_due (before bigint, look int, batch int, ns int, first int, last int)
 -- returns: flow uuid, completions bigint
--- Flows with completions that nobody has taken up for a while. Looks at the oldest ones only, so that
+-- Flows with completions that have not been processed for a while. Looks at the oldest ones only, so that
 -- its cost has a bound.
 SELECT c.flow, count(*)
   FROM (SELECT flow, at FROM weft.completion ORDER BY seq LIMIT :look) c
@@ -16,7 +16,7 @@ SELECT c.flow, count(*)
 
 -- name: groups_due (before bigint, look int, batch int, ns int, first int, last int)
 -- returns: flow uuid?, orphan bool
--- Flows with groups that nobody has dispatched for a while. orphan: the flow, or the node, is gone.
+-- Flows with groups that have not been dispatched for a while. orphan: the flow, or the node, is gone.
 SELECT g.flow, bool_or(f.id IS NULL OR g.node IS NULL)
   FROM (SELECT x.flow, x.at, (SELECT n.id FROM weft.node n WHERE n.id = x.id) AS node
           FROM weft.cancel_group x WHERE x.waiting = false AND x.at >= 0 ORDER BY x.at LIMIT :look) g
@@ -56,8 +56,8 @@ RETURNING g.id;
 
 -- name: groups_orphaned (after uuid, batch int)
 -- returns: removed bigint
--- Removes, of the same walk, the groups whose flow or node is gone: nobody else comes by, and neither
--- ever comes back.
+-- Removes, of the same walk, the groups whose flow or node is gone: no other statement removes them, and
+-- neither ever comes back.
 WITH gone AS (
     DELETE FROM weft.cancel_group d
      USING (SELECT g.id FROM (SELECT * FROM weft.cancel_group WHERE id > :after ORDER BY id LIMIT :batch) g
@@ -92,7 +92,7 @@ UPDATE weft.flow u SET state = @WEFT_FLOW_REMOVING, key = NULL FROM m WHERE u.id
 
 -- name: flows_kept (state smallint[], until bigint[], batch int, ns int, first int, last int)
 -- returns: id uuid
--- Flows that were kept long enough: from here on nobody sees them, they are being removed. The lock
+-- Flows that were kept long enough: from here on readers do not see them, they are being removed. The lock
 -- keeps a replay out, which would open them again.
 WITH m AS MATERIALIZED (
     SELECT d.id FROM unnest(:state, :until) AS s(state, until)
@@ -108,7 +108,7 @@ UPDATE weft.flow u SET state = @WEFT_FLOW_REMOVING, key = NULL FROM m WHERE u.id
 
 -- name: flows_deleted (batch int, ns int, first int, last int)
 -- returns: id uuid
--- The same for those that were deleted and have ended.
+-- The same for flows that were deleted and have ended.
 WITH m AS MATERIALIZED (
     SELECT f.id FROM weft.flow f
      WHERE f.deleted IS NOT NULL AND f.state > 0
@@ -162,8 +162,8 @@ SELECT greatest((SELECT count(*) FROM paths), (SELECT count(*) FROM hints),
 
 -- name: members_remove (flow uuid, chunk int)
 -- returns: id uuid, namespace int
--- Every table that mentions a member is here or in graph_remove, once. Of the first members those go
--- that no edge leaves any more. Members have no keys of their own.
+-- Every table of src/core/tables.def that a member may be in is here or in graph_remove, once. Of the first
+-- members the ones go that no edge leaves any more. Members have no keys of their own.
 WITH m AS MATERIALIZED (
     SELECT f.id FROM (SELECT n.id FROM weft.node n
                        WHERE (n.flow, n.id) > (:flow, @{no_id})
@@ -171,23 +171,21 @@ WITH m AS MATERIALIZED (
                        ORDER BY n.flow, n.id LIMIT :chunk) f
      WHERE NOT EXISTS (SELECT 1 FROM weft.edge e WHERE e.upstream = f.id OFFSET 0)
 ), living AS (
-    DELETE FROM weft.live l USING m WHERE l.id BETWEEN m.id AND m.id
-), outcomes AS (
-    DELETE FROM weft.outcome o USING m WHERE o.id BETWEEN m.id AND m.id
+    DELETE FROM weft.live l USING m WHERE l.id BETWEEN m.id AND m.id RETURNING l.id, l.has
+), ended AS (
+    DELETE FROM weft.outcome o USING m WHERE o.id BETWEEN m.id AND m.id RETURNING o.id, o.has
 ), executions AS (
     DELETE FROM weft.execution e USING m WHERE e.id BETWEEN m.id AND m.id
-), reports AS (
-    DELETE FROM weft.progress p USING m WHERE p.id BETWEEN m.id AND m.id
-), tries AS (
-    DELETE FROM weft.attempt a USING m WHERE a.id BETWEEN m.id AND m.id
-), gone AS (
+), known AS (
+    SELECT id, has FROM living UNION ALL SELECT id, has FROM ended
+), @{each side_removed} gone AS (
     DELETE FROM weft.node n USING m WHERE n.id BETWEEN m.id AND m.id RETURNING n.id
 )
 SELECT g.id, f.namespace
   FROM gone g CROSS JOIN (SELECT namespace FROM weft.flow WHERE id = :flow OFFSET 0) f;
 
 -- name: flow_erase (flow uuid)
--- The last of it: what members that ended meanwhile left goes too.
+-- The flow itself, with completions and groups that members left meanwhile.
 WITH hints AS (
     DELETE FROM weft.completion WHERE flow = :flow
 ), groups AS (

@@ -72,8 +72,8 @@ SELECT q.id, q.namespace, q.lane, q.kind, q.route, q.tenant,
 SELECT count(*) FROM (SELECT 1 FROM weft.queue WHERE namespace = :namespace LIMIT :most) AS q;
 
 -- name: retired_keep (what smallint[], id int[])
--- What was retired is wanted again. Sorted, so that two that want the same wait in one order. A
--- remover that has the row is waited for: what it removed is then added anew.
+-- Retired rows are wanted again. Sorted, so that two transactions that want the same rows wait in one order.
+-- Waits for a remover that has the row; the caller then adds the removed name again.
 WITH kept AS MATERIALIZED (
     SELECT r.what, r.id
       FROM weft.retired r JOIN unnest(:what, :id) AS w(what, id) ON r.what = w.what AND r.id = w.id

@@ -62,7 +62,7 @@ SELECT paused, max_running, retention_us, weights FROM weft.lane WHERE id = :lan
 DELETE FROM weft.lane WHERE id = :lane RETURNING paused, max_running, retention_us, weights;
 
 -- name: lane_put (lane int, namespace int, paused bool, max_running int, retention_us bigint, weights text?)
--- Waits for a claimer that holds the lane, so that once this has committed nobody claims under the
+-- Waits for a claimer that holds the lane, so that once this has committed no claimer claims under the
 -- settings it replaced.
 INSERT INTO weft.lane (id, namespace, paused, max_running, retention_us, weights)
 VALUES (:lane, :namespace, :paused, :max_running, :retention_us, :weights)

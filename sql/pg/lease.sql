@@ -1,4 +1,4 @@
--- What a worker says about the leases it holds. Every write names the epoch and finds the row only
+-- Renewals and progress of leases. Every write names the epoch and finds the row only
 -- while it is running under that epoch.
 
 -- name: renew (now bigint, id uuid[], epoch int[], lease bigint?[])
@@ -23,7 +23,7 @@ SELECT i.id, i.epoch, i.percent, i.note, :now
 
 -- name: lease_facts (id uuid[], epoch int[])
 -- returns: id uuid, epoch int, state smallint?, now_epoch int?, ended smallint?, answer smallint?, run_at bigint?, draining bool
--- What the store knows of a lease that was not found: how it ended, what was answered, and whether
+-- Why a lease was not found: how it ended, what was answered then, and whether
 -- its holder has yet to let go.
 SELECT i.id, i.epoch, coalesce(l.state, o.state), coalesce(l.epoch, o.epoch),
        CASE WHEN o.held AND o.epoch = i.epoch THEN o.ended ELSE a.ended END,

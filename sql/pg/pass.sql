@@ -1,14 +1,14 @@
--- Passes over what time has moved. Each locks a bounded set with SKIP LOCKED, so replicas share the
+-- Passes over rows that are due. Each locks a bounded set with SKIP LOCKED, so replicas share the
 -- work, and its whole predicate stands beside FOR UPDATE, so that a row renewed, finished or
--- re-dated a moment ago is seen as it is now and left alone. The columns are those of live_lock.
+-- re-dated a moment ago is seen as it is now and left alone. The columns are the same as of live_lock.
 --
 -- SKIP LOCKED alone does not spare a pass every wait. It is forgotten when PostgreSQL finds a row
 -- that another transaction has written, and that one commits while the lock is being tried: then the
--- row is followed to its new version, which is locked too, and whoever holds that is waited for (a
--- third session in the same moment, until its pass is over). So a pass goes near no row that somebody
--- has been at since its snapshot: weft.at_rest, asked of the version that the scan has just read, the
--- step before its lock. To come to that wait still, somebody would have to lock the row, write it and
--- commit between these two steps, with the commit in the midst of the second. What is left out counts
+-- row is followed to its new version, which is locked too, and the pass waits for its holder (a
+-- third session in the same moment, until its pass is over). So a pass tries no row that another
+-- transaction has written or locked since its snapshot: weft.at_rest, asked of the version that the scan has just read, the
+-- step before its lock. To come to that wait still, another session would have to lock the row, write it and
+-- commit between these two steps, with the commit in the midst of the second. A row that is left out counts
 -- as any row that was not taken, and is done by the next pass if it is due then. A row that is removed
 -- has no new version: retention and the like need none of this.
 --
@@ -17,16 +17,16 @@
 -- unlike EXISTS, the planner never turns into a look at all queues.
 --
 -- seen is how many due rows the snapshot of the statement had, in each row of the answer, of which
--- there is always one: what was seen and not taken is held by somebody else, or due no more. It is
+-- there is always one: a row that was seen and not taken is held by another session, or due no more. It is
 -- counted when the batch was not filled, and bounded by it; NULL when it was.
 --
 -- Each has a second statement that ends a pass which did not fill its batch. It locks nothing.
 -- left is how many are due still, after the pass; due is when the next one comes. A replica with a
--- filter walks over what is not its own, but no further than 1,000 rows: then it is told when the
--- last of these is due, and looks again.
+-- filter walks over rows of others, but no further than 1,000 rows: then due is that of the last
+-- of these, and the replica looks again.
 
 -- fragment: lanes_with_leases ()
--- Hops over the lanes that have leases; mine: those that the pass is limited to. A lane belongs to one
+-- Hops over the lanes that have leases; mine: the ones that the pass is limited to. A lane belongs to one
 -- namespace.
 lanes AS (
     (SELECT lane FROM weft.live WHERE state = @running ORDER BY lane LIMIT 1)
@@ -51,7 +51,7 @@ lanes AS (
           LIMIT :batch) s)
 
 -- fragment: due_taken (columns, due, time)
--- Locks what is due: see the head of this file.
+-- Locks due rows: see the head of this file.
 SELECT @columns
   FROM weft.live l
  WHERE @due
@@ -72,7 +72,7 @@ SELECT @columns
           ORDER BY @time LIMIT :batch) s)
 
 -- fragment: sight (count)
--- Counts what the snapshot had, when the batch was not filled.
+-- Counts the due rows of the snapshot when the batch was not filled.
 sight AS (
     SELECT CASE WHEN (SELECT count(*) FROM taken) < :batch THEN @count END AS seen
 )

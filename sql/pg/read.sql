@@ -1,7 +1,7 @@
 -- Reads. A list looks at a bounded number of rows, newest first, and says how far it came: a page
 -- may be short, even empty, while there is more. It looks at rows of its own namespace alone.
--- Members of a flow that is not whole yet, or is being removed, are nowhere to be seen: their ids are
--- given to nobody, so what is asked for by id alone (attempts, results, payloads) need not look.
+-- Members of a flow that is not whole yet, or is being removed, are not shown: no reader is
+-- given their ids, so reads by id alone (attempts, results, payloads) need not check.
 
 -- name: describe (id uuid[])
 -- returns: id uuid?, created bigint, queue int, content_type text?, tags text?, key text?, state smallint, priority smallint, attempt int, epoch int, lost smallint, replays smallint, worker int?, started bigint?, claimed bigint?, deadline bigint?, due bigint?, finished bigint?, ended smallint?, by text?, reason text?, error_class text?, error_message text?, percent smallint?, note text?, flow uuid?, node text?, policy int, forgiven int
@@ -178,7 +178,7 @@ SELECT q.namespace, e.content_type, e.payload
 
 -- name: ended (id uuid[])
 -- returns: id uuid
--- Of executions and flows, those that are over or not there.
+-- Of executions and flows, the ones that have ended or do not exist.
 SELECT w.id FROM unnest(:id) AS w(id)
  WHERE NOT EXISTS (SELECT 1 FROM weft.live l WHERE l.id = w.id OFFSET 0)
    AND NOT EXISTS (SELECT 1 FROM (SELECT finished FROM weft.flow WHERE id = w.id OFFSET 0) f

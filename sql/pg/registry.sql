@@ -1,11 +1,11 @@
--- Who leaves the lists of workers and replicas.
+-- Removal of workers and replicas that were not heard of for long.
 
 -- name: worker_expire (before bigint, namespace int?, batch int)
 -- returns: removed bigint, free bigint, found bigint
--- Workers last heard of at `before` or earlier that hold no lease. Who holds one is asked once for
--- all, and only when somebody is that old: it looks at every lease. What was heard of a worker since
--- the snapshot is seen, because the time stands beside FOR UPDATE. Another replica that is just
--- writing or removing a row is not waited for.
+-- Workers last heard of at `before` or earlier that hold no lease. The holders are read once for
+-- all, and only when a worker is that old: that reads every lease. A report of a worker since
+-- the snapshot is seen, because the time stands beside FOR UPDATE. Rows that another replica is
+-- just writing or removing are skipped.
 WITH old AS MATERIALIZED (
     SELECT w.name FROM weft.worker w
      WHERE w.seen <= :before AND (:namespace IS NULL OR w.namespace = :namespace)

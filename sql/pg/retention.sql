@@ -1,4 +1,4 @@
--- Retention: outcomes that were kept long enough go, with all that mentions them. Members of a flow go
+-- Retention: outcomes that were kept long enough are removed, with all rows that mention them. Members of a flow go
 -- with it: see flow_scan.sql.
 
 -- name: retention_groups (namespace int)
@@ -27,19 +27,17 @@ SELECT h.queue, h.policy, h.state, h.finished, q.namespace, coalesce(l.retention
 (:partition_last = 0 OR weft.partition(@id) BETWEEN :partition_first AND :partition_last)
 
 -- name: retention_take (place int[], queue int[], policy int[], state smallint[], since bigint[], until bigint[], partition_first int, partition_last int, batch int)
--- returns: place int, id uuid, finished bigint, bytes int, attempts bool, key text?
+-- returns: place int, id uuid, finished bigint, bytes int, has smallint, key text?
 -- The oldest of each group, group after group. SKIP LOCKED and the predicate beside it: replicas
--- share the work, and what a replay brought back to life a moment ago is left alone. since is where
+-- share the work, and an execution that was replayed a moment ago is left alone. since is where
 -- this pass has got to: without it each batch would begin at the rows that it has just removed.
--- attempts: there may be rows of earlier leases or replays. A first lease that lasted to the end
--- left none, nor did an execution that was never claimed.
 SELECT o.place, o.id, o.finished,
        coalesce(octet_length(o.result), 0) + coalesce(octet_length(e.payload), 0),
-       o.replays > 0 OR o.epoch > 1 OR (o.epoch = 1 AND NOT o.held), e.key
+       o.has, e.key
   FROM (SELECT g.place, d.*
           FROM unnest(:place, :queue, :policy, :state, :since, :until)
             AS g(place, queue, policy, state, since, until)
-         CROSS JOIN LATERAL (SELECT x.id, x.finished, x.result, x.replays, x.epoch, x.held
+         CROSS JOIN LATERAL (SELECT x.id, x.finished, x.result, x.has
                                FROM weft.outcome x
                               WHERE x.flow IS NULL AND x.queue = g.queue AND x.policy = g.policy
                                 AND x.state = g.state AND x.finished BETWEEN g.since AND g.until
@@ -49,33 +47,40 @@ SELECT o.place, o.id, o.finished,
          LIMIT :batch) o
   LEFT JOIN LATERAL (SELECT key, payload FROM weft.execution WHERE id = o.id OFFSET 0) e ON true;
 
--- name: retention_remove (id uuid[], attempts bool[], namespace int[], key text?[])
--- returns: what int, removed bigint
--- Every table that mentions an execution is here, once. The outcomes are locked by this transaction,
--- so nobody writes about these executions; a key goes only if it still is this execution's, and
--- whoever waits for it meanwhile (a submission of the same key) holds nothing that is wanted here.
--- what 0: attempts; 1: keys
-WITH outcomes AS (
-    DELETE FROM weft.outcome o USING unnest(:id) AS i(id) WHERE o.id BETWEEN i.id AND i.id
-), executions AS (
-    DELETE FROM weft.execution e USING unnest(:id) AS i(id) WHERE e.id BETWEEN i.id AND i.id
-), reports AS (
-    DELETE FROM weft.progress p USING unnest(:id) AS i(id) WHERE p.id BETWEEN i.id AND i.id
-), tries AS (
-    DELETE FROM weft.attempt a USING unnest(:id, :attempts) AS i(id, attempts)
-     WHERE i.attempts AND a.id BETWEEN i.id AND i.id
+-- fragment: side_removed (table, bit)
+-- Removes the rows of a table beside executions. known: the executions, with their `has`.
+gone_@table AS (
+    DELETE FROM weft.@table s USING known k WHERE k.has & @bit <> 0 AND s.id BETWEEN k.id AND k.id
     RETURNING 1
-), claims AS (
+),
+
+-- fragment: side_count (table, bit)
+UNION ALL SELECT @bit, count(*) FROM gone_@table
+
+-- name: retention_remove (id uuid[], has smallint[], namespace int[], key text?[])
+-- returns: what int, removed bigint
+-- Every table of src/core/tables.def that a single execution may be in, once. The outcomes are locked by this
+-- transaction, so no other one writes about these executions. A key goes only if it still is this execution's;
+-- a submission of the same key that waits for it holds nothing that is wanted here.
+-- what: 0 for keys, else the bit of the table
+WITH known AS (
+    SELECT i.id, i.has FROM unnest(:id, :has) AS i(id, has)
+), outcomes AS (
+    DELETE FROM weft.outcome o USING known k WHERE o.id BETWEEN k.id AND k.id
+), executions AS (
+    DELETE FROM weft.execution e USING known k WHERE e.id BETWEEN k.id AND k.id
+), @{each side_removed} claims AS (
     DELETE FROM weft.key k USING unnest(:id, :namespace, :key) AS i(id, namespace, key)
      WHERE i.key IS NOT NULL AND k.namespace BETWEEN i.namespace AND i.namespace
        AND k.key = i.key AND k.id = i.id
     RETURNING 1
 )
-SELECT 0, count(*) FROM tries UNION ALL SELECT 1, count(*) FROM claims;
+SELECT 0, count(*) FROM claims
+@{each side_count};
 
 -- name: spans_remove (namespace int[], first uuid[], last uuid[])
 -- Spans that end between two ids of a namespace, when nothing is left in them. Runs after the statement
--- that removed executions, so that it sees what that one did.
+-- that removed executions, so that it sees its effect.
 DELETE FROM weft.span s
  USING unnest(:namespace, :first, :last) AS i(namespace, first, last)
  WHERE s.namespace BETWEEN i.namespace AND i.namespace AND s.last BETWEEN i.first AND i.last

@@ -1,10 +1,10 @@
--- The schema itself: what weft_migrate reads and writes, and an echo of every type.
+-- The schema itself: the tables of weft_migrate, and an echo of every type.
 --
 -- The word weft stands for the schema that the URL names.
 
 -- name: schema_probe ()
 -- returns: name text, present bool, ours bool, others bigint
--- What is there before anything of weft's is known to exist. Takes no locks.
+-- Looks before anything of weft's is known to exist. Takes no locks.
 SELECT rtrim('weft.', '.') AS name,
        to_regnamespace(rtrim('weft.', '.')) IS NOT NULL AS present,
        EXISTS (SELECT 1 FROM pg_catalog.pg_class
@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS weft.schema (
 -- name: migration_patience ()
 -- returns: statement_timeout text, lock_timeout text
 -- only: pg, because BEGIN IMMEDIATE waits in SQLite
--- A migration may rewrite a large table, and whoever comes second waits for it.
+-- A migration may rewrite a large table, and a second migrating process waits for it.
 SELECT set_config('statement_timeout', '0', true) AS statement_timeout,
        set_config('lock_timeout', '10min', true) AS lock_timeout
 
@@ -61,7 +61,7 @@ SELECT i.indisvalid AS valid
 -- returns: pid int, open_us bigint?, application text?
 -- only: pg, as migration_hurry
 -- The oldest transaction of another session that holds a lock on a table of weft's. Whether and since
--- when it is open is told to its own role and to those of pg_read_all_stats alone.
+-- when it is open is shown to its own role and to members of pg_read_all_stats alone.
 SELECT a.pid, (extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint AS open_us,
        a.application_name AS application
   FROM pg_locks l
@@ -102,7 +102,7 @@ SELECT FROM weft.grant_submit(:role)
 
 -- name: echo (flag bool?, small smallint?, num int?, big bigint?, id uuid?, word text?, bytes bytea?)
 -- returns: flag bool?, small smallint?, num int?, big bigint?, id uuid?, word text?, bytes bytea?
--- Sends a value of every type there and back: the self-test of a driver and of what lies between
+-- Sends a value of every type there and back: the self-test of a driver and of a pooler between
 -- it and the database.
 SELECT :flag, :small, :num, :big, :id, :word, :bytes
 

@@ -1,10 +1,17 @@
--- What a server needs beside the work itself.
+-- The poll, tokens, workers and tallies of a server.
 
 -- name: poll (after int, most int, whole bool)
 -- returns: what int, a bigint?, b bigint?, c bigint?, d bigint?, text text?
 -- Runs every second on every replica, without a transaction around it. Locks nothing.
--- The version of the schema comes with it, because another process may migrate at any time.
-SELECT what, a, b, c, d, text FROM weft.poll(:after, :most, :whole)
+-- The version of the schema comes with it, because another process may migrate at any time. A part is a
+-- function of 0021-poll-parts or a later migration. poll_work is called only with :whole.
+SELECT what, a, b, c, d, text FROM weft.poll_work(:after, :most) WHERE :whole
+UNION ALL
+SELECT what, a, b, c, d, text FROM weft.poll_settings()
+UNION ALL
+SELECT what, a, b, c, d, text FROM weft.poll_flows()
+UNION ALL
+SELECT what, a, b, c, d, text FROM weft.poll_workers()
 UNION ALL
 SELECT @WEFT_POLL_SCHEMA, version, oldest_binary, NULL, NULL, NULL FROM weft.schema
 UNION ALL
@@ -50,7 +57,7 @@ DELETE FROM weft.token WHERE secret_of = :id AND expires <= :now;
 DELETE FROM weft.token WHERE id = :id OR secret_of = :id RETURNING id;
 
 -- name: token_used (id int[], at bigint[])
--- Replicas write of the same tokens: the rows are locked in the order of ids, and what was used later
+-- Replicas write of the same tokens: the rows are locked in the order of ids, and the latest use
 -- stays.
 WITH used AS MATERIALIZED (
     SELECT t.id, i.at
@@ -73,8 +80,8 @@ SELECT t.id, coalesce(t.secret_of, t.id), t.name, t.namespace, t.scopes, t.hash,
  ORDER BY t.id;
 
 -- name: worker_put (name int[], namespace int[], lanes text[], capabilities text[], seen bigint[])
--- Sorted, so that two servers that heard of the same workers wait for each other in one order. What
--- was heard later stays, and so does a goodbye (see worker_gone).
+-- Sorted, so that two servers that heard of the same workers wait for each other in one order. The
+-- latest report stays, and so does a goodbye (see worker_gone).
 INSERT INTO weft.worker AS w (name, namespace, lanes, capabilities, seen)
 SELECT * FROM unnest(:name, :namespace, :lanes, :capabilities, :seen)
     AS i(name, namespace, lanes, capabilities, seen) ORDER BY 1
@@ -94,7 +101,7 @@ SELECT worker, count(*) FROM weft.live WHERE state = @running GROUP BY worker;
 -- name: worker_leases (worker int, batch int)
 -- returns: id uuid?, ord bigint, due bigint?, attempt_deadline bigint?, deadline bigint?, started bigint?, claimed bigint?, queue int, lane int, policy int, worker int?, epoch int, attempt int, forgiven int, size int, lost smallint, replays smallint, priority smallint, state smallint
 -- The leases of one worker, for release. Rare, so no index is kept for it: looks at every lease.
--- SKIP LOCKED: what is just being completed or lost needs no release.
+-- SKIP LOCKED: a lease that is just being completed or lost needs no release.
 SELECT @{live_columns l}
   FROM weft.live l
  WHERE l.state = @running AND l.worker = :worker
@@ -102,8 +109,8 @@ SELECT @{live_columns l}
    FOR UPDATE SKIP LOCKED;
 
 -- name: worker_gone (name int, namespace int, now bigint)
--- A row without lanes is one that said goodbye: it is listed no more, and keeps what another replica
--- heard before that, and writes later, from bringing the worker back. worker_expire removes it.
+-- A row without lanes is one that said goodbye: it is listed no more, and keeps an older report of
+-- another replica, written later, from listing the worker again. worker_expire removes it.
 INSERT INTO weft.worker AS w (name, namespace, lanes, capabilities, seen)
 VALUES (:name, :namespace, '', '', :now)
     ON CONFLICT (name) DO UPDATE SET lanes = '', capabilities = '',

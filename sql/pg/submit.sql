@@ -1,7 +1,7 @@
 -- Submitting. Ids were minted by the caller, so an answer is matched by id, never by position.
 
 -- name: submit (now bigint, id uuid[], ord bigint[], queue int[], lane int[], policy int[], priority smallint[], state smallint[], due bigint?[], deadline bigint?[], content_type text?[], tags text?[], key text?[], payload bytea?[], size int[], span_namespace int?[], span_first uuid?[], span_count int?[])
--- New rows only: nobody can wait for them. The span_ columns are of the last row of a span, see 0010-lists.
+-- New rows only: no other transaction can wait for them. The span_ columns are of the last row of a span, see 0010-lists.
 WITH item AS (
     SELECT * FROM unnest(:id, :ord, :queue, :lane, :policy, :priority, :state, :due, :deadline,
                          :content_type, :tags, :key, :payload, :size, :span_namespace, :span_first,
@@ -13,14 +13,14 @@ WITH item AS (
     SELECT id, :now, queue, content_type, tags, key, payload FROM item
 ), spans AS (@{spans_added})
 INSERT INTO weft.live (id, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
-                       lost, replays, priority, state)
-SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state FROM item;
+                       lost, replays, priority, state, has)
+SELECT id, ord, due, deadline, queue, lane, policy, 0, 1, 0, size, 0, 0, priority, state, 0 FROM item;
 
 -- name: key_take (namespace int[], key text[], id uuid[], fingerprint bytea[])
 -- returns: id uuid
 -- Takes the keys that are free, in the order of (namespace, key): two submitters of the same keys
--- in opposite order meet here and one waits. A key in somebody's open transaction makes it wait up
--- to lock_timeout. Returns the ids that won; what the others lost to is read by a later statement,
+-- in opposite order meet here and one waits. A key in another open transaction makes it wait up
+-- to lock_timeout. Returns the ids that won; the holders of the other keys are read by a later statement,
 -- because this one sees the snapshot from before it waited. Of several items with one key the first
 -- in the list wins.
 INSERT INTO weft.key (namespace, key, id, fingerprint)
@@ -50,9 +50,9 @@ WITH item AS (
     INSERT INTO weft.execution (id, created, queue, payload) SELECT id, :now, queue, payload FROM item
 ), spans AS (@{spans_added})
 INSERT INTO weft.outcome (id, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
-                          priority, state, ended, held, by, reason, error_class, error_message)
+                          priority, state, ended, held, by, reason, error_class, error_message, has)
 SELECT id, :now, ord, queue, policy, 0, 1, 0, 0, 0, 0, state, ended, false, 'intake', reason,
-       error_class, error_message
+       error_class, error_message, 0
   FROM item;
 
 -- fragment: inbox_columns ()
@@ -72,14 +72,14 @@ coalesce(octet_length(b.payload), 0) AS size,
                     WHEN octet_length(b.policy) > @WEFT_INBOX_JSON_MAX THEN 'policy' END AS oversize
 
 -- fragment: inbox_bytes ()
--- What a row b counts for in the bytes of a look.
+-- The bytes of a row b for the limit of a look.
 least(coalesce(octet_length(b.payload), 0), @WEFT_PAYLOAD_MAX)
 + least(coalesce(octet_length(b.capabilities), 0), @WEFT_INBOX_JSON_MAX)
 + least(coalesce(octet_length(b.tags), 0), @WEFT_INBOX_JSON_MAX)
 + least(coalesce(octet_length(b.policy), 0), @WEFT_INBOX_JSON_MAX)
 
 -- fragment: inbox_namespace ()
--- What the index inbox_namespace holds.
+-- The expression of the index inbox_namespace.
 left(n.namespace, @WEFT_NAME_MAX) COLLATE "C"
 
 -- fragment: old_notes_removed ()
@@ -88,8 +88,8 @@ DELETE FROM weft.inbox_refused WHERE at < :now - 604800000000
 
 -- name: inbox_peek (batch int, bytes bigint, namespace text?, first int, last int)
 -- returns: id uuid, namespace text, lane text?, kind text?, payload bytea?, size int, content_type text?, priority int?, delay_ms bigint?, run_at bigint?, deadline bigint?, capabilities text?, tenant text?, tags text?, key text?, policy text?, oversize text?, known bool, next text?
--- only: pg, because SQLite has no weft_submit(): whoever shares the file uses the library
--- A look at what waits, oldest first, without locks and bounded in bytes. A field that is too large to be
+-- only: pg, because SQLite has no weft_submit(): programs that share the file use the library
+-- Rows that wait, oldest first, without locks and bounded in bytes. A field that is too large to be
 -- accepted is not read: `oversize` names it, and size is that of the payload. known: an execution with
 -- this id is there. namespace NULL: of all; partitions as in pass.sql. next: in the last row, '' if the bytes
 -- kept a row of the batch back.
@@ -111,7 +111,7 @@ SELECT @{inbox_columns}, i.next
 -- The look after one that could not see all: namespaces take turns. Hops over the namespaces of the inbox from
 -- :start on, at most :most of them, and looks at the same number of rows of each, oldest first. The bytes go to
 -- the first row of every namespace, then to the second ones, and so on. next: the namespace to go on with, '' to
--- begin anew. Names that are too long to be one count by their first 128 characters.
+-- begin again. Names that are too long to be one count by their first 128 characters.
 WITH RECURSIVE hop AS (
     (SELECT @{inbox_namespace} AS name FROM weft.inbox n
       WHERE @{inbox_namespace} >= :start
@@ -177,7 +177,7 @@ SELECT id, :now, namespace, reason FROM unnest(:id, :namespace, :reason) AS w(id
 -- returns: id uuid
 -- only: pg, as inbox_peek
 -- Deletes rows in the transaction that makes executions of them. SKIP LOCKED splits them between
--- replicas: what another one is just taking is not returned.
+-- replicas: a row that another replica is just taking is not returned.
 DELETE FROM weft.inbox
  WHERE id IN (SELECT i.id FROM weft.inbox i WHERE i.id = ANY(:id) ORDER BY i.id FOR UPDATE SKIP LOCKED)
 RETURNING id;

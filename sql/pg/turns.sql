@@ -3,7 +3,7 @@
 -- waiting. So such a pass first looks which lanes have due rows (a lane belongs to one namespace), then
 -- takes a share of each, the oldest first. The shares are the caller's: src/engine/scan/turns.c.
 --
--- The locks are those of pass.sql: the whole predicate stands beside FOR UPDATE SKIP LOCKED, and no row is
+-- Locks as in pass.sql: the whole predicate stands beside FOR UPDATE SKIP LOCKED, and no row is
 -- tried that another session has been at since the snapshot. seen is NULL: the rows that were not taken
 -- are not counted.
 --
@@ -11,7 +11,7 @@
 -- with the lane, and locks nothing. next is the lane to go on behind, 0 when there is none behind these.
 -- There is always one row; lane is NULL when none of them has due rows.
 --
--- `deadline + 0` is what live_deadline_lane holds, as live_attempt_lane does: by the plain column the planner
+-- `deadline + 0` is the expression of live_deadline_lane, as in live_attempt_lane: by the plain column the planner
 -- could take the index by the time alone for its order, and walk over the due rows of all other lanes.
 
 -- fragment: lanes_due (has, due)

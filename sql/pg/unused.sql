@@ -43,7 +43,7 @@ SELECT id, tenant, route FROM weft.queue WHERE id > :after ORDER BY id LIMIT :mo
 
 -- name: unused_names (after int, until int, namespace int, most int)
 -- returns: id int, since bigint?, retired bigint?
--- Tenants, routes and workers with an id up to `until`, and what is noted of each.
+-- Tenants, routes and workers with an id up to `until`, with their notes.
 SELECT n.id, u.since, r.at
   FROM (SELECT id FROM weft.name
          WHERE id > :after AND id <= :until AND sort IN (@WEFT_NAME_TENANT, @WEFT_NAME_CAPSET, @WEFT_NAME_WORKER)

@@ -9,7 +9,8 @@ SELECT :id, ord, due, attempt_deadline, deadline, started, claimed, queue, lane,
 -- name: live_put (id uuid[], due bigint?[], attempt_deadline bigint?[], deadline bigint?[], claimed bigint?[], worker int?[], attempt int[], lost smallint[], priority smallint[], state smallint[])
 UPDATE live
    SET due = :due, attempt_deadline = :attempt_deadline, deadline = :deadline, claimed = :claimed,
-       worker = :worker, attempt = :attempt, lost = :lost, priority = :priority, state = :state
+       worker = :worker, attempt = :attempt, lost = :lost, priority = :priority, state = :state,
+       has = has | CASE WHEN worker IS NOT NULL AND :worker IS NULL THEN @WEFT_HAS_ATTEMPT ELSE 0 END
  WHERE num = (SELECT num FROM execution WHERE id = :id);
 
 -- name: live_end (now bigint, id uuid[], epoch int[], was smallint[], state smallint[], ended smallint[], by text?[], reason text?[], error_class text?[], error_message text?[], content_type text?[], result bytea?[])
@@ -19,10 +20,10 @@ UPDATE live
 -- would copy each row into a table of its own first (-10 %).
 INSERT INTO outcome (num, finished, ord, deadline, started, claimed, queue, policy, worker, epoch,
                      attempt, forgiven, lost, replays, priority, state, ended, held, by, reason,
-                     error_class, error_message, content_type, result, flow)
+                     error_class, error_message, content_type, result, flow, has)
 SELECT num, :now, ord, deadline, started, claimed, queue, policy, worker, epoch, attempt, forgiven,
        lost, replays, priority, :state, :ended, :was = @running, :by, :reason, :error_class,
-       :error_message, :content_type, :result, flow
+       :error_message, :content_type, :result, flow, has
   FROM live WHERE num = (SELECT num FROM execution WHERE id = :id) AND epoch = :epoch
                   AND +state = :was;
 DELETE FROM live WHERE num = last_insert_rowid() AND changes() > 0;
@@ -50,10 +51,10 @@ SELECT :id, epoch, :replays, attempt, ended, held, state, worker, claimed, finis
        error_class, error_message, content_type, result
   FROM outcome WHERE num = (SELECT num FROM execution WHERE id = :id);
 INSERT INTO live (num, ord, started, queue, lane, policy, epoch, attempt, forgiven, size, lost, replays,
-                  priority, state, flow)
+                  priority, state, flow, has)
 SELECT o.num, o.ord, o.started, o.queue, q.lane, o.policy, o.epoch, :attempt, :forgiven,
        coalesce(length(e.payload), 0) + @WEFT_UPSTREAM_BYTES * coalesce(n.total, 0), :lost, :replays, o.priority,
-       :state, n.flow
+       :state, n.flow, o.has | @WEFT_HAS_ATTEMPT
   FROM execution e CROSS JOIN outcome o ON o.num = e.num CROSS JOIN queue q ON q.id = o.queue
   LEFT JOIN node n ON n.num = e.num
  WHERE e.id = :id;

@@ -1,5 +1,14 @@
 -- The twins of sql/pg/check.sql. A row without an execution has no id to tell.
 
+-- fragment: check_side (table, bit)
+SELECT * FROM (SELECT '@table without execution', s.id FROM @table s
+  WHERE NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = s.id) LIMIT 10)
+UNION ALL
+SELECT * FROM (SELECT '@table that is not in the bits of its execution', s.id FROM @table s
+   JOIN execution e ON e.id = s.id LEFT JOIN live l ON l.num = e.num LEFT JOIN outcome o ON o.num = e.num
+  WHERE coalesce(l.has, o.has) & @bit = 0 LIMIT 10)
+UNION ALL
+
 -- name: check_one_place ()
 -- returns: problem text, id uuid?
 -- Every execution is in exactly one of `live` and `outcome`, and nothing else refers to no execution.
@@ -16,12 +25,7 @@ UNION ALL
 SELECT * FROM (SELECT 'outcome without execution', NULL FROM outcome o
   WHERE NOT EXISTS (SELECT 1 FROM execution e WHERE e.num = o.num) LIMIT 10)
 UNION ALL
-SELECT * FROM (SELECT 'attempt without execution', a.id FROM attempt a
-  WHERE NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = a.id) LIMIT 10)
-UNION ALL
-SELECT * FROM (SELECT 'progress without execution', p.id FROM progress p
-  WHERE NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = p.id) LIMIT 10)
-UNION ALL
+@{each check_side}
 SELECT * FROM (SELECT 'key without its execution', k.id FROM key k
   WHERE NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = k.id AND e.key = k.key) LIMIT 10)
 UNION ALL
@@ -38,7 +42,7 @@ SELECT * FROM (SELECT 'execution in no span of its namespace', e.id
 
 -- name: check_rows ()
 -- returns: problem text, id uuid?
--- Every row is whole: what its state needs is there, what it must not have is not.
+-- Every row has the columns that its state needs, and none that its state must not have.
 WITH l AS (SELECT e.id, live.* FROM live JOIN execution e ON e.num = live.num),
      o AS (SELECT e.id, outcome.* FROM outcome JOIN execution e ON e.num = outcome.num)
 SELECT * FROM (SELECT 'state is not a living one', id FROM l

@@ -10,7 +10,7 @@ SELECT count(*) FILTER (WHERE state = @ready), min(ord) FILTER (WHERE state = @r
 
 -- name: examine_indexes ()
 -- returns: name text, valid bool
--- Only those that can be dropped: the others belong to their tables.
+-- Only indexes that can be dropped: the others belong to their tables.
 SELECT name, 1 FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL;
 
 -- name: examine_file ()

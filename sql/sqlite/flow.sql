@@ -23,9 +23,9 @@ SELECT e.id, n.name FROM node n CROSS JOIN execution e ON e.num = n.num
 INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, payload)
 VALUES (:id, :now, :queue, :content_type, :tags, :payload);
 INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
-                          lost, replays, priority, state, flow)
+                          lost, replays, priority, state, flow, has)
 VALUES (last_insert_rowid(), :ord, :due, :deadline, :queue, :lane, :policy, 0, 1, 0, :size, 0, 0,
-        :priority, :state, (SELECT num FROM flow WHERE id = :flow));
+        :priority, :state, (SELECT num FROM flow WHERE id = :flow), 0);
 INSERT OR FAIL INTO node (num, flow, name, policy, k, let_run, total, succeeded, failed, fired, delay, run_at)
 VALUES (last_insert_rowid(), (SELECT num FROM flow WHERE id = :flow), :name, :join_policy, :k,
         :let_run, :total, 0, 0, :fired, :delay, :run_at);
@@ -44,8 +44,8 @@ UPDATE flow SET state = @WEFT_FLOW_OPEN WHERE id = :flow AND state = @WEFT_FLOW_
 -- returns: id uuid, state smallint, cancel smallint, reason text?, cancels int
 SELECT id, state, cancel, reason, cancels FROM flow WHERE id = :flow AND state <> @WEFT_FLOW_STAGED;
 
--- Limits here are those of one flow or group; the calls have the one of all (`most`), and no row
--- behind it is read.
+-- Limits here are of one flow or group. The limit of all is `most` of the call: no row behind it
+-- is read.
 
 -- name: cascade_look (flow uuid[], chunk int, share int)
 -- returns: seq bigint, flow uuid, id uuid, upstream_state smallint, bad bool, own_fired smallint?, downstream uuid?, edge_state smallint, policy smallint, k int, let_run bool, total int, succeeded int, failed int, fired smallint, delay bigint, run_at bigint, again int

@@ -112,39 +112,36 @@ SELECT EXISTS (SELECT 1 FROM (SELECT num FROM node WHERE flow = f.num ORDER BY n
        OR EXISTS (SELECT 1 FROM cancel_group WHERE flow = f.num)
   FROM (SELECT num FROM flow WHERE id = :flow) f;
 
+-- fragment: leaving_members ()
+-- The first members of the flow, as m.
+(SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
+  ORDER BY num LIMIT :chunk) m
+
+-- fragment: no_edge_leaves ()
+NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num)
+
+-- fragment: member_side_removed (table, bit)
+DELETE FROM @table WHERE id IN (
+    SELECT e.id FROM @{leaving_members} CROSS JOIN execution e ON e.num = m.num
+      LEFT JOIN live l ON l.num = m.num LEFT JOIN outcome o ON o.num = m.num
+     WHERE @{no_edge_leaves} AND coalesce(l.has, o.has, -1) & @bit <> 0);
+
+-- fragment: member_removed (table)
+DELETE FROM @table WHERE num IN (SELECT m.num FROM @{leaving_members} WHERE @{no_edge_leaves});
+
 -- name: members_remove (flow uuid, chunk int)
 -- returns: id uuid, namespace int
 -- Nodes go last: until then they name the same members to each statement.
 SELECT e.id, f.namespace
   FROM (SELECT num, namespace FROM flow WHERE id = :flow) f
- CROSS JOIN (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-              ORDER BY num LIMIT :chunk) m
+ CROSS JOIN @{leaving_members}
  CROSS JOIN execution e ON e.num = m.num
- WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num);
-DELETE FROM attempt WHERE id IN (
-    SELECT e.id FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-                       ORDER BY num LIMIT :chunk) m CROSS JOIN execution e ON e.num = m.num
-     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
-DELETE FROM progress WHERE id IN (
-    SELECT e.id FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-                       ORDER BY num LIMIT :chunk) m CROSS JOIN execution e ON e.num = m.num
-     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
-DELETE FROM live WHERE num IN (
-    SELECT m.num FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-                         ORDER BY num LIMIT :chunk) m
-     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
-DELETE FROM outcome WHERE num IN (
-    SELECT m.num FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-                         ORDER BY num LIMIT :chunk) m
-     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
-DELETE FROM execution WHERE num IN (
-    SELECT m.num FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-                         ORDER BY num LIMIT :chunk) m
-     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
-DELETE FROM node WHERE num IN (
-    SELECT m.num FROM (SELECT num FROM node WHERE flow = (SELECT num FROM flow WHERE id = :flow)
-                         ORDER BY num LIMIT :chunk) m
-     WHERE NOT EXISTS (SELECT 1 FROM edge x WHERE x.upstream = m.num));
+ WHERE @{no_edge_leaves};
+@{each member_side_removed}
+@{member_removed live}
+@{member_removed outcome}
+@{member_removed execution}
+@{member_removed node}
 
 -- name: flow_erase (flow uuid)
 DELETE FROM completion WHERE flow = (SELECT num FROM flow WHERE id = :flow AND state = @WEFT_FLOW_REMOVING);

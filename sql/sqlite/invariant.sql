@@ -27,8 +27,19 @@ SELECT (SELECT min(id) FROM execution), (SELECT max(id) FROM execution),
 -- fragment: sample_partition ()
 substr(hex(substr(w.id, 7, 2)), 2, 2) BETWEEN printf('%02X', :first) AND printf('%02X', :last)
 
+-- fragment: side_orphans (table, bit)
+UNION ALL
+SELECT '@table without execution', w.id, @bit, NULL, NULL
+  FROM (SELECT * FROM (SELECT s.id FROM @table s WHERE s.id >= :@table ORDER BY s.id LIMIT :look)
+        UNION ALL
+        SELECT * FROM (SELECT s.id FROM @table s WHERE s.id < :@table ORDER BY s.id LIMIT :look)
+        LIMIT :look) w
+ WHERE @{sample_partition}
+   AND :namespace IS NULL
+   AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = w.id)
+
 -- name: sample_check (execution uuid, live uuid, outcome uuid, attempt uuid, progress uuid, key_namespace int, key text, look int, batch int, namespace int?, first int, last int)
--- returns: problem text?, id uuid?, number bigint, replay smallint, namespace int, key text?
+-- returns: problem text?, id uuid?, number bigint, namespace int, key text?
 WITH sample AS MATERIALIZED (
     SELECT w.num, w.id
       FROM (SELECT * FROM (SELECT e.num, e.id, e.queue FROM execution e WHERE e.id >= :execution
@@ -42,41 +53,43 @@ WITH sample AS MATERIALIZED (
      LIMIT :batch
 ), facts AS MATERIALIZED (
     SELECT s.id, l.epoch AS living, l.state, o.epoch AS over, p.epoch AS told,
-           (SELECT max(a.epoch) FROM attempt a WHERE a.id = s.id) AS ended,
+           CASE WHEN coalesce(l.has, o.has, -1) & @WEFT_HAS_ATTEMPT <> 0
+                THEN (SELECT max(a.epoch) FROM attempt a WHERE a.id = s.id) END AS ended,
            EXISTS (SELECT 1 FROM draining d WHERE d.id = s.id AND d.epoch = l.epoch) AS drains,
-           o.held AND EXISTS (SELECT 1 FROM attempt x
-                               WHERE x.id = s.id AND x.epoch = o.epoch AND x.held) AS twice
+           o.held AND o.has & @WEFT_HAS_ATTEMPT <> 0
+           AND EXISTS (SELECT 1 FROM attempt x
+                        WHERE x.id = s.id AND x.epoch = o.epoch AND x.held) AS twice
       FROM sample s
       LEFT JOIN live l ON l.num = s.num
       LEFT JOIN outcome o ON o.num = s.num
-      LEFT JOIN progress p ON p.id = s.id
+      LEFT JOIN progress p ON p.id = s.id AND coalesce(l.has, o.has, -1) & @WEFT_HAS_PROGRESS <> 0
 ), place AS MATERIALIZED (
     SELECT coalesce((SELECT num FROM execution WHERE id >= :live ORDER BY id LIMIT 1), 0) AS live,
            coalesce((SELECT num FROM execution WHERE id >= :outcome ORDER BY id LIMIT 1), 0) AS outcome
 )
 SELECT NULL, coalesce((SELECT max(s.id) FROM sample s WHERE s.id < :execution),
                       (SELECT max(s.id) FROM sample s)),
-       (SELECT count(*) FROM sample), NULL, NULL, NULL
+       (SELECT count(*) FROM sample), NULL, NULL
 UNION ALL
-SELECT 'in neither live nor outcome', f.id, NULL, NULL, NULL, NULL FROM facts f
+SELECT 'in neither live nor outcome', f.id, NULL, NULL, NULL FROM facts f
  WHERE f.living IS NULL AND f.over IS NULL
 UNION ALL
-SELECT 'in live and in outcome', f.id, NULL, NULL, NULL, NULL FROM facts f
+SELECT 'in live and in outcome', f.id, NULL, NULL, NULL FROM facts f
  WHERE f.living IS NOT NULL AND f.over IS NOT NULL
 UNION ALL
-SELECT 'attempt of an epoch that was never given', f.id, NULL, NULL, NULL, NULL FROM facts f
+SELECT 'attempt of an epoch that was never given', f.id, NULL, NULL, NULL FROM facts f
  WHERE f.ended > coalesce(f.living, f.over)
 UNION ALL
-SELECT 'progress of an epoch that was never given', f.id, NULL, NULL, NULL, NULL FROM facts f
+SELECT 'progress of an epoch that was never given', f.id, NULL, NULL, NULL FROM facts f
  WHERE f.told > coalesce(f.living, f.over)
 UNION ALL
-SELECT 'running under an epoch that has ended', f.id, NULL, NULL, NULL, NULL FROM facts f
+SELECT 'running under an epoch that has ended', f.id, NULL, NULL, NULL FROM facts f
  WHERE f.state = @running AND (f.ended = f.living OR f.drains)
 UNION ALL
-SELECT 'two ends of one lease', f.id, NULL, NULL, NULL, NULL FROM facts f
+SELECT 'two ends of one lease', f.id, NULL, NULL, NULL FROM facts f
  WHERE f.twice
 UNION ALL
-SELECT 'live row without execution', NULL, NULL, NULL, NULL, NULL
+SELECT 'live row without execution', NULL, NULL, NULL, NULL
   FROM (SELECT * FROM (SELECT l.num, l.queue FROM live l WHERE l.num >= (SELECT live FROM place)
                         ORDER BY l.num LIMIT :look)
         UNION ALL
@@ -87,7 +100,7 @@ SELECT 'live row without execution', NULL, NULL, NULL, NULL, NULL
    AND (:namespace IS NULL OR (SELECT q.namespace FROM queue q WHERE q.id = w.queue) = :namespace)
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.num = w.num)
 UNION ALL
-SELECT 'outcome without execution', NULL, NULL, NULL, NULL, NULL
+SELECT 'outcome without execution', NULL, NULL, NULL, NULL
   FROM (SELECT * FROM (SELECT o.num, o.queue FROM outcome o WHERE o.num >= (SELECT outcome FROM place)
                         ORDER BY o.num LIMIT :look)
         UNION ALL
@@ -97,30 +110,9 @@ SELECT 'outcome without execution', NULL, NULL, NULL, NULL, NULL
  WHERE :first = 0
    AND (:namespace IS NULL OR (SELECT q.namespace FROM queue q WHERE q.id = w.queue) = :namespace)
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.num = w.num)
+@{each side_orphans}
 UNION ALL
-SELECT 'attempt without execution', w.id, w.epoch, w.replay, NULL, NULL
-  FROM (SELECT * FROM (SELECT a.id, a.epoch, a.replay FROM attempt a WHERE a.id >= :attempt
-                        ORDER BY a.id, a.epoch, a.replay LIMIT :look)
-        UNION ALL
-        SELECT * FROM (SELECT a.id, a.epoch, a.replay FROM attempt a WHERE a.id < :attempt
-                        ORDER BY a.id, a.epoch, a.replay LIMIT :look)
-        LIMIT :look) w
- WHERE @{sample_partition}
-   AND :namespace IS NULL
-   AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = w.id)
-UNION ALL
-SELECT 'progress without execution', w.id, NULL, NULL, NULL, NULL
-  FROM (SELECT * FROM (SELECT p.id FROM progress p WHERE p.id >= :progress
-                        ORDER BY p.id LIMIT :look)
-        UNION ALL
-        SELECT * FROM (SELECT p.id FROM progress p WHERE p.id < :progress
-                        ORDER BY p.id LIMIT :look)
-        LIMIT :look) w
- WHERE @{sample_partition}
-   AND :namespace IS NULL
-   AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = w.id)
-UNION ALL
-SELECT 'key without its execution', w.id, NULL, NULL, w.namespace, w.key
+SELECT 'key without its execution', w.id, NULL, w.namespace, w.key
   FROM (SELECT * FROM (SELECT k.namespace, k.key, k.id FROM key k WHERE (k.namespace, k.key) >= (:key_namespace, :key)
                           AND k.namespace <= coalesce(:namespace, 2147483647)
                         ORDER BY k.namespace, k.key LIMIT :look)
@@ -132,18 +124,14 @@ SELECT 'key without its execution', w.id, NULL, NULL, w.namespace, w.key
  WHERE @{sample_partition}
    AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = w.id AND e.key = w.key);
 
--- name: orphan_attempts (id uuid[], epoch int[], replay smallint[])
--- returns: id uuid
-DELETE FROM attempt
- WHERE id = :id AND epoch = :epoch AND replay = :replay
-   AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = :id)
+-- fragment: side_orphans_removed (table, bit)
+DELETE FROM @table
+ WHERE id = :id AND :side = @bit AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = :id)
 RETURNING id;
 
--- name: orphan_progress (id uuid[])
+-- name: orphan_rows (id uuid[], side smallint[])
 -- returns: id uuid
-DELETE FROM progress
- WHERE id = :id AND NOT EXISTS (SELECT 1 FROM execution e WHERE e.id = :id)
-RETURNING id;
+@{each side_orphans_removed}
 
 -- name: orphan_keys (namespace int[], key text[], id uuid[])
 -- returns: id uuid

@@ -1,4 +1,4 @@
--- The twins of sql/pg/pass.sql. There is one writer at a time, so what a pass sees it takes: seen
+-- The twins of sql/pg/pass.sql. There is one writer at a time, so a pass takes every row that it sees: seen
 -- is NULL. weft_partition() is the driver's.
 
 -- fragment: due_now (due, time)

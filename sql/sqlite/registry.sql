@@ -1,8 +1,8 @@
--- The twins of sql/pg/registry.sql. The write lock of the file is held: what is counted is removed.
+-- The twins of sql/pg/registry.sql. The write lock of the file is held: the rows that are counted are removed.
 
 -- name: worker_expire (before bigint, namespace int?, batch int)
 -- returns: removed bigint, free bigint, found bigint
--- The list of those who hold a lease is made when the first worker that is old enough needs it.
+-- The list of workers with a lease is made when the first worker that is old enough needs it.
 SELECT min(:batch, count(*) - count(h.held)), count(*) - count(h.held), count(*)
   FROM (SELECT CASE WHEN w.name IN (SELECT l.worker FROM live l
                                      WHERE l.state = @running AND l.worker IS NOT NULL)

@@ -24,24 +24,26 @@ SELECT o.queue, o.policy, o.state, o.finished, q.namespace, coalesce(l.retention
 (:partition_last = 0 OR weft_partition(@id) BETWEEN :partition_first AND :partition_last)
 
 -- name: retention_take (place int[], queue int[], policy int[], state smallint[], since bigint[], until bigint[], partition_first int, partition_last int, batch int)
--- returns: place int, id uuid, finished bigint, bytes int, attempts bool, key text?
+-- returns: place int, id uuid, finished bigint, bytes int, has smallint, key text?
 SELECT i.place, e.id, o.finished, coalesce(length(o.result), 0) + coalesce(length(e.payload), 0),
-       o.replays > 0 OR o.epoch > 1 OR (o.epoch = 1 AND NOT o.held), e.key
+       o.has, e.key
   FROM input i CROSS JOIN outcome o CROSS JOIN execution e ON e.num = o.num
  WHERE o.flow IS NULL AND o.queue = i.queue AND o.policy = i.policy AND o.state = i.state
    AND o.finished BETWEEN i.since AND i.until
    AND @{retention_partition e.id}
  LIMIT :batch;
 
--- name: retention_remove (id uuid[], attempts bool[], namespace int[], key text?[])
+-- fragment: side_removed (table, bit)
+DELETE FROM @table WHERE id IN (SELECT i.id FROM input i WHERE i.has & @bit <> 0);
+SELECT @bit, changes();
+
+-- name: retention_remove (id uuid[], has smallint[], namespace int[], key text?[])
 -- returns: what int, removed bigint
-DELETE FROM attempt WHERE id IN (SELECT i.id FROM input i WHERE i.attempts);
-SELECT 0, changes();
+@{each side_removed}
 DELETE FROM key
  WHERE (namespace, key) IN (SELECT i.namespace, i.key FROM input i WHERE i.key IS NOT NULL)
    AND id IN (SELECT i.id FROM input i);
-SELECT 1, changes();
-DELETE FROM progress WHERE id IN (SELECT i.id FROM input i);
+SELECT 0, changes();
 DELETE FROM outcome
  WHERE num IN (SELECT e.num FROM input i CROSS JOIN execution e ON e.id = i.id);
 DELETE FROM execution WHERE id IN (SELECT i.id FROM input i);

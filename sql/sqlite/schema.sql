@@ -1,15 +1,15 @@
--- The schema itself: what weft_migrate reads and writes, and an echo of every type.
+-- The schema itself: the tables of weft_migrate, and an echo of every type.
 
 -- name: schema_probe ()
 -- returns: name text, present bool, ours bool, others bigint
--- What is there before anything of weft's is known to exist.
+-- Looks before anything of weft's is known to exist.
 SELECT 'main' AS name,
        1 AS present,
        EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migration') AS ours,
        (SELECT count(*) FROM sqlite_schema WHERE type IN ('table', 'view')) AS others
 
 -- name: migration_create ()
--- The application id is the word "weft"; it is what tells our files from other people's.
+-- The application id is the word "weft"; it tells files of weft from others.
 PRAGMA application_id = 0x77656674;
 CREATE TABLE IF NOT EXISTS migration (
     number     INTEGER PRIMARY KEY,

@@ -6,9 +6,9 @@
 INSERT OR FAIL INTO execution (id, created, queue, content_type, tags, key, payload)
 SELECT i.id, :now, i.queue, i.content_type, i.tags, i.key, i.payload FROM input i;
 INSERT OR FAIL INTO live (num, ord, due, deadline, queue, lane, policy, epoch, attempt, forgiven, size,
-                          lost, replays, priority, state)
+                          lost, replays, priority, state, has)
 SELECT (SELECT max(num) FROM execution) - i.rest, i.ord, i.due, i.deadline, i.queue, i.lane, i.policy,
-       0, 1, 0, i.size, 0, 0, i.priority, i.state
+       0, 1, 0, i.size, 0, 0, i.priority, i.state, 0
   FROM input i;
 INSERT OR FAIL INTO span (namespace, last, first, count)
 SELECT i.span_namespace, i.id, i.span_first, i.span_count FROM input i
@@ -30,7 +30,7 @@ SELECT k.namespace, k.key, k.id, k.fingerprint, coalesce(l.state, o.state)
 -- name: submit_ended (now bigint, id uuid[], ord bigint[], queue int[], policy int[], state smallint[], ended smallint[], reason text[], error_class text?[], error_message text?[], payload bytea?[], span_namespace int?[], span_first uuid?[], span_count int?[])
 INSERT INTO execution (id, created, queue, payload) VALUES (:id, :now, :queue, :payload);
 INSERT INTO outcome (num, finished, ord, queue, policy, epoch, attempt, forgiven, lost, replays,
-                     priority, state, ended, held, by, reason, error_class, error_message)
+                     priority, state, ended, held, by, reason, error_class, error_message, has)
 VALUES (last_insert_rowid(), :now, :ord, :queue, :policy, 0, 1, 0, 0, 0, 0, :state, :ended, 0,
-        'intake', :reason, :error_class, :error_message);
+        'intake', :reason, :error_class, :error_message, 0);
 INSERT INTO span @{span_added};

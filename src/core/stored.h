@@ -52,6 +52,12 @@ enum weft_poll_row {
     WEFT_POLL_RETIRED = 8,
 };
 
+/* Bits of live.has and outcome.has: tables beside them that may have rows, see tables.def. */
+enum weft_has {
+#define SIDE(table, TABLE, bit) WEFT_HAS_##TABLE = (bit),
+#include "core/tables.def"
+};
+
 enum {
     WEFT_PARTITION_LAST = 255,   /* partitions of ids are 0 to this */
     WEFT_INBOX_JSON_MAX = 262144 /* bytes of a JSON field of a row of the inbox; larger: refused */

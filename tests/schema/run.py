@@ -5,6 +5,7 @@ import difflib
 import importlib.machinery
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,32 @@ def test_schema(schema, store, made):
     shown = open(schema.path_of(store), encoding="utf-8").read()
     diff = "\n".join(difflib.unified_diff(shown.splitlines(), made.splitlines(), "shown", "made", lineterm="", n=1))
     ok(shown == made, f"sql/schema.{store}.sql is what the migrations make (else run tools/schema)", diff)
+
+
+def read_registry():
+    """The columns that src/core/tables.def names."""
+    text = open(os.path.join(ROOT, "src/core/tables.def"), encoding="utf-8").read()
+    sides = re.findall(r"^SIDE\((\w+),", text, re.M)
+    return {(table, "id") for table in sides} | set(re.findall(r"^(?:MENTION|OTHER)\((\w+), +(\w+)\)", text, re.M)), sides
+
+
+def tables_of(made):
+    return dict(re.findall(r"^CREATE TABLE (?:weft\.)?(\w+) \((.*?)\)(?: WITH[^;]*| WITHOUT[^;]*)?;$", made, re.M | re.S))
+
+
+def test_registry(postgres, sqlite):
+    """A table with an execution in it that nothing removes would keep rows for ever."""
+    named, sides = read_registry()
+    there = {(table, column) for table, text in tables_of(postgres).items()
+             for column in re.findall(r"^ +(\w+) uuid\b", text, re.M)}
+    ok(there == named, "src/core/tables.def names all columns of type uuid",
+       "\n".join([f"not named: {row}" for row in sorted(there - named)] + [f"not there: {row}" for row in sorted(named - there)]))
+    only = set(tables_of(postgres)) ^ set(tables_of(sqlite))
+    ok(only == {"inbox", "inbox_refused"}, "both stores have the same tables, but for the inbox", str(only))
+    for store, text in (("pg", postgres), ("sqlite", sqlite)):
+        marked = re.findall(r"CREATE TRIGGER (\w+)_has AFTER INSERT ON (?:weft\.)?(\w+)", text)
+        ok(sorted(marked) == sorted((table, table) for table in sides),
+           f"{store}: each SIDE table has the trigger that sets its bit", str(marked))
 
 
 def embed(folder, pg, sqlite="-- name: one ()\n-- returns: n\nSELECT 1;\n"):
@@ -72,10 +99,13 @@ def main():
     weft = os.path.join(os.environ["WEFT_BUILD"], "weft")
     with tempfile.TemporaryDirectory() as folder:
         test_fragments(folder)
-    test_schema(schema, "sqlite", schema.of_sqlite(weft))
+    sqlite = schema.of_sqlite(weft)
+    test_schema(schema, "sqlite", sqlite)
     url = os.environ.get("WEFT_TEST_PG")
     if url:
-        test_schema(schema, "pg", schema.of_postgres(weft, url))
+        postgres = schema.of_postgres(weft, url)
+        test_schema(schema, "pg", postgres)
+        test_registry(postgres, sqlite)
     print(f"1..{points}")
 
 

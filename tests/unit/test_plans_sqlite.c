@@ -50,8 +50,7 @@ static const enum weft_stmt hot[] = {
     WEFT_STMT_QUEUE_LOAD,
     WEFT_STMT_NAME_LOAD,
     WEFT_STMT_SAMPLE_CHECK,
-    WEFT_STMT_ORPHAN_ATTEMPTS,
-    WEFT_STMT_ORPHAN_PROGRESS,
+    WEFT_STMT_ORPHAN_ROWS,
     WEFT_STMT_ORPHAN_KEYS,
     WEFT_STMT_RETENTION_GROUPS,
     WEFT_STMT_RETENTION_TAKE,
@@ -316,10 +315,10 @@ static const char fill[] =
     "       CASE WHEN created % 10 = 0 THEN created END, CASE WHEN created % 7 = 0 THEN created "
     "       END, NULL, NULL, queue, 1 + queue % 4, 1, 1, 1, 1, 0, 2, 0, 0, created % 3, "
     "       CASE created % 10 WHEN 0 THEN 4 WHEN 1 THEN 2 ELSE 1 END, "
-    "       CASE WHEN num % 2 THEN 1 + num % 500 END "
+    "       CASE WHEN num % 2 THEN 1 + num % 500 END, 0 "
     "  FROM execution WHERE created <= 25000;"
     "INSERT INTO outcome SELECT num, created, created, NULL, NULL, NULL, queue, 1, 1, 1, 1, 0, 0, "
-    "       0, 0, 7, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL "
+    "       0, 0, 7, 1, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, -1 "
     "  FROM execution WHERE created > 25000;"
     "INSERT INTO attempt (id, epoch, replay, attempt, ended, held, answer, ended_at) "
     "SELECT e.id, 1, 0, 1, 4, 1, 1, o.finished FROM outcome o JOIN execution e ON e.num = o.num;"

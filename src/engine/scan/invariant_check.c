@@ -8,8 +8,8 @@
  * there on with one statement, so in one snapshot. Every other pass continues among executions
  * where this process's last pass stopped: random places are uniform in time, so executions
  * submitted in bulk within a second would hardly ever be sampled. The cost depends on the batch,
- * not on the size of the store. Attempts, progress and keys of executions that do not exist are
- * useless and are removed, which is the only repair (the statements say why that is safe).
+ * not on the size of the store. Keys, and rows beside executions (core/tables.def), of executions
+ * that do not exist are useless and are removed, the only repair (the statements say why it is safe).
  * Everything else is only reported: a person must find out which row is right, and `weft doctor`
  * checks all rows.
  */
@@ -43,8 +43,8 @@ static const struct {
     {"two ends of one lease", EPOCH_DISORDER, WEFT_STMT_COUNT},
     {"live row without execution", ORPHANS, WEFT_STMT_COUNT},
     {"outcome without execution", ORPHANS, WEFT_STMT_COUNT},
-    {"attempt without execution", ORPHANS, WEFT_STMT_ORPHAN_ATTEMPTS},
-    {"progress without execution", ORPHANS, WEFT_STMT_ORPHAN_PROGRESS},
+#define SIDE(table, TABLE, bit) {#table " without execution", ORPHANS, WEFT_STMT_ORPHAN_ROWS},
+#include "core/tables.def"
     {"key without its execution", ORPHANS, WEFT_STMT_ORPHAN_KEYS},
 };
 
@@ -54,12 +54,11 @@ struct check {
     bool goes_on;
     struct weft_id from; /* go on behind this execution; all 0: at a random place */
     struct weft_rows found;
-    struct weft_rows removed[3]; /* by the statements of `repairs` */
+    struct weft_rows removed[2]; /* by the statements of `repairs` */
     uint64_t count[COUNTERS];
 };
 
-static const enum weft_stmt repairs[] = {WEFT_STMT_ORPHAN_ATTEMPTS, WEFT_STMT_ORPHAN_PROGRESS,
-                                         WEFT_STMT_ORPHAN_KEYS};
+static const enum weft_stmt repairs[] = {WEFT_STMT_ORPHAN_ROWS, WEFT_STMT_ORPHAN_KEYS};
 
 /* ---- Where to look --------------------------------------------------------------------------- */
 
@@ -170,8 +169,8 @@ static enum weft_rc look(struct weft_tx *tx, void *context, struct weft_err *err
     in->execution = place_by_id(ends->first, ends->last);
     in->live = place_by_id(ends->first_live, ends->last_live);
     in->outcome = place_by_id(ends->first_outcome, ends->last_outcome);
-    in->attempt = place_by_id(ends->first_attempt, ends->last_attempt);
-    in->progress = place_by_id(ends->first_progress, ends->last_progress);
+#define SIDE(table, TABLE, bit) in->table = place_by_id(ends->first_##table, ends->last_##table);
+#include "core/tables.def"
     if (weft_id_cmp(&check->from, &none) != 0)
         in->execution = check->from;
     place_by_key(in, ends, tx->arena);
@@ -216,19 +215,13 @@ static void add_orphan(const struct check *check, size_t row, struct weft_call *
 {
     const struct weft_sample_check_out *found = &weft_out_sample_check(&check->found)[row];
     size_t at = call->rows++;
-    switch (call->stmt) {
-    case WEFT_STMT_ORPHAN_ATTEMPTS:
-        weft_in_orphan_attempts(call)->row[at] = (struct weft_orphan_attempts_item){
-            .id = found->id.value, .epoch = found->number, .replay = found->replay};
-        break;
-    case WEFT_STMT_ORPHAN_PROGRESS:
-        weft_in_orphan_progress(call)->row[at].id = found->id.value;
-        break;
-    default:
-        weft_in_orphan_keys(call)->row[at] = (struct weft_orphan_keys_item){
-            .namespace = found->namespace, .key = found->key, .id = found->id.value};
-        break;
+    if (call->stmt == WEFT_STMT_ORPHAN_ROWS) {
+        weft_in_orphan_rows(call)->row[at] =
+            (struct weft_orphan_rows_item){.id = found->id.value, .side = found->number};
+        return;
     }
+    weft_in_orphan_keys(call)->row[at] = (struct weft_orphan_keys_item){
+        .namespace = found->namespace, .key = found->key, .id = found->id.value};
 }
 
 static enum weft_rc repair(struct weft_tx *tx, void *context, struct weft_err *err)
@@ -271,7 +264,7 @@ static bool is_removed(const struct check *check, size_t row)
         return false;
     for (size_t r = 0; r < WEFT_LEN(repairs); r++)
         for (size_t i = 0; repairs[r] == kinds[kind].repair && i < check->removed[r].count; i++) {
-            if (weft_id_cmp(&weft_out_orphan_attempts(&check->removed[r])[i].id,
+            if (weft_id_cmp(&weft_out_orphan_rows(&check->removed[r])[i].id,
                             &weft_out_sample_check(&check->found)[row].id.value) == 0)
                 return true;
         }

@@ -169,15 +169,19 @@ static enum weft_rc remove_body(struct weft_tx *tx, void *context, struct weft_e
         batch->place = out[i].place;
         row[i] = (struct weft_span_row){.id = out[i].id, .ns = removal->group[batch->place].ns};
         in->row[i].id = row[i].id;
-        in->row[i].attempts = out[i].attempts;
+        in->row[i].has = out[i].has;
         in->row[i].namespace = row[i].ns;
         in->row[i].key = out[i].key;
     }
     batch->finished_us = out[count - 1].finished;
     rc = weft_tx_run(tx, &call, 1, &gone, err);
     const struct weft_retention_remove_out *found = weft_out_retention_remove(&gone);
-    for (size_t i = 0; i < gone.count && !rc; i++)
-        *(found[i].what ? &batch->keys : &batch->attempts) = found[i].removed;
+    for (size_t i = 0; i < gone.count && !rc; i++) {
+        if (found[i].what == 0)
+            batch->keys = found[i].removed;
+        else if (found[i].what == WEFT_HAS_ATTEMPT)
+            batch->attempts = found[i].removed;
+    }
     batch->removed = count;
     return rc ? rc : weft_spans_remove(tx, row, count, err);
 }
