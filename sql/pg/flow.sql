@@ -20,7 +20,7 @@ SELECT i.id, i.namespace, i.name, i.key, i.fingerprint, i.state, 1, i.nodes, :no
 RETURNING id;
 
 -- name: flow_of_key (namespace int[], key text[])
--- returns: id uuid, namespace int, key text, fingerprint bytea, state smallint, revision int
+-- returns: id uuid, namespace int, key text, fingerprint bytea?, state smallint, revision int
 SELECT f.id, f.namespace, f.key, f.fingerprint, f.state, f.revision
   FROM unnest(:namespace, :key) AS w(namespace, key)
  CROSS JOIN LATERAL (SELECT * FROM weft.flow

@@ -24,7 +24,7 @@ SELECT e.id, e.queue, coalesce(l.worker, o.worker)
  ORDER BY e.id;
 
 -- name: unused_attempts (id uuid, epoch int, replay smallint, most int)
--- returns: id uuid, epoch int, replay smallint, worker int
+-- returns: id uuid, epoch int, replay smallint, worker int?
 SELECT id, epoch, replay, worker FROM weft.attempt
  WHERE (id, epoch, replay) > (:id, :epoch, :replay) ORDER BY id, epoch, replay LIMIT :most;
 

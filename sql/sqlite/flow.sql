@@ -8,7 +8,7 @@ VALUES (:id, :namespace, :name, :key, :fingerprint, :state, 1, :nodes, :now, 0, 
 RETURNING id;
 
 -- name: flow_of_key (namespace int[], key text[])
--- returns: id uuid, namespace int, key text, fingerprint bytea, state smallint, revision int
+-- returns: id uuid, namespace int, key text, fingerprint bytea?, state smallint, revision int
 SELECT id, namespace, key, fingerprint, state, revision FROM flow
  WHERE namespace = :namespace AND key = :key;
 

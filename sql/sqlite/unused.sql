@@ -20,7 +20,7 @@ SELECT e.id, e.queue, coalesce(l.worker, o.worker)
  WHERE e.id > :after ORDER BY e.id LIMIT :most;
 
 -- name: unused_attempts (id uuid, epoch int, replay smallint, most int)
--- returns: id uuid, epoch int, replay smallint, worker int
+-- returns: id uuid, epoch int, replay smallint, worker int?
 SELECT id, epoch, replay, worker FROM attempt
  WHERE (id, epoch, replay) > (:id, :epoch, :replay) ORDER BY id, epoch, replay LIMIT :most;
 

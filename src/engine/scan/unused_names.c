@@ -182,7 +182,7 @@ static void take_row(struct weft_unused_walk *walk, const struct weft_rows *rows
         walk->id = row->id;
         walk->epoch = row->epoch;
         walk->replay = row->replay;
-        mark(walk, WEFT_INTERNED_NAME, row->worker);
+        mark(walk, WEFT_INTERNED_NAME, row->worker.value);
         break;
     }
     case DRAINING: {
