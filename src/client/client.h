@@ -95,8 +95,8 @@ WEFT_MUST_CHECK enum weft_rc weft_check_process(const struct weft *weft, struct 
  * are items. */
 WEFT_MUST_CHECK enum weft_rc weft_check_given(const struct weft_given *given, struct weft_err *err);
 enum weft_rc weft_missing(const char *field, struct weft_err *err);
-/* Hands the story over when there is one; gives rc back. */
-enum weft_rc weft_told(enum weft_rc rc, const struct weft_err *story, struct weft_err *err);
+/* Copies the story of a failure to the caller, if it wants one; returns rc. */
+enum weft_rc weft_copy_err(enum weft_rc rc, const struct weft_err *story, struct weft_err *err);
 
 /* A value that must lie in a range; `field` is blamed. */
 struct weft_range {

@@ -447,7 +447,7 @@ static enum weft_rc check_names(const struct weft_wire_reader *outer, const char
     return WEFT_OK;
 }
 
-/* weft_policy_parse() knows the values; names are told about here, as in every other object. */
+/* weft_policy_parse() checks the values; unknown names are refused here, as in every object. */
 static enum weft_rc read_policy(const struct weft_wire_reader *reader,
                                 const struct weft_wire_field *field, const struct weft_json *value)
 {

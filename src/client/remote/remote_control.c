@@ -72,10 +72,10 @@ static bool read_steered(const struct weft_json *value, struct weft_arena *arena
     if (weft_wire_member(value, "error", &error) && error.kind == WEFT_JSON_OBJECT &&
         weft_remote_error(&error, arena, &ret_answer->err, NULL, NULL) == WEFT_OK)
         return true;
-    struct weft_lease_answer told;
-    if (weft_wire_read_answer(&weft_wire_finished, value, arena, &told, NULL))
+    struct weft_lease_answer ended;
+    if (weft_wire_read_answer(&weft_wire_finished, value, arena, &ended, NULL))
         return false;
-    ret_answer->state = told.state;
+    ret_answer->state = ended.state;
     ret_answer->changed = !weft_wire_member(value, "changed", &changed) ||
                           changed.kind != WEFT_JSON_BOOL || weft_json_bool(&changed);
     return true;

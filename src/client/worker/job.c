@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Handlers: the threads that run them and what they may say about their job.
+ * Handlers: the threads that run them and the calls they may make about their job.
  *
- * What a handler says is checked and put right here, where it is said, so that the store never
- * refuses it: texts are cut, numbers are brought into their bounds, and a result that cannot be
- * stored makes the job fail for good instead of being tried for ever.
+ * Arguments of a handler are corrected here, so that the store never refuses them: texts are cut,
+ * numbers are limited to their bounds, and a result that cannot be stored makes the job fail for
+ * good instead of being tried for ever.
  */
 
 #include "client/worker/worker.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The life of a worker: made, told its kinds, started, stopped, freed.
+ * The life of a worker: made, given its kinds, started, stopped, freed.
  *
  * Stopping is the keeper's work, because it is made of calls to the store: weft_worker_stop() only
  * asks for it and waits. A handler that outlasts the grace is left running; its thread cannot be
@@ -295,7 +295,7 @@ static void join_callers(struct weft_worker *worker, bool watcher)
         (void)pthread_join(worker->watcher, NULL);
 }
 
-/* Handlers have the signal mask of who started them; the others take no signals. */
+/* Handlers have the signal mask of the thread that starts them; the others take no signals. */
 static int start_threads(struct weft_worker *worker)
 {
     int failed = 0;
