@@ -11,6 +11,7 @@
 
 #include "client/client.h"
 #include "client/remote/remote.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/err.h"

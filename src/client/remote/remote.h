@@ -131,7 +131,7 @@ weft_remote_fn weft_remote_whole_list; /* every page; the answer begins with ite
 weft_remote_fn weft_remote_lane_put;
 weft_remote_fn weft_remote_lane_remove;
 weft_remote_fn weft_remote_goodbye;
-weft_remote_fn weft_remote_token;
+weft_remote_fn weft_remote_token_rotate;
 weft_remote_fn weft_remote_token_revoke;
 weft_remote_fn weft_remote_run_scanner;
 

@@ -3,6 +3,7 @@
 /* Flows through a server: each is a request of its own. */
 
 #include "client/remote/remote.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/err.h"

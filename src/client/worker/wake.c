@@ -5,7 +5,7 @@
  * Changes by other processes are found by looking again, so every wake is a hint and may be late.
  */
 
-#include "client/client.h"
+#include "client/worker/wake.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -25,6 +25,7 @@
  */
 
 #include "client/client.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/base.h"
