@@ -219,7 +219,7 @@ static struct weft *make_handle(const struct weft_backend *backend, const char *
     return weft;
 }
 
-/* What an operation made ready beyond its own items: nodes of a flow whose join it decided. */
+/* An operation made more ready than its own items: nodes of a flow whose join it decided. */
 static void on_news(void *context, const struct weft_news *news)
 {
     if (news->count > 0)

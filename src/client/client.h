@@ -127,7 +127,7 @@ WEFT_MUST_CHECK enum weft_rc weft_do(const struct weft_via *via, const struct we
 /* Frees the arena of an answer of so many bytes and empties it. */
 void weft_answer_free(void *answer, size_t size, struct weft_arena *arena);
 
-/* What weft_open() does, with an engine configured at will. */
+/* The same as weft_open(), with any configuration of the engine. */
 WEFT_MUST_CHECK enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,
                                             struct weft **ret_weft, struct weft_err *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Flows: what is submitted, what it became, how it is seen. */
+/* Messages about flows. */
 
 #include "wire/spec_rows.h"
 

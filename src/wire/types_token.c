@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Tokens: what is asked for, what is shown of them, and, once, the secret. */
+/* Messages about tokens. The secret is in one of them, the answer to create and rotate. */
 
 #include "wire/type.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Working: claims, and what a worker says about its leases. */
+/* Messages about claims and leases. */
 
 #include "base/limits.h"
 #include "wire/type.h"

@@ -32,7 +32,7 @@ static size_t part_of(const struct weft_steer *item, size_t count)
     return i;
 }
 
-/* What a cancel or replay of many says besides the executions. */
+/* Fields of a cancel or replay of many besides the executions. */
 static void put_options(struct weft_json_writer *out, enum weft_op op, const char *reason,
                         bool force)
 {

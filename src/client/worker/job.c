@@ -61,7 +61,7 @@ void weft_job_clear(struct weft_job *job)
     job->result = NULL;
 }
 
-/* ---- What a handler may say ------------------------------------------------------------------ */
+/* ---- Calls of a handler ---------------------------------------------------------------------- */
 
 const struct weft_claimed *weft_job_claimed(const struct weft_job *job)
 {
@@ -190,7 +190,7 @@ static struct weft_job *take_job(struct weft_worker *worker)
     while (!worker->queue.first && !worker->stopping)
         pthread_cond_wait(&worker->work, &worker->lock);
     if (worker->stopping)
-        return NULL; /* what is queued is given back */
+        return NULL; /* queued jobs are given back */
     struct weft_job *job = worker->queue.first;
     worker->queue.first = job->next;
     if (!job->next)

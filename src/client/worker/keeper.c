@@ -154,7 +154,7 @@ static void run_passes(struct weft_worker *worker)
 
 /* ---- The circle ------------------------------------------------------------------------------ */
 
-/* Takes in what others left since the last turn. */
+/* Takes in changes by other threads since the last turn. */
 static void look_around(struct weft_worker *worker)
 {
     weft_hold_take_claim(worker);

@@ -31,7 +31,7 @@
 
 enum { WATCH_WAIT_MS = 20000 };
 
-/* ---- What the keeper does with it ------------------------------------------------------------ */
+/* ---- The keeper's part ----------------------------------------------------------------------- */
 
 static bool is_lease(const struct weft_job *job, const struct weft_ended_lease *lease)
 {

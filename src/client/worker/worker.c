@@ -31,7 +31,7 @@ enum {
     DEFAULT_GRACE_MS = 10000,
     WAIT_MAX_MS = 86400000, /* poll_ms and stop_grace_ms */
     CALL_MS = 10000,        /* how long a call to a server may take */
-    LAST_WORD_MS = 2000,    /* after the grace, for giving back what handlers still hold */
+    LAST_WORD_MS = 2000,    /* after the grace, for giving back leases that handlers still hold */
     HOST_MAX = 64,
 };
 

@@ -203,7 +203,7 @@ void weft_worker_count(struct weft_worker *worker, uint64_t *number, uint64_t mo
 /* ---- job.c ----------------------------------------------------------------------------------- */
 
 void *weft_handler_main(void *context); /* the worker */
-/* Frees what the handler left in it. */
+/* Frees the texts and bytes that the handler set. */
 void weft_job_clear(struct weft_job *job);
 
 /* ---- keeper.c -------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@
 #define AHEAD_US     (30 * WEFT_MS)
 #define CONTENDED_US (5 * WEFT_MS)
 #define RATE_MIN_US  (10 * WEFT_MS)
-#define LEASE_MIN_US (150 * WEFT_MS) /* what is left of a late one: beats keep a distance */
+#define LEASE_MIN_US (150 * WEFT_MS) /* left of a late one: beats keep a distance */
 
 #define REPORT_US WEFT_SECOND /* between two reports of progress */
 #define WAITED_US WEFT_SECOND /* a claim that took less has not waited for work */
@@ -93,7 +93,7 @@ static weft_usec lease_left(const struct weft_worker *worker, const struct weft_
     return left_us > LEASE_MIN_US ? left_us : LEASE_MIN_US;
 }
 
-/* Makes jobs of what was claimed. Takes the arena over. */
+/* Makes jobs of claimed executions. Takes the arena over. */
 static struct weft_grant *make_grant(struct weft_worker *worker,
                                      const struct weft_claim_result *claimed,
                                      struct weft_arena *arena)
@@ -171,7 +171,7 @@ static struct weft_claim make_claim(const struct weft_worker *worker, uint32_t m
 /* When to claim next. */
 static void pace_claims(struct weft_worker *worker, const struct weft_claim_summary *summary)
 {
-    /* What has waited for work at the server need not wait here. */
+    /* A claim that waited at the server needs no pause here. */
     bool at_once = summary->count == summary->wanted || summary->waited;
     weft_usec wait_us = at_once ? 0 : worker->options.poll_ms * WEFT_MS;
     if (summary->contended && wait_us > CONTENDED_US)
@@ -326,7 +326,7 @@ void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us)
 {
     struct weft_job_list back;
     pthread_mutex_lock(&worker->lock);
-    weft_hold_adopt(worker); /* what is given back must be the keeper's */
+    weft_hold_adopt(worker); /* only jobs of the keeper can be given back */
     weft_hold_take_out(worker, arrived_before, before_us, &back);
     for (struct weft_job *job = back.first; job; job = job->next) {
         job->stage = WEFT_STAGE_FINISHED;
@@ -417,7 +417,7 @@ static const struct weft_err *read_answers(struct weft_worker *worker, const str
     return again;
 }
 
-/* Renews what was listed and takes the answers in. */
+/* Renews the listed leases and takes the answers in. */
 static void send_beat(struct weft_worker *worker, const struct beat *beat, struct weft_next *next)
 {
     struct weft_err err = {0};
