@@ -11,6 +11,7 @@
 
 #include "client/client.h"
 #include "client/remote/remote.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -22,7 +23,7 @@
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
 
-enum weft_rc weft_told(enum weft_rc rc, const struct weft_err *story, struct weft_err *err)
+enum weft_rc weft_copy_err(enum weft_rc rc, const struct weft_err *story, struct weft_err *err)
 {
     if (rc && err)
         *err = *story;
@@ -161,7 +162,7 @@ enum weft_rc weft_do_items(struct weft *weft, const struct weft_op_call *call, w
         rc = check(&via, call, &story);
     if (!rc && call->count)
         rc = weft->backend->call(&via, call, &story);
-    return weft_told(rc, &story, err);
+    return weft_copy_err(rc, &story, err);
 }
 
 enum weft_rc weft_do(const struct weft_via *via, const struct weft_op_call *call,
@@ -182,7 +183,7 @@ enum weft_rc weft_do(const struct weft_via *via, const struct weft_op_call *call
         weft_arena_free(mine.arena);
     else
         *ret_arena = mine.arena;
-    return weft_told(rc, &story, err);
+    return weft_copy_err(rc, &story, err);
 }
 
 void weft_answer_free(void *answer, size_t size, struct weft_arena *arena)
@@ -218,7 +219,7 @@ static struct weft *make_handle(const struct weft_backend *backend, const char *
     return weft;
 }
 
-/* What an operation made ready beyond its own items: nodes of a flow whose join it decided. */
+/* An operation made more ready than its own items: nodes of a flow whose join it decided. */
 static void on_news(void *context, const struct weft_news *news)
 {
     if (news->count > 0)
@@ -286,9 +287,9 @@ enum weft_rc weft_open(const char *url, const struct weft_options *options, stru
                                "connections is %u, at most %d are allowed", chosen->connections,
                                CONNECTIONS_MAX);
     bool remote = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
-    return weft_told(remote ? open_remote(url, chosen, ret_weft, &story)
-                            : weft_open_with(&config, chosen->ns, ret_weft, &story),
-                     &story, err);
+    return weft_copy_err(remote ? open_remote(url, chosen, ret_weft, &story)
+                                : weft_open_with(&config, chosen->ns, ret_weft, &story),
+                         &story, err);
 }
 
 void weft_close(struct weft *weft)

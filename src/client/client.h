@@ -22,9 +22,6 @@ enum {
     WEFT_CALL_MAX = 100000,             /* items in one call */
     WEFT_CLAIM_WAIT_MAX = 60000,        /* wait_ms of a claim */
     WEFT_CLIENT_WAIT_MAX_MS = 86400000, /* wait_ms of weft_wait() */
-    WEFT_LOOK_FIRST_MS = 20,            /* how soon a call that waits on a store looks again, */
-    WEFT_LOOK_SLOWEST_MS = 250,         /* how rarely it gets, */
-    WEFT_LOOK_LEAST_MS = 5,             /* and how often at most, however often it is woken */
 };
 
 /* Changes that calls wait for. */
@@ -95,8 +92,8 @@ WEFT_MUST_CHECK enum weft_rc weft_check_process(const struct weft *weft, struct 
  * are items. */
 WEFT_MUST_CHECK enum weft_rc weft_check_given(const struct weft_given *given, struct weft_err *err);
 enum weft_rc weft_missing(const char *field, struct weft_err *err);
-/* Hands the story over when there is one; gives rc back. */
-enum weft_rc weft_told(enum weft_rc rc, const struct weft_err *story, struct weft_err *err);
+/* Copies the story of a failure to the caller, if it wants one; returns rc. */
+enum weft_rc weft_copy_err(enum weft_rc rc, const struct weft_err *story, struct weft_err *err);
 
 /* A value that must lie in a range; `field` is blamed. */
 struct weft_range {
@@ -130,42 +127,8 @@ WEFT_MUST_CHECK enum weft_rc weft_do(const struct weft_via *via, const struct we
 /* Frees the arena of an answer of so many bytes and empties it. */
 void weft_answer_free(void *answer, size_t size, struct weft_arena *arena);
 
-/* What weft_open() does, with an engine configured at will. */
+/* The same as weft_open(), with any configuration of the engine. */
 WEFT_MUST_CHECK enum weft_rc weft_open_with(const struct weft_engine_config *config, const char *ns,
                                             struct weft **ret_weft, struct weft_err *err);
-
-/* CLOCK_MONOTONIC. */
-weft_usec weft_mono_us(void);
-
-/* ---- wake.c ---------------------------------------------------------------------------------- */
-
-/*
- * Tells the workers of the handle and the claims that wait on it that there is something to claim,
- * and when the earliest delayed execution becomes due (WEFT_NEVER: none).
- */
-void weft_wake_workers(struct weft *weft, bool ready, weft_usec due_us);
-void weft_worker_wake(struct weft_worker *worker, bool ready, weft_usec due_us);
-/* Tells them that a call in this process ended a lease, which may be one of theirs. */
-void weft_wake_watches(struct weft *weft);
-void weft_worker_watch(struct weft_worker *worker);
-/* Something happened that calls may be waiting for. */
-void weft_note_change(struct weft *weft, enum weft_change change);
-
-/* A call that looks at the store again and again. */
-struct weft_look {
-    enum weft_change change;
-    weft_usec until_us; /* monotonic; when it gives up */
-    weft_usec pause_us; /* before the next look */
-    uint64_t changes;   /* of the handle, when the last look began */
-};
-void weft_look_init(struct weft_look *look, struct weft *weft, enum weft_change change,
-                    int64_t wait_ms);
-/* Pauses until it is worth looking again. False: the wait is over, or was stopped. */
-bool weft_look_again(struct weft_look *look, const struct weft_via *via);
-
-/* The list of running workers of a handle. */
-void weft_add_worker(struct weft *weft, struct weft_worker *worker);
-void weft_remove_worker(struct weft *weft, const struct weft_worker *worker);
-struct weft_worker **weft_worker_link(struct weft_worker *worker);
 
 #endif

@@ -35,7 +35,7 @@ static inline bool weft_group_alone(enum weft_group group)
     return group <= WEFT_GROUP_ADMIN;
 }
 
-/* What a group is called in metrics. */
+/* The labels of groups in metrics. */
 extern const char *const weft_group_names[WEFT_GROUP_COUNT];
 
 /* What a client may do when the answer to a request was lost. */

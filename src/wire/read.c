@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Reading a message: the walk over its members, and what holds for all of them together. */
+/* Reading a message: the walk over its members, and the rules for all of them together. */
 
 #include "base/arena.h"
 #include "wire/type.h"
@@ -45,7 +45,7 @@ static enum weft_rc read_inner(const struct weft_wire_reader *outer,
     return rc;
 }
 
-/* What an absent field stands for. */
+/* The value of an absent field. */
 static enum weft_rc leave_out(const struct weft_wire_reader *reader,
                               const struct weft_wire_field *field)
 {
@@ -62,7 +62,7 @@ static enum weft_rc leave_out(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
-/* What can be said when every member has been read. */
+/* Checks that need every member to have been read. */
 static enum weft_rc finish(const struct weft_wire_reader *reader)
 {
     for (size_t i = 0; i < reader->count; i++) {

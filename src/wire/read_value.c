@@ -39,7 +39,7 @@ void weft_wire_bounds(const struct weft_wire_field *field, int64_t *ret_min, int
     }
 }
 
-/* What the C type cannot hold. */
+/* Refuses numbers that the C type cannot hold. */
 static bool overflows(enum weft_wire_kind kind, int64_t number)
 {
     if (kind == WEFT_WIRE_I32)
@@ -72,7 +72,7 @@ static enum weft_rc read_number(const struct weft_wire_reader *reader,
     return WEFT_OK;
 }
 
-/* What would not fit is cut: it is longer than anybody lives. */
+/* A span that does not fit is cut: it is thousands of years. */
 static enum weft_rc read_span(const struct weft_wire_reader *reader,
                               const struct weft_wire_field *field, const struct weft_json *value)
 {
@@ -260,7 +260,7 @@ enum weft_rc weft_wire_count(const struct weft_wire_reader *reader,
 {
     struct weft_json_iter each;
     weft_json_iter_init(&each, value);
-    /* The bounds of these are those of their numbers. */
+    /* For weights and counters, min and max are the bounds of their numbers. */
     bool numbers = field->kind == WEFT_WIRE_WEIGHTS || field->kind == WEFT_WIRE_COUNTERS;
     size_t count = 0, max = field->max && !numbers ? (size_t)field->max : LIST_MAX;
     while (weft_json_next(&each)) {
@@ -447,7 +447,7 @@ static enum weft_rc check_names(const struct weft_wire_reader *outer, const char
     return WEFT_OK;
 }
 
-/* weft_policy_parse() knows the values; names are told about here, as in every other object. */
+/* weft_policy_parse() checks the values; unknown names are refused here, as in every object. */
 static enum weft_rc read_policy(const struct weft_wire_reader *reader,
                                 const struct weft_wire_field *field, const struct weft_json *value)
 {

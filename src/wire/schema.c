@@ -154,7 +154,7 @@ static void put_words(const struct weft_wire_field *field, bool nullable,
         put_enum(out, alive, WEFT_LEN(alive), nullable);
 }
 
-/* What stands in the schema of a value that is no object with rows. */
+/* The schema of a value that is no object with rows. */
 static void put_form(const struct weft_wire_field *field, bool nullable,
                      struct weft_json_writer *out)
 {
@@ -296,7 +296,7 @@ static bool is_required(const struct drawing *drawing, const struct weft_wire_fi
     return field->flags & WEFT_WIRE_REQUIRED || (drawing->answer && !either);
 }
 
-/* Ends it: what must be there, what may not be there together, and that there is nothing else. */
+/* Ends it: required members, members that exclude each other, and that there are no others. */
 static void close_object(struct drawing *drawing)
 {
     struct weft_json_writer *out = drawing->out;

@@ -3,7 +3,7 @@
 #define WEFT_WIRE_TYPE_H
 
 /*
- * What a message is made of: a row for each field. Private to src/wire.
+ * A message as a table: a row for each field. Private to src/wire.
  *
  * A row says how the field is called, where its value lies in the struct and in which form. Nested
  * objects (progress, error, backoff) are rows of their own over the same struct.
@@ -90,6 +90,9 @@ struct weft_wire_type {
 #define WEFT_WIRE_NAMED(name_, kind_)                                                              \
     .name = (name_), .name_size = sizeof(name_) - 1, .kind = WEFT_WIRE_##kind_
 
+/* The rows of a message and the struct they are about. */
+#define WEFT_WIRE_FIELDS(type, rows) .field = (rows), .count = WEFT_LEN(rows), .size = sizeof(type)
+
 extern const struct weft_wire_field weft_wire_policy[];
 extern const size_t weft_wire_policy_count;
 
@@ -113,7 +116,8 @@ struct weft_wire_reader {
 /* The index of the field of that name, SIZE_MAX for none. `from` is where to look first. */
 size_t weft_wire_find(const struct weft_wire_field *field, size_t count,
                       const struct weft_json *key, size_t from);
-/* Fails with WEFT_UNKNOWN_FIELD, naming the key and, where one is close, what was meant. */
+/* Fails with WEFT_UNKNOWN_FIELD, naming the key and, where one is close, the field that was meant.
+ */
 enum weft_rc weft_wire_unknown(const struct weft_wire_reader *reader, const struct weft_json *key);
 /* Fails with WEFT_INVALID_VALUE: a field is there twice. */
 enum weft_rc weft_wire_twice(const struct weft_wire_reader *reader,

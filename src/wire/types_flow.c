@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Flows: what is submitted, what it became, how it is seen. */
+/* Messages about flows. */
 
 #include "wire/spec_rows.h"
 
@@ -48,12 +48,8 @@ static const struct weft_wire_field node[] = {
      .about = "When it may begin"},
 };
 const struct weft_wire_type weft_wire_node = {
-    .name = "Node",
-    .about = "A member of a flow: an execution with a name, and what it comes after.",
-    .field = node,
-    .count = WEFT_LEN(node),
-    .size = sizeof(struct weft_node),
-};
+    WEFT_WIRE_FIELDS(struct weft_node, node), .name = "Node",
+    .about = "A member of a flow: an execution with a name, and what it comes after."};
 #undef AT
 #undef COUNT
 #undef SPEC
@@ -75,12 +71,8 @@ static const struct weft_wire_field flow_spec[] = {
     NODES(struct weft_flow_spec),
 };
 const struct weft_wire_type weft_wire_flow_spec = {
-    .name = "FlowSpec",
-    .about = "A graph of executions.",
-    .field = flow_spec,
-    .count = WEFT_LEN(flow_spec),
-    .size = sizeof(struct weft_flow_spec),
-};
+    WEFT_WIRE_FIELDS(struct weft_flow_spec, flow_spec), .name = "FlowSpec",
+    .about = "A graph of executions."};
 
 static const struct weft_wire_field growth[] = {
     {NAMED("revision", I32), .at = offsetof(struct weft_flow_growth, revision),
@@ -89,12 +81,8 @@ static const struct weft_wire_field growth[] = {
     NODES(struct weft_flow_growth),
 };
 const struct weft_wire_type weft_wire_flow_growth = {
-    .name = "FlowGrowth",
-    .about = "Nodes for a flow that is open; they may come after nodes that are there.",
-    .field = growth,
-    .count = WEFT_LEN(growth),
-    .size = sizeof(struct weft_flow_growth),
-};
+    WEFT_WIRE_FIELDS(struct weft_flow_growth, growth), .name = "FlowGrowth",
+    .about = "Nodes for a flow that is open; they may come after nodes that are there."};
 
 static const struct weft_wire_field edge[] = {
     {NAMED("from", TEXT), .at = offsetof(struct weft_flow_edge, from), .flags = WEFT_WIRE_REQUIRED,
@@ -103,12 +91,8 @@ static const struct weft_wire_field edge[] = {
      .about = "The node that is to come after it; it is blocked"},
 };
 const struct weft_wire_type weft_wire_flow_edge = {
-    .name = "FlowEdge",
-    .about = "An edge between two nodes of a flow, by their names.",
-    .field = edge,
-    .count = WEFT_LEN(edge),
-    .size = sizeof(struct weft_flow_edge),
-};
+    WEFT_WIRE_FIELDS(struct weft_flow_edge, edge), .name = "FlowEdge",
+    .about = "An edge between two nodes of a flow, by their names."};
 
 static const struct weft_wire_field edging[] = {
     {NAMED("revision", I32), .at = offsetof(struct weft_flow_edging, revision),
@@ -119,12 +103,8 @@ static const struct weft_wire_field edging[] = {
      .of = &weft_wire_flow_edge, .max = WEFT_FLOW_LINKS_MAX, .about = "In any order"},
 };
 const struct weft_wire_type weft_wire_flow_edging = {
-    .name = "FlowEdges",
-    .about = "Edges between nodes of a flow that is open.",
-    .field = edging,
-    .count = WEFT_LEN(edging),
-    .size = sizeof(struct weft_flow_edging),
-};
+    WEFT_WIRE_FIELDS(struct weft_flow_edging, edging), .name = "FlowEdges",
+    .about = "Edges between nodes of a flow that is open."};
 
 #define AT(field) .at = offsetof(struct weft_wire_flow_submitted, field)
 #define IDS                                                                                        \
@@ -148,33 +128,18 @@ static const struct weft_wire_field submitted[] = {
     {NAMED("duplicate", BOOL), AT(duplicate), .about = "It was there already, by its key"},
 };
 const struct weft_wire_type weft_wire_flow_submitted = {
-    .name = "FlowSubmitted",
-    .about = "What a flow became.",
-    .field = submitted,
-    .count = WEFT_LEN(submitted),
-    .size = sizeof(struct weft_wire_flow_submitted),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_wire_flow_submitted, submitted), .name = "FlowSubmitted",
+    .about = "What a flow became.", .answer = true};
 
 static const struct weft_wire_field linked[] = {REVISION};
 const struct weft_wire_type weft_wire_flow_linked = {
-    .name = "FlowLinked",
-    .about = "The flow with its new edges.",
-    .field = linked,
-    .count = WEFT_LEN(linked),
-    .size = sizeof(struct weft_wire_flow_submitted),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_wire_flow_submitted, linked), .name = "FlowLinked",
+    .about = "The flow with its new edges.", .answer = true};
 
 static const struct weft_wire_field grown[] = {REVISION, IDS};
 const struct weft_wire_type weft_wire_flow_grown = {
-    .name = "FlowGrown",
-    .about = "The nodes that were added.",
-    .field = grown,
-    .count = WEFT_LEN(grown),
-    .size = sizeof(struct weft_wire_flow_submitted),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_wire_flow_submitted, grown), .name = "FlowGrown",
+    .about = "The nodes that were added.", .answer = true};
 #undef AT
 #undef IDS
 #undef REVISION
@@ -190,12 +155,8 @@ static const struct weft_wire_field cancel[] = {
      .about = "Kept with the flow and its members"},
 };
 const struct weft_wire_type weft_wire_flow_cancel = {
-    .name = "FlowCancel",
-    .about = "Cancels a flow.",
-    .field = cancel,
-    .count = WEFT_LEN(cancel),
-    .size = sizeof(struct weft_flow_cancelling),
-};
+    WEFT_WIRE_FIELDS(struct weft_flow_cancelling, cancel), .name = "FlowCancel",
+    .about = "Cancels a flow."};
 
 static const struct weft_wire_field cancelled[] = {
     {NAMED("state", WORD), .at = offsetof(struct weft_flow_cancelled, state),
@@ -204,13 +165,8 @@ static const struct weft_wire_field cancelled[] = {
      .about = "Members that this call has cancelled so far"},
 };
 const struct weft_wire_type weft_wire_flow_cancelled = {
-    .name = "FlowCancelled",
-    .about = "How far a cancellation is.",
-    .field = cancelled,
-    .count = WEFT_LEN(cancelled),
-    .size = sizeof(struct weft_flow_cancelled),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_flow_cancelled, cancelled), .name = "FlowCancelled",
+    .about = "How far a cancellation is.", .answer = true};
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
@@ -243,13 +199,8 @@ static const struct weft_wire_field flow_node[] = {
     {NAMED("fired", BOOL), AT(fired), .about = "Its join is decided"},
 };
 const struct weft_wire_type weft_wire_flow_node = {
-    .name = "FlowNode",
-    .about = "A member of a flow as it is now.",
-    .field = flow_node,
-    .count = WEFT_LEN(flow_node),
-    .size = sizeof(struct weft_flow_node),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_flow_node, flow_node), .name = "FlowNode",
+    .about = "A member of a flow as it is now.", .answer = true};
 #undef AT
 #undef COUNT
 
@@ -275,14 +226,9 @@ static_assert(offsetof(struct weft_flow_page, flow) == 0, "flow first");
     }
 
 static const struct weft_wire_field flow[] = {FLOW_ROWS};
-const struct weft_wire_type weft_wire_flow = {
-    .name = "FlowItem",
-    .about = "A flow in a list.",
-    .field = flow,
-    .count = WEFT_LEN(flow),
-    .size = sizeof(struct weft_flow),
-    .answer = true,
-};
+const struct weft_wire_type weft_wire_flow = {WEFT_WIRE_FIELDS(struct weft_flow, flow),
+                                              .name = "FlowItem", .about = "A flow in a list.",
+                                              .answer = true};
 
 static const struct weft_wire_field flow_counts[] = {
     {NAMED("ready", U64), IN_STATE(READY), .about = "Waiting for a worker"},
@@ -308,13 +254,8 @@ static const struct weft_wire_field flow_page[] = {
      .about = "Where GET /v1/flows/{id}/nodes goes on; null: these are all"},
 };
 const struct weft_wire_type weft_wire_flow_page = {
-    .name = "Flow",
-    .about = "A flow with its nodes.",
-    .field = flow_page,
-    .count = WEFT_LEN(flow_page),
-    .size = sizeof(struct weft_flow_page),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_flow_page, flow_page), .name = "Flow",
+    .about = "A flow with its nodes.", .answer = true};
 #undef AT
 #undef IN_STATE
 
@@ -339,12 +280,7 @@ static const struct weft_wire_field upstream[] = {
      .about = "Where to read a result that is too large to come along"},
 };
 const struct weft_wire_type weft_wire_upstream = {
-    .name = "Upstream",
-    .about = "What a node came to that this one comes after.",
-    .field = upstream,
-    .count = WEFT_LEN(upstream),
-    .size = sizeof(struct weft_upstream),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_upstream, upstream), .name = "Upstream",
+    .about = "What a node came to that this one comes after.", .answer = true};
 #undef AT
 #undef BYTES

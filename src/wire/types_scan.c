@@ -27,13 +27,8 @@ static const struct weft_wire_field replica[] = {
      .about = "Those that may differ between replicas"},
 };
 const struct weft_wire_type weft_wire_replica = {
-    .name = "Replica",
-    .about = "A server that shares the store.",
-    .field = replica,
-    .count = WEFT_LEN(replica),
-    .size = sizeof(struct weft_replica),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_replica, replica), .name = "Replica",
+    .about = "A server that shares the store.", .answer = true};
 #undef AT
 
 /* ---- Scanners -------------------------------------------------------------------------------- */
@@ -64,13 +59,8 @@ static const struct weft_wire_field scanner[] = {
      .about = "What all passes since the start did together"},
 };
 const struct weft_wire_type weft_wire_scanner = {
-    .name = "Scanner",
-    .about = "A scanner on a replica: how it is set, and what it last did.",
-    .field = scanner,
-    .count = WEFT_LEN(scanner),
-    .size = sizeof(struct weft_scanner_status),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_scanner_status, scanner), .name = "Scanner",
+    .about = "A scanner on a replica: how it is set, and what it last did.", .answer = true};
 #undef AT
 #undef COUNT
 
@@ -90,11 +80,6 @@ static const struct weft_wire_field pass[] = {
     {NAMED("duration_ms", MS), AT(duration_us), .about = "How long it took"},
 };
 const struct weft_wire_type weft_wire_pass = {
-    .name = "Pass",
-    .about = "What one pass of a scanner did.",
-    .field = pass,
-    .count = WEFT_LEN(pass),
-    .size = sizeof(struct weft_wire_pass),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_wire_pass, pass), .name = "Pass",
+    .about = "What one pass of a scanner did.", .answer = true};
 #undef AT

@@ -11,49 +11,32 @@
 static const struct weft_wire_field cancel[] = {
     {NAMED("reason", TEXT), AT(reason), .about = "Kept with the execution"},
 };
-const struct weft_wire_type weft_wire_cancel = {
-    .name = "Cancel",
-    .about = "Ends an execution.",
-    .field = cancel,
-    .count = WEFT_LEN(cancel),
-    .size = sizeof(struct weft_steer),
-};
+const struct weft_wire_type weft_wire_cancel = {WEFT_WIRE_FIELDS(struct weft_steer, cancel),
+                                                .name = "Cancel", .about = "Ends an execution."};
 
 static const struct weft_wire_field replay[] = {
     {NAMED("force", BOOL), AT(force),
      .about = "Of a member of a flow: also if its upstreams, as they ended, do not allow it"},
 };
 const struct weft_wire_type weft_wire_replay = {
-    .name = "Replay",
-    .about = "Lets an execution that is over live again.",
-    .field = replay,
-    .count = WEFT_LEN(replay),
-    .size = sizeof(struct weft_steer),
-};
+    WEFT_WIRE_FIELDS(struct weft_steer, replay), .name = "Replay",
+    .about = "Lets an execution that is over live again."};
 
 static const struct weft_wire_field priority[] = {
     {NAMED("priority", I32), AT(priority), .flags = WEFT_WIRE_REQUIRED, .min = INT16_MIN,
      .max = INT16_MAX, .about = "Higher ones are claimed first"},
 };
-const struct weft_wire_type weft_wire_priority = {
-    .name = "Priority",
-    .about = "Gives an execution another priority.",
-    .field = priority,
-    .count = WEFT_LEN(priority),
-    .size = sizeof(struct weft_steer),
-};
+const struct weft_wire_type weft_wire_priority = {WEFT_WIRE_FIELDS(struct weft_steer, priority),
+                                                  .name = "Priority",
+                                                  .about = "Gives an execution another priority."};
 
 static const struct weft_wire_field deadline[] = {
     {NAMED("deadline_at", MOMENT), AT(deadline_us), .flags = WEFT_WIRE_ALWAYS,
      .about = "When it must be over; null: it has no deadline any more"},
 };
-const struct weft_wire_type weft_wire_deadline = {
-    .name = "Deadline",
-    .about = "Gives an execution another deadline.",
-    .field = deadline,
-    .count = WEFT_LEN(deadline),
-    .size = sizeof(struct weft_steer),
-};
+const struct weft_wire_type weft_wire_deadline = {WEFT_WIRE_FIELDS(struct weft_steer, deadline),
+                                                  .name = "Deadline",
+                                                  .about = "Gives an execution another deadline."};
 #undef AT
 
 #define AT(field) .at = offsetof(struct weft_filter, field)
@@ -76,12 +59,8 @@ static const struct weft_wire_field filter[] = {
     {NAMED("finished_until", MOMENT), AT(finished_until_us), .about = "Ended before"},
 };
 const struct weft_wire_type weft_wire_filter = {
-    .name = "Filter",
-    .about = "Picks executions: everything given must fit.",
-    .field = filter,
-    .count = WEFT_LEN(filter),
-    .size = sizeof(struct weft_filter),
-};
+    WEFT_WIRE_FIELDS(struct weft_filter, filter), .name = "Filter",
+    .about = "Picks executions: everything given must fit."};
 #undef AT
 
 #define AT(field) .at = offsetof(struct weft_wire_sweep, field)
@@ -94,11 +73,6 @@ static const struct weft_wire_field sweep[] = {
      .about = "Where the next call goes on, as its after; null: there is no more"},
 };
 const struct weft_wire_type weft_wire_sweep = {
-    .name = "Sweep",
-    .about = "What a call with a filter did.",
-    .field = sweep,
-    .count = WEFT_LEN(sweep),
-    .size = sizeof(struct weft_wire_sweep),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_wire_sweep, sweep), .name = "Sweep",
+    .about = "What a call with a filter did.", .answer = true};
 #undef AT

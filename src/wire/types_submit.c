@@ -57,13 +57,9 @@ static const struct weft_wire_field spec[] = {
      .about = "Idempotency key: the same key submits once in its namespace"},
     WEFT_WIRE_SPEC_POLICY(0),
 };
-const struct weft_wire_type weft_wire_spec = {
-    .name = "Spec",
-    .about = "What is to be carried out.",
-    .field = spec,
-    .count = WEFT_LEN(spec),
-    .size = sizeof(struct weft_spec),
-};
+const struct weft_wire_type weft_wire_spec = {WEFT_WIRE_FIELDS(struct weft_spec, spec),
+                                              .name = "Spec",
+                                              .about = "What is to be carried out."};
 
 #define AT(field) .at = offsetof(struct weft_submitted, field)
 
@@ -73,11 +69,6 @@ static const struct weft_wire_field submitted[] = {
     {NAMED("duplicate", BOOL), AT(duplicate), .about = "It was there already, by its key"},
 };
 const struct weft_wire_type weft_wire_submitted = {
-    .name = "Submitted",
-    .about = "What a spec became.",
-    .field = submitted,
-    .count = WEFT_LEN(submitted),
-    .size = sizeof(struct weft_submitted),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_submitted, submitted), .name = "Submitted",
+    .about = "What a spec became.", .answer = true};
 #undef AT

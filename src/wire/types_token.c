@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Tokens: what is asked for, what is shown of them, and, once, the secret. */
+/* Messages about tokens. The secret is in one of them, the answer to create and rotate. */
 
 #include "wire/type.h"
 
@@ -23,13 +23,9 @@ static const struct weft_wire_field spec[] = {
     {NAMED("expires_at", MOMENT), AT(expires_us), .rival = "expires_ms",
      .about = "Until when it is good; neither of the two: for ever"},
 };
-const struct weft_wire_type weft_wire_token_spec = {
-    .name = "TokenSpec",
-    .about = "A token to be made.",
-    .field = spec,
-    .count = WEFT_LEN(spec),
-    .size = sizeof(struct weft_token_spec),
-};
+const struct weft_wire_type weft_wire_token_spec = {WEFT_WIRE_FIELDS(struct weft_token_spec, spec),
+                                                    .name = "TokenSpec",
+                                                    .about = "A token to be made."};
 #undef AT
 
 #define AT(field) .at = offsetof(struct weft_token_rotation, field)
@@ -44,12 +40,8 @@ static const struct weft_wire_field rotation[] = {
      .about = "Until when it is good; neither of the two: as before"},
 };
 const struct weft_wire_type weft_wire_token_rotation = {
-    .name = "TokenRotation",
-    .about = "Gives a token another secret.",
-    .field = rotation,
-    .count = WEFT_LEN(rotation),
-    .size = sizeof(struct weft_token_rotation),
-};
+    WEFT_WIRE_FIELDS(struct weft_token_rotation, rotation), .name = "TokenRotation",
+    .about = "Gives a token another secret."};
 #undef AT
 
 #define AT(field) .at = offsetof(struct weft_token, field)
@@ -73,13 +65,8 @@ const struct weft_wire_type weft_wire_token_rotation = {
 
 static const struct weft_wire_field shown[] = {SHOWN_ROWS};
 const struct weft_wire_type weft_wire_token = {
-    .name = "Token",
-    .about = "A token, without its secret.",
-    .field = shown,
-    .count = WEFT_LEN(shown),
-    .size = sizeof(struct weft_token),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_token, shown), .name = "Token",
+    .about = "A token, without its secret.", .answer = true};
 
 static const struct weft_wire_field made[] = {
     SHOWN_ROWS,
@@ -87,11 +74,6 @@ static const struct weft_wire_field made[] = {
      .about = "What requests send as their bearer token; it is told this once"},
 };
 const struct weft_wire_type weft_wire_token_made = {
-    .name = "TokenMade",
-    .about = "A token with a secret that was just made.",
-    .field = made,
-    .count = WEFT_LEN(made),
-    .size = sizeof(struct weft_token),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_token, made), .name = "TokenMade",
+    .about = "A token with a secret that was just made.", .answer = true};
 #undef AT

@@ -83,13 +83,8 @@ static const struct weft_wire_field execution[] = {
     {NAMED("policy", POLICY), AT(policy), .about = "Its policy, with the defaults filled in"},
 };
 const struct weft_wire_type weft_wire_execution = {
-    .name = "Execution",
-    .about = "All that is known of an execution, but for its payload and result.",
-    .field = execution,
-    .count = WEFT_LEN(execution),
-    .size = sizeof(struct weft_execution),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_execution, execution), .name = "Execution",
+    .about = "All that is known of an execution, but for its payload and result.", .answer = true};
 #undef AT
 #undef COUNT
 
@@ -108,14 +103,9 @@ static const struct weft_wire_field attempt[] = {
      .about = "What went wrong"},
     {NAMED("run_at", MOMENT), AT(run_at_us), .about = "When it became ready again"},
 };
-const struct weft_wire_type weft_wire_attempt = {
-    .name = "Attempt",
-    .about = "How a lease ended.",
-    .field = attempt,
-    .count = WEFT_LEN(attempt),
-    .size = sizeof(struct weft_attempt),
-    .answer = true,
-};
+const struct weft_wire_type weft_wire_attempt = {WEFT_WIRE_FIELDS(struct weft_attempt, attempt),
+                                                 .name = "Attempt", .about = "How a lease ended.",
+                                                 .answer = true};
 #undef AT
 
 /* ---- Lanes ----------------------------------------------------------------------------------- */
@@ -133,15 +123,9 @@ static const struct weft_wire_field lane[] = {
     {NAMED("weights", WEIGHTS), AT(weights), .count = offsetof(struct weft_lane, weight_count),
      .min = 1, .max = 1000, .about = "The shares of tenants; one without has 1"},
 };
-const struct weft_wire_type weft_wire_lane = {
-    .name = "Lane",
-    .about = "The settings of a lane.",
-    .field = lane,
-    .count = WEFT_LEN(lane),
-    .size = sizeof(struct weft_lane),
-    .answer = true,
-    .request = true,
-};
+const struct weft_wire_type weft_wire_lane = {WEFT_WIRE_FIELDS(struct weft_lane, lane),
+                                              .name = "Lane", .about = "The settings of a lane.",
+                                              .answer = true, .request = true};
 #undef AT
 
 #define AT(field)       .at = offsetof(struct weft_lane_count, field)
@@ -163,13 +147,8 @@ static const struct weft_wire_field lane_count[] = {
               "places in a lane with a limit"},
 };
 const struct weft_wire_type weft_wire_lane_count = {
-    .name = "LaneCount",
-    .about = "How much there is in a lane.",
-    .field = lane_count,
-    .count = WEFT_LEN(lane_count),
-    .size = sizeof(struct weft_lane_count),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_lane_count, lane_count), .name = "LaneCount",
+    .about = "How much there is in a lane.", .answer = true};
 #undef AT
 #undef IN_STATE
 
@@ -187,12 +166,7 @@ static const struct weft_wire_field worker[] = {
     {NAMED("last_seen_at", MOMENT), AT(seen_us), .about = "When it was heard of last"},
 };
 const struct weft_wire_type weft_wire_worker = {
-    .name = "Worker",
-    .about = "A worker as the store knows it.",
-    .field = worker,
-    .count = WEFT_LEN(worker),
-    .size = sizeof(struct weft_worker_info),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_worker_info, worker), .name = "Worker",
+    .about = "A worker as the store knows it.", .answer = true};
 #undef AT
 #undef COUNT

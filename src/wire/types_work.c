@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Working: claims, and what a worker says about its leases. */
+/* Messages about claims and leases. */
 
 #include "base/limits.h"
 #include "wire/type.h"
@@ -38,13 +38,8 @@ static const struct weft_wire_field claim[] = {
     {NAMED("wait_ms", I64), AT(wait_ms), .max = 60000,
      .about = "How long to wait for the first one. Default: 0"},
 };
-const struct weft_wire_type weft_wire_claim = {
-    .name = "Claim",
-    .about = "Asks for work.",
-    .field = claim,
-    .count = WEFT_LEN(claim),
-    .size = sizeof(struct weft_claim),
-};
+const struct weft_wire_type weft_wire_claim = {WEFT_WIRE_FIELDS(struct weft_claim, claim),
+                                               .name = "Claim", .about = "Asks for work."};
 #undef AT
 #undef COUNT
 
@@ -80,13 +75,8 @@ static const struct weft_wire_field claimed[] = {
      .max = WEFT_FLOW_NODES_MAX, .about = "The outcomes of the nodes it comes after"},
 };
 const struct weft_wire_type weft_wire_claimed = {
-    .name = "Claimed",
-    .about = "An execution with its lease.",
-    .field = claimed,
-    .count = WEFT_LEN(claimed),
-    .size = sizeof(struct weft_claimed),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_claimed, claimed), .name = "Claimed",
+    .about = "An execution with its lease.", .answer = true};
 #undef AT
 #undef COUNT
 #undef TYPE
@@ -109,13 +99,8 @@ static const struct weft_wire_field renew[] = {
      .count = offsetof(struct weft_renew, has_progress), .inner = renew_progress,
      .inners = WEFT_LEN(renew_progress), .about = "How far it is; kept until the next one"},
 };
-const struct weft_wire_type weft_wire_renew = {
-    .name = "Renew",
-    .about = "Keeps a lease.",
-    .field = renew,
-    .count = WEFT_LEN(renew),
-    .size = sizeof(struct weft_renew),
-};
+const struct weft_wire_type weft_wire_renew = {WEFT_WIRE_FIELDS(struct weft_renew, renew),
+                                               .name = "Renew", .about = "Keeps a lease."};
 #undef AT
 
 /* ---- Complete -------------------------------------------------------------------------------- */
@@ -134,13 +119,8 @@ static const struct weft_wire_field complete[] = {
      .about = "Of the result. Default: application/json, or application/octet-stream with "
               "result_base64"},
 };
-const struct weft_wire_type weft_wire_complete = {
-    .name = "Complete",
-    .about = "It is done.",
-    .field = complete,
-    .count = WEFT_LEN(complete),
-    .size = sizeof(struct weft_complete),
-};
+const struct weft_wire_type weft_wire_complete = {WEFT_WIRE_FIELDS(struct weft_complete, complete),
+                                                  .name = "Complete", .about = "It is done."};
 #undef AT
 #undef BYTES
 
@@ -160,13 +140,8 @@ static const struct weft_wire_field failure[] = {
     {NAMED("retry_after_ms", AT_ONCE), AT(retry_after_ms), .flags = WEFT_WIRE_CHECKED,
      .max = WEFT_DELAY_MAX_MS, .about = "When to try again, instead of the backoff; 0: at once"},
 };
-const struct weft_wire_type weft_wire_failure = {
-    .name = "Fail",
-    .about = "It did not work.",
-    .field = failure,
-    .count = WEFT_LEN(failure),
-    .size = sizeof(struct weft_failure),
-};
+const struct weft_wire_type weft_wire_failure = {WEFT_WIRE_FIELDS(struct weft_failure, failure),
+                                                 .name = "Fail", .about = "It did not work."};
 #undef AT
 
 /* ---- Delay, release -------------------------------------------------------------------------- */
@@ -179,12 +154,8 @@ static const struct weft_wire_field delay[] = {
      .about = "How long from now it may not be claimed"},
 };
 const struct weft_wire_type weft_wire_delay = {
-    .name = "Delay",
-    .about = "Not now: it comes back later and spends no attempt.",
-    .field = delay,
-    .count = WEFT_LEN(delay),
-    .size = sizeof(struct weft_put_back),
-};
+    WEFT_WIRE_FIELDS(struct weft_put_back, delay), .name = "Delay",
+    .about = "Not now: it comes back later and spends no attempt."};
 
 static const struct weft_wire_field release[] = {
     LEASE(struct weft_put_back),
@@ -194,12 +165,8 @@ static const struct weft_wire_field release[] = {
               "worker at once. Default: 1000"},
 };
 const struct weft_wire_type weft_wire_release = {
-    .name = "Release",
-    .about = "Not me: somebody else gets it, which spends no attempt.",
-    .field = release,
-    .count = WEFT_LEN(release),
-    .size = sizeof(struct weft_put_back),
-};
+    WEFT_WIRE_FIELDS(struct weft_put_back, release), .name = "Release",
+    .about = "Not me: somebody else gets it, which spends no attempt."};
 #undef AT
 
 /* ---- Watch ----------------------------------------------------------------------------------- */
@@ -212,13 +179,9 @@ static const struct weft_wire_field watch[] = {
     {NAMED("wait_ms", I64), AT(wait_ms), .flags = WEFT_WIRE_CHECKED, .max = 60000,
      .about = "How long to wait for the first one. Default: 0"},
 };
-const struct weft_wire_type weft_wire_watch = {
-    .name = "Watch",
-    .about = "Asks for leases that others ended.",
-    .field = watch,
-    .count = WEFT_LEN(watch),
-    .size = sizeof(struct weft_watch),
-};
+const struct weft_wire_type weft_wire_watch = {WEFT_WIRE_FIELDS(struct weft_watch, watch),
+                                               .name = "Watch",
+                                               .about = "Asks for leases that others ended."};
 #undef AT
 
 static const char *const ended_reasons[] = {
@@ -235,13 +198,9 @@ static const struct weft_wire_field ended_lease[] = {
               "long"},
 };
 const struct weft_wire_type weft_wire_ended_lease = {
-    .name = "EndedLease",
+    WEFT_WIRE_FIELDS(struct weft_ended_lease, ended_lease), .name = "EndedLease",
     .about = "A lease that was ended by a cancel, a deadline, a timeout or a revoke.",
-    .field = ended_lease,
-    .count = WEFT_LEN(ended_lease),
-    .size = sizeof(struct weft_ended_lease),
-    .answer = true,
-};
+    .answer = true};
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
@@ -252,13 +211,8 @@ static const struct weft_wire_field renewed[] = {
      .about = "The lease lasts until then"},
 };
 const struct weft_wire_type weft_wire_renewed = {
-    .name = "Renewed",
-    .about = "The lease goes on.",
-    .field = renewed,
-    .count = WEFT_LEN(renewed),
-    .size = sizeof(struct weft_lease_answer),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_lease_answer, renewed), .name = "Renewed",
+    .about = "The lease goes on.", .answer = true};
 
 static const struct weft_wire_field finished[] = {
     {NAMED("state", STATE), AT(state), .flags = WEFT_WIRE_REQUIRED,
@@ -266,11 +220,6 @@ static const struct weft_wire_field finished[] = {
     {NAMED("run_at", MOMENT), AT(run_at_us), .about = "When it becomes ready, if it waits"},
 };
 const struct weft_wire_type weft_wire_finished = {
-    .name = "Finished",
-    .about = "The lease is over.",
-    .field = finished,
-    .count = WEFT_LEN(finished),
-    .size = sizeof(struct weft_lease_answer),
-    .answer = true,
-};
+    WEFT_WIRE_FIELDS(struct weft_lease_answer, finished), .name = "Finished",
+    .about = "The lease is over.", .answer = true};
 #undef AT

@@ -9,8 +9,8 @@
  * the writer and the schema in the OpenAPI document, so the server, the remote client and the
  * documentation cannot disagree. Readers are strict: a field that is not in the table is
  * WEFT_UNKNOWN_FIELD, a wrong type or range is WEFT_INVALID_VALUE, and err->field names it (in the
- * arena when it is not static). null counts as absent, but for payloads and results. What a value
- * may be beyond its type is the engine's business.
+ * arena when it is not static). null counts as absent, but for payloads and results. Which values
+ * of a type are allowed is the engine's business.
  */
 
 #include "base/json.h"
@@ -34,7 +34,7 @@ struct weft_wire_named_id {
     struct weft_id id;
 };
 
-/* What a flow became, in the form in which it travels. */
+/* The answer to a submitted flow, as it is written in JSON. */
 struct weft_wire_flow_submitted {
     struct weft_id id;
     enum weft_flow_state state;
@@ -49,14 +49,14 @@ extern const char *const weft_wire_flow_cancels[WEFT_FLOW_CANCEL_ONLY + 1];
 /* The value of a word in such a list, -1: it is none of them. */
 int weft_wire_word(const char *const *word, size_t count, const char *text);
 
-/* What a call with a filter did, in the form in which it travels. */
+/* The answer to a call with a filter, as it is written in JSON. */
 struct weft_wire_sweep {
     uint64_t matched, changed;
     bool more;
     const char *next; /* NULL: there is no more */
 };
 
-/* What a pass of a scanner did, in the form in which it travels. */
+/* The report of a pass, as it is written in JSON. */
 struct weft_wire_pass {
     const char *name;
     uint64_t handled, failed;
@@ -93,7 +93,8 @@ WEFT_MUST_CHECK bool weft_wire_member(const struct weft_json *object, const char
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-/* One object. Answers write every field (null when not set), requests only what is set. */
+/* One object. Answers write every field (null when not set), requests only the fields that are set.
+ */
 void weft_wire_write(const struct weft_wire_type *type, const void *item,
                      struct weft_json_writer *out);
 /* The members without the braces, for an object that has others as well. */

@@ -102,7 +102,7 @@ static void open_list(struct writing *writing, const struct weft_wire_field *fie
         end_list(writing, field);
 }
 
-/* What is written even though nothing is set. */
+/* Whether a field that is not set is written. */
 static bool is_wanted(const struct writing *writing, const struct weft_wire_field *field)
 {
     if (field->flags & (WEFT_WIRE_REQUIRED | WEFT_WIRE_ALWAYS))

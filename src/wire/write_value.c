@@ -176,7 +176,7 @@ static void put_range(struct weft_json_writer *out, const struct weft_wire_field
     weft_json_end_array(out);
 }
 
-/* Whoever wrote the text, an answer stays JSON. */
+/* The text may be of any origin: an answer stays JSON. */
 static void put_raw(struct weft_json_writer *out, const char *text)
 {
     struct weft_json value = {0};

@@ -197,6 +197,17 @@ static void test_names(void)
     is_int(twice, 0, "no two operations have the same name");
 }
 
+/* Every operation of wire/ops.def has one route. */
+static void test_operations(void)
+{
+    for (size_t op = 0; op < WEFT_OP_COUNT; op++) {
+        size_t routes = 0;
+        for (size_t i = 0; i < weft_route_count; i++)
+            routes += weft_routes[i].op == &weft_ops[op];
+        is_int(routes, 1, "%s has one route", weft_ops[op].id);
+    }
+}
+
 /* What a route needs to be carried out. */
 static void test_table(void)
 {
@@ -236,6 +247,7 @@ int main(void)
     test_words(&document);
     test_checker();
     test_names();
+    test_operations();
     test_table();
     weft_api_free(api);
     return tap_done();

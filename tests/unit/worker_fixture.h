@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "client/client.h"
+#include "client/worker/wake.h"
 #include "net/server.h"
 #include "store/fault/fault.h"
 #include "tap.h"

@@ -6,6 +6,7 @@
  */
 
 #include "client/client.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/err.h"

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which function carries out an operation through a server. */
+/*
+ * Which function carries out an operation through a server. An operation of wire/ops.def needs a
+ * function of its own only where it differs from the two general forms.
+ */
 
 #include "client/remote/remote.h"
 
-#include "base/err.h"
+#include <string.h>
+
+/* One request: the argument is the body, or begins with the id that the path names. */
+static enum weft_rc send_message(const struct weft_via *via, const struct weft_op_call *call,
+                                 struct weft_err *err)
+{
+    struct weft_remote_request request = {.op = call->op};
+    if (strchr(weft_ops[call->op].path, '{'))
+        request.place = weft_remote_id(call->arena, call->in);
+    return weft_remote_one(via, &request, call->in, call->arena, call->out, err);
+}
 
 static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
-    [WEFT_OP_SUBMIT] = weft_remote_bulk,
-    [WEFT_OP_RENEW] = weft_remote_bulk,
-    [WEFT_OP_COMPLETE] = weft_remote_bulk,
-    [WEFT_OP_FAIL] = weft_remote_bulk,
-    [WEFT_OP_DELAY] = weft_remote_bulk,
-    [WEFT_OP_RELEASE] = weft_remote_bulk,
     [WEFT_OP_CLAIM] = weft_remote_claim,
     [WEFT_OP_WATCH] = weft_remote_watch,
     [WEFT_OP_CANCEL] = weft_remote_steer,
@@ -44,8 +51,7 @@ static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
     [WEFT_OP_LANE_PUT] = weft_remote_lane_put,
     [WEFT_OP_LANE_REMOVE] = weft_remote_lane_remove,
     [WEFT_OP_GOODBYE] = weft_remote_goodbye,
-    [WEFT_OP_TOKEN_CREATE] = weft_remote_token,
-    [WEFT_OP_TOKEN_ROTATE] = weft_remote_token,
+    [WEFT_OP_TOKEN_ROTATE] = weft_remote_token_rotate,
     [WEFT_OP_TOKEN_REVOKE] = weft_remote_token_revoke,
     [WEFT_OP_RUN_SCANNER] = weft_remote_run_scanner,
 };
@@ -53,9 +59,9 @@ static weft_remote_fn *const calls[WEFT_OP_COUNT] = {
 static enum weft_rc call_server(const struct weft_via *via, const struct weft_op_call *call,
                                 struct weft_err *err)
 {
-    if (!calls[call->op])
-        return weft_fail(err, WEFT_INTERNAL, "%s is no call of the library", weft_ops[call->op].id);
-    return calls[call->op](via, call, err);
+    bool items = !weft_group_alone(weft_ops[call->op].group);
+    weft_remote_fn *usual = items ? weft_remote_bulk : send_message;
+    return (calls[call->op] ? calls[call->op] : usual)(via, call, err);
 }
 
 static void close_remote(struct weft *weft)

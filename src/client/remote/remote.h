@@ -112,7 +112,7 @@ typedef enum weft_rc weft_remote_fn(const struct weft_via *via, const struct wef
 weft_remote_fn weft_remote_bulk; /* operations on items that the server takes many at a time */
 weft_remote_fn weft_remote_claim;
 weft_remote_fn weft_remote_watch;
-/* What JSON has no word for. */
+/* Refuses values that JSON has no word for. */
 WEFT_MUST_CHECK enum weft_rc weft_remote_check_spec(const struct weft_spec *spec,
                                                     struct weft_err *err);
 
@@ -131,7 +131,7 @@ weft_remote_fn weft_remote_whole_list; /* every page; the answer begins with ite
 weft_remote_fn weft_remote_lane_put;
 weft_remote_fn weft_remote_lane_remove;
 weft_remote_fn weft_remote_goodbye;
-weft_remote_fn weft_remote_token;
+weft_remote_fn weft_remote_token_rotate;
 weft_remote_fn weft_remote_token_revoke;
 weft_remote_fn weft_remote_run_scanner;
 

@@ -75,15 +75,13 @@ enum weft_rc weft_remote_goodbye(const struct weft_via *via, const struct weft_o
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
 
-/* Create and rotate: the answer holds a secret. */
-enum weft_rc weft_remote_token(const struct weft_via *via, const struct weft_op_call *call,
-                               struct weft_err *err)
+enum weft_rc weft_remote_token_rotate(const struct weft_via *via, const struct weft_op_call *call,
+                                      struct weft_err *err)
 {
-    struct weft_remote_request request = {.op = call->op};
-    if (call->op == WEFT_OP_TOKEN_ROTATE)
-        request.place = weft_arena_printf(call->arena, "%d",
-                                          ((const struct weft_token_rotation *)call->in)->id);
-    return weft_remote_one(via, &request, call->in, call->arena, call->out, err);
+    const struct weft_token_rotation *rotation = call->in;
+    const struct weft_remote_request request = {
+        .op = call->op, .place = weft_arena_printf(call->arena, "%d", rotation->id)};
+    return weft_remote_one(via, &request, rotation, call->arena, call->out, err);
 }
 
 enum weft_rc weft_remote_token_revoke(const struct weft_via *via, const struct weft_op_call *call,

@@ -32,7 +32,7 @@ static size_t part_of(const struct weft_steer *item, size_t count)
     return i;
 }
 
-/* What a cancel or replay of many says besides the executions. */
+/* Fields of a cancel or replay of many besides the executions. */
 static void put_options(struct weft_json_writer *out, enum weft_op op, const char *reason,
                         bool force)
 {
@@ -72,10 +72,10 @@ static bool read_steered(const struct weft_json *value, struct weft_arena *arena
     if (weft_wire_member(value, "error", &error) && error.kind == WEFT_JSON_OBJECT &&
         weft_remote_error(&error, arena, &ret_answer->err, NULL, NULL) == WEFT_OK)
         return true;
-    struct weft_lease_answer told;
-    if (weft_wire_read_answer(&weft_wire_finished, value, arena, &told, NULL))
+    struct weft_lease_answer ended;
+    if (weft_wire_read_answer(&weft_wire_finished, value, arena, &ended, NULL))
         return false;
-    ret_answer->state = told.state;
+    ret_answer->state = ended.state;
     ret_answer->changed = !weft_wire_member(value, "changed", &changed) ||
                           changed.kind != WEFT_JSON_BOOL || weft_json_bool(&changed);
     return true;

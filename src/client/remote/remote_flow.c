@@ -3,6 +3,7 @@
 /* Flows through a server: each is a request of its own. */
 
 #include "client/remote/remote.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -31,16 +32,16 @@ static enum weft_rc check_nodes(const struct weft_node *node, size_t count, size
 }
 
 /* The ids of an answer in the order of the nodes, which is that of their names in it. */
-static bool read_ids(const struct weft_wire_flow_submitted *told, const struct weft_node *node,
+static bool read_ids(const struct weft_wire_flow_submitted *sent, const struct weft_node *node,
                      size_t count, struct weft_id *ret_id)
 {
-    if (told->node_count != count)
+    if (sent->node_count != count)
         return false;
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(told->nodes[i].name, node[i].name) != 0)
+        if (strcmp(sent->nodes[i].name, node[i].name) != 0)
             return false;
         if (ret_id)
-            ret_id[i] = told->nodes[i].id;
+            ret_id[i] = sent->nodes[i].id;
     }
     return true;
 }
@@ -53,7 +54,7 @@ static enum weft_rc post(const struct weft_via *via, struct weft_remote_request 
     struct weft_arena *arena = weft_arena_new();
     struct weft_buf body;
     struct weft_json object;
-    struct weft_wire_flow_submitted told;
+    struct weft_wire_flow_submitted sent;
     struct weft_remote_response response = {0};
     weft_remote_write(&body, weft_ops[request.op].takes, item);
     request.body = &body;
@@ -67,15 +68,15 @@ static enum weft_rc post(const struct weft_via *via, struct weft_remote_request 
         rc = weft_remote_object(&request, &response, &object, err);
     if (rc)
         goto out;
-    if (weft_wire_read_answer(weft_ops[request.op].gives, &object, arena, &told, NULL) ||
-        !read_ids(&told, node, count, ret_answer->node)) {
+    if (weft_wire_read_answer(weft_ops[request.op].gives, &object, arena, &sent, NULL) ||
+        !read_ids(&sent, node, count, ret_answer->node)) {
         rc = weft_remote_garbled(&request, err);
         goto out;
     }
-    *ret_answer = (struct weft_flow_submitted){.id = told.id,
-                                               .state = told.state,
-                                               .revision = told.revision,
-                                               .duplicate = told.duplicate,
+    *ret_answer = (struct weft_flow_submitted){.id = sent.id,
+                                               .state = sent.state,
+                                               .revision = sent.revision,
+                                               .duplicate = sent.duplicate,
                                                .node = ret_answer->node};
 out:
     weft_buf_done(&body);
@@ -103,7 +104,7 @@ enum weft_rc weft_remote_flow_submit(const struct weft_via *via, const struct we
         enum weft_rc rc =
             post(via, request, &spec[i], spec[i].nodes, spec[i].node_count, &answer[i], &story);
         if (rc && i == 0 && !is_about_item(rc))
-            return weft_told(rc, &story, err);
+            return weft_copy_err(rc, &story, err);
         if (rc) /* earlier flows are done */
             answer[i] = (struct weft_flow_submitted){
                 .err = story, .node = node, .blamed = answer[i].blamed};
@@ -130,10 +131,10 @@ enum weft_rc weft_remote_flow_link(const struct weft_via *via, const struct weft
     const struct weft_flow_edging *edging = call->in;
     const struct weft_remote_request request = {
         .op = call->op, .place = weft_remote_id(call->arena, &edging->flow), .ns = edging->ns};
-    struct weft_wire_flow_submitted told;
-    enum weft_rc rc = weft_remote_one(via, &request, edging, call->arena, &told, err);
+    struct weft_wire_flow_submitted sent;
+    enum weft_rc rc = weft_remote_one(via, &request, edging, call->arena, &sent, err);
     if (!rc)
-        *(int32_t *)call->out = told.revision;
+        *(int32_t *)call->out = sent.revision;
     return rc;
 }
 

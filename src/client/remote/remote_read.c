@@ -3,6 +3,7 @@
 /* Reading through a server: one request for each execution, and lists page by page. */
 
 #include "client/remote/remote.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/err.h"

@@ -7,6 +7,7 @@
  */
 
 #include "client/remote/remote.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/err.h"

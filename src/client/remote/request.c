@@ -13,6 +13,7 @@
  */
 
 #include "client/remote/remote.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -95,20 +96,20 @@ enum weft_rc weft_remote_error(const struct weft_json *value, struct weft_arena 
                                struct weft_err *ret_error, enum weft_fence *ret_fence,
                                struct weft_err *err)
 {
-    struct weft_err told = {0};
-    enum weft_rc rc = weft_wire_read_error(value, arena, &told, ret_fence, err);
+    struct weft_err sent = {0};
+    enum weft_rc rc = weft_wire_read_error(value, arena, &sent, ret_fence, err);
     if (rc)
         return rc;
     size_t node;
-    const char *rest = in_node(told.field, &node);
-    const char *field = known_field(rest ? rest : told.field);
-    const char *hint = told.hint ? weft_hint_find(told.hint) : NULL;
-    bool unsaid = told.field && !field && (!rest || *rest); /* else a node as a whole */
-    const char *more = unsaid ? told.field : told.hint && !hint ? told.hint : NULL;
+    const char *rest = in_node(sent.field, &node);
+    const char *field = known_field(rest ? rest : sent.field);
+    const char *hint = sent.hint ? weft_hint_find(sent.hint) : NULL;
+    bool unknown = sent.field && !field && (!rest || *rest); /* else a node as a whole */
+    const char *more = unknown ? sent.field : sent.hint && !hint ? sent.hint : NULL;
     if (more)
-        (void)weft_fail(ret_error, told.rc, "%s (%s)", told.text, more);
+        (void)weft_fail(ret_error, sent.rc, "%s (%s)", sent.text, more);
     else
-        *ret_error = told;
+        *ret_error = sent;
     ret_error->field = field;
     ret_error->hint = hint;
     return WEFT_OK;
@@ -149,21 +150,22 @@ static size_t find_node(const struct weft_json *error, struct weft_arena *arena)
     return named ? node : 0;
 }
 
-/* An answer that is no success. True: the server said in its own words what happened. */
+/* An answer that is no success. True: the server of weft explained it. */
 static bool read_failure(const struct weft_fetch_answer *answer, size_t *ret_node,
                          struct weft_err *ret_error)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_json body, error;
-    bool told = weft_json_check(answer->body.data, answer->body.size, &body, NULL) == WEFT_OK &&
-                body.kind == WEFT_JSON_OBJECT && weft_wire_member(&body, "error", &error) &&
-                weft_remote_error(&error, arena, ret_error, NULL, NULL) == WEFT_OK;
-    *ret_node = told ? find_node(&error, arena) : 0;
+    bool explained =
+        weft_json_check(answer->body.data, answer->body.size, &body, NULL) == WEFT_OK &&
+        body.kind == WEFT_JSON_OBJECT && weft_wire_member(&body, "error", &error) &&
+        weft_remote_error(&error, arena, ret_error, NULL, NULL) == WEFT_OK;
+    *ret_node = explained ? find_node(&error, arena) : 0;
     weft_arena_free(arena);
-    if (!told)
+    if (!explained)
         (void)weft_fail(ret_error, rc_of_status(answer->status),
                         "the server answered with status %d", answer->status);
-    return told;
+    return explained;
 }
 
 /* ---- Paths ----------------------------------------------------------------------------------- */
@@ -261,11 +263,11 @@ static enum weft_rc take_answer(const struct weft_remote_request *request,
         };
         return WEFT_OK;
     }
-    bool told = read_failure(answer, &ret_response->node, err);
+    bool explained = read_failure(answer, &ret_response->node, err);
     bool passing =
-        (told || answer->status >= 429) &&
+        (explained || answer->status >= 429) &&
         (err->rc == WEFT_BUSY || err->rc == WEFT_RATE_LIMITED || err->rc == WEFT_UNAVAILABLE);
-    bool undone = told ? err->hint != weft_hint_outcome_unknown : err->rc == WEFT_RATE_LIMITED;
+    bool undone = explained ? err->hint != weft_hint_outcome_unknown : err->rc == WEFT_RATE_LIMITED;
     if (!is_repeatable(request) && err->rc == WEFT_UNAVAILABLE && !undone)
         err->hint = weft_hint_outcome_unknown;
     ret_trial->again = passing && (undone || is_repeatable(request));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Handlers: the threads that run them and what they may say about their job.
+ * Handlers: the threads that run them and the calls they may make about their job.
  *
- * What a handler says is checked and put right here, where it is said, so that the store never
- * refuses it: texts are cut, numbers are brought into their bounds, and a result that cannot be
- * stored makes the job fail for good instead of being tried for ever.
+ * Arguments of a handler are corrected here, so that the store never refuses them: texts are cut,
+ * numbers are limited to their bounds, and a result that cannot be stored makes the job fail for
+ * good instead of being tried for ever.
  */
 
 #include "client/worker/worker.h"
@@ -61,7 +61,7 @@ void weft_job_clear(struct weft_job *job)
     job->result = NULL;
 }
 
-/* ---- What a handler may say ------------------------------------------------------------------ */
+/* ---- Calls of a handler ---------------------------------------------------------------------- */
 
 const struct weft_claimed *weft_job_claimed(const struct weft_job *job)
 {
@@ -190,7 +190,7 @@ static struct weft_job *take_job(struct weft_worker *worker)
     while (!worker->queue.first && !worker->stopping)
         pthread_cond_wait(&worker->work, &worker->lock);
     if (worker->stopping)
-        return NULL; /* what is queued is given back */
+        return NULL; /* queued jobs are given back */
     struct weft_job *job = worker->queue.first;
     worker->queue.first = job->next;
     if (!job->next)

@@ -5,8 +5,8 @@
  *
  * It turns in a circle: look for leases that others ended, send what has finished, renew the leases
  * that are due, run the passes that are due, claim, and sleep until the next of these is due or
- * until somebody pokes it: a handler that finished, a submission in this process,
- * weft_worker_stop(). What fails slows itself down and nothing else.
+ * until it is poked: by a handler that finished, a submission in this process, or
+ * weft_worker_stop(). A failing step is repeated more slowly and delays no other step.
  *
  * The passes run here so that a program with nothing but a worker needs nothing else. Any number
  * of workers may run them at the same time. A server runs them itself: a worker that is connected
@@ -43,9 +43,9 @@ static uint64_t random_number(void)
 }
 
 /*
- * The store answers again. Everybody's heartbeats failed while it did not: they get the time to
- * renew before this process takes a lease away from anybody, and what is lost all the same is not
- * held against the execution.
+ * The store answers again. The heartbeats of all workers failed while it did not: they get the time
+ * to renew before this process takes any lease away, and a lease that is lost all the same does not
+ * count against its execution.
  */
 static void end_outage(struct weft_worker *worker)
 {
@@ -71,8 +71,8 @@ static void note_failure(struct weft_worker *worker, enum weft_rc rc, const stru
     pthread_mutex_unlock(&worker->lock);
 }
 
-bool weft_keeper_told(struct weft_worker *worker, struct weft_next *next, enum weft_rc rc,
-                      const struct weft_err *err)
+bool weft_keeper_note_result(struct weft_worker *worker, struct weft_next *next, enum weft_rc rc,
+                             const struct weft_err *err)
 {
     if (rc == WEFT_OK) {
         next->failures = 0;
@@ -154,10 +154,10 @@ static void run_passes(struct weft_worker *worker)
 
 /* ---- The circle ------------------------------------------------------------------------------ */
 
-/* Takes in what others left since the last turn. */
+/* Takes in changes by other threads since the last turn. */
 static void look_around(struct weft_worker *worker)
 {
-    weft_hold_told(worker);
+    weft_hold_take_claim(worker);
     weft_watch_look(worker);
     pthread_mutex_lock(&worker->lock);
     weft_hold_adopt(worker); /* finished jobs may be of new grants */
@@ -214,8 +214,8 @@ static void rest(struct weft_worker *worker)
 }
 
 /*
- * A claim at a server is under way while the worker stops. One that has just begun may be bringing
- * work, which nobody would know of if it were cut off; one that has waited for a while is ended.
+ * A claim at a server is under way while the worker stops. One that has just begun may be given
+ * work, which would stay leased if the call were cut off; one that has waited for a while is ended.
  */
 static bool end_claim(struct weft_worker *worker)
 {
@@ -228,8 +228,8 @@ static bool end_claim(struct weft_worker *worker)
 }
 
 /*
- * What is left to do when the worker stops. True: nothing, or the grace is over. Nothing is given
- * back while a claim is under way: it would be given that very work.
+ * A step of stopping. True: nothing is left to do, or the grace is over. Nothing is given back
+ * while a claim is under way: the claim would get that very work.
  */
 static bool wind_up(struct weft_worker *worker)
 {
@@ -247,7 +247,7 @@ static bool wind_up(struct weft_worker *worker)
     if (!over)
         return false;
     weft_send_abandon(worker);
-    look_around(worker); /* who finished in the last moment is still heard */
+    look_around(worker); /* handlers that finished in the last moment still count */
     if (worker->unsent.count > 0)
         weft_send_words(worker);
     return true;

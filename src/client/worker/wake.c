@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Waking: who waits on a handle, and how they hear of what happens in this process. What happens in
- * others is found by looking again, so everything here is a hint and may be late.
+ * Wakes the workers of a handle and the calls that wait on it after changes in this process.
+ * Changes by other processes are found by looking again, so every wake is a hint and may be late.
  */
 
-#include "client/client.h"
+#include "client/worker/wake.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -5,13 +5,14 @@
  * once, not with the next heartbeat.
  *
  * Over a server the watcher, a thread of its own, asks for them with a call that waits there while
- * there are jobs in hand, and leaves what it was told in `lost` for the keeper. Over an engine the
+ * there are jobs in hand, and leaves the answer in `lost` for the keeper. Over an engine the
  * keeper asks once a second while it holds leases, and at once when a call in this process ended
  * one. Either way the keeper marks the job as a renewal would, and when its handler has returned it
- * lets go of the lease (send.c): until then the execution keeps its place in a lane with a limit.
+ * lets go of the lease (worker_send.c): until then the execution keeps its place in a lane with a
+ * limit.
  *
- * All of this is hints. What is not heard here is heard from the next renewal; a server that does
- * not know the call is not asked again for a while.
+ * All of this is hints: a lease that is missed here is found by the next renewal. A server that
+ * does not know the call is not asked again for a while.
  */
 
 #include "client/worker/worker.h"
@@ -30,7 +31,7 @@
 
 enum { WATCH_WAIT_MS = 20000 };
 
-/* ---- What the keeper does with it ------------------------------------------------------------ */
+/* ---- The keeper's part ----------------------------------------------------------------------- */
 
 static bool is_lease(const struct weft_job *job, const struct weft_ended_lease *lease)
 {
@@ -134,11 +135,11 @@ static void ask_engine(struct weft_worker *worker, struct weft_arena *arena,
     const struct weft_op_call call = {
         .op = WEFT_OP_WATCH, .in = &watch, .count = 1, .out = ret_watched, .arena = arena};
     enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
-    if (!weft_keeper_told(worker, &worker->watch, rc, &err))
+    if (!weft_keeper_note_result(worker, &worker->watch, rc, &err))
         *ret_watched = (struct weft_watched){0};
 }
 
-/* Takes in what is known of ended leases; watched is what an engine just told. */
+/* Marks the jobs of ended leases; `watched` is the answer of an engine. */
 static void take_in(struct weft_worker *worker, const struct weft_watched *watched)
 {
     pthread_mutex_lock(&worker->lock);
@@ -155,12 +156,12 @@ static void take_in(struct weft_worker *worker, const struct weft_watched *watch
 void weft_watch_look(struct weft_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    bool now = worker->watch_now, told = worker->lost_count > 0 || worker->early_next > 0;
+    bool now = worker->watch_now, found = worker->lost_count > 0 || worker->early_next > 0;
     worker->watch_now = false;
     pthread_mutex_unlock(&worker->lock);
     bool asks = !worker->remote && worker->grant &&
                 ((now && worker->watch.failures == 0) || weft_watch_due(worker) <= weft_mono_us());
-    if (!asks && !told)
+    if (!asks && !found)
         return;
     struct weft_arena *arena = weft_arena_new();
     struct weft_watched watched = {0};
@@ -172,7 +173,7 @@ void weft_watch_look(struct weft_worker *worker)
 
 /* ---- The watcher ----------------------------------------------------------------------------- */
 
-/* Leaves what was told for the keeper. The lock is held. */
+/* Leaves ended leases for the keeper. The lock is held. */
 static void hand_over(struct weft_worker *worker, const struct weft_watched *watched)
 {
     if (worker->lost_count + watched->count > worker->lost_room) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The life of a worker: made, told its kinds, started, stopped, freed.
+ * The life of a worker: made, given its kinds, started, stopped, freed.
  *
  * Stopping is the keeper's work, because it is made of calls to the store: weft_worker_stop() only
  * asks for it and waits. A handler that outlasts the grace is left running; its thread cannot be
@@ -31,7 +31,7 @@ enum {
     DEFAULT_GRACE_MS = 10000,
     WAIT_MAX_MS = 86400000, /* poll_ms and stop_grace_ms */
     CALL_MS = 10000,        /* how long a call to a server may take */
-    LAST_WORD_MS = 2000,    /* after the grace, for giving back what handlers still hold */
+    LAST_WORD_MS = 2000,    /* after the grace, for giving back leases that handlers still hold */
     HOST_MAX = 64,
 };
 
@@ -295,7 +295,7 @@ static void join_callers(struct weft_worker *worker, bool watcher)
         (void)pthread_join(worker->watcher, NULL);
 }
 
-/* Handlers have the signal mask of who started them; the others take no signals. */
+/* Handlers have the signal mask of the thread that starts them; the others take no signals. */
 static int start_threads(struct weft_worker *worker)
 {
     int failed = 0;

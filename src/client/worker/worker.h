@@ -9,22 +9,23 @@
  * Threads. The keeper decides everything and does all that is quick: it sends words, renews leases,
  * runs the passes, and claims. Over a server a claim waits there until there is work, so a second
  * thread, the claimer, makes it: the keeper says how many jobs there is room for (`asked`), the
- * claimer asks for so many, puts what it got before the handlers and leaves the grant in `granted`,
+ * claimer asks for so many, queues the jobs for the handlers and leaves the grant in `granted`,
  * where the keeper takes it over. So heartbeats and results never wait behind a claim. A third, the
  * watcher, waits at the server for leases that others end (watcher.c). Over an engine there is
- * neither of these two; over a server there are no passes, which are the server's business.
+ * neither a claimer nor a watcher; over a server there are no passes: the server runs them.
  * Handlers run jobs.
  *
- * A job is made by whoever claimed it, waits in `queue`, is run by a handler, waits in `finished`
- * and is ended by the keeper. Jobs are allocated by the claim that brought them (a grant) and freed
- * with the last of its jobs, by the keeper.
+ * A job is made by the thread that claimed it, waits in `queue`, is run by a handler, waits in
+ * `finished` and is ended by the keeper. The jobs of one claim are one allocation (a grant), which
+ * the keeper frees with the last of them.
  *
  * Locks: worker->lock guards everything that is marked as shared. It is a leaf: nothing else is
- * taken and no store is called under it. What is marked as the keeper's needs no lock, because
- * others touch it only before the keeper begins and after it has ended.
+ * taken and no store is called under it. Fields marked as the keeper's need no lock, because other
+ * threads touch them only before the keeper begins and after it has ended.
  */
 
 #include "client/client.h"
+#include "client/worker/wake.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -38,7 +39,7 @@ enum {
     WEFT_EARLY_MAX = 64,  /* ended leases that are remembered for a claim under way */
 };
 
-/* What a handler returned, and what the worker says of jobs that it gives back by itself. */
+/* How a handler ended a job, or how the worker ends jobs that it gives back by itself. */
 enum weft_word {
     WEFT_WORD_COMPLETE,
     WEFT_WORD_FAIL,
@@ -70,7 +71,7 @@ struct weft_job {
     /* Shared. */
     enum weft_stage stage;
     enum weft_fence fence; /* why the lease is gone */
-    bool abandoned;        /* outlasted the grace: nobody listens to it any more */
+    bool abandoned;        /* outlasted the grace: its word is not sent */
     int32_t percent;
     char *note;             /* owned */
     uint32_t progress;      /* grows with each report; 0: none was made */
@@ -101,7 +102,7 @@ struct weft_grant {
 };
 
 /* How the last claim of the claimer went. */
-struct weft_claim_told {
+struct weft_claim_summary {
     enum weft_rc rc;
     struct weft_err err;
     uint32_t wanted;
@@ -153,7 +154,7 @@ struct weft_worker {
     pthread_cond_t done; /* for weft_worker_stop(): the keeper has ended */
     bool started, stopping, ended;
     bool poked;           /* the keeper should look around */
-    bool claim_now;       /* somebody said that there is work */
+    bool claim_now;       /* woken: there is work */
     bool progressed;      /* a handler has reported progress */
     weft_usec delayed_us; /* the store's time; the earliest delayed execution heard of */
     weft_usec stop_us;    /* monotonic; when the grace ends */
@@ -161,14 +162,14 @@ struct weft_worker {
     size_t running;
     struct weft_job_list queue, finished;
     struct weft_worker_stats stats;
-    uint32_t asked;                    /* jobs the claimer should ask for; 0: none */
-    bool claiming;                     /* it was asked, and the keeper has not heard the answer */
-    bool claim_told;                   /* the answer is there */
-    struct weft_claim_told told;       /* it */
-    struct weft_grant *granted;        /* new ones, for the keeper */
-    _Atomic bool claim_stop, all_stop; /* end the calls that are under way: claims, all */
-    bool watch_now;                    /* a call in this process ended a lease */
-    struct weft_ended_lease *lost;     /* owned; what the watcher was told, for the keeper */
+    uint32_t asked;      /* jobs the claimer should ask for; 0: none */
+    bool claiming;       /* it was asked, and the keeper has not taken the answer */
+    bool claim_answered; /* the answer is there */
+    struct weft_claim_summary last_claim; /* it */
+    struct weft_grant *granted;           /* new ones, for the keeper */
+    _Atomic bool claim_stop, all_stop;    /* end the calls that are under way: claims, all */
+    bool watch_now;                       /* a call in this process ended a lease */
+    struct weft_ended_lease *lost;        /* owned; found by the watcher, for the keeper */
     size_t lost_count, lost_room;
     _Atomic bool watch_stop; /* ends the call of the watcher */
 
@@ -202,28 +203,28 @@ void weft_worker_count(struct weft_worker *worker, uint64_t *number, uint64_t mo
 /* ---- job.c ----------------------------------------------------------------------------------- */
 
 void *weft_handler_main(void *context); /* the worker */
-/* Frees what the handler left in it. */
+/* Frees the texts and bytes that the handler set. */
 void weft_job_clear(struct weft_job *job);
 
 /* ---- keeper.c -------------------------------------------------------------------------------- */
 
 void *weft_keeper_main(void *context); /* the worker */
-/* Remembers how a call to the store went; what failed is tried later. True: it worked. */
-bool weft_keeper_told(struct weft_worker *worker, struct weft_next *next, enum weft_rc rc,
-                      const struct weft_err *err);
+/* Remembers how a call to the store went; a failed one is tried later. True: it worked. */
+bool weft_keeper_note_result(struct weft_worker *worker, struct weft_next *next, enum weft_rc rc,
+                             const struct weft_err *err);
 /* An execution becomes ready at this moment of the store's clock. */
 void weft_keeper_expect(struct weft_worker *worker, weft_usec due_us);
 
-/* ---- worker_claim.c: what is held ------------------------------------------------------------ */
+/* ---- worker_claim.c: jobs that are held ------------------------------------------------------ */
 
 /* How many jobs may be claimed now; none while a claim is under way. */
 uint32_t weft_hold_room(struct weft_worker *worker);
 /* Claims, or asks the claimer to. */
 void weft_hold_claim(struct weft_worker *worker);
-/* What the claimer got becomes the keeper's, who renews and frees it. The lock is held. */
+/* The keeper takes over the grants of the claimer; it renews and frees them. The lock is held. */
 void weft_hold_adopt(struct weft_worker *worker);
 /* Takes in how the last claim of the claimer went, if it is over. */
-void weft_hold_told(struct weft_worker *worker);
+void weft_hold_take_claim(struct weft_worker *worker);
 void *weft_claimer_main(void *context); /* the worker */
 /* Renews every lease in one call; progress rides along. */
 void weft_hold_renew(struct weft_worker *worker);
@@ -241,21 +242,21 @@ void weft_hold_drop(struct weft_worker *worker, struct weft_job *job);
 /* ---- watcher.c: leases that others ended ----------------------------------------------------- */
 
 void *weft_watcher_main(void *context); /* the worker; over a server */
-/* Asks an engine for them when that is due, and takes in what the watcher was told. */
+/* Asks an engine for them when that is due, and takes in those that the watcher found. */
 void weft_watch_look(struct weft_worker *worker);
 /*
- * Takes jobs whose leases are gone out of the queue: those that others ended are given back, so
- * that the store knows that no handler is at them; the others are dropped.
+ * Takes jobs whose leases are gone out of the queue: where the lease was ended by others the job is
+ * given back, so that the store knows that no handler runs it; other jobs are dropped.
  */
 void weft_watch_sift(struct weft_worker *worker);
 /* When weft_watch_look() is due; WEFT_NEVER over a server, or while nothing is held. */
 weft_usec weft_watch_due(const struct weft_worker *worker);
 
-/* ---- send.c ---------------------------------------------------------------------------------- */
+/* ---- worker_send.c --------------------------------------------------------------------------- */
 
-/* Sends the words of finished jobs; what was not accepted stays in unsent. */
+/* Sends the words of finished jobs; words that were not accepted stay in unsent. */
 void weft_send_words(struct weft_worker *worker);
-/* Gives back the leases of handlers that outlasted the grace; nobody listens to them any more. */
+/* Gives back the leases of handlers that outlasted the grace; their words are not sent. */
 void weft_send_abandon(struct weft_worker *worker);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a worker holds: claiming, renewing, giving back.
+ * The jobs that a worker holds: claiming, renewing, giving back.
  *
  * A claim asks for as many jobs as there are handlers without one, and for a few more when the
  * handlers are quick: as many as they would begin within AHEAD_US, measured by how many they
@@ -20,7 +20,7 @@
 #define AHEAD_US     (30 * WEFT_MS)
 #define CONTENDED_US (5 * WEFT_MS)
 #define RATE_MIN_US  (10 * WEFT_MS)
-#define LEASE_MIN_US (150 * WEFT_MS) /* what is left of a late one: beats keep a distance */
+#define LEASE_MIN_US (150 * WEFT_MS) /* left of a late one: beats keep a distance */
 
 #define REPORT_US WEFT_SECOND /* between two reports of progress */
 #define WAITED_US WEFT_SECOND /* a claim that took less has not waited for work */
@@ -93,7 +93,7 @@ static weft_usec lease_left(const struct weft_worker *worker, const struct weft_
     return left_us > LEASE_MIN_US ? left_us : LEASE_MIN_US;
 }
 
-/* Makes jobs of what was claimed. Takes the arena over. */
+/* Makes jobs of claimed executions. Takes the arena over. */
 static struct weft_grant *make_grant(struct weft_worker *worker,
                                      const struct weft_claim_result *claimed,
                                      struct weft_arena *arena)
@@ -169,12 +169,12 @@ static struct weft_claim make_claim(const struct weft_worker *worker, uint32_t m
 }
 
 /* When to claim next. */
-static void pace_claims(struct weft_worker *worker, const struct weft_claim_told *told)
+static void pace_claims(struct weft_worker *worker, const struct weft_claim_summary *summary)
 {
-    /* What has waited for work at the server need not wait here. */
-    bool at_once = told->count == told->wanted || told->waited;
+    /* A claim that waited at the server needs no pause here. */
+    bool at_once = summary->count == summary->wanted || summary->waited;
     weft_usec wait_us = at_once ? 0 : worker->options.poll_ms * WEFT_MS;
-    if (told->contended && wait_us > CONTENDED_US)
+    if (summary->contended && wait_us > CONTENDED_US)
         wait_us = CONTENDED_US;
     worker->claim.at_us = weft_mono_us() + wait_us;
 }
@@ -188,10 +188,10 @@ static void claim_here(struct weft_worker *worker, uint32_t room)
     const struct weft_op_call call = {
         .op = WEFT_OP_CLAIM, .in = &claim, .count = 1, .out = &claimed, .arena = arena};
     enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
-    if (weft_keeper_told(worker, &worker->claim, rc, &err))
-        pace_claims(worker, &(struct weft_claim_told){.wanted = room,
-                                                      .count = claimed.count,
-                                                      .contended = claimed.contended});
+    if (weft_keeper_note_result(worker, &worker->claim, rc, &err))
+        pace_claims(worker, &(struct weft_claim_summary){.wanted = room,
+                                                         .count = claimed.count,
+                                                         .contended = claimed.contended});
     if (claimed.count == 0) {
         weft_arena_free(arena);
         return;
@@ -221,18 +221,18 @@ void weft_hold_claim(struct weft_worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-void weft_hold_told(struct weft_worker *worker)
+void weft_hold_take_claim(struct weft_worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    bool answered = worker->claim_told;
-    const struct weft_claim_told told = worker->told;
+    bool answered = worker->claim_answered;
+    const struct weft_claim_summary summary = worker->last_claim;
     if (answered)
-        worker->claim_told = worker->claiming = false;
+        worker->claim_answered = worker->claiming = false;
     pthread_mutex_unlock(&worker->lock);
     if (!answered || atomic_load(&worker->claim_stop))
         return; /* a claim that was ended by the stop has not failed */
-    if (weft_keeper_told(worker, &worker->claim, told.rc, &told.err))
-        pace_claims(worker, &told);
+    if (weft_keeper_note_result(worker, &worker->claim, summary.rc, &summary.err))
+        pace_claims(worker, &summary);
 }
 
 /* ---- The claimer ----------------------------------------------------------------------------- */
@@ -246,14 +246,14 @@ static void claim_there(struct weft_worker *worker, uint32_t max)
         .weft = worker->weft, .one_try = true, .stop = &worker->claim_stop};
     struct weft_arena *arena = weft_arena_new();
     struct weft_claim_result claimed = {0};
-    struct weft_claim_told told = {.wanted = max};
+    struct weft_claim_summary summary = {.wanted = max};
     weft_usec began_us = weft_mono_us();
     const struct weft_op_call call = {
         .op = WEFT_OP_CLAIM, .in = &claim, .count = 1, .out = &claimed, .arena = arena};
-    told.rc = worker->weft->backend->call(&via, &call, &told.err);
-    told.count = told.rc ? 0 : claimed.count;
-    told.waited = told.count > 0 || weft_mono_us() - began_us > WAITED_US;
-    struct weft_grant *grant = told.count ? make_grant(worker, &claimed, arena) : NULL;
+    summary.rc = worker->weft->backend->call(&via, &call, &summary.err);
+    summary.count = summary.rc ? 0 : claimed.count;
+    summary.waited = summary.count > 0 || weft_mono_us() - began_us > WAITED_US;
+    struct weft_grant *grant = summary.count ? make_grant(worker, &claimed, arena) : NULL;
     if (!grant)
         weft_arena_free(arena);
     pthread_mutex_lock(&worker->lock);
@@ -262,8 +262,8 @@ static void claim_there(struct weft_worker *worker, uint32_t max)
         worker->granted = grant;
         queue_grant(worker, grant);
     }
-    worker->told = told;
-    worker->claim_told = worker->poked = true;
+    worker->last_claim = summary;
+    worker->claim_answered = worker->poked = true;
     pthread_cond_signal(&worker->news);
     pthread_mutex_unlock(&worker->lock);
 }
@@ -326,7 +326,7 @@ void weft_hold_give_back(struct weft_worker *worker, weft_usec before_us)
 {
     struct weft_job_list back;
     pthread_mutex_lock(&worker->lock);
-    weft_hold_adopt(worker); /* what is given back must be the keeper's */
+    weft_hold_adopt(worker); /* only jobs of the keeper can be given back */
     weft_hold_take_out(worker, arrived_before, before_us, &back);
     for (struct weft_job *job = back.first; job; job = job->next) {
         job->stage = WEFT_STAGE_FINISHED;
@@ -417,7 +417,7 @@ static const struct weft_err *read_answers(struct weft_worker *worker, const str
     return again;
 }
 
-/* Renews what was listed and takes the answers in. */
+/* Renews the listed leases and takes the answers in. */
 static void send_beat(struct weft_worker *worker, const struct beat *beat, struct weft_next *next)
 {
     struct weft_err err = {0};
@@ -426,11 +426,11 @@ static void send_beat(struct weft_worker *worker, const struct beat *beat, struc
     const struct weft_op_call call = {
         .op = WEFT_OP_RENEW, .in = beat->item, .count = beat->count, .out = beat->answer};
     enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
-    if (!weft_keeper_told(worker, next, rc, &err))
+    if (!weft_keeper_note_result(worker, next, rc, &err))
         return;
     const struct weft_err *again = read_answers(worker, beat);
     if (again)
-        (void)weft_keeper_told(worker, next, again->rc, again);
+        (void)weft_keeper_note_result(worker, next, again->rc, again);
 }
 
 void weft_hold_renew(struct weft_worker *worker)

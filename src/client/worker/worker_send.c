@@ -115,7 +115,7 @@ static bool settle(struct weft_worker *worker, struct weft_job *job,
     return true;
 }
 
-/* Sends one word for all that said it. False: give the store a rest. */
+/* Sends the words of one kind. False: the store needs a pause. */
 static bool send_word(struct weft_worker *worker, struct words *words, struct weft_arena *arena,
                       bool *ret_ready)
 {
@@ -126,7 +126,7 @@ static bool send_word(struct weft_worker *worker, struct words *words, struct we
                                       .count = words->count,
                                       .out = words->answer};
     enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
-    if (!weft_keeper_told(worker, &worker->send, rc, &err)) {
+    if (!weft_keeper_note_result(worker, &worker->send, rc, &err)) {
         for (size_t i = 0; i < words->count; i++)
             weft_job_list_add(&worker->unsent, words->job[i]);
         return false;
@@ -136,13 +136,13 @@ static bool send_word(struct weft_worker *worker, struct words *words, struct we
         if (!settle(worker, words->job[i], &words->answer[i], ret_ready))
             again = &words->answer[i];
     if (again)
-        (void)weft_keeper_told(worker, &worker->send, again->err.rc, &again->err);
+        (void)weft_keeper_note_result(worker, &worker->send, again->err.rc, &again->err);
     return !again;
 }
 
 /*
- * Splits the jobs by what they say. Those whose lease is known to be gone have nothing to say; but
- * where others ended it before its time, a release, whatever the answer, lets go of it.
+ * Splits the jobs by their words. A job whose lease is known to be gone sends none; but where
+ * others ended the lease before its time, a release, however it is answered, lets go of it.
  */
 static void sort_words(struct weft_worker *worker, const struct weft_job_list *all,
                        struct weft_arena *arena, struct words words[WEFT_WORD_COUNT])
@@ -193,7 +193,7 @@ void weft_send_words(struct weft_worker *worker)
         weft_wake_workers(worker->weft, true, WEFT_NEVER);
 }
 
-/* ---- Those that outlast the grace ------------------------------------------------------------ */
+/* ---- Handlers that outlast the grace --------------------------------------------------------- */
 
 void weft_send_abandon(struct weft_worker *worker)
 {
@@ -223,7 +223,7 @@ void weft_send_abandon(struct weft_worker *worker)
             .op = WEFT_OP_RELEASE, .in = item, .count = count, .out = answer};
         enum weft_rc rc = worker->weft->backend->call(&worker->via, &call, &err);
         /* When the store does not hear it, the leases run out by themselves. */
-        if (weft_keeper_told(worker, &worker->send, rc, &err)) {
+        if (weft_keeper_note_result(worker, &worker->send, rc, &err)) {
             weft_worker_count(worker, &worker->stats.put_back, count);
             weft_wake_workers(worker->weft, true, WEFT_NEVER);
         }

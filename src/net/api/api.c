@@ -143,6 +143,15 @@ void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
     weft_wire_write_error(error, fence, out);
 }
 
+enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_message,
+                                   struct weft_err *err)
+{
+    const struct weft_route *route = request->route;
+    struct weft_json object;
+    enum weft_rc rc = weft_request_object(request, route->may_be_empty, &object, err);
+    return rc ? rc : weft_wire_read(route->op->takes, &object, request->arena, ret_message, err);
+}
+
 enum weft_rc weft_api_read_nothing(struct weft_request *request, struct weft_err *err)
 {
     struct weft_json object;

@@ -54,6 +54,9 @@ WEFT_MUST_CHECK enum weft_rc weft_api_reply_list(struct weft_request *request,
 /* The whole answer {"error":{...}} as an item of a bulk answer. */
 void weft_api_put_error(const struct weft_err *error, enum weft_fence fence,
                         struct weft_json_writer *out);
+/* The body as the message that the operation takes. */
+WEFT_MUST_CHECK enum weft_rc weft_api_read_message(struct weft_request *request, void *ret_message,
+                                                   struct weft_err *err);
 /* A body that may be missing or {}, and holds nothing. */
 WEFT_MUST_CHECK enum weft_rc weft_api_read_nothing(struct weft_request *request,
                                                    struct weft_err *err);

@@ -19,14 +19,10 @@
 
 enum weft_rc weft_steer_read(struct weft_request *request, struct weft_err *err)
 {
-    const struct weft_route *route = request->route;
     struct weft_steer *steer = weft_new(request->arena, struct weft_steer);
-    struct weft_json object;
     request->items = (struct weft_items){
         .item = steer, .err = weft_new(request->arena, struct weft_err), .count = 1};
-    enum weft_rc rc = weft_request_object(request, route->may_be_empty, &object, err);
-    if (!rc)
-        rc = weft_wire_read(route->op->takes, &object, request->arena, steer, err);
+    enum weft_rc rc = weft_api_read_message(request, steer, err);
     return rc ? rc : weft_request_id(request, &steer->id, err);
 }
 

@@ -46,11 +46,8 @@ static struct weft_wire_flow_submitted told(struct weft_request *request,
 
 enum weft_rc weft_flow_submit_read(struct weft_request *request, struct weft_err *err)
 {
-    struct weft_json object;
     struct weft_flow_spec *spec = weft_new(request->arena, struct weft_flow_spec);
-    enum weft_rc rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_spec, &object, request->arena, spec, err);
+    enum weft_rc rc = weft_api_read_message(request, spec, err);
     if (rc)
         return rc;
     request->items = (struct weft_items){.item = spec,
@@ -101,10 +98,7 @@ enum weft_rc weft_flow_submit_run(struct weft_request *request, struct weft_err 
 enum weft_rc weft_flow_grow_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flow_growth *growth = weft_new(request->arena, struct weft_flow_growth);
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_growth, &object, request->arena, growth, err);
+    enum weft_rc rc = weft_api_read_message(request, growth, err);
     if (!rc)
         rc = weft_request_id(request, &growth->flow, err);
     growth->ns = request->ns;
@@ -134,10 +128,7 @@ enum weft_rc weft_flow_grow_run(struct weft_request *request, struct weft_err *e
 enum weft_rc weft_flow_edges_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_flow_edging *edging = weft_new(request->arena, struct weft_flow_edging);
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_edging, &object, request->arena, edging, err);
+    enum weft_rc rc = weft_api_read_message(request, edging, err);
     if (!rc)
         rc = weft_request_id(request, &edging->flow, err);
     edging->ns = request->ns;
@@ -336,11 +327,8 @@ struct cancelling {
 enum weft_rc weft_flow_cancel_read(struct weft_request *request, struct weft_err *err)
 {
     struct cancelling *cancel = weft_new(request->arena, struct cancelling);
-    struct weft_json object;
     request->state = cancel;
-    enum weft_rc rc = weft_request_object(request, true, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_flow_cancel, &object, request->arena, &cancel->args, err);
+    enum weft_rc rc = weft_api_read_message(request, &cancel->args, err);
     if (!rc)
         rc = weft_request_id(request, &cancel->args.flow, err);
     if (!rc)

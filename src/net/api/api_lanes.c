@@ -77,12 +77,9 @@ enum weft_rc weft_lane_remove_run(struct weft_request *request, struct weft_err 
 enum weft_rc weft_lane_put_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_lane *lane = weft_new(request->arena, struct weft_lane);
-    struct weft_json object;
     enum weft_rc rc = weft_lane_read(request, err);
     if (!rc)
-        rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_lane, &object, request->arena, lane, err);
+        rc = weft_api_read_message(request, lane, err);
     if (rc)
         return rc;
     const char *name = weft_request_path(request, "lane");

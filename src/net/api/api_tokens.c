@@ -132,10 +132,7 @@ enum weft_rc weft_tokens_run(struct weft_request *request, struct weft_err *err)
 enum weft_rc weft_token_create_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_token_spec *spec = weft_new(request->arena, struct weft_token_spec);
-    struct weft_json object;
-    enum weft_rc rc = weft_request_object(request, false, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_token_spec, &object, request->arena, spec, err);
+    enum weft_rc rc = weft_api_read_message(request, spec, err);
     request->state = spec;
     return rc;
 }
@@ -154,13 +151,10 @@ enum weft_rc weft_token_create_run(struct weft_request *request, struct weft_err
 enum weft_rc weft_token_rotate_read(struct weft_request *request, struct weft_err *err)
 {
     struct weft_token_rotation *rotation = weft_new(request->arena, struct weft_token_rotation);
-    struct weft_json object;
     int32_t id = 0;
     enum weft_rc rc = path_id(request, &id, err);
     if (!rc)
-        rc = weft_request_object(request, true, &object, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_token_rotation, &object, request->arena, rotation, err);
+        rc = weft_api_read_message(request, rotation, err);
     rotation->id = id;
     request->state = rotation;
     return rc;

@@ -21,10 +21,7 @@ struct watch_state {
 enum weft_rc weft_watch_read(struct weft_request *request, struct weft_err *err)
 {
     struct watch_state *state = weft_new(request->arena, struct watch_state);
-    struct weft_json body;
-    enum weft_rc rc = weft_request_object(request, false, &body, err);
-    if (!rc)
-        rc = weft_wire_read(&weft_wire_watch, &body, request->arena, &state->watch, err);
+    enum weft_rc rc = weft_api_read_message(request, &state->watch, err);
     if (rc)
         return rc;
     state->watch.ns = request->ns;

@@ -9,6 +9,7 @@
 #include "net/api/api.h"
 
 #include "net/api/route.h"
+#include "net/api/routes.h"
 #include "wire/wire.h"
 
 #include <assert.h>
@@ -84,8 +85,7 @@ static void put_parameter(struct weft_json_writer *out, const char *in,
 
 /* The {names} that paths have, for readers. */
 static const struct weft_param PATH_PARAMS[] = {
-#define ID_SCHEMA   "{\"type\":\"string\",\"format\":\"uuid\"}"
-#define NAME_SCHEMA "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_.:/-]{1,128}$\"}"
+#define ID_SCHEMA "{\"type\":\"string\",\"format\":\"uuid\"}"
     {"id", ID_SCHEMA, "The id of the execution, or of the flow under /v1/flows"},
     {"lane", NAME_SCHEMA, "The name of the lane; a slash in it is written %2F"},
     {"worker", NAME_SCHEMA, "The name of the worker; a slash in it is written %2F"},
@@ -305,31 +305,15 @@ static void put_responses(struct weft_json_writer *out, const struct weft_route 
 
 /* ---- Routes ---------------------------------------------------------------------------------- */
 
-static const char *scope_word(enum weft_scope scope)
-{
-    switch (scope) {
-    case WEFT_SCOPE_NONE:
-        break;
-    case WEFT_SCOPE_READ:
-        return "read";
-    case WEFT_SCOPE_SUBMIT:
-        return "submit";
-    case WEFT_SCOPE_WORK:
-        return "work";
-    case WEFT_SCOPE_ADMIN:
-        return "admin";
-    }
-    return NULL;
-}
-
 /* What is to be known, and which token it takes. */
 static void put_description(struct weft_json_writer *out, const struct weft_route *route)
 {
-    char text[2048];
+    char text[2048], scope[WEFT_SCOPES_TEXT];
     const char *about = route->about ? route->about : "";
+    weft_scopes_print(route->op->scope, scope);
     if (route->op->scope)
         (void)snprintf(text, sizeof(text), "%s\n\nNeeds the scope `%s` where tokens are on.", about,
-                       scope_word(route->op->scope));
+                       scope);
     weft_openapi_pair(out, "description", route->op->scope ? text : about);
 }
 
@@ -351,8 +335,10 @@ static void put_operation(struct weft_json_writer *out, const struct weft_route 
     weft_json_end_array(out);
     /* Tokens are off where only this machine can connect, so they are always optional here. */
     weft_openapi_raw(out, "security", route->op->scope ? "[{},{\"bearer\":[]}]" : "[]");
+    char scope[WEFT_SCOPES_TEXT];
+    weft_scopes_print(route->op->scope, scope);
     if (route->op->scope)
-        weft_openapi_pair(out, "x-weft-scope", scope_word(route->op->scope));
+        weft_openapi_pair(out, "x-weft-scope", scope);
     put_parameters(out, route);
     put_body(out, route);
     put_responses(out, route);

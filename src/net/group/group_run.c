@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What an engine thread took from the queues, made into calls of the engine: the requests of a kind
- * become one call, and the calls of several kinds one transaction (weft_engine_together()).
+ * Turns the requests that an engine thread took from the queues into calls of the engine: the
+ * requests of a kind become one call, and the calls of several kinds one transaction
+ * (weft_engine_together()).
  */
 
 #include "net/api/metrics.h"
@@ -21,8 +22,8 @@ static void *item_at(const struct weft_items *items, const struct weft_kind *kin
 }
 
 /*
- * Leases of a token that is bound to a namespace must be of that namespace; to such a client other
- * executions do not exist.
+ * With a token that is bound to a namespace, leases must be of that namespace; executions of others
+ * are answered as if they did not exist.
  */
 static enum weft_rc check_namespaces(struct weft_server *server, const struct weft_kind *kind,
                                      struct weft_request *request, struct weft_err *err)
@@ -38,8 +39,8 @@ static enum weft_rc check_namespaces(struct weft_server *server, const struct we
 }
 
 /*
- * Copies the good items of an ask behind those of the asks before it, and gives their answers the
- * room they need; says how many they are.
+ * Copies the good items of a request to `to` and gives their answers the room they need; returns
+ * how many they are.
  */
 static size_t gather(const struct weft_kind *kind, const struct weft_request *request, char *to,
                      char *answer)
@@ -68,7 +69,7 @@ static size_t gather(const struct weft_kind *kind, const struct weft_request *re
     return count;
 }
 
-/* Gives an ask the answers of its good items; those of the others are in items.err. */
+/* Gives a request the answers of its good items; refused items have theirs in items.err. */
 static size_t scatter(const struct weft_kind *kind, struct weft_request *request, const char *from)
 {
     size_t count = 0;
@@ -81,7 +82,7 @@ static size_t scatter(const struct weft_kind *kind, struct weft_request *request
     return count;
 }
 
-/* The good items of several asks behind each other, and room for their answers. */
+/* The good items of several requests behind each other, and room for their answers. */
 struct fold {
     struct weft_arena *arena; /* NULL: nothing to free */
     char *item, *answer;
@@ -103,7 +104,7 @@ static struct fold fold_items(const struct weft_kind *kind, struct weft_request 
     return fold;
 }
 
-/* Gives each ask its answers. */
+/* Gives each request its answers. */
 static void unfold(const struct weft_kind *kind, const struct fold *fold,
                    struct weft_request **request, size_t count)
 {
@@ -112,7 +113,7 @@ static void unfold(const struct weft_kind *kind, const struct fold *fold,
         at += scatter(kind, request[a], fold->answer + at * kind->answer_size);
 }
 
-/* One engine call for all of these. WEFT_OK: their items are answered. */
+/* One engine call for all requests. WEFT_OK: their items are answered. */
 static enum weft_rc call_together(struct weft_server *server, const struct weft_kind *kind,
                                   struct weft_request **request, size_t count, struct weft_err *err)
 {
@@ -126,7 +127,7 @@ static enum weft_rc call_together(struct weft_server *server, const struct weft_
     return rc;
 }
 
-/* Answers asks whose items have been answered, or all of them with the failure. */
+/* Sends the answers of requests, or the failure to all of them. */
 static void finish(struct weft_request **request, size_t count, enum weft_rc rc,
                    const struct weft_err *err)
 {
@@ -140,7 +141,7 @@ static void finish(struct weft_request **request, size_t count, enum weft_rc rc,
         weft_loop_answer(request[0]->server, request, count);
 }
 
-/* Takes out the asks whose namespaces cannot be checked; they are answered here. */
+/* Takes out the requests whose namespaces cannot be checked; they are answered here. */
 static size_t admit(struct weft_server *server, const struct weft_kind *kind,
                     struct weft_request **request, size_t count)
 {
@@ -158,7 +159,7 @@ static size_t admit(struct weft_server *server, const struct weft_kind *kind,
     return kept;
 }
 
-/* A flow that another transaction holds kept the request from being carried out. */
+/* The request was not carried out because another transaction holds its flow. */
 static bool met_lock(const struct weft_kind *kind, const struct weft_request *request)
 {
     const struct weft_steer_told *told = request->items.answer;
@@ -167,9 +168,9 @@ static bool met_lock(const struct weft_kind *kind, const struct weft_request *re
 }
 
 /*
- * One of them needs a flow that another transaction holds. Those of which nothing was written, all
- * when the call failed, go into the class of requests that run alone: the one that has to wait does
- * so by itself there (waits.c), and the others need not wait with it. Says how many are left.
+ * Another transaction holds a flow that some request needs. Requests of which nothing was written,
+ * all of them when the call failed, go into the class that runs alone: a request that has to wait
+ * waits there by itself (waits.c), and the others do not wait with it. Returns how many are left.
  */
 static size_t set_apart(struct weft_server *server, const struct weft_kind *kind,
                         const struct weft_group_part *lot, bool all)
@@ -187,7 +188,7 @@ static size_t set_apart(struct weft_server *server, const struct weft_kind *kind
     return kept;
 }
 
-/* Answers asks whose call ended with rc. */
+/* Answers requests whose call ended with rc. */
 static void conclude(struct weft_server *server, const struct weft_kind *kind,
                      const struct weft_group_part *lot, enum weft_rc rc, struct weft_err *err)
 {
@@ -199,8 +200,8 @@ static void conclude(struct weft_server *server, const struct weft_kind *kind,
     }
     weft_metric_add(weft_server_metrics(server), WEFT_METRIC_STORE_FAILURES, 0, 1);
     /*
-     * A call that fails as a whole has written nothing. When that is not the store's fault it is
-     * somebody's input that should have been refused earlier: his neighbours must not suffer.
+     * A call that fails as a whole has written nothing. When the store did not fail, an input of
+     * one request should have been refused earlier: each request gets a call of its own.
      */
     if (lot->count > 1 && !weft_rc_retryable(rc)) {
         for (size_t a = 0; a < lot->count; a++) {
@@ -231,7 +232,7 @@ struct share {
     struct fold fold;
 };
 
-/* Three of them; a kind that was not taken has no asks. */
+/* Three of them; a kind that was not taken has no requests. */
 struct shares {
     struct weft_server *server;
     struct share complete, submit;
@@ -258,7 +259,7 @@ static void end_share(struct weft_server *server, struct share *share, enum weft
     weft_arena_free(share->fold.arena);
 }
 
-/* Nobody waits for a kind that takes longer. */
+/* Each kind is answered as soon as its call is durable. */
 static void answer_share(void *context, enum weft_together_kind kind)
 {
     struct shares *all = context;
@@ -301,7 +302,7 @@ static void run_joint(struct weft_server *server, const struct weft_group_part *
                                         .answered = answer_share,
                                         .context = &all};
     weft_engine_together(server->engine, &calls);
-    /* Those without a good item, or without anybody, need no call. */
+    /* A kind without requests or without a good item needs no call. */
     if (!calls.complete)
         answer_share(&all, WEFT_TOGETHER_COMPLETE);
     if (!calls.submit)
