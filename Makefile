@@ -78,14 +78,12 @@ check: all
 		--enable=warning,performance,portability --suppress=missingIncludeSystem \
 		-Iinclude -Isrc -I$(BUILD) src
 
-bench: all
+bench-http: BENCH = --case http --seconds 10
+bench bench-http: all
 	@tools/setup bench
 	@trap 'tools/pg stop $(BUILD)/bench-pg' EXIT; tools/pg start --durable $(BUILD)/bench-pg && \
-		WEFT_TEST_PG="$$(tools/pg url $(BUILD)/bench-pg)" $(BUILD)/bench/bench $(ARGS)
-
-bench-http: all
-	@tools/setup bench
-	@tools/bench_http $(ARGS) $(BUILD)
+		WEFT_TEST_PG="$$(tools/pg url $(BUILD)/bench-pg)" $(BUILD)/bench/bench --dir $(BUILD) \
+		$(BENCH) $(ARGS)
 
 format:
 	@tools/setup check

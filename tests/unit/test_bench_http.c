@@ -6,7 +6,8 @@
  */
 
 #include "base/buf.h"
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench_conn.h"
 #include "tap.h"
 
 #include <netinet/in.h>
@@ -217,7 +218,7 @@ static void test_bodies(void)
     const struct weft_bench_plan plan = {.lane = "l", .batch = 3, .payload_size = 200};
     struct weft_buf out;
     weft_buf_init(&out, 1 << 20);
-    weft_bench_document(&out, 200);
+    weft_bench_document(&out, 200, 0);
     is_int(out.size, 200, "a document has its size");
     weft_bench_submission(&plan, &out);
     size_t count = 0;

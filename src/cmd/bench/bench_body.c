@@ -5,22 +5,12 @@
  * from a claim into its completion as the slices of text that they are.
  */
 
+#include "cmd/bench/bench_body.h"
 #include "base/json.h"
-#include "cmd/bench/bench.h"
 
 #include <string.h>
 
 enum { RESULT_SIZE = 50 };
-
-const char *weft_bench_call_name(enum weft_bench_call call)
-{
-    static const char *const name[WEFT_BENCH_CALLS] = {
-        [WEFT_BENCH_SUBMIT] = "submit",
-        [WEFT_BENCH_CLAIM] = "claim",
-        [WEFT_BENCH_COMPLETE] = "complete",
-    };
-    return name[call];
-}
 
 void weft_bench_count_error(struct weft_bench_errors *errors, const char *code, size_t size)
 {
@@ -43,12 +33,12 @@ void weft_bench_count_error(struct weft_bench_errors *errors, const char *code, 
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-/* Letters that repeat late, so that nothing on the way gains by compressing them. */
-void weft_bench_document(struct weft_buf *out, size_t size)
+/* The letters repeat late, so that compressing them gains nothing. */
+void weft_bench_document(struct weft_buf *out, size_t size, unsigned seed)
 {
     static const char head[] = "{\"text\":\"", tail[] = "\"}";
     size_t frame = sizeof(head) + sizeof(tail) - 2;
-    uint64_t random = 88172645463325252u;
+    uint64_t random = 88172645463325252u + seed * UINT64_C(0x9e3779b97f4a7c15);
     weft_buf_add_text(out, head);
     for (size_t i = frame; i < size; i++) {
         random ^= random << 13;
@@ -64,7 +54,7 @@ static void add_spec(const struct weft_bench_plan *plan, struct weft_buf *out)
     weft_buf_printf(out, "{\"lane\":\"%s\",\"kind\":\"" WEFT_BENCH_KIND "\"", plan->lane);
     if (plan->payload_size > 0) {
         weft_buf_add_text(out, ",\"payload\":");
-        weft_bench_document(out, plan->payload_size);
+        weft_bench_document(out, plan->payload_size, 0);
     }
     weft_buf_add_char(out, '}');
 }
@@ -196,7 +186,7 @@ static bool add_completion(const struct weft_json *item, bool first, struct weft
     weft_buf_add_text(out, ",\"epoch\":");
     weft_buf_add(out, epoch.text, epoch.size);
     weft_buf_add_text(out, ",\"result\":");
-    weft_bench_document(out, RESULT_SIZE);
+    weft_bench_document(out, RESULT_SIZE, 0);
     weft_buf_add_char(out, '}');
     return true;
 }

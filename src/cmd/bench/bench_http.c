@@ -6,7 +6,7 @@
  * less than remembering would.
  */
 
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_http.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,8 @@
 
 #include "base/clock.h"
 #include "base/id.h"
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench_sweep.h"
 
 #include <poll.h>
 #include <string.h>

@@ -17,7 +17,9 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench_chains.h"
+#include "cmd/bench/bench_sweep.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 
 /* One call after the other: what is done before the clock runs. */
 
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_sweep.h"
+#include "cmd/bench/bench_body.h"
 
 #include "base/json.h"
 #include "base/limits.h"

@@ -72,6 +72,11 @@ weft_usec weft_hist_at(const struct weft_hist *hist, double share)
     return hist->max_us; /* the last bucket is open to the top */
 }
 
+double weft_hist_ms(const struct weft_hist *hist, double share)
+{
+    return (double)weft_hist_at(hist, share) / 1000;
+}
+
 weft_usec weft_hist_mean(const struct weft_hist *hist)
 {
     return hist->count ? (weft_usec)(hist->sum_us / (double)hist->count) : 0;

@@ -31,6 +31,7 @@ void weft_hist_merge(struct weft_hist *hist, const struct weft_hist *other);
  * Rounded up to the end of its bucket, never beyond the largest value. 0 for an empty one.
  */
 weft_usec weft_hist_at(const struct weft_hist *hist, double share);
+double weft_hist_ms(const struct weft_hist *hist, double share); /* the same in milliseconds */
 weft_usec weft_hist_mean(const struct weft_hist *hist);
 
 #endif

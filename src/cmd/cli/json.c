@@ -4,6 +4,8 @@
 
 #include "cmd/cli/cli_json.h"
 
+#include <math.h>
+
 /* More than any answer: lists are printed page by page. */
 static const size_t out_max = (size_t)1 << 30;
 
@@ -33,4 +35,33 @@ void weft_json_out_end_items(struct weft_json_out *out)
     weft_json_end_array(&out->json);
     weft_json_end_object(&out->json);
     weft_json_out_end(out);
+}
+
+void weft_json_add_text(struct weft_json_writer *json, const char *key, const char *text)
+{
+    weft_json_key(json, key);
+    weft_json_put_text(json, text);
+}
+
+void weft_json_add_i64(struct weft_json_writer *json, const char *key, int64_t number)
+{
+    weft_json_key(json, key);
+    weft_json_put_i64(json, number);
+}
+
+void weft_json_add_bool(struct weft_json_writer *json, const char *key, bool value)
+{
+    weft_json_key(json, key);
+    weft_json_put_bool(json, value);
+}
+
+void weft_json_add_fixed(struct weft_json_writer *json, const char *key, double number, int digits)
+{
+    char text[352]; /* the largest double has 309 digits */
+    int size = snprintf(text, sizeof(text), "%.*f", digits, number);
+    weft_json_key(json, key);
+    if (isnan(number))
+        weft_json_put_null(json);
+    else
+        weft_json_put_raw(json, text, (size_t)size);
 }

@@ -11,9 +11,10 @@
  * of 0. A node that begins before its upstream was completed is an error of the server.
  */
 
+#include "cmd/bench/bench_chains.h"
 #include "base/arena.h"
 #include "base/json.h"
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_body.h"
 
 #include <stdlib.h>
 
@@ -42,7 +43,7 @@ static void add_node(const struct weft_bench_plan *plan, uint32_t chain, uint32_
     weft_buf_printf(out, "%s{\"name\":\"n%u\",\"lane\":\"%s\",\"kind\":\"" WEFT_BENCH_KIND "\"",
                     node > 0 ? "," : "", node, plan->lane);
     weft_buf_printf(out, ",\"payload\":{\"chain\":%u,\"node\":%u,\"data\":", chain, node);
-    weft_bench_document(out, plan->payload_size);
+    weft_bench_document(out, plan->payload_size, 0);
     weft_buf_add_text(out, "}");
     if (node > 0)
         weft_buf_printf(out, ",\"after\":[\"n%u\"]", node - 1);
