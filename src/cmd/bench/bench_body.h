@@ -17,7 +17,6 @@ void weft_bench_submission(const struct weft_bench_plan *plan, struct weft_buf *
 void weft_bench_claim_body(const struct weft_bench_plan *plan, uint32_t max, int64_t wait_ms,
                            struct weft_buf *out);
 
-/* What an answer said of its items. */
 struct weft_bench_items {
     size_t good, bad;
 };

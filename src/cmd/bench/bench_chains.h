@@ -21,8 +21,6 @@ bool weft_bench_chain_idle(const struct weft_bench_chains *chains);
 uint32_t weft_bench_chain_begin(struct weft_bench_chains *chains);
 const struct weft_buf *weft_bench_chain_request(const struct weft_bench_chains *chains,
                                                 uint32_t number);
-/* Nothing of it is under way any more, or nothing ever was. */
-void weft_bench_chain_end(struct weft_bench_chains *chains, uint32_t number);
 /* Reads which members a claim gave; ret_member has room for as many as were asked for. */
 WEFT_MUST_CHECK enum weft_rc
 weft_bench_chains_claimed(struct weft_bench_chains *chains, const struct weft_bench_answer *answer,

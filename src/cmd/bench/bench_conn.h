@@ -44,8 +44,8 @@ WEFT_MUST_CHECK enum weft_rc weft_bench_send(struct weft_bench_conn *conn, const
 /* Sends more of it. conn->out_sent == conn->out_size: all is sent. */
 WEFT_MUST_CHECK enum weft_rc weft_bench_flush(struct weft_bench_conn *conn, struct weft_err *err);
 /*
- * Reads what there is. WEFT_OK with *ret_parsed MORE or WHOLE; anything else means that the
- * connection is of no use any more.
+ * Reads what there is. WEFT_OK with *ret_parsed MORE or WHOLE; after anything else the connection
+ * must be closed.
  */
 WEFT_MUST_CHECK enum weft_rc weft_bench_receive(struct weft_bench_conn *conn,
                                                 struct weft_bench_answer *ret_answer,

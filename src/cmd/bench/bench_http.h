@@ -12,7 +12,7 @@ struct weft_bench_answer {
     size_t body_size;
     size_t total;           /* bytes that the answer took */
     bool closes;            /* the server closes the connection after it */
-    int64_t retry_after_ms; /* -1: not said */
+    int64_t retry_after_ms; /* -1: no Retry-After */
 };
 
 enum weft_bench_parsed {

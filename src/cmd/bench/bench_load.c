@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The load: every connection goes round from submit to claim to complete, on one epoll.
+ * The load: every connection repeats submit, claim, complete, on one epoll.
  *
  *     warm-up     as below, but nothing is measured
- *     measured    submit -> claim -> complete what was claimed, whoever submitted it -> ...
+ *     measured    submit -> claim -> complete what was claimed -> ...
  *     drain       nothing new; claim and complete until as much is completed as was submitted
  *
- * In balance a claim finds a whole batch, because whoever claims has submitted one before. Claims
- * that overlap may get less; what they leave would pile up, so a connection claims again instead of
- * submitting once a whole round of batches is lying there. A lost answer to a claim is made good by
- * the end of its leases, a lost answer to a submission leaves a doubt, which is told.
+ * In balance a claim finds a whole batch, because each connection submits one before it claims.
+ * Claims that overlap may get less, and what they leave would pile up: so a connection claims
+ * instead of submitting while a batch per connection is ready. After a lost answer to a claim its
+ * leases run out; after a lost answer to a submission its executions are in doubt, and counted so.
  *
- * With flows (bench_flow.c) a connection submits when a chain is idle, and else claims.
+ * With flows (bench_chains.h) a connection submits when a chain is idle, and else claims.
  */
 
 #include "base/arena.h"
@@ -20,6 +20,7 @@
 #include "cmd/bench/bench_body.h"
 #include "cmd/bench/bench_chains.h"
 #include "cmd/bench/bench_sweep.h"
+#include "cmd/cli/bar.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,17 +48,18 @@ struct line {
     bool found_none;                  /* the last claim was empty */
     weft_usec sent_us;                /* of what is in flight */
     weft_usec resume_us;              /* when to send; 0: nothing waits */
-    struct weft_buf body, out;        /* of the completion; also told again after a failure */
+    struct weft_buf body, out;        /* of the completion; sent again after a failure */
     size_t claimed;                   /* items of the completion */
     uint32_t chain;                   /* mode flow: what is submitted */
-    struct weft_bench_member *member; /* owned; mode flow: what was claimed */
+    struct weft_bench_member *member; /* mode flow: the nodes that were claimed */
 };
 
 struct load {
     const struct weft_bench_plan *plan;
     struct weft_bench_target target;
     struct weft_bench_result *result;
-    struct line *line;                /* owned; array of plan->connections */
+    struct weft_arena *arena;         /* of the lines */
+    struct line *line;                /* array of plan->connections */
     struct weft_bench_chains *chains; /* owned; mode flow, else NULL */
     uint32_t per_submit;              /* executions */
     int epoll;
@@ -86,7 +88,7 @@ static void pause_line(struct load *load, struct line *line, int64_t for_ms)
     line->resume_us = load->now_us + for_ms * WEFT_MS;
 }
 
-/* The connection is of no use any more; what was said on it is said again, or is in doubt. */
+/* The connection is broken; its request is sent again, or is in doubt. */
 static void lose(struct load *load, struct line *line)
 {
     weft_bench_count_error(&load->result->errors, "connection", 10);
@@ -393,16 +395,13 @@ static void prepare(struct load *load)
     weft_bench_claim_body(plan, plan->batch, DRAIN_WAIT_MS, &body);
     weft_bench_request(&load->target, "/v1/claims", &body, &load->claim_drain);
     weft_buf_done(&body);
-    load->line = calloc(plan->connections, sizeof(*load->line));
-    if (!load->line)
-        weft_oom(plan->connections * sizeof(*load->line));
+    load->arena = weft_arena_new();
+    load->line = weft_new_array(load->arena, struct line, plan->connections);
     for (uint32_t i = 0; i < plan->connections; i++) {
         load->line[i].conn.fd = -1;
         weft_buf_init(&load->line[i].body, BODY_MAX);
         weft_buf_init(&load->line[i].out, BODY_MAX);
-        load->line[i].member = calloc(plan->batch, sizeof(*load->line[i].member));
-        if (!load->line[i].member)
-            weft_oom(plan->batch * sizeof(*load->line[i].member));
+        load->line[i].member = weft_new_array(load->arena, struct weft_bench_member, plan->batch);
     }
     load->per_submit = plan->batch;
     if (plan->mode == WEFT_BENCH_FLOW) {
@@ -418,10 +417,9 @@ static void finish(struct load *load)
         weft_bench_close(&load->line[i].conn);
         weft_buf_done(&load->line[i].body);
         weft_buf_done(&load->line[i].out);
-        free(load->line[i].member);
     }
     weft_bench_chains_free(load->chains);
-    free(load->line);
+    weft_arena_free(load->arena);
     if (load->epoll >= 0)
         (void)close(load->epoll);
     weft_buf_done(&load->submit);
@@ -434,10 +432,9 @@ enum weft_rc weft_bench_load(const struct weft_bench_plan *plan,
 {
     struct load load = {.plan = plan, .result = ret_result, .epoll = -1};
     load.target = (struct weft_bench_target){.token = plan->token, .ns = plan->ns};
-    uint64_t swept;
     enum weft_rc rc = weft_bench_resolve(plan->server, &load.target, err);
     if (!rc)
-        rc = weft_bench_sweep(plan, &load.target, &swept, err);
+        rc = weft_bench_sweep(plan, &load.target, err);
     if (rc)
         return rc;
     prepare(&load);

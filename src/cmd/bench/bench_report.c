@@ -4,6 +4,7 @@
 
 #include "cmd/bench/bench_report.h"
 #include "cmd/cli/cli_json.h"
+#include "cmd/cli/table.h"
 
 #include <inttypes.h>
 #include <math.h>

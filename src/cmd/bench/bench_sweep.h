@@ -13,14 +13,14 @@ struct weft_bench_ask {
     struct weft_buf *body;
     struct weft_buf *request; /* scratch; holds what is sent */
 };
-/* A call and its answer; anything but a 2xx is a failure that tells the code. */
+/* A call and its answer; anything but a 2xx is a failure with its code. */
 WEFT_MUST_CHECK enum weft_rc weft_bench_ask(struct weft_bench_conn *conn,
                                             const struct weft_bench_ask *ask,
                                             struct weft_bench_answer *ret_answer,
                                             struct weft_err *err);
-/* Claims and completes what an earlier run left in the lane; gives the number of those. */
+/* Claims and completes all that earlier runs left in the lane. */
 WEFT_MUST_CHECK enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
                                               const struct weft_bench_target *target,
-                                              uint64_t *ret_swept, struct weft_err *err);
+                                              struct weft_err *err);
 
 #endif

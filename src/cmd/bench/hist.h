@@ -4,7 +4,7 @@
 
 /*
  * A histogram of durations in fixed memory: buckets are exact below 128 µs and then 64 to each
- * doubling, so that any percentile is told with an error below 1.6 %, from microseconds to a day.
+ * doubling, so that any percentile has an error below 1.6 %, from microseconds to a day.
  * The smallest and the largest value are kept exactly. Merging two is adding their buckets.
  */
 

@@ -5,6 +5,7 @@
 #include "cmd/serve/settings.h"
 
 #include "cmd/cli/line.h"
+#include "cmd/cli/typed.h"
 #include "cmd/serve/scan_rules.h"
 
 #include "base/arena.h"
@@ -55,18 +56,6 @@ bool weft_settings_of(const struct weft_option *option)
 
 /* ---- One value ------------------------------------------------------------------------------- */
 
-static bool is_one_of(const char *text, const char *words)
-{
-    size_t size = strlen(text);
-    for (const char *at = words; size > 0 && *at; at += strspn(at, " ")) {
-        size_t word = strcspn(at, " ");
-        if (word == size && memcmp(at, text, size) == 0)
-            return true;
-        at += word;
-    }
-    return false;
-}
-
 /* Says what is wrong with a value, by the name under which it was given. */
 static bool complain(const char *text, const struct weft_setting *setting,
                      const struct weft_setting_value *value)
@@ -83,9 +72,9 @@ static bool complain(const char *text, const struct weft_setting *setting,
 
 static bool read_switch(const char *text, bool *ret_value)
 {
-    bool yes = is_one_of(text, "yes true on 1");
+    bool yes = weft_is_word(text, "yes true on 1");
     *ret_value = yes;
-    return yes || is_one_of(text, "no false off 0");
+    return yes || weft_is_word(text, "no false off 0");
 }
 
 static bool read_number(const struct weft_setting *setting, const struct weft_setting_value *value,
@@ -134,7 +123,7 @@ static bool apply(const struct weft_setting *setting, const struct weft_setting_
     case WEFT_SETTING_WORD:
         *(const char **)place = value->text;
         (void)snprintf(text, sizeof(text), "it must be one of: %s", setting->words);
-        return is_one_of(value->text, setting->words) || complain(text, setting, value);
+        return weft_is_word(value->text, setting->words) || complain(text, setting, value);
     case WEFT_SETTING_SWITCH:
         return read_switch(value->text, place) || complain("it must be yes or no", setting, value);
     case WEFT_SETTING_BYTES:
