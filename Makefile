@@ -35,7 +35,7 @@ help:
 	@echo 'make fuzz     look for inputs that break the parsers, FUZZ_SECONDS=60 each (ARGS: which)'
 	@echo 'make check    formatting, clang-tidy, cppcheck, layers, house rules'
 	@echo 'make bench    run the benchmarks against a durable PostgreSQL (ARGS=... are passed on)'
-	@echo 'make bench-http  the same through a server, with the library in process beside it'
+	@echo 'make bench-http  the same through servers, with the library in process beside them'
 	@echo 'make format   put the sources into their format'
 	@echo 'make install  install command, manual, library and header (DESTDIR is honoured)'
 	@echo 'make clean    remove the build folders'

@@ -236,7 +236,7 @@ static enum weft_rc complete(struct worker *worker, const PGresult *claimed, siz
     end_param(worker);
     begin_array(worker, OID_BYTEA, (size_t)count);
     for (int i = 0; i < count; i++)
-        put_bytes(worker, worker->text.data + worker->load->batch * BENCH_PAYLOAD,
+        put_bytes(worker, worker->text.data + (size_t)worker->load->batch * BENCH_PAYLOAD,
                   WEFT_BENCH_RESULT_SIZE);
     end_param(worker);
     PGresult *result = run(worker, COMPLETE, err);

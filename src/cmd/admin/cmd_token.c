@@ -23,8 +23,9 @@
 
 /* ---- What was typed -------------------------------------------------------------------------- */
 
-struct wish {
-    enum weft_exit (*run)(const struct weft_cli *cli, struct weft *weft, const struct wish *wish);
+struct request {
+    enum weft_exit (*run)(const struct weft_cli *cli, struct weft *weft,
+                          const struct request *request);
     int32_t id;                  /* rotate, revoke */
     struct weft_token_spec spec; /* create; of its expiry also rotate */
 };
@@ -97,23 +98,26 @@ static void put_secret(const struct weft_cli *cli, const struct weft_token *toke
                   note);
 }
 
-static enum weft_exit create(const struct weft_cli *cli, struct weft *weft, const struct wish *wish)
+static enum weft_exit create(const struct weft_cli *cli, struct weft *weft,
+                             const struct request *request)
 {
     struct weft_err err = {0};
     struct weft_tokens made = {0};
-    if (weft_token_create(weft, &wish->spec, &made, &err))
+    if (weft_token_create(weft, &request->spec, &made, &err))
         return weft_cli_fail(&err);
     put_secret(cli, made.item, "");
     weft_tokens_free(&made);
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit rotate(const struct weft_cli *cli, struct weft *weft, const struct wish *wish)
+static enum weft_exit rotate(const struct weft_cli *cli, struct weft *weft,
+                             const struct request *request)
 {
     struct weft_err err = {0};
     struct weft_tokens made = {0};
-    struct weft_token_rotation rotation = {
-        .id = wish->id, .expires_ms = wish->spec.expires_ms, .expires_us = wish->spec.expires_us};
+    struct weft_token_rotation rotation = {.id = request->id,
+                                           .expires_ms = request->spec.expires_ms,
+                                           .expires_us = request->spec.expires_us};
     if (weft_cli_has(cli, "grace")) {
         rotation.grace_ms = weft_cli_ms(cli, "grace", 0, WEFT_DELAY_MAX_MS, 0);
         rotation.grace_ms = rotation.grace_ms ? rotation.grace_ms : -1;
@@ -165,9 +169,10 @@ static void put_table(const struct weft_cli *cli, const struct weft_tokens *toke
     weft_table_print(table);
 }
 
-static enum weft_exit list(const struct weft_cli *cli, struct weft *weft, const struct wish *wish)
+static enum weft_exit list(const struct weft_cli *cli, struct weft *weft,
+                           const struct request *request)
 {
-    (void)wish;
+    (void)request;
     struct weft_err err = {0};
     struct weft_tokens tokens = {0};
     if (weft_tokens(weft, &tokens, &err))
@@ -180,40 +185,41 @@ static enum weft_exit list(const struct weft_cli *cli, struct weft *weft, const 
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit revoke(const struct weft_cli *cli, struct weft *weft, const struct wish *wish)
+static enum weft_exit revoke(const struct weft_cli *cli, struct weft *weft,
+                             const struct request *request)
 {
     struct weft_err err = {0};
-    if (weft_token_revoke(weft, wish->id, &err))
+    if (weft_token_revoke(weft, request->id, &err))
         return weft_cli_fail(&err);
     if (weft_cli_json(cli))
-        printf("{\"id\":%d,\"revoked\":true}\n", wish->id);
+        printf("{\"id\":%d,\"revoked\":true}\n", request->id);
     else
-        printf("token %d is revoked; servers refuse it within a second\n", wish->id);
+        printf("token %d is revoked; servers refuse it within a second\n", request->id);
     return WEFT_EXIT_OK;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
 /* Checks the whole command line before anything is opened. */
-static enum weft_exit read_command(const struct weft_cli *cli, struct wish *wish)
+static enum weft_exit read_command(const struct weft_cli *cli, struct request *request)
 {
     const char *const *arg;
     size_t count = weft_cli_args(cli, &arg);
     bool rotates = strcmp(arg[0], "rotate") == 0;
     int64_t id;
     if (rotates || strcmp(arg[0], "revoke") == 0) {
-        wish->run = rotates ? rotate : revoke;
+        request->run = rotates ? rotate : revoke;
         if (count != 2 || !weft_number_typed(arg[1], &id) || id < 1 || id > INT32_MAX)
             return weft_cli_usage(cli, "say which: `weft token %s ID`, as `weft token ls` shows it",
                                   arg[0]);
-        wish->id = (int32_t)id;
-        return rotates ? read_expiry(cli, &wish->spec) : WEFT_EXIT_OK;
+        request->id = (int32_t)id;
+        return rotates ? read_expiry(cli, &request->spec) : WEFT_EXIT_OK;
     }
     if (count > 1)
         return weft_cli_usage(cli, "'%s' takes no argument", arg[0]);
     if (strcmp(arg[0], "create") == 0)
-        return read_spec(cli, &wish->spec);
-    wish->run = list;
+        return read_spec(cli, &request->spec);
+    request->run = list;
     if (strcmp(arg[0], "ls") == 0 || strcmp(arg[0], "list") == 0)
         return WEFT_EXIT_OK;
     return weft_cli_usage(cli, "'%s' is neither create, ls, rotate nor revoke", arg[0]);
@@ -221,12 +227,12 @@ static enum weft_exit read_command(const struct weft_cli *cli, struct wish *wish
 
 static enum weft_exit run_token(struct weft_cli *cli)
 {
-    struct wish wish = {.run = create};
+    struct request request = {.run = create};
     struct weft *weft;
-    enum weft_exit code = read_command(cli, &wish);
+    enum weft_exit code = read_command(cli, &request);
     if (code != WEFT_EXIT_OK || !weft_cli_open(cli, &weft, &code))
         return code;
-    return wish.run(cli, weft, &wish);
+    return request.run(cli, weft, &request);
 }
 
 const struct weft_command weft_command_token = {

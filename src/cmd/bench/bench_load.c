@@ -89,7 +89,7 @@ static void pause_line(struct load *load, struct line *line, int64_t for_ms)
 }
 
 /* The connection is broken; its request is sent again, or is in doubt. */
-static void lose(struct load *load, struct line *line)
+static void on_broken(struct load *load, struct line *line)
 {
     weft_bench_count_error(&load->result->errors, "connection", 10);
     if (line->in_flight && line->call == WEFT_BENCH_SUBMIT)
@@ -100,7 +100,7 @@ static void lose(struct load *load, struct line *line)
     pause_line(load, line, PAUSE_MS);
 }
 
-static bool reach(struct load *load, struct line *line)
+static bool ensure_connected(struct load *load, struct line *line)
 {
     struct weft_err err;
     if (line->conn.fd >= 0)
@@ -116,9 +116,9 @@ static bool reach(struct load *load, struct line *line)
     return true;
 }
 
-static void say(struct load *load, struct line *line)
+static void send_call(struct load *load, struct line *line)
 {
-    if (!reach(load, line))
+    if (!ensure_connected(load, line))
         return;
     const struct weft_buf *request = &line->out;
     if (line->call == WEFT_BENCH_SUBMIT && load->chains)
@@ -133,12 +133,12 @@ static void say(struct load *load, struct line *line)
     line->in_flight = true;
     line->sent_us = weft_boot_us();
     if (weft_bench_send(&line->conn, request->data, request->size, &err))
-        lose(load, line);
+        on_broken(load, line);
     else if (line->conn.out_sent < line->conn.out_size)
         watch(load, line, EPOLL_CTL_MOD);
 }
 
-/* ---- What comes next ------------------------------------------------------------------------- */
+/* ---- The next call --------------------------------------------------------------------------- */
 
 /* False: this line is done. */
 static bool choose(struct load *load, struct line *line)
@@ -164,11 +164,11 @@ static bool choose(struct load *load, struct line *line)
     return true;
 }
 
-static void go_on(struct load *load, struct line *line)
+static void send_next(struct load *load, struct line *line)
 {
     line->idle = !choose(load, line);
     if (!line->idle)
-        say(load, line);
+        send_call(load, line);
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -222,8 +222,8 @@ static enum weft_rc take_complete(struct load *load, struct line *line,
     return WEFT_OK;
 }
 
-static enum weft_rc take(struct load *load, struct line *line,
-                         const struct weft_bench_answer *answer, struct weft_err *err)
+static enum weft_rc take_answer(struct load *load, struct line *line,
+                                const struct weft_bench_answer *answer, struct weft_err *err)
 {
     switch (line->call) {
     case WEFT_BENCH_SUBMIT:
@@ -238,7 +238,7 @@ static enum weft_rc take(struct load *load, struct line *line,
     return WEFT_OK;
 }
 
-static void answered(struct load *load, struct line *line, const struct weft_bench_answer *answer)
+static void on_answer(struct load *load, struct line *line, const struct weft_bench_answer *answer)
 {
     struct weft_bench_result *result = load->result;
     line->in_flight = false;
@@ -254,7 +254,7 @@ static void answered(struct load *load, struct line *line, const struct weft_ben
         weft_bench_read_refusal(answer, &result->errors);
         if (!later && line->call == WEFT_BENCH_COMPLETE)
             line->claimed = 0; /* it will not be taken the next time either */
-    } else if (take(load, line, answer, &err)) {
+    } else if (take_answer(load, line, answer, &err)) {
         weft_bench_count_error(&result->errors, "bad_answer", 10);
         good = false;
     }
@@ -263,12 +263,12 @@ static void answered(struct load *load, struct line *line, const struct weft_ben
         weft_bench_close(&line->conn);
     }
     if (good)
-        go_on(load, line);
+        send_next(load, line);
     else
         pause_line(load, line, pause_ms);
 }
 
-static void hear(struct load *load, struct line *line, uint32_t events)
+static void on_event(struct load *load, struct line *line, uint32_t events)
 {
     struct weft_bench_answer answer;
     enum weft_bench_parsed parsed = WEFT_BENCH_MORE;
@@ -285,12 +285,12 @@ static void hear(struct load *load, struct line *line, uint32_t events)
         rc = weft_bench_receive(&line->conn, &answer, &parsed, &err);
     load->now_us = weft_boot_us();
     if (rc || (parsed == WEFT_BENCH_WHOLE && !line->in_flight))
-        lose(load, line);
+        on_broken(load, line);
     else if (parsed == WEFT_BENCH_WHOLE)
-        answered(load, line, &answer);
+        on_answer(load, line, &answer);
 }
 
-/* ---- Turning --------------------------------------------------------------------------------- */
+/* ---- The loop -------------------------------------------------------------------------------- */
 
 static void resume(struct load *load)
 {
@@ -301,18 +301,18 @@ static void resume(struct load *load)
         line->resume_us = 0;
         load->waiting--;
         if (load->phase == DRAIN && line->call == WEFT_BENCH_SUBMIT)
-            go_on(load, line); /* nothing new is submitted any more */
+            send_next(load, line); /* nothing new is submitted any more */
         else
-            say(load, line);
+            send_call(load, line);
     }
 }
 
-static void turn(struct load *load)
+static void poll_once(struct load *load)
 {
     struct epoll_event event[64];
     int count = epoll_wait(load->epoll, event, WEFT_LEN(event), load->waiting ? 5 : TICK_MS);
     for (int i = 0; i < count; i++)
-        hear(load, event[i].data.ptr, event[i].events);
+        on_event(load, event[i].data.ptr, event[i].events);
     load->now_us = weft_boot_us();
     if (load->waiting > 0)
         resume(load);
@@ -334,11 +334,11 @@ static double used_cpu_s(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* Goes round until the time is up, false when it should not go on. */
-static bool turn_until(struct load *load, weft_usec until_us, struct weft_bar *bar)
+/* Runs until a moment; false: the server is gone, or a signal came. */
+static bool poll_until(struct load *load, weft_usec until_us, struct weft_bar *bar)
 {
     while (load->now_us < until_us) {
-        turn(load);
+        poll_once(load);
         weft_bar_set(bar, load->result->completed);
         if (load->unreached > UNREACHED_MAX || weft_cli_interrupted())
             return false;
@@ -352,14 +352,14 @@ static enum weft_rc run_phases(struct load *load, struct weft_bar *bar, struct w
     load->now_us = weft_boot_us();
     for (uint32_t i = 0; i < load->plan->connections; i++) {
         load->line[i].call = WEFT_BENCH_CALLS; /* none yet */
-        go_on(load, &load->line[i]);
+        send_next(load, &load->line[i]);
     }
-    bool goes = turn_until(load, load->now_us + load->plan->warmup_ms * WEFT_MS, bar);
+    bool goes = poll_until(load, load->now_us + load->plan->warmup_ms * WEFT_MS, bar);
     weft_usec begun_us = load->now_us;
     double cpu_s = used_cpu_s();
     load->phase = MEASURED;
     result->measuring = true;
-    goes = goes && turn_until(load, begun_us + load->plan->run_ms * WEFT_MS, bar);
+    goes = goes && poll_until(load, begun_us + load->plan->run_ms * WEFT_MS, bar);
     result->seconds = (double)(load->now_us - begun_us) / 1e6;
     if (result->seconds > 0) {
         result->per_s =
@@ -370,7 +370,7 @@ static enum weft_rc run_phases(struct load *load, struct weft_bar *bar, struct w
     result->measuring = false;
     weft_usec until_us = load->now_us + DRAIN_MAX_MS * WEFT_MS;
     while (load->unreached <= UNREACHED_MAX && load->now_us < until_us && !all_idle(load))
-        turn(load);
+        poll_once(load);
     if (load->unreached > UNREACHED_MAX)
         return weft_fail(err, WEFT_UNAVAILABLE, "the server at %s is gone", load->target.host);
     if (!goes)
@@ -378,7 +378,7 @@ static enum weft_rc run_phases(struct load *load, struct weft_bar *bar, struct w
     return WEFT_OK;
 }
 
-/* ---- Beginning and end ----------------------------------------------------------------------- */
+/* ---- Start and end --------------------------------------------------------------------------- */
 
 static void prepare(struct load *load)
 {

@@ -3,10 +3,10 @@
 #define WEFT_CMD_CLI_CLI_H
 
 /*
- * What the subcommands of `weft` share. Each is one file that exports one const struct; main.c
- * lists them. Parsing, --help, the man pages and the shell completion all come from these tables.
- * Commands talk to weft through weft.h, so each works on a server and on a store alike; those that
- * need the engine itself (serve, migrate, doctor) say so.
+ * The command line of `weft`. A subcommand is a const struct, exported by a file cmd_NAME.c and
+ * listed in commands.def; parsing, --help, the man pages and the shell completion come from these
+ * tables. Commands use weft.h, so each works on a server and on a store alike; serve, migrate and
+ * doctor need the engine or the store itself.
  */
 
 #include "weft/weft.h"

@@ -187,9 +187,8 @@ static bool no_such_option(const struct weft_cli *cli, const char *typed)
 
 static bool no_such_command(const struct weft_cli *cli, const char *typed)
 {
-    enum { NAMES_MAX = 64 };
-    const char *name[NAMES_MAX + 1] = {NULL};
-    for (size_t i = 0; i < NAMES_MAX && weft_commands[i]; i++)
+    const char *name[WEFT_LEN(weft_commands)] = {NULL}; /* it ends with NULL, too */
+    for (size_t i = 0; weft_commands[i]; i++)
         name[i] = weft_commands[i]->name;
     return no_such(cli, false, typed, name);
 }

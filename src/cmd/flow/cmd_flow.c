@@ -500,7 +500,8 @@ const struct weft_command weft_command_flow = {
         (const struct weft_option[]){
             {.name = "watch",
              .value = "[TIME]",
-             .about = "run, show: draw it again and again until it ends, every second or so often"},
+             .about =
+                 "run, show: draw it repeatedly until it ends, every second or at this interval"},
             {.name = "wait",
              .letter = 'w',
              .value = "[TIME]",

@@ -90,9 +90,7 @@ static void reload(const struct weft_cli *cli, struct weft_server *server)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_serve_settings settings;
-    struct weft_setting_value *value =
-        weft_new_array(arena, struct weft_setting_value, weft_setting_count);
-    if (weft_settings_read(cli, arena, value, &settings))
+    if (weft_settings_read(cli, arena, NULL, &settings))
         weft_server_reload(server, &settings.server);
     else
         weft_error("the settings are wrong: everything stays as it was");
@@ -294,11 +292,8 @@ static enum weft_exit serve(const struct weft_cli *cli, const struct weft_serve_
 static enum weft_exit run_serve(struct weft_cli *cli)
 {
     struct weft_serve_settings settings;
-    struct weft_setting_value *value =
-        weft_new_array(cli->arena, struct weft_setting_value, weft_setting_count);
-    if (!weft_settings_read(cli, cli->arena, value, &settings))
-        return WEFT_EXIT_USAGE;
-    return serve(cli, &settings);
+    bool good = weft_settings_read(cli, cli->arena, NULL, &settings);
+    return good ? serve(cli, &settings) : WEFT_EXIT_USAGE;
 }
 
 const struct weft_command weft_command_serve = {

@@ -203,7 +203,7 @@ static void kill_group(struct run *run)
     run->killed = true;
 }
 
-static void mind_wishes(struct run *run)
+static void follow_wish(struct run *run)
 {
     const struct weft_child *child = run->child;
     enum weft_child_wish wish = child->wish ? child->wish(child->context) : WEFT_CHILD_GO_ON;
@@ -245,7 +245,7 @@ static void serve(struct run *run)
             (void)read_some(run, &run->progress);
         if (fd[0].revents)
             return;
-        mind_wishes(run);
+        follow_wish(run);
     }
 }
 

@@ -58,7 +58,7 @@ static void take_signal(int number)
 
 /* Signals come to the main thread alone: the threads of the worker are started with them blocked.
  */
-static void mind_signals(struct weft_work *work, sigset_t *ret_before)
+static void catch_signals(struct weft_work *work, sigset_t *ret_before)
 {
     signalled = work;
     struct sigaction action = {.sa_handler = take_signal};
@@ -113,7 +113,7 @@ static void complain(struct watch *watch)
 }
 
 /* Returns when the worker should end; err is set by a failure that is final. */
-static void mind(struct watch *watch, struct weft_err *err)
+static void run_until_end(struct watch *watch, struct weft_err *err)
 {
     struct weft_work *work = watch->work;
     for (unsigned tick = 0; atomic_load(&work->stop) == WEFT_WORK_GOES_ON; tick++) {
@@ -147,7 +147,7 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
     struct weft_err err = {0};
     enum weft_exit code;
     sigset_t before;
-    mind_signals(watch->work, &before);
+    catch_signals(watch->work, &before);
     if (!weft_cli_open(cli, &watch->weft, &code))
         return code;
     weft_upstream_clean();
@@ -156,7 +156,7 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
     watch->drain.worker = watch->worker;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!rc) {
-        mind(watch, &err);
+        run_until_end(watch, &err);
         rc = err.rc;
         (void)weft_worker_stop(watch->worker);
     }
