@@ -35,7 +35,7 @@ help:
 	@echo 'make fuzz     look for inputs that break the parsers, FUZZ_SECONDS=60 each (ARGS: which)'
 	@echo 'make check    formatting, clang-tidy, cppcheck, layers, house rules, documents'
 	@echo 'make bench    run the benchmarks against a durable PostgreSQL (ARGS=... are passed on)'
-	@echo 'make bench-http  the same through a server, with the library in process beside it'
+	@echo 'make bench-http  the same through servers, with the library in process beside them'
 	@echo 'make format   put the sources into their format'
 	@echo 'make install  install command, manual, library and header (DESTDIR is honoured)'
 	@echo 'make clean    remove the build folders'
@@ -79,14 +79,12 @@ check: all
 		--enable=warning,performance,portability --suppress=missingIncludeSystem \
 		-Iinclude -Isrc -I$(BUILD) src
 
-bench: all
+bench-http: BENCH = --case http --seconds 10
+bench bench-http: all
 	@tools/setup bench
 	@trap 'tools/pg stop $(BUILD)/bench-pg' EXIT; tools/pg start --durable $(BUILD)/bench-pg && \
-		WEFT_TEST_PG="$$(tools/pg url $(BUILD)/bench-pg)" $(BUILD)/bench/bench $(ARGS)
-
-bench-http: all
-	@tools/setup bench
-	@tools/bench_http $(ARGS) $(BUILD)
+		WEFT_TEST_PG="$$(tools/pg url $(BUILD)/bench-pg)" $(BUILD)/bench/bench --dir $(BUILD) \
+		$(BENCH) $(ARGS)
 
 format:
 	@tools/setup check

@@ -3,25 +3,21 @@
 #define WEFT_BENCH_BENCH_H
 
 /*
- * The benchmark: submit + claim + complete through the engine, beside the raw floor.
+ * The benchmark: submit + claim + complete in this process beside the raw floor, and through a
+ * server.
  *
- * A load says what is done, a crew of threads does it for a while, a run is what came out. Runs of
- * the product and of the floor are interleaved by the cases, so that noise hits both, and become
- * rows of the report. Whatever fails is told on stderr where it happens; the functions here return
- * false then and the program ends.
+ * A load says what is done, a crew of threads (cmd/bench/bench_crew.h) does it for a while, a run
+ * holds the figures. Runs of the product and of the floor are interleaved by the cases, so that
+ * noise hits both, and become rows of the report. A function that fails prints why on stderr and
+ * returns false; then the program ends.
  */
 
-#include "engine/ops.h"
+#include "cmd/bench/bench_lifecycle.h"
+#include "cmd/bench/hist.h"
 
 #include <stdio.h>
 
-enum {
-    BENCH_PAYLOAD = 200, /* bytes */
-    BENCH_RESULT = 50,
-    BENCH_QUEUES = 10,
-    BENCH_CONNECTIONS_MAX = 64,
-    BENCH_REPEATS_MAX = 15,
-};
+enum { BENCH_PAYLOAD = 200 /* bytes */, BENCH_CONNECTIONS_MAX = 64, BENCH_REPEATS_MAX = 15 };
 
 struct bench_options {
     const char *pg_url; /* NULL: no PostgreSQL */
@@ -43,46 +39,47 @@ struct bench_options {
     bool quick;
 };
 
-/* How the work of a load is spread. */
-enum bench_spread { BENCH_ONE_QUEUE, BENCH_KINDS, BENCH_TENANTS, BENCH_LANES };
-
 struct bench_load {
     uint32_t batch;
     uint32_t connections;
     double seconds; /* of one run, or */
     size_t turns;   /* this many batches per connection when it is not 0 */
-    enum bench_spread spread;
+    enum weft_bench_spread spread;
     bool submit_only;
 };
 
-/* What one run gave. NAN: not applicable. */
+/* The figures of one run. NAN: not applicable. */
 struct bench_run {
     double per_s;
     double wal_bytes; /* per lifecycle */
     double commits;   /* write transactions per lifecycle */
 };
 
-/* ---- crew.c: threads that repeat a turn ------------------------------------------------------ */
-
-struct bench_trade {
-    /* Runs in the thread. NULL: it failed and said so. */
-    void *(*open)(const void *job, const struct bench_load *load, unsigned index);
-    long (*turn)(void *worker); /* lifecycles done, or -1 */
-    void (*close)(void *worker);
-};
+/* ---- run.c: runs of a crew ------------------------------------------------------------------- */
 
 struct bench_meter; /* reads WAL and transaction numbers of a server */
 
-/* meter may be NULL. */
-bool bench_crew_run(const struct bench_trade *trade, const void *job, const struct bench_load *load,
-                    const struct bench_meter *meter, struct bench_run *ret_run);
-void bench_fill_text(char *text, size_t size, unsigned seed); /* a JSON document of that size */
+struct bench_reading {
+    double wal_bytes;
+    double transactions;
+};
 
-/* ---- product.c ------------------------------------------------------------------------------- */
+/* What a server wrote between two readings. */
+struct bench_span {
+    const struct bench_meter *meter; /* NULL: nothing is read */
+    struct bench_reading before, after;
+};
+bool bench_span_begin(struct bench_span *span);
+bool bench_span_end(struct bench_span *span);
+/* The figures of `count` lifecycles. */
+struct bench_run bench_span_run(const struct bench_span *span, double count, double seconds);
 
+bool bench_crew_run(const struct weft_bench_crew *crew, const struct bench_meter *meter,
+                    struct bench_run *ret_run);
+/* One handle is shared by all threads and has a connection for each. */
 bool bench_product_run(const char *url, const struct bench_load *load,
                        const struct bench_meter *meter, struct bench_run *ret_run);
-bool bench_product_fail(enum weft_rc rc, const struct weft_err *err, const char *what); /* false */
+bool bench_fail(enum weft_rc rc, const struct weft_err *err, const char *what); /* false */
 
 /* ---- floor.c --------------------------------------------------------------------------------- */
 
@@ -98,16 +95,11 @@ bool bench_floor_run(const struct bench_floor *floor, const struct bench_load *l
 
 /* ---- server.c: PostgreSQL around the runs ---------------------------------------------------- */
 
-struct bench_reading {
-    double wal_bytes;
-    double transactions;
-};
-
 struct bench_server; /* opaque: a control connection and the schemas it made */
 
 bool bench_server_open(const char *url, struct bench_server **ret_server);
 void bench_server_close(struct bench_server *server); /* drops the schemas; NULL is fine */
-/* Makes the schema anew with the product's migrations and gives back the URL of an engine. */
+/* Creates the schema with the product's migrations and returns the URL of an engine. */
 const char *bench_server_schema(struct bench_server *server, const char *schema);
 /* Runs statements on the tables of a schema; NULL does nothing. */
 bool bench_server_change(struct bench_server *server, const char *schema, const char *ddl);
@@ -121,9 +113,14 @@ bool bench_meter_read(const struct bench_meter *meter, struct bench_reading *ret
 
 /* ---- report.c -------------------------------------------------------------------------------- */
 
-/* The middle of several runs. */
+/* The median of several runs. */
 struct bench_figure {
     double middle, low, high;
+};
+
+struct bench_runs {
+    struct bench_run run[BENCH_REPEATS_MAX];
+    uint32_t count;
 };
 
 struct bench_row {
@@ -131,6 +128,8 @@ struct bench_row {
     const char *store;
     uint32_t batch;
     uint32_t connections;
+    double must_per_s; /* 0: nothing is asked */
+    /* Computed by bench_report_add(). */
     struct bench_figure per_s;
     struct bench_figure floor; /* middle NAN: there is none */
     double wal_bytes;
@@ -142,34 +141,30 @@ struct bench_time {
     const char *name; /* of the case; static, as the next two */
     const char *store;
     const char *what;
+    double must_ms;     /* the p99 must be below that; 0: nothing is asked */
+    double must_p50_ms; /* the same for the median */
+    /* Computed by bench_report_time(). */
     double p50_ms, p99_ms;
     uint64_t count;
-    double must_ms; /* the p99 must be below that; 0: nothing is asked */
 };
 
 struct bench_report; /* opaque */
 
 struct bench_report *bench_report_new(void);
 void bench_report_free(struct bench_report *report);
-void bench_report_add(struct bench_report *report, const struct bench_row *row);    /* prints it */
-void bench_report_time(struct bench_report *report, const struct bench_time *time); /* prints it */
-struct weft_hist;
-void bench_time_of(const struct weft_hist *hist, struct bench_time *time); /* sets its figures */
+/* Both print what they add. floors: NULL or empty where there is no floor. */
+void bench_report_add(struct bench_report *report, struct bench_row row,
+                      const struct bench_runs *runs, const struct bench_runs *floors);
+void bench_report_time(struct bench_report *report, struct bench_time time,
+                       const struct weft_hist *hist);
 bool bench_report_is_empty(const struct bench_report *report);
 bool bench_report_json(const struct bench_report *report, const char *path);
-void bench_report_checks(const struct bench_report *report, bool whole_size);
+/* Prints what must hold; false: something does not. */
+bool bench_report_checks(const struct bench_report *report, bool whole_size);
 /* One line on a terminal that the next one replaces. */
 void bench_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-struct bench_runs {
-    struct bench_run run[BENCH_REPEATS_MAX];
-    uint32_t count;
-};
-struct bench_figure bench_middle(const struct bench_runs *runs);
-double bench_middle_wal(const struct bench_runs *runs);
-double bench_middle_commits(const struct bench_runs *runs);
-
-/* ---- cases.c, upkeep.c, retention.c, flow.c -------------------------------------------------- */
+/* ---- cases.c, upkeep.c, retention.c, flow.c, http.c ------------------------------------------ */
 
 struct bench {
     struct bench_options options;
@@ -181,8 +176,21 @@ struct bench {
     char sqlite_url[272], fresh_sqlite[272];
 };
 
+/* A store that a case runs on. */
+struct bench_store {
+    const char *name; /* pg, sqlite */
+    const char *url;
+    const struct bench_floor *floor; /* or NULL, as the next one */
+    const struct bench_meter *meter;
+};
+
 bool bench_wants(const struct bench *bench, const char *name, const char *store,
                  const struct bench_load *load);
+/* The store of that name with empty tables. */
+bool bench_empty_store(struct bench *bench, const char *name, struct bench_store *ret_store);
+/* Runs a case on each store that is wanted, from empty tables. */
+bool bench_on_stores(struct bench *bench, const char *name, const struct bench_load *load,
+                     bool (*run)(struct bench *bench, const struct bench_store *store));
 bool bench_case_lifecycle(struct bench *bench);
 bool bench_case_queues(struct bench *bench);
 bool bench_case_backlog(struct bench *bench);
@@ -190,6 +198,8 @@ bool bench_case_expiry(struct bench *bench);
 bool bench_case_retention(struct bench *bench);
 bool bench_case_snapshot(struct bench *bench);
 bool bench_case_flow(struct bench *bench);
+bool bench_is_http(const struct bench *bench); /* --case names one of bench_case_http() */
+bool bench_case_http(struct bench *bench);
 void bench_remove_file(const char *path); /* with its log */
 
 #endif

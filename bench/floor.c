@@ -15,6 +15,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "cmd/bench/bench_body.h"
 
 #include <endian.h>
 #include <libpq-fe.h>
@@ -72,19 +73,17 @@ struct worker {
     PGconn *pq;
     unsigned index;
     uint64_t minted;
-    char *payload; /* batch of them, one behind the other */
-    char result[BENCH_RESULT];
-    char *buffer; /* encoded parameters */
-    char *at;     /* the first free byte of it */
+    struct weft_buf text; /* the payloads of a batch, one behind the other, and a result */
+    char *buffer;         /* encoded parameters */
+    char *at;             /* the first free byte of it */
     const char *value[PARAMS_MAX];
     int size[PARAMS_MAX];
     int params;
 };
 
-static bool failed(struct worker *worker, const char *what)
+static enum weft_rc failed(const struct worker *worker, const char *what, struct weft_err *err)
 {
-    (void)fprintf(stderr, "bench: floor: %s: %s", what, PQerrorMessage(worker->pq));
-    return false;
+    return weft_fail(err, WEFT_UNAVAILABLE, "floor: %s: %s", what, PQerrorMessage(worker->pq));
 }
 
 /* ---- Parameters ------------------------------------------------------------------------------ */
@@ -148,7 +147,8 @@ static void add64(struct worker *worker, int64_t value)
     end_param(worker);
 }
 
-static PGresult *run(struct worker *worker, int statement)
+/* NULL: it failed. */
+static PGresult *run(struct worker *worker, int statement, struct weft_err *err)
 {
     static const int binary[PARAMS_MAX] = {1, 1, 1, 1, 1, 1, 1, 1};
     PGresult *result = PQexecPrepared(worker->pq, names[statement], worker->params, worker->value,
@@ -156,7 +156,7 @@ static PGresult *run(struct worker *worker, int statement)
     ExecStatusType status = PQresultStatus(result);
     if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK)
         return result;
-    (void)failed(worker, names[statement]);
+    (void)failed(worker, names[statement], err);
     PQclear(result);
     return NULL;
 }
@@ -179,7 +179,7 @@ static void put_id(struct worker *worker, weft_usec now_us)
     put64(worker, (int64_t)(UINT64_C(1) << 63 | count));
 }
 
-static bool submit(struct worker *worker)
+static bool submit(struct worker *worker, struct weft_err *err)
 {
     weft_usec now_us = now();
     const struct bench_floor *floor = worker->floor;
@@ -193,7 +193,7 @@ static bool submit(struct worker *worker)
     end_param(worker);
     begin_array(worker, OID_BYTEA, count);
     for (size_t i = 0; i < count; i++)
-        put_bytes(worker, worker->payload + i * BENCH_PAYLOAD, BENCH_PAYLOAD);
+        put_bytes(worker, worker->text.data + i * BENCH_PAYLOAD, BENCH_PAYLOAD);
     end_param(worker);
     add32(worker, floor->lane);
     add32(worker, floor->policy);
@@ -204,12 +204,12 @@ static bool submit(struct worker *worker)
         put64(worker, now_us + (weft_usec)i);
     }
     end_param(worker);
-    PGresult *result = run(worker, SUBMIT);
+    PGresult *result = run(worker, SUBMIT, err);
     PQclear(result);
     return result != NULL;
 }
 
-static PGresult *claim(struct worker *worker)
+static PGresult *claim(struct worker *worker, struct weft_err *err)
 {
     begin_params(worker);
     add64(worker, now());
@@ -217,10 +217,11 @@ static PGresult *claim(struct worker *worker)
     add32(worker, (int32_t)worker->load->batch);
     add32(worker, 1);
     add64(worker, LEASE_US);
-    return run(worker, CLAIM);
+    return run(worker, CLAIM, err);
 }
 
-static long complete(struct worker *worker, const PGresult *claimed)
+static enum weft_rc complete(struct worker *worker, const PGresult *claimed, size_t *ret_done,
+                             struct weft_err *err)
 {
     int count = PQntuples(claimed);
     begin_params(worker);
@@ -235,45 +236,39 @@ static long complete(struct worker *worker, const PGresult *claimed)
     end_param(worker);
     begin_array(worker, OID_BYTEA, (size_t)count);
     for (int i = 0; i < count; i++)
-        put_bytes(worker, worker->result, BENCH_RESULT);
+        put_bytes(worker, worker->text.data + (size_t)worker->load->batch * BENCH_PAYLOAD,
+                  WEFT_BENCH_RESULT_SIZE);
     end_param(worker);
-    PGresult *result = run(worker, COMPLETE);
+    PGresult *result = run(worker, COMPLETE, err);
     if (!result)
-        return -1;
+        return WEFT_UNAVAILABLE;
     long done = strtol(PQcmdTuples(result), NULL, 10);
     PQclear(result);
+    *ret_done = (size_t)done;
     if (done == count)
-        return done;
-    (void)fprintf(stderr, "bench: floor: %ld of %d completions found their row\n", done, count);
-    return -1;
+        return WEFT_OK;
+    return weft_fail(err, WEFT_INTERNAL, "floor: %ld of %d completions found their row", done,
+                     count);
 }
 
-static long turn(void *arg)
+static enum weft_rc turn(void *arg, size_t *ret_done, struct weft_err *err)
 {
     struct worker *worker = arg;
-    if (!submit(worker))
-        return -1;
+    *ret_done = worker->load->batch;
+    if (!submit(worker, err))
+        return WEFT_UNAVAILABLE;
     if (worker->load->submit_only)
-        return worker->load->batch;
-    PGresult *claimed = claim(worker);
-    if (!claimed)
-        return -1;
-    long done = complete(worker, claimed);
+        return WEFT_OK;
+    PGresult *claimed = claim(worker, err);
+    enum weft_rc rc =
+        claimed ? complete(worker, claimed, ret_done, err) : (enum weft_rc)WEFT_UNAVAILABLE;
     PQclear(claimed);
-    return done;
+    return rc;
 }
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
-static bool command(struct worker *worker, const char *sql)
-{
-    PGresult *result = PQexec(worker->pq, sql);
-    bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
-    PQclear(result);
-    return done || failed(worker, sql);
-}
-
-static bool connect_and_prepare(struct worker *worker)
+static enum weft_rc connect_and_prepare(struct worker *worker, struct weft_err *err)
 {
     static const char *const pins[] = {
         "SET plan_cache_mode = force_generic_plan",
@@ -286,10 +281,14 @@ static bool connect_and_prepare(struct worker *worker)
     static const char *const texts[STATEMENTS] = {submit_text, claim_text, complete_text};
     worker->pq = PQconnectdb(worker->floor->url);
     if (PQstatus(worker->pq) != CONNECTION_OK)
-        return failed(worker, "connect");
-    for (size_t i = 0; i < WEFT_LEN(pins); i++)
-        if (!command(worker, pins[i]))
-            return false;
+        return failed(worker, "connect", err);
+    for (size_t i = 0; i < WEFT_LEN(pins); i++) {
+        PGresult *result = PQexec(worker->pq, pins[i]);
+        bool done = PQresultStatus(result) == PGRES_COMMAND_OK;
+        PQclear(result);
+        if (!done)
+            return failed(worker, pins[i], err);
+    }
     for (int i = 0; i < STATEMENTS; i++) {
         char text[2048];
         const char *schema = worker->floor->schema;
@@ -304,39 +303,56 @@ static bool connect_and_prepare(struct worker *worker)
         bool prepared = PQresultStatus(result) == PGRES_COMMAND_OK;
         PQclear(result);
         if (!prepared)
-            return failed(worker, names[i]);
+            return failed(worker, names[i], err);
     }
-    return true;
+    return WEFT_OK;
 }
 
 static void close_worker(void *arg)
 {
     struct worker *worker = arg;
     PQfinish(worker->pq);
+    weft_buf_done(&worker->text);
     weft_arena_free(worker->memory);
 }
 
-static void *open_worker(const void *job, const struct bench_load *load, unsigned index)
+struct job {
+    const struct bench_floor *floor;
+    const struct bench_load *load;
+};
+
+static enum weft_rc open_worker(void *arg, uint32_t index, void **ret_worker, struct weft_err *err)
 {
+    const struct job *job = arg;
+    uint32_t batch = job->load->batch;
     struct weft_arena *memory = weft_arena_new();
     struct worker *worker = weft_new(memory, struct worker);
-    *worker = (struct worker){.floor = job, .load = load, .memory = memory, .index = index};
-    worker->payload = weft_arena_alloc(memory, load->batch, BENCH_PAYLOAD);
-    for (uint32_t i = 0; i < load->batch; i++)
-        bench_fill_text(worker->payload + (size_t)i * BENCH_PAYLOAD, BENCH_PAYLOAD,
-                        index * 1000 + i);
-    bench_fill_text(worker->result, BENCH_RESULT, index);
+    *worker =
+        (struct worker){.floor = job->floor, .load = job->load, .memory = memory, .index = index};
+    struct weft_buf *text = &worker->text;
+    weft_buf_init(text, (size_t)batch * BENCH_PAYLOAD + WEFT_BENCH_RESULT_SIZE);
+    for (uint32_t i = 0; i < batch; i++)
+        weft_bench_document(text, BENCH_PAYLOAD, index * 1000 + i);
+    weft_bench_document(text, WEFT_BENCH_RESULT_SIZE, index);
     size_t row = 4 + BENCH_PAYLOAD + 4 + ID + 4 + sizeof(int64_t);
-    worker->buffer = weft_arena_alloc(memory, 1, load->batch * row + 256);
-    if (connect_and_prepare(worker))
-        return worker;
-    close_worker(worker);
-    return NULL;
+    worker->buffer = weft_arena_alloc(memory, 1, batch * row + 256);
+    enum weft_rc rc = connect_and_prepare(worker, err);
+    if (rc)
+        close_worker(worker);
+    else
+        *ret_worker = worker;
+    return rc;
 }
 
 bool bench_floor_run(const struct bench_floor *floor, const struct bench_load *load,
                      const struct bench_meter *meter, struct bench_run *ret_run)
 {
-    static const struct bench_trade trade = {open_worker, turn, close_worker};
-    return bench_crew_run(&trade, floor, load, meter, ret_run);
+    static const struct weft_bench_trade trade = {open_worker, turn, close_worker};
+    struct job job = {floor, load};
+    const struct weft_bench_crew crew = {.trade = &trade,
+                                         .job = &job,
+                                         .threads = load->connections,
+                                         .run_us = (weft_usec)(load->seconds * 1e6),
+                                         .turns = load->turns};
+    return bench_crew_run(&crew, meter, ret_run);
 }

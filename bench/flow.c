@@ -17,7 +17,9 @@
 #include "bench/bench.h"
 
 #include "base/arena.h"
-#include "cmd/bench/hist.h"
+#include "base/buf.h"
+#include "cmd/bench/bench_body.h"
+#include "engine/ops.h"
 
 #include <string.h>
 
@@ -42,8 +44,8 @@ static bool submit(struct stage *stage, const struct weft_flow_spec *spec, weft_
     enum weft_rc rc = weft_engine_flow_submit(stage->engine, "default", spec, 1, &answer, &err);
     *ret_took_us = weft_boot_us() - begun_us;
     if (rc)
-        return bench_product_fail(rc, &err, "submit");
-    return !answer.err.rc || bench_product_fail(answer.err.rc, &answer.err, "submit");
+        return bench_fail(rc, &err, "submit");
+    return !answer.err.rc || bench_fail(answer.err.rc, &answer.err, "submit");
 }
 
 /* Claims all there is, which must be `wanted`; they are held then. */
@@ -59,7 +61,7 @@ static bool claim(struct stage *stage, size_t wanted)
         struct weft_err err;
         rc = weft_engine_claim(stage->engine, "default", &claim, 1, arena, &got, &err);
         if (rc)
-            (void)bench_product_fail(rc, &err, "claim");
+            (void)bench_fail(rc, &err, "claim");
         for (size_t i = 0; i < got.count && !rc && stage->held_count <= wanted; i++)
             stage->held[stage->held_count++] = (struct weft_complete){
                 .id = got.item[i].id, .epoch = got.item[i].epoch, .result = "{}", .result_size = 2};
@@ -83,10 +85,10 @@ static bool complete(struct stage *stage, size_t from, size_t count, weft_usec *
             weft_engine_complete(stage->engine, stage->held + from + at, part, answer, &err);
         *ret_took_us += weft_boot_us() - begun_us;
         if (rc)
-            return bench_product_fail(rc, &err, "complete");
+            return bench_fail(rc, &err, "complete");
         for (size_t i = 0; i < part; i++)
             if (answer[i].err.rc)
-                return bench_product_fail(answer[i].err.rc, &answer[i].err, "complete");
+                return bench_fail(answer[i].err.rc, &answer[i].err, "complete");
     }
     return true;
 }
@@ -104,7 +106,7 @@ static bool told_of_cancel(struct stage *stage)
     struct weft_err err;
     enum weft_rc rc = weft_engine_renew(stage->engine, renew, count, answer, &err);
     if (rc)
-        return bench_product_fail(rc, &err, "renew");
+        return bench_fail(rc, &err, "renew");
     for (size_t i = 0; i < count; i++)
         if (answer[i].err.rc != WEFT_FENCED || answer[i].fence != WEFT_FENCE_CANCELLED) {
             (void)fprintf(stderr, "bench: a sibling is not told that it is cancelled\n");
@@ -117,8 +119,11 @@ static bool told_of_cancel(struct stage *stage)
 
 static struct weft_node make_node(struct stage *stage, const char *name, unsigned seed)
 {
-    char *payload = weft_arena_alloc(stage->memory, BENCH_PAYLOAD, 1);
-    bench_fill_text(payload, BENCH_PAYLOAD, seed);
+    struct weft_buf text;
+    weft_buf_init(&text, BENCH_PAYLOAD);
+    weft_bench_document(&text, BENCH_PAYLOAD, seed);
+    const void *payload = weft_arena_dup(stage->memory, text.data, text.size);
+    weft_buf_done(&text);
     return (struct weft_node){
         .name = name, .spec = {.kind = "bench", .payload = payload, .payload_size = BENCH_PAYLOAD}};
 }
@@ -148,12 +153,12 @@ static struct weft_flow_spec make_flow(struct stage *stage, size_t wide, bool fa
     return (struct weft_flow_spec){.name = "bench", .nodes = node, .node_count = count};
 }
 
-struct fan_times {
-    struct weft_hist submit, out, upstreams, join;
-};
+/* The times of a fan; race and stairs have one each. */
+enum { SUBMIT, OUT, UPSTREAMS, JOIN, FAN_TIMES };
 
-static bool run_fan(struct stage *stage, size_t wide, struct fan_times *times)
+static bool run_fan(struct stage *stage, struct weft_hist *hist)
 {
+    size_t wide = stage->bench->options.wide;
     const struct weft_flow_spec spec = make_flow(stage, wide, true);
     weft_usec submit_us, out_us, upstreams_us, join_us, ignored_us;
     if (!submit(stage, &spec, &submit_us) || !claim(stage, 1) || !complete(stage, 0, 1, &out_us) ||
@@ -161,15 +166,16 @@ static bool run_fan(struct stage *stage, size_t wide, struct fan_times *times)
         !complete(stage, wide - 1, 1, &join_us) || !claim(stage, 1) ||
         !complete(stage, 0, 1, &ignored_us))
         return false;
-    weft_hist_add(&times->submit, submit_us);
-    weft_hist_add(&times->out, out_us);
-    weft_hist_add(&times->upstreams, upstreams_us);
-    weft_hist_add(&times->join, join_us);
+    weft_hist_add(&hist[SUBMIT], submit_us);
+    weft_hist_add(&hist[OUT], out_us);
+    weft_hist_add(&hist[UPSTREAMS], upstreams_us);
+    weft_hist_add(&hist[JOIN], join_us);
     return true;
 }
 
-static bool run_race(struct stage *stage, size_t siblings, struct weft_hist *hist)
+static bool run_race(struct stage *stage, struct weft_hist *hist)
 {
+    size_t siblings = stage->bench->options.siblings;
     const struct weft_flow_spec spec = make_flow(stage, siblings + 1, false);
     weft_usec took_us, ignored_us;
     if (!submit(stage, &spec, &ignored_us) || !claim(stage, siblings + 1) ||
@@ -180,8 +186,9 @@ static bool run_race(struct stage *stage, size_t siblings, struct weft_hist *his
     return true;
 }
 
-static bool run_stairs(struct stage *stage, size_t side, struct weft_hist *hist)
+static bool run_stairs(struct stage *stage, struct weft_hist *hist)
 {
+    size_t side = stage->bench->options.stairs;
     struct weft_node *node = weft_new_array(stage->memory, struct weft_node, 2 * side);
     const char **name = weft_new_array(stage->memory, const char *, 2 * side);
     for (size_t i = 0; i < 2 * side; i++) {
@@ -208,90 +215,52 @@ static bool run_stairs(struct stage *stage, size_t side, struct weft_hist *hist)
 
 /* ---- The case -------------------------------------------------------------------------------- */
 
-static void tell(struct stage *stage, const char *what, const struct weft_hist *hist,
-                 double must_ms)
+static bool repeat(struct stage *stage, const char *name, uint32_t runs,
+                   bool (*run)(struct stage *stage, struct weft_hist *hist), struct weft_hist *hist)
 {
-    struct bench_time time = {
-        .name = "flow", .store = stage->store, .what = what, .must_ms = must_ms};
-    bench_time_of(hist, &time);
-    bench_report_time(stage->bench->report, &time);
-}
-
-static bool run_fans(struct stage *stage)
-{
-    const struct bench_options *options = &stage->bench->options;
-    struct fan_times times = {0};
-    for (uint32_t i = 0; i < options->repeats; i++) {
-        bench_progress("flow: 1 -> %zu -> 1 on %s, run %u", options->wide, stage->store, i + 1);
+    bool done = true;
+    for (uint32_t i = 0; i < runs && done; i++) {
+        bench_progress("flow: %s on %s, run %u", name, stage->store, i + 1);
         stage->memory = weft_arena_new();
-        bool done = run_fan(stage, options->wide, &times);
+        done = run(stage, hist);
         weft_arena_free(stage->memory);
-        if (!done)
-            return false;
     }
-    tell(stage, "1 -> 10,000 -> 1: submitted", &times.submit, 1000);
-    tell(stage, "  first completed -> all 10,000 claimable", &times.out, 800);
-    tell(stage, "  9,999 completed, in batches of 1,000", &times.upstreams, 0);
-    tell(stage, "  last completed -> join claimable", &times.join, 200);
-    return true;
+    return done;
 }
 
-static bool run_races(struct stage *stage)
+static bool flow(struct bench *bench, const struct bench_store *store)
 {
-    const struct bench_options *options = &stage->bench->options;
-    struct weft_hist hist = {.count = 0};
-    for (uint32_t i = 0; i < options->races; i++) {
-        bench_progress("flow: any of %zu on %s, run %u", options->siblings + 1, stage->store,
-                       i + 1);
-        stage->memory = weft_arena_new();
-        bool done = run_race(stage, options->siblings, &hist);
-        weft_arena_free(stage->memory);
-        if (!done)
-            return false;
-    }
-    tell(stage, "any: winner completed -> 1,000 cancelled", &hist, 100);
-    return true;
-}
-
-static bool run_all_stairs(struct stage *stage)
-{
-    const struct bench_options *options = &stage->bench->options;
-    struct weft_hist hist = {.count = 0};
-    for (uint32_t i = 0; i < options->repeats; i++) {
-        bench_progress("flow: %zu before %zu on %s, run %u", options->stairs, options->stairs,
-                       stage->store, i + 1);
-        stage->memory = weft_arena_new();
-        bool done = run_stairs(stage, options->stairs, &hist);
-        weft_arena_free(stage->memory);
-        if (!done)
-            return false;
-    }
-    tell(stage, "stairs: one of 200 before 200 completed", &hist, 0);
-    return true;
-}
-
-static bool flow(struct bench *bench, const char *store, const char *url)
-{
-    struct stage stage = {.bench = bench, .store = store};
+    static const struct {
+        const char *what;
+        double must_ms;
+    } line[] = {{"1 -> 10,000 -> 1: submitted", 1000},
+                {"  first completed -> all 10,000 claimable", 800},
+                {"  9,999 completed, in batches of 1,000", 0},
+                {"  last completed -> join claimable", 200},
+                {"any: winner completed -> 1,000 cancelled", 100},
+                {"stairs: one of 200 before 200 completed", 0}};
+    static struct weft_hist hist[WEFT_LEN(line)]; /* of the fan, of the race, of the stairs */
+    struct stage stage = {.bench = bench, .store = store->name};
     struct weft_err err;
-    const struct weft_engine_config config = {.url = url, .connections = CONNECTIONS};
+    const struct weft_engine_config config = {.url = store->url, .connections = CONNECTIONS};
     enum weft_rc rc = weft_engine_open(&config, &stage.engine, &err);
     if (rc)
-        return bench_product_fail(rc, &err, "open");
-    bool done = run_fans(&stage) && run_races(&stage) && run_all_stairs(&stage);
+        return bench_fail(rc, &err, "open");
+    memset(hist, 0, sizeof(hist));
+    bool done = repeat(&stage, "fan", bench->options.repeats, run_fan, hist) &&
+                repeat(&stage, "race", bench->options.races, run_race, hist + FAN_TIMES) &&
+                repeat(&stage, "stairs", bench->options.repeats, run_stairs, hist + FAN_TIMES + 1);
     weft_engine_close(stage.engine);
+    for (size_t i = 0; i < WEFT_LEN(line) && done; i++) {
+        const struct bench_time time = {
+            .name = "flow", .store = store->name, .what = line[i].what, .must_ms = line[i].must_ms};
+        bench_report_time(bench->report, time, &hist[i]);
+    }
     return done;
 }
 
 bool bench_case_flow(struct bench *bench)
 {
     const struct bench_load load = {.batch = LOAD_BATCH, .connections = 1};
-    if (bench_wants(bench, "flow", "pg", &load) &&
-        (!bench_server_clear(bench->server, "bench_product") ||
-         !flow(bench, "pg", bench->product_url)))
-        return false;
-    if (!bench_wants(bench, "flow", "sqlite", &load))
-        return true;
-    bench_remove_file(bench->sqlite_path);
-    return flow(bench, "sqlite", bench->sqlite_url);
+    return bench_on_stores(bench, "flow", &load, flow);
 }

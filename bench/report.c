@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The table for people, the JSON for programs, and the promises with their figures. */
+/* The table for people, the JSON for programs, and what must hold. */
 
 #include "bench/bench.h"
 
 #include "base/arena.h"
-#include "cmd/bench/hist.h"
+#include "cmd/cli/cli_json.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -55,30 +55,15 @@ static struct bench_figure middle_of(double *value, size_t count)
     return (struct bench_figure){.middle = middle, .low = value[0], .high = value[count - 1]};
 }
 
-struct bench_figure bench_middle(const struct bench_runs *runs)
+/* Of one member of struct bench_run, which stands at `offset`. */
+static struct bench_figure figure_of(const struct bench_runs *runs, size_t offset)
 {
     double value[BENCH_REPEATS_MAX];
-    if (runs->count == 0)
+    for (uint32_t i = 0; runs && i < runs->count; i++)
+        value[i] = *(const double *)((const char *)&runs->run[i] + offset);
+    if (!runs || runs->count == 0 || isnan(value[0]))
         return (struct bench_figure){.middle = NAN, .low = NAN, .high = NAN};
-    for (uint32_t i = 0; i < runs->count; i++)
-        value[i] = runs->run[i].per_s;
     return middle_of(value, runs->count);
-}
-
-double bench_middle_wal(const struct bench_runs *runs)
-{
-    double value[BENCH_REPEATS_MAX];
-    for (uint32_t i = 0; i < runs->count; i++)
-        value[i] = runs->run[i].wal_bytes;
-    return runs->count && !isnan(value[0]) ? middle_of(value, runs->count).middle : NAN;
-}
-
-double bench_middle_commits(const struct bench_runs *runs)
-{
-    double value[BENCH_REPEATS_MAX];
-    for (uint32_t i = 0; i < runs->count; i++)
-        value[i] = runs->run[i].commits;
-    return runs->count && !isnan(value[0]) ? middle_of(value, runs->count).middle : NAN;
 }
 
 /* ---- The table ------------------------------------------------------------------------------- */
@@ -118,143 +103,166 @@ static double ratio_of(const struct bench_row *row)
 
 static void print_head(void)
 {
-    (void)printf("%-10s %-6s %5s %5s %8s %12s %8s %12s %5s %6s %7s\n", "case", "store", "batch",
+    (void)printf("%-12s %-6s %5s %5s %8s %12s %8s %12s %5s %6s %7s\n", "case", "store", "batch",
                  "conns", "per s", "(spread)", "floor/s", "(spread)", "ratio", "WAL B", "commits");
 }
 
-void bench_report_add(struct bench_report *report, const struct bench_row *row)
+void bench_report_add(struct bench_report *report, struct bench_row row,
+                      const struct bench_runs *runs, const struct bench_runs *floors)
 {
     char n[5][24], r[2][32];
+    row.per_s = figure_of(runs, offsetof(struct bench_run, per_s));
+    row.floor = figure_of(floors, offsetof(struct bench_run, per_s));
+    row.wal_bytes = figure_of(runs, offsetof(struct bench_run, wal_bytes)).middle;
+    row.commits = figure_of(runs, offsetof(struct bench_run, commits)).middle;
     bench_progress("%s", "");
     if (report->count == 0)
         print_head();
-    (void)printf("%-10s %-6s %5u %5u %8s %12s %8s %12s %5s %6s %7s\n", row->name, row->store,
-                 row->batch, row->connections, number(n[0], row->per_s.middle, 0),
-                 range(r[0], &row->per_s), number(n[1], row->floor.middle, 0),
-                 range(r[1], &row->floor), number(n[2], ratio_of(row), 2),
-                 number(n[3], row->wal_bytes, 0), number(n[4], row->commits, 3));
+    (void)printf("%-12s %-6s %5u %5u %8s %12s %8s %12s %5s %6s %7s\n", row.name, row.store,
+                 row.batch, row.connections, number(n[0], row.per_s.middle, 0),
+                 range(r[0], &row.per_s), number(n[1], row.floor.middle, 0),
+                 range(r[1], &row.floor), number(n[2], ratio_of(&row), 2),
+                 number(n[3], row.wal_bytes, 0), number(n[4], row.commits, 3));
     (void)fflush(stdout);
     if (report->count < ROWS_MAX)
-        report->row[report->count++] = *row;
+        report->row[report->count++] = row;
 }
 
-void bench_time_of(const struct weft_hist *hist, struct bench_time *time)
+void bench_report_time(struct bench_report *report, struct bench_time time,
+                       const struct weft_hist *hist)
 {
-    time->p50_ms = (double)weft_hist_at(hist, 0.5) / 1e3;
-    time->p99_ms = (double)weft_hist_at(hist, 0.99) / 1e3;
-    time->count = hist->count;
-}
-
-void bench_report_time(struct bench_report *report, const struct bench_time *time)
-{
+    time.p50_ms = weft_hist_ms(hist, 0.5);
+    time.p99_ms = weft_hist_ms(hist, 0.99);
+    time.count = hist->count;
     bench_progress("%s", "");
-    (void)printf("%-10s %-6s %-42s p50 %8.2f ms, p99 %8.2f ms, %llu runs\n", time->name,
-                 time->store, time->what, time->p50_ms, time->p99_ms,
-                 (unsigned long long)time->count);
+    (void)printf("%-12s %-6s %-42s p50 %8.2f ms, p99 %8.2f ms, %llu runs\n", time.name, time.store,
+                 time.what, time.p50_ms, time.p99_ms, (unsigned long long)time.count);
     (void)fflush(stdout);
     if (report->times < TIMES_MAX)
-        report->time[report->times++] = *time;
+        report->time[report->times++] = time;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static void put_number(FILE *file, const char *name, double value, int digits)
+static void put_row(struct weft_json_writer *json, const struct bench_row *row)
 {
-    char text[24];
-    (void)fprintf(file, ", \"%s\": %s", name, isnan(value) ? "null" : number(text, value, digits));
+    weft_json_begin_object(json);
+    weft_json_add_text(json, "case", row->name);
+    weft_json_add_text(json, "store", row->store);
+    weft_json_add_i64(json, "batch", row->batch);
+    weft_json_add_i64(json, "connections", row->connections);
+    weft_json_add_fixed(json, "per_s", row->per_s.middle, 1);
+    weft_json_add_fixed(json, "floor_per_s", row->floor.middle, 1);
+    weft_json_add_fixed(json, "floor_ratio", ratio_of(row), 3);
+    weft_json_add_fixed(json, "wal_bytes", row->wal_bytes, 1);
+    weft_json_add_fixed(json, "commits", row->commits, 4);
+    weft_json_end_object(json);
+}
+
+static void put_time(struct weft_json_writer *json, const struct bench_time *time)
+{
+    weft_json_begin_object(json);
+    weft_json_add_text(json, "case", time->name);
+    weft_json_add_text(json, "store", time->store);
+    weft_json_add_text(json, "what", time->what);
+    weft_json_add_fixed(json, "p50_ms", time->p50_ms, 3);
+    weft_json_add_fixed(json, "p99_ms", time->p99_ms, 3);
+    weft_json_add_i64(json, "runs", (int64_t)time->count);
+    weft_json_end_object(json);
 }
 
 bool bench_report_json(const struct bench_report *report, const char *path)
 {
+    struct weft_buf buf;
+    struct weft_json_writer json;
+    weft_buf_init(&buf, 1 << 20);
+    weft_json_writer_init(&json, &buf);
+    weft_json_begin_array(&json);
+    for (size_t i = 0; i < report->count; i++)
+        put_row(&json, &report->row[i]);
+    for (size_t i = 0; i < report->times; i++)
+        put_time(&json, &report->time[i]);
+    weft_json_end_array(&json);
+    weft_buf_add_char(&buf, '\n');
     FILE *file = fopen(path, "w");
-    if (!file) {
+    bool good = file && fwrite(buf.data, 1, buf.size, file) == buf.size;
+    good = file && fclose(file) == 0 && good;
+    if (!good)
         perror(path);
-        return false;
-    }
-    (void)fputs("[", file);
-    for (size_t i = 0; i < report->count; i++) {
-        const struct bench_row *row = &report->row[i];
-        (void)fprintf(file,
-                      "%s\n  {\"case\": \"%s\", \"store\": \"%s\", \"batch\": %u, "
-                      "\"connections\": %u",
-                      i ? "," : "", row->name, row->store, row->batch, row->connections);
-        put_number(file, "per_s", row->per_s.middle, 1);
-        put_number(file, "floor_per_s", row->floor.middle, 1);
-        put_number(file, "floor_ratio", ratio_of(row), 3);
-        put_number(file, "wal_bytes", row->wal_bytes, 1);
-        put_number(file, "commits", row->commits, 4);
-        (void)fputs("}", file);
-    }
-    for (size_t i = 0; i < report->times; i++) {
-        const struct bench_time *time = &report->time[i];
-        (void)fprintf(file, "%s\n  {\"case\": \"flow\", \"store\": \"%s\", \"what\": \"%s\"",
-                      i + report->count ? "," : "", time->store, time->what);
-        put_number(file, "p50_ms", time->p50_ms, 3);
-        put_number(file, "p99_ms", time->p99_ms, 3);
-        put_number(file, "runs", (double)time->count, 0);
-        (void)fputs("}", file);
-    }
-    (void)fputs("\n]\n", file);
-    if (fclose(file) == 0)
-        return true;
-    perror(path);
-    return false;
+    weft_buf_done(&buf);
+    return good;
 }
 
 /* ---- What must hold -------------------------------------------------------------------------- */
 
-static void check(bool holds, const char *what, const struct bench_row *row, double value)
+static bool check(bool holds, const char *what, const struct bench_row *row, double value)
 {
     (void)printf("  %-6s %-44s %-6s batch %4u, %u conns: %.2f\n", holds ? "ok" : "MISSED", what,
                  row->store, row->batch, row->connections, value);
+    return holds;
 }
 
-static void check_backlog(const struct bench_report *report, const struct bench_row *row)
+static bool check_backlog(const struct bench_report *report, const struct bench_row *row)
 {
     for (size_t i = 0; i < report->count; i++) {
         const struct bench_row *fresh = &report->row[i];
+        double share = row->per_s.middle / fresh->per_s.middle;
         if (strcmp(fresh->name, "fresh") == 0 && strcmp(fresh->store, row->store) == 0 &&
-            fresh->batch == row->batch && fresh->connections == row->connections) {
-            double share = row->per_s.middle / fresh->per_s.middle;
-            check(share >= 0.85, "with a backlog >= 0.85 of fresh", row, share);
-        }
+            fresh->batch == row->batch && fresh->connections == row->connections)
+            return check(share >= 0.85, "with a backlog >= 0.85 of fresh", row, share);
     }
+    return true;
 }
 
-static void check_times(const struct bench_report *report)
+static bool check_time(const char *which, double value_ms, double must_ms,
+                       const struct bench_time *time)
 {
+    if (must_ms > 0)
+        (void)printf("  %-6s %-44s %-6s %s %.2f ms < %.0f ms\n",
+                     value_ms < must_ms ? "ok" : "MISSED", time->what, time->store, which, value_ms,
+                     must_ms);
+    return must_ms <= 0 || value_ms < must_ms;
+}
+
+static bool check_row(const struct bench_report *report, const struct bench_row *row)
+{
+    double per_s = row->per_s.middle;
+    bool lifecycle = strcmp(row->name, "lifecycle") == 0, pg = strcmp(row->store, "pg") == 0;
+    bool good = true;
+    if (lifecycle && pg && row->batch >= 100)
+        good &= check(ratio_of(row) >= 0.7, "share of the floor >= 0.70", row, ratio_of(row));
+    if (lifecycle && pg && row->batch == 100)
+        good &= check(row->wal_bytes <= 1800, "WAL <= 1.80 KB per lifecycle", row,
+                      row->wal_bytes / 1000);
+    if (lifecycle && !pg && row->batch == 500)
+        good &=
+            check(per_s >= 50000, "SQLite >= 50 k lifecycles/s, in thousands", row, per_s / 1000);
+    if (strcmp(row->name, "backlog") == 0)
+        good &= check_backlog(report, row);
+    if (strcmp(row->name, "expiry") == 0)
+        good &= check(100000 / per_s < 3, "100,000 expired leases < 3 s, in seconds", row,
+                      100000 / per_s);
+    if (strcmp(row->name, "retention") == 0)
+        good &=
+            check(per_s >= 30000, ">= 30 k executions removed/s, in thousands", row, per_s / 1000);
+    if (row->must_per_s > 0) {
+        char what[64];
+        (void)snprintf(what, sizeof(what), "%s >= %.0f/s", row->name, row->must_per_s);
+        good &= check(per_s >= row->must_per_s, what, row, per_s);
+    }
+    return good;
+}
+
+bool bench_report_checks(const struct bench_report *report, bool whole_size)
+{
+    bool good = true;
+    (void)printf("\nWhat must hold%s:\n", whole_size ? "" : " (a short run: take no figure of it)");
+    for (size_t i = 0; i < report->count; i++)
+        good &= check_row(report, &report->row[i]);
     for (size_t i = 0; i < report->times; i++) {
         const struct bench_time *time = &report->time[i];
-        if (time->must_ms > 0)
-            (void)printf("  %-6s %-44s %-6s p99 %.2f ms < %.0f ms\n",
-                         time->p99_ms < time->must_ms ? "ok" : "MISSED", time->what, time->store,
-                         time->p99_ms, time->must_ms);
+        good &= check_time("p50", time->p50_ms, time->must_p50_ms, time);
+        good &= check_time("p99", time->p99_ms, time->must_ms, time);
     }
-}
-
-void bench_report_checks(const struct bench_report *report, bool whole_size)
-{
-    (void)printf("\nWhat must hold%s:\n", whole_size ? "" : " (a short run: take no figure of it)");
-    for (size_t i = 0; i < report->count; i++) {
-        const struct bench_row *row = &report->row[i];
-        bool lifecycle = strcmp(row->name, "lifecycle") == 0;
-        bool pg = strcmp(row->store, "pg") == 0;
-        if (lifecycle && pg && row->batch >= 100)
-            check(ratio_of(row) >= 0.7, "share of the floor >= 0.70", row, ratio_of(row));
-        if (lifecycle && pg && row->batch == 100)
-            check(row->wal_bytes <= 1800, "WAL <= 1.80 KB per lifecycle", row,
-                  row->wal_bytes / 1000);
-        if (lifecycle && !pg && row->batch == 500)
-            check(row->per_s.middle >= 50000, "SQLite >= 50 k lifecycles/s, in thousands", row,
-                  row->per_s.middle / 1000);
-        if (strcmp(row->name, "backlog") == 0)
-            check_backlog(report, row);
-        if (strcmp(row->name, "expiry") == 0)
-            check(100000 / row->per_s.middle < 3, "100,000 expired leases < 3 s, in seconds", row,
-                  100000 / row->per_s.middle);
-        if (strcmp(row->name, "retention") == 0)
-            check(row->per_s.middle >= 30000, ">= 30 k executions removed/s, in thousands", row,
-                  row->per_s.middle / 1000);
-    }
-    check_times(report);
+    return good;
 }

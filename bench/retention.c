@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Retention beside other work: many executions have ended and are past their time, and the time is
- * taken in which passes remove all of them, while another thread goes on at a fixed rate with one
- * lifecycle after the other. Told are the rate, the longest transaction, and how long a lifecycle
- * takes with and without the removal; from the moment it should have begun, so that one that waits
- * for the one before it is not forgotten.
+ * Retention beside other work: passes remove many executions that are past their retention, while
+ * another thread runs single lifecycles at a fixed rate. Reported are the rate of the removal, its
+ * longest transaction, and how long a lifecycle takes with and without it. A lifecycle is timed
+ * from the moment it should have begun, so that waiting for the one before it counts.
  */
 
 #include "bench/bench.h"
 
 #include "base/arena.h"
-#include "cmd/bench/hist.h"
+#include "engine/ops.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -27,7 +25,7 @@ static const struct weft_driver *inner;
 static struct weft_driver timed;
 static _Thread_local bool is_remover;
 static _Thread_local weft_usec begun_us;
-static weft_usec longest_us; /* the remover's */
+static struct weft_hist longest; /* one value: the remover's longest */
 
 static enum weft_rc begin_timed(struct weft_conn *conn, enum weft_tx_mode mode,
                                 struct weft_err *err)
@@ -40,8 +38,10 @@ static enum weft_rc commit_timed(struct weft_conn *conn, struct weft_err *err)
 {
     enum weft_rc rc = inner->commit(conn, err);
     weft_usec took_us = weft_boot_us() - begun_us;
-    if (is_remover && took_us > longest_us)
-        longest_us = took_us;
+    if (is_remover && took_us > longest.max_us) {
+        longest = (struct weft_hist){0};
+        weft_hist_add(&longest, took_us);
+    }
     return rc;
 }
 
@@ -68,13 +68,13 @@ static bool live_once(struct weft_engine *engine, struct weft_arena *arena)
     struct weft_err err;
     enum weft_rc rc = weft_engine_submit(engine, "default", &spec, 1, &submitted, &err);
     if (rc)
-        return bench_product_fail(rc, &err, "submit");
+        return bench_fail(rc, &err, "submit");
     rc = weft_engine_claim(engine, "default", &claim, 1, arena, &got, &err);
     if (rc || got.count == 0)
-        return bench_product_fail(rc, &err, "claim");
+        return bench_fail(rc, &err, "claim");
     const struct weft_complete done = {.id = got.item[0].id, .epoch = got.item[0].epoch};
     rc = weft_engine_complete(engine, &done, 1, &answer, &err);
-    return rc ? bench_product_fail(rc, &err, "complete") : true;
+    return rc ? bench_fail(rc, &err, "complete") : true;
 }
 
 static void *work_in_front(void *context)
@@ -107,7 +107,7 @@ static bool remove_all(struct weft_engine *engine, size_t wanted, double *ret_se
         struct weft_err err;
         enum weft_rc rc = weft_engine_pass(engine, WEFT_SCANNER_RETENTION, NULL, &report, &err);
         if (rc)
-            return bench_product_fail(rc, &err, "retention");
+            return bench_fail(rc, &err, "retention");
         handled += report.handled;
     }
     is_remover = false;
@@ -147,87 +147,63 @@ static bool load_ended(const char *url, size_t count)
     return bench_product_run(url, &load, NULL, &ignored);
 }
 
-static void tell(struct bench *bench, const char *store, const struct front *front)
+static void add_time(struct bench *bench, const struct bench_store *store, const char *what,
+                     const struct weft_hist *hist, double must_ms)
 {
-    struct bench_time quiet = {
-        .name = "retention", .store = store, .what = "a lifecycle without it"};
-    struct bench_time beside = {
-        .name = "retention", .store = store, .what = "a lifecycle beside it"};
-    double longest_ms = (double)longest_us / 1e3;
-    const struct bench_time longest = {.name = "retention",
-                                       .store = store,
-                                       .what = "the longest transaction",
-                                       .p50_ms = longest_ms,
-                                       .p99_ms = longest_ms,
-                                       .count = 1,
-                                       .must_ms = 1000};
-    bench_time_of(&front->quiet, &quiet);
-    bench_time_of(&front->removing, &beside);
-    beside.must_ms = 2 * quiet.p99_ms;
-    bench_report_time(bench->report, &quiet);
-    bench_report_time(bench->report, &beside);
-    bench_report_time(bench->report, &longest);
+    const struct bench_time time = {
+        .name = "retention", .store = store->name, .what = what, .must_ms = must_ms};
+    bench_report_time(bench->report, time, hist);
 }
 
-static bool retention(struct bench *bench, const char *store, const char *url,
-                      const struct bench_meter *meter)
+static bool retention(struct bench *bench, const struct bench_store *store)
 {
     size_t ended = bench->options.ended;
     struct front front = {.stop = false};
     struct weft_engine *engine;
     struct weft_err err;
-    struct bench_reading before = {0}, after = {0};
+    struct bench_span span = {.meter = store->meter};
     double seconds = 0;
-    bench_progress("retention: %zu executions come to their end", ended);
-    if (!load_ended(url, ended) || (meter && !bench_server_settle(bench->server, "bench_product")))
+    bench_progress("retention: %zu executions are submitted and completed", ended);
+    if (!load_ended(store->url, ended) ||
+        (store->meter && !bench_server_settle(bench->server, "bench_product")))
         return false;
-    inner = strcmp(store, "pg") == 0 ? &weft_driver_pg : &weft_driver_sqlite;
+    inner = store->meter ? &weft_driver_pg : &weft_driver_sqlite;
     timed = *inner;
     timed.begin = begin_timed;
     timed.commit = commit_timed;
-    longest_us = 0;
+    longest = (struct weft_hist){0};
     const struct weft_engine_config config = {
-        .url = url, .driver = &timed, .connections = CONNECTIONS};
+        .url = store->url, .driver = &timed, .connections = CONNECTIONS};
     const struct weft_lane lane = {.name = "default", .retention_ms = 1};
     enum weft_rc rc = weft_engine_open(&config, &engine, &err);
     if (rc)
-        return bench_product_fail(rc, &err, "open");
+        return bench_fail(rc, &err, "open");
     bench_progress("retention: %zu executions are removed", ended);
     rc = weft_engine_lane_put(engine, "default", &lane, &err);
     bool done =
-        rc ? bench_product_fail(rc, &err, "lane")
-           : (!meter || bench_meter_read(meter, &before)) &&
+        rc ? bench_fail(rc, &err, "lane")
+           : bench_span_begin(&span) &&
                  remove_beside_front(engine, ended, 4 * bench->options.seconds, &front, &seconds) &&
-                 (!meter || bench_meter_read(meter, &after));
+                 bench_span_end(&span);
     weft_engine_close(engine);
     if (!done)
         return false;
-    double count = (double)ended;
-    struct bench_runs runs = {.run = {{.per_s = count / seconds}}, .count = 1};
-    const struct bench_row row = {
-        .name = "retention",
-        .store = store,
-        .batch = weft_scanner_info(WEFT_SCANNER_RETENTION)->batch,
-        .connections = 1,
-        .per_s = bench_middle(&runs),
-        .floor = {.middle = NAN},
-        .wal_bytes = meter ? (after.wal_bytes - before.wal_bytes) / count : NAN,
-        .commits = meter ? (after.transactions - before.transactions) / count : NAN,
-    };
-    bench_report_add(bench->report, &row);
-    tell(bench, store, &front);
+    const struct bench_runs runs = {.run = {bench_span_run(&span, (double)ended, seconds)},
+                                    .count = 1};
+    const struct bench_row row = {.name = "retention",
+                                  .store = store->name,
+                                  .batch = weft_scanner_info(WEFT_SCANNER_RETENTION)->batch,
+                                  .connections = 1};
+    bench_report_add(bench->report, row, &runs, NULL);
+    add_time(bench, store, "a lifecycle without it", &front.quiet, 0);
+    add_time(bench, store, "a lifecycle beside it", &front.removing,
+             2 * weft_hist_ms(&front.quiet, 0.99));
+    add_time(bench, store, "the longest transaction", &longest, 1000);
     return true;
 }
 
 bool bench_case_retention(struct bench *bench)
 {
     const struct bench_load load = {.batch = LOAD_BATCH, .connections = 1};
-    if (bench_wants(bench, "retention", "pg", &load) &&
-        (!bench_server_clear(bench->server, "bench_product") ||
-         !retention(bench, "pg", bench->product_url, bench_server_meter(bench->server))))
-        return false;
-    if (!bench_wants(bench, "retention", "sqlite", &load))
-        return true;
-    bench_remove_file(bench->sqlite_path);
-    return retention(bench, "sqlite", bench->sqlite_url, NULL);
+    return bench_on_stores(bench, "retention", &load, retention);
 }

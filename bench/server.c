@@ -109,15 +109,14 @@ const char *bench_server_schema(struct bench_server *server, const char *schema)
         return NULL;
     const char *url = weft_arena_printf(server->arena, "%s%cweft_schema=%s", server->url,
                                         strchr(server->url, '?') ? '&' : '?', schema);
-    struct weft_engine *engine;
-    struct weft_err err;
-    const struct weft_engine_config config = {.url = url};
-    enum weft_rc rc = weft_engine_open(&config, &engine, &err);
+    struct weft *weft;
+    struct weft_err err = {0};
+    enum weft_rc rc = weft_open(url, NULL, &weft, &err);
     if (rc) {
-        (void)bench_product_fail(rc, &err, "migrate");
+        (void)bench_fail(rc, &err, "migrate");
         return NULL;
     }
-    weft_engine_close(engine);
+    weft_close(weft);
     server->schema[server->schemas++] = schema;
     return url;
 }

@@ -8,8 +8,8 @@
 #include "bench/bench.h"
 
 #include "base/arena.h"
+#include "engine/ops.h"
 
-#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,7 +26,7 @@ static bool claim_all(struct weft_engine *engine, size_t wanted)
         struct weft_err err;
         rc = weft_engine_claim(engine, "default", &claim, 1, arena, &got, &err);
         if (rc)
-            (void)bench_product_fail(rc, &err, "claim");
+            (void)bench_fail(rc, &err, "claim");
         else
             claimed += got.count;
     }
@@ -49,7 +49,7 @@ static bool expire_all(struct weft_engine *engine, size_t wanted, double *ret_se
             weft_engine_pass(engine, WEFT_SCANNER_LEASE_EXPIRY,
                              &(struct weft_pass_config){.batch = PASS_BATCH}, &report, &err);
         if (rc)
-            return bench_product_fail(rc, &err, "lease_expiry");
+            return bench_fail(rc, &err, "lease_expiry");
         handled += report.handled;
     }
     *ret_seconds = (double)(weft_boot_us() - start_us) / 1e6;
@@ -64,66 +64,44 @@ static bool repeat(const struct bench *bench, struct weft_engine *engine,
 {
     size_t leases = bench->options.leases;
     for (uint32_t i = 0; i < bench->options.repeats; i++) {
-        struct bench_reading before = {0}, after = {0};
+        struct bench_span span = {.meter = meter};
         double seconds = 0;
         bench_progress("expiry: %zu leases, run %u of %u", leases, i + 1, bench->options.repeats);
-        if (!claim_all(engine, leases) || (meter && !bench_meter_read(meter, &before)) ||
-            !expire_all(engine, leases, &seconds) || (meter && !bench_meter_read(meter, &after)))
+        if (!claim_all(engine, leases) || !bench_span_begin(&span) ||
+            !expire_all(engine, leases, &seconds) || !bench_span_end(&span))
             return false;
-        double count = (double)leases;
-        ret_runs->run[ret_runs->count++] = (struct bench_run){
-            .per_s = count / seconds,
-            .wal_bytes = meter ? (after.wal_bytes - before.wal_bytes) / count : NAN,
-            .commits = meter ? (after.transactions - before.transactions) / count : NAN,
-        };
+        ret_runs->run[ret_runs->count++] = bench_span_run(&span, (double)leases, seconds);
     }
     return true;
 }
 
-static bool expiry(struct bench *bench, const char *store, const char *url,
-                   const struct bench_meter *meter)
+static bool expiry(struct bench *bench, const struct bench_store *store)
 {
     const struct bench_load load = {.batch = PASS_BATCH,
                                     .connections = 1,
                                     .turns = bench->options.leases / PASS_BATCH,
                                     .submit_only = true};
     struct bench_run ignored;
-    if (!bench_product_run(url, &load, NULL, &ignored))
+    if (!bench_product_run(store->url, &load, NULL, &ignored))
         return false;
     struct weft_engine *engine;
     struct weft_err err;
-    const struct weft_engine_config config = {.url = url, .connections = 1};
+    const struct weft_engine_config config = {.url = store->url, .connections = 1};
     enum weft_rc rc = weft_engine_open(&config, &engine, &err);
     if (rc)
-        return bench_product_fail(rc, &err, "open");
+        return bench_fail(rc, &err, "open");
     struct bench_runs runs = {.count = 0};
-    bool done = repeat(bench, engine, meter, &runs);
+    bool done = repeat(bench, engine, store->meter, &runs);
     weft_engine_close(engine);
-    if (!done)
-        return false;
     const struct bench_row row = {
-        .name = "expiry",
-        .store = store,
-        .batch = PASS_BATCH,
-        .connections = 1,
-        .per_s = bench_middle(&runs),
-        .floor = {.middle = NAN},
-        .wal_bytes = bench_middle_wal(&runs),
-        .commits = bench_middle_commits(&runs),
-    };
-    bench_report_add(bench->report, &row);
-    return true;
+        .name = "expiry", .store = store->name, .batch = PASS_BATCH, .connections = 1};
+    if (done)
+        bench_report_add(bench->report, row, &runs, NULL);
+    return done;
 }
 
 bool bench_case_expiry(struct bench *bench)
 {
     const struct bench_load load = {.batch = PASS_BATCH, .connections = 1};
-    if (bench_wants(bench, "expiry", "pg", &load) &&
-        (!bench_server_clear(bench->server, "bench_product") ||
-         !expiry(bench, "pg", bench->product_url, bench_server_meter(bench->server))))
-        return false;
-    if (!bench_wants(bench, "expiry", "sqlite", &load))
-        return true;
-    bench_remove_file(bench->sqlite_path);
-    return expiry(bench, "sqlite", bench->sqlite_url, NULL);
+    return bench_on_stores(bench, "expiry", &load, expiry);
 }

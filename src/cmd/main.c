@@ -46,6 +46,7 @@ int main(int argc, char **argv)
     struct weft_cli cli = {.arena = weft_arena_new(), .program = argc > 0 ? argv[0] : "weft"};
     weft_cli_current = &cli;
     enum weft_exit code = finish(run(&cli, argc, argv));
+    weft_close(cli.weft);
     weft_cli_current = NULL;
     weft_arena_free(cli.arena);
     return (int)code;

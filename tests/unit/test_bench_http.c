@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The HTTP of the benchmark: what it makes of answers, however they arrive, and a conversation with
- * a small server that answers from a script.
+ * The HTTP of the benchmark: its parser, with answers cut at every byte, and calls to a small
+ * server that answers from a script.
  */
 
 #include "base/buf.h"
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench_conn.h"
 #include "tap.h"
 
 #include <netinet/in.h>
@@ -25,18 +26,18 @@ static const struct {
     enum weft_bench_parsed parsed;
     int status;
     const char *body;
-    const char *rest; /* what is left for the next answer */
+    const char *rest; /* bytes that belong to the next answer */
 } row[] = {
-    {"a plain one", OK_HEAD "Content-Length: 5\r\n\r\nhello", false, WEFT_BENCH_WHOLE, 200, "hello",
-     ""},
+    {"a plain answer", OK_HEAD "Content-Length: 5\r\n\r\nhello", false, WEFT_BENCH_WHOLE, 200,
+     "hello", ""},
     {"names in any case", OK_HEAD "cOnTeNt-LeNgTh:5\r\n\r\nhello", false, WEFT_BENCH_WHOLE, 200,
      "hello", ""},
     {"an empty body", OK_HEAD "Content-Length: 0\r\n\r\n", false, WEFT_BENCH_WHOLE, 200, "", ""},
-    {"no reason", "HTTP/1.1 429\r\nContent-Length: 0\r\n\r\n", false, WEFT_BENCH_WHOLE, 429, "",
-     ""},
+    {"a status without a reason", "HTTP/1.1 429\r\nContent-Length: 0\r\n\r\n", false,
+     WEFT_BENCH_WHOLE, 429, "", ""},
     {"two in a row", OK_HEAD "Content-Length: 2\r\n\r\nabHTTP/1.1 503 X\r\n", false,
      WEFT_BENCH_WHOLE, 200, "ab", "HTTP/1.1 503 X\r\n"},
-    {"an interim one before it",
+    {"an interim answer before it",
      "HTTP/1.1 100 Continue\r\n\r\n" OK_HEAD "Content-Length: 1\r\n\r\nx", false, WEFT_BENCH_WHOLE,
      200, "x", ""},
     {"no content", "HTTP/1.1 204 No Content\r\n\r\nHTTP", false, WEFT_BENCH_WHOLE, 204, "", "HTTP"},
@@ -50,12 +51,13 @@ static const struct {
      WEFT_BENCH_WHOLE, 200, "x", ""},
     {"a chunk without its end", OK_HEAD "Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
      false, WEFT_BENCH_BAD, 0, NULL, NULL},
-    {"a chunk of no size", OK_HEAD "Transfer-Encoding: chunked\r\n\r\n\r\nabc", false,
+    {"a chunk without a size", OK_HEAD "Transfer-Encoding: chunked\r\n\r\n\r\nabc", false,
      WEFT_BENCH_BAD, 0, NULL, NULL},
-    {"a chunk of a strange size", OK_HEAD "Transfer-Encoding: chunked\r\n\r\nxyz\r\nabc", false,
-     WEFT_BENCH_BAD, 0, NULL, NULL},
-    {"a chunk of a huge size", OK_HEAD "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+    {"a chunk size that is no number", OK_HEAD "Transfer-Encoding: chunked\r\n\r\nxyz\r\nabc",
      false, WEFT_BENCH_BAD, 0, NULL, NULL},
+    {"a chunk size that is too large",
+     OK_HEAD "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", false, WEFT_BENCH_BAD, 0,
+     NULL, NULL},
     {"another encoding", OK_HEAD "Transfer-Encoding: gzip\r\n\r\n", false, WEFT_BENCH_BAD, 0, NULL,
      NULL},
     {"chunks and a length", OK_HEAD "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n",
@@ -65,12 +67,12 @@ static const struct {
     {"another protocol", "SSH-2.0-x\r\n\r\n", false, WEFT_BENCH_BAD, 0, NULL, NULL},
     {"HTTP/2", "HTTP/2.0 200 OK\r\n\r\n", false, WEFT_BENCH_BAD, 0, NULL, NULL},
     {"switching", "HTTP/1.1 101 Switching\r\n\r\n", false, WEFT_BENCH_BAD, 0, NULL, NULL},
-    {"a length that is none", OK_HEAD "Content-Length: five\r\n\r\n", false, WEFT_BENCH_BAD, 0,
-     NULL, NULL},
-    {"a length below nothing", OK_HEAD "Content-Length: -1\r\n\r\n", false, WEFT_BENCH_BAD, 0, NULL,
-     NULL},
-    {"a length beyond all", OK_HEAD "Content-Length: 99999999999999999999\r\n\r\n", false,
+    {"a Content-Length that is no number", OK_HEAD "Content-Length: five\r\n\r\n", false,
      WEFT_BENCH_BAD, 0, NULL, NULL},
+    {"a negative Content-Length", OK_HEAD "Content-Length: -1\r\n\r\n", false, WEFT_BENCH_BAD, 0,
+     NULL, NULL},
+    {"a Content-Length that is too large", OK_HEAD "Content-Length: 99999999999999999999\r\n\r\n",
+     false, WEFT_BENCH_BAD, 0, NULL, NULL},
     {"two lengths", OK_HEAD "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", false,
      WEFT_BENCH_BAD, 0, NULL, NULL},
     {"a header without a name", OK_HEAD "what is this\r\n\r\n", false, WEFT_BENCH_BAD, 0, NULL,
@@ -101,7 +103,7 @@ static void test_parser(void)
     }
 }
 
-/* Whatever way an answer is cut, it is not whole before its last byte, and never bad. */
+/* An answer that is cut anywhere is neither whole nor bad. */
 static void test_splits(void)
 {
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
@@ -117,7 +119,7 @@ static void test_splits(void)
             right = right && memcmp(data, row[i].data, size) == 0;
             free(data);
         }
-        ok(right, "%s: cut anywhere, more is wanted", row[i].name);
+        ok(right, "%s: every prefix gives MORE and stays unchanged", row[i].name);
     }
 }
 
@@ -130,15 +132,15 @@ static void test_fields(void)
         "Content-Length: 0\r\n\r\n";
     ok(weft_bench_parse(busy, strlen(busy), false, &answer, &err) == WEFT_BENCH_WHOLE &&
            answer.retry_after_ms == 2000 && answer.closes,
-       "when to try again, and that it closes");
+       "Retry-After and Connection: close are read");
     char plain[] = OK_HEAD "Content-Length: 0\r\n\r\n";
     ok(weft_bench_parse(plain, strlen(plain), false, &answer, &err) == WEFT_BENCH_WHOLE &&
            answer.retry_after_ms == -1 && !answer.closes,
-       "or neither");
+       "without them: no retry time, not closing");
     char old[] = "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n";
     ok(weft_bench_parse(old, strlen(old), false, &answer, &err) == WEFT_BENCH_WHOLE &&
            answer.closes,
-       "HTTP/1.0 closes");
+       "an HTTP/1.0 answer closes the connection");
 }
 
 /* ---- What is taken from answers -------------------------------------------------------------- */
@@ -154,10 +156,10 @@ static void test_claim(void)
     weft_buf_init(&out, 1 << 20);
     size_t claimed = 0;
     ok(weft_bench_read_claim(&answer, &out, &claimed, &err) == WEFT_OK && claimed == 2,
-       "two are claimed %s", err.text);
+       "a claim with two items gives two %s", err.text);
     ok(strstr(out.data, "{\"items\":[{\"id\":\"018f-a\",\"epoch\":3,\"result\":{") == out.data &&
            strstr(out.data, "},{\"id\":\"018f-b\",\"epoch\":1,\"result\":{"),
-       "and completed by id and epoch");
+       "the completion has their ids and epochs");
     static const char *const bad[] = {"",
                                       "[]",
                                       "{}",
@@ -187,12 +189,13 @@ static void test_items(void)
     struct weft_bench_answer answer = {.status = 200, .body = mixed, .body_size = strlen(mixed)};
     ok(weft_bench_read_items(&answer, &errors, &items, &err) == WEFT_OK && items.good == 2 &&
            items.bad == 2,
-       "good and bad items");
+       "items are counted as good and bad");
     ok(errors.total == 2 && errors.codes == 1 && strcmp(errors.item[0].code, "fenced") == 0,
-       "the bad ones by their code");
+       "bad items are counted by their code");
     char one[] = "{\"id\":\"a\",\"state\":\"ready\",\"duplicate\":false}";
     answer = (struct weft_bench_answer){.status = 201, .body = one, .body_size = strlen(one)};
-    ok(weft_bench_read_items(&answer, &errors, &items, &err) == WEFT_OK && items.good == 1, "one");
+    ok(weft_bench_read_items(&answer, &errors, &items, &err) == WEFT_OK && items.good == 1,
+       "an answer without items is one good item");
     char busy[] = "{\"error\":{\"code\":\"busy\",\"message\":\"x\"}}";
     answer = (struct weft_bench_answer){.status = 429, .body = busy, .body_size = strlen(busy)};
     weft_bench_read_refusal(&answer, &errors);
@@ -201,7 +204,7 @@ static void test_items(void)
     weft_bench_read_refusal(&answer, &errors);
     ok(errors.codes == 3 && strcmp(errors.item[1].code, "busy") == 0 &&
            strcmp(errors.item[2].code, "http_502") == 0,
-       "refusals by their code or status");
+       "refusals are counted by their code or status");
     for (int i = 0; i < 30; i++) {
         char code[16];
         int size = snprintf(code, sizeof(code), "code_%d", i);
@@ -209,7 +212,7 @@ static void test_items(void)
     }
     ok(errors.codes == WEFT_BENCH_CODES_MAX && errors.total == 34 &&
            strcmp(errors.item[WEFT_BENCH_CODES_MAX - 1].code, "other") == 0,
-       "too many codes become one");
+       "codes beyond the limit are counted as other");
 }
 
 static void test_bodies(void)
@@ -217,7 +220,7 @@ static void test_bodies(void)
     const struct weft_bench_plan plan = {.lane = "l", .batch = 3, .payload_size = 200};
     struct weft_buf out;
     weft_buf_init(&out, 1 << 20);
-    weft_bench_document(&out, 200);
+    weft_bench_document(&out, 200, 0);
     is_int(out.size, 200, "a document has its size");
     weft_bench_submission(&plan, &out);
     size_t count = 0;

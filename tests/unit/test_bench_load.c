@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The load of the benchmark against a server that is one: it keeps executions in memory, and is now
- * and then busy, or hangs up before or after it has done what it was asked. Whatever it does, the
- * numbers must add up and nothing may be left behind.
+ * The load of the benchmark against a small server that keeps executions in memory, and is now and
+ * then busy, or closes the connection before or after it has acted. In every case the numbers must
+ * add up and no execution may be left.
  */
 
 #include "base/buf.h"
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_report.h"
 #include "tap.h"
 
 #include <netinet/in.h>
@@ -19,7 +19,7 @@
 
 enum { LINES_MAX = 64, REQUEST_MAX = 1 << 20, EXECUTIONS_MAX = 1 << 22 };
 
-/* What goes wrong: the first request of every so many; 0: never. */
+/* Faults: one request in every N; 0: never. */
 struct faults {
     unsigned busy;   /* 429 */
     unsigned refuse; /* 400 for a submission */
@@ -276,11 +276,16 @@ static const struct {
     {"bulk", WEFT_BENCH_BULK, 8, 100, {0}, NULL},
     {"single", WEFT_BENCH_SINGLE, 32, 1, {0}, NULL},
     {"one connection", WEFT_BENCH_BULK, 1, 7, {0}, NULL},
-    {"a server that is busy", WEFT_BENCH_BULK, 4, 10, {.busy = 7}, "busy"},
-    {"one that refuses", WEFT_BENCH_BULK, 4, 10, {.refuse = 8}, "invalid_value"},
-    {"one that hangs up before", WEFT_BENCH_BULK, 4, 10, {.before = 9}, "connection"},
-    {"one that hangs up after", WEFT_BENCH_BULK, 4, 10, {.after = 9}, "connection"},
-    {"all of it", WEFT_BENCH_SINGLE, 16, 1, {.busy = 23, .before = 31, .after = 37}, "connection"},
+    {"server answers 429", WEFT_BENCH_BULK, 4, 10, {.busy = 7}, "busy"},
+    {"server answers 400", WEFT_BENCH_BULK, 4, 10, {.refuse = 8}, "invalid_value"},
+    {"server closes before it acts", WEFT_BENCH_BULK, 4, 10, {.before = 9}, "connection"},
+    {"server closes after it acted", WEFT_BENCH_BULK, 4, 10, {.after = 9}, "connection"},
+    {"429 and closed connections",
+     WEFT_BENCH_SINGLE,
+     16,
+     1,
+     {.busy = 23, .before = 31, .after = 37},
+     "connection"},
 };
 
 static void check_result(size_t i, const struct fake *fake, const struct weft_bench_result *result)
@@ -288,13 +293,14 @@ static void check_result(size_t i, const struct fake *fake, const struct weft_be
     uint32_t left = 0;
     for (uint32_t at = 0; at < fake->submitted; at++)
         left += fake->place[at] != DONE;
-    is_int(left, 0, "%s: nothing is left behind", row[i].name);
+    is_int(left, 0, "%s: every execution was completed", row[i].name);
     ok(weft_bench_adds_up(result),
        "%s: the numbers add up: %llu submitted, %llu completed, %llu in doubt", row[i].name,
        (unsigned long long)result->submitted, (unsigned long long)result->completed,
        (unsigned long long)result->doubtful);
     /* The sweep before the run completes nothing here, and repeats are not counted twice. */
-    is_int(fake->completed, result->completed, "%s: the server agrees", row[i].name);
+    is_int(fake->completed, result->completed, "%s: the server counts as many completions",
+           row[i].name);
     ok(result->lifecycles > 0 && result->per_s > 0, "%s: %.0f lifecycles/s", row[i].name,
        result->per_s);
     ok(result->call[WEFT_BENCH_SUBMIT].count > 0 && result->call[WEFT_BENCH_CLAIM].count > 0 &&
@@ -302,14 +308,14 @@ static void check_result(size_t i, const struct fake *fake, const struct weft_be
            result->all.count == result->call[WEFT_BENCH_SUBMIT].count +
                                     result->call[WEFT_BENCH_CLAIM].count +
                                     result->call[WEFT_BENCH_COMPLETE].count,
-       "%s: every kind of request was measured", row[i].name);
+       "%s: all three calls were measured", row[i].name);
     bool counted = false;
     for (size_t at = 0; at < result->errors.codes && row[i].code; at++)
         counted = counted || strcmp(result->errors.item[at].code, row[i].code) == 0;
     if (row[i].code)
-        ok(counted, "%s: errors are counted", row[i].name);
+        ok(counted, "%s: its error is counted", row[i].name);
     else
-        is_int(result->errors.total, 0, "%s: without errors", row[i].name);
+        is_int(result->errors.total, 0, "%s: no error is counted", row[i].name);
 }
 
 static void test_row(size_t i)

@@ -293,7 +293,7 @@ static void test_grandchild(void)
     weft_usec begun_us = weft_boot_us();
     if (run("tail -f /dev/null & echo $!", (struct weft_child){0}, &ear, &end)) {
         pid_t left = (pid_t)strtol(end.output.data, NULL, 10);
-        is_int(end.exit_code, 0, "the command ends, whoever holds its pipes");
+        is_int(end.exit_code, 0, "the run ends while another process holds the pipes");
         ok(weft_boot_us() - begun_us < PATIENCE_US, "at once");
         ok(left > 0 && wait_gone(left), "and whom it left behind is ended");
     }

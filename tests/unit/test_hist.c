@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Percentiles out of the histogram, against what sorting would have said. */
+/* Percentiles of the histogram against those of the sorted values. */
 
 #include "cmd/bench/hist.h"
 #include "tap.h"
@@ -10,8 +10,8 @@
 static void test_empty(void)
 {
     struct weft_hist hist = {0};
-    is_int(weft_hist_at(&hist, 0.5), 0, "nothing has no median");
-    is_int(weft_hist_mean(&hist), 0, "and no mean");
+    is_int(weft_hist_at(&hist, 0.5), 0, "median of an empty histogram is 0");
+    is_int(weft_hist_mean(&hist), 0, "mean of an empty histogram is 0");
 }
 
 static void test_one(void)
@@ -20,9 +20,9 @@ static void test_one(void)
     for (size_t i = 0; i < WEFT_LEN(value); i++) {
         struct weft_hist hist = {0};
         weft_hist_add(&hist, value[i]);
-        is_int(weft_hist_at(&hist, 0.5), value[i], "%lld alone is its own median",
+        is_int(weft_hist_at(&hist, 0.5), value[i], "median of %lld alone is that value",
                (long long)value[i]);
-        is_int(weft_hist_at(&hist, 0), value[i], "and its own least");
+        is_int(weft_hist_at(&hist, 0), value[i], "p0 of one value is that value");
     }
 }
 
@@ -34,10 +34,10 @@ static void test_small(void)
     is_int(weft_hist_at(&hist, 0.5), 50, "p50 of 1..100");
     is_int(weft_hist_at(&hist, 0.9), 90, "p90");
     is_int(weft_hist_at(&hist, 0.99), 99, "p99");
-    is_int(weft_hist_at(&hist, 1), 100, "the largest");
-    is_int(weft_hist_mean(&hist), 50, "the mean");
+    is_int(weft_hist_at(&hist, 1), 100, "p100 is the largest value");
+    is_int(weft_hist_mean(&hist), 50, "mean of 1..100");
     weft_hist_add(&hist, -5);
-    is_int(hist.min_us, 0, "what is below nothing counts as nothing");
+    is_int(hist.min_us, 0, "a negative value counts as 0");
 }
 
 static int compare(const void *a, const void *b)
@@ -65,16 +65,16 @@ static void test_error(void)
     bool near = true;
     for (size_t i = 1; i < 1000; i++) {
         weft_usec truth = value[VALUES * i / 1000 - 1];
-        weft_usec told = weft_hist_at(&hist, (double)i / 1000);
-        near = near && told >= truth && (double)told <= (double)truth * 1.016 + 1;
+        weft_usec found = weft_hist_at(&hist, (double)i / 1000);
+        near = near && found >= truth && (double)found <= (double)truth * 1.016 + 1;
     }
-    ok(near, "every percentile is near the true one, and never below it");
-    is_int(weft_hist_at(&hist, 1), value[VALUES - 1], "the largest is exact");
+    ok(near, "every percentile is within 1.6 %% of the true one, never below it");
+    is_int(weft_hist_at(&hist, 1), value[VALUES - 1], "p100 is exact");
     weft_hist_merge(&sum, &low);
     weft_hist_merge(&sum, &high);
     ok(sum.count == hist.count && sum.min_us == hist.min_us && sum.max_us == hist.max_us &&
            memcmp(sum.bucket, hist.bucket, sizeof(sum.bucket)) == 0,
-       "two halves merged are the whole");
+       "merging two parts gives the histogram of all values");
 }
 
 static void test_top(void)
@@ -82,8 +82,9 @@ static void test_top(void)
     struct weft_hist hist = {0};
     weft_hist_add(&hist, INT64_MAX);
     weft_hist_add(&hist, 5);
-    is_int(weft_hist_at(&hist, 1), INT64_MAX, "values beyond the last bucket are not lost");
-    is_int(weft_hist_at(&hist, 0.5), 5, "and leave the others alone");
+    is_int(weft_hist_at(&hist, 1), INT64_MAX,
+           "p100 with a value beyond the last bucket is that value");
+    is_int(weft_hist_at(&hist, 0.5), 5, "p50 is not affected by it");
 }
 
 int main(void)

@@ -100,7 +100,7 @@ static void test_clean(void)
     ok(!exists(in_folder("weft-upstream-killed")), "what a killed process left is removed");
     ok(exists(in_folder("weft-upstream-living/a")), "what a living one uses stays");
     ok(exists(in_folder("weft-upstream-link")), "a link is not followed");
-    ok(exists(in_folder("precious/a")), "so that what it points to stays");
+    ok(exists(in_folder("precious/a")), "the target of the link stays");
     ok(exists(in_folder("weft-upstream-file")), "a file is none of ours");
     if (root)
         ok(exists(in_folder("weft-upstream-theirs")), "nor is the folder of another user");

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * weft doctor: a checklist. What is looked at in a store is the engine's business; here it is asked
- * and printed. A server is asked only whether it lives and is ready: it does not let strangers look
- * into its database.
+ * weft doctor: a checklist. A store is examined by the engine; a server is asked only whether it
+ * lives and is ready, because it does not expose its database.
  */
 
 #include "base/arena.h"
@@ -51,7 +50,7 @@ static void add_failure(struct checklist *list, const char *what, const struct w
 
 static void examine_store(struct checklist *list, const char *url)
 {
-    /* An examination changes nothing: it neither creates a store nor migrates one. */
+    /* It neither creates a store nor migrates one. */
     const struct weft_engine_config config = {
         .url = url, .connections = 2, .no_migrate = true, .must_exist = true};
     struct weft_engine *engine = NULL;
@@ -76,31 +75,26 @@ static void examine_store(struct checklist *list, const char *url)
 
 /* ---- A server -------------------------------------------------------------------------------- */
 
-/* The message of an error, or the beginning of whatever was said. */
-static const char *said(struct checklist *list, const struct weft_buf *body)
-{
-    struct weft_json value, error, message;
-    struct weft_err err;
-    const char *text;
-    if (weft_json_check(body->data, body->size, &value, &err) == WEFT_OK &&
-        weft_wire_member(&value, "error", &error) &&
-        weft_wire_member(&error, "message", &message) &&
-        weft_json_string(&message, list->arena, &text, &err) == WEFT_OK)
-        return text;
-    return weft_arena_printf(list->arena, "%.*s", SAID_MAX, body->data);
-}
-
-/* What a server that is ready warns of, or NULL. */
-static const char *warning(struct checklist *list, const struct weft_buf *body)
+/* The text of a member, or of a member of that; NULL: there is none. */
+static const char *text_in(const struct weft_buf *body, const char *name, const char *inner,
+                           struct weft_arena *arena)
 {
     struct weft_json value, text;
     struct weft_err err;
-    const char *said = NULL;
+    const char *found;
     if (weft_json_check(body->data, body->size, &value, &err) ||
-        !weft_wire_member(&value, "warning", &text) ||
-        weft_json_string(&text, list->arena, &said, &err))
+        !weft_wire_member(&value, name, &text) ||
+        (inner && !weft_wire_member(&text, inner, &text)) ||
+        weft_json_string(&text, arena, &found, &err))
         return NULL;
-    return said;
+    return found;
+}
+
+/* The message of an error, or the beginning of any other body. */
+static const char *refusal_text(struct checklist *list, const struct weft_buf *body)
+{
+    const char *text = text_in(body, "error", "message", list->arena);
+    return text ? text : weft_arena_printf(list->arena, "%.*s", SAID_MAX, body->data);
 }
 
 struct question {
@@ -128,9 +122,9 @@ static bool ask(struct checklist *list, struct weft_fetch *fetch, const struct q
             .what = question->what,
             .detail = good ? weft_arena_printf(list->arena, "%s (%.1f ms)", question->good, took_ms)
                            : weft_arena_printf(list->arena, "it answers %d: %s", answer.status,
-                                               said(list, &answer.body)),
+                                               refusal_text(list, &answer.body)),
             .advice = good ? NULL : question->advice});
-    const char *warned = good ? warning(list, &answer.body) : NULL;
+    const char *warned = good ? text_in(&answer.body, "warning", NULL, list->arena) : NULL;
     if (warned)
         add(list, &(struct weft_finding){.level = WEFT_FINDING_WARN,
                                          .what = question->what,
@@ -147,11 +141,10 @@ static void examine_server(struct checklist *list, const struct weft_cli *cli, c
         {"ready", "/readyz", "its store answers",
          "`weft doctor --store URL` looks at the store itself"},
     };
-    const char *token = weft_cli_get(cli, "token"), *ca_file = weft_cli_get(cli, "ca-file");
     const struct weft_fetch_config config = {.base_url = url,
-                                             .token = token ? token : weft_env("WEFT_TOKEN"),
+                                             .token = weft_cli_or_env(cli, "token", "WEFT_TOKEN"),
                                              .ca_file =
-                                                 ca_file ? ca_file : weft_env("WEFT_CA_FILE"),
+                                                 weft_cli_or_env(cli, "ca-file", "WEFT_CA_FILE"),
                                              .body_max = BODY_MAX};
     struct weft_fetch *fetch = NULL;
     struct weft_err err = {0};
@@ -167,15 +160,11 @@ static void examine_server(struct checklist *list, const struct weft_cli *cli, c
 
 /* ---- What is printed ------------------------------------------------------------------------- */
 
-static const char *level_name(enum weft_finding_level level)
-{
-    static const char *const name[] = {
-        [WEFT_FINDING_OK] = "ok",
-        [WEFT_FINDING_WARN] = "warn",
-        [WEFT_FINDING_BAD] = "bad",
-    };
-    return name[level];
-}
+static const char *const level_name[] = {
+    [WEFT_FINDING_OK] = "ok",
+    [WEFT_FINDING_WARN] = "warn",
+    [WEFT_FINDING_BAD] = "bad",
+};
 
 static void print_list(const struct checklist *list, bool color)
 {
@@ -191,7 +180,7 @@ static void print_list(const struct checklist *list, bool color)
     }
     for (size_t i = 0; i < list->count; i++) {
         const struct weft_finding *item = &list->item[i];
-        printf("%s%-4s%s  %-*s  %s\n", color ? paint[item->level] : "", level_name(item->level),
+        printf("%s%-4s%s  %-*s  %s\n", color ? paint[item->level] : "", level_name[item->level],
                color ? "\033[0m" : "", width, item->what, item->detail ? item->detail : "");
         if (item->advice)
             printf("      %-*s  -> %s\n", width, "", item->advice);
@@ -201,34 +190,26 @@ static void print_list(const struct checklist *list, bool color)
 static void print_json(const struct checklist *list)
 {
     struct weft_json_out out;
-    weft_json_out_begin(&out);
+    weft_json_out_begin_object(&out);
     struct weft_json_writer *json = &out.json;
-    weft_json_begin_object(json);
-    weft_json_key(json, "ok");
-    weft_json_put_bool(json, !has_bad(list));
+    weft_json_add_bool(json, "ok", !has_bad(list));
     weft_json_key(json, "items");
     weft_json_begin_array(json);
     for (size_t i = 0; i < list->count; i++) {
         weft_json_begin_object(json);
-        weft_json_key(json, "what");
-        weft_json_put_text(json, list->item[i].what);
-        weft_json_key(json, "level");
-        weft_json_put_text(json, level_name(list->item[i].level));
-        weft_json_key(json, "detail");
-        weft_json_put_text(json, list->item[i].detail);
-        weft_json_key(json, "advice");
-        weft_json_put_text(json, list->item[i].advice);
+        weft_json_add_text(json, "what", list->item[i].what);
+        weft_json_add_text(json, "level", level_name[list->item[i].level]);
+        weft_json_add_text(json, "detail", list->item[i].detail);
+        weft_json_add_text(json, "advice", list->item[i].advice);
         weft_json_end_object(json);
     }
-    weft_json_end_array(json);
-    weft_json_end_object(json);
-    weft_json_out_end(&out);
+    weft_json_out_end_items(&out);
 }
 
 static enum weft_exit run_doctor(struct weft_cli *cli)
 {
     const char *target = weft_cli_target(cli);
-    bool remote = strncmp(target, "http://", 7) == 0 || strncmp(target, "https://", 8) == 0;
+    bool remote = weft_is_server(target);
     struct checklist list = {.arena = weft_arena_new()};
     if (remote)
         examine_server(&list, cli, target);

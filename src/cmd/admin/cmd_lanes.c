@@ -11,6 +11,8 @@
 
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/line.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/typed.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -153,15 +155,10 @@ static enum weft_exit put_lanes(const struct weft_cli *cli, const char *name,
         weft_cli_put_age(counts);
         return WEFT_EXIT_OK;
     }
-    if (name) {
-        weft_json_out_item(&weft_wire_lane, &rows.item[0].lane);
-        return WEFT_EXIT_OK;
-    }
-    struct weft_json_out out;
-    weft_json_out_begin_items(&out);
-    for (size_t i = 0; i < rows.count; i++)
-        weft_wire_write(&weft_wire_lane, &rows.item[i].lane, &out.json);
-    weft_json_out_end_items(&out);
+    if (name) /* the lane is the first member of a row */
+        weft_json_out_item(&weft_wire_lane, rows.item);
+    else
+        weft_json_out_items(&weft_wire_lane, rows.item, sizeof(*rows.item), rows.count);
     return WEFT_EXIT_OK;
 }
 
@@ -199,10 +196,8 @@ static bool put_weight(const struct weft_cli *cli, const char *text, struct weft
     const char *equals = strrchr(text, '=');
     int64_t number;
     if (!equals || equals == text || !weft_number_typed(equals + 1, &number) || number < 0 ||
-        number > 1000) {
-        (void)weft_cli_usage(cli, "--weight is '%s': it must be TENANT=N, N up to 1000", text);
-        return false;
-    }
+        number > 1000)
+        return weft_cli_refuse(cli, "--weight is '%s': it must be TENANT=N, N up to 1000", text);
     const char *tenant = weft_arena_printf(cli->arena, "%.*s", (int)(equals - text), text);
     size_t i = 0;
     while (i < *count && strcmp(weight[i].tenant, tenant) != 0)
@@ -266,14 +261,10 @@ static enum weft_exit take_off(const struct weft_cli *cli, struct weft *weft, co
         return weft_cli_fail(&err);
     if (weft_cli_json(cli)) {
         struct weft_json_out out;
-        weft_json_out_begin(&out);
-        weft_json_begin_object(&out.json);
-        weft_json_key(&out.json, "lane");
-        weft_json_put_text(&out.json, name);
-        weft_json_key(&out.json, "removed");
-        weft_json_put_bool(&out.json, true);
-        weft_json_end_object(&out.json);
-        weft_json_out_end(&out);
+        weft_json_out_begin_object(&out);
+        weft_json_add_text(&out.json, "lane", name);
+        weft_json_add_bool(&out.json, "removed", true);
+        weft_json_out_end_object(&out);
     } else {
         printf("the settings of lane %s are removed; it is listed while work uses it\n", name);
     }
@@ -296,11 +287,9 @@ static enum weft_exit run_lanes(struct weft_cli *cli)
         return weft_cli_usage(cli, "--pause and --resume exclude each other");
     if (!weft_cli_open(cli, &weft, &code))
         return code;
-    code = removal  ? take_off(cli, weft, name)
+    return removal  ? take_off(cli, weft, name)
            : change ? set(cli, weft, name)
                     : show(cli, weft, name);
-    weft_close(weft);
-    return code;
 }
 
 const struct weft_command weft_command_lanes = {

@@ -4,6 +4,8 @@
 
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/line.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/text.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -12,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What the replica runs: all, none, or which. Nothing is known of a dead one. */
+/* The scanners that the replica runs: all, none, or their names; "-" for a dead one. */
 static const char *scanners_of(const struct weft_replica *replica,
                                const struct weft_scanners *scanners, struct weft_arena *arena)
 {
@@ -69,18 +71,15 @@ static enum weft_exit put_replicas(const struct weft_cli *cli, struct weft *weft
     struct weft_err err = {0};
     struct weft_replicas replicas = {0};
     struct weft_scanners scanners = {0};
-    struct weft_json_out out;
+    bool json = weft_cli_json(cli);
     enum weft_rc rc = weft_replicas(weft, &replicas, &err);
-    if (!rc && weft_cli_json(cli)) {
-        weft_json_out_begin_items(&out);
-        for (size_t i = 0; i < replicas.count; i++)
-            weft_wire_write(&weft_wire_replica, &replicas.item[i], &out.json);
-        weft_json_out_end_items(&out);
-    } else if (!rc) {
+    if (!rc && !json)
         rc = weft_scanners(weft, &scanners, &err);
-        if (!rc)
-            put_table(cli, &replicas, &scanners, replicas.arena);
-    }
+    if (!rc && json)
+        weft_json_out_items(&weft_wire_replica, replicas.item, sizeof(*replicas.item),
+                            replicas.count);
+    else if (!rc)
+        put_table(cli, &replicas, &scanners, replicas.arena);
     weft_scanners_free(&scanners);
     weft_replicas_free(&replicas);
     return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
@@ -88,13 +87,7 @@ static enum weft_exit put_replicas(const struct weft_cli *cli, struct weft *weft
 
 static enum weft_exit run_replicas(struct weft_cli *cli)
 {
-    struct weft *weft;
-    enum weft_exit code;
-    if (!weft_cli_open(cli, &weft, &code))
-        return code;
-    code = weft_cli_watch(cli, weft, 2000, put_replicas);
-    weft_close(weft);
-    return code;
+    return weft_cli_watch(cli, 2000, put_replicas);
 }
 
 const struct weft_command weft_command_replicas = {
@@ -103,19 +96,14 @@ const struct weft_command weft_command_replicas = {
     .summary = "show the servers that share the store",
     .about =
         "Each server says every 5 s that it lives; one that was not heard of for 15 s is shown as "
-        "dead. A server that stops in order leaves the list. SCANNERS tells which of them it "
-        "runs: all, none, or their names. HOST, PID and URL tell where it is, VERSION what it "
-        "runs, "
-        "UP how long it has been up, SEEN when it was last heard of. REPLICA is the end of the id "
-        "that it gave itself when "
-        "it started.",
+        "dead. A server that stops in order leaves the list. SCANNERS tells which of them it runs: "
+        "all, none, or their names. HOST, PID and URL tell where it is, VERSION what it runs, UP "
+        "how long it has been up, SEEN when it was last heard of. REPLICA is the end of the id "
+        "that it gave itself when it started.",
     .example = "weft replicas\nweft replicas --store postgres:///weft --json",
     .option =
         (const struct weft_option[]){
-            {.name = "watch",
-             .letter = 'w',
-             .value = "[TIME]",
-             .about = "show them again and again, every 2 s or so often as is said"},
+            WEFT_WATCH_OPTION("2 s"),
             {.name = NULL},
         },
     .run = run_replicas,

@@ -10,6 +10,9 @@
 
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/line.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/text.h"
+#include "cmd/cli/typed.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -20,10 +23,9 @@
 
 /* ---- What was typed -------------------------------------------------------------------------- */
 
-enum verb { CREATE, LIST, ROTATE, REVOKE };
-
-struct wish {
-    enum verb verb;
+struct request {
+    enum weft_exit (*run)(const struct weft_cli *cli, struct weft *weft,
+                          const struct request *request);
     int32_t id;                  /* rotate, revoke */
     struct weft_token_spec spec; /* create; of its expiry also rotate */
 };
@@ -78,31 +80,6 @@ static enum weft_exit read_spec(const struct weft_cli *cli, struct weft_token_sp
     return read_expiry(cli, spec);
 }
 
-/* All that the command line can get wrong, before anything is opened. */
-static enum weft_exit read_command(const struct weft_cli *cli, struct wish *wish)
-{
-    const char *const *arg;
-    size_t count = weft_cli_args(cli, &arg);
-    bool rotate = strcmp(arg[0], "rotate") == 0;
-    int64_t id;
-    if (rotate || strcmp(arg[0], "revoke") == 0) {
-        wish->verb = rotate ? ROTATE : REVOKE;
-        if (count != 2 || !weft_number_typed(arg[1], &id) || id < 1 || id > INT32_MAX)
-            return weft_cli_usage(cli, "say which: `weft token %s ID`, as `weft token ls` shows it",
-                                  arg[0]);
-        wish->id = (int32_t)id;
-        return rotate ? read_expiry(cli, &wish->spec) : WEFT_EXIT_OK;
-    }
-    if (count > 1)
-        return weft_cli_usage(cli, "'%s' takes no argument", arg[0]);
-    if (strcmp(arg[0], "create") == 0)
-        return read_spec(cli, &wish->spec);
-    wish->verb = LIST;
-    if (strcmp(arg[0], "ls") == 0 || strcmp(arg[0], "list") == 0)
-        return WEFT_EXIT_OK;
-    return weft_cli_usage(cli, "'%s' is neither create, ls, rotate nor revoke", arg[0]);
-}
-
 /* ---- What is done ---------------------------------------------------------------------------- */
 
 static void put_secret(const struct weft_cli *cli, const struct weft_token *token, const char *note)
@@ -122,23 +99,25 @@ static void put_secret(const struct weft_cli *cli, const struct weft_token *toke
 }
 
 static enum weft_exit create(const struct weft_cli *cli, struct weft *weft,
-                             const struct weft_token_spec *spec)
+                             const struct request *request)
 {
     struct weft_err err = {0};
     struct weft_tokens made = {0};
-    if (weft_token_create(weft, spec, &made, &err))
+    if (weft_token_create(weft, &request->spec, &made, &err))
         return weft_cli_fail(&err);
     put_secret(cli, made.item, "");
     weft_tokens_free(&made);
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit rotate(const struct weft_cli *cli, struct weft *weft, const struct wish *wish)
+static enum weft_exit rotate(const struct weft_cli *cli, struct weft *weft,
+                             const struct request *request)
 {
     struct weft_err err = {0};
     struct weft_tokens made = {0};
-    struct weft_token_rotation rotation = {
-        .id = wish->id, .expires_ms = wish->spec.expires_ms, .expires_us = wish->spec.expires_us};
+    struct weft_token_rotation rotation = {.id = request->id,
+                                           .expires_ms = request->spec.expires_ms,
+                                           .expires_us = request->spec.expires_us};
     if (weft_cli_has(cli, "grace")) {
         rotation.grace_ms = weft_cli_ms(cli, "grace", 0, WEFT_DELAY_MAX_MS, 0);
         rotation.grace_ms = rotation.grace_ms ? rotation.grace_ms : -1;
@@ -156,12 +135,12 @@ static enum weft_exit rotate(const struct weft_cli *cli, struct weft *weft, cons
     return WEFT_EXIT_OK;
 }
 
-static const char *scopes_text(const struct weft_token *token, struct weft_arena *arena)
+static void put_ago(struct weft_table *table, weft_usec moment_us)
 {
-    const char *text = "";
-    for (size_t i = 0; i < token->scope_count; i++)
-        text = weft_arena_printf(arena, "%s%s%s", text, i ? "," : "", token->scopes[i]);
-    return text;
+    if (moment_us)
+        weft_table_ago(table, moment_us);
+    else
+        weft_table_cell(table, "never");
 }
 
 static void put_table(const struct weft_cli *cli, const struct weft_tokens *tokens)
@@ -181,76 +160,79 @@ static void put_table(const struct weft_cli *cli, const struct weft_tokens *toke
         weft_table_cell(table, "%d", token->id);
         weft_table_cell(table, "%s", token->name);
         weft_table_cell(table, "%s", token->ns ? token->ns : "(any)");
-        weft_table_cell(table, "%s", scopes_text(token, cli->arena));
+        weft_table_cell(table, "%s",
+                        weft_joined(cli->arena, token->scopes, token->scope_count, ","));
         weft_table_ago(table, token->created_us);
-        if (token->last_used_us)
-            weft_table_ago(table, token->last_used_us);
-        else
-            weft_table_cell(table, "never");
-        if (token->expires_us)
-            weft_table_ago(table, token->expires_us);
-        else
-            weft_table_cell(table, "never");
+        put_ago(table, token->last_used_us);
+        put_ago(table, token->expires_us);
     }
     weft_table_print(table);
 }
 
-static enum weft_exit list(const struct weft_cli *cli, struct weft *weft)
+static enum weft_exit list(const struct weft_cli *cli, struct weft *weft,
+                           const struct request *request)
 {
+    (void)request;
     struct weft_err err = {0};
     struct weft_tokens tokens = {0};
     if (weft_tokens(weft, &tokens, &err))
         return weft_cli_fail(&err);
-    if (weft_cli_json(cli)) {
-        struct weft_json_out out;
-        weft_json_out_begin_items(&out);
-        for (size_t i = 0; i < tokens.count; i++)
-            weft_wire_write(&weft_wire_token, &tokens.item[i], &out.json);
-        weft_json_out_end_items(&out);
-    } else {
+    if (weft_cli_json(cli))
+        weft_json_out_items(&weft_wire_token, tokens.item, sizeof(*tokens.item), tokens.count);
+    else
         put_table(cli, &tokens);
-    }
     weft_tokens_free(&tokens);
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit revoke(const struct weft_cli *cli, struct weft *weft, int32_t id)
+static enum weft_exit revoke(const struct weft_cli *cli, struct weft *weft,
+                             const struct request *request)
 {
     struct weft_err err = {0};
-    if (weft_token_revoke(weft, id, &err))
+    if (weft_token_revoke(weft, request->id, &err))
         return weft_cli_fail(&err);
     if (weft_cli_json(cli))
-        printf("{\"id\":%d,\"revoked\":true}\n", id);
+        printf("{\"id\":%d,\"revoked\":true}\n", request->id);
     else
-        printf("token %d is revoked; servers refuse it within a second\n", id);
+        printf("token %d is revoked; servers refuse it within a second\n", request->id);
     return WEFT_EXIT_OK;
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
+/* Checks the whole command line before anything is opened. */
+static enum weft_exit read_command(const struct weft_cli *cli, struct request *request)
+{
+    const char *const *arg;
+    size_t count = weft_cli_args(cli, &arg);
+    bool rotates = strcmp(arg[0], "rotate") == 0;
+    int64_t id;
+    if (rotates || strcmp(arg[0], "revoke") == 0) {
+        request->run = rotates ? rotate : revoke;
+        if (count != 2 || !weft_number_typed(arg[1], &id) || id < 1 || id > INT32_MAX)
+            return weft_cli_usage(cli, "say which: `weft token %s ID`, as `weft token ls` shows it",
+                                  arg[0]);
+        request->id = (int32_t)id;
+        return rotates ? read_expiry(cli, &request->spec) : WEFT_EXIT_OK;
+    }
+    if (count > 1)
+        return weft_cli_usage(cli, "'%s' takes no argument", arg[0]);
+    if (strcmp(arg[0], "create") == 0)
+        return read_spec(cli, &request->spec);
+    request->run = list;
+    if (strcmp(arg[0], "ls") == 0 || strcmp(arg[0], "list") == 0)
+        return WEFT_EXIT_OK;
+    return weft_cli_usage(cli, "'%s' is neither create, ls, rotate nor revoke", arg[0]);
+}
+
 static enum weft_exit run_token(struct weft_cli *cli)
 {
-    struct wish wish = {.verb = CREATE};
+    struct request request = {.run = create};
     struct weft *weft;
-    enum weft_exit code = read_command(cli, &wish);
+    enum weft_exit code = read_command(cli, &request);
     if (code != WEFT_EXIT_OK || !weft_cli_open(cli, &weft, &code))
         return code;
-    switch (wish.verb) {
-    case CREATE:
-        code = create(cli, weft, &wish.spec);
-        break;
-    case LIST:
-        code = list(cli, weft);
-        break;
-    case ROTATE:
-        code = rotate(cli, weft, &wish);
-        break;
-    case REVOKE:
-        code = revoke(cli, weft, wish.id);
-        break;
-    }
-    weft_close(weft);
-    return code;
+    return request.run(cli, weft, &request);
 }
 
 const struct weft_command weft_command_token = {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* weft workers: which workers there are, what they hold, and when they were last heard of. */
+/* weft workers: the workers, the leases that they hold, and when they were last seen. */
 
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/line.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/text.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -11,14 +13,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-
-static const char *joined(struct weft_arena *arena, const char *const *word, size_t count)
-{
-    const char *text = "";
-    for (size_t i = 0; i < count; i++)
-        text = weft_arena_printf(arena, "%s%s%s", text, i ? " " : "", word[i]);
-    return text;
-}
 
 static void put_table(const struct weft_cli *cli, const struct weft_worker_info *worker,
                       size_t count)
@@ -33,9 +27,11 @@ static void put_table(const struct weft_cli *cli, const struct weft_worker_info 
         weft_table_cell(table, "%s", worker[i].name);
         weft_table_cell(table, "%" PRIu64, worker[i].leases);
         weft_table_ago(table, worker[i].seen_us);
-        weft_table_cell(table, "%s", joined(cli->arena, worker[i].lanes, worker[i].lane_count));
         weft_table_cell(table, "%s",
-                        joined(cli->arena, worker[i].capabilities, worker[i].capability_count));
+                        weft_joined(cli->arena, worker[i].lanes, worker[i].lane_count, " "));
+        weft_table_cell(
+            table, "%s",
+            weft_joined(cli->arena, worker[i].capabilities, worker[i].capability_count, " "));
     }
     weft_table_print(table);
 }
@@ -146,7 +142,6 @@ static enum weft_exit list(const struct weft_cli *cli, struct weft *weft, const 
 {
     struct weft_err err = {0};
     struct weft_workers workers = {0};
-    struct weft_json_out out;
     enum weft_exit code = WEFT_EXIT_OK;
     if (weft_workers(weft, &workers, &err))
         return weft_cli_fail(&err);
@@ -154,10 +149,7 @@ static enum weft_exit list(const struct weft_cli *cli, struct weft *weft, const 
         const struct weft_worker_info *worker = find(&workers, name);
         code = worker ? show_one(cli, weft, worker) : not_there(name);
     } else if (weft_cli_json(cli)) {
-        weft_json_out_begin_items(&out);
-        for (size_t i = 0; i < workers.count; i++)
-            weft_wire_write(&weft_wire_worker, &workers.item[i], &out.json);
-        weft_json_out_end_items(&out);
+        weft_json_out_items(&weft_wire_worker, workers.item, sizeof(*workers.item), workers.count);
     } else {
         put_table(cli, workers.item, workers.count);
     }
@@ -165,7 +157,7 @@ static enum weft_exit list(const struct weft_cli *cli, struct weft *weft, const 
     return code;
 }
 
-/* One that is not on the list may hold leases all the same; one that does neither is not there. */
+/* A worker that is not on the list may still hold leases. */
 static enum weft_exit say_goodbye(const struct weft_cli *cli, struct weft *weft, const char *name)
 {
     struct weft_err err = {0};
@@ -197,9 +189,7 @@ static enum weft_exit run_workers(struct weft_cli *cli)
         return weft_cli_usage(cli, "name the worker that is gone");
     if (!weft_cli_open(cli, &weft, &code))
         return code;
-    code = goodbye && name ? say_goodbye(cli, weft, name) : list(cli, weft, name);
-    weft_close(weft);
-    return code;
+    return goodbye && name ? say_goodbye(cli, weft, name) : list(cli, weft, name);
 }
 
 const struct weft_command weft_command_workers = {

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * The bodies of the benchmark's requests, and what it takes from the answers. Ids and epochs go
- * from a claim into its completion as the slices of text that they are.
- */
+/* Ids and epochs are copied from a claim into its completion as text. */
 
+#include "cmd/bench/bench_body.h"
 #include "base/json.h"
-#include "cmd/bench/bench.h"
+#include "wire/wire.h"
 
 #include <string.h>
 
 enum { RESULT_SIZE = 50 };
-
-const char *weft_bench_call_name(enum weft_bench_call call)
-{
-    static const char *const name[WEFT_BENCH_CALLS] = {
-        [WEFT_BENCH_SUBMIT] = "submit",
-        [WEFT_BENCH_CLAIM] = "claim",
-        [WEFT_BENCH_COMPLETE] = "complete",
-    };
-    return name[call];
-}
 
 void weft_bench_count_error(struct weft_bench_errors *errors, const char *code, size_t size)
 {
@@ -32,7 +20,7 @@ void weft_bench_count_error(struct weft_bench_errors *errors, const char *code, 
                                   memcmp(errors->item[at].code, code, size) != 0))
         at++;
     if (at == WEFT_BENCH_CODES_MAX)
-        at--; /* the last one stands for all the others */
+        at--; /* the last one counts all others */
     if (at == errors->codes) {
         bool last = ++errors->codes == WEFT_BENCH_CODES_MAX;
         (void)snprintf(errors->item[at].code, WEFT_BENCH_CODE_MAX, "%.*s", last ? 5 : (int)size,
@@ -43,12 +31,12 @@ void weft_bench_count_error(struct weft_bench_errors *errors, const char *code, 
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-/* Letters that repeat late, so that nothing on the way gains by compressing them. */
-void weft_bench_document(struct weft_buf *out, size_t size)
+/* The letters repeat late, so that compressing them gains nothing. */
+void weft_bench_document(struct weft_buf *out, size_t size, unsigned seed)
 {
     static const char head[] = "{\"text\":\"", tail[] = "\"}";
     size_t frame = sizeof(head) + sizeof(tail) - 2;
-    uint64_t random = 88172645463325252u;
+    uint64_t random = 88172645463325252u + seed * UINT64_C(0x9e3779b97f4a7c15);
     weft_buf_add_text(out, head);
     for (size_t i = frame; i < size; i++) {
         random ^= random << 13;
@@ -64,7 +52,7 @@ static void add_spec(const struct weft_bench_plan *plan, struct weft_buf *out)
     weft_buf_printf(out, "{\"lane\":\"%s\",\"kind\":\"" WEFT_BENCH_KIND "\"", plan->lane);
     if (plan->payload_size > 0) {
         weft_buf_add_text(out, ",\"payload\":");
-        weft_bench_document(out, plan->payload_size);
+        weft_bench_document(out, plan->payload_size, 0);
     }
     weft_buf_add_char(out, '}');
 }
@@ -97,29 +85,13 @@ void weft_bench_claim_body(const struct weft_bench_plan *plan, uint32_t max, int
 
 /* ---- Answers --------------------------------------------------------------------------------- */
 
-static bool find_member(const struct weft_json *object, const char *name,
-                        struct weft_json *ret_value)
-{
-    if (object->kind != WEFT_JSON_OBJECT)
-        return false;
-    struct weft_json_iter iter;
-    weft_json_iter_init(&iter, object);
-    while (weft_json_next(&iter)) {
-        if (weft_json_is(&iter.key, name)) {
-            *ret_value = iter.value;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Counts {"error":{"code":...}}; false when that is not what it is. */
+/* Counts {"error":{"code":...}}; false for anything else. */
 static bool count_refusal(const struct weft_json *value, struct weft_bench_errors *errors)
 {
     struct weft_json error, code;
-    if (!find_member(value, "error", &error) || error.kind == WEFT_JSON_NULL)
+    if (!weft_wire_member(value, "error", &error) || error.kind == WEFT_JSON_NULL)
         return false;
-    if (find_member(&error, "code", &code) && code.kind == WEFT_JSON_STRING)
+    if (weft_wire_member(&error, "code", &code) && code.kind == WEFT_JSON_STRING)
         weft_bench_count_error(errors, code.text + 1, code.size - 2);
     else
         weft_bench_count_error(errors, "unknown", 7);
@@ -157,7 +129,7 @@ enum weft_rc weft_bench_read_items(const struct weft_bench_answer *answer,
     if (rc)
         return rc;
     struct weft_bench_items found = {0};
-    if (!find_member(&value, "items", &items)) {
+    if (!weft_wire_member(&value, "items", &items)) {
         found.good = 1;
     } else if (items.kind != WEFT_JSON_ARRAY) {
         return weft_fail(err, WEFT_INVALID_VALUE, "the items of the answer are no array");
@@ -196,7 +168,7 @@ static bool add_completion(const struct weft_json *item, bool first, struct weft
     weft_buf_add_text(out, ",\"epoch\":");
     weft_buf_add(out, epoch.text, epoch.size);
     weft_buf_add_text(out, ",\"result\":");
-    weft_bench_document(out, RESULT_SIZE);
+    weft_bench_document(out, RESULT_SIZE, 0);
     weft_buf_add_char(out, '}');
     return true;
 }
@@ -208,7 +180,7 @@ enum weft_rc weft_bench_read_claim(const struct weft_bench_answer *answer, struc
     enum weft_rc rc = check_body(answer, &value, err);
     if (rc)
         return rc;
-    if (!find_member(&value, "items", &items) || items.kind != WEFT_JSON_ARRAY)
+    if (!weft_wire_member(&value, "items", &items) || items.kind != WEFT_JSON_ARRAY)
         return weft_fail(err, WEFT_INVALID_VALUE, "the answer to a claim has no items");
     size_t claimed = 0;
     weft_buf_clear(out);

@@ -2,10 +2,10 @@
 
 /* Connections of the benchmark: sockets that do not block, one request at a time on each. */
 
+#include "cmd/bench/bench_conn.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "cmd/bench/bench.h"
 
 #include <errno.h>
 #include <netdb.h>

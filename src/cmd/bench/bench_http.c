@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * HTTP/1.1 as a client. The parser keeps no state: it looks at what has arrived from the beginning
- * and says whether that is a whole answer. Heads are short, so looking again after each read costs
- * less than remembering would.
+ * The parser keeps no state: after each read it starts at the first byte of the answer. Heads are
+ * short, so that costs less than keeping a state.
  */
 
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_http.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@ enum {
 
 struct head {
     int status;
-    int64_t length; /* -1: not said */
+    int64_t length; /* -1: no Content-Length */
     bool chunked, closes;
     int64_t retry_after_ms;
     size_t size;

@@ -8,7 +8,9 @@
 
 #include "base/clock.h"
 #include "base/id.h"
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench_sweep.h"
+#include "cmd/cli/bar.h"
 
 #include <poll.h>
 #include <string.h>
@@ -16,9 +18,9 @@
 enum {
     WAIT_MS = 20000,
     ANSWER_MS = WAIT_MS + 5000,
-    /* A claim that was sent is not waiting yet, and nothing tells when it does. */
+    /* A claim that was sent does not wait at the server yet; when it does is not known. */
     SETTLE_MIN_US = 3000,
-    SETTLE_SPREAD_US = 4000, /* so that nothing that happens now and then is met or missed always */
+    SETTLE_SPREAD_US = 4000, /* against beats with periodic work of the server */
     BODY_MAX = 64 << 20,
 };
 
@@ -30,7 +32,7 @@ struct pair {
     struct weft_bench_result *result;
 };
 
-/* Lets the claim arrive. *ret_early: it has been answered already, with somebody else's work. */
+/* Lets the claim arrive. *ret_early: it has been answered already, with an older execution. */
 static enum weft_rc settle(struct pair *pair, bool *ret_early, struct weft_err *err)
 {
     uint32_t random;
@@ -151,12 +153,11 @@ static enum weft_rc open_pair(const struct weft_bench_plan *plan, struct pair *p
 {
     struct weft_bench_plan one = *plan;
     one.batch = 1;
-    uint64_t swept;
     enum weft_rc rc = weft_bench_resolve(plan->server, &pair->from, err);
     if (!rc)
         rc = weft_bench_resolve(plan->to_server, &pair->to, err);
     if (!rc)
-        rc = weft_bench_sweep(plan, &pair->to, &swept, err);
+        rc = weft_bench_sweep(plan, &pair->to, err);
     if (!rc)
         rc = weft_bench_connect(&pair->submitter, &pair->from, err);
     if (!rc)

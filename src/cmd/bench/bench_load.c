@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The load: every connection goes round from submit to claim to complete, on one epoll.
+ * The load: every connection repeats submit, claim, complete, on one epoll.
  *
  *     warm-up     as below, but nothing is measured
- *     measured    submit -> claim -> complete what was claimed, whoever submitted it -> ...
+ *     measured    submit -> claim -> complete what was claimed -> ...
  *     drain       nothing new; claim and complete until as much is completed as was submitted
  *
- * In balance a claim finds a whole batch, because whoever claims has submitted one before. Claims
- * that overlap may get less; what they leave would pile up, so a connection claims again instead of
- * submitting once a whole round of batches is lying there. A lost answer to a claim is made good by
- * the end of its leases, a lost answer to a submission leaves a doubt, which is told.
+ * In balance a claim finds a whole batch, because each connection submits one before it claims.
+ * Claims that overlap may get less, and what they leave would pile up: so a connection claims
+ * instead of submitting while a batch per connection is ready. After a lost answer to a claim its
+ * leases run out; after a lost answer to a submission its executions are in doubt, and counted so.
  *
- * With flows (bench_flow.c) a connection submits when a chain is idle, and else claims.
+ * With flows (bench_chains.h) a connection submits when a chain is idle, and else claims.
  */
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_body.h"
+#include "cmd/bench/bench_chains.h"
+#include "cmd/bench/bench_sweep.h"
+#include "cmd/cli/bar.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,17 +48,18 @@ struct line {
     bool found_none;                  /* the last claim was empty */
     weft_usec sent_us;                /* of what is in flight */
     weft_usec resume_us;              /* when to send; 0: nothing waits */
-    struct weft_buf body, out;        /* of the completion; also told again after a failure */
+    struct weft_buf body, out;        /* of the completion; sent again after a failure */
     size_t claimed;                   /* items of the completion */
     uint32_t chain;                   /* mode flow: what is submitted */
-    struct weft_bench_member *member; /* owned; mode flow: what was claimed */
+    struct weft_bench_member *member; /* mode flow: the nodes that were claimed */
 };
 
 struct load {
     const struct weft_bench_plan *plan;
     struct weft_bench_target target;
     struct weft_bench_result *result;
-    struct line *line;                /* owned; array of plan->connections */
+    struct weft_arena *arena;         /* of the lines */
+    struct line *line;                /* array of plan->connections */
     struct weft_bench_chains *chains; /* owned; mode flow, else NULL */
     uint32_t per_submit;              /* executions */
     int epoll;
@@ -84,8 +88,8 @@ static void pause_line(struct load *load, struct line *line, int64_t for_ms)
     line->resume_us = load->now_us + for_ms * WEFT_MS;
 }
 
-/* The connection is of no use any more; what was said on it is said again, or is in doubt. */
-static void lose(struct load *load, struct line *line)
+/* The connection is broken; its request is sent again, or is in doubt. */
+static void on_broken(struct load *load, struct line *line)
 {
     weft_bench_count_error(&load->result->errors, "connection", 10);
     if (line->in_flight && line->call == WEFT_BENCH_SUBMIT)
@@ -96,7 +100,7 @@ static void lose(struct load *load, struct line *line)
     pause_line(load, line, PAUSE_MS);
 }
 
-static bool reach(struct load *load, struct line *line)
+static bool ensure_connected(struct load *load, struct line *line)
 {
     struct weft_err err;
     if (line->conn.fd >= 0)
@@ -112,9 +116,9 @@ static bool reach(struct load *load, struct line *line)
     return true;
 }
 
-static void say(struct load *load, struct line *line)
+static void send_call(struct load *load, struct line *line)
 {
-    if (!reach(load, line))
+    if (!ensure_connected(load, line))
         return;
     const struct weft_buf *request = &line->out;
     if (line->call == WEFT_BENCH_SUBMIT && load->chains)
@@ -129,12 +133,12 @@ static void say(struct load *load, struct line *line)
     line->in_flight = true;
     line->sent_us = weft_boot_us();
     if (weft_bench_send(&line->conn, request->data, request->size, &err))
-        lose(load, line);
+        on_broken(load, line);
     else if (line->conn.out_sent < line->conn.out_size)
         watch(load, line, EPOLL_CTL_MOD);
 }
 
-/* ---- What comes next ------------------------------------------------------------------------- */
+/* ---- The next call --------------------------------------------------------------------------- */
 
 /* False: this line is done. */
 static bool choose(struct load *load, struct line *line)
@@ -160,11 +164,11 @@ static bool choose(struct load *load, struct line *line)
     return true;
 }
 
-static void go_on(struct load *load, struct line *line)
+static void send_next(struct load *load, struct line *line)
 {
     line->idle = !choose(load, line);
     if (!line->idle)
-        say(load, line);
+        send_call(load, line);
 }
 
 /* ---- Answers --------------------------------------------------------------------------------- */
@@ -218,8 +222,8 @@ static enum weft_rc take_complete(struct load *load, struct line *line,
     return WEFT_OK;
 }
 
-static enum weft_rc take(struct load *load, struct line *line,
-                         const struct weft_bench_answer *answer, struct weft_err *err)
+static enum weft_rc take_answer(struct load *load, struct line *line,
+                                const struct weft_bench_answer *answer, struct weft_err *err)
 {
     switch (line->call) {
     case WEFT_BENCH_SUBMIT:
@@ -234,7 +238,7 @@ static enum weft_rc take(struct load *load, struct line *line,
     return WEFT_OK;
 }
 
-static void answered(struct load *load, struct line *line, const struct weft_bench_answer *answer)
+static void on_answer(struct load *load, struct line *line, const struct weft_bench_answer *answer)
 {
     struct weft_bench_result *result = load->result;
     line->in_flight = false;
@@ -250,7 +254,7 @@ static void answered(struct load *load, struct line *line, const struct weft_ben
         weft_bench_read_refusal(answer, &result->errors);
         if (!later && line->call == WEFT_BENCH_COMPLETE)
             line->claimed = 0; /* it will not be taken the next time either */
-    } else if (take(load, line, answer, &err)) {
+    } else if (take_answer(load, line, answer, &err)) {
         weft_bench_count_error(&result->errors, "bad_answer", 10);
         good = false;
     }
@@ -259,12 +263,12 @@ static void answered(struct load *load, struct line *line, const struct weft_ben
         weft_bench_close(&line->conn);
     }
     if (good)
-        go_on(load, line);
+        send_next(load, line);
     else
         pause_line(load, line, pause_ms);
 }
 
-static void hear(struct load *load, struct line *line, uint32_t events)
+static void on_event(struct load *load, struct line *line, uint32_t events)
 {
     struct weft_bench_answer answer;
     enum weft_bench_parsed parsed = WEFT_BENCH_MORE;
@@ -281,12 +285,12 @@ static void hear(struct load *load, struct line *line, uint32_t events)
         rc = weft_bench_receive(&line->conn, &answer, &parsed, &err);
     load->now_us = weft_boot_us();
     if (rc || (parsed == WEFT_BENCH_WHOLE && !line->in_flight))
-        lose(load, line);
+        on_broken(load, line);
     else if (parsed == WEFT_BENCH_WHOLE)
-        answered(load, line, &answer);
+        on_answer(load, line, &answer);
 }
 
-/* ---- Turning --------------------------------------------------------------------------------- */
+/* ---- The loop -------------------------------------------------------------------------------- */
 
 static void resume(struct load *load)
 {
@@ -297,18 +301,18 @@ static void resume(struct load *load)
         line->resume_us = 0;
         load->waiting--;
         if (load->phase == DRAIN && line->call == WEFT_BENCH_SUBMIT)
-            go_on(load, line); /* nothing new is submitted any more */
+            send_next(load, line); /* nothing new is submitted any more */
         else
-            say(load, line);
+            send_call(load, line);
     }
 }
 
-static void turn(struct load *load)
+static void poll_once(struct load *load)
 {
     struct epoll_event event[64];
     int count = epoll_wait(load->epoll, event, WEFT_LEN(event), load->waiting ? 5 : TICK_MS);
     for (int i = 0; i < count; i++)
-        hear(load, event[i].data.ptr, event[i].events);
+        on_event(load, event[i].data.ptr, event[i].events);
     load->now_us = weft_boot_us();
     if (load->waiting > 0)
         resume(load);
@@ -330,11 +334,11 @@ static double used_cpu_s(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* Goes round until the time is up, false when it should not go on. */
-static bool turn_until(struct load *load, weft_usec until_us, struct weft_bar *bar)
+/* Runs until a moment; false: the server is gone, or a signal came. */
+static bool poll_until(struct load *load, weft_usec until_us, struct weft_bar *bar)
 {
     while (load->now_us < until_us) {
-        turn(load);
+        poll_once(load);
         weft_bar_set(bar, load->result->completed);
         if (load->unreached > UNREACHED_MAX || weft_cli_interrupted())
             return false;
@@ -348,14 +352,14 @@ static enum weft_rc run_phases(struct load *load, struct weft_bar *bar, struct w
     load->now_us = weft_boot_us();
     for (uint32_t i = 0; i < load->plan->connections; i++) {
         load->line[i].call = WEFT_BENCH_CALLS; /* none yet */
-        go_on(load, &load->line[i]);
+        send_next(load, &load->line[i]);
     }
-    bool goes = turn_until(load, load->now_us + load->plan->warmup_ms * WEFT_MS, bar);
+    bool goes = poll_until(load, load->now_us + load->plan->warmup_ms * WEFT_MS, bar);
     weft_usec begun_us = load->now_us;
     double cpu_s = used_cpu_s();
     load->phase = MEASURED;
     result->measuring = true;
-    goes = goes && turn_until(load, begun_us + load->plan->run_ms * WEFT_MS, bar);
+    goes = goes && poll_until(load, begun_us + load->plan->run_ms * WEFT_MS, bar);
     result->seconds = (double)(load->now_us - begun_us) / 1e6;
     if (result->seconds > 0) {
         result->per_s =
@@ -366,7 +370,7 @@ static enum weft_rc run_phases(struct load *load, struct weft_bar *bar, struct w
     result->measuring = false;
     weft_usec until_us = load->now_us + DRAIN_MAX_MS * WEFT_MS;
     while (load->unreached <= UNREACHED_MAX && load->now_us < until_us && !all_idle(load))
-        turn(load);
+        poll_once(load);
     if (load->unreached > UNREACHED_MAX)
         return weft_fail(err, WEFT_UNAVAILABLE, "the server at %s is gone", load->target.host);
     if (!goes)
@@ -374,7 +378,7 @@ static enum weft_rc run_phases(struct load *load, struct weft_bar *bar, struct w
     return WEFT_OK;
 }
 
-/* ---- Beginning and end ----------------------------------------------------------------------- */
+/* ---- Start and end --------------------------------------------------------------------------- */
 
 static void prepare(struct load *load)
 {
@@ -391,16 +395,13 @@ static void prepare(struct load *load)
     weft_bench_claim_body(plan, plan->batch, DRAIN_WAIT_MS, &body);
     weft_bench_request(&load->target, "/v1/claims", &body, &load->claim_drain);
     weft_buf_done(&body);
-    load->line = calloc(plan->connections, sizeof(*load->line));
-    if (!load->line)
-        weft_oom(plan->connections * sizeof(*load->line));
+    load->arena = weft_arena_new();
+    load->line = weft_new_array(load->arena, struct line, plan->connections);
     for (uint32_t i = 0; i < plan->connections; i++) {
         load->line[i].conn.fd = -1;
         weft_buf_init(&load->line[i].body, BODY_MAX);
         weft_buf_init(&load->line[i].out, BODY_MAX);
-        load->line[i].member = calloc(plan->batch, sizeof(*load->line[i].member));
-        if (!load->line[i].member)
-            weft_oom(plan->batch * sizeof(*load->line[i].member));
+        load->line[i].member = weft_new_array(load->arena, struct weft_bench_member, plan->batch);
     }
     load->per_submit = plan->batch;
     if (plan->mode == WEFT_BENCH_FLOW) {
@@ -416,10 +417,9 @@ static void finish(struct load *load)
         weft_bench_close(&load->line[i].conn);
         weft_buf_done(&load->line[i].body);
         weft_buf_done(&load->line[i].out);
-        free(load->line[i].member);
     }
     weft_bench_chains_free(load->chains);
-    free(load->line);
+    weft_arena_free(load->arena);
     if (load->epoll >= 0)
         (void)close(load->epoll);
     weft_buf_done(&load->submit);
@@ -432,10 +432,9 @@ enum weft_rc weft_bench_load(const struct weft_bench_plan *plan,
 {
     struct load load = {.plan = plan, .result = ret_result, .epoll = -1};
     load.target = (struct weft_bench_target){.token = plan->token, .ns = plan->ns};
-    uint64_t swept;
     enum weft_rc rc = weft_bench_resolve(plan->server, &load.target, err);
     if (!rc)
-        rc = weft_bench_sweep(plan, &load.target, &swept, err);
+        rc = weft_bench_sweep(plan, &load.target, err);
     if (rc)
         return rc;
     prepare(&load);

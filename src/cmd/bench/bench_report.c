@@ -2,22 +2,13 @@
 
 /* What the benchmark says at its end: a table for people, one object for programs. */
 
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_report.h"
 #include "cmd/cli/cli_json.h"
+#include "cmd/cli/table.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
-
-static const char *mode_name(enum weft_bench_mode mode)
-{
-    static const char *const name[] = {
-        [WEFT_BENCH_BULK] = "bulk",
-        [WEFT_BENCH_SINGLE] = "single",
-        [WEFT_BENCH_LATENCY] = "latency",
-        [WEFT_BENCH_FLOW] = "flow",
-    };
-    return name[mode];
-}
 
 /* What kind of store a URL names: the rest may hold a password. */
 static const char *store_name(const char *url)
@@ -25,11 +16,6 @@ static const char *store_name(const char *url)
     if (!url)
         return NULL;
     return strncmp(url, "sqlite:", 7) == 0 ? "sqlite" : "postgres";
-}
-
-static double ms_at(const struct weft_hist *hist, double share)
-{
-    return (double)weft_hist_at(hist, share) / 1000;
 }
 
 bool weft_bench_adds_up(const struct weft_bench_result *result)
@@ -45,7 +31,7 @@ static void add_row(struct weft_table *table, const char *name, const struct wef
     weft_table_cell(table, "%s", name);
     static const double share[] = {0.5, 0.9, 0.99, 1};
     for (size_t i = 0; i < WEFT_LEN(share); i++)
-        weft_table_cell(table, "%.2f", ms_at(hist, share[i]));
+        weft_table_cell(table, "%.2f", weft_hist_ms(hist, share[i]));
     weft_table_cell(table, "%" PRIu64, hist->count);
 }
 
@@ -63,8 +49,8 @@ static void print_plan(const struct weft_bench_plan *plan, const struct weft_ben
             result->seconds);
     else
         printf("%s: %u per request, %u connections, %zu bytes of payload, %.1f s\n\n",
-               mode_name(plan->mode), plan->batch, plan->connections, plan->payload_size,
-               result->seconds);
+               weft_bench_mode_names[plan->mode], plan->batch, plan->connections,
+               plan->payload_size, result->seconds);
 }
 
 static void print_rate(const struct weft_bench_plan *plan, const struct weft_bench_result *result)
@@ -116,7 +102,7 @@ void weft_bench_print(const struct weft_cli *cli, const struct weft_bench_plan *
     struct weft_table *table = weft_table_new(cli, column, WEFT_LEN(column));
     for (int i = 0; i < WEFT_BENCH_CALLS; i++)
         add_row(table,
-                latency && i == WEFT_BENCH_CLAIM ? "submit to start" : weft_bench_call_name(i),
+                latency && i == WEFT_BENCH_CLAIM ? "submit to start" : weft_bench_call_names[i],
                 &result->call[i]);
     if (plan->mode == WEFT_BENCH_FLOW)
         add_row(table, "hop", &result->hop);
@@ -128,35 +114,22 @@ void weft_bench_print(const struct weft_cli *cli, const struct weft_bench_plan *
 
 /* ---- For programs ---------------------------------------------------------------------------- */
 
-/* Three digits after the point are what the clock is good for. */
-static void put_number(struct weft_json_writer *json, const char *key, double value)
-{
-    char text[48];
-    int size = snprintf(text, sizeof(text), "%.3f", value);
-    weft_json_key(json, key);
-    weft_json_put_raw(json, text, (size_t)size);
-}
-
-static void put_count(struct weft_json_writer *json, const char *key, uint64_t count)
-{
-    weft_json_key(json, key);
-    weft_json_put_i64(json, (int64_t)count);
-}
+enum { DIGITS = 3 }; /* after the point: the clock is good for no more */
 
 static void put_hist(struct weft_json_writer *json, const struct weft_hist *hist)
 {
-    put_number(json, "p50_ms", ms_at(hist, 0.5));
-    put_number(json, "p90_ms", ms_at(hist, 0.9));
-    put_number(json, "p99_ms", ms_at(hist, 0.99));
-    put_number(json, "max_ms", ms_at(hist, 1));
-    put_number(json, "mean_ms", (double)weft_hist_mean(hist) / 1000);
+    weft_json_add_fixed(json, "p50_ms", weft_hist_ms(hist, 0.5), DIGITS);
+    weft_json_add_fixed(json, "p90_ms", weft_hist_ms(hist, 0.9), DIGITS);
+    weft_json_add_fixed(json, "p99_ms", weft_hist_ms(hist, 0.99), DIGITS);
+    weft_json_add_fixed(json, "max_ms", weft_hist_ms(hist, 1), DIGITS);
+    weft_json_add_fixed(json, "mean_ms", (double)weft_hist_mean(hist) / 1000, DIGITS);
 }
 
 static void put_call(struct weft_json_writer *json, const char *name, const struct weft_hist *hist)
 {
     weft_json_key(json, name);
     weft_json_begin_object(json);
-    put_count(json, "count", hist->count);
+    weft_json_add_i64(json, "count", (int64_t)hist->count);
     put_hist(json, hist);
     weft_json_end_object(json);
 }
@@ -164,22 +137,17 @@ static void put_call(struct weft_json_writer *json, const char *name, const stru
 static void put_embedded(struct weft_json_writer *json, const struct weft_bench_plan *plan,
                          const struct weft_bench_result *result)
 {
-    weft_json_key(json, "store");
-    weft_json_put_text(json, store_name(plan->store));
+    weft_json_add_text(json, "store", store_name(plan->store));
     weft_json_key(json, "embedded");
     if (!plan->store) {
         weft_json_put_null(json);
         return;
     }
     weft_json_begin_object(json);
-    put_number(json, "per_s", result->embedded_per_s);
-    put_count(json, "connections", plan->embedded_connections);
-    if (result->embedded_per_s > 0) {
-        put_number(json, "ratio", result->per_s / result->embedded_per_s);
-    } else {
-        weft_json_key(json, "ratio");
-        weft_json_put_null(json);
-    }
+    weft_json_add_fixed(json, "per_s", result->embedded_per_s, DIGITS);
+    weft_json_add_i64(json, "connections", (int64_t)plan->embedded_connections);
+    double ratio = result->embedded_per_s > 0 ? result->per_s / result->embedded_per_s : NAN;
+    weft_json_add_fixed(json, "ratio", ratio, DIGITS);
     weft_json_end_object(json);
 }
 
@@ -190,32 +158,30 @@ void weft_bench_print_json(const struct weft_bench_plan *plan,
     weft_json_out_begin(&out);
     struct weft_json_writer *json = &out.json;
     weft_json_begin_object(json);
-    weft_json_key(json, "mode");
-    weft_json_put_text(json, mode_name(plan->mode));
-    put_number(json, "per_s", result->per_s);
+    weft_json_add_text(json, "mode", weft_bench_mode_names[plan->mode]);
+    weft_json_add_fixed(json, "per_s", result->per_s, DIGITS);
     put_hist(json, &result->all);
     for (int i = 0; i < WEFT_BENCH_CALLS; i++)
-        put_call(json, weft_bench_call_name(i), &result->call[i]);
+        put_call(json, weft_bench_call_names[i], &result->call[i]);
     if (plan->mode == WEFT_BENCH_FLOW) {
         put_call(json, "hop", &result->hop);
-        put_count(json, "nodes", plan->nodes);
-        put_count(json, "flows_at_once", plan->flows);
+        weft_json_add_i64(json, "nodes", (int64_t)plan->nodes);
+        weft_json_add_i64(json, "flows_at_once", (int64_t)plan->flows);
     }
-    put_count(json, "connections", plan->connections);
-    put_count(json, "batch", plan->batch);
-    put_count(json, "payload_bytes", plan->payload_size);
-    put_number(json, "seconds", result->seconds);
-    put_number(json, "client_cpu", result->client_cpu);
-    put_count(json, "submitted", result->submitted);
-    put_count(json, "completed", result->completed);
-    put_count(json, "doubtful", result->doubtful);
-    weft_json_key(json, "adds_up");
-    weft_json_put_bool(json, weft_bench_adds_up(result));
-    put_count(json, "errors", result->errors.total);
+    weft_json_add_i64(json, "connections", (int64_t)plan->connections);
+    weft_json_add_i64(json, "batch", (int64_t)plan->batch);
+    weft_json_add_i64(json, "payload_bytes", (int64_t)plan->payload_size);
+    weft_json_add_fixed(json, "seconds", result->seconds, DIGITS);
+    weft_json_add_fixed(json, "client_cpu", result->client_cpu, DIGITS);
+    weft_json_add_i64(json, "submitted", (int64_t)result->submitted);
+    weft_json_add_i64(json, "completed", (int64_t)result->completed);
+    weft_json_add_i64(json, "doubtful", (int64_t)result->doubtful);
+    weft_json_add_bool(json, "adds_up", weft_bench_adds_up(result));
+    weft_json_add_i64(json, "errors", (int64_t)result->errors.total);
     weft_json_key(json, "errors_by_code");
     weft_json_begin_object(json);
     for (size_t i = 0; i < result->errors.codes; i++)
-        put_count(json, result->errors.item[i].code, result->errors.item[i].count);
+        weft_json_add_i64(json, result->errors.item[i].code, (int64_t)result->errors.item[i].count);
     weft_json_end_object(json);
     put_embedded(json, plan, result);
     weft_json_end_object(json);

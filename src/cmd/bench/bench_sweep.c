@@ -2,7 +2,8 @@
 
 /* One call after the other: what is done before the clock runs. */
 
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_sweep.h"
+#include "cmd/bench/bench_body.h"
 
 #include "base/json.h"
 #include "base/limits.h"
@@ -55,8 +56,7 @@ static enum weft_rc sweep_once(const struct weft_bench_plan *plan, struct weft_b
 }
 
 enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
-                              const struct weft_bench_target *target, uint64_t *ret_swept,
-                              struct weft_err *err)
+                              const struct weft_bench_target *target, struct weft_err *err)
 {
     struct weft_bench_conn conn = {.fd = -1};
     struct weft_buf body, request;
@@ -64,15 +64,10 @@ enum weft_rc weft_bench_sweep(const struct weft_bench_plan *plan,
     weft_buf_init(&request, 1 << 20);
     const struct weft_bench_ask ask = {.target = target, .body = &body, .request = &request};
     enum weft_rc rc = weft_bench_connect(&conn, target, err);
-    uint64_t swept = 0;
-    size_t claimed = 1;
-    while (!rc && claimed > 0) {
+    for (size_t claimed = 1; !rc && claimed > 0;) {
         claimed = 0;
         rc = sweep_once(plan, &conn, &ask, &claimed, err);
-        swept += claimed;
     }
-    if (!rc)
-        *ret_swept = swept;
     weft_buf_done(&body);
     weft_buf_done(&request);
     weft_bench_close(&conn);

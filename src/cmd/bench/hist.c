@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Bucket numbers are the leading bits of a value: the number of its doubling, then the next six
- * bits. Everything below two times 64 falls into buckets of one microsecond, because shifting by
- * nothing loses nothing.
+ * A bucket number is the number of the value's doubling, then its next six bits. Values below 128
+ * have buckets of one microsecond each.
  */
 
 #include "cmd/bench/hist.h"
@@ -70,6 +69,11 @@ weft_usec weft_hist_at(const struct weft_hist *hist, double share)
         }
     }
     return hist->max_us; /* the last bucket is open to the top */
+}
+
+double weft_hist_ms(const struct weft_hist *hist, double share)
+{
+    return (double)weft_hist_at(hist, share) / 1000;
 }
 
 weft_usec weft_hist_mean(const struct weft_hist *hist)

@@ -4,7 +4,7 @@
 
 /*
  * A histogram of durations in fixed memory: buckets are exact below 128 µs and then 64 to each
- * doubling, so that any percentile is told with an error below 1.6 %, from microseconds to a day.
+ * doubling, so that any percentile has an error below 1.6 %, from microseconds to a day.
  * The smallest and the largest value are kept exactly. Merging two is adding their buckets.
  */
 
@@ -31,6 +31,7 @@ void weft_hist_merge(struct weft_hist *hist, const struct weft_hist *other);
  * Rounded up to the end of its bucket, never beyond the largest value. 0 for an empty one.
  */
 weft_usec weft_hist_at(const struct weft_hist *hist, double share);
+double weft_hist_ms(const struct weft_hist *hist, double share); /* the same in milliseconds */
 weft_usec weft_hist_mean(const struct weft_hist *hist);
 
 #endif

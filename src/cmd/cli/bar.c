@@ -2,6 +2,7 @@
 
 /* A bar on stderr, drawn at most ten times a second, and only where a person looks at it. */
 
+#include "cmd/cli/bar.h"
 #include "cmd/cli/line.h"
 
 #include "base/arena.h"

@@ -3,10 +3,10 @@
 #define WEFT_CMD_CLI_CLI_H
 
 /*
- * What the subcommands of `weft` share. Each is one file that exports one const struct; main.c
- * lists them. Parsing, --help, the man pages and the shell completion all come from these tables.
- * Commands talk to weft through weft.h, so each works on a server and on a store alike; those that
- * need the engine itself (serve, migrate, doctor) say so.
+ * The command line of `weft`. A subcommand is a const struct, exported by a file cmd_NAME.c and
+ * listed in commands.def; parsing, --help, the man pages and the shell completion come from these
+ * tables. Commands use weft.h, so each works on a server and on a store alike; serve, migrate and
+ * doctor need the engine or the store itself.
  */
 
 #include "weft/weft.h"
@@ -71,75 +71,27 @@ int64_t weft_cli_ms(const struct weft_cli *cli, const char *option, int64_t min,
 /*
  * Opens what --server or --store (or WEFT_SERVER, WEFT_STORE) say, by default the server at
  * http://127.0.0.1:7717, with --token or WEFT_TOKEN and --namespace or WEFT_NAMESPACE. On failure
- * the story has been told on stderr and *ret_exit is the exit code. The caller closes the handle.
+ * the error has been printed and *ret_exit is the exit code. main() closes the handle.
  */
 WEFT_MUST_CHECK bool weft_cli_open(struct weft_cli *cli, struct weft **ret_weft,
                                    enum weft_exit *ret_exit);
 /* The URL that weft_cli_open() would open, and the namespace; NULL: the default one. */
 const char *weft_cli_target(const struct weft_cli *cli);
 const char *weft_cli_namespace(const struct weft_cli *cli);
+bool weft_is_server(const char *url); /* http:// or https:// */
+/* The value of an option, or else of a variable of the environment; or NULL. */
+const char *weft_cli_or_env(const struct weft_cli *cli, const char *option, const char *variable);
 
 /* Says on stderr what went wrong ("weft: ..."), with the hint on a line of its own. */
 enum weft_exit weft_cli_fail(const struct weft_err *err);
 enum weft_exit weft_cli_usage(const struct weft_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-
-/* ---- What people see ------------------------------------------------------------------------- */
+/* The same for functions that return whether all is well: false. */
+bool weft_cli_refuse(const struct weft_cli *cli, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 bool weft_cli_json(const struct weft_cli *cli);  /* --json was given */
 bool weft_cli_color(const struct weft_cli *cli); /* stdout is a terminal that wants colours */
-
-/* An id as people see it: in short form on a terminal, whole in a pipe or with --long. */
-void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT]);
-/* The last line of a text that is not empty, up to size bytes of it, in ret_text. */
-void weft_last_line(const char *text, char *ret_text, size_t size);
-/* Bytes as they are; on a terminal a newline follows those that end with none. */
-void weft_put_bytes(const void *data, size_t size);
-
-const char *weft_state_color(enum weft_state state); /* an SGR number, or NULL */
-
-enum weft_align { WEFT_LEFT, WEFT_RIGHT };
-struct weft_column {
-    const char *title;
-    enum weft_align align;
-    uint32_t give; /* when the terminal is narrow: 1 shrinks or goes first, then 2, ...; 0: never */
-};
-/* A table that fits the terminal; cells are copied. */
-struct weft_table;
-struct weft_table *weft_table_new(const struct weft_cli *cli, const struct weft_column *column,
-                                  size_t columns);
-void weft_table_cell(struct weft_table *table, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-/* In a colour, an SGR number; NULL: none. */
-void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-void weft_table_state(struct weft_table *table, enum weft_state state); /* coloured */
-void weft_table_ago(struct weft_table *table, weft_usec moment_us);     /* "3 s ago", "in 5 m" */
-/* Prints the rows so far and forgets them; titles are printed once, widths can only grow. */
-void weft_table_flush(struct weft_table *table);
-void weft_table_print(struct weft_table *table); /* what is left, and frees it */
-/* A line below a table of counts that tells how old they are. */
-void weft_cli_put_age(const struct weft_counts *counts);
-void weft_table_free(struct weft_table *table); /* without printing */
-
-enum { WEFT_AGO_TEXT = 24 };
-void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT]);
-void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT]); /* "5 ms", "1.2 s", "3 h" */
-weft_usec weft_wall_us(void); /* the clock on the wall, for "ago" */
-/* What people type; false: it is not that. A duration is as in weft_cli_ms(); a size is 64KiB. */
-WEFT_MUST_CHECK bool weft_number_typed(const char *text, int64_t *ret_number);
-WEFT_MUST_CHECK bool weft_duration_typed(const char *text, int64_t *ret_ms);
-WEFT_MUST_CHECK bool weft_size_typed(const char *text, int64_t *ret_bytes);
-/* A moment that a person typed: RFC 3339, or "+5m" or "5m" from now. False: it is none of them. */
-WEFT_MUST_CHECK bool weft_moment_typed(const char *text, weft_usec *ret_moment_us);
-/* The same for the past: RFC 3339, or "5m" ago. */
-WEFT_MUST_CHECK bool weft_past_typed(const char *text, weft_usec *ret_moment_us);
-
-/* A bar on stderr, only when that is a terminal; total 0: unknown, counts only. */
-struct weft_bar;
-struct weft_bar *weft_bar_new(const char *what, uint64_t total);
-void weft_bar_set(struct weft_bar *bar, uint64_t done);
-void weft_bar_free(struct weft_bar *bar); /* wipes the line */
 
 /*
  * True after SIGINT or SIGTERM once weft_cli_catch() was called. A second one of its kind ends the
@@ -148,14 +100,18 @@ void weft_bar_free(struct weft_bar *bar); /* wipes the line */
 void weft_cli_catch(void);
 bool weft_cli_interrupted(void);
 
+#define WEFT_WATCH_OPTION(normally)                                                                \
+    {                                                                                              \
+        .name = "watch", .letter = 'w', .value = "[TIME]",                                         \
+        .about = "show them repeatedly, every " normally " or at this interval"                    \
+    }
 /*
- * Shows something once, or with --watch[=TIME] again and again until it fails or is interrupted; on
- * a terminal each time in place of the one before. normally_ms: how often, where nothing is said.
+ * Opens the handle and shows something once, or with --watch[=TIME] repeatedly until it fails or is
+ * interrupted; on a terminal each time in place of the one before. normally_ms: the default period.
  */
 typedef enum weft_exit weft_show_fn(const struct weft_cli *cli, struct weft *weft);
-/* To be called while it is shown: there will be nothing new, this was the last time. */
+/* Called by `show`: nothing will change any more, this was the last time. */
 void weft_cli_watched(void);
-enum weft_exit weft_cli_watch(const struct weft_cli *cli, struct weft *weft, int64_t normally_ms,
-                              weft_show_fn *show);
+enum weft_exit weft_cli_watch(struct weft_cli *cli, int64_t normally_ms, weft_show_fn *show);
 
 #endif

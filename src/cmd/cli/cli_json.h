@@ -17,6 +17,10 @@ struct weft_json_out {
 void weft_json_out_begin(struct weft_json_out *out);
 void weft_json_out_end(struct weft_json_out *out); /* prints the line and frees the buffer */
 
+/* One object on a line: between these two come its members. */
+void weft_json_out_begin_object(struct weft_json_out *out);
+void weft_json_out_end_object(struct weft_json_out *out);
+
 /* {"items":[ ... ]}: between these two, each item is a value. */
 void weft_json_out_begin_items(struct weft_json_out *out);
 void weft_json_out_end_items(struct weft_json_out *out);
@@ -28,7 +32,15 @@ void weft_json_out_end_items(struct weft_json_out *out);
 void weft_json_out_bytes(struct weft_json_out *out, const char *name,
                          const struct weft_bytes *bytes);
 
-/* A whole line: one message. */
+/* Members of an object. A number has this many digits after the point; null for NAN. */
+void weft_json_add_text(struct weft_json_writer *json, const char *key, const char *text);
+void weft_json_add_i64(struct weft_json_writer *json, const char *key, int64_t number);
+void weft_json_add_bool(struct weft_json_writer *json, const char *key, bool value);
+void weft_json_add_fixed(struct weft_json_writer *json, const char *key, double number, int digits);
+
+/* A whole line: one message, or {"items":[...]} of an array of messages, `size` bytes each. */
 void weft_json_out_item(const struct weft_wire_type *type, const void *item);
+void weft_json_out_items(const struct weft_wire_type *type, const void *item, size_t size,
+                         size_t count);
 
 #endif

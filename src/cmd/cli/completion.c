@@ -9,20 +9,12 @@
 
 #include <string.h>
 
-static void put_spelled(const struct weft_option *option, char after)
-{
-    printf("--%s%c", option->name, after);
-}
-
 /* The options of a command as `NAME) words="..." ;;`. */
 static void put_options_of(const struct weft_command *command)
 {
     printf("    %s) printf '%%s' '", command->name);
-    for (const struct weft_option *at = command->option; at && at->name; at++)
-        put_spelled(at, ' ');
-    for (const struct weft_option *at = weft_command_common(command); at->name; at++)
-        if (weft_command_option(command, at->name, strlen(at->name)) == at)
-            put_spelled(at, ' ');
+    for (const struct weft_option *const *at = weft_command_options(command); *at; at++)
+        printf("--%s ", (*at)->name);
     printf("' ;;\n");
 }
 
@@ -50,14 +42,10 @@ static void put_tables(void)
         "    esac\n}\n\n"
         "# What may follow an option: words, @file, @any; nothing when it takes no value.\n"
         "_weft_values() {\n    case \"$1 $2\" in\n");
-    for (size_t i = 0; weft_commands[i]; i++) {
-        const struct weft_command *command = weft_commands[i];
-        for (const struct weft_option *at = command->option; at && at->name; at++)
-            put_values_of(command->name, at);
-        for (const struct weft_option *at = weft_command_common(command); at->name; at++)
-            if (weft_command_option(command, at->name, strlen(at->name)) == at)
-                put_values_of(command->name, at);
-    }
+    for (size_t i = 0; weft_commands[i]; i++)
+        for (const struct weft_option *const *at = weft_command_options(weft_commands[i]); *at;
+             at++)
+            put_values_of(weft_commands[i]->name, *at);
     printf("    esac\n}\n\n");
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How the command speaks of failures: one line on stderr that says what happened, one that says
- * what to do, and an exit code that a script can tell apart.
+ * Failures: one line on stderr that says what happened, one with a hint, and an exit code for
+ * scripts.
  */
 
 #include "cmd/cli/line.h"
+#include "cmd/cli/text.h"
 
 #include "base/base.h"
 #include "base/str.h"
@@ -53,44 +54,30 @@ const struct weft_env_word weft_env_words[] = {
 
 enum weft_exit weft_exit_of(enum weft_rc rc)
 {
-    switch (rc) {
-    case WEFT_OK:
-        return WEFT_EXIT_OK;
-    case WEFT_INVALID_JSON:
-    case WEFT_UNKNOWN_FIELD:
-    case WEFT_INVALID_VALUE:
-    case WEFT_TOO_LARGE:
-    case WEFT_METHOD_NOT_ALLOWED:
-    case WEFT_UNSUPPORTED_MEDIA_TYPE:
-        return WEFT_EXIT_USAGE;
-    case WEFT_NOT_FOUND:
-        return WEFT_EXIT_NOT_FOUND;
-    case WEFT_UNAUTHORIZED:
-    case WEFT_FORBIDDEN:
-        return WEFT_EXIT_DENIED;
-    case WEFT_CONFLICT:
-    case WEFT_LIMIT_EXCEEDED:
-    case WEFT_FENCED:
-    case WEFT_NOT_LIVE:
-        return WEFT_EXIT_CONFLICT;
-    case WEFT_BUSY:
-    case WEFT_RATE_LIMITED:
-    case WEFT_UNAVAILABLE:
-        return WEFT_EXIT_UNAVAILABLE;
-    case WEFT_STORAGE_FULL:
-    case WEFT_CORRUPT:
-    case WEFT_SCHEMA:
-    case WEFT_INTERNAL:
-    case WEFT_MISUSE:
-    case WEFT_RC_COUNT:
-        break;
-    }
-    return WEFT_EXIT_FAILED;
+    static const enum weft_exit code[WEFT_RC_COUNT] = {
+        [WEFT_INVALID_JSON] = WEFT_EXIT_USAGE,
+        [WEFT_UNKNOWN_FIELD] = WEFT_EXIT_USAGE,
+        [WEFT_INVALID_VALUE] = WEFT_EXIT_USAGE,
+        [WEFT_TOO_LARGE] = WEFT_EXIT_USAGE,
+        [WEFT_METHOD_NOT_ALLOWED] = WEFT_EXIT_USAGE,
+        [WEFT_UNSUPPORTED_MEDIA_TYPE] = WEFT_EXIT_USAGE,
+        [WEFT_NOT_FOUND] = WEFT_EXIT_NOT_FOUND,
+        [WEFT_UNAUTHORIZED] = WEFT_EXIT_DENIED,
+        [WEFT_FORBIDDEN] = WEFT_EXIT_DENIED,
+        [WEFT_CONFLICT] = WEFT_EXIT_CONFLICT,
+        [WEFT_LIMIT_EXCEEDED] = WEFT_EXIT_CONFLICT,
+        [WEFT_FENCED] = WEFT_EXIT_CONFLICT,
+        [WEFT_NOT_LIVE] = WEFT_EXIT_CONFLICT,
+        [WEFT_BUSY] = WEFT_EXIT_UNAVAILABLE,
+        [WEFT_RATE_LIMITED] = WEFT_EXIT_UNAVAILABLE,
+        [WEFT_UNAVAILABLE] = WEFT_EXIT_UNAVAILABLE,
+    };
+    return !rc || (rc < WEFT_RC_COUNT && code[rc]) ? code[rc] : WEFT_EXIT_FAILED;
 }
 
 const char *weft_env(const char *name)
 {
-    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    const char *value = getenv(name); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
     return value && value[0] != '\0' ? value : NULL;
 }
 
@@ -99,28 +86,10 @@ void weft_quit(enum weft_exit code)
     exit((int)code); /* NOLINT(concurrency-mt-unsafe): called from the main thread alone */
 }
 
-void weft_put_clean(FILE *to, const char *text)
-{
-    size_t size = strlen(text), at = 0;
-    while (at < size) {
-        size_t step = weft_utf8_size(text + at, size - at);
-        if (step > 0 && weft_text_printable(text + at, step))
-            (void)fwrite(text + at, 1, step, to);
-        else
-            (void)fputc(text[at] == '\n' || text[at] == '\t' ? ' ' : '?', to);
-        at += step > 0 ? step : 1;
-    }
-}
-
-static bool is_remote(const char *target)
-{
-    return strncmp(target, "http://", 7) == 0 || strncmp(target, "https://", 8) == 0;
-}
-
 static bool on_a_server(void)
 {
     return weft_cli_current && weft_cli_current->command && !weft_cli_current->command->no_store &&
-           is_remote(weft_cli_target(weft_cli_current));
+           weft_is_server(weft_cli_target(weft_cli_current));
 }
 
 static const char *hint_of(const struct weft_err *err)
@@ -142,7 +111,7 @@ static const char *hint_of(const struct weft_err *err)
     }
 }
 
-/* The client tells of a server that does not answer as "URL: why". */
+/* The text of the client for a server that does not answer is "URL: why". */
 static bool is_unreached(const struct weft_err *err)
 {
     if (err->rc != WEFT_UNAVAILABLE || !on_a_server())
@@ -169,19 +138,33 @@ enum weft_exit weft_cli_fail(const struct weft_err *err)
     return weft_exit_of(err->rc);
 }
 
-enum weft_exit weft_cli_usage(const struct weft_cli *cli, const char *fmt, ...)
+static void put_usage(const struct weft_cli *cli, const char *fmt, va_list args)
 {
     const char *name = cli && cli->command ? cli->command->name : NULL;
     char text[512];
-    va_list args;
-    va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
     (void)fflush(stdout);
     (void)fprintf(stderr, "weft%s%s: ", name ? " " : "", name ? name : "");
     weft_put_clean(stderr, text);
     (void)fprintf(stderr, "\nhint: see `weft help%s%s`\n", name ? " " : "", name ? name : "");
+}
+
+enum weft_exit weft_cli_usage(const struct weft_cli *cli, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put_usage(cli, fmt, args);
+    va_end(args);
     return WEFT_EXIT_USAGE;
+}
+
+bool weft_cli_refuse(const struct weft_cli *cli, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put_usage(cli, fmt, args);
+    va_end(args);
+    return false;
 }
 
 /* ---- Signals --------------------------------------------------------------------------------- */
@@ -196,7 +179,7 @@ static void note_signal(int number)
 
 void weft_cli_catch(void)
 {
-    /* Only the first is noted: whoever cannot wait for an orderly end sends another. */
+    /* Only the first is caught: a second one ends the process at once. */
     struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     (void)sigaction(SIGINT, &action, NULL);

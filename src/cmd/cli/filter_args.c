@@ -5,6 +5,7 @@
 #include "cmd/cli/filter_args.h"
 
 #include "cmd/cli/line.h"
+#include "cmd/cli/typed.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -41,10 +42,9 @@ static bool pick_moment(const struct weft_cli *cli, const char *option, weft_use
     const char *text = weft_cli_get(cli, option);
     if (!text || weft_past_typed(text, ret_moment_us))
         return true;
-    (void)weft_cli_usage(
+    return weft_cli_refuse(
         cli, "--%s is '%s': it must be how long ago, like 1h or 7d, or like 2031-01-31T12:00:00Z",
         option, text);
-    return false;
 }
 
 static bool pick_moments(const struct weft_cli *cli, enum weft_pick_time time,
@@ -58,8 +58,7 @@ static bool pick_moments(const struct weft_cli *cli, enum weft_pick_time time,
         return false;
     if (!*since_us || !*until_us || *since_us < *until_us)
         return true;
-    (void)weft_cli_usage(cli, "--since is not before --until: nothing can fit");
-    return false;
+    return weft_cli_refuse(cli, "--since is not before --until: nothing can fit");
 }
 
 bool weft_pick_filter(const struct weft_cli *cli, enum weft_pick_time time,
@@ -78,30 +77,22 @@ bool weft_pick_filter(const struct weft_cli *cli, enum weft_pick_time time,
     *ret_exit = WEFT_EXIT_USAGE;
     if (state) {
         filter.state = weft_state_parse(state);
-        if (filter.state == WEFT_STATE_NONE) {
-            (void)weft_cli_usage(cli, "there is no state '%s'; they are: %s", state,
-                                 WEFT_STATE_WORDS);
-            return false;
-        }
+        if (filter.state == WEFT_STATE_NONE)
+            return weft_cli_refuse(cli, "there is no state '%s'; they are: %s", state,
+                                   WEFT_STATE_WORDS);
     }
     if (!pick_moments(cli, time, &filter))
         return false;
     if (flow && !weft_id_parse(flow, strlen(flow), &filter.flow) &&
-        !weft_id_short_parse(flow, &short_form)) {
-        (void)weft_cli_usage(cli, "'%s' is no id of a flow: `weft flow ls` shows them", flow);
-        return false;
-    }
+        !weft_id_short_parse(flow, &short_form))
+        return weft_cli_refuse(cli, "'%s' is no id of a flow: `weft flow ls` shows them", flow);
     size_t tags = weft_cli_all(cli, "tag", &tag);
-    if (tags > 1) {
-        (void)weft_cli_usage(cli, "a filter has one --tag at most");
-        return false;
-    }
+    if (tags > 1)
+        return weft_cli_refuse(cli, "a filter has one --tag at most");
     if (tags == 1) {
         struct weft_tag *parsed = weft_new(cli->arena, struct weft_tag);
-        if (!weft_pick_tag(cli, tag[0], parsed)) {
-            (void)weft_cli_usage(cli, "--tag is '%s': it must be KEY=VALUE", tag[0]);
-            return false;
-        }
+        if (!weft_pick_tag(cli, tag[0], parsed))
+            return weft_cli_refuse(cli, "--tag is '%s': it must be KEY=VALUE", tag[0]);
         filter.tag = parsed;
     }
     *ret_filter = filter;

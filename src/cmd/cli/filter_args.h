@@ -3,9 +3,8 @@
 #define WEFT_CMD_CLI_FILTER_ARGS_H
 
 /*
- * Which executions a command is about: ids, or a filter from options.
- *
- * What is typed is checked before anything is opened; short forms of ids are looked up afterwards.
+ * The executions that a command is about: ids, or a filter from options. Both are checked before
+ * anything is opened; short forms of ids are looked up afterwards.
  */
 
 #include "cmd/cli/cli.h"
@@ -47,7 +46,7 @@ enum weft_pick_time {
 };
 
 /*
- * False: the story was told, and *ret_exit is the exit code. The filter borrows from the cli. A
+ * False: the error was printed, and *ret_exit is the exit code. The filter borrows from the cli. A
  * --flow in short form is left to weft_find_filter().
  */
 WEFT_MUST_CHECK bool weft_pick_filter(const struct weft_cli *cli, enum weft_pick_time time,
@@ -69,9 +68,6 @@ WEFT_MUST_CHECK bool weft_pick_tag(const struct weft_cli *cli, const char *text,
 WEFT_MUST_CHECK bool weft_find_ids(const struct weft_cli *cli, struct weft *weft, size_t count,
                                    const struct weft_id **ret_ids, enum weft_exit *ret_exit);
 /* One id, whole or in short form. None: WEFT_EXIT_NOT_FOUND; several: they are listed. */
-WEFT_MUST_CHECK bool weft_find_execution(const struct weft_cli *cli, struct weft *weft,
-                                         const char *text, struct weft_id *ret_id,
-                                         enum weft_exit *ret_exit);
 WEFT_MUST_CHECK bool weft_find_flow(const struct weft_cli *cli, struct weft *weft, const char *text,
                                     struct weft_id *ret_id, enum weft_exit *ret_exit);
 /* What weft_pick_filter() left open. */

@@ -2,13 +2,14 @@
 
 /*
  * Ids in short form: the beginning of an id, or its beginning, "..", and its end, as `weft ls`
- * shows them on a terminal. The server looks them up as a range of ids. A form that fits several is
- * never guessed: the first few are listed, so that the next try can be told apart.
+ * shows them on a terminal. The server looks them up as a range of ids. For a form that fits
+ * several ids the first few are listed, and none is taken.
  */
 
 #include "cmd/cli/filter_args.h"
 
 #include "cmd/cli/line.h"
+#include "cmd/cli/text.h"
 
 #include "base/arena.h"
 #include "base/id.h"
@@ -23,7 +24,7 @@ struct found {
     const char *what; /* "execution" */
     size_t count;
     struct weft_id id[CANDIDATES + 1];
-    const char *text[CANDIDATES + 1]; /* what tells it apart, for people */
+    const char *text[CANDIDATES + 1]; /* kind or name, state, age */
 };
 
 static enum weft_exit none_found(const struct found *found, const char *text)
@@ -62,8 +63,8 @@ static bool settle(const struct found *found, const char *text, struct weft_id *
     return found->count == 1;
 }
 
-bool weft_find_execution(const struct weft_cli *cli, struct weft *weft, const char *text,
-                         struct weft_id *ret_id, enum weft_exit *ret_exit)
+static bool find_execution(const struct weft_cli *cli, struct weft *weft, const char *text,
+                           struct weft_id *ret_id, enum weft_exit *ret_exit)
 {
     struct found found = {.what = "execution"};
     struct weft_err err = {0};
@@ -135,7 +136,7 @@ bool weft_find_ids(const struct weft_cli *cli, struct weft *weft, size_t count,
     struct weft_id *id = weft_new_array(cli->arena, struct weft_id, count + 1);
     (void)weft_cli_args(cli, &arg);
     for (size_t i = 0; i < count; i++)
-        if (!weft_find_execution(cli, weft, arg[i], &id[i], ret_exit))
+        if (!find_execution(cli, weft, arg[i], &id[i], ret_exit))
             return false;
     *ret_ids = id;
     *ret_exit = WEFT_EXIT_OK;

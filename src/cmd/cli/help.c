@@ -3,6 +3,7 @@
 /* Help for a person at a terminal, from the tables of commands and options. */
 
 #include "cmd/cli/line.h"
+#include "cmd/cli/text.h"
 
 #include "base/base.h"
 

@@ -24,11 +24,12 @@ struct weft_cli {
     size_t given_count;
     const char **arg;
     size_t arg_count;
+    struct weft *weft; /* what weft_cli_open() opened; or NULL */
 };
 
 /*
- * Takes argv apart. False: the story has been told on stderr and the exit code is
- * WEFT_EXIT_USAGE. A command line that asks for help is not checked any further.
+ * Parses argv. False: the error has been printed, and the exit code is WEFT_EXIT_USAGE. A command
+ * line that asks for help is not checked any further.
  */
 WEFT_MUST_CHECK bool weft_line_parse(struct weft_cli *cli, int argc, char *const *argv);
 
@@ -43,28 +44,32 @@ const struct weft_option *weft_command_common(const struct weft_command *command
 const struct weft_option *weft_command_option(const struct weft_command *command, const char *name,
                                               size_t size);
 
+/* All options of a command, its own first; ends with NULL, valid until the next call. */
+const struct weft_option *const *weft_command_options(const struct weft_command *command);
+
 /* "[TIME]": the value may be left out, and is given with = only. */
 bool weft_option_value_optional(const struct weft_option *option);
 
 /* The word of the list (ended by NULL) that is nearest to what was typed, NULL: none is near. */
 const char *weft_nearest(const char *typed, const char *const *word);
 
+/* True for one of the words of a list with spaces between them. */
+bool weft_is_word(const char *text, const char *words);
+
 /* The environment; an empty variable counts as none. */
 const char *weft_env(const char *name);
 /* Ends the process. */
 __attribute__((noreturn)) void weft_quit(enum weft_exit code);
 
-/* Writes text from elsewhere without what a terminal would obey. */
-void weft_put_clean(FILE *to, const char *text);
-
-/* The last 8 digits of an id, which are random: enough to tell a few apart. */
-const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena);
+/*
+ * All bytes of a file, "-" is standard input, with a NUL behind them in the arena of the cli. NULL:
+ * *ret_why says why; a file of more than `max` bytes is refused.
+ */
+char *weft_cli_read_file(const struct weft_cli *cli, const char *path, size_t max, size_t *ret_size,
+                         const char **ret_why);
 
 /* The command line of the process, for messages; NULL before it was parsed. */
 extern const struct weft_cli *weft_cli_current;
-
-/* How wide stdout is, 0: as wide as it needs to be (no terminal, and no COLUMNS). */
-size_t weft_width(void);
 
 /* ---- Tables the manual needs ----------------------------------------------------------------- */
 

@@ -89,11 +89,8 @@ static void put_option(const struct weft_option *option)
 static void put_options(const struct weft_command *command)
 {
     (void)fputs(".SH OPTIONS\n", stdout);
-    for (const struct weft_option *at = command ? command->option : NULL; at && at->name; at++)
-        put_option(at);
-    for (const struct weft_option *at = weft_command_common(command); at->name; at++)
-        if (weft_command_option(command, at->name, strlen(at->name)) == at)
-            put_option(at);
+    for (const struct weft_option *const *at = weft_command_options(command); *at; at++)
+        put_option(*at);
 }
 
 static void put_example(const char *example)

@@ -22,13 +22,18 @@ const char *weft_cli_target(const struct weft_cli *cli)
     return store ? store : LOCAL_SERVER;
 }
 
-const char *weft_cli_namespace(const struct weft_cli *cli)
+const char *weft_cli_or_env(const struct weft_cli *cli, const char *option, const char *variable)
 {
-    const char *ns = weft_cli_get(cli, "namespace");
-    return ns ? ns : weft_env("WEFT_NAMESPACE");
+    const char *value = weft_cli_get(cli, option);
+    return value ? value : weft_env(variable);
 }
 
-static bool is_server(const char *url)
+const char *weft_cli_namespace(const struct weft_cli *cli)
+{
+    return weft_cli_or_env(cli, "namespace", "WEFT_NAMESPACE");
+}
+
+bool weft_is_server(const char *url)
 {
     return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
 }
@@ -41,7 +46,7 @@ static bool is_store(const char *url)
 /* The URLs are not repeated: they may hold passwords. */
 static enum weft_exit check_server(const struct weft_cli *cli, const char *from, const char *url)
 {
-    if (!url || is_server(url))
+    if (!url || weft_is_server(url))
         return WEFT_EXIT_OK;
     if (is_store(url))
         return weft_cli_usage(cli, "%s names a store, and a server is asked for: use %s", from,
@@ -51,7 +56,7 @@ static enum weft_exit check_server(const struct weft_cli *cli, const char *from,
 
 static enum weft_exit check_store(const struct weft_cli *cli, const char *from, const char *url)
 {
-    if (!url || !is_server(url))
+    if (!url || !weft_is_server(url))
         return WEFT_EXIT_OK;
     return weft_cli_usage(cli, "%s names a server, and a store is asked for: use %s", from,
                           *from == '-' ? "--server" : "WEFT_SERVER");
@@ -90,13 +95,14 @@ bool weft_cli_open(struct weft_cli *cli, struct weft **ret_weft, enum weft_exit 
 {
     struct weft_err err = {0};
     enum weft_exit code = check_target(cli);
-    const char *token = weft_cli_get(cli, "token"), *ca_file = weft_cli_get(cli, "ca-file");
     const struct weft_options options = {.ns = weft_cli_namespace(cli),
-                                         .token = token ? token : weft_env("WEFT_TOKEN"),
-                                         .ca_file = ca_file ? ca_file : weft_env("WEFT_CA_FILE"),
+                                         .token = weft_cli_or_env(cli, "token", "WEFT_TOKEN"),
+                                         .ca_file = weft_cli_or_env(cli, "ca-file", "WEFT_CA_FILE"),
                                          .must_exist = !may_create_store(cli)};
-    if (code == WEFT_EXIT_OK && weft_open(weft_cli_target(cli), &options, ret_weft, &err))
+    if (code == WEFT_EXIT_OK && !cli->weft &&
+        weft_open(weft_cli_target(cli), &options, &cli->weft, &err))
         code = weft_cli_fail(&err);
+    *ret_weft = cli->weft;
     *ret_exit = code;
     return code == WEFT_EXIT_OK;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The command line: what stands in argv against the tables of options.
+ * The parser of argv, by the tables of options.
  *
  * Options may stand before or after arguments, and common ones also before the subcommand. A
  * command with a `rest` takes everything from its first argument on as it is, with or without a --
- * in front: the options of a program that is to be run are not ours.
+ * in front: the options of the program to run are not ours.
  */
 
 #include "cmd/cli/line.h"
@@ -13,10 +13,23 @@
 #include "base/arena.h"
 #include "base/base.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define X(name) extern const struct weft_command weft_command_##name;
+#include "cmd/cli/commands.def"
+#include "cmd/cli/typed.h"
+#undef X
+
+const struct weft_command *const weft_commands[] = {
+#define X(name) &weft_command_##name,
+#include "cmd/cli/commands.def"
+#undef X
+    NULL,
+};
 
 const struct weft_option weft_common_options[] = {
     {.name = "server", .value = "URL", .about = "talk to this server; default: the local one"},
@@ -41,6 +54,8 @@ const struct weft_option *weft_command_common(const struct weft_command *command
     return weft_common_options + (command && command->no_store ? WEFT_STORE_OPTIONS : 0);
 }
 
+enum { OPTIONS_MAX = 96 }; /* of one command */
+
 static const struct weft_option *find_in(const struct weft_option *table, const char *name,
                                          size_t size)
 {
@@ -57,16 +72,27 @@ const struct weft_option *weft_command_option(const struct weft_command *command
     return option ? option : find_in(weft_command_common(command), name, size);
 }
 
+const struct weft_option *const *weft_command_options(const struct weft_command *command)
+{
+    static const struct weft_option *found[OPTIONS_MAX + 1];
+    const struct weft_option *own = command ? command->option : NULL;
+    size_t count = 0;
+    for (const struct weft_option *at = own; at && at->name; at++)
+        found[count++] = at;
+    for (const struct weft_option *at = weft_command_common(command); at->name; at++)
+        if (!find_in(own, at->name, strlen(at->name)))
+            found[count++] = at;
+    assert(count <= OPTIONS_MAX);
+    found[count] = NULL;
+    return found;
+}
+
 static const struct weft_option *find_letter(const struct weft_command *command, char letter)
 {
-    for (const struct weft_option *at = command ? command->option : NULL; at && at->name; at++)
-        if (at->letter == letter)
-            return at;
-    for (const struct weft_option *at = weft_command_common(command); at->name; at++)
-        if (at->letter == letter &&
-            !find_in(command ? command->option : NULL, at->name, strlen(at->name)))
-            return at;
-    return NULL;
+    const struct weft_option *const *option = weft_command_options(command);
+    while (*option && (*option)->letter != letter)
+        option++;
+    return *option;
 }
 
 bool weft_option_value_optional(const struct weft_option *option)
@@ -126,36 +152,45 @@ const char *weft_nearest(const char *typed, const char *const *word)
     return best;
 }
 
-static enum weft_exit no_such_option(const struct weft_cli *cli, const char *typed)
+bool weft_is_word(const char *text, const char *words)
 {
-    enum { NAMES_MAX = 96 };
-    const char *name[NAMES_MAX + 1];
-    size_t count = 0;
-    for (const struct weft_option *at = cli->command ? cli->command->option : NULL;
-         at && at->name && count < NAMES_MAX; at++)
-        name[count++] = at->name;
-    for (const struct weft_option *at = weft_command_common(cli->command);
-         at->name && count < NAMES_MAX; at++)
-        name[count++] = at->name;
-    name[count] = NULL;
-    const char *near = weft_nearest(typed, name);
-    return near ? weft_cli_usage(cli, "there is no option --%s; did you mean --%s?", typed, near)
-                : weft_cli_usage(cli, "there is no option --%s", typed);
+    size_t size = strlen(text);
+    for (const char *at = words; size > 0 && *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+        if (word == size && memcmp(at, text, size) == 0)
+            return true;
+        at += word;
+    }
+    return false;
 }
 
-static enum weft_exit no_such_command(const struct weft_cli *cli, const char *typed)
+/* False, after printing which name is nearest to what was typed. */
+static bool no_such(const struct weft_cli *cli, bool option, const char *typed,
+                    const char *const *name)
 {
-    enum { NAMES_MAX = 64 };
-    const char *name[NAMES_MAX + 1];
-    size_t count = 0;
-    while (count < NAMES_MAX && weft_commands[count]) {
-        name[count] = weft_commands[count]->name;
-        count++;
-    }
-    name[count] = NULL;
-    const char *near = weft_nearest(typed, name);
-    return near ? weft_cli_usage(cli, "there is no command '%s'; did you mean '%s'?", typed, near)
-                : weft_cli_usage(cli, "there is no command '%s'", typed);
+    const char *kind = option ? "option" : "command", *before = option ? "--" : "'";
+    const char *after = option ? "" : "'", *near = weft_nearest(typed, name);
+    if (!near)
+        return weft_cli_refuse(cli, "there is no %s %s%s%s", kind, before, typed, after);
+    return weft_cli_refuse(cli, "there is no %s %s%s%s; did you mean %s%s%s?", kind, before, typed,
+                           after, before, near, after);
+}
+
+static bool no_such_option(const struct weft_cli *cli, const char *typed)
+{
+    const char *name[OPTIONS_MAX + 1] = {NULL};
+    const struct weft_option *const *option = weft_command_options(cli->command);
+    for (size_t i = 0; option[i]; i++)
+        name[i] = option[i]->name;
+    return no_such(cli, true, typed, name);
+}
+
+static bool no_such_command(const struct weft_cli *cli, const char *typed)
+{
+    const char *name[WEFT_LEN(weft_commands)] = {NULL}; /* it ends with NULL, too */
+    for (size_t i = 0; weft_commands[i]; i++)
+        name[i] = weft_commands[i]->name;
+    return no_such(cli, false, typed, name);
 }
 
 /* ---- Taking it apart ------------------------------------------------------------------------- */
@@ -174,10 +209,8 @@ static void give(struct weft_cli *cli, const struct weft_option *option, const c
 /* The word after the current one, as the value of an option. */
 static bool take_value(struct walk *walk, const char *spelled, const struct weft_option *option)
 {
-    if (walk->at + 1 >= walk->argc) {
-        (void)weft_cli_usage(walk->cli, "%s needs a value: %s", spelled, option->value);
-        return false;
-    }
+    if (walk->at + 1 >= walk->argc)
+        return weft_cli_refuse(walk->cli, "%s needs a value: %s", spelled, option->value);
     give(walk->cli, option, walk->argv[++walk->at]);
     return true;
 }
@@ -187,15 +220,11 @@ static bool take_long(struct walk *walk, const char *word)
     const char *name = word + 2, *equals = strchr(name, '=');
     size_t size = equals ? (size_t)(equals - name) : strlen(name);
     const struct weft_option *option = weft_command_option(walk->cli->command, name, size);
-    if (!option) {
-        (void)no_such_option(walk->cli,
-                             weft_arena_printf(walk->cli->arena, "%.*s", (int)size, name));
-        return false;
-    }
-    if (equals && !option->value) {
-        (void)weft_cli_usage(walk->cli, "--%s takes no value", option->name);
-        return false;
-    }
+    if (!option)
+        return no_such_option(walk->cli,
+                              weft_arena_printf(walk->cli->arena, "%.*s", (int)size, name));
+    if (equals && !option->value)
+        return weft_cli_refuse(walk->cli, "--%s takes no value", option->name);
     if (!equals && option->value && !weft_option_value_optional(option))
         return take_value(walk, word, option);
     give(walk->cli, option, equals ? equals + 1 : NULL);
@@ -207,10 +236,8 @@ static bool take_letters(struct walk *walk, const char *word)
 {
     for (const char *letter = word + 1; *letter; letter++) {
         const struct weft_option *option = find_letter(walk->cli->command, *letter);
-        if (!option) {
-            (void)weft_cli_usage(walk->cli, "there is no option -%c", *letter);
-            return false;
-        }
+        if (!option)
+            return weft_cli_refuse(walk->cli, "there is no option -%c", *letter);
         if (!option->value || weft_option_value_optional(option)) {
             give(walk->cli, option, NULL);
             continue;
@@ -223,7 +250,7 @@ static bool take_letters(struct walk *walk, const char *word)
     return true;
 }
 
-/* One word that is no option. False: the story was told. */
+/* One word that is no option. False: the error has been printed. */
 static bool take_word(struct walk *walk, const char *word)
 {
     struct weft_cli *cli = walk->cli;
@@ -232,9 +259,7 @@ static bool take_word(struct walk *walk, const char *word)
         return true;
     }
     cli->command = weft_command_find(word);
-    if (!cli->command)
-        (void)no_such_command(cli, word);
-    return cli->command != NULL;
+    return cli->command || no_such_command(cli, word);
 }
 
 /* From here on words are arguments, whatever they look like. */
@@ -272,10 +297,8 @@ static bool settle_options(struct weft_cli *cli)
     for (size_t i = 0; i < cli->given_count; i++) {
         const char *name = cli->given[i].option->name;
         const struct weft_option *option = weft_command_option(cli->command, name, strlen(name));
-        if (!option) {
-            (void)weft_cli_usage(cli, "takes no --%s", name);
-            return false;
-        }
+        if (!option)
+            return weft_cli_refuse(cli, "takes no --%s", name);
         cli->given[i].option = option;
     }
     return true;
@@ -284,11 +307,9 @@ static bool settle_options(struct weft_cli *cli)
 static bool check_color(const struct weft_cli *cli)
 {
     const char *when = weft_cli_get(cli, "color");
-    if (!when || strcmp(when, "auto") == 0 || strcmp(when, "always") == 0 ||
-        strcmp(when, "never") == 0)
+    if (!when || weft_is_word(when, "auto always never"))
         return true;
-    (void)weft_cli_usage(cli, "--color is '%s': it must be auto, always or never", when);
-    return false;
+    return weft_cli_refuse(cli, "--color is '%s': it must be auto, always or never", when);
 }
 
 static bool check_args(const struct weft_cli *cli)
@@ -297,11 +318,9 @@ static bool check_args(const struct weft_cli *cli)
     if (cli->arg_count >= command->args_min && cli->arg_count <= command->args_max)
         return true;
     if (command->args_max == 0)
-        (void)weft_cli_usage(cli, "takes no arguments, but was given '%s'", cli->arg[0]);
-    else
-        (void)weft_cli_usage(cli, "too %s arguments: it takes %s",
-                             cli->arg_count < command->args_min ? "few" : "many", command->args);
-    return false;
+        return weft_cli_refuse(cli, "takes no arguments, but was given '%s'", cli->arg[0]);
+    return weft_cli_refuse(cli, "too %s arguments: it takes %s",
+                           cli->arg_count < command->args_min ? "few" : "many", command->args);
 }
 
 bool weft_line_parse(struct weft_cli *cli, int argc, char *const *argv)
@@ -355,18 +374,24 @@ size_t weft_cli_args(const struct weft_cli *cli, const char *const **ret_args)
     return cli->arg_count;
 }
 
+/* Ends the process unless the number that was typed is within its limits. */
+static void check_range(const struct weft_cli *cli, const char *option, int64_t number,
+                        const int64_t range[2], const char *unit)
+{
+    if (number < range[0] || number > range[1])
+        weft_quit(weft_cli_usage(cli, "--%s is %s: it must be within %" PRId64 " and %" PRId64 "%s",
+                                 option, weft_cli_get(cli, option), range[0], range[1], unit));
+}
+
 int64_t weft_cli_i64(const struct weft_cli *cli, const char *option, int64_t min, int64_t max,
                      int64_t normally)
 {
     const char *text = weft_cli_get(cli, option);
-    int64_t number;
-    if (!text)
-        return normally;
-    if (!weft_number_typed(text, &number))
+    int64_t number = normally;
+    if (text && !weft_number_typed(text, &number))
         weft_quit(weft_cli_usage(cli, "--%s is '%s': it must be a whole number", option, text));
-    if (number < min || number > max)
-        weft_quit(weft_cli_usage(cli, "--%s is %s: it must be within %" PRId64 " and %" PRId64,
-                                 option, text, min, max));
+    if (text)
+        check_range(cli, option, number, (const int64_t[]){min, max}, "");
     return number;
 }
 
@@ -374,16 +399,12 @@ int64_t weft_cli_ms(const struct weft_cli *cli, const char *option, int64_t min,
                     int64_t normally)
 {
     const char *text = weft_cli_get(cli, option);
-    int64_t ms;
-    if (!text)
-        return normally;
-    if (!weft_duration_typed(text, &ms))
+    int64_t ms = normally;
+    if (text && !weft_duration_typed(text, &ms))
         weft_quit(
             weft_cli_usage(cli, "--%s is '%s': it must be a duration like 500ms, 30s, 5m, 2h or 7d",
                            option, text));
-    if (ms < min || ms > max)
-        weft_quit(weft_cli_usage(cli,
-                                 "--%s is %s: it must be within %" PRId64 " and %" PRId64 " ms",
-                                 option, text, min, max));
+    if (text)
+        check_range(cli, option, ms, (const int64_t[]){min, max}, " ms");
     return ms;
 }

@@ -3,15 +3,15 @@
 /* What people type: numbers, durations, sizes, moments. Nothing is guessed: a text is one of
  * these or it is not. */
 
-#include "cmd/cli/cli.h"
+#include "cmd/cli/typed.h"
 
 #include "base/base.h"
 #include "base/moment.h"
+#include "cmd/cli/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct unit {
     const char *word;
@@ -77,13 +77,6 @@ bool weft_size_typed(const char *text, int64_t *ret_bytes)
 }
 
 /* ---- Moments --------------------------------------------------------------------------------- */
-
-weft_usec weft_wall_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (weft_usec)now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000;
-}
 
 /* A duration; one without a unit only behind a +, because a number alone may be meant as a year. */
 static bool is_distance(const char *text, int64_t *ret_ms)

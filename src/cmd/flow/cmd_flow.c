@@ -2,9 +2,13 @@
 
 /* weft flow: graphs of executions, from a file to their end. */
 
-#include "cmd/flow/cmd_flow.h"
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/filter_args.h"
+#include "cmd/cli/line.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/text.h"
+#include "cmd/flow/flow_draw.h"
+#include "cmd/flow/flow_file.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -16,7 +20,7 @@
 
 static const int64_t a_day_ms = 86400000;
 
-/* The flow that is being watched: what is shown again and again is told by no argument. */
+/* The flow that the command is about: weft_show_fn has no argument for it. */
 static struct weft_id watched;
 
 /* ---- Looking --------------------------------------------------------------------------------- */
@@ -27,7 +31,7 @@ struct later {
     struct later *before;
 };
 
-/* The flow with all its nodes. It may be read again and again for days: nothing of it stays. */
+/* The flow with all its nodes. With --watch it is read for days, so it has memory of its own. */
 struct whole {
     struct weft_flow_page first; /* its nodes are those of all pages */
     struct later *last;
@@ -94,13 +98,13 @@ static enum weft_exit show_flow(const struct weft_cli *cli, struct weft *weft)
     return WEFT_EXIT_OK;
 }
 
-/* Follows it to its end; how it ended is the exit code. */
-static enum weft_exit follow(const struct weft_cli *cli, struct weft *weft)
+/* Follows the flow to its end, which decides the exit code. */
+static enum weft_exit follow(struct weft_cli *cli, struct weft *weft)
 {
     struct weft_err err = {0};
     struct weft_flow_page page;
     enum weft_exit code =
-        weft_cli_has(cli, "watch") ? weft_cli_watch(cli, weft, 1000, show_flow) : WEFT_EXIT_OK;
+        weft_cli_has(cli, "watch") ? weft_cli_watch(cli, 1000, show_flow) : WEFT_EXIT_OK;
     if (code != WEFT_EXIT_OK)
         return code;
     int64_t wait_ms =
@@ -163,8 +167,11 @@ static enum weft_rc read_flows(const struct weft_cli *cli, struct weft *weft,
     return WEFT_OK;
 }
 
-static enum weft_exit list_flows(const struct weft_cli *cli, struct weft *weft)
+static enum weft_exit run_ls(struct weft_cli *cli, struct weft *weft, const char *const *arg,
+                             size_t count)
 {
+    (void)arg;
+    (void)count;
     static const struct weft_column column[] = {
         {.title = "ID"},
         {.title = "NAME", .give = 1},
@@ -200,8 +207,12 @@ static enum weft_exit list_flows(const struct weft_cli *cli, struct weft *weft)
     return rc ? weft_cli_fail(&err) : WEFT_EXIT_OK;
 }
 
-static enum weft_exit run_dot(struct weft *weft)
+static enum weft_exit run_dot(struct weft_cli *cli, struct weft *weft, const char *const *arg,
+                              size_t count)
 {
+    (void)cli;
+    (void)arg;
+    (void)count;
     struct weft_err err = {0};
     struct whole whole;
     if (read_whole(weft, &watched, &whole, &err))
@@ -211,13 +222,16 @@ static enum weft_exit run_dot(struct weft *weft)
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit run_show(const struct weft_cli *cli, struct weft *weft)
+static enum weft_exit run_show(struct weft_cli *cli, struct weft *weft, const char *const *arg,
+                               size_t count)
 {
+    (void)arg;
+    (void)count;
     bool waits = weft_cli_has(cli, "wait") && !weft_cli_has(cli, "watch");
     enum weft_exit code = waits ? follow(cli, weft) : WEFT_EXIT_OK;
     if (code != WEFT_EXIT_OK && code != WEFT_EXIT_FAILED) /* then it has ended, badly */
         return code;
-    enum weft_exit shown = weft_cli_watch(cli, weft, 1000, show_flow);
+    enum weft_exit shown = weft_cli_watch(cli, 1000, show_flow);
     return shown ? shown : code;
 }
 
@@ -246,12 +260,14 @@ static void put_submitted(const struct weft_cli *cli, const struct weft_wire_typ
     weft_json_out_item(type, &told);
 }
 
-static enum weft_exit run_run(const struct weft_cli *cli, struct weft *weft, const char *path)
+static enum weft_exit run_run(struct weft_cli *cli, struct weft *weft, const char *const *arg,
+                              size_t count)
 {
+    (void)count;
     struct weft_err err = {0};
     struct weft_flow_file file = {0};
     enum weft_exit code;
-    if (!weft_flow_file_read(cli, path, &file, &code))
+    if (!weft_flow_file_read(cli, arg[1], &file, &code))
         return code;
     if (weft_cli_get(cli, "name"))
         file.spec.name = weft_cli_get(cli, "name");
@@ -287,12 +303,14 @@ static enum weft_rc find_revision(const struct weft_cli *cli, struct weft *weft,
     return WEFT_OK;
 }
 
-static enum weft_exit run_add(const struct weft_cli *cli, struct weft *weft, const char *path)
+static enum weft_exit run_add(struct weft_cli *cli, struct weft *weft, const char *const *arg,
+                              size_t count)
 {
+    (void)count;
     struct weft_err err = {0};
     struct weft_flow_file file = {.grows = true};
     enum weft_exit code;
-    if (!weft_flow_file_read(cli, path, &file, &code))
+    if (!weft_flow_file_read(cli, arg[2], &file, &code))
         return code;
     struct weft_flow_growth growth = {
         .flow = watched, .nodes = file.spec.nodes, .node_count = file.spec.node_count};
@@ -308,31 +326,29 @@ static enum weft_exit run_add(const struct weft_cli *cli, struct weft *weft, con
     return WEFT_EXIT_OK;
 }
 
-/* "FROM,TO" for each edge: no name has a comma. False: it was said what is wrong. */
+/* "FROM,TO" for each edge: no name has a comma. False: the error has been printed. */
 static bool read_edges(const struct weft_cli *cli, const char *const *text, size_t count,
                        struct weft_flow_edge *ret_edge)
 {
     for (size_t i = 0; i < count; i++) {
         char *from = weft_arena_strdup(cli->arena, text[i]);
         char *comma = strchr(from, ',');
-        if (!comma || comma == from || !comma[1] || strchr(comma + 1, ',')) {
-            (void)weft_cli_usage(cli, "'%s' is no edge: name two nodes, FROM,TO", text[i]);
-            return false;
-        }
+        if (!comma || comma == from || !comma[1] || strchr(comma + 1, ','))
+            return weft_cli_refuse(cli, "'%s' is no edge: name two nodes, FROM,TO", text[i]);
         *comma = '\0';
         ret_edge[i] = (struct weft_flow_edge){.from = from, .to = comma + 1};
     }
     return true;
 }
 
-static enum weft_exit run_link(const struct weft_cli *cli, struct weft *weft,
-                               const char *const *text, size_t count)
+static enum weft_exit run_link(struct weft_cli *cli, struct weft *weft, const char *const *arg,
+                               size_t count)
 {
     struct weft_err err = {0};
     struct weft_wire_flow_submitted linked = {0};
-    struct weft_flow_edge *edge = weft_new_array(cli->arena, struct weft_flow_edge, count + 1);
-    struct weft_flow_edging edging = {.flow = watched, .edges = edge, .edge_count = count};
-    if (!read_edges(cli, text, count, edge))
+    struct weft_flow_edge *edge = weft_new_array(cli->arena, struct weft_flow_edge, count);
+    struct weft_flow_edging edging = {.flow = watched, .edges = edge, .edge_count = count - 2};
+    if (!read_edges(cli, &arg[2], count - 2, edge))
         return WEFT_EXIT_USAGE;
     if (find_revision(cli, weft, &edging.revision, &err) ||
         weft_flow_link(weft, &edging, &linked.revision, &err))
@@ -358,8 +374,11 @@ static void put_cancelled(const struct weft_flow_cancelled *answer)
         printf("cancelled %" PRIu64 " member%s so far; the others follow\n", answer->cancelled, s);
 }
 
-static enum weft_exit run_cancel(const struct weft_cli *cli, struct weft *weft)
+static enum weft_exit run_cancel(struct weft_cli *cli, struct weft *weft, const char *const *arg,
+                                 size_t count)
 {
+    (void)arg;
+    (void)count;
     const char *policy = weft_cli_get(cli, "policy");
     struct weft_err err = {0};
     struct weft_flow_cancelled answer;
@@ -379,8 +398,11 @@ static enum weft_exit run_cancel(const struct weft_cli *cli, struct weft *weft)
     return WEFT_EXIT_OK;
 }
 
-static enum weft_exit run_rm(const struct weft_cli *cli, struct weft *weft)
+static enum weft_exit run_rm(struct weft_cli *cli, struct weft *weft, const char *const *arg,
+                             size_t count)
 {
+    (void)arg;
+    (void)count;
     struct weft_err err = {0};
     struct weft_flow_cancelled answer;
     const struct weft_flow_cancelling args = {.flow = watched, .reason = "deleted", .remove = true};
@@ -393,106 +415,58 @@ static enum weft_exit run_rm(const struct weft_cli *cli, struct weft *weft)
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-enum verb { RUN, SHOW, LS, CANCEL, DOT, ADD, LINK, RM, VERB_COUNT };
-
-static const struct {
+static const struct verb {
     const char *name;
     size_t args; /* with the verb */
     const char *takes;
-    bool more; /* it takes more of the last one */
-} verbs[VERB_COUNT] = {
-    [RUN] = {"run", 2, "FILE", false},
-    [SHOW] = {"show", 2, "ID", false},
-    [LS] = {"ls", 1, "nothing", false},
-    [CANCEL] = {"cancel", 2, "ID", false},
-    [DOT] = {"dot", 2, "ID", false},
-    [ADD] = {"add", 3, "ID FILE", false},
-    [LINK] = {"link", 3, "ID FROM,TO...", true},
-    [RM] = {"rm", 2, "ID", false},
+    const char *options; /* that it takes; any other is refused */
+    bool more;           /* it takes more of the last argument */
+    bool no_id;          /* its first argument is no id of a flow */
+    enum weft_exit (*run)(struct weft_cli *cli, struct weft *weft, const char *const *arg,
+                          size_t count);
+} verbs[] = {
+    {"run", 2, "FILE", "watch wait name key", .no_id = true, .run = run_run},
+    {"show", 2, "ID", "watch wait all", .run = run_show},
+    {"ls", 1, "nothing", "name state limit", .no_id = true, .run = run_ls},
+    {"cancel", 2, "ID", "wait policy reason", .run = run_cancel},
+    {"dot", 2, "ID", "", .run = run_dot},
+    {"add", 3, "ID FILE", "revision", .run = run_add},
+    {"link", 3, "ID FROM,TO...", "revision", .more = true, .run = run_link},
+    {"rm", 2, "ID", "", .run = run_rm},
 };
 
-/* Which verbs an option is for: with another it would be passed over in silence. */
-#define FOR(verb) (1U << (verb))
-static const struct {
-    const char *name;
-    unsigned verbs;
-} fits[] = {
-    {"watch", FOR(RUN) | FOR(SHOW)},
-    {"wait", FOR(RUN) | FOR(SHOW) | FOR(CANCEL)},
-    {"all", FOR(SHOW)},
-    {"name", FOR(RUN) | FOR(LS)},
-    {"key", FOR(RUN)},
-    {"state", FOR(LS)},
-    {"limit", FOR(LS)},
-    {"policy", FOR(CANCEL)},
-    {"reason", FOR(CANCEL)},
-    {"revision", FOR(ADD) | FOR(LINK)},
-};
-
-/* An option that has nothing to do with the verb; NULL: there is none. */
-static const char *find_unfit(const struct weft_cli *cli, enum verb verb)
+static const struct verb *find_verb(const char *name)
 {
-    for (size_t i = 0; i < WEFT_LEN(fits); i++)
-        if (!(fits[i].verbs & FOR(verb)) && weft_cli_has(cli, fits[i].name))
-            return fits[i].name;
+    for (size_t i = 0; i < WEFT_LEN(verbs); i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
     return NULL;
-}
-
-static enum weft_exit do_verb(const struct weft_cli *cli, struct weft *weft, enum verb verb,
-                              const char *const *arg, size_t count)
-{
-    switch (verb) {
-    case RUN:
-        return run_run(cli, weft, arg[1]);
-    case SHOW:
-        return run_show(cli, weft);
-    case LS:
-        return list_flows(cli, weft);
-    case CANCEL:
-        return run_cancel(cli, weft);
-    case DOT:
-        return run_dot(weft);
-    case ADD:
-        return run_add(cli, weft, arg[2]);
-    case LINK:
-        return run_link(cli, weft, &arg[2], count - 2);
-    case RM:
-        return run_rm(cli, weft);
-    case VERB_COUNT:
-        break;
-    }
-    return WEFT_EXIT_USAGE;
 }
 
 static enum weft_exit run_flow(struct weft_cli *cli)
 {
     const char *const *arg;
     size_t count = weft_cli_args(cli, &arg);
-    enum verb verb = RUN;
+    const struct verb *verb = find_verb(arg[0]);
+    struct weft_id_short short_form;
     struct weft *weft;
     enum weft_exit code;
-    while (verb < VERB_COUNT && strcmp(verbs[verb].name, arg[0]) != 0)
-        verb++;
-    if (verb == VERB_COUNT)
+    if (!verb)
         return weft_cli_usage(cli,
                               "there is no `weft flow %s`; there are run, show, ls, cancel, "
                               "dot, add, link and rm",
                               arg[0]);
-    if (count < verbs[verb].args || (count > verbs[verb].args && !verbs[verb].more))
-        return weft_cli_usage(cli, "`weft flow %s` takes %s", arg[0], verbs[verb].takes);
-    const char *unfit = find_unfit(cli, verb);
-    if (unfit)
-        return weft_cli_usage(cli, "`weft flow %s` has no --%s", arg[0], unfit);
-    struct weft_id_short short_form;
-    bool by_id = verb != RUN && verb != LS;
-    if (by_id && !weft_id_short_parse(arg[1], &short_form))
+    if (count < verb->args || (count > verb->args && !verb->more))
+        return weft_cli_usage(cli, "`weft flow %s` takes %s", arg[0], verb->takes);
+    for (const struct weft_option *at = cli->command->option; at->name; at++)
+        if (weft_cli_has(cli, at->name) && !weft_is_word(at->name, verb->options))
+            return weft_cli_usage(cli, "`weft flow %s` has no --%s", arg[0], at->name);
+    if (!verb->no_id && !weft_id_short_parse(arg[1], &short_form))
         return weft_cli_usage(cli, "'%s' is no id of a flow: `weft flow ls` shows them", arg[1]);
     if (!weft_cli_open(cli, &weft, &code))
         return code;
-    if (!by_id || weft_find_flow(cli, weft, arg[1], &watched, &code))
-        code = do_verb(cli, weft, verb, arg, count);
-    weft_close(weft);
-    return code;
+    bool found = verb->no_id || weft_find_flow(cli, weft, arg[1], &watched, &code);
+    return found ? verb->run(cli, weft, arg, count) : code;
 }
 
 const struct weft_command weft_command_flow = {
@@ -507,19 +481,16 @@ const struct weft_command weft_command_flow = {
         "`run FILE` submits a flow and prints its id; FILE is the body of POST /v1/flows, in which "
         "// and /* */ comments may stand; - is standard input. With --watch it is drawn until it "
         "ends, with --wait waited for; then the exit code is 0 when it succeeded and 1 when not. "
-        "`show ID` draws "
-        "it: a node stands below the one that it waits for longest, and AFTER says what else it "
-        "comes after. Its columns are NODE, the name; STATE; TIME, how long it has run or ran; "
-        "TRY, "
-        "the attempt if it is not the first; ID, of its execution, in short form on a terminal, "
-        "for `weft show` and the others; NOTE, who has it, its error or the reason it was stopped "
-        "for. Of very many nodes in a row or a chain the first ones are drawn, the last "
-        "one, and some that failed; the others are counted. With --all all are drawn. `dot ID` "
-        "prints it for Graphviz. `add ID FILE` adds the nodes of a file to a flow that is open; "
-        "they may come after nodes that it has. `link ID FROM,TO...` adds edges between nodes that "
-        "it has: the node TO, which is blocked, comes after the node FROM as well. `cancel ID` "
-        "cancels it and `rm ID` deletes it, "
-        "cancelling it first if it is open.",
+        "`show ID` draws it: a node stands below the one that it waits for longest, and AFTER says "
+        "what else it comes after. Its columns are NODE, the name; STATE; TIME, how long it has "
+        "run or ran; TRY, the attempt if it is not the first; ID, of its execution, in short form "
+        "on a terminal, for `weft show` and the others; NOTE, who has it, its error or the reason "
+        "it was stopped for. Of very many nodes in a row or a chain the first ones are drawn, the "
+        "last one, and some that failed; the others are counted. With --all all are drawn. `dot "
+        "ID` prints it for Graphviz. `add ID FILE` adds the nodes of a file to a flow that is "
+        "open; they may come after nodes that it has. `link ID FROM,TO...` adds edges between "
+        "nodes that it has: the node TO, which is blocked, comes after the node FROM as well. "
+        "`cancel ID` cancels it and `rm ID` deletes it, cancelling it first if it is open.",
     .example =
         "weft flow run nightly.json --watch\n"
         "weft flow show 0192f5c4-7d1e-7a3b-8c2d-1f2e3d4c5b6a\n"
@@ -529,7 +500,8 @@ const struct weft_command weft_command_flow = {
         (const struct weft_option[]){
             {.name = "watch",
              .value = "[TIME]",
-             .about = "run, show: draw it again and again until it ends, every second or so often"},
+             .about =
+                 "run, show: draw it repeatedly until it ends, every second or at this interval"},
             {.name = "wait",
              .letter = 'w',
              .value = "[TIME]",

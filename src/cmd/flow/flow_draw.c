@@ -3,12 +3,15 @@
 /*
  * Flows drawn: a tree in the terminal, a graph for Graphviz.
  *
- * In the tree a node stands below the one that it waits for longest: of its upstreams the first
- * among the deepest. What else it comes after is said beside it. An only child goes straight on
- * without being indented, so a long chain stays narrow.
+ * In the tree a node stands below its deepest upstream, the first of several. Its other upstreams
+ * are named beside it. An only child is not indented, so a long chain stays narrow.
  */
 
-#include "cmd/flow/cmd_flow.h"
+#include "cmd/flow/flow_draw.h"
+
+#include "cmd/cli/line.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/text.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -52,7 +55,7 @@ static uint32_t find(const struct weft_map *map, const char *name)
     return held ? (uint32_t)(held - 1) : NONE;
 }
 
-/* Downwards: a node is done when all its upstreams are, and then its depth is known. */
+/* From the roots down: the depth of a node is known when all its upstreams are done. */
 static void find_depths(struct tree *tree, const struct weft_map *map)
 {
     const struct weft_flow_page *page = tree->page;
@@ -85,7 +88,7 @@ static void find_depths(struct tree *tree, const struct weft_map *map)
         }
 }
 
-/* Backwards, so that the children of a node come out in the order of the nodes. */
+/* Backwards, so that the children of a node are in the order of the nodes. */
 static void find_parents(struct tree *tree, const struct weft_map *map)
 {
     const struct weft_flow_page *page = tree->page;
@@ -127,18 +130,13 @@ static struct tree make_tree(const struct weft_flow_page *page, struct weft_aren
 
 const char *weft_flow_color(enum weft_flow_state state)
 {
-    switch (state) {
-    case WEFT_FLOW_SUCCEEDED:
-        return weft_state_color(WEFT_STATE_SUCCEEDED);
-    case WEFT_FLOW_FAILED:
-        return weft_state_color(WEFT_STATE_FAILED);
-    case WEFT_FLOW_CANCELLED:
-        return weft_state_color(WEFT_STATE_CANCELLED);
-    case WEFT_FLOW_OPEN:
-    case WEFT_FLOW_STATE_COUNT:
-        break;
-    }
-    return weft_state_color(WEFT_STATE_RUNNING);
+    static const enum weft_state like[WEFT_FLOW_STATE_COUNT] = {
+        [WEFT_FLOW_OPEN] = WEFT_STATE_RUNNING,
+        [WEFT_FLOW_SUCCEEDED] = WEFT_STATE_SUCCEEDED,
+        [WEFT_FLOW_FAILED] = WEFT_STATE_FAILED,
+        [WEFT_FLOW_CANCELLED] = WEFT_STATE_CANCELLED,
+    };
+    return weft_state_color(like[state]);
 }
 
 /* "any of a, b, c": what does not follow from its place in the tree; "" when all does. */
@@ -219,7 +217,7 @@ struct walk {
     uint32_t *shown;   /* children so far, by node; of the roots at the end */
     uint32_t *failed;  /* those of them that were shown although they came late */
     uint32_t straight; /* nodes so far that stand one below the other */
-    bool told;         /* those of them that follow have a line */
+    bool counted;      /* a line stands for the rest of the chain */
 };
 
 /* So many nodes, by state. */
@@ -266,7 +264,7 @@ static void put_tally(const struct walk *walk, const struct tally *tally, const 
 
 /* ---- Long rows ------------------------------------------------------------------------------- */
 
-/* What people look for in a long row; some of it is shown. */
+/* Some failed nodes of a long row are shown. */
 static bool is_wanted(const struct tree *tree, uint32_t node, uint32_t *failed)
 {
     enum weft_state state = tree->page->node[node].state;
@@ -288,7 +286,7 @@ static bool pass_over(struct walk *walk, uint32_t at, const char *lead)
     }
     if (walk->all || tree->sibling[at] == NONE || is_wanted(tree, at, failed))
         return false;
-    if (*shown == SHOWN_AT_ONCE) { /* the first of them tells of all */
+    if (*shown == SHOWN_AT_ONCE) { /* one line for all of them */
         struct tally tally = {0};
         uint32_t more = *failed;
         for (uint32_t i = at; tree->sibling[i] != NONE; i = tree->sibling[i])
@@ -325,15 +323,15 @@ static bool pass_down(struct walk *walk, uint32_t at, const char *lead)
     const struct tree *tree = walk->tree;
     walk->straight = is_straight(tree, at) ? walk->straight + 1 : 0;
     if (walk->all || walk->straight <= SHOWN_AT_ONCE || !is_dull(tree, at)) {
-        walk->told = false;
+        walk->counted = false;
         return false;
     }
-    if (!walk->told) {
+    if (!walk->counted) {
         struct tally tally = {0};
         for (uint32_t i = at; is_dull(tree, i); i = tree->child[i])
             add(tree, i, &tally);
         put_tally(walk, &tally, lead);
-        walk->told = true;
+        walk->counted = true;
     }
     return true;
 }
@@ -349,7 +347,7 @@ static const char *lead_of(const struct tree *tree, const char *outer, bool last
     return weft_arena_printf(tree->arena, "%s%s", outer, last ? "   " : "|  ");
 }
 
-/* Shows a node, or a line for it and others, or nothing. False: what is below it is told, too. */
+/* Shows a node, or a line for it and others, or nothing. False: its children are not shown. */
 static bool put_one(struct walk *walk, uint32_t at)
 {
     const struct tree *tree = walk->tree;
@@ -437,28 +435,13 @@ void weft_flow_draw(const struct weft_cli *cli, const struct weft_flow_page *pag
 
 static const char *dot_color(enum weft_state state)
 {
-    switch (state) {
-    case WEFT_STATE_SUCCEEDED:
-        return "palegreen";
-    case WEFT_STATE_FAILED:
-    case WEFT_STATE_EXPIRED:
-        return "lightcoral";
-    case WEFT_STATE_CANCELLED:
-    case WEFT_STATE_SKIPPED:
-        return "lightgrey";
-    case WEFT_STATE_RUNNING:
-        return "lightskyblue";
-    case WEFT_STATE_READY:
-    case WEFT_STATE_DELAYED:
-        return "khaki";
-    case WEFT_STATE_NONE:
-    case WEFT_STATE_BLOCKED:
-    case WEFT_STATE_SUSPENDED:
-    case WEFT_STATE_HELD:
-    case WEFT_STATE_COUNT:
-        break;
-    }
-    return "white";
+    static const char *const color[WEFT_STATE_COUNT] = {
+        [WEFT_STATE_SUCCEEDED] = "palegreen", [WEFT_STATE_FAILED] = "lightcoral",
+        [WEFT_STATE_EXPIRED] = "lightcoral",  [WEFT_STATE_CANCELLED] = "lightgrey",
+        [WEFT_STATE_SKIPPED] = "lightgrey",   [WEFT_STATE_RUNNING] = "lightskyblue",
+        [WEFT_STATE_READY] = "khaki",         [WEFT_STATE_DELAYED] = "khaki",
+    };
+    return color[state] ? color[state] : "white";
 }
 
 /* Names hold nothing that must be escaped; what a flow is called neither. */

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Flows from files: comments are blanked, so that every place in the text stays where it was. */
+/* Comments are replaced by spaces, so that every place in the text stays where it was. */
 
-#include "cmd/flow/cmd_flow.h"
+#include "cmd/flow/flow_file.h"
+
+#include "cmd/cli/line.h"
+#include "cmd/cli/text.h"
 
 #include "base/arena.h"
 #include "base/base.h"
-#include "base/buf.h"
 #include "base/err.h"
 #include "core/graph.h"
 #include "core/spec.h"
 #include "wire/wire.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,41 +27,17 @@ struct text {
 
 /* ---- The text -------------------------------------------------------------------------------- */
 
-static enum weft_exit cannot_read(const char *path, const char *why)
-{
-    (void)fprintf(stderr, "weft: cannot read %s: %s\n", path, why);
-    return WEFT_EXIT_FAILED;
-}
-
 static bool read_text(const struct weft_cli *cli, const char *path, struct text *ret_text,
                       enum weft_exit *ret_exit)
 {
-    bool input = strcmp(path, "-") == 0;
-    FILE *file = input ? stdin : fopen(path, "re");
-    char part[16384], why[128];
-    struct weft_buf buf;
-    size_t size;
-    if (!file) {
-        *ret_exit = cannot_read(path, strerror_r(errno, why, sizeof(why)));
-        return false;
-    }
-    weft_buf_init(&buf, FILE_MAX);
-    while ((size = fread(part, 1, sizeof(part), file)) > 0)
-        weft_buf_add(&buf, part, size);
-    bool bad = ferror(file);
-    if (bad)
-        *ret_exit = cannot_read(path, strerror_r(errno, why, sizeof(why)));
-    else if (buf.full)
-        *ret_exit = cannot_read(path, "it is larger than 64 MiB");
-    if (!input)
-        (void)fclose(file);
-    *ret_text =
-        (struct text){.path = input ? "standard input" : path,
-                      .data = weft_arena_dup(cli->arena, buf.data ? buf.data : "", buf.size + 1),
-                      .size = buf.size};
-    bad |= buf.full;
-    weft_buf_done(&buf);
-    return !bad;
+    const char *why;
+    *ret_text = (struct text){.path = strcmp(path, "-") == 0 ? "standard input" : path};
+    ret_text->data = weft_cli_read_file(cli, path, FILE_MAX, &ret_text->size, &why);
+    if (ret_text->data)
+        return true;
+    (void)fprintf(stderr, "weft: cannot read %s: %s\n", path, why);
+    *ret_exit = WEFT_EXIT_FAILED;
+    return false;
 }
 
 /* The end of what begins at `at`, a string or a comment; both may lack theirs. */
@@ -94,7 +71,7 @@ static void blank_comments(struct text *text)
     }
 }
 
-/* ---- Telling --------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 /* Both from 1 on; columns in bytes. */
 static size_t line_of(const struct text *text, const char *place, size_t *ret_column)
@@ -124,13 +101,13 @@ static const char *place_of(const struct weft_json *object, size_t number)
     return NULL;
 }
 
-static enum weft_exit tell(const struct text *text, const char *place, const struct weft_err *err)
+static enum weft_exit report(const struct text *text, const char *place, const struct weft_err *err)
 {
     size_t column, line = place ? line_of(text, place, &column) : 0;
     const char *story = err->text, *colon;
     if (place && err->rc == WEFT_INVALID_JSON && (colon = strstr(story, ": "))) {
         (void)fprintf(stderr, "weft: %s:%zu:%zu: ", text->path, line, column);
-        story = colon + 2; /* the place is told better than by its bytes */
+        story = colon + 2; /* line and column replace the byte offset */
     } else if (place) {
         (void)fprintf(stderr, "weft: %s:%zu: ", text->path, line);
     } else {
@@ -141,7 +118,7 @@ static enum weft_exit tell(const struct text *text, const char *place, const str
     return weft_exit_of(err->rc);
 }
 
-/* The place that a story of the JSON reader ("byte 12: ...") or of a message ("nodes[3].x") names.
+/* The place that an error of the JSON reader ("byte 12: ...") or of a message ("nodes[3].x") names.
  */
 static const char *blamed(const struct text *text, const struct weft_json *object,
                           const struct weft_err *err)
@@ -197,20 +174,20 @@ bool weft_flow_file_read(const struct weft_cli *cli, const char *path, struct we
         return false;
     blank_comments(&text);
     if (weft_json_check(text.data, text.size, &object, &err)) {
-        *ret_exit = tell(&text, blamed(&text, NULL, &err), &err);
+        *ret_exit = report(&text, blamed(&text, NULL, &err), &err);
         return false;
     }
     if (object.kind != WEFT_JSON_OBJECT) {
         (void)weft_fail(&err, WEFT_INVALID_VALUE, "a flow is an object: {\"nodes\": [...]}");
-        *ret_exit = tell(&text, object.text, &err);
+        *ret_exit = report(&text, object.text, &err);
         return false;
     }
     if (weft_wire_read(&weft_wire_flow_spec, &object, cli->arena, &file->spec, &err)) {
-        *ret_exit = tell(&text, blamed(&text, &object, &err), &err);
+        *ret_exit = report(&text, blamed(&text, &object, &err), &err);
         return false;
     }
     if (check_nodes(cli, file, &number, &err)) {
-        *ret_exit = tell(&text, number > 0 ? place_of(&object, number - 1) : NULL, &err);
+        *ret_exit = report(&text, number > 0 ? place_of(&object, number - 1) : NULL, &err);
         return false;
     }
     return true;

@@ -1,48 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * weft cancel, replay, priority, revoke and deadline: by id; cancel and replay also everything that
- * fits a filter (sweep.c).
+ * weft cancel, replay, priority, revoke and deadline: by id; cancel and replay also by a filter.
+ *
+ * With a filter the number of executions is shown and must be confirmed; then the calls follow each
+ * other by their cursors to the end. Executions that are submitted meanwhile are not taken. When a
+ * signal or a failure ends it early, it prints what was done and the cursor to go on with.
  */
 
-#include "cmd/job/cmd_control.h"
-
+#include "cmd/cli/bar.h"
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/filter_args.h"
 #include "cmd/cli/line.h"
+#include "cmd/cli/text.h"
+#include "cmd/cli/typed.h"
 
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/limits.h"
-#include "base/moment.h"
+#include "core/state.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
-static const struct weft_verb cancel = {
-    .kind = WEFT_STEER_CANCEL,
-    .doing = "cancel",
-    .done = "cancelled",
-    .not_done = "had ended meanwhile",
-    .living = true,
+struct verb {
+    enum weft_steer_kind kind;
+    const char *command;  /* its name */
+    const char *doing;    /* "cancel"; by filter only */
+    const char *done;     /* "cancelled" */
+    const char *not_done; /* why some that fit a filter were not changed; NULL: takes no filter */
+    bool living;          /* it is for living executions; otherwise for ended ones */
+    bool takes_value;     /* the last argument is the new priority or deadline */
 };
-static const struct weft_verb replay = {
-    .kind = WEFT_STEER_REPLAY,
-    .doing = "replay",
-    .done = "replayed",
-    .not_done = "could not be replayed",
+
+static const struct verb verbs[] = {
+    {.command = "cancel",
+     .kind = WEFT_STEER_CANCEL,
+     .doing = "cancel",
+     .done = "cancelled",
+     .not_done = "had ended meanwhile",
+     .living = true},
+    {.command = "replay",
+     .kind = WEFT_STEER_REPLAY,
+     .doing = "replay",
+     .done = "replayed",
+     .not_done = "could not be replayed"},
+    {.command = "revoke", .kind = WEFT_STEER_REVOKE, .done = "revoked", .living = true},
+    {.command = "priority",
+     .kind = WEFT_STEER_REPRIORITIZE,
+     .done = "has another priority",
+     .living = true,
+     .takes_value = true},
+    {.command = "deadline",
+     .kind = WEFT_STEER_SET_DEADLINE,
+     .done = "has another deadline",
+     .living = true,
+     .takes_value = true},
 };
-static const struct weft_verb revoke = {
-    .kind = WEFT_STEER_REVOKE, .doing = "revoke", .done = "revoked", .living = true};
-static const struct weft_verb priority = {.kind = WEFT_STEER_REPRIORITIZE,
-                                          .doing = "change",
-                                          .done = "has another priority",
-                                          .living = true,
-                                          .takes_value = true};
-static const struct weft_verb deadline = {.kind = WEFT_STEER_SET_DEADLINE,
-                                          .doing = "change",
-                                          .done = "has another deadline",
-                                          .living = true,
-                                          .takes_value = true};
 
 /* ---- By id ----------------------------------------------------------------------------------- */
 
@@ -56,15 +71,13 @@ static void put_steered_json(const struct weft_id *id, const struct weft_steered
         weft_json_key(json, "error");
         weft_wire_write_error(&answer->err, WEFT_FENCE_NONE, json);
     } else {
-        weft_json_key(json, "state");
-        weft_json_put_text(json, weft_state_name(answer->state));
-        weft_json_key(json, "changed");
-        weft_json_put_bool(json, answer->changed);
+        weft_json_add_text(json, "state", weft_state_name(answer->state));
+        weft_json_add_bool(json, "changed", answer->changed);
     }
     weft_json_end_object(json);
 }
 
-static void put_steered(const struct weft_verb *verb, const struct weft_id *id,
+static void put_steered(const struct verb *verb, const struct weft_id *id,
                         const struct weft_steered *answer)
 {
     char text[WEFT_ID_TEXT];
@@ -80,7 +93,7 @@ static void put_steered(const struct weft_verb *verb, const struct weft_id *id,
     }
 }
 
-static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct weft_verb *verb,
+static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct verb *verb,
                                       const struct weft_steer *item,
                                       const struct weft_steered *answer, size_t count)
 {
@@ -102,7 +115,7 @@ static enum weft_exit put_all_steered(const struct weft_cli *cli, const struct w
 }
 
 /* The last argument: a priority, or a deadline. */
-static bool read_value(const struct weft_cli *cli, const struct weft_verb *verb, const char *text,
+static bool read_value(const struct weft_cli *cli, const struct verb *verb, const char *text,
                        struct weft_steer *ret_item)
 {
     int64_t number;
@@ -119,13 +132,12 @@ static bool read_value(const struct weft_cli *cli, const struct weft_verb *verb,
     }
     if (strcmp(text, "none") == 0 || weft_moment_typed(text, &ret_item->deadline_us))
         return true;
-    (void)weft_cli_usage(
+    return weft_cli_refuse(
         cli, "the deadline comes last and is like 2031-01-31T12:00:00Z or +1h, or none, not '%s'",
         text);
-    return false;
 }
 
-static enum weft_exit steer_ids(struct weft_cli *cli, const struct weft_verb *verb)
+static enum weft_exit steer_ids(struct weft_cli *cli, const struct verb *verb)
 {
     struct weft_err err = {0};
     enum weft_exit code;
@@ -140,31 +152,164 @@ static enum weft_exit steer_ids(struct weft_cli *cli, const struct weft_verb *ve
     size_t count = weft_cli_args(cli, &arg) - (verb->takes_value ? 1 : 0);
     if (verb->takes_value && !read_value(cli, verb, arg[count], &like))
         return WEFT_EXIT_USAGE;
-    if (!weft_pick_ids(cli, count, &code) || !weft_cli_open(cli, &weft, &code))
+    if (!weft_pick_ids(cli, count, &code) || !weft_cli_open(cli, &weft, &code) ||
+        !weft_find_ids(cli, weft, count, &id, &code))
         return code;
-    if (!weft_find_ids(cli, weft, count, &id, &code))
-        goto out;
     struct weft_steer *item = weft_new_array(cli->arena, struct weft_steer, count);
     struct weft_steered *answer = weft_new_array(cli->arena, struct weft_steered, count);
     for (size_t i = 0; i < count; i++) {
         item[i] = like;
         item[i].id = id[i];
     }
-    for (size_t from = 0; from < count && code == WEFT_EXIT_OK; from += WEFT_BATCH_MAX) {
+    for (size_t from = 0; from < count; from += WEFT_BATCH_MAX) {
         size_t chunk = count - from < WEFT_BATCH_MAX ? count - from : WEFT_BATCH_MAX;
         if (weft_steer(weft, verb->kind, item + from, chunk, answer + from, &err))
-            code = weft_cli_fail(&err);
+            return weft_cli_fail(&err);
     }
-    if (code == WEFT_EXIT_OK)
-        code = put_all_steered(cli, verb, item, answer, count);
-out:
-    weft_close(weft);
+    return put_all_steered(cli, verb, item, answer, count);
+}
+
+/* ---- By filter ------------------------------------------------------------------------------- */
+
+enum { COUNT_PAGES = 10 }; /* how far the count before the confirmation goes */
+
+/* Executions that it would change; *ret_more: there may be more than were counted. */
+static enum weft_rc count_fitting(struct weft *weft, const struct verb *verb,
+                                  const struct weft_steer_all *args, uint64_t *ret_count,
+                                  bool *ret_more, struct weft_err *err)
+{
+    char next[512] = "";
+    (void)snprintf(next, sizeof(next), "%s", args->after ? args->after : "");
+    *ret_count = 0;
+    *ret_more = true;
+    for (int pages = 0; *ret_more && pages < COUNT_PAGES; pages++) {
+        struct weft_page page;
+        enum weft_rc rc =
+            weft_list(weft, &args->filter, WEFT_PAGE_MAX, next[0] ? next : NULL, &page, err);
+        if (rc)
+            return rc;
+        for (size_t i = 0; i < page.count; i++)
+            if (weft_state_living(page.item[i].state) == verb->living)
+                ++*ret_count;
+        *ret_more = page.next != NULL;
+        (void)snprintf(next, sizeof(next), "%s", page.next ? page.next : "");
+        weft_page_free(&page);
+    }
+    return WEFT_OK;
+}
+
+/* Asks on the terminal. */
+static bool confirmed(const struct verb *verb, uint64_t count, bool more)
+{
+    char answer[16] = "";
+    (void)fprintf(stderr, "%s %s%" PRIu64 " execution%s? [y/N] ", verb->doing,
+                  more ? "at least " : "", count, count == 1 ? "" : "s");
+    return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static enum weft_exit ask_first(struct weft_cli *cli, struct weft *weft, const struct verb *verb,
+                                const struct weft_steer_all *args, uint64_t *ret_count)
+{
+    struct weft_err err = {0};
+    bool more;
+    if (count_fitting(weft, verb, args, ret_count, &more, &err))
+        return weft_cli_fail(&err);
+    if (weft_cli_has(cli, "yes") || (*ret_count == 0 && !more))
+        return WEFT_EXIT_OK;
+    if (!isatty(STDIN_FILENO))
+        return weft_cli_usage(cli, "would %s %s%" PRIu64 " executions: say --yes to do so",
+                              verb->doing, more ? "at least " : "", *ret_count);
+    if (confirmed(verb, *ret_count, more))
+        return WEFT_EXIT_OK;
+    (void)fprintf(stderr, "weft: nothing was done\n");
+    return WEFT_EXIT_FAILED;
+}
+
+/* Follows the cursors to the end. The sum is right also when it did not get there. */
+static enum weft_exit sweep(struct weft *weft, const struct verb *verb, struct weft_steer_all *args,
+                            uint64_t expected, struct weft_sweep *ret_sweep)
+{
+    struct weft_err err = {0};
+    enum weft_exit code = WEFT_EXIT_OK;
+    struct weft_bar *bar = weft_bar_new(verb->doing, expected);
+    *ret_sweep = (struct weft_sweep){.more = true};
+    if (args->after)
+        (void)snprintf(ret_sweep->next, sizeof(ret_sweep->next), "%s", args->after);
+    while (ret_sweep->more && code == WEFT_EXIT_OK) {
+        struct weft_sweep part = {0};
+        if (weft_cli_interrupted()) {
+            code = WEFT_EXIT_INTERRUPTED;
+            break;
+        }
+        if (weft_steer_all(weft, args, &part, &err)) {
+            code = weft_cli_fail(&err);
+            break;
+        }
+        ret_sweep->matched += part.matched;
+        ret_sweep->changed += part.changed;
+        ret_sweep->more = part.more && part.next[0];
+        memcpy(ret_sweep->next, part.next, sizeof(part.next));
+        args->after = ret_sweep->next;
+        weft_bar_set(bar, ret_sweep->changed);
+    }
+    weft_bar_free(bar);
     return code;
 }
 
-static enum weft_exit steer(struct weft_cli *cli, const struct weft_verb *verb)
+static void put_sum(const struct weft_cli *cli, const struct verb *verb,
+                    const struct weft_sweep *done)
 {
+    if (weft_cli_json(cli)) {
+        const struct weft_wire_sweep told = {.matched = done->matched,
+                                             .changed = done->changed,
+                                             .more = done->more,
+                                             .next = done->next[0] ? done->next : NULL};
+        weft_json_out_item(&weft_wire_sweep, &told);
+    } else {
+        printf("%s %" PRIu64 " execution%s", verb->done, done->changed,
+               done->changed == 1 ? "" : "s");
+        if (done->matched > done->changed)
+            printf(" (%" PRIu64 " %s)", done->matched - done->changed, verb->not_done);
+        putchar('\n');
+    }
+    (void)fflush(stdout);
+    if (done->more && done->next[0])
+        (void)fprintf(stderr, "hint: to go on, say the same again with --after %s\n", done->next);
+    else if (done->more)
+        (void)fputs("hint: to go on, say the same again\n", stderr);
+}
+
+static enum weft_exit steer_filter(struct weft_cli *cli, const struct verb *verb)
+{
+    enum weft_exit code;
+    struct weft *weft;
+    uint64_t expected = 0;
+    struct weft_sweep done = {0};
+    struct weft_steer_all args = {.kind = verb->kind, .after = weft_cli_get(cli, "after")};
+    if (!weft_pick_filter(cli, verb->living ? WEFT_PICK_CREATED : WEFT_PICK_ENDED, &args.filter,
+                          &code) ||
+        !weft_cli_open(cli, &weft, &code))
+        return code;
+    args.reason = verb->living ? weft_cli_get(cli, "reason") : NULL;
+    args.force = !verb->living && weft_cli_has(cli, "force");
+    weft_cli_catch();
+    if (weft_find_filter(cli, weft, &args.filter, &code))
+        code = ask_first(cli, weft, verb, &args, &expected);
+    if (code != WEFT_EXIT_OK)
+        return code;
+    code = sweep(weft, verb, &args, expected, &done);
+    put_sum(cli, verb, &done);
+    return code;
+}
+
+static enum weft_exit run_control(struct weft_cli *cli)
+{
+    const struct verb *verb = verbs;
     const char *const *arg;
+    while (strcmp(verb->command, cli->command->name) != 0)
+        verb++;
+    if (!verb->not_done) /* it takes no filter, and at least one id */
+        return steer_ids(cli, verb);
     bool by_id = weft_cli_args(cli, &arg) > 0, by_filter = weft_pick_is_filter(cli);
     if (by_id && by_filter)
         return weft_cli_usage(cli, "give ids or a filter, not both");
@@ -172,32 +317,7 @@ static enum weft_exit steer(struct weft_cli *cli, const struct weft_verb *verb)
         return weft_cli_usage(cli, "give ids, or a filter such as --lane or --state");
     if (by_id && weft_cli_has(cli, "after"))
         return weft_cli_usage(cli, "--after goes with a filter, not with ids");
-    return by_id ? steer_ids(cli, verb) : weft_steer_filter(cli, verb);
-}
-
-static enum weft_exit run_cancel(struct weft_cli *cli)
-{
-    return steer(cli, &cancel);
-}
-
-static enum weft_exit run_replay(struct weft_cli *cli)
-{
-    return steer(cli, &replay);
-}
-
-static enum weft_exit run_priority(struct weft_cli *cli)
-{
-    return steer_ids(cli, &priority);
-}
-
-static enum weft_exit run_revoke(struct weft_cli *cli)
-{
-    return steer_ids(cli, &revoke);
-}
-
-static enum weft_exit run_deadline(struct weft_cli *cli)
-{
-    return steer_ids(cli, &deadline);
+    return by_id ? steer_ids(cli, verb) : steer_filter(cli, verb);
 }
 
 const struct weft_command weft_command_cancel = {
@@ -225,7 +345,7 @@ const struct weft_command weft_command_cancel = {
             {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
             {.name = NULL},
         },
-    .run = run_cancel,
+    .run = run_control,
 };
 
 const struct weft_command weft_command_replay = {
@@ -254,7 +374,7 @@ const struct weft_command weft_command_replay = {
             {.name = "after", .value = "CURSOR", .about = "by filter: go on where another ended"},
             {.name = NULL},
         },
-    .run = run_replay,
+    .run = run_control,
 };
 
 const struct weft_command weft_command_priority = {
@@ -271,7 +391,7 @@ const struct weft_command weft_command_priority = {
         "weft priority 01932c07-5f3e-7a10-8c51-0123456789ab 10\n"
         "weft priority 01932c075f..6789ab -- -5",
     .option = (const struct weft_option[]){{.name = NULL}},
-    .run = run_priority,
+    .run = run_control,
 };
 
 const struct weft_command weft_command_revoke = {
@@ -290,7 +410,7 @@ const struct weft_command weft_command_revoke = {
             {.name = "reason", .letter = 'r', .value = "TEXT", .about = "is kept with each"},
             {.name = NULL},
         },
-    .run = run_revoke,
+    .run = run_control,
 };
 
 const struct weft_command weft_command_deadline = {
@@ -306,5 +426,5 @@ const struct weft_command weft_command_deadline = {
         "weft deadline 01932c07-5f3e-7a10-8c51-0123456789ab +1h\n"
         "weft deadline 01932c075f..6789ab none",
     .option = (const struct weft_option[]){{.name = NULL}},
-    .run = run_deadline,
+    .run = run_control,
 };

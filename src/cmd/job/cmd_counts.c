@@ -3,6 +3,7 @@
 /* weft counts: how much of what is in each lane. */
 
 #include "cmd/cli/cli_json.h"
+#include "cmd/cli/table.h"
 
 #include "base/base.h"
 
@@ -56,21 +57,16 @@ static void put_table(const struct weft_cli *cli, const struct weft_counts *coun
 static void put_json(const struct weft_counts *counts)
 {
     struct weft_json_out out;
-    weft_json_out_begin(&out);
-    weft_json_begin_object(&out.json);
+    weft_json_out_begin_object(&out);
     weft_json_key(&out.json, "as_of");
     weft_wire_put_moment(&out.json, counts->as_of_us);
-    if (counts->age_ms >= 0) {
-        weft_json_key(&out.json, "age_ms");
-        weft_json_put_i64(&out.json, counts->age_ms);
-    }
+    if (counts->age_ms >= 0)
+        weft_json_add_i64(&out.json, "age_ms", counts->age_ms);
     weft_json_key(&out.json, "items");
     weft_json_begin_array(&out.json);
     for (size_t i = 0; i < counts->count; i++)
         weft_wire_write(&weft_wire_lane_count, &counts->item[i], &out.json);
-    weft_json_end_array(&out.json);
-    weft_json_end_object(&out.json);
-    weft_json_out_end(&out);
+    weft_json_out_end_items(&out);
 }
 
 static enum weft_exit put_counts(const struct weft_cli *cli, struct weft *weft)
@@ -89,13 +85,7 @@ static enum weft_exit put_counts(const struct weft_cli *cli, struct weft *weft)
 
 static enum weft_exit run_counts(struct weft_cli *cli)
 {
-    struct weft *weft;
-    enum weft_exit code;
-    if (!weft_cli_open(cli, &weft, &code))
-        return code;
-    code = weft_cli_watch(cli, weft, 2000, put_counts);
-    weft_close(weft);
-    return code;
+    return weft_cli_watch(cli, 2000, put_counts);
 }
 
 const struct weft_command weft_command_counts = {
@@ -115,10 +105,7 @@ const struct weft_command weft_command_counts = {
     .option =
         (const struct weft_option[]){
             {.name = "lane", .letter = 'l', .value = "NAME", .about = "this lane only"},
-            {.name = "watch",
-             .letter = 'w',
-             .value = "[TIME]",
-             .about = "show them again and again, every 2 s or so often as is said"},
+            WEFT_WATCH_OPTION("2 s"),
             {.name = NULL},
         },
     .run = run_counts,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* weft migrate: brings the schema of a store up to date, or tells whether it is. */
+/* weft migrate: brings the schema of a store up to date, or checks that it is. */
 
 #include "cmd/cli/cli_json.h"
 #include "cmd/serve/settings.h"
@@ -147,13 +147,12 @@ const struct weft_command weft_command_migrate = {
     .no_store = true,
     .summary = "bring the schema of a store up to date",
     .about =
-        "Works on the store itself: the one of --store, or the one that `weft serve` would "
-        "open here. `weft serve` migrates by itself unless it is told not to; this is for "
-        "those who want it to be a step of its own. Each migration is one transaction; any "
-        "number of processes may try at once, while servers work: a migration that meets an open "
-        "transaction gives way at once and tries again. With --check nothing is changed, and the "
-        "exit "
-        "code is 1 when something is missing.\n\n"
+        "Works on the store itself: the one of --store, or the one that `weft serve` would open "
+        "here. `weft serve` migrates by itself unless it is told not to; this is for those who "
+        "want it to be a step of its own. Each migration is one transaction; any number of "
+        "processes may try at once, while servers work: a migration that meets an open transaction "
+        "gives way at once and tries again. With --check nothing is changed, and the exit code is "
+        "1 when something is missing.\n\n"
         "With --grant-submit the role of an application, which must exist, may call "
         "weft.weft_submit() in its own transactions from then on, in every namespace. It gets no "
         "right on any table of weft.",

@@ -3,6 +3,7 @@
 #include "cmd/serve/scan_rules.h"
 
 #include "cmd/cli/cli.h"
+#include "cmd/cli/typed.h"
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -5,6 +5,7 @@
 #include "cmd/serve/settings.h"
 
 #include "cmd/cli/line.h"
+#include "cmd/cli/typed.h"
 #include "cmd/serve/scan_rules.h"
 
 #include "base/arena.h"
@@ -55,18 +56,6 @@ bool weft_settings_of(const struct weft_option *option)
 
 /* ---- One value ------------------------------------------------------------------------------- */
 
-static bool is_one_of(const char *text, const char *words)
-{
-    size_t size = strlen(text);
-    for (const char *at = words; size > 0 && *at; at += strspn(at, " ")) {
-        size_t word = strcspn(at, " ");
-        if (word == size && memcmp(at, text, size) == 0)
-            return true;
-        at += word;
-    }
-    return false;
-}
-
 /* Says what is wrong with a value, by the name under which it was given. */
 static bool complain(const char *text, const struct weft_setting *setting,
                      const struct weft_setting_value *value)
@@ -83,9 +72,9 @@ static bool complain(const char *text, const struct weft_setting *setting,
 
 static bool read_switch(const char *text, bool *ret_value)
 {
-    bool yes = is_one_of(text, "yes true on 1");
+    bool yes = weft_is_word(text, "yes true on 1");
     *ret_value = yes;
-    return yes || is_one_of(text, "no false off 0");
+    return yes || weft_is_word(text, "no false off 0");
 }
 
 static bool read_number(const struct weft_setting *setting, const struct weft_setting_value *value,
@@ -134,7 +123,7 @@ static bool apply(const struct weft_setting *setting, const struct weft_setting_
     case WEFT_SETTING_WORD:
         *(const char **)place = value->text;
         (void)snprintf(text, sizeof(text), "it must be one of: %s", setting->words);
-        return is_one_of(value->text, setting->words) || complain(text, setting, value);
+        return weft_is_word(value->text, setting->words) || complain(text, setting, value);
     case WEFT_SETTING_SWITCH:
         return read_switch(value->text, place) || complain("it must be yes or no", setting, value);
     case WEFT_SETTING_BYTES:
@@ -272,17 +261,22 @@ static void read_flag(const struct weft_cli *cli, const struct weft_setting *set
     *value = (struct weft_setting_value){.text = text ? text : "yes", .from = "flag"};
 }
 
-/* What scanners and scan say together. */
+static bool complain_of(const char *name, const char *text, const struct weft_setting_value *value)
+{
+    size_t i = find_setting(name);
+    return complain(text, &weft_settings[i], &value[i]);
+}
+
+/* The settings scanners and scan together. */
 static bool read_scanners(const struct weft_setting_value *value,
                           struct weft_serve_settings *settings)
 {
     struct weft_err err = {0};
     bool runs[WEFT_SCANNER_COUNT];
-    size_t list = find_setting("scanners"), rules = find_setting("scan");
     if (weft_scan_list_read(settings->scanners, runs, &err))
-        return complain(err.text, &weft_settings[list], &value[list]);
+        return complain_of("scanners", err.text, value);
     if (weft_scan_rules_read(settings->scan, settings->scanner, &err))
-        return complain(err.text, &weft_settings[rules], &value[rules]);
+        return complain_of("scan", err.text, value);
     for (size_t i = 0; i < WEFT_SCANNER_COUNT; i++)
         if (!runs[i])
             settings->scanner[i].interval_us = 0;
@@ -295,6 +289,8 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
                         struct weft_serve_settings *ret_settings)
 {
     memset(ret_settings, 0, sizeof(*ret_settings));
+    if (!ret_value)
+        ret_value = weft_new_array(arena, struct weft_setting_value, weft_setting_count);
     for (size_t i = 0; i < weft_setting_count; i++)
         ret_value[i] = (struct weft_setting_value){weft_settings[i].normally, "default"};
     if (!read_file(cli, arena, ret_value))
@@ -312,14 +308,12 @@ bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
         return false;
     }
     struct weft_origins origins;
-    struct weft_err err = {0};
-    size_t list = find_setting("cors_origin");
-    if (weft_origins_parse(ret_settings->server.cors_origin, arena, &origins, &err))
-        return complain(err.text, &weft_settings[list], &ret_value[list]);
     struct weft_hosts hosts;
-    size_t names = find_setting("host");
+    struct weft_err err = {0};
+    if (weft_origins_parse(ret_settings->server.cors_origin, arena, &origins, &err))
+        return complain_of("cors_origin", err.text, ret_value);
     if (weft_hosts_parse(ret_settings->server.host, arena, &hosts, &err))
-        return complain(err.text, &weft_settings[names], &ret_value[names]);
+        return complain_of("host", err.text, ret_value);
     return read_scanners(ret_value, ret_settings);
 }
 
@@ -329,7 +323,5 @@ const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *a
     const char *store = weft_cli_get(cli, "store");
     if (store)
         return store;
-    struct weft_setting_value *value =
-        weft_new_array(arena, struct weft_setting_value, weft_setting_count);
-    return weft_settings_read(cli, arena, value, &settings) ? settings.server.store : NULL;
+    return weft_settings_read(cli, arena, NULL, &settings) ? settings.server.store : NULL;
 }

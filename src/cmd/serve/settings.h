@@ -58,9 +58,9 @@ struct weft_setting_value {
 };
 
 /*
- * Reads all of them. ret_value has weft_setting_count; texts are in the arena, or the environment's
- * and the command line's. ret_settings must stay where it is: a part of it points to another. On
- * failure the story has been told on stderr.
+ * Reads all of them. ret_value has weft_setting_count, or is NULL; texts are in the arena, or the
+ * environment's and the command line's. ret_settings must stay where it is: a part of it points to
+ * another. On failure the error has been printed.
  */
 WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_arena *arena,
                                         struct weft_setting_value *ret_value,
@@ -68,7 +68,7 @@ WEFT_MUST_CHECK bool weft_settings_read(const struct weft_cli *cli, struct weft_
 
 /*
  * The store for commands that work on one directly: --store, or what `weft serve` would open here.
- * NULL: the story has been told.
+ * NULL: the error has been printed.
  */
 const char *weft_settings_store(const struct weft_cli *cli, struct weft_arena *arena);
 

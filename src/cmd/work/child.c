@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A poll loop over the pipes and a pidfd. Nobody waits for anybody: our ends of the pipes do not
- * block, so a command that fills stdout before it reads stdin is served, and the end of the command
- * is heard from the pidfd and not from its pipes, which a grandchild may hold open for ever.
+ * A poll loop over the pipes and a pidfd. Our ends of the pipes do not block, so a command that
+ * fills stdout before it reads stdin is served. The end of the command comes from the pidfd and not
+ * from its pipes, which a grandchild may hold open for ever.
  *
  * The leader of the group is reaped last, so that the number of the group stays ours as long as
  * signals are sent to it.
@@ -31,11 +31,11 @@ enum {
     LINE_MAX_SIZE = 4096,
 };
 
-/* Lines that are read in pieces. What is too long for the room is handed on, or skipped. */
+/* Lines that are read in pieces. */
 struct lines {
     char text[LINE_MAX_SIZE];
     size_t size;
-    bool skip; /* the rest of a line that was handed on already */
+    bool skip; /* the rest of this line */
 };
 
 struct run {
@@ -45,20 +45,14 @@ struct run {
     int pidfd;
     int in, out, err, progress; /* our ends; -1: closed */
     size_t written;
-    char *chunk; /* owned; READ_SIZE bytes */
+    char *chunk; /* owned; READ_SIZE bytes, of which chunk_size were read last */
+    size_t chunk_size;
     struct lines line, progress_line;
     char tail[2 * WEFT_CHILD_TAIL]; /* the last half of it counts when it is full */
     size_t tail_size;
-    weft_usec kill_us; /* when SIGKILL is due; WEFT_NEVER: nobody told it to stop */
+    weft_usec kill_us; /* when SIGKILL is due; WEFT_NEVER: it was not asked to stop */
     bool killed;
 };
-
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        (void)close(*fd);
-    *fd = -1;
-}
 
 /* ---- Finding --------------------------------------------------------------------------------- */
 
@@ -77,7 +71,7 @@ enum weft_rc weft_child_find(const char *name, struct weft_arena *arena, const c
         *ret_path = weft_arena_strdup(arena, name);
         return WEFT_OK;
     }
-    const char *at = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): nobody sets variables */
+    const char *at = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): no thread sets variables */
     if (!at)
         at = "/usr/local/bin:/usr/bin:/bin";
     while (*name) {
@@ -97,23 +91,26 @@ enum weft_rc weft_child_find(const char *name, struct weft_arena *arena, const c
 
 /* ---- stderr ---------------------------------------------------------------------------------- */
 
-static void flush_line(struct run *run)
+/* Hands over a line, or the part of it that fits; NULL: nowhere. */
+static void flush_line(const struct run *run, struct lines *lines, weft_line_fn *take)
 {
-    if (run->child->line)
-        run->child->line(run->child->context, run->line.text, run->line.size);
-    run->line.size = 0;
+    if (take && !lines->skip)
+        take(run->child->context, lines->text, lines->size);
+    lines->size = 0;
 }
 
-static void take_lines(struct run *run, const char *text, size_t size)
+/* cut: only the first part of a line that is too long is handed over. */
+static void take_lines(const struct run *run, struct lines *lines, weft_line_fn *take, bool cut)
 {
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] == '\n') {
-            flush_line(run);
-            continue;
+    const char *end = run->chunk + run->chunk_size;
+    for (const char *at = run->chunk; at < end; at++) {
+        bool ends = *at == '\n';
+        if (!ends)
+            lines->text[lines->size++] = *at;
+        if (ends || lines->size == sizeof(lines->text)) {
+            flush_line(run, lines, take);
+            lines->skip = cut && !ends;
         }
-        run->line.text[run->line.size++] = text[i];
-        if (run->line.size == sizeof(run->line.text))
-            flush_line(run);
     }
 }
 
@@ -154,27 +151,6 @@ static void give_tail(struct run *run)
             run->end->tail[i] = '?'; /* it is to be read as a C string */
 }
 
-/* ---- Progress -------------------------------------------------------------------------------- */
-
-/* A line that is too long is cut: the number is at its beginning. */
-static void take_progress(struct run *run, const char *text, size_t size)
-{
-    struct lines *line = &run->progress_line;
-    for (size_t i = 0; i < size; i++) {
-        bool ends = text[i] == '\n';
-        if (!ends && !line->skip)
-            line->text[line->size++] = text[i];
-        if ((ends && !line->skip) || line->size == sizeof(line->text)) {
-            if (run->child->progress)
-                run->child->progress(run->child->context, line->text, line->size);
-            line->size = 0;
-            line->skip = true;
-        }
-        if (ends)
-            line->skip = false;
-    }
-}
-
 /* ---- The pipes ------------------------------------------------------------------------------- */
 
 static void feed(struct run *run)
@@ -186,7 +162,7 @@ static void feed(struct run *run)
         run->written += (size_t)put;
     bool again = put < 0 && (errno == EAGAIN || errno == EINTR);
     if ((put < 0 && !again) || run->written == run->child->input_size)
-        close_fd(&run->in); /* all is said, or the command does not want to hear more */
+        weft_close_fd(&run->in); /* all is written, or the command reads no more */
 }
 
 /* True when there may be more at once. */
@@ -196,14 +172,15 @@ static bool read_some(struct run *run, int *fd)
     if (got < 0)
         return errno == EINTR;
     if (got == 0) {
-        close_fd(fd);
+        weft_close_fd(fd);
         return false;
     }
+    run->chunk_size = (size_t)got;
     if (fd == &run->err) {
-        take_lines(run, run->chunk, (size_t)got);
+        take_lines(run, &run->line, run->child->line, false);
         remember(run, run->chunk, (size_t)got);
     } else if (fd == &run->progress) {
-        take_progress(run, run->chunk, (size_t)got);
+        take_lines(run, &run->progress_line, run->child->progress, true);
     } else {
         weft_buf_add(&run->end->output, run->chunk, (size_t)got);
     }
@@ -226,7 +203,7 @@ static void kill_group(struct run *run)
     run->killed = true;
 }
 
-static void mind_wishes(struct run *run)
+static void follow_wish(struct run *run)
 {
     const struct weft_child *child = run->child;
     enum weft_child_wish wish = child->wish ? child->wish(child->context) : WEFT_CHILD_GO_ON;
@@ -268,25 +245,22 @@ static void serve(struct run *run)
             (void)read_some(run, &run->progress);
         if (fd[0].revents)
             return;
-        mind_wishes(run);
+        follow_wish(run);
     }
 }
 
 static void reap(struct run *run)
 {
-    kill_group(run); /* whom the command left behind */
+    kill_group(run); /* processes that the command left behind */
     drain(run, &run->out);
     drain(run, &run->err);
     run->end->too_large |= run->end->output.full;
     if (run->line.size > 0)
-        flush_line(run);
+        flush_line(run, &run->line, run->child->line);
     give_tail(run);
     int status = 0;
-    pid_t got;
     weft_guard_remove(run->child->guard, run->pid); /* while the number is still this group's */
-    do
-        got = waitpid(run->pid, &status, 0);
-    while (got < 0 && errno == EINTR);
+    pid_t got = weft_reap(run->pid, &status);
     run->end->exit_code = got == run->pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     run->end->signal = got == run->pid && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
@@ -322,11 +296,11 @@ enum weft_rc weft_child_run(const struct weft_child *child, struct weft_child_en
         serve(&run);
     reap(&run); /* without a pidfd the command cannot be watched, and is killed */
     free(run.chunk);
-    close_fd(&run.in);
-    close_fd(&run.out);
-    close_fd(&run.err);
-    close_fd(&run.progress);
-    close_fd(&run.pidfd);
+    weft_close_fd(&run.in);
+    weft_close_fd(&run.out);
+    weft_close_fd(&run.err);
+    weft_close_fd(&run.progress);
+    weft_close_fd(&run.pidfd);
     return WEFT_OK;
 }
 

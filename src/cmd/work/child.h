@@ -6,10 +6,10 @@
  * One command, run to its end: bytes in on stdin, bytes out from stdout, lines out from stderr.
  *
  * The command runs in a process group of its own, with the signals as a shell would give them. It
- * may read its input or not, write as much as it likes and ignore SIGTERM: the call always ends.
- * Whatever of its group still runs when the command itself has ended is killed, so that nothing
- * works on after its execution is settled. With a guard that holds as well when this process is
- * killed. Safe to call from many threads at once; SIGPIPE must be ignored and SIGCHLD must not be.
+ * may read its input or not, write any amount and ignore SIGTERM: the call always ends. Processes
+ * of its group that still run when the command itself has ended are killed, so that nothing runs on
+ * after the execution is settled; with a guard also when this process is killed. Safe to call from
+ * many threads at once; SIGPIPE must be ignored and SIGCHLD must not be.
  */
 
 #include "base/arena.h"
@@ -25,6 +25,9 @@ enum weft_child_wish {
     WEFT_CHILD_KILL, /* SIGKILL */
 };
 
+/* A line without its end. */
+typedef void weft_line_fn(void *context, const char *text, size_t size);
+
 struct weft_child {
     const char *path;        /* of the file, see weft_child_find() */
     const char *const *argv; /* ends with NULL */
@@ -34,11 +37,8 @@ struct weft_child {
     size_t output_max; /* more makes the command stop */
     int64_t kill_after_ms;
     enum weft_child_wish (*wish)(void *context); /* asked some 20 times a second; or NULL */
-    /* A line of stderr without its end, or a part of a very long one; or NULL. */
-    void (*line)(void *context, const char *text, size_t size);
-    /* A line that the command wrote to WEFT_PROGRESS_FD, without its end, the first part of a very
-     * long one; NULL: it has no such descriptor. */
-    void (*progress)(void *context, const char *text, size_t size);
+    weft_line_fn *line;     /* of stderr; each part of a very long one; or NULL */
+    weft_line_fn *progress; /* to WEFT_PROGRESS_FD, cut if very long; NULL: there is no such fd */
     void *context;
     const struct weft_guard *guard; /* or NULL */
 };
@@ -46,8 +46,8 @@ struct weft_child {
 struct weft_child_end {
     int exit_code;  /* -1: it did not exit by itself */
     int signal;     /* that ended it; 0: none */
-    bool stopped;   /* it was told to stop, by wish */
-    bool too_large; /* it was told to stop because of its output */
+    bool stopped;   /* because of a wish */
+    bool too_large; /* stopped because of its output */
     struct weft_buf output;
     char tail[WEFT_CHILD_TAIL + 1]; /* of stderr: text that begins and ends with a whole character
                                        where it is UTF-8, without the newlines at the end */

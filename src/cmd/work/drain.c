@@ -16,7 +16,7 @@ enum {
     CASCADE_MS = 1500, /* a blocked node is ready so soon after its last upstream has ended */
     SILENT_MS = 2000,  /* before it says what it waits for */
     PAGE = 1000,
-    REASONS = 16, /* that are told apart */
+    REASONS = 16, /* that are counted separately */
 };
 
 /* Why some executions cannot be served here. */
@@ -25,7 +25,6 @@ struct reason {
     uint64_t count;
 };
 
-/* What one look has found. */
 struct look {
     struct weft_drain *drain;
     struct weft_arena *arena;
@@ -41,7 +40,7 @@ struct look {
 
 /* ---- What cannot be served here -------------------------------------------------------------- */
 
-/* Reasons beyond those that are told apart share the last place. */
+/* Reasons beyond these are counted together in the last place. */
 static void count_reason(struct look *look, const char *text, const char *plural)
 {
     size_t at = 0;
@@ -233,7 +232,7 @@ static const char *describe(const struct look *look)
                              total, total == 1 ? " is" : "s are", text);
 }
 
-/* After a while without anything to do: what is it that holds it up? Said once. */
+/* Prints once, after a while without work, what it waits for. */
 static void say_waiting(struct weft_drain *drain, const struct look *look)
 {
     weft_usec now_us = weft_boot_us();
@@ -241,9 +240,9 @@ static void say_waiting(struct weft_drain *drain, const struct look *look)
         drain->waiting_us = 0;
     else if (drain->waiting_us == 0)
         drain->waiting_us = now_us;
-    if (drain->said || !drain->waiting_us || now_us - drain->waiting_us < SILENT_MS * WEFT_MS)
+    if (drain->announced || !drain->waiting_us || now_us - drain->waiting_us < SILENT_MS * WEFT_MS)
         return;
-    drain->said = true;
+    drain->announced = true;
     drain->say(drain->context, weft_arena_printf(look->arena, "weft: waiting for %s", look->what));
 }
 

@@ -26,14 +26,14 @@ struct weft_drain {
     weft_usec look_us;        /* when to look again */
     weft_usec drained_us;     /* since when nothing is left but blocked ones; 0: it is */
     weft_usec waiting_us;     /* since when it has waited with nothing to do; 0: it does not */
-    bool said;                /* what it waits for */
+    bool announced;           /* what it waits for */
     struct weft_arena *arena; /* of `left` */
     const char *left;         /* what is left, in words; NULL: nothing */
 };
 
 /*
- * To be asked again and again; it looks when it is time to. True when it is over: with WEFT_OK in
- * err->rc when nothing is left that can be served, else with what does not allow to look.
+ * Called repeatedly; it looks when it is time to. True when it is over: with WEFT_OK in err->rc
+ * when nothing is left that this worker can serve, else with the error that forbids to look.
  */
 WEFT_MUST_CHECK bool weft_drain_over(struct weft_drain *drain, struct weft_err *err);
 /* Says what is left, and frees it. WEFT_EXIT_LEFT when something is. */

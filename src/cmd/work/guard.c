@@ -93,11 +93,8 @@ int weft_guard_start(struct weft_guard *ret_guard)
 
 void weft_guard_stop(struct weft_guard *guard)
 {
-    pid_t got;
     (void)close(guard->fd);
-    do
-        got = waitpid(guard->pid, NULL, 0);
-    while (got < 0 && errno == EINTR);
+    (void)weft_reap(guard->pid, NULL);
 }
 
 /* A guard that is gone, killed by an administrator perhaps, is done without. */

@@ -29,9 +29,9 @@ WEFT_MUST_CHECK int weft_guard_start(struct weft_guard *ret_guard);
 void weft_guard_stop(struct weft_guard *guard);
 
 /*
- * A process group begins and ends. The leader of the group says that it begins, between fork() and
- * exec(): both calls may be made there, and no command ever runs without being guarded. Its end is
- * said before the leader is reaped, while the number cannot be another group's. NULL is fine.
+ * The leader of the group adds it between fork() and exec(), where both calls are safe: no command
+ * ever runs unguarded. It is removed before the leader is reaped, while its number cannot be
+ * another group's. NULL is fine.
  */
 void weft_guard_add(const struct weft_guard *guard, pid_t group);
 void weft_guard_remove(const struct weft_guard *guard, pid_t group);

@@ -16,18 +16,27 @@ enum {
 
 enum { IN, OUT, ERR, PROGRESS, STATUS, PIPES };
 
-static void close_fd(int *fd)
+void weft_close_fd(int *fd)
 {
     if (*fd >= 0)
         (void)close(*fd);
     *fd = -1;
 }
 
+pid_t weft_reap(pid_t pid, int *ret_status)
+{
+    pid_t got;
+    do
+        got = waitpid(pid, ret_status, 0);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
 static void close_pipes(int pipes[PIPES][2])
 {
     for (size_t i = 0; i < PIPES; i++) {
-        close_fd(&pipes[i][0]);
-        close_fd(&pipes[i][1]);
+        weft_close_fd(&pipes[i][0]);
+        weft_close_fd(&pipes[i][1]);
     }
 }
 
@@ -52,8 +61,8 @@ bool weft_pipe(int ret_ends[2])
         ends[i] = lift(ends[i]);
     int failed = errno;
     if (ends[0] < 0 || ends[1] < 0) {
-        close_fd(&ends[0]);
-        close_fd(&ends[1]);
+        weft_close_fd(&ends[0]);
+        weft_close_fd(&ends[1]);
         errno = failed;
         return false;
     }
@@ -96,8 +105,8 @@ static void put_signals(void)
 }
 
 /*
- * The parent may have died before the death signal was asked for: then the process has another
- * parent already, or the guard, who was told before that is looked at, kills it.
+ * The parent may have died before the death signal was requested. Then getppid() differs; if it
+ * dies after that check, the guard, which knows the group by then, kills it.
  */
 static _Noreturn void be_command(const struct weft_spawn *spawn, int pipes[PIPES][2], pid_t parent)
 {
@@ -127,15 +136,6 @@ static int read_status(int fd)
     return got == (ssize_t)sizeof(failed) ? failed : 0;
 }
 
-static void reap(const struct weft_spawn *spawn, pid_t pid)
-{
-    pid_t got;
-    weft_guard_remove(spawn->guard, pid);
-    do
-        got = waitpid(pid, NULL, 0);
-    while (got < 0 && errno == EINTR);
-}
-
 int weft_spawn(const struct weft_spawn *spawn, struct weft_spawned *ret_spawned)
 {
     int pipes[PIPES][2];
@@ -147,15 +147,17 @@ int weft_spawn(const struct weft_spawn *spawn, struct weft_spawned *ret_spawned)
         be_command(spawn, pipes, parent);
     if (pid < 0)
         failed = errno;
-    close_fd(&pipes[STATUS][1]); /* the command's ends: else no end of file would ever come */
-    close_fd(&pipes[IN][0]);
-    close_fd(&pipes[OUT][1]);
-    close_fd(&pipes[ERR][1]);
-    close_fd(&pipes[PROGRESS][1]);
+    weft_close_fd(&pipes[STATUS][1]); /* the command's ends: else no end of file would ever come */
+    weft_close_fd(&pipes[IN][0]);
+    weft_close_fd(&pipes[OUT][1]);
+    weft_close_fd(&pipes[ERR][1]);
+    weft_close_fd(&pipes[PROGRESS][1]);
     if (!failed) {
         failed = read_status(pipes[STATUS][0]);
-        if (failed)
-            reap(spawn, pid);
+        if (failed) {
+            weft_guard_remove(spawn->guard, pid);
+            (void)weft_reap(pid, NULL);
+        }
     }
     if (!failed) {
         *ret_spawned = (struct weft_spawned){.pid = pid,

@@ -30,6 +30,10 @@ struct weft_spawned {
     int progress; /* -1: there is none */
 };
 
+void weft_close_fd(int *fd); /* -1 is fine, and what it is set to */
+/* waitpid() that a signal does not end. */
+pid_t weft_reap(pid_t pid, int *ret_status);
+
 /* 0 or an errno: then nothing runs. */
 WEFT_MUST_CHECK int weft_spawn(const struct weft_spawn *spawn, struct weft_spawned *ret_spawned);
 

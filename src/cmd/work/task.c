@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One execution: the command is run, and how it ends becomes what is said of the execution. */
+/* Runs the command for one execution; how it ends decides the outcome of the execution. */
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -9,6 +9,8 @@
 #include "base/moment.h"
 #include "base/str.h"
 #include "cmd/cli/cli_json.h"
+#include "cmd/cli/line.h"
+#include "cmd/cli/text.h"
 #include "cmd/work/child.h"
 #include "cmd/work/upstream.h"
 #include "cmd/work/work.h"
@@ -31,7 +33,7 @@ struct task {
     bool progressed;                    /* it is not reported yet */
 };
 
-/* What became of it, for the status line. */
+/* The outcome, for the status line. */
 struct outcome {
     enum weft_verdict verdict;
     const char *word, *color;
@@ -73,8 +75,10 @@ static const char *tag_variable(const struct weft_tag *tag, struct weft_arena *a
     return weft_arena_printf(arena, "WEFT_TAG_%s=%s", name, tag->value);
 }
 
-const char *const *weft_work_environment(const struct weft_claimed *claimed, const char *upstream,
-                                         struct weft_arena *arena)
+/* Ends with NULL, in the arena. upstream: the directory with the results of its upstreams, or NULL.
+ */
+static const char *const *make_environment(const struct weft_claimed *claimed, const char *upstream,
+                                           struct weft_arena *arena)
 {
     size_t given = 0, count = 0;
     while (environ[given])
@@ -114,15 +118,6 @@ const char *const *weft_work_environment(const struct weft_claimed *claimed, con
 
 /* ---- What the output is ---------------------------------------------------------------------- */
 
-const char *weft_work_content_type(const char *data, size_t size)
-{
-    struct weft_json value;
-    struct weft_err err;
-    if (weft_json_check(data, size, &value, &err) == WEFT_OK)
-        return "application/json";
-    return weft_utf8_valid(data, size) ? "text/plain; charset=utf-8" : "application/octet-stream";
-}
-
 /* JSON without the white space around it; anything else as it is. */
 static void give_result(struct weft_job *job, const struct weft_buf *output)
 {
@@ -134,7 +129,8 @@ static void give_result(struct weft_job *job, const struct weft_buf *output)
         weft_job_result(job, value.text, value.size, "application/json");
     else
         weft_job_result(job, output->data, output->size,
-                        weft_work_content_type(output->data, output->size));
+                        weft_utf8_valid(output->data, output->size) ? "text/plain; charset=utf-8"
+                                                                    : "application/octet-stream");
 }
 
 /* ---- While it runs --------------------------------------------------------------------------- */
@@ -248,7 +244,7 @@ static struct outcome judge(struct task *task, const struct weft_child_end *end,
 {
     struct weft_job *job = task->job;
     enum weft_fence fence = weft_job_fence(job);
-    if (fence != WEFT_FENCE_NONE) /* whatever is said now, nobody hears it */
+    if (fence != WEFT_FENCE_NONE) /* the lease is gone: no outcome is accepted */
         return (struct outcome){WEFT_NOT_NOW, "lost", "33", weft_fence_name(fence), NULL, 0};
     if (end->exit_code == 0 && !end->too_large) {
         give_result(job, &end->output);
@@ -278,57 +274,40 @@ static struct outcome judge(struct task *task, const struct weft_child_end *end,
     return out;
 }
 
-/* ---- Telling it ------------------------------------------------------------------------------ */
+/* ---- The status line ------------------------------------------------------------------------- */
 
-static void tell_json(const struct task *task, const struct outcome *out)
+static void put_json(const struct task *task, const struct outcome *out)
 {
     const struct weft_claimed *claimed = weft_job_claimed(task->job);
     struct weft_json_out line;
-    weft_json_out_begin(&line);
+    weft_json_out_begin_object(&line);
     struct weft_json_writer *json = &line.json;
-    weft_json_begin_object(json);
-    weft_json_key(json, "outcome");
-    weft_json_put_text(json, out->word);
-    weft_json_key(json, "id");
-    weft_json_put_text(json, task->id);
-    weft_json_key(json, "lane");
-    weft_json_put_text(json, claimed->lane);
-    weft_json_key(json, "kind");
-    weft_json_put_text(json, claimed->kind);
-    weft_json_key(json, "attempt");
-    weft_json_put_i64(json, claimed->attempt);
-    weft_json_key(json, "class");
-    weft_json_put_text(json, out->error_class);
-    weft_json_key(json, "message");
-    weft_json_put_text(json, out->message);
-    weft_json_key(json, "took_ms");
-    weft_json_put_i64(json, out->took_us / WEFT_MS);
-    weft_json_end_object(json);
-    weft_json_out_end(&line);
+    weft_json_add_text(json, "outcome", out->word);
+    weft_json_add_text(json, "id", task->id);
+    weft_json_add_text(json, "lane", claimed->lane);
+    weft_json_add_text(json, "kind", claimed->kind);
+    weft_json_add_i64(json, "attempt", claimed->attempt);
+    weft_json_add_text(json, "class", out->error_class);
+    weft_json_add_text(json, "message", out->message);
+    weft_json_add_i64(json, "took_ms", out->took_us / WEFT_MS);
+    weft_json_out_end_object(&line);
 }
 
 /* The last line of a message, as far as a terminal should see it. */
 static void put_summary(const char *message)
 {
-    const char *line = strrchr(message, '\n');
-    line = line ? line + 1 : message;
-    size_t size = strlen(line);
-    if (size > SUMMARY_MAX)
-        size = weft_utf8_cut(line, size, SUMMARY_MAX);
+    char line[WEFT_CHILD_TAIL + 1];
+    weft_last_line(message, line, sizeof(line));
+    line[weft_utf8_cut(line, strlen(line), SUMMARY_MAX)] = '\0';
     printf(": ");
-    for (size_t at = 0; at < size;) {
-        size_t step = weft_utf8_size(line + at, size - at);
-        bool clean = step > 0 && weft_text_printable(line + at, step);
-        printf("%.*s", clean ? (int)step : 1, clean ? line + at : "?");
-        at += step ? step : 1;
-    }
+    weft_put_clean(stdout, line);
 }
 
-static void tell(const struct task *task, const struct outcome *out)
+static void put_status(const struct task *task, const struct outcome *out)
 {
     pthread_mutex_lock(&task->work->lock);
     if (task->work->json) {
-        tell_json(task, out);
+        put_json(task, out);
     } else {
         bool color = task->work->color;
         printf("%s%s%s%-5s%s %s %s %.1f s", color ? "\033[" : "", color ? out->color : "",
@@ -366,7 +345,7 @@ static enum weft_rc run_command(struct task *task, struct weft_arena *arena,
         return rc;
     const struct weft_child child = {.path = work->path,
                                      .argv = work->argv,
-                                     .envp = weft_work_environment(claimed, upstream.path, arena),
+                                     .envp = make_environment(claimed, upstream.path, arena),
                                      .input = claimed->payload,
                                      .input_size = claimed->payload_size,
                                      .output_max = WEFT_PAYLOAD_MAX,
@@ -394,14 +373,14 @@ enum weft_verdict weft_work_task(struct weft_job *job, void *context)
     struct weft_err err;
     weft_usec begun_us = weft_boot_us();
     struct outcome out;
-    if (run_command(&task, arena, &end, &err)) { /* our fault, and not the execution's */
+    if (run_command(&task, arena, &end, &err)) { /* no fault of the execution */
         weft_job_delay(job, work->later_ms);
         out = (struct outcome){WEFT_NOT_NOW, "later", "33", "not_started", err.text, 0};
     } else {
         out = judge(&task, &end, arena);
     }
     out.took_us = weft_boot_us() - begun_us;
-    tell(&task, &out);
+    put_status(&task, &out);
     weft_child_end_done(&end);
     weft_arena_free(arena);
     atomic_fetch_add(&work->ended, 1);

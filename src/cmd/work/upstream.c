@@ -22,8 +22,11 @@ enum {
     OPEN_MAX_FDS = 8, /* of nftw() */
 };
 
-/* Names are ASCII: see weft.h. A file must be no path, not hidden, and neither . nor .. */
-const char *weft_upstream_file(const char *node, struct weft_arena *arena)
+/*
+ * The file of a node: its name, with %2F for / and %2E for a dot at the beginning. Names are ASCII:
+ * see weft.h. A file must be no path, not hidden, and neither . nor ..
+ */
+static const char *file_of(const char *node, struct weft_arena *arena)
 {
     enum { ENCODED = 3 };
     char *name = weft_new_array(arena, char, ENCODED *strlen(node) + 1), *to = name;
@@ -101,7 +104,7 @@ static enum weft_rc write_upstream(struct weft *weft, const struct weft_upstream
 
 static const char *parent_folder(void)
 {
-    const char *parent = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): nobody sets any */
+    const char *parent = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe): no thread sets any */
     return parent && *parent ? parent : "/tmp";
 }
 
@@ -151,10 +154,9 @@ enum weft_rc weft_upstream_put(struct weft *weft, const struct weft_claimed *cla
     for (size_t i = 0; i < claimed->upstream_count && !rc; i++) {
         const struct weft_upstream *upstream = &claimed->upstream[i];
         if (upstream->state == WEFT_STATE_SUCCEEDED)
-            rc = write_upstream(weft, upstream,
-                                weft_arena_printf(arena, "%s/%s", dir.path,
-                                                  weft_upstream_file(upstream->node, arena)),
-                                err);
+            rc = write_upstream(
+                weft, upstream,
+                weft_arena_printf(arena, "%s/%s", dir.path, file_of(upstream->node, arena)), err);
     }
     if (rc)
         weft_upstream_remove(&dir);
@@ -211,7 +213,7 @@ void weft_upstream_clean(void)
     DIR *folder = opendir(parent_folder());
     if (!folder)
         return;
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else reads this one */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread reads this one */
     for (struct dirent *entry; (entry = readdir(folder));)
         if (strncmp(entry->d_name, PREFIX, sizeof(PREFIX) - 1) == 0)
             clean_one(dirfd(folder), entry->d_name);

@@ -33,7 +33,4 @@ void weft_upstream_remove(const struct weft_upstream_dir *dir);
  */
 void weft_upstream_clean(void);
 
-/* How the file of a node is called: its name, with %2F for / and %2E for a dot at the beginning. */
-const char *weft_upstream_file(const char *node, struct weft_arena *arena);
-
 #endif

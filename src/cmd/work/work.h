@@ -17,15 +17,15 @@
 
 /* What the exit code of a command means, beside 0 and "any other". */
 enum {
-    WEFT_WORK_EXIT_GIVE_UP = 65, /* EX_DATAERR: trying again is of no use */
+    WEFT_WORK_EXIT_GIVE_UP = 65, /* EX_DATAERR: another attempt would fail, too */
     WEFT_WORK_EXIT_LATER = 75,   /* EX_TEMPFAIL: not now, and this was no attempt */
 };
 
-/* How urgently everything should come to an end: the number of signals that came. */
+/* How urgently to end: the number of signals that came. */
 enum weft_work_stop {
     WEFT_WORK_GOES_ON,
     WEFT_WORK_STOPS,   /* commands may end by themselves, for the grace */
-    WEFT_WORK_HURRIES, /* they are told to stop */
+    WEFT_WORK_HURRIES, /* they get SIGTERM */
     WEFT_WORK_QUITS,   /* they are killed */
 };
 
@@ -50,11 +50,6 @@ struct weft_work {
 /* The handler of every kind; the context is the struct weft_work. */
 enum weft_verdict weft_work_task(struct weft_job *job, void *context);
 
-/* The environment of the command for one execution; ends with NULL, in the arena. `upstream` is the
- * directory with the results of what it comes after, or NULL. */
-struct weft_arena;
-const char *const *weft_work_environment(const struct weft_claimed *claimed, const char *upstream,
-                                         struct weft_arena *arena);
 /* A line that a command wrote to WEFT_PROGRESS_FD: "PERCENT [NOTE]", 0 to 100, perhaps with a
  * fraction, which is cut, and a percent sign. False: it is no such line. */
 struct weft_work_progress {
@@ -63,7 +58,5 @@ struct weft_work_progress {
 };
 WEFT_MUST_CHECK bool weft_work_progress_read(const char *text, size_t size,
                                              struct weft_work_progress *ret_progress);
-/* What the output of a command is: "application/json", "text/plain; charset=utf-8", ... */
-const char *weft_work_content_type(const char *data, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* weft show: all that is known of one execution, or its bytes. */
+/* weft show: one execution with all its fields, or its bytes. */
 
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/filter_args.h"
@@ -10,7 +10,9 @@
 #include "base/base.h"
 #include "base/moment.h"
 #include "base/str.h"
-#include "cmd/job/cmd_wait.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/text.h"
+#include "cmd/job/await_end.h"
 #include "core/state.h"
 
 #include <inttypes.h>
@@ -179,7 +181,7 @@ static void put_policy(const struct weft_policy *policy)
 
 static void put_retries(const struct weft_execution *item)
 {
-    if (!item->policy) { /* a server that does not tell it yet */
+    if (!item->policy) { /* an older server */
         put_field("attempt", "%d", item->attempt);
         return;
     }
@@ -249,12 +251,6 @@ static void put_attempts(const struct weft_cli *cli, const struct weft_attempts 
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
-/* Bytes that are not there are no failure. */
-static enum weft_rc read_optional(enum weft_rc rc)
-{
-    return rc == WEFT_NOT_FOUND ? WEFT_OK : rc;
-}
-
 struct record {
     const struct weft_execution *item;
     struct weft_attempts attempts;
@@ -266,10 +262,10 @@ static enum weft_rc read_record(struct weft *weft, struct record *record, struct
     const struct weft_id *id = &record->item->id;
     enum weft_rc rc = weft_attempts(weft, id, &record->attempts, err);
     if (!rc)
-        rc = read_optional(weft_payload(weft, id, &record->payload, err));
-    if (!rc)
-        rc = read_optional(weft_result(weft, id, &record->result, err));
-    return rc;
+        rc = weft_payload(weft, id, &record->payload, err);
+    if (!rc || rc == WEFT_NOT_FOUND) /* bytes that are not there are no failure */
+        rc = weft_result(weft, id, &record->result, err);
+    return rc == WEFT_NOT_FOUND ? WEFT_OK : rc;
 }
 
 static void put_record(const struct weft_cli *cli, const struct record *record)
@@ -286,8 +282,7 @@ static void put_record(const struct weft_cli *cli, const struct record *record)
 static void put_record_json(const struct record *record)
 {
     struct weft_json_out out;
-    weft_json_out_begin(&out);
-    weft_json_begin_object(&out.json);
+    weft_json_out_begin_object(&out);
     weft_wire_write_members(&weft_wire_execution, record->item, &out.json);
     weft_json_key(&out.json, "attempts");
     weft_json_begin_array(&out.json);
@@ -296,8 +291,7 @@ static void put_record_json(const struct record *record)
     weft_json_end_array(&out.json);
     weft_json_out_bytes(&out, "payload", &record->payload);
     weft_json_out_bytes(&out, "result", &record->result);
-    weft_json_end_object(&out.json);
-    weft_json_out_end(&out);
+    weft_json_out_end_object(&out);
 }
 
 static enum weft_exit show_bytes(struct weft *weft, const struct weft_id *id, bool payload)
@@ -341,12 +335,9 @@ static enum weft_exit run_show(struct weft_cli *cli)
     struct weft_page page = {0};
     if (weft_cli_has(cli, "payload") && weft_cli_has(cli, "result"))
         return weft_cli_usage(cli, "--payload and --result exclude each other");
-    if (!weft_pick_ids(cli, 1, &code) || !weft_cli_open(cli, &weft, &code))
+    if (!weft_pick_ids(cli, 1, &code) || !weft_cli_open(cli, &weft, &code) ||
+        !weft_find_ids(cli, weft, 1, &id, &code))
         return code;
-    if (!weft_find_ids(cli, weft, 1, &id, &code)) {
-        weft_close(weft);
-        return code;
-    }
     code = weft_cli_wait(cli, weft, id, &page);
     if (page.count > 0) {
         enum weft_exit shown = show(cli, weft, &page);
@@ -354,7 +345,6 @@ static enum weft_exit run_show(struct weft_cli *cli)
             code = shown;
     }
     weft_page_free(&page);
-    weft_close(weft);
     return code;
 }
 

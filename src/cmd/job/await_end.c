@@ -2,16 +2,17 @@
 
 /* Waiting for the end of an execution. */
 
-#include "cmd/job/cmd_wait.h"
+#include "cmd/job/await_end.h"
 
 #include "base/base.h"
 #include "base/err.h"
 #include "cmd/cli/line.h"
+#include "cmd/cli/text.h"
 #include "core/state.h"
 
 static const int64_t a_day_ms = 86400000;
 
-/* A description of one that does not exist has no state. */
+/* An execution that does not exist is described without a state. */
 static enum weft_rc describe(struct weft *weft, const struct weft_id *id,
                              struct weft_page *ret_page, struct weft_err *err)
 {
@@ -27,7 +28,7 @@ static enum weft_rc describe(struct weft *weft, const struct weft_id *id,
     return weft_fail(err, WEFT_NOT_FOUND, "there is no execution %s", text);
 }
 
-/* How it ended, for the one who waited. */
+/* The exit code for the end that was waited for. */
 static enum weft_exit verdict(const struct weft_execution *item)
 {
     char id[WEFT_ID_TEXT];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * weft work: the worker helper of weft.h with a command as its handler. The main thread looks
- * around some times a second: whether signals came, whether the store answers, whether all is done.
+ * weft work: the worker helper of weft.h with a command as its handler. Some times a second the
+ * main thread checks for signals, failures of the store, and the end of the work.
  */
 
 #include "cmd/work/work.h"
@@ -32,7 +32,7 @@ enum {
 
 /* ---- Signals --------------------------------------------------------------------------------- */
 
-static struct weft_work *signalled; /* whom signals are for */
+static struct weft_work *signalled; /* what the signal handler changes */
 static int64_t grace_us;
 
 /* Calls nothing but what a signal handler may call; the atomics are free of locks. */
@@ -52,13 +52,13 @@ static void take_signal(int number)
         atomic_store(&signalled->term_us,
                      (int64_t)now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000 + grace_us);
     if (stop <= WEFT_WORK_QUITS && write(STDERR_FILENO, text[stop], strlen(text[stop])) < 0)
-        errno = EIO; /* nobody to tell */
+        errno = EIO; /* there is nowhere to report it */
     errno = before;
 }
 
 /* Signals come to the main thread alone: the threads of the worker are started with them blocked.
  */
-static void mind_signals(struct weft_work *work, sigset_t *ret_before)
+static void catch_signals(struct weft_work *work, sigset_t *ret_before)
 {
     signalled = work;
     struct sigaction action = {.sa_handler = take_signal};
@@ -84,7 +84,7 @@ struct watch {
     size_t kinds;
     bool drains;
     struct weft_drain drain;
-    uint64_t errors; /* of the store, told so far */
+    uint64_t errors; /* of the store, printed so far */
     weft_usec complained_us;
 };
 
@@ -112,8 +112,8 @@ static void complain(struct watch *watch)
     pthread_mutex_unlock(&watch->work->lock);
 }
 
-/* Until it should end; err tells what went wrong for good, if something did. */
-static void mind(struct watch *watch, struct weft_err *err)
+/* Returns when the worker should end; err is set by a failure that is final. */
+static void run_until_end(struct watch *watch, struct weft_err *err)
 {
     struct weft_work *work = watch->work;
     for (unsigned tick = 0; atomic_load(&work->stop) == WEFT_WORK_GOES_ON; tick++) {
@@ -147,7 +147,7 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
     struct weft_err err = {0};
     enum weft_exit code;
     sigset_t before;
-    mind_signals(watch->work, &before);
+    catch_signals(watch->work, &before);
     if (!weft_cli_open(cli, &watch->weft, &code))
         return code;
     weft_upstream_clean();
@@ -156,12 +156,11 @@ static enum weft_exit work_on(struct weft_cli *cli, struct watch *watch,
     watch->drain.worker = watch->worker;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!rc) {
-        mind(watch, &err);
+        run_until_end(watch, &err);
         rc = err.rc;
         (void)weft_worker_stop(watch->worker);
     }
     weft_worker_free(watch->worker);
-    weft_close(watch->weft);
     code = weft_drain_end(&watch->drain);
     return rc ? weft_cli_fail(&err) : code;
 }
@@ -263,33 +262,27 @@ const struct weft_command weft_command_work = {
         "Exit code 0 completes the execution. 75 (EX_TEMPFAIL) means not now: it comes back after "
         "--retry-later-after without having spent an attempt. 65 (EX_DATAERR) fails it for good. "
         "Any other code N fails it with the class exit_N, and a signal with signal_NAME; its "
-        "policy "
-        "decides whether it is tried again. More output than 1 MiB fails it for good with the "
-        "class output_too_large.\n\n"
+        "policy decides whether it is tried again. More output than 1 MiB fails it for good with "
+        "the class output_too_large.\n\n"
         "The environment has WEFT_ID, WEFT_EPOCH, WEFT_ATTEMPT, WEFT_LANE, WEFT_KIND, where they "
         "exist WEFT_TENANT, WEFT_DEADLINE_AT, WEFT_CONTENT_TYPE, WEFT_FLOW and WEFT_NODE, and "
-        "WEFT_TAG_KEY for each tag, "
-        "its key in capitals with underscores for what is no letter or digit. WEFT_PROGRESS_FD is "
-        "the number of a file descriptor, 3, for progress: a line written to it, PERCENT or "
-        "PERCENT NOTE, is what `weft show` tells of the execution from then on. Lines are "
-        "reported at once, at most one a second; of more the last one counts.\n\n"
-        "For a node of a flow "
-        "that comes after others WEFT_UPSTREAM is a directory with a file for each of them that "
-        "succeeded: it is called like the node, with %2F for a slash and %2E for a dot at the "
-        "beginning, and holds the result, with a newline behind it if it is JSON. It is removed "
-        "when the command has ended, and what a killed worker left is removed when the next one "
-        "starts.\n\n"
+        "WEFT_TAG_KEY for each tag, its key in capitals with underscores for what is no letter or "
+        "digit. WEFT_PROGRESS_FD is the number of a file descriptor, 3, for progress: a line "
+        "written to it, PERCENT or PERCENT NOTE, is what `weft show` tells of the execution from "
+        "then on. Lines are reported at once, at most one a second; of more the last one "
+        "counts.\n\n"
+        "For a node of a flow that comes after others WEFT_UPSTREAM is a directory with a file for "
+        "each of them that succeeded: it is called like the node, with %2F for a slash and %2E for "
+        "a dot at the beginning, and holds the result, with a newline behind it if it is JSON. It "
+        "is removed when the command has ended, and what a killed worker left is removed when the "
+        "next one starts.\n\n"
         "The lease is renewed while the command runs. When the execution is cancelled, timed out "
-        "or "
-        "lost, the command's process group gets SIGTERM, and SIGKILL after --kill-after. Whatever "
-        "the command leaves running when it ends is killed, and the command with all of its "
-        "process "
-        "group if `weft work` itself is killed.\n\n"
+        "or lost, the command's process group gets SIGTERM, and SIGKILL after --kill-after. "
+        "Whatever the command leaves running when it ends is killed, and the command with all of "
+        "its process group if `weft work` itself is killed.\n\n"
         "SIGINT or SIGTERM: nothing more is claimed and commands may end by themselves for "
-        "--grace, "
-        "then they get SIGTERM; what was stopped so is ready again at once. A second signal "
-        "shortens "
-        "the grace, a third kills the commands.\n\n"
+        "--grace, then they get SIGTERM; what was stopped so is ready again at once. A second "
+        "signal shortens the grace, a third kills the commands.\n\n"
         "With --drain it ends when nothing is ready, delayed or running any more in its lanes and "
         "of its kinds, elsewhere either, with exit code 0. Executions that it cannot serve are not "
         "waited for: in a paused lane, in need of a capability that it does not have, or behind "

@@ -5,6 +5,7 @@
 #include "cmd/serve/settings.h"
 
 #include "cmd/cli/cli_json.h"
+#include "cmd/cli/table.h"
 
 #include "base/arena.h"
 #include "base/str.h"
@@ -12,23 +13,15 @@
 static void put_json(const struct weft_setting_value *value, struct weft_arena *arena)
 {
     struct weft_json_out out;
-    weft_json_out_begin(&out);
-    weft_json_begin_object(&out.json);
-    weft_json_key(&out.json, "items");
-    weft_json_begin_array(&out.json);
+    weft_json_out_begin_items(&out);
     for (size_t i = 0; i < weft_setting_count; i++) {
         weft_json_begin_object(&out.json);
-        weft_json_key(&out.json, "name");
-        weft_json_put_text(&out.json, weft_settings[i].name);
-        weft_json_key(&out.json, "value");
-        weft_json_put_text(&out.json, weft_url_masked(value[i].text, arena));
-        weft_json_key(&out.json, "from");
-        weft_json_put_text(&out.json, value[i].from);
+        weft_json_add_text(&out.json, "name", weft_settings[i].name);
+        weft_json_add_text(&out.json, "value", weft_url_masked(value[i].text, arena));
+        weft_json_add_text(&out.json, "from", value[i].from);
         weft_json_end_object(&out.json);
     }
-    weft_json_end_array(&out.json);
-    weft_json_end_object(&out.json);
-    weft_json_out_end(&out);
+    weft_json_out_end_items(&out);
 }
 
 static void put_table(const struct weft_cli *cli, const struct weft_setting_value *value,

@@ -9,6 +9,8 @@
 
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/filter_args.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/text.h"
 
 #include "base/base.h"
 #include "base/id.h"
@@ -21,29 +23,19 @@
 
 enum { LIMIT_NORMAL = 50, LINE_MAX_TEXT = 1024 };
 
+#define FROM_KIND                                                                                  \
+    {.title = "KIND", .give = 4}, {.title = "STATE"},                                              \
+        {.title = "TRY", .align = WEFT_RIGHT, .give = 2}, {.title = "AGE", .align = WEFT_RIGHT},   \
+    {                                                                                              \
+        .title = "DETAIL", .give = 1                                                               \
+    }
 static const struct weft_column columns[] = {
-    {.title = "ID"},
-    {.title = "LANE", .give = 3},
-    {.title = "KIND", .give = 4},
-    {.title = "STATE"},
-    {.title = "TRY", .align = WEFT_RIGHT, .give = 2},
-    {.title = "AGE", .align = WEFT_RIGHT},
-    {.title = "DETAIL", .give = 1},
-};
-
-/* With --flow: what a member is called stands beside its id. */
+    {.title = "ID"}, {.title = "LANE", .give = 3}, FROM_KIND};
+/* With --flow: the name of the node follows the id. */
 static const struct weft_column member_columns[] = {
-    {.title = "ID"},
-    {.title = "NODE", .give = 3},
-    {.title = "LANE", .give = 2},
-    {.title = "KIND", .give = 4},
-    {.title = "STATE"},
-    {.title = "TRY", .align = WEFT_RIGHT, .give = 2},
-    {.title = "AGE", .align = WEFT_RIGHT},
-    {.title = "DETAIL", .give = 1},
-};
+    {.title = "ID"}, {.title = "NODE", .give = 3}, {.title = "LANE", .give = 2}, FROM_KIND};
 
-/* What one wants to know of it: who has it, what went wrong, or why it was stopped. */
+/* The worker that has it, its error, or the reason it was stopped for. */
 static void put_detail(struct weft_table *table, const struct weft_execution *item)
 {
     char line[LINE_MAX_TEXT] = "";
@@ -71,7 +63,7 @@ struct listing {
     struct weft_table *table; /* NULL: JSON */
     struct weft_json_out out; /* JSON, unless all are wanted: then each has a line of its own */
     char next[512];           /* the cursor, empty at the end */
-    bool told;                /* a line on stderr says how far it has looked */
+    bool progress;            /* a line on stderr says how far it has looked */
 };
 
 static void put_row(const struct listing *listing, const struct weft_execution *item)
@@ -104,16 +96,16 @@ static void put_page(struct listing *listing, const struct weft_page *page)
         weft_table_flush(listing->table);
 }
 
-/* A filter that fits little: says on a terminal how far it has looked. */
-static void tell_progress(struct listing *listing, const struct weft_page *page)
+/* On a terminal, for a filter that few executions fit: how far back it has looked. */
+static void show_progress(struct listing *listing, const struct weft_page *page)
 {
     char moment[WEFT_MOMENT_TEXT];
     if (!isatty(STDERR_FILENO))
         return;
-    if (listing->told)
+    if (listing->progress)
         (void)fputs("\r\033[K", stderr);
-    listing->told = page->looked_to_us != 0;
-    if (!listing->told)
+    listing->progress = page->looked_to_us != 0;
+    if (!listing->progress)
         return;
     weft_moment_print(page->looked_to_us, moment);
     (void)fprintf(stderr, "looked back to %s", moment);
@@ -133,7 +125,7 @@ static enum weft_rc read_pages(struct listing *listing, const char *after, struc
                                     listing->next[0] ? listing->next : NULL, &page, err);
         if (rc)
             return rc;
-        tell_progress(listing, &page);
+        show_progress(listing, &page);
         put_page(listing, &page);
         seen += page.count;
         (void)snprintf(listing->next, sizeof(listing->next), "%s", page.next ? page.next : "");
@@ -147,7 +139,7 @@ static enum weft_rc read_pages(struct listing *listing, const char *after, struc
 static void finish(struct listing *listing, enum weft_rc rc)
 {
     bool items = !listing->table && listing->wanted != UINT64_MAX;
-    if (listing->told)
+    if (listing->progress)
         (void)fputs("\r\033[K", stderr);
     if (rc && listing->table) {
         weft_table_free(listing->table);
@@ -161,8 +153,7 @@ static void finish(struct listing *listing, enum weft_rc rc)
         weft_json_end_array(&listing->out.json);
         weft_json_key(&listing->out.json, "next");
         weft_json_put_text(&listing->out.json, listing->next[0] ? listing->next : NULL);
-        weft_json_end_object(&listing->out.json);
-        weft_json_out_end(&listing->out);
+        weft_json_out_end_object(&listing->out);
     }
 }
 
@@ -174,12 +165,9 @@ static enum weft_exit run_ls(struct weft_cli *cli)
     if (!weft_cli_has(cli, "all"))
         listing.wanted = (uint64_t)weft_cli_i64(cli, "limit", 1, INT32_MAX, LIMIT_NORMAL);
     if (!weft_pick_filter(cli, WEFT_PICK_BY_STATE, &listing.filter, &code) ||
-        !weft_cli_open(cli, &listing.weft, &code))
+        !weft_cli_open(cli, &listing.weft, &code) ||
+        !weft_find_filter(cli, listing.weft, &listing.filter, &code))
         return code;
-    if (!weft_find_filter(cli, listing.weft, &listing.filter, &code)) {
-        weft_close(listing.weft);
-        return code;
-    }
     bool members = !weft_id_is_zero(&listing.filter.flow);
     if (!weft_cli_json(cli))
         listing.table = weft_table_new(cli, members ? member_columns : columns,
@@ -193,7 +181,6 @@ static enum weft_exit run_ls(struct weft_cli *cli)
         code = weft_cli_fail(&err);
     else if (weft_cli_interrupted())
         code = WEFT_EXIT_INTERRUPTED;
-    weft_close(listing.weft);
     return code;
 }
 

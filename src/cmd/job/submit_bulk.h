@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef WEFT_CMD_CLI_BULK_H
-#define WEFT_CMD_CLI_BULK_H
+#ifndef WEFT_CMD_JOB_SUBMIT_BULK_H
+#define WEFT_CMD_JOB_SUBMIT_BULK_H
 
 /* Submitting many: in chunks, with a bar, each answered with a line. */
 
 #include "cmd/cli/cli.h"
 
-/* A row of chunks on their way. */
 struct weft_sending {
     const struct weft_cli *cli;
     struct weft *weft;
@@ -18,9 +17,9 @@ struct weft_sending {
 };
 
 /*
- * Submits up to WEFT_BATCH_MAX specs and prints their answers. line, or NULL, tells where each
- * stands in the file. Anything but WEFT_EXIT_OK: the chunk as a whole failed, or a signal came; the
- * story has been told.
+ * Submits up to WEFT_BATCH_MAX specs and prints their answers. line: the line of each in the file,
+ * or NULL. Anything but WEFT_EXIT_OK: the chunk as a whole failed, which has been printed, or a
+ * signal came.
  */
 WEFT_MUST_CHECK enum weft_exit weft_send_chunk(struct weft_sending *sending,
                                                const struct weft_spec *spec, const uint64_t *line,

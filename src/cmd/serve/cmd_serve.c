@@ -85,14 +85,12 @@ static void start_log(const struct weft_serve_settings *settings)
                   STDERR_FILENO);
 }
 
-/* Reads the settings anew; those that are wrong change nothing. */
+/* Reads the settings again; wrong ones change nothing. */
 static void reload(const struct weft_cli *cli, struct weft_server *server)
 {
     struct weft_arena *arena = weft_arena_new();
     struct weft_serve_settings settings;
-    struct weft_setting_value *value =
-        weft_new_array(arena, struct weft_setting_value, weft_setting_count);
-    if (weft_settings_read(cli, arena, value, &settings))
+    if (weft_settings_read(cli, arena, NULL, &settings))
         weft_server_reload(server, &settings.server);
     else
         weft_error("the settings are wrong: everything stays as it was");
@@ -118,7 +116,7 @@ static void wait_for_the_end(const struct weft_cli *cli, struct weft_server *ser
 
 #define PAUSE_FIRST_US (100 * WEFT_MS)
 #define PAUSE_LAST_US  WEFT_SECOND
-#define SLOW_US        (2 * WEFT_SECOND) /* a try that takes longer is told of */
+#define SLOW_US        (2 * WEFT_SECOND) /* a longer try is logged */
 #define LAST_TRY_US    (500 * WEFT_MS)   /* what a try under way gets when a signal comes */
 
 /* Opening the store: the try that is under way. */
@@ -128,7 +126,7 @@ struct attempt {
     int done; /* an eventfd */
     enum weft_rc rc;
     struct weft_err err;
-    bool told; /* the log says that the server waits */
+    bool logged; /* that the server waits */
 };
 
 static void *run_attempt(void *context)
@@ -176,24 +174,24 @@ static void give_up(struct attempt *attempt)
     (void)pthread_join(attempt->thread, NULL);
 }
 
-/* True when the store may come up by itself; a wrong password or schema does not change so. */
+/* True when the store may come up later; a wrong password or schema will not. */
 static bool is_away(const struct weft_err *err)
 {
     return err->rc == WEFT_UNAVAILABLE && err->cause == WEFT_CAUSE_LOST;
 }
 
-/* Says once that the server waits, and for what. */
-static void tell_waiting(const struct weft_serve_settings *settings, struct attempt *attempt,
-                         const char *why)
+/* Logs once that the server waits, and for what. */
+static void log_waiting(const struct weft_serve_settings *settings, struct attempt *attempt,
+                        const char *why)
 {
-    if (!attempt->told)
+    if (!attempt->logged)
         weft_warn("waiting for the store", F_STR("error", why),
                   F_I64("at_most_s", settings->store_wait_s),
                   F_STR("url", weft_server_url(attempt->server)));
-    attempt->told = true;
+    attempt->logged = true;
 }
 
-/* One try, on a thread of its own. EVENT_DONE: attempt->rc tells how it went. */
+/* One try, on a thread of its own. EVENT_DONE: attempt->rc is its result. */
 static enum event try_once(const struct weft_serve_settings *settings, struct attempt *attempt,
                            int signals)
 {
@@ -206,7 +204,7 @@ static enum event try_once(const struct weft_serve_settings *settings, struct at
     }
     enum event event = wait_for(attempt->done, signals, weft_boot_us() + SLOW_US);
     if (event == EVENT_NONE) {
-        tell_waiting(settings, attempt, "it does not answer yet, or is being migrated");
+        log_waiting(settings, attempt, "it does not answer yet, or is being migrated");
         event = wait_for(attempt->done, signals, WEFT_NEVER);
     }
     if (event == EVENT_STOP) {
@@ -229,12 +227,12 @@ static enum event open_store(const struct weft_serve_settings *settings, struct 
     for (;;) {
         if (try_once(settings, attempt, signals) == EVENT_STOP)
             return EVENT_STOP;
-        if (attempt->told && !attempt->rc)
+        if (attempt->logged && !attempt->rc)
             weft_info("the store is there",
                       F_I64("after_ms", (weft_boot_us() - began_us) / WEFT_MS));
         if (!attempt->rc || !is_away(&attempt->err) || weft_boot_us() >= until_us)
             return EVENT_DONE;
-        tell_waiting(settings, attempt, attempt->err.text);
+        log_waiting(settings, attempt, attempt->err.text);
         weft_usec next_us = weft_boot_us() + pause_us;
         if (wait_for(-1, signals, next_us < until_us ? next_us : until_us) == EVENT_STOP) {
             weft_info("stopped while waiting for the store");
@@ -294,11 +292,8 @@ static enum weft_exit serve(const struct weft_cli *cli, const struct weft_serve_
 static enum weft_exit run_serve(struct weft_cli *cli)
 {
     struct weft_serve_settings settings;
-    struct weft_setting_value *value =
-        weft_new_array(cli->arena, struct weft_setting_value, weft_setting_count);
-    if (!weft_settings_read(cli, cli->arena, value, &settings))
-        return WEFT_EXIT_USAGE;
-    return serve(cli, &settings);
+    bool good = weft_settings_read(cli, cli->arena, NULL, &settings);
+    return good ? serve(cli, &settings) : WEFT_EXIT_USAGE;
 }
 
 const struct weft_command weft_command_serve = {

@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Tables that fit, colours where they are wanted, moments as people say them.
- *
  * A table is kept until it is printed, because its columns are as wide as their widest cell. When
  * that is wider than the terminal, the columns that may give get narrower, in their order, then
  * they are left out, in their order; what is cut ends with an ellipsis.
  */
 
-#include "cmd/cli/line.h"
+#include "cmd/cli/table.h"
 
 #include "base/arena.h"
-#include "base/base.h"
-#include "base/id.h"
 #include "base/str.h"
+#include "cmd/cli/text.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 #include <wchar.h>
 
 enum { GAP = 2, NARROWEST = 8, CELL_MAX = 4096 };
@@ -44,150 +39,6 @@ struct weft_table {
     bool color;
     bool titled; /* the titles were printed */
 };
-
-/* ---- The terminal ---------------------------------------------------------------------------- */
-
-size_t weft_width(void)
-{
-    const char *columns = weft_env("COLUMNS");
-    int64_t width;
-    if (columns && weft_number_typed(columns, &width) && width >= 20 && width <= 10000)
-        return (size_t)width;
-    struct winsize size;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        return size.ws_col;
-    return 0;
-}
-
-bool weft_cli_json(const struct weft_cli *cli)
-{
-    return weft_cli_has(cli, "json");
-}
-
-bool weft_cli_color(const struct weft_cli *cli)
-{
-    const char *when = weft_cli_get(cli, "color");
-    if (when && strcmp(when, "auto") != 0)
-        return strcmp(when, "always") == 0;
-    const char *terminal = weft_env("TERM");
-    return isatty(STDOUT_FILENO) && !weft_env("NO_COLOR") &&
-           !(terminal && strcmp(terminal, "dumb") == 0);
-}
-
-const char *weft_state_color(enum weft_state state)
-{
-    switch (state) {
-    case WEFT_STATE_READY:
-        return "36";
-    case WEFT_STATE_RUNNING:
-        return "34";
-    case WEFT_STATE_DELAYED:
-    case WEFT_STATE_BLOCKED:
-    case WEFT_STATE_SUSPENDED:
-    case WEFT_STATE_HELD:
-        return "33";
-    case WEFT_STATE_SUCCEEDED:
-        return "32";
-    case WEFT_STATE_FAILED:
-    case WEFT_STATE_EXPIRED:
-        return "31";
-    case WEFT_STATE_CANCELLED:
-    case WEFT_STATE_SKIPPED:
-        return "90";
-    case WEFT_STATE_NONE:
-    case WEFT_STATE_COUNT:
-        break;
-    }
-    return NULL;
-}
-
-/* ---- Moments --------------------------------------------------------------------------------- */
-
-void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT])
-{
-    static const struct {
-        weft_usec below_us, unit_us;
-        const char *unit;
-    } step[] = {
-        {60 * WEFT_SECOND, WEFT_SECOND, "s"},
-        {3600 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
-        {86400 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
-        {INT64_MAX, 86400 * WEFT_SECOND, "d"},
-    };
-    if (moment_us == 0) {
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "-");
-        return;
-    }
-    weft_usec distance = moment_us > now_us ? moment_us - now_us : now_us - moment_us;
-    if (distance < WEFT_SECOND) {
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "now");
-        return;
-    }
-    size_t i = 0;
-    while (distance >= step[i].below_us)
-        i++;
-    (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s%" PRId64 " %s%s", moment_us > now_us ? "in " : "",
-                   distance / step[i].unit_us, step[i].unit, moment_us > now_us ? "" : " ago");
-}
-
-void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT])
-{
-    static const struct {
-        weft_usec below_us, unit_us;
-        const char *unit;
-    } step[] = {
-        {WEFT_SECOND, WEFT_MS, "ms"},
-        {100 * WEFT_SECOND, WEFT_SECOND, "s"},
-        {6000 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
-        {172800 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
-        {INT64_MAX, 86400 * WEFT_SECOND, "d"},
-    };
-    size_t i = 0;
-    while (span_us >= step[i].below_us && i + 1 < WEFT_LEN(step))
-        i++;
-    int64_t tenths = span_us / (step[i].unit_us / 10);
-    if (span_us >= WEFT_SECOND && tenths < 100 && tenths % 10)
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 ".%" PRId64 " %s", tenths / 10,
-                       tenths % 10, step[i].unit);
-    else
-        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " %s", tenths / 10, step[i].unit);
-}
-
-const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena)
-{
-    enum { SHORT = 8 };
-    char text[WEFT_ID_TEXT];
-    weft_id_print(id, text);
-    return weft_arena_strdup(arena, text + strlen(text) - SHORT);
-}
-
-void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT])
-{
-    if (isatty(STDOUT_FILENO) && !weft_cli_has(cli, "long"))
-        weft_id_short_print(id, ret_text);
-    else
-        weft_id_print(id, ret_text);
-}
-
-void weft_last_line(const char *text, char *ret_text, size_t size)
-{
-    size_t end = strlen(text), start;
-    while (end > 0 && strchr(" \t\r\n", text[end - 1]))
-        end--;
-    for (start = end; start > 0 && text[start - 1] != '\n'; start--)
-        ;
-    (void)snprintf(ret_text, size, "%.*s", (int)(end - start), text + start);
-}
-
-void weft_put_bytes(const void *data, size_t size)
-{
-    const char *text = data;
-    if (size == 0)
-        return;
-    (void)fwrite(text, 1, size, stdout);
-    if (text[size - 1] != '\n' && isatty(STDOUT_FILENO))
-        putchar('\n');
-}
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
@@ -268,24 +119,28 @@ static void add_cell(struct weft_table *table, const char *text, const char *col
     cell->color = color;
 }
 
-void weft_table_cell(struct weft_table *table, const char *fmt, ...)
+static void add_formatted(struct weft_table *table, const char *color, const char *fmt,
+                          va_list args)
 {
     char text[CELL_MAX];
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    add_cell(table, text, color);
+}
+
+void weft_table_cell(struct weft_table *table, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args);
+    add_formatted(table, NULL, fmt, args);
     va_end(args);
-    add_cell(table, text, NULL);
 }
 
 void weft_table_paint(struct weft_table *table, const char *color, const char *fmt, ...)
 {
-    char text[CELL_MAX];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args);
+    add_formatted(table, color, fmt, args);
     va_end(args);
-    add_cell(table, text, color);
 }
 
 void weft_table_state(struct weft_table *table, enum weft_state state)

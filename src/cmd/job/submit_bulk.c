@@ -7,10 +7,12 @@
  * 1,000 specs or half of what one request may carry.
  */
 
-#include "cmd/cli/bulk.h"
+#include "cmd/job/submit_bulk.h"
 
+#include "cmd/cli/bar.h"
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/line.h"
+#include "cmd/cli/text.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -30,10 +32,8 @@ enum { LINE_MAX_BYTES = 4 << 20 }; /* a payload in base64, and the rest of the s
 static void put_line_number(const struct weft_sending *sending, uint64_t line,
                             struct weft_json_writer *json)
 {
-    if (!sending->file)
-        return;
-    weft_json_key(json, "line");
-    weft_json_put_i64(json, (int64_t)line);
+    if (sending->file)
+        weft_json_add_i64(json, "line", (int64_t)line);
 }
 
 static void refuse(struct weft_sending *sending, uint64_t line, const struct weft_err *err)
@@ -52,13 +52,11 @@ static void refuse(struct weft_sending *sending, uint64_t line, const struct wef
     if (!weft_cli_json(sending->cli))
         return;
     struct weft_json_out out;
-    weft_json_out_begin(&out);
-    weft_json_begin_object(&out.json);
+    weft_json_out_begin_object(&out);
     put_line_number(sending, line, &out.json);
     weft_json_key(&out.json, "error");
     weft_wire_write_error(err, WEFT_FENCE_NONE, &out.json);
-    weft_json_end_object(&out.json);
-    weft_json_out_end(&out);
+    weft_json_out_end_object(&out);
 }
 
 static void put_answer(struct weft_sending *sending, uint64_t line,
@@ -75,12 +73,10 @@ static void put_answer(struct weft_sending *sending, uint64_t line,
         sending->accepted++;
     if (weft_cli_json(sending->cli)) {
         struct weft_json_out out;
-        weft_json_out_begin(&out);
-        weft_json_begin_object(&out.json);
+        weft_json_out_begin_object(&out);
         put_line_number(sending, line, &out.json);
         weft_wire_write_members(&weft_wire_submitted, answer, &out.json);
-        weft_json_end_object(&out.json);
-        weft_json_out_end(&out);
+        weft_json_out_end_object(&out);
         return;
     }
     weft_id_print(&answer->id, id);
@@ -123,7 +119,7 @@ struct chunk {
     size_t count, bytes;
 };
 
-/* One line into the chunk. A line that is no spec is told of and left out. */
+/* One line into the chunk. A line that is no spec is reported and left out. */
 static void read_spec(struct weft_sending *sending, const char *lane, struct chunk *chunk,
                       const char *text, uint64_t number)
 {
@@ -210,16 +206,11 @@ static void put_summary(const struct weft_sending *sending)
         return;
     }
     struct weft_json_out out;
-    weft_json_out_begin(&out);
-    weft_json_begin_object(&out.json);
-    weft_json_key(&out.json, "accepted");
-    weft_json_put_i64(&out.json, (int64_t)sending->accepted);
-    weft_json_key(&out.json, "duplicates");
-    weft_json_put_i64(&out.json, (int64_t)sending->duplicates);
-    weft_json_key(&out.json, "refused");
-    weft_json_put_i64(&out.json, (int64_t)sending->refused);
-    weft_json_end_object(&out.json);
-    weft_json_out_end(&out);
+    weft_json_out_begin_object(&out);
+    weft_json_add_i64(&out.json, "accepted", (int64_t)sending->accepted);
+    weft_json_add_i64(&out.json, "duplicates", (int64_t)sending->duplicates);
+    weft_json_add_i64(&out.json, "refused", (int64_t)sending->refused);
+    weft_json_out_end_object(&out);
 }
 
 enum weft_exit weft_submit_bulk(const struct weft_cli *cli, struct weft *weft, const char *path,

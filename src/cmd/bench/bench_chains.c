@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Flows of the benchmark: chains, of which each node comes after the one before it.
+ * Flows of the benchmark: chains, in which each node comes after the one before it.
  *
- * So many chains are under way at once; each has a number of its own, and whoever comes to the end
- * of one begins it anew. The payload of a node carries the number of its chain and its place, so a
- * claim tells what it is the child of. A hop is the time from the answer to the completion of a
- * node to the answer of the claim that got the next one: what the cascade takes, and the claim
- * after it. A claim may even be answered before the completion that made it possible: that is a hop
- * of 0. A node that begins before its upstream was completed is an error of the server.
+ * Every chain that is under way has a number; the connection that completes its last node submits
+ * it again. The payload of a node holds the number of its chain and its place. A hop is the time
+ * from the answer to the completion of a node to the answer of the claim that got the next one: the
+ * cascade, and the claim after it. A claim may be answered before the completion that made it
+ * possible: that is a hop of 0. A node that begins before its upstream was completed is an error of
+ * the server.
  */
 
+#include "cmd/bench/bench_chains.h"
 #include "base/arena.h"
 #include "base/json.h"
-#include "cmd/bench/bench.h"
-
-#include <stdlib.h>
+#include "cmd/bench/bench_body.h"
+#include "wire/wire.h"
 
 enum { BODY_MAX = 256 << 20 };
 
-/* What of a chain has happened. */
 struct chain {
     struct weft_buf request; /* its submission */
     bool busy;
@@ -28,9 +27,10 @@ struct chain {
 };
 
 struct weft_bench_chains {
+    struct weft_arena *arena; /* of all of it */
     const struct weft_bench_plan *plan;
-    struct chain *chain; /* owned; array of plan->flows */
-    uint32_t *idle;      /* owned; a stack of numbers */
+    struct chain *chain; /* array of plan->flows */
+    uint32_t *idle;      /* a stack of numbers */
     uint32_t idle_count;
 };
 
@@ -42,7 +42,7 @@ static void add_node(const struct weft_bench_plan *plan, uint32_t chain, uint32_
     weft_buf_printf(out, "%s{\"name\":\"n%u\",\"lane\":\"%s\",\"kind\":\"" WEFT_BENCH_KIND "\"",
                     node > 0 ? "," : "", node, plan->lane);
     weft_buf_printf(out, ",\"payload\":{\"chain\":%u,\"node\":%u,\"data\":", chain, node);
-    weft_bench_document(out, plan->payload_size);
+    weft_bench_document(out, plan->payload_size, 0);
     weft_buf_add_text(out, "}");
     if (node > 0)
         weft_buf_printf(out, ",\"after\":[\"n%u\"]", node - 1);
@@ -52,14 +52,12 @@ static void add_node(const struct weft_bench_plan *plan, uint32_t chain, uint32_
 struct weft_bench_chains *weft_bench_chains_new(const struct weft_bench_plan *plan,
                                                 const struct weft_bench_target *target)
 {
-    struct weft_bench_chains *chains = calloc(1, sizeof(*chains));
-    if (!chains)
-        weft_oom(sizeof(*chains));
-    chains->plan = plan;
-    chains->chain = calloc(plan->flows, sizeof(*chains->chain));
-    chains->idle = calloc(plan->flows, sizeof(*chains->idle));
-    if (!chains->chain || !chains->idle)
-        weft_oom(plan->flows * sizeof(*chains->chain));
+    struct weft_arena *arena = weft_arena_new();
+    struct weft_bench_chains *chains = weft_new(arena, struct weft_bench_chains);
+    *chains = (struct weft_bench_chains){.arena = arena,
+                                         .plan = plan,
+                                         .chain = weft_new_array(arena, struct chain, plan->flows),
+                                         .idle = weft_new_array(arena, uint32_t, plan->flows)};
     struct weft_buf body;
     weft_buf_init(&body, BODY_MAX);
     for (uint32_t i = 0; i < plan->flows; i++) {
@@ -82,9 +80,7 @@ void weft_bench_chains_free(struct weft_bench_chains *chains)
         return;
     for (uint32_t i = 0; i < chains->plan->flows; i++)
         weft_buf_done(&chains->chain[i].request);
-    free(chains->chain);
-    free(chains->idle);
-    free(chains);
+    weft_arena_free(chains->arena);
 }
 
 bool weft_bench_chain_idle(const struct weft_bench_chains *chains)
@@ -108,7 +104,7 @@ const struct weft_buf *weft_bench_chain_request(const struct weft_bench_chains *
     return &chains->chain[number].request;
 }
 
-void weft_bench_chain_end(struct weft_bench_chains *chains, uint32_t number)
+static void end_chain(struct weft_bench_chains *chains, uint32_t number)
 {
     struct chain *chain = &chains->chain[number];
     if (chain->busy)
@@ -121,40 +117,30 @@ void weft_bench_chain_end(struct weft_bench_chains *chains, uint32_t number)
 static bool find_number(const struct weft_json *object, const char *name, uint32_t below,
                         uint32_t *ret_number)
 {
-    struct weft_json_iter iter;
+    struct weft_json value;
     int64_t number;
-    weft_json_iter_init(&iter, object);
-    while (weft_json_next(&iter)) {
-        if (!weft_json_is(&iter.key, name))
-            continue;
-        if (iter.value.kind != WEFT_JSON_NUMBER || !weft_json_i64(&iter.value, &number) ||
-            number < 0 || number >= below)
-            return false;
-        *ret_number = (uint32_t)number;
-        return true;
-    }
-    return false;
+    if (!weft_wire_member(object, name, &value) || !weft_json_i64(&value, &number) || number < 0 ||
+        number >= below)
+        return false;
+    *ret_number = (uint32_t)number;
+    return true;
 }
 
 /* The chain and the place that a claimed item names. */
 static bool read_member(const struct weft_bench_chains *chains, const struct weft_json *item,
                         struct weft_bench_member *ret_member)
 {
-    struct weft_json_iter iter;
-    weft_json_iter_init(&iter, item);
-    while (weft_json_next(&iter))
-        if (weft_json_is(&iter.key, "payload") && iter.value.kind == WEFT_JSON_OBJECT)
-            return find_number(&iter.value, "chain", chains->plan->flows, &ret_member->chain) &&
-                   find_number(&iter.value, "node", chains->plan->nodes, &ret_member->node);
-    return false;
+    struct weft_json payload;
+    return weft_wire_member(item, "payload", &payload) &&
+           find_number(&payload, "chain", chains->plan->flows, &ret_member->chain) &&
+           find_number(&payload, "node", chains->plan->nodes, &ret_member->node);
 }
 
 static void note_start(struct weft_bench_chains *chains, const struct weft_bench_member *member,
                        weft_usec now_us, struct weft_bench_result *result)
 {
     struct chain *chain = &chains->chain[member->chain];
-    /* A submission that was told twice, because its answer was lost, gives two chains of a number.
-     */
+    /* A submission that was repeated, because its answer was lost, gives two chains of a number. */
     if (member->node > chain->sent && result->doubtful == 0)
         weft_bench_count_error(&result->errors, "too_early", 9);
     else if (member->node > 0 && member->node == chain->sent && result->measuring)
@@ -166,23 +152,16 @@ enum weft_rc weft_bench_chains_claimed(struct weft_bench_chains *chains,
                                        struct weft_bench_member *ret_member,
                                        struct weft_bench_result *result, struct weft_err *err)
 {
-    struct weft_json value;
+    struct weft_json value, items;
+    struct weft_json_iter iter;
     enum weft_rc rc = weft_json_check(answer->body, answer->body_size, &value, err);
-    if (rc)
+    if (rc || !weft_wire_member(&value, "items", &items))
         return rc;
-    struct weft_json_iter outer, inner;
-    size_t count = 0;
-    weft_json_iter_init(&outer, &value);
-    while (weft_json_next(&outer)) {
-        if (!weft_json_is(&outer.key, "items"))
-            continue;
-        weft_json_iter_init(&inner, &outer.value);
-        while (weft_json_next(&inner)) {
-            struct weft_bench_member *member = &ret_member[count++];
-            if (!read_member(chains, &inner.value, member))
-                return weft_fail(err, WEFT_INVALID_VALUE, "a claimed item is no node of a chain");
-            note_start(chains, member, now_us, result);
-        }
+    weft_json_iter_init(&iter, &items);
+    for (size_t i = 0; weft_json_next(&iter); i++) {
+        if (!read_member(chains, &iter.value, &ret_member[i]))
+            return weft_fail(err, WEFT_INVALID_VALUE, "a claimed item is no node of a chain");
+        note_start(chains, &ret_member[i], now_us, result);
     }
     return WEFT_OK;
 }
@@ -209,7 +188,7 @@ size_t weft_bench_chains_completed(struct weft_bench_chains *chains,
         if (chain->sent == member[i].node + 1)
             chain->completed_us = now_us;
         if (member[i].node + 1 == chains->plan->nodes) {
-            weft_bench_chain_end(chains, member[i].chain);
+            end_chain(chains, member[i].chain);
             ended++;
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* --watch: the same again and again. */
+/* --watch: the same output repeatedly. */
 
 #include "cmd/cli/cli.h"
 
@@ -15,31 +15,31 @@ void weft_cli_watched(void)
     over = true;
 }
 
-/*
- * What is shown is written while the one before still stands, and then takes its place at once: the
- * terminal is wiped by the same write that fills it.
- */
+/* The terminal is wiped by the same write that fills it, so that it does not flicker. */
 static enum weft_exit show_over(const struct weft_cli *cli, struct weft *weft, weft_show_fn *show)
 {
     if (isatty(STDOUT_FILENO) && !weft_cli_json(cli))
         printf("\033[H\033[2J");
     enum weft_exit code = show(cli, weft);
     if (code != WEFT_EXIT_OK)
-        __fpurge(stdout); /* or what was just said on stderr would be wiped */
+        __fpurge(stdout); /* or it would wipe the error on stderr */
     (void)fflush(stdout);
     return code;
 }
 
-enum weft_exit weft_cli_watch(const struct weft_cli *cli, struct weft *weft, int64_t normally_ms,
-                              weft_show_fn *show)
+enum weft_exit weft_cli_watch(struct weft_cli *cli, int64_t normally_ms, weft_show_fn *show)
 {
+    struct weft *weft;
+    enum weft_exit code;
+    if (!weft_cli_open(cli, &weft, &code))
+        return code;
     int64_t every_ms = weft_cli_ms(cli, "watch", 100, 3600000, normally_ms);
     if (!weft_cli_has(cli, "watch"))
         return show(cli, weft);
     weft_cli_catch();
     static char screen[1 << 16];
     (void)setvbuf(stdout, screen, _IOFBF, sizeof(screen));
-    enum weft_exit code = show_over(cli, weft, show);
+    code = show_over(cli, weft, show);
     while (code == WEFT_EXIT_OK && !over && !weft_cli_interrupted() && !ferror(stdout)) {
         (void)poll(NULL, 0, (int)every_ms); /* ended early by a signal */
         if (!weft_cli_interrupted())

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* weft scanners: what finds work that was left behind, on every replica; and one pass by hand. */
+/* weft scanners: their state on every replica; and one pass by hand. */
 
 #include "cmd/cli/cli_json.h"
 #include "cmd/cli/line.h"
+#include "cmd/cli/table.h"
+#include "cmd/cli/text.h"
 
 #include "base/arena.h"
 #include "base/base.h"
@@ -95,24 +97,20 @@ static enum weft_exit put_scanners(const struct weft_cli *cli, struct weft *weft
 {
     struct weft_err err = {0};
     struct weft_scanners scanners = {0};
-    struct weft_json_out out;
     if (weft_scanners(weft, &scanners, &err))
         return weft_cli_fail(&err);
-    if (weft_cli_json(cli)) {
-        weft_json_out_begin_items(&out);
-        for (size_t i = 0; i < scanners.count; i++)
-            weft_wire_write(&weft_wire_scanner, &scanners.item[i], &out.json);
-        weft_json_out_end_items(&out);
-    } else {
+    if (weft_cli_json(cli))
+        weft_json_out_items(&weft_wire_scanner, scanners.item, sizeof(*scanners.item),
+                            scanners.count);
+    else
         put_table(cli, &scanners);
-    }
     weft_scanners_free(&scanners);
     return WEFT_EXIT_OK;
 }
 
 /* ---- One pass -------------------------------------------------------------------------------- */
 
-/* The scanner of that name; WEFT_SCANNER_COUNT: none, and it was said. */
+/* The scanner of that name; WEFT_SCANNER_COUNT: none, and that has been printed. */
 static enum weft_scanner find(const char *name, struct weft_arena *arena)
 {
     const char *known[WEFT_SCANNER_COUNT + 1] = {NULL}, *all = "";
@@ -187,11 +185,9 @@ static enum weft_exit run_scanners(struct weft_cli *cli)
         if (scanner == WEFT_SCANNER_COUNT)
             return WEFT_EXIT_NOT_FOUND;
     }
-    if (!weft_cli_open(cli, &weft, &code))
-        return code;
-    code = count > 0 ? run_pass(cli, weft, scanner) : weft_cli_watch(cli, weft, 1000, put_scanners);
-    weft_close(weft);
-    return code;
+    if (count == 0)
+        return weft_cli_watch(cli, 1000, put_scanners);
+    return weft_cli_open(cli, &weft, &code) ? run_pass(cli, weft, scanner) : code;
 }
 
 const struct weft_command weft_command_scanners = {
@@ -200,14 +196,13 @@ const struct weft_command weft_command_scanners = {
     .args_max = 2,
     .summary = "show what the scanners do, or run one now",
     .about =
-        "Scanners find what time or a crash left behind: leases that ran out, delayed work that "
-        "is due, outcomes that were kept long enough. Every server runs them by itself. The table "
-        "has a line for each scanner on each living server: how often it looks at least (EVERY), "
-        "when its last pass ended (LAST) and how long it took (TOOK), the age of the oldest row "
-        "that is due "
-        "(LAG), what it is limited to (ONLY), what it counted since the server started (COUNTED), "
-        "and "
-        "the error of its last pass. REPLICA is the end of the server's id in `weft replicas`.\n\n"
+        "Scanners find what time or a crash left behind: leases that ran out, delayed work that is "
+        "due, outcomes that were kept long enough. Every server runs them by itself. The table has "
+        "a line for each scanner on each living server: how often it looks at least (EVERY), when "
+        "its last pass ended (LAST) and how long it took (TOOK), the age of the oldest row that is "
+        "due (LAG), what it is limited to (ONLY), what it counted since the server started "
+        "(COUNTED), and the error of its last pass. REPLICA is the end of the server's id in `weft "
+        "replicas`.\n\n"
         "`run NAME` runs one pass now, whether the scanner is on or off, and prints what it did. "
         "Through a server it runs there, with that server's batch and limits; the token must have "
         "the scope admin. With --store it runs here, and neither waits for the grace after an "
@@ -218,10 +213,7 @@ const struct weft_command weft_command_scanners = {
         "weft scanners --store postgres:///weft --json",
     .option =
         (const struct weft_option[]){
-            {.name = "watch",
-             .letter = 'w',
-             .value = "[TIME]",
-             .about = "show them again and again, every second or so often as is said"},
+            WEFT_WATCH_OPTION("second"),
             {.name = NULL},
         },
     .run = run_scanners,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* weft bench: drives a running server and tells what it did. */
+/* weft bench: drives a running server and prints what it did. */
 
-#include "cmd/bench/bench.h"
+#include "cmd/bench/bench_report.h"
 
 #include "base/arena.h"
 #include "base/limits.h"
@@ -17,24 +17,7 @@
 enum { CONNECTIONS_MAX = 4096, EMBEDDED_MAX = 256, TRIES_MAX = 1000000, NODES_MAX = 1000 };
 enum { FLOWS_MAX = 10000 };
 
-static bool read_mode(const char *text, enum weft_bench_mode *ret_mode)
-{
-    static const char *const name[] = {
-        [WEFT_BENCH_BULK] = "bulk",
-        [WEFT_BENCH_SINGLE] = "single",
-        [WEFT_BENCH_LATENCY] = "latency",
-        [WEFT_BENCH_FLOW] = "flow",
-    };
-    for (size_t i = 0; i < WEFT_LEN(name); i++) {
-        if (strcmp(text, name[i]) == 0) {
-            *ret_mode = (enum weft_bench_mode)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The server: --store names what is measured beside it here, and not instead of it. */
+/* Here --store names what is measured beside the server, not instead of it. */
 static const char *server_of(const struct weft_cli *cli)
 {
     const char *server = weft_cli_get(cli, "server");
@@ -46,7 +29,10 @@ static const char *server_of(const struct weft_cli *cli)
 static enum weft_exit read_plan(const struct weft_cli *cli, struct weft_bench_plan *plan)
 {
     const char *mode = weft_cli_get(cli, "mode");
-    if (!read_mode(mode ? mode : "bulk", &plan->mode))
+    while (mode && plan->mode < WEFT_BENCH_MODES &&
+           strcmp(mode, weft_bench_mode_names[plan->mode]) != 0)
+        plan->mode++;
+    if (plan->mode == WEFT_BENCH_MODES)
         return weft_cli_usage(cli, "--mode is '%s': it is bulk, single, latency or flow", mode);
     bool bulk = plan->mode == WEFT_BENCH_BULK, latency = plan->mode == WEFT_BENCH_LATENCY;
     bool flow = plan->mode == WEFT_BENCH_FLOW;
@@ -79,17 +65,6 @@ static enum weft_exit read_plan(const struct weft_cli *cli, struct weft_bench_pl
     return WEFT_EXIT_OK;
 }
 
-static enum weft_rc measure(const struct weft_bench_plan *plan, struct weft_bench_result *result,
-                            struct weft_err *err)
-{
-    if (plan->mode == WEFT_BENCH_LATENCY)
-        return weft_bench_latency(plan, result, err);
-    enum weft_rc rc = weft_bench_load(plan, result, err);
-    if (!rc && plan->store)
-        rc = weft_bench_local(plan, &result->embedded_per_s, err);
-    return rc;
-}
-
 static enum weft_exit run_bench(struct weft_cli *cli)
 {
     struct weft_bench_plan plan = {0};
@@ -101,7 +76,7 @@ static enum weft_exit run_bench(struct weft_cli *cli)
     if (!result)
         weft_oom(sizeof(*result));
     struct weft_err err = {0};
-    enum weft_rc rc = measure(&plan, result, &err);
+    enum weft_rc rc = weft_bench_measure(&plan, result, &err);
     if (rc == WEFT_UNAVAILABLE && !err.hint)
         err.hint = "start a server with `weft serve` and name it with --server http://HOST:PORT";
     if (rc)
@@ -150,11 +125,10 @@ const struct weft_command weft_command_bench = {
         "Mode latency submits one execution at a time to --server while a claim waits at "
         "--to-server, and takes the time until that claim is answered.\n\n"
         "Mode flow submits flows, chains of --nodes nodes each, and keeps --flows of them under "
-        "way: "
-        "every connection submits a new one for each that has ended, or else claims, waiting, and "
-        "completes what it got. A hop is the time from the answer to the completion of a node to "
-        "the answer of the claim that got the next node. For the hop of a server that is not busy, "
-        "ask for --flows 1 on 2 connections.\n\n"
+        "way: every connection submits a new one for each that has ended, or else claims, waiting, "
+        "and completes what it got. A hop is the time from the answer to the completion of a node "
+        "to the answer of the claim that got the next node. For the hop of a server that is not "
+        "busy, ask for --flows 1 on 2 connections.\n\n"
         "With --store beside the server the same is done in this process on that store, in a lane "
         "of its own, for comparison. Only executions of the kind weft.bench are touched; do not "
         "run two benchmarks in one lane.",

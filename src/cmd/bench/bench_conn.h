@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WEFT_CMD_BENCH_BENCH_CONN_H
+#define WEFT_CMD_BENCH_BENCH_CONN_H
+
+/* Connections to a server: sockets that do not block, one request at a time on each. */
+
+#include "base/buf.h"
+#include "cmd/bench/bench_http.h"
+
+#include <sys/socket.h>
+
+struct weft_bench_target {
+    char host[256]; /* as the Host header names it */
+    char prefix[128];
+    const char *token, *ns;
+    struct sockaddr_storage address;
+    socklen_t address_size;
+};
+/* http://HOST[:PORT][/PREFIX]. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_resolve(const char *url, struct weft_bench_target *target,
+                                                struct weft_err *err);
+/* Writes a whole POST into out, which is cleared first. */
+void weft_bench_request(const struct weft_bench_target *target, const char *path,
+                        const struct weft_buf *body, struct weft_buf *out);
+
+struct weft_bench_conn {
+    int fd;          /* -1: not open */
+    const char *out; /* borrowed: what is being sent */
+    size_t out_size, out_sent;
+    char *in; /* owned */
+    size_t in_size, in_room;
+    size_t in_used; /* bytes of the answer that was given last */
+    bool ended;
+};
+
+/* Opens it, or opens it again. Waits for at most five seconds. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_connect(struct weft_bench_conn *conn,
+                                                const struct weft_bench_target *target,
+                                                struct weft_err *err);
+void weft_bench_close(struct weft_bench_conn *conn);
+/* Begins to send a request, which must stay as it is until it is answered. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_send(struct weft_bench_conn *conn, const char *data,
+                                             size_t size, struct weft_err *err);
+/* Sends more of it. conn->out_sent == conn->out_size: all is sent. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_flush(struct weft_bench_conn *conn, struct weft_err *err);
+/*
+ * Reads what there is. WEFT_OK with *ret_parsed MORE or WHOLE; after anything else the connection
+ * must be closed.
+ */
+WEFT_MUST_CHECK enum weft_rc weft_bench_receive(struct weft_bench_conn *conn,
+                                                struct weft_bench_answer *ret_answer,
+                                                enum weft_bench_parsed *ret_parsed,
+                                                struct weft_err *err);
+/* Waits for the answer to what was sent. */
+WEFT_MUST_CHECK enum weft_rc weft_bench_await(struct weft_bench_conn *conn, int64_t timeout_ms,
+                                              struct weft_bench_answer *ret_answer,
+                                              struct weft_err *err);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/bench/bench_lifecycle.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "cmd/bench/bench_body.h"
+
+enum { LEASE_MS = 15000 };
+
+static const char *const names[WEFT_BENCH_QUEUES] = {"q0", "q1", "q2", "q3", "q4",
+                                                     "q5", "q6", "q7", "q8", "q9"};
+
+struct worker {
+    struct weft_bench_job *job;
+    struct weft_arena *memory; /* of everything below */
+    struct weft_claim claim;
+    struct weft_spec *spec; /* array of job->batch, as the next three */
+    struct weft_submitted *submitted;
+    struct weft_complete *complete;
+    struct weft_lease_answer *answer;
+};
+
+static const char *make_document(struct weft_arena *arena, size_t size, unsigned seed,
+                                 size_t *ret_size)
+{
+    struct weft_buf buf;
+    weft_buf_init(&buf, size + 64);
+    weft_bench_document(&buf, size, seed);
+    *ret_size = buf.size;
+    const char *text = weft_arena_dup(arena, buf.data, buf.size);
+    weft_buf_done(&buf);
+    return text;
+}
+
+static struct weft_spec make_spec(const struct worker *worker, uint32_t index, uint32_t i)
+{
+    const struct weft_bench_job *job = worker->job;
+    const char *name = names[i % WEFT_BENCH_QUEUES];
+    struct weft_spec spec = {.lane = job->lane, .kind = job->kind};
+    if (job->payload_size > 0)
+        spec.payload =
+            make_document(worker->memory, job->payload_size, index * 1000 + i, &spec.payload_size);
+    switch (job->spread) {
+    case WEFT_BENCH_ONE_QUEUE:
+        break;
+    case WEFT_BENCH_KINDS:
+        spec.kind = name;
+        break;
+    case WEFT_BENCH_TENANTS:
+        spec.tenant = name;
+        break;
+    case WEFT_BENCH_LANES:
+        spec.lane = name;
+        break;
+    }
+    return spec;
+}
+
+static enum weft_rc open_worker(void *arg, uint32_t index, void **ret_worker, struct weft_err *err)
+{
+    struct weft_bench_job *job = arg;
+    struct weft_arena *memory = weft_arena_new();
+    struct worker *worker = weft_new(memory, struct worker);
+    *worker = (struct worker){
+        .job = job,
+        .memory = memory,
+        .claim = {.worker = weft_arena_printf(memory, "weft-bench-%u", index),
+                  .max = job->batch,
+                  .lease_ms = LEASE_MS},
+        .spec = weft_new_array(memory, struct weft_spec, job->batch),
+        .submitted = weft_new_array(memory, struct weft_submitted, job->batch),
+        .complete = weft_new_array(memory, struct weft_complete, job->batch),
+        .answer = weft_new_array(memory, struct weft_lease_answer, job->batch),
+    };
+    bool lanes = job->spread == WEFT_BENCH_LANES;
+    worker->claim.lanes = lanes ? names : &job->lane;
+    worker->claim.lane_count = lanes ? WEFT_BENCH_QUEUES : job->lane != NULL;
+    worker->claim.kinds = &job->kind;
+    worker->claim.kind_count = job->only_kind;
+    size_t size;
+    const char *result = make_document(memory, WEFT_BENCH_RESULT_SIZE, index, &size);
+    for (uint32_t i = 0; i < job->batch; i++) {
+        worker->spec[i] = make_spec(worker, index, i);
+        worker->complete[i] = (struct weft_complete){.result = result, .result_size = size};
+    }
+    (void)err;
+    *ret_worker = worker;
+    return WEFT_OK;
+}
+
+static void close_worker(void *arg)
+{
+    struct worker *worker = arg;
+    weft_arena_free(worker->memory);
+}
+
+static enum weft_rc submit(struct worker *worker, struct weft_err *err)
+{
+    struct weft_bench_job *job = worker->job;
+    enum weft_rc rc = weft_submit(job->weft, worker->spec, job->batch, worker->submitted, err);
+    for (uint32_t i = 0; i < job->batch && !rc; i++) {
+        rc = worker->submitted[i].err.rc;
+        if (rc)
+            *err = worker->submitted[i].err;
+    }
+    atomic_fetch_add(&job->backlog, job->batch);
+    return rc;
+}
+
+/* Claims a batch and completes it. */
+static enum weft_rc work(struct worker *worker, size_t *ret_done, struct weft_err *err)
+{
+    struct weft_bench_job *job = worker->job;
+    struct weft_claims got = {0};
+    enum weft_rc rc = weft_claim(job->weft, &worker->claim, 1, &got, err);
+    if (rc)
+        return rc;
+    size_t count = got.count;
+    for (size_t i = 0; i < count; i++) {
+        worker->complete[i].id = got.item[i].id;
+        worker->complete[i].epoch = got.item[i].epoch;
+    }
+    weft_claims_free(&got);
+    atomic_fetch_sub(&job->backlog, (long long)count);
+    rc = weft_complete(job->weft, worker->complete, count, worker->answer, err);
+    for (size_t i = 0; i < count && !rc; i++) {
+        rc = worker->answer[i].err.rc;
+        if (rc)
+            *err = worker->answer[i].err;
+    }
+    *ret_done = count;
+    return rc;
+}
+
+static enum weft_rc turn(void *arg, size_t *ret_done, struct weft_err *err)
+{
+    struct worker *worker = arg;
+    struct weft_bench_job *job = worker->job;
+    enum weft_rc rc = WEFT_OK;
+    if (!job->backlog_max || atomic_load(&job->backlog) < job->backlog_max)
+        rc = submit(worker, err);
+    *ret_done = job->batch;
+    return rc || job->submit_only ? rc : work(worker, ret_done, err);
+}
+
+const struct weft_bench_trade weft_bench_lifecycle = {open_worker, turn, close_worker};
+
+enum weft_rc weft_bench_drain(struct weft_bench_job *job, struct weft_err *err)
+{
+    void *worker;
+    size_t done = 1;
+    enum weft_rc rc = open_worker(job, 0, &worker, err);
+    while (!rc && done > 0)
+        rc = work(worker, &done, err);
+    close_worker(worker);
+    return rc;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cmd/cli/text.h"
+
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/str.h"
+#include "cmd/cli/line.h"
+#include "cmd/cli/typed.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- The terminal ---------------------------------------------------------------------------- */
+
+size_t weft_width(void)
+{
+    const char *columns = weft_env("COLUMNS");
+    int64_t width;
+    if (columns && weft_number_typed(columns, &width) && width >= 20 && width <= 10000)
+        return (size_t)width;
+    struct winsize size;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 0;
+}
+
+bool weft_cli_json(const struct weft_cli *cli)
+{
+    return weft_cli_has(cli, "json");
+}
+
+bool weft_cli_color(const struct weft_cli *cli)
+{
+    const char *when = weft_cli_get(cli, "color");
+    if (when && strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    const char *terminal = weft_env("TERM");
+    return isatty(STDOUT_FILENO) && !weft_env("NO_COLOR") &&
+           !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+const char *weft_state_color(enum weft_state state)
+{
+    static const char *const color[WEFT_STATE_COUNT] = {
+        [WEFT_STATE_READY] = "36",     [WEFT_STATE_RUNNING] = "34",   [WEFT_STATE_DELAYED] = "33",
+        [WEFT_STATE_BLOCKED] = "33",   [WEFT_STATE_SUSPENDED] = "33", [WEFT_STATE_HELD] = "33",
+        [WEFT_STATE_SUCCEEDED] = "32", [WEFT_STATE_FAILED] = "31",    [WEFT_STATE_EXPIRED] = "31",
+        [WEFT_STATE_CANCELLED] = "90", [WEFT_STATE_SKIPPED] = "90",
+    };
+    return color[state];
+}
+
+/* ---- Moments --------------------------------------------------------------------------------- */
+
+void weft_ago(weft_usec moment_us, weft_usec now_us, char ret_text[WEFT_AGO_TEXT])
+{
+    static const struct {
+        weft_usec below_us, unit_us;
+        const char *unit;
+    } step[] = {
+        {60 * WEFT_SECOND, WEFT_SECOND, "s"},
+        {3600 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
+        {86400 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
+        {INT64_MAX, 86400 * WEFT_SECOND, "d"},
+    };
+    if (moment_us == 0) {
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "-");
+        return;
+    }
+    weft_usec distance = moment_us > now_us ? moment_us - now_us : now_us - moment_us;
+    if (distance < WEFT_SECOND) {
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "now");
+        return;
+    }
+    size_t i = 0;
+    while (distance >= step[i].below_us)
+        i++;
+    (void)snprintf(ret_text, WEFT_AGO_TEXT, "%s%" PRId64 " %s%s", moment_us > now_us ? "in " : "",
+                   distance / step[i].unit_us, step[i].unit, moment_us > now_us ? "" : " ago");
+}
+
+void weft_span(weft_usec span_us, char ret_text[WEFT_AGO_TEXT])
+{
+    static const struct {
+        weft_usec below_us, unit_us;
+        const char *unit;
+    } step[] = {
+        {WEFT_SECOND, WEFT_MS, "ms"},
+        {100 * WEFT_SECOND, WEFT_SECOND, "s"},
+        {6000 * WEFT_SECOND, 60 * WEFT_SECOND, "m"},
+        {172800 * WEFT_SECOND, 3600 * WEFT_SECOND, "h"},
+        {INT64_MAX, 86400 * WEFT_SECOND, "d"},
+    };
+    size_t i = 0;
+    while (span_us >= step[i].below_us && i + 1 < WEFT_LEN(step))
+        i++;
+    int64_t tenths = span_us / (step[i].unit_us / 10);
+    if (span_us >= WEFT_SECOND && tenths < 100 && tenths % 10)
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 ".%" PRId64 " %s", tenths / 10,
+                       tenths % 10, step[i].unit);
+    else
+        (void)snprintf(ret_text, WEFT_AGO_TEXT, "%" PRId64 " %s", tenths / 10, step[i].unit);
+}
+
+const char *weft_joined(struct weft_arena *arena, const char *const *word, size_t count,
+                        const char *separator)
+{
+    const char *text = "";
+    for (size_t i = 0; i < count; i++)
+        text = weft_arena_printf(arena, "%s%s%s", text, i ? separator : "", word[i]);
+    return text;
+}
+
+const char *weft_short_id(const struct weft_id *id, struct weft_arena *arena)
+{
+    enum { SHORT = 8 };
+    char text[WEFT_ID_TEXT];
+    weft_id_print(id, text);
+    return weft_arena_strdup(arena, text + strlen(text) - SHORT);
+}
+
+void weft_cli_id(const struct weft_cli *cli, const struct weft_id *id, char ret_text[WEFT_ID_TEXT])
+{
+    if (isatty(STDOUT_FILENO) && !weft_cli_has(cli, "long"))
+        weft_id_short_print(id, ret_text);
+    else
+        weft_id_print(id, ret_text);
+}
+
+void weft_last_line(const char *text, char *ret_text, size_t size)
+{
+    size_t end = strlen(text), start;
+    while (end > 0 && strchr(" \t\r\n", text[end - 1]))
+        end--;
+    for (start = end; start > 0 && text[start - 1] != '\n'; start--)
+        ;
+    (void)snprintf(ret_text, size, "%.*s", (int)(end - start), text + start);
+}
+
+void weft_put_bytes(const void *data, size_t size)
+{
+    const char *text = data;
+    if (size == 0)
+        return;
+    (void)fwrite(text, 1, size, stdout);
+    if (text[size - 1] != '\n' && isatty(STDOUT_FILENO))
+        putchar('\n');
+}
+
+void weft_put_clean(FILE *to, const char *text)
+{
+    size_t size = strlen(text), at = 0;
+    while (at < size) {
+        size_t step = weft_utf8_size(text + at, size - at);
+        if (step > 0 && weft_text_printable(text + at, step))
+            (void)fwrite(text + at, 1, step, to);
+        else
+            (void)fputc(text[at] == '\n' || text[at] == '\t' ? ' ' : '?', to);
+        at += step > 0 ? step : 1;
+    }
+}
+
+weft_usec weft_wall_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (weft_usec)now.tv_sec * WEFT_SECOND + now.tv_nsec / 1000;
+}
