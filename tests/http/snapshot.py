@@ -28,8 +28,9 @@ class Snapshot:
                                         stdout=subprocess.PIPE, text=True)
         self.process.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT 'open';\n")
         self.process.stdin.flush()
-        while "open" not in self.process.stdout.readline():
-            pass
+        line = self.process.stdout.readline()
+        if "open" not in line:
+            raise RuntimeError(f"psql has opened no snapshot: {line!r}")
 
     def close(self):
         self.process.stdin.close()
@@ -66,7 +67,7 @@ def main():
                f"{last:.0f} of {before:.0f}")
         calls = Calls(server)
         left = calls.good("POST", "/v1/claims", {"worker": "w", "lanes": ["bench"]})["items"]
-        tap.equal(len(left), 0, "nothing is left behind")
+        tap.equal(len(left), 0, "no execution is left to claim")
     finally:
         server.stop()
         cluster.remove()

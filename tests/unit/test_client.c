@@ -190,21 +190,31 @@ static void test_counts_of_items(struct weft *weft)
     is_int(weft_submit(weft, &spec, 100001, &submitted, &err), WEFT_TOO_LARGE, "too many: %s",
            err.text);
 
-    weft_claims_free(&(struct weft_claims){0});
-    weft_page_free(&(struct weft_page){0});
-    weft_attempts_free(&(struct weft_attempts){0});
-    weft_bytes_free(&(struct weft_bytes){0});
-    weft_counts_free(&(struct weft_counts){0});
-    weft_lanes_free(&(struct weft_lanes){0});
+    struct weft_attempts attempts = {0};
+    struct weft_bytes bytes = {0};
+    struct weft_counts counts = {0};
+    struct weft_lanes lanes = {0};
+    struct weft_workers workers = {0};
+    claims = (struct weft_claims){.count = 1}; /* without an arena: there is nothing to free */
+    page = (struct weft_page){.count = 1};
+    attempts.count = bytes.size = counts.count = lanes.count = workers.count = 1;
+    weft_claims_free(&claims);
+    weft_page_free(&page);
+    weft_attempts_free(&attempts);
+    weft_bytes_free(&bytes);
+    weft_counts_free(&counts);
+    weft_lanes_free(&lanes);
+    weft_workers_free(&workers);
+    is_int(claims.count + page.count + attempts.count + bytes.size + counts.count + lanes.count +
+               workers.count,
+           0, "freeing a result without an arena clears it");
     weft_claims_free(NULL);
     weft_page_free(NULL);
     weft_attempts_free(NULL);
     weft_bytes_free(NULL);
     weft_counts_free(NULL);
     weft_lanes_free(NULL);
-    weft_workers_free(&(struct weft_workers){0});
     weft_workers_free(NULL);
-    ok(true, "empty results may be freed");
 }
 
 /* Once around: submit, claim, renew, complete, and every read. */
@@ -224,7 +234,7 @@ static void test_round(struct weft *weft)
     ok(weft_claim(weft, &claim, 1, &claims, &err) == WEFT_OK && claims.count == 1, "claimed");
     const struct weft_claimed *got = &claims.item[0];
     ok(got->payload_size == 3 && memcmp(got->payload, "[1]", 3) == 0, "with its payload");
-    is_str(got->tags[0].value, "red", "and its tag");
+    is_str(got->tags[0].value, "red", "the claim has the tag");
 
     struct weft_lease_answer answer = {0};
     const struct weft_renew renew = {
@@ -244,7 +254,7 @@ static void test_round(struct weft *weft)
     is_int(weft_result(weft, &id, &bytes, &err), WEFT_OK, "there is a result");
     is_int(bytes.size, 2, "of two bytes");
     weft_bytes_free(&bytes);
-    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_OK, "and the payload");
+    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_OK, "the payload can be read");
     is_str(bytes.content_type, "application/json", "which is JSON");
     weft_bytes_free(&bytes);
 
@@ -268,7 +278,7 @@ static void test_steering(struct weft *weft)
     ok(weft_steer(weft, WEFT_STEER_CANCEL, &item, 1, &answer, &err) == WEFT_OK && answer.changed,
        "cancelled");
     ok(weft_steer(weft, WEFT_STEER_REPLAY, &item, 1, &answer, &err) == WEFT_OK && answer.changed,
-       "and replayed");
+       "the cancelled execution is replayed");
     struct weft_sweep sweep = {0};
     const struct weft_steer_all all = {.kind = WEFT_STEER_CANCEL, .filter = {.lane = "steer"}};
     is_int(weft_steer_all(weft, &all, &sweep, &err), WEFT_OK, "cancelled by filter");
@@ -301,7 +311,7 @@ static void test_steering(struct weft *weft)
     bool found = false;
     for (size_t i = 0; i < lanes.count; i++)
         found |= strcmp(lanes.item[i].name, "steer") == 0 && lanes.item[i].paused;
-    ok(found, "and it is among them");
+    ok(found, "the paused lane is listed");
     weft_lanes_free(&lanes);
     is_int(weft_lane_remove(weft, "steer", &err), WEFT_OK, "its settings are removed");
     is_int(weft_lane_remove(weft, "steer", &err), WEFT_NOT_FOUND, "once");
@@ -341,7 +351,8 @@ static void test_tokens(struct weft *weft)
     weft_tokens_free(&list);
     is_int(weft_token_revoke(weft, token->id, &err), WEFT_OK, "it is revoked");
     is_int(weft_token_revoke(weft, token->id, &err), WEFT_NOT_FOUND, "once");
-    is_int(weft_token_rotate(weft, &rotation, &list, &err), WEFT_NOT_FOUND, "and gone");
+    is_int(weft_token_rotate(weft, &rotation, &list, &err), WEFT_NOT_FOUND,
+           "a revoked token cannot be rotated");
     is_str(err.field, "id", "the field is named");
     const struct weft_token_spec bad = {.name = "t", .scopes = none, .scope_count = 1};
     is_int(weft_token_create(weft, &bad, &list, &err), WEFT_INVALID_VALUE, "a scope that is none");
@@ -358,10 +369,11 @@ static void test_namespaces(struct weft *weft)
     struct weft *other = open_weft("other");
     struct weft_page page = {0};
     ok(weft_describe(other, &id, 1, &page, &err) == WEFT_OK, "another namespace may ask");
-    is_int(page.item[0].state, WEFT_STATE_NONE, "and sees nothing");
+    is_int(page.item[0].state, WEFT_STATE_NONE, "another namespace sees no state");
     weft_page_free(&page);
     struct weft_bytes bytes = {0};
-    is_int(weft_payload(other, &id, &bytes, &err), WEFT_NOT_FOUND, "nor the payload");
+    is_int(weft_payload(other, &id, &bytes, &err), WEFT_NOT_FOUND,
+           "another namespace does not get the payload");
     weft_close(other);
 }
 

@@ -15,17 +15,20 @@ static void test_small(void)
     ok(weft_map_find(&map, "y", 1) == NULL, "what was not is not");
     weft_map_put(&map, "x", 1, &b);
     ok(weft_map_find(&map, "x", 1) == &b, "a second put replaces the value");
-    is_int(map.count, 1, "and adds nothing");
+    is_int(map.count, 1, "a second put of a key adds no entry");
     weft_map_put(&map, "", 0, &a);
     ok(weft_map_find(&map, "", 0) == &a, "the empty key is a key");
     weft_map_put(&map, "x\0y", 3, &a);
     ok(weft_map_find(&map, "x\0y", 3) == &a, "a key may hold NUL");
-    ok(weft_map_find(&map, "x\0z", 3) == NULL, "and is compared behind it");
+    ok(weft_map_find(&map, "x\0z", 3) == NULL, "keys are compared behind a NUL");
     ok(weft_map_find(&map, "x", 1) == &b, "a prefix is another key");
     weft_map_done(&map);
     ok(map.count == 0 && weft_map_find(&map, "x", 1) == NULL, "empty again");
     weft_map_done(&map);
-    ok(true, "twice is fine");
+    weft_map_put(&map, "x", 1, &a);
+    ok(map.count == 1 && weft_map_find(&map, "x", 1) == &a,
+       "a map that was ended twice takes and finds a key");
+    weft_map_done(&map);
 }
 
 /* Keys are copied: the caller's buffer may change. */
