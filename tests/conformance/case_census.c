@@ -43,7 +43,8 @@ CASE(census_refuses_a_queue_too_many)
     is_int(refused_of(submit_tenants(f, NULL, 0, 5), 5), 0, "queues that exist go on");
     is_int(refused_of(submit_tenants(f, "other", 0, 5), 5), 0,
            "another namespace has its own five");
-    is_int(refused_of(submit_tenants(f, "other", 5, 1), 1), 1, "and no more");
+    is_int(refused_of(submit_tenants(f, "other", 5, 1), 1), 1,
+           "the other namespace is refused a sixth queue");
 }
 
 /* Another process has added the queues: they are found, and the limit holds there too. */
@@ -56,7 +57,8 @@ CASE(census_of_another_process)
     is_int(refused_of(submit_tenants(f, NULL, 0, LIMIT), LIMIT), 0, "those that there are");
     is_int(refused_of(submit_tenants(f, NULL, LIMIT, 1), 1), 1, "one more is refused");
     f->a = a;
-    is_int(refused_of(submit_tenants(f, NULL, LIMIT, 1), 1), 0, "but not without a limit");
+    is_int(refused_of(submit_tenants(f, NULL, LIMIT, 1), 1), 0,
+           "without a limit one more queue is accepted");
 }
 
 CASE(census_refuses_a_flow)

@@ -29,11 +29,12 @@ CASE(claim_nothing)
     struct weft_claim_result got = claim(f, f->a, 1000);
     ok(got.count == 0 && !got.contended, "an empty store gives nothing");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .delay_ms = 1000});
-    is_int(claim(f, f->a, 1000).count, 0, "nor does one with work for later");
+    is_int(claim(f, f->a, 1000).count, 0, "a store with delayed work only gives nothing");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "elsewhere"});
-    is_int(claim(f, f->a, 1000).count, 0, "nor one with work in other lanes");
+    is_int(claim(f, f->a, 1000).count, 0, "a store with work in other lanes only gives nothing");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .ns = "elsewhere"});
-    is_int(claim(f, f->a, 1000).count, 0, "nor one with work in other namespaces");
+    is_int(claim(f, f->a, 1000).count, 0,
+           "a store with work in other namespaces only gives nothing");
     is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w", .ns = "elsewhere"}).count, 1,
            "which is there for those who name it");
 }
@@ -44,7 +45,7 @@ CASE(claim_max)
     is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w"}).count, 1, "0 means 1");
     is_int(claim(f, f->a, 7).count, 7, "7 means 7");
     is_int(claim(f, f->b, 1000).count, 1000, "1,000 means 1,000");
-    is_int(claim(f, f->b, 1000).count, 192, "and no more than there is");
+    is_int(claim(f, f->b, 1000).count, 192, "a claim gives no more than there is");
 }
 
 static size_t count_kind(const struct weft_claim_result *got, const char *kind)
@@ -84,12 +85,12 @@ CASE(claim_lanes)
     struct weft_claim args = {.worker = "w", .max = 2, .lanes = slow, .lane_count = 1};
     struct weft_claim_result got = claim_with(f, f->a, &args);
     is_int(got.count, 2, "a lane by name");
-    is_str(got.item[0].lane, "slow", "and no other");
+    is_str(got.item[0].lane, "slow", "a claim of lane slow gives items of lane slow");
     args = (struct weft_claim){.worker = "w", .max = 20, .lanes = both, .lane_count = 2};
     is_int(claim_with(f, f->b, &args).count, 4, "several lanes");
     got = claim(f, f->a, 20);
     is_int(got.count, 1, "none named means the default lane");
-    is_str(got.item[0].lane, "default", "and only that");
+    is_str(got.item[0].lane, "default", "the item is of the default lane");
 }
 
 CASE(claim_unmatchable_head_blocks_nobody)
@@ -374,7 +375,7 @@ CASE(claim_bytes_over_transactions)
     breaker.nth = 3; /* the third round, which is the second of the second transaction */
     got = claim_several(f, engine, args, CLAIMS);
     is_int(got.count, 1, "what the first transaction got is given");
-    ok(got.contended, "and the others are told to ask again");
+    ok(got.contended, "the claims of the failed transaction are marked contended");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_RUNNING}),
            breaker.runs == 3 ? 5 : 0, "nobody else holds anything");
     weft_engine_close(engine);

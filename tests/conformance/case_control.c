@@ -153,7 +153,7 @@ CASE(steer_revoke_gives_the_work_to_another)
     ok(answer.err.rc == WEFT_OK && answer.changed && answer.state == WEFT_STATE_READY, "revoked");
     struct weft_execution now = describe(f, &lease.id);
     is_int(now.attempt, 1, "no attempt is spent");
-    is_int(now.lost, 0, "nor is a lease counted as lost");
+    is_int(now.lost, 0, "a revoked lease is not counted as lost");
     is_str(now.worker, NULL, "nobody has it");
     expect_last_attempt(f, &lease.id,
                         &(struct weft_attempt){.ended = "revoked", .worker = "worker-a"});
@@ -162,7 +162,7 @@ CASE(steer_revoke_gives_the_work_to_another)
        "there is no lease to revoke a second time");
     struct weft_claimed next = take(f, f->b, lease.lane);
     ok(next.epoch == 2 && next.attempt == 1, "another worker has it, in the same attempt");
-    is_int(complete(f, f->b, &next, NULL).err.rc, WEFT_OK, "and may finish it");
+    is_int(complete(f, f->b, &next, NULL).err.rc, WEFT_OK, "the other worker may complete it");
 }
 
 CASE(steer_several_are_answered_each)

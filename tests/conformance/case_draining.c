@@ -170,12 +170,12 @@ CASE(draining_ends_with_the_time_of_the_lease)
     is_int(poll.due_us[WEFT_SCANNER_LEASE_EXPIRY], until_us, "the poll tells when that is");
     forward_ms(f, (until_us - f->now_us) / WEFT_MS - 1);
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
-    is_int(report.next_due_us, until_us, "and so does the pass");
+    is_int(report.next_due_us, until_us, "the pass gives the same due time");
     is_int(claim_narrow(f, f->a, "worker-b", 9).count, 0, "a moment before, the slot is kept");
     forward_ms(f, 1);
     is_int(draining(f, f->a), 0, "then nothing drains");
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-b", 9);
-    is_int(got.count, 1, "and the slot is free, whether the pass has run or not");
+    is_int(got.count, 1, "the slot is free at its time even if the pass has not run");
     report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
     ok(report.handled == 0 && report.next_due_us == got.item[0].lease_expires_us,
        "the pass goes on with what is held");
@@ -191,10 +191,11 @@ CASE(draining_is_not_for_leases_that_ran_out)
     forward_ms(f, LEASE_MS);
     (void)steer_id(f, WEFT_STEER_CANCEL, &got.item[0].id);
     is_int(draining(f, f->b), 0, "cancelled when its time was over: nothing drains");
-    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 1, "and the slot is free");
+    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 1,
+           "the slot of the cancelled execution is free");
     forward_ms(f, LEASE_MS);
     (void)run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
-    is_int(draining(f, f->b), 0, "nor after a lost lease");
+    is_int(draining(f, f->b), 0, "nothing drains after a lost lease");
 }
 
 /* What was never claimed leaves nothing, and neither does the word of the holder itself. */
@@ -212,7 +213,7 @@ CASE(draining_needs_a_holder_that_does_not_know)
     struct weft_watched watched = {0};
     const struct weft_watch watch = {.ns = "default", .worker = "worker-a"};
     is_int(weft_engine_watch(f->b, &watch, f->arena, &watched, &f->err), WEFT_OK, "watch");
-    is_int(watched.count, 0, "and there is nothing to tell");
+    is_int(watched.count, 0, "a watch has no lease to report");
 }
 
 /* A revoked or replayed execution runs again under another lease, beside the one that drains. */
@@ -227,7 +228,7 @@ CASE(draining_of_one_lease_does_not_end_the_next)
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &old, 0).err.rc, WEFT_FENCED,
            "the old holder lets go");
     is_int(state_of(f, &old.id), WEFT_STATE_RUNNING, "the new one has its lease");
-    is_int(claim_narrow(f, f->a, "worker-b", 9).count, 1, "and the slot of the old is free");
+    is_int(claim_narrow(f, f->a, "worker-b", 9).count, 1, "the slot of the old lease is free");
     (void)steer_id(f, WEFT_STEER_CANCEL, &old.id);
     is_int(steer_id(f, WEFT_STEER_REPLAY, &old.id).err.rc, WEFT_OK, "cancelled and replayed");
     is_int(draining(f, f->a), 1, "the second lease drains");
@@ -297,7 +298,7 @@ CASE(draining_members_of_flows)
     is_int(got.count, 2, "both run");
     (void)complete(f, f->a, &got.item[0], "1");
     is_int(state_of(f, &got.item[1].id), WEFT_STATE_CANCELLED, "the sibling is cancelled");
-    is_int(draining(f, f->b), 1, "and drains");
+    is_int(draining(f, f->b), 1, "the cancelled sibling drains");
     struct weft_claim_result end = claim_narrow(f, f->b, "worker-a", 9);
     is_int(end.count, 1, "the end of the race begins in the other slot");
     const struct weft_flow_cancelling cancel = {
@@ -428,7 +429,8 @@ CASE(draining_outlives_its_execution)
     is_int(claim_narrow(f, f->b, "worker-b", 1).count, 0, "its slot is kept");
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &got.item[0], 0).err.rc, WEFT_NOT_FOUND,
            "its worker is told that it does not exist");
-    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 1, "and lets go by that");
+    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 1,
+           "the release that got not_found frees the slot");
 }
 
 CASE(draining_rows_go_in_batches)
@@ -456,7 +458,7 @@ CASE(draining_rows_go_in_batches)
 /* The check finds a row that must not be. */
 CASE(draining_damage_is_found)
 {
-    bool pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "narrow"});
     (void)claim_narrow(f, f->a, "worker-a", 1);
     run_sql(f, pg ? "INSERT INTO weft.draining (id, epoch, queue, lane, worker, until, ended, "

@@ -42,7 +42,8 @@ CASE(fairness_small_tenant_one_by_one)
     submit_for(f, "large", 1000);
     submit_for(f, "small", 10);
     ok(between(turns_of(f, "small", 4, 1), 1, 3), "the small one is among the first four");
-    ok(between(turns_of(f, "small", 18, 1), 7, 9), "and has had its ten after twenty or so");
+    ok(between(turns_of(f, "small", 18, 1), 7, 9),
+       "the small tenant has had its ten after about twenty claims");
     is_int(turns_of(f, "large", 20, 1), 20, "then the large one has all turns");
 }
 
@@ -262,7 +263,8 @@ CASE(fairness_one_kind_beside_many)
     submit_kinds(f, "large", 500);
     submit_for(f, "small", 100);
     ok(between(turns_of(f, "small", 40, 1), 19, 21), "half of the claims of one are the small's");
-    ok(between(turns_of(f, "small", 4, 10), 19, 21), "and half of claims of ten");
+    ok(between(turns_of(f, "small", 4, 10), 19, 21),
+       "half of the claims of ten are of the small tenant");
 }
 
 CASE(fairness_weights_beside_many_kinds)
@@ -304,7 +306,7 @@ CASE(fairness_many_queues_are_all_found)
     (void)submit_ok(f, &(struct weft_spec){.ns = "other", .kind = "job"});
     struct weft_engine *third = open_engine(f), *fourth = open_engine(f);
     is_int(claim_until_empty(f, fourth, "other"), 1, "the one of another namespace is found");
-    is_int(claim_until_empty(f, third, NULL), MANY, "and all of the many");
+    is_int(claim_until_empty(f, third, NULL), MANY, "all of the many are found");
     is_int(claim_until_empty(f, fourth, NULL), 0, "by one process alone");
     submit_kinds(f, NULL, 10);
     is_int(claim_until_empty(f, third, NULL), 10, "new work of a known queue is found at once");
@@ -331,7 +333,7 @@ CASE(fairness_polls_of_many_queues)
     for (size_t i = 0; i < poll.count; i++)
         told |= weft_engine_fits(third, &other, poll.queue[i].queue);
     ok(told, "work of the lane that it asked for is in the next poll");
-    is_int(claim_with(f, third, &other).count, 1, "and claimed");
+    is_int(claim_with(f, third, &other).count, 1, "a claim gets the work of that lane");
     weft_engine_close(third);
 }
 
@@ -343,7 +345,7 @@ CASE(fairness_list_begins_anew_with_the_lineage)
     weft_names_suspect(&f->b->names);
     weft_ready_suspect(&f->b->ready);
     is_int(f->b->ready.rings.listed.count, 0, "no queue of the lineage before is listed");
-    is_int(claim(f, f->b, 5).count, 2, "and the others are found all the same");
+    is_int(claim(f, f->b, 5).count, 2, "a claim finds the other two");
 }
 
 /* ---- Weights while the settings are read ----------------------------------------------------- */
@@ -384,7 +386,7 @@ CASE(fairness_weights_hold_when_an_older_look_ends_later)
                WEFT_OK, "look");
         is_int(meanwhile.stmt, WEFT_STMT_COUNT, "weights were put meanwhile");
         struct weft_claim_result got = claim(f, meanwhile.engine, 40);
-        ok(between(count_tenant(&got, "large"), 29, 31), "and hold for the next claim");
+        ok(between(count_tenant(&got, "large"), 29, 31), "the weights hold for the next claim");
     }
     weft_engine_close(meanwhile.engine);
 }

@@ -138,7 +138,7 @@ CASE(fencing_epoch_below_one_is_no_epoch)
         }
     }
     struct weft_execution after = describe(f, &lease.id);
-    ok(same_execution(&before, &after), "and nothing changed");
+    ok(same_execution(&before, &after), "fenced calls change nothing");
     is_int(renew(f, f->a, &lease).err.rc, WEFT_OK, "the true holder still has it");
 }
 
@@ -166,7 +166,7 @@ CASE(fencing_late_but_not_taken_is_in_time)
     is_int(complete(f, f->b, &other, "1").err.rc, WEFT_OK, "so is a completion");
     is_int(fail(f, f->b, &third, "x").err.rc, WEFT_OK, "so is a failure");
     is_int(run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY).handled, 0,
-           "and expiry finds none of them");
+           "lease expiry finds none of the three");
     is_int(complete(f, f->a, &lease, "1").err.rc, WEFT_OK, "the renewed one is finished as well");
 }
 

@@ -9,12 +9,6 @@
 
 enum { CHUNK = WEFT_FLOW_CHUNK };
 
-/* Runs SQL of this store. */
-static void on_store(struct fixture *f, const char *pg, const char *sqlite)
-{
-    run_sql(f, strcmp(f->store, "pg") == 0 ? pg : sqlite);
-}
-
 /* The chunk of the next transactions; where there is one writer, as if other threads waited for it.
  */
 static size_t chunk_of(struct weft_engine *engine)
@@ -37,7 +31,8 @@ CASE(flow_end_is_told_by_sinks)
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "b"));
     is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "it gets another chance");
     end_node(f, &flow, "b", true);
-    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "and takes it");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED,
+           "the flow succeeds after the replayed sink does");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
     end_node(f, &flow, "c", false);
     is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "another one loses its own");
@@ -80,16 +75,17 @@ CASE(flow_roots_begin_in_parts)
     many_submit(f, &many);
     const char *blocked =
         weft_arena_printf(f->arena, "live SET state = %d", (int)WEFT_STATE_BLOCKED);
-    on_store(f,
-             weft_arena_printf(f->arena,
-                               "UPDATE weft.%s; UPDATE weft.node SET fired = 0; "
-                               "INSERT INTO weft.completion (flow, id, at) "
-                               "SELECT id, id, 1 FROM weft.flow",
-                               blocked),
-             weft_arena_printf(f->arena,
-                               "UPDATE %s; UPDATE node SET fired = 0; "
-                               "INSERT INTO completion (flow, num, at) SELECT num, 0, 1 FROM flow",
-                               blocked));
+    run_sql_of(
+        f,
+        weft_arena_printf(f->arena,
+                          "UPDATE weft.%s; UPDATE weft.node SET fired = 0; "
+                          "INSERT INTO weft.completion (flow, id, at) "
+                          "SELECT id, id, 1 FROM weft.flow",
+                          blocked),
+        weft_arena_printf(f->arena,
+                          "UPDATE %s; UPDATE node SET fired = 0; "
+                          "INSERT INTO completion (flow, num, at) SELECT num, 0, 1 FROM flow",
+                          blocked));
     size_t chunk = chunk_of(f->b);
     is_int(weft_cascade(f->b, &many.answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
     is_int(done.hops, MANY / chunk + 1, "a chunk of nodes for each hop, not of roots");
@@ -253,7 +249,7 @@ CASE(flow_removal_takes_edges_in_parts)
         many_after(&many, i, 0, 1);
     many_after(&many, LAST, 1, WIDE);
     many_submit(f, &many);
-    on_store(f, "UPDATE weft.flow SET state = -2", "UPDATE flow SET state = -2");
+    run_sql_of(f, "UPDATE weft.flow SET state = -2", "UPDATE flow SET state = -2");
     is_int(edges_left(f, &many), 2 * WIDE, "all edges are there");
     ok(remove_edges(f, &many, FEW), "there are more");
     is_int(edges_left(f, &many), 2 * WIDE - CHUNK, "a chunk of them goes at once");
@@ -295,7 +291,7 @@ CASE(flow_cancel_takes_its_members_along)
     is_int(drain.cancelled_now, 3, "three members");
     ok(!drain.more, "that was all");
     is_str(states(f, &flow), "ccc", "they are cancelled");
-    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "and so is the flow");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
     drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_PENDING);
     is_int(drain.cancelled_now, 1, "a second one takes what was replayed");
@@ -329,14 +325,15 @@ CASE(flow_cancel_passes_by_what_runs)
         handled += report.handled;
     }
     is_int(handled, WAIT + 1, "the scanner comes to those that wait, and to the end");
-    is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "and who waits");
+    is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK,
+           "a drain call after the scanner succeeds");
     is_int(drain.cancelled_now, WAIT, "is told of them");
     is_int(many_in(f, &many, WEFT_STATE_RUNNING), RUN, "the others run on");
     drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
     is_int(drain.cancelled_now, chunk, "a stronger cancel begins with the first");
     for (int i = 0; i < RUN && drain.more; i++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
-    is_int(drain.cancelled_now, RUN, "and takes all of them");
+    is_int(drain.cancelled_now, RUN, "the stronger cancel takes all members that run");
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), RUN + WAIT, "nothing is left");
 }
 
@@ -400,7 +397,7 @@ CASE(flow_cascade_takes_turns)
     is_int(weft_engine_cascade_round(f->a, both, 2, &f->err), WEFT_OK, "a round");
     is_int(many_in(f, &small, WEFT_STATE_READY), 1, "the small flow moves on");
     uint64_t moved = many_in(f, &large, WEFT_STATE_READY);
-    ok(moved > 0 && moved < PAIRS, "and the large one by a part: %d", (int)moved);
+    ok(moved > 0 && moved < PAIRS, "the round moves a part of the large flow: %d", (int)moved);
     ok(same_id(&told, &large.answer.id), "which is told once more");
     is_int(weft_engine_cascade(f->a, &large.answer.id, 1, &f->err), WEFT_OK, "to the end");
     is_int(many_in(f, &large, WEFT_STATE_READY), PAIRS, "all have moved on");

@@ -25,7 +25,7 @@ static void fail_in_a_cancelled_flow(struct fixture *f, enum weft_flow_cancel ho
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
     is_str(states(f, &flow), "fccc", "what cannot begin any more is cancelled, not skipped");
     is_str(describe(f, id_of(&flow, "d")).reason, "enough", "for the reason of the flow");
-    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "and so is the flow");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
 }
 
 CASE(flow_cancelled_joins)
@@ -216,7 +216,8 @@ CASE(flow_siblings_of_many_chunks)
     struct weft_claimed lease = claim_node(f, "winner");
     (void)complete(f, f->a, &lease, "1");
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY - 1, "the siblings are cancelled");
-    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_READY, "but for the one with a use");
+    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_READY,
+           "a sibling that another join still needs stays ready");
     (void)steer_id(f, WEFT_STEER_CANCEL, &many.answer.node[OTHER]);
     is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_CANCELLED, "until it has none");
 }

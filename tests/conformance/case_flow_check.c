@@ -33,7 +33,7 @@ static const struct damage {
 /* Runs SQL with the schema put in. */
 static void run_on(struct fixture *f, const char *sql)
 {
-    const char *schema = strcmp(f->store, "pg") == 0 ? "weft." : "";
+    const char *schema = is_pg(f) ? "weft." : "";
     const char *text = "", *place;
     while ((place = strstr(sql, "%s")) != NULL) {
         text = weft_arena_printf(f->arena, "%s%.*s%s", text, (int)(place - sql), sql, schema);

@@ -82,7 +82,7 @@ CASE(flow_claim_results)
     struct weft_id flow = submit_fan(f, 3, &(struct weft_node){0});
     struct weft_claimed a = take_kind(f, "a"), b = take_kind(f, "b"), c = take_kind(f, "c");
     ok(same_id(&a.flow, &flow), "a member tells its flow");
-    is_str(a.node, "a", "and its name");
+    is_str(a.node, "a", "a claimed member has its node name");
     ok(a.upstream_count == 0, "it comes after nothing");
     complete_bytes(f, &c, NULL, 0, NULL);
     complete_bytes(f, &b, binary, sizeof(binary), "application/octet-stream");
@@ -92,7 +92,7 @@ CASE(flow_claim_results)
     is_int(end.upstream_count, 3, "what it comes after");
     const struct weft_upstream *first = find_upstream(&end, 0, "a");
     ok(same_id(&first->id, &a.id), "with the id");
-    is_int(first->state, WEFT_STATE_SUCCEEDED, "and the state");
+    is_int(first->state, WEFT_STATE_SUCCEEDED, "an upstream has its state");
     ok(holds(first, "{\"n\":1}", 7), "the JSON result");
     const struct weft_upstream *second = find_upstream(&end, 1, "b");
     ok(holds(second, binary, sizeof(binary)), "the binary result");
@@ -127,7 +127,8 @@ CASE(flow_claim_any)
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &end, 0);
     complete_bytes(f, &a, "\"again\"", 7, NULL);
     end = take_kind(f, "end");
-    ok(holds(find_upstream(&end, 0, "a"), "\"again\"", 7), "and brings a result");
+    ok(holds(find_upstream(&end, 0, "a"), "\"again\"", 7),
+       "a claim after the second end has the new result");
     is_int(end.attempt, 1, "no attempt was spent");
 }
 
@@ -143,7 +144,8 @@ CASE(flow_claim_too_large)
     const struct weft_upstream *second = find_upstream(&end, 1, "b");
     ok(second->too_large && !second->result && second->result_size == 0, "a byte more does not");
     const char *read = result_text(f, &second->id);
-    ok(read && strncmp(read, not, INLINE + 1) == 0, "but can be read by its id");
+    ok(read && strncmp(read, not, INLINE + 1) == 0,
+       "the result that was left out is read by its id");
 }
 
 /* Together the results, and the payloads, stay within the bytes of one call. */
@@ -199,7 +201,7 @@ CASE(flow_claim_dense)
     is_int(weft_engine_complete(f->a, done, roots.count, ended, &f->err), WEFT_OK, "end them");
     struct weft_claim_result first = claim(f, f->a, WIDE), rest = claim(f, f->a, WIDE);
     is_int(first.count, WEFT_BATCH_BYTES / (WIDE * WEFT_UPSTREAM_BYTES), "not all at once");
-    is_int(first.count + rest.count, WIDE, "but all");
+    is_int(first.count + rest.count, WIDE, "two claims get all of them");
     is_int(rest.count ? rest.item[rest.count - 1].upstream_count : 0, WIDE, "with all upstreams");
 }
 
@@ -315,7 +317,7 @@ CASE(flow_claim_apart)
         is_int(weft_engine_claim_rest(engine, got, call.arena, &f->err), WEFT_OK, "the rest");
         is_int(got->item[0].upstream_count, ROOTS, "is read when it is asked for");
         is_str(got->item[0].node, "end", "with its name");
-        is_int(got->item[1].upstream_count, 1, "and leaves the other as it is");
+        is_int(got->item[1].upstream_count, 1, "the item that was complete stays as it is");
         is_int(reads, 2, "by one more");
     }
     weft_arena_free(call.arena);

@@ -105,8 +105,8 @@ CASE(flow_edges_keep_to_the_limit_of_a_flow)
     const struct weft_flow_spec spec = {.nodes = node, .node_count = NODES};
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "a flow");
     /* Nodes count what they come after; a million edges would take too long to write. */
-    run_sql(f, strcmp(f->store, "pg") == 0 ? "UPDATE weft.node SET total = 999998 WHERE name = 'n1'"
-                                           : "UPDATE node SET total = 999998 WHERE name = 'n1'");
+    run_sql_of(f, "UPDATE weft.node SET total = 999998 WHERE name = 'n1'",
+               "UPDATE node SET total = 999998 WHERE name = 'n1'");
     const struct weft_flow_edge edge[] = {{"n2", "n1"}, {"n3", "n1"}, {"n4", "n1"}};
     struct weft_flow_edging edging = {
         .ns = "default", .flow = answer.id, .revision = 1, .edges = edge, .edge_count = 3};
@@ -116,21 +116,21 @@ CASE(flow_edges_keep_to_the_limit_of_a_flow)
     is_str(f->err.field, "edges", "are too many");
     edging.edge_count = 2;
     is_int(weft_engine_flow_edges(f->a, &edging, &revision, &f->err), WEFT_OK, "a million are not");
-    is_int(revision, 2, "and only these are there");
+    is_int(revision, 2, "the refused call raised no revision");
     struct weft_node more[] = {{.name = "more", .spec = {.kind = "k"}, .after = after}};
     struct weft_flow_growth growth = {.ns = "default", .flow = answer.id, .revision = 2};
     growth.nodes = more;
     growth.node_count = more[0].after_count = 1;
     struct weft_flow_submitted grown = {0};
     is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_TOO_LARGE,
-           "nor does a new node bring one more");
+           "a new node with one more edge is refused");
     is_str(f->err.text, "the flow would have 1000001 edges, at most 1000000 are allowed",
-           "and the caller is told the count");
+           "the error gives the count and the limit");
     more[0].after_count = 0;
     is_int(weft_engine_flow_grow(f->a, &growth, &grown, &f->err), WEFT_OK,
            "a node without edges is no matter");
-    run_sql(f, strcmp(f->store, "pg") == 0 ? "UPDATE weft.node SET total = 3 WHERE name = 'n1'"
-                                           : "UPDATE node SET total = 3 WHERE name = 'n1'");
+    run_sql_of(f, "UPDATE weft.node SET total = 3 WHERE name = 'n1'",
+               "UPDATE node SET total = 3 WHERE name = 'n1'");
     free(answer.node);
     free(name);
     free(node);

@@ -133,7 +133,7 @@ CASE(flow_described_in_failure)
     is_int(page.flow.count[WEFT_STATE_SKIPPED], 1, "one was skipped");
     is_str(page.node[1].error_class, "oops", "the error is shown");
     is_str(page.node[1].error_message, "no", "with its message");
-    is_str(page.node[3].reason, "upstream_failed", "and why the last was skipped");
+    is_str(page.node[3].reason, "upstream_failed", "the skipped node has its reason");
     is_int(page.node[3].fired, true, "its join is decided");
 }
 
@@ -310,16 +310,16 @@ static void expect_unseen(struct fixture *f, const struct weft_id *id, const cha
                              &f->err),
            WEFT_OK, "list");
     is_int(flows.count, 0, "%s: not listed", name);
-    ok(!flows.next, "and that was all");
+    ok(!flows.next, "the empty list has no next page");
 }
 
 CASE(flow_unseen)
 {
-    bool is_pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     struct weft_id id = submit_diamond(f, NULL);
-    run_sql(f, is_pg ? "UPDATE weft.flow SET state = -1" : "UPDATE flow SET state = -1");
+    run_sql(f, pg ? "UPDATE weft.flow SET state = -1" : "UPDATE flow SET state = -1");
     expect_unseen(f, &id, "half-written");
-    run_sql(f, is_pg ? "UPDATE weft.flow SET state = 0" : "UPDATE flow SET state = 0");
+    run_sql(f, pg ? "UPDATE weft.flow SET state = 0" : "UPDATE flow SET state = 0");
     const struct weft_flow_cancelling args = {
         .ns = "default", .flow = id, .how = WEFT_FLOW_CANCEL_ALL, .remove = true};
     enum weft_flow_state state;
@@ -354,7 +354,7 @@ CASE(flow_lists)
     for (size_t i = 0; i < all.count; i++)
         ok(same_id(&all.item[i].id, &id[COUNT - 1 - i]), "newest first");
     is_int(all.item[0].node_count, 4, "with their sizes");
-    is_str(all.item[0].name, "even", "and names");
+    is_str(all.item[0].name, "even", "listed flows have their names");
     is_int(list_flows(f, &(struct weft_flow_listing){.ns = "red"}).count, 1, "another namespace");
     is_int(list_flows(f, &(struct weft_flow_listing){.ns = "blue"}).count, 0, "an unknown one");
     is_int(list_flows(f, &(struct weft_flow_listing){.name = "odd"}).count, 3, "by name");
@@ -400,18 +400,18 @@ CASE(flow_lists_by_state)
 CASE(flow_lists_are_bounded)
 {
     /* More than one statement looks at: a filter that fits the oldest alone needs several. */
-    bool is_pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     struct weft_id id = submit_diamond(f, "rare");
     forward_ms(f, 1000);
     (void)submit_diamond(f, "often");
-    run_sql(f, is_pg ? "INSERT INTO weft.flow (id, namespace, name, state, revision, nodes, "
-                       "created, cancel, backlog) SELECT ('ffffffff-ffff-7000-8000-' || "
-                       "lpad(to_hex(i), 12, '0'))::uuid, namespace, name, 0, 1, 0, 0, 0, false "
-                       "FROM weft.flow, generate_series(1, 10500) i WHERE name = 'often'"
-                     : "WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < "
-                       "10500) INSERT INTO flow (id, namespace, name, state, revision, nodes, "
-                       "created, cancel, backlog) SELECT CAST(printf('~%015d', i) AS BLOB), "
-                       "namespace, name, 0, 1, 0, 0, 0, 0 FROM flow, s WHERE name = 'often'");
+    run_sql(f, pg ? "INSERT INTO weft.flow (id, namespace, name, state, revision, nodes, "
+                    "created, cancel, backlog) SELECT ('ffffffff-ffff-7000-8000-' || "
+                    "lpad(to_hex(i), 12, '0'))::uuid, namespace, name, 0, 1, 0, 0, 0, false "
+                    "FROM weft.flow, generate_series(1, 10500) i WHERE name = 'often'"
+                  : "WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < "
+                    "10500) INSERT INTO flow (id, namespace, name, state, revision, nodes, "
+                    "created, cancel, backlog) SELECT CAST(printf('~%015d', i) AS BLOB), "
+                    "namespace, name, 0, 1, 0, 0, 0, 0 FROM flow, s WHERE name = 'often'");
     struct weft_flow_listing listing = {.name = "rare"};
     weft_usec began_us = weft_boot_us();
     struct weft_flows page = list_flows(f, &listing);
@@ -423,8 +423,7 @@ CASE(flow_lists_are_bounded)
         page = list_flows(f, &listing);
     }
     ok(page.count == 1 && same_id(&page.item[0].id, &id) && !page.next, "it is found");
-    run_sql(f,
-            is_pg ? "DELETE FROM weft.flow WHERE nodes = 0" : "DELETE FROM flow WHERE nodes = 0");
+    run_sql(f, pg ? "DELETE FROM weft.flow WHERE nodes = 0" : "DELETE FROM flow WHERE nodes = 0");
 }
 
 /* ---- Executions ------------------------------------------------------------------------------ */
@@ -438,7 +437,7 @@ CASE(flow_of_executions)
     struct weft_flow_page page = read_page(f, &id, 1000, NULL);
     struct weft_execution member = describe(f, &page.node[2].id);
     ok(same_id(&member.flow, &id), "a member tells its flow");
-    is_str(member.node, "c", "and its name in it");
+    is_str(member.node, "c", "a described member has its node name");
     struct weft_read_page list = list_page(f, &(struct weft_listing){.filter = {.kind = "d"}});
     ok(list.count == 1 && same_id(&list.item[0].flow, &id), "lists do too");
     is_str(list.item[0].node, "d", "with the name");
@@ -494,7 +493,8 @@ CASE(flow_filter_steers)
     args.filter.flow = other;
     is_int(weft_engine_steer_all(f->a, &args, &sweep, &f->err), WEFT_OK, "cancel the other");
     is_int(sweep.changed, 4, "takes all its members");
-    is_int(read_page(f, &other, 0, NULL).flow.count[WEFT_STATE_CANCELLED], 4, "and no more");
+    is_int(read_page(f, &other, 0, NULL).flow.count[WEFT_STATE_CANCELLED], 4,
+           "no other execution is cancelled");
     args = (struct weft_steer_all){
         .kind = WEFT_STEER_REPLAY,
         .filter = {.ns = "default", .flow = one, .state = WEFT_STATE_FAILED}};

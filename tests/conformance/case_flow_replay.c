@@ -221,7 +221,7 @@ CASE(flow_replay_in_portions)
                                   .max = PORTION};
     size_t calls = replay_in_portions(f, &args, &sum);
     is_int(sum.matched, MANY, "each member is counted once");
-    is_int(sum.changed, MANY, "and replayed once");
+    is_int(sum.changed, MANY, "each member is replayed once");
     is_int(many_in(f, &many, WEFT_STATE_BLOCKED), MANY - 1, "all but the root wait");
     is_int(many_in(f, &many, WEFT_STATE_READY), 1, "the root is ready");
     ok(calls <= 4 + 3 + 2 + 1 + 4, "each pass brings a portion back, in %zu calls", calls);
@@ -243,7 +243,7 @@ CASE(flow_replay_in_portions_without_their_upstream)
     struct weft_steered answer = steer_id(f, WEFT_STEER_REPLAY, &many.answer.node[0]);
     is_int(answer.err.rc, WEFT_OK, "replay the root");
     answer = steer_id(f, WEFT_STEER_CANCEL, &many.answer.node[0]);
-    is_int(answer.err.rc, WEFT_OK, "and cancel it again");
+    is_int(answer.err.rc, WEFT_OK, "cancel the root again");
     struct weft_steer_all args = {.kind = WEFT_STEER_REPLAY,
                                   .filter = {.ns = "default",
                                              .flow = many.answer.id,
@@ -252,7 +252,7 @@ CASE(flow_replay_in_portions_without_their_upstream)
                                   .max = PORTION};
     size_t calls = replay_in_portions(f, &args, &sum);
     is_int(sum.changed, MANY / 2, "those that come after nothing are replayed");
-    ok(calls < 20, "and the cursors come to an end, after %zu calls", calls);
+    ok(calls < 20, "the cursors end after %zu calls", calls);
     is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "they are ready");
     args.after = "0.9.x";
     is_int(weft_engine_steer_all(f->a, &args, &sum, &f->err), WEFT_INVALID_VALUE,
@@ -275,7 +275,7 @@ CASE(flow_replay_brings_back_what_was_skipped)
     is_str(states(f, &flow), "rbbbsb", "all of it waits again");
     is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "the flow is open");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srbbsr", "and goes on");
+    is_str(states(f, &flow), "srbbsr", "the nodes after a go on when a has succeeded");
     end_node(f, &flow, "b", true);
     end_node(f, &flow, "c", true);
     end_node(f, &flow, "d", true);
@@ -332,7 +332,7 @@ CASE(flow_replay_of_what_fed_a_join_that_fired)
     end_node(f, &flow, "b", true);
     is_str(states(f, &flow), "ssrb", "c may begin");
     replay(f, &flow, "a");
-    is_str(states(f, &flow), "rsrb", "and may still");
+    is_str(states(f, &flow), "rsrb", "c stays ready when a is replayed");
     struct weft_claimed running = claim_node(f, "c");
     end_node(f, &flow, "a", false);
     is_str(states(f, &flow), "fsRb", "what it comes to the second time disturbs nobody");
@@ -374,7 +374,7 @@ CASE(flow_replay_of_one_that_was_cancelled_while_it_waited)
     replay_to(f, &flow, "b", WEFT_STATE_BLOCKED);
     is_str(states(f, &flow), "rbb", "b waits for a, which lives");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srb", "and begins after it");
+    is_str(states(f, &flow), "srb", "b becomes ready when a has succeeded");
 }
 
 CASE(flow_replay_in_a_cancelled_flow)
@@ -427,7 +427,7 @@ CASE(flow_replay_of_many_at_once)
         is_int(answer[i].err.rc, WEFT_OK, "%zu is replayed", i);
     is_str(states(f, &one), "rbb", "two of the one flow, and what comes after");
     is_str(states(f, &two), "rb", "two of the other");
-    is_int(state_of(f, &plain), WEFT_STATE_READY, "and one of none");
+    is_int(state_of(f, &plain), WEFT_STATE_READY, "the execution without a flow is ready");
 }
 
 /* a fails, so d cannot be had and wants b and c gone; c feeds e, so the group of d waits for it. */
@@ -468,6 +468,6 @@ CASE(flow_replay_that_is_felt_in_two_hops)
     cascade(f, f->b, &flow);
     is_str(states(f, &flow), "rrrbbb", "b waits until d has heard that x is back");
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fcrkkb", "and goes when d is out of reach again");
+    is_str(states(f, &flow), "fcrkkb", "b becomes ready when d is out of reach again");
     is_str(describe(f, id_of(&flow, "b")).reason, "sibling_quorum_impossible", "with the reason");
 }

@@ -4,14 +4,6 @@
 
 #include "flows.h"
 
-static uint64_t counted(const struct weft_pass_report *report, const char *name)
-{
-    for (size_t i = 0; i < report->counter_count; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    return UINT64_MAX;
-}
-
 static struct weft_pass_report run_for(struct fixture *f, enum weft_scanner scanner,
                                        const struct weft_pass_config *config)
 {
@@ -25,11 +17,6 @@ static weft_usec told(struct fixture *f, enum weft_scanner scanner)
     struct weft_poll poll;
     is_int(weft_engine_poll(f->b, f->arena, &poll, &f->err), WEFT_OK, "poll");
     return poll.due_us[scanner];
-}
-
-static void sql(struct fixture *f, const char *pg, const char *sqlite)
-{
-    run_sql(f, strcmp(f->store, "pg") == 0 ? pg : sqlite);
 }
 
 static void cancel_flow(struct fixture *f, const struct drawn *flow, bool remove)
@@ -57,29 +44,29 @@ CASE(flow_scan_takes_up_completions)
     weft_usec ended_us = f->now_us;
     is_int(told(f, WEFT_SCANNER_DEPENDENCY), ended_us + WEFT_SECOND, "the poll tells when");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
-    is_int(counted(&report, "scanned"), 0, "what is young is left to whoever made it");
+    is_int(counter_of(&report, "scanned"), 0, "what is young is left to whoever made it");
     is_str(states(f, &flow), "sbb", "b waits");
 
     forward_ms(f, 1000);
     const struct weft_pass_config elsewhere = {.ns = "elsewhere"};
     report = run_for(f, WEFT_SCANNER_DEPENDENCY, &elsewhere);
-    is_int(counted(&report, "scanned"), 0, "of another namespace there is none");
+    is_int(counter_of(&report, "scanned"), 0, "of another namespace there is none");
     uint8_t partition = (uint8_t)weft_id_partition(&flow.answer.id);
     const struct weft_pass_config others = {.partition_first = partition < 128 ? 128 : 0,
                                             .partition_last = partition < 128 ? 255 : 127};
     report = run_for(f, WEFT_SCANNER_DEPENDENCY, &others);
-    is_int(counted(&report, "scanned"), 0, "nor of the other partitions");
+    is_int(counter_of(&report, "scanned"), 0, "a pass of other partitions scans nothing");
     is_str(states(f, &flow), "sbb", "b waits");
 
     report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
-    is_int(counted(&report, "scanned"), 1, "one was left");
-    is_int(counted(&report, "reconciled"), 1, "and is taken up");
-    is_int(counted(&report, "noop"), 0, "none in vain");
-    is_int(counted(&report, "errors"), 0, "none failed");
+    is_int(counter_of(&report, "scanned"), 1, "one was left");
+    is_int(counter_of(&report, "reconciled"), 1, "the one group is reconciled");
+    is_int(counter_of(&report, "noop"), 0, "none in vain");
+    is_int(counter_of(&report, "errors"), 0, "none failed");
     is_str(states(f, &flow), "srb", "b may begin");
     report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
     is_int(report.handled, 0, "a second pass finds nothing");
-    is_int(told(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER, "and the poll neither");
+    is_int(told(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER, "the poll gives no due time");
 }
 
 /* ---- Sibling cancel -------------------------------------------------------------------------- */
@@ -95,7 +82,8 @@ static void leave_group(struct fixture *f, struct drawn *flow)
     is_str(states(f, flow), "scrrb", "b is cancelled; c feeds e");
     leave_completions(f->a);
     (void)steer_id(f, WEFT_STEER_CANCEL, id_of(flow, "e"));
-    sql(f, "UPDATE weft.cancel_group SET waiting = false", "UPDATE cancel_group SET waiting = 0");
+    run_sql_of(f, "UPDATE weft.cancel_group SET waiting = false",
+               "UPDATE cancel_group SET waiting = 0");
     is_str(states(f, flow), "scrrc", "e does not need c any more");
 }
 
@@ -108,10 +96,10 @@ CASE(flow_scan_dispatches_groups)
     is_int(report.handled, 0, "not before its time");
     forward_ms(f, 1000);
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
-    is_int(counted(&report, "dispatched"), 1, "the group is drained");
-    is_int(counted(&report, "orphaned"), 0, "no orphan");
-    is_int(counted(&report, "skipped_locked"), 0, "nobody in the way");
-    is_int(counted(&report, "errors"), 0, "none failed");
+    is_int(counter_of(&report, "dispatched"), 1, "the group is drained");
+    is_int(counter_of(&report, "orphaned"), 0, "no orphan");
+    is_int(counter_of(&report, "skipped_locked"), 0, "nobody in the way");
+    is_int(counter_of(&report, "errors"), 0, "none failed");
     is_str(states(f, &flow), "sccrc", "c is cancelled");
     is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "with the reason");
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "nothing is left");
@@ -145,7 +133,8 @@ CASE(flow_scan_finds_no_group_of_the_ended)
     end_node(f, &flow, "a", true);
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND, "d waits for c");
     end_node(f, &flow, "c", true);
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "and is told of its end");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER,
+           "the end of c removes the due time of d");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
     is_str(states(f, &flow), "srrr", "nobody asks for what is replayed after that");
 }
@@ -168,23 +157,25 @@ CASE(flow_scan_reconciles_groups)
 {
     struct drawn flow;
     leave_group(f, &flow);
-    sql(f, "UPDATE weft.cancel_group SET waiting = true", "UPDATE cancel_group SET waiting = 1");
+    run_sql_of(f, "UPDATE weft.cancel_group SET waiting = true",
+               "UPDATE cancel_group SET waiting = 1");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
-    is_int(counted(&report, "no_op"), 1, "c is alive: the group stays");
+    is_int(counter_of(&report, "no_op"), 1, "c is alive: the group stays");
     is_int(report.handled, 0, "nothing is removed");
     struct weft_claimed lease = claim_node(f, "c");
     (void)complete(f, f->a, &lease, "1"); /* who dies before the cascade */
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND, "it is told");
-    sql(f,
+    run_sql_of(
+        f,
         "INSERT INTO weft.cancel_group VALUES (gen_random_uuid(), gen_random_uuid(), 1, 0, false)",
         "INSERT INTO cancel_group VALUES (999999, 999999, 1, 0, 0, 0)");
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
-    is_int(counted(&report, "orphaned"), 1, "the dispatcher meets a group of nobody");
+    is_int(counter_of(&report, "orphaned"), 1, "the dispatcher meets a group of nobody");
 
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
-    is_int(counted(&report, "completed_drain"), 1, "the drained one goes");
-    is_int(counted(&report, "stale_removed"), 1, "and the one that is nobody's");
-    is_int(counted(&report, "no_op"), 0, "nothing stays");
+    is_int(counter_of(&report, "completed_drain"), 1, "the drained one goes");
+    is_int(counter_of(&report, "stale_removed"), 1, "the group without a flow is removed");
+    is_int(counter_of(&report, "no_op"), 0, "nothing stays");
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
     is_int(report.handled, 0, "a second pass finds nothing");
 }
@@ -202,9 +193,9 @@ CASE(flow_scan_drains_cancelled_flows)
     is_str(states(f, &flow), "rbbR", "nobody waits for it");
     is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), 0, "it is due at once");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
-    is_int(counted(&report, "processed"), 1, "one flow");
-    is_int(counted(&report, "cancelled"), 4, "with all its members");
-    is_int(counted(&report, "removed"), 0, "nothing is removed");
+    is_int(counter_of(&report, "processed"), 1, "one flow");
+    is_int(counter_of(&report, "cancelled"), 4, "with all its members");
+    is_int(counter_of(&report, "removed"), 0, "nothing is removed");
     is_str(states(f, &flow), "cccc", "cancelled");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is over");
     expect_fenced(f, &lease, WEFT_FENCE_CANCELLED);
@@ -217,14 +208,14 @@ CASE(flow_scan_removes_half_a_flow)
     draw(&flow, "a; b:a; c:b");
     submit_drawn(f, &flow);
     struct weft_id plain = submit_job(f);
-    sql(f, "UPDATE weft.flow SET state = -1", "UPDATE flow SET state = -1");
+    run_sql_of(f, "UPDATE weft.flow SET state = -1", "UPDATE flow SET state = -1");
     weft_usec due_us = f->now_us + 600 * WEFT_SECOND;
     is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), due_us, "it has ten minutes");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
-    is_int(counted(&report, "removed"), 0, "not yet");
+    is_int(counter_of(&report, "removed"), 0, "not yet");
     forward_ms(f, (int64_t)600 * 1000);
     report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
-    is_int(counted(&report, "removed"), 1, "the flow goes");
+    is_int(counter_of(&report, "removed"), 1, "the flow goes");
     is_int(state_of(f, &plain), WEFT_STATE_READY, "what is not of it stays");
     is_int(claim(f, f->a, 10).count, 1, "nothing else is left to claim");
 }
@@ -255,12 +246,12 @@ CASE(flow_scan_keeps_flows_whole)
     end_node(f, &flow, "c", true);
     forward_ms(f, 7 * (int64_t)DAY_MS - 1);
     report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(report.handled, 0, "and a week longer");
+    is_int(report.handled, 0, "the flow is kept for a week more");
     is_str(states(f, &flow), "sss", "all of it");
     forward_ms(f, 1);
     report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counted(&report, "flows"), 1, "then the flow goes");
-    is_int(counted(&report, "processed"), 3, "with its members");
+    is_int(counter_of(&report, "flows"), 1, "then the flow goes");
+    is_int(counter_of(&report, "processed"), 3, "with its members");
     is_int(flow_state(f, &flow), -1, "it is gone");
     for (size_t i = 0; i < flow.count; i++)
         ok(!is_there(f, &flow.id[i]), "member %zu is gone", i);
@@ -280,12 +271,12 @@ CASE(flow_scan_keeps_failed_flows_longer)
     end_node(f, &good, "q", true);
     forward_ms(f, 7 * (int64_t)DAY_MS);
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counted(&report, "flows"), 1, "the good one goes after a week");
+    is_int(counter_of(&report, "flows"), 1, "the good one goes after a week");
     is_str(states(f, &bad), "fk", "the other one stays");
     forward_ms(f, 14 * (int64_t)DAY_MS);
     forward_ms(f, 7 * (int64_t)DAY_MS);
     report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counted(&report, "flows"), 1, "for four weeks");
+    is_int(counter_of(&report, "flows"), 1, "for four weeks");
 }
 
 CASE(flow_scan_removes_deleted_flows)
@@ -295,10 +286,10 @@ CASE(flow_scan_removes_deleted_flows)
     submit_drawn(f, &flow);
     cancel_flow(f, &flow, true);
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counted(&report, "flows"), 0, "not before it has ended");
+    is_int(counter_of(&report, "flows"), 0, "not before it has ended");
     (void)run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counted(&report, "flows"), 1, "then at once");
+    is_int(counter_of(&report, "flows"), 1, "then at once");
     ok(!is_there(f, &flow.id[0]) && !is_there(f, &flow.id[1]), "with its members");
 }
 
@@ -312,7 +303,7 @@ static size_t listed(struct fixture *f)
 
 CASE(flow_members_are_hidden_until_it_is_whole)
 {
-    bool pg = strcmp(f->store, "pg") == 0;
+    bool pg = is_pg(f);
     struct drawn flow;
     struct weft_execution item = {0};
     draw(&flow, "a; b:a");

@@ -31,7 +31,7 @@ CASE(key_repeat)
     answer = submit(f, f->b, &keyed);
     expect_duplicate(&answer, &first.id, WEFT_STATE_SUCCEEDED, "after it ended");
     is_int(count_rows(f, &(struct weft_filter){0}), 1, "there is one execution");
-    is_int(claim(f, f->a, 10).count, 0, "and nothing to do");
+    is_int(claim(f, f->a, 10).count, 0, "a duplicate of an ended execution gives no work");
 }
 
 /* What says how to run it is not what it is: a repeat may differ there and the first one stands. */
@@ -187,7 +187,7 @@ CASE(key_mixed_bulk)
         distinct += known[i];
     is_int(refused, 0, "all are accepted");
     is_int(wrong, 0, "each key belongs to the first of the call that has it");
-    is_int(duplicates, MANY / 2 - distinct, "and the others are duplicates");
+    is_int(duplicates, MANY / 2 - distinct, "every later submission of a key is a duplicate");
     is_int(count_rows(f, &(struct weft_filter){0}), MANY / 2 + distinct, "as many rows as that");
 }
 

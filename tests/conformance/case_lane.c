@@ -33,7 +33,7 @@ CASE(lane_settings_are_replaced)
     ok(lanes.item[0].paused && lanes.item[0].max_running == 0, "as they were put");
     is_int(lanes.item[0].weight_count, 2, "with their weights");
     is_str(lanes.item[0].weights[1].tenant, "b:c/d", "tenants");
-    is_int(lanes.item[0].weights[1].weight, 1000, "and numbers");
+    is_int(lanes.item[0].weights[1].weight, 1000, "the weight of the second tenant is listed");
     ok(!lanes.item[1].paused && lanes.item[1].max_running == INT32_MAX, "the other too");
     put_lane(f, f->b, &(struct weft_lane){.name = "a", .max_running = 3});
     is_int(weft_engine_lanes(f->a, "default", f->arena, &lanes, &err), WEFT_OK, "listed again");
@@ -84,14 +84,15 @@ CASE(lane_pause)
     (void)submit_job(f);
     put_lane(f, f->b, &(struct weft_lane){.name = "default", .paused = true});
     is_int(claim(f, f->b, 10).count, 0, "a paused lane gives nothing here");
-    is_int(claim(f, f->a, 10).count, 0, "nor in the other process");
+    is_int(claim(f, f->a, 10).count, 0,
+           "a claim of the other process on a paused lane gives nothing");
     (void)submit_job(f);
-    is_int(claim(f, f->a, 10).count, 0, "nor of what comes later");
+    is_int(claim(f, f->a, 10).count, 0, "work submitted during the pause is not claimed");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 2, "which stays ready");
     struct weft_claimed lease = {.id = id, .epoch = 1};
     is_int(complete(f, f->a, &lease, NULL).err.rc, WEFT_OK, "what runs may finish");
     put_lane(f, f->b, &(struct weft_lane){.name = "default"});
-    is_int(claim(f, f->a, 10).count, 2, "and it goes on when the pause is over");
+    is_int(claim(f, f->a, 10).count, 2, "both are claimed when the pause is over");
 }
 
 CASE(lane_pause_concerns_one_lane)
@@ -105,7 +106,7 @@ CASE(lane_pause_concerns_one_lane)
     struct weft_claim_result got = claim_with(f, f->a, &args);
     ok(got.count == 1 && strcmp(got.item[0].lane, "fast") == 0, "another lane is not concerned");
     is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w", .ns = "other"}).count, 1,
-           "nor the lane of that name in another namespace");
+           "a lane of the same name in another namespace is not paused");
 }
 
 /* ---- Limits
@@ -117,7 +118,7 @@ CASE(lane_limit_over_processes)
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 10);
     is_int(claim(f, f->a, 2).count, 2, "two of three");
     is_int(claim(f, f->b, 5).count, 1, "one more for the other process");
-    is_int(claim(f, f->a, 5).count, 0, "and no more");
+    is_int(claim(f, f->a, 5).count, 0, "a claim on a full lane gives nothing");
     is_int(claim(f, f->b, 1).count, 0, "for anybody");
     is_int(running(f), 3, "three run");
 }
@@ -209,7 +210,7 @@ CASE(lane_limit_of_the_other_process)
     limit(f, f->b, 5);
     ok(claim(f, f->a, 10).count <= 2, "a raised one is never exceeded");
     limit(f, f->b, 4);
-    ok(claim(f, f->a, 10).count == 0 || running(f) <= 4, "nor a lowered one");
+    ok(claim(f, f->a, 10).count == 0 || running(f) <= 4, "a lowered limit is not exceeded");
 }
 
 CASE(lane_limit_beside_a_free_lane)
@@ -240,8 +241,9 @@ CASE(lane_limit_over_queues_and_claims)
     const struct weft_claim args[] = {{.worker = "w0", .max = 4}, {.worker = "w1", .max = 4}};
     struct weft_claim_result got = claim_several(f, f->b, args, 2);
     is_int(got.count, 5, "two claims share what the limit allows");
-    is_int(running(f), 5, "and no more than that runs");
-    is_int(claim_several(f, f->a, args, 2).count, 0, "nor does the other process get any");
+    is_int(running(f), 5, "as many run as the limit allows");
+    is_int(claim_several(f, f->a, args, 2).count, 0,
+           "the other process gets none from the full lane");
 }
 
 CASE(lane_limit_is_counted_by_namespace)
@@ -302,7 +304,7 @@ CASE(lane_in_use)
     is_int(get_lane(f, "typo"), WEFT_OK, "ready work uses its lane");
     (void)steer(f, WEFT_STEER_CANCEL, &(struct weft_steer){.id = id});
     is_int(get_lane(f, "typo"), WEFT_NOT_FOUND, "a cancelled execution uses none");
-    is_int(lanes_of(f, f->a, "default").count, 1, "nor is the lane listed");
+    is_int(lanes_of(f, f->a, "default").count, 1, "a lane without work is not listed");
 
     (void)submit_job(f);
     struct weft_claimed lease = claim_one(f, f->a);
@@ -343,7 +345,7 @@ CASE(lane_remove)
     put_lane(f, f->a, &(struct weft_lane){.name = "idle"});
     is_int(get_lane(f, "idle"), WEFT_OK, "a lane with settings and no work");
     is_int(remove_lane(f, "idle", &was), WEFT_OK, "is removed");
-    is_int(get_lane(f, "idle"), WEFT_NOT_FOUND, "and then not there");
+    is_int(get_lane(f, "idle"), WEFT_NOT_FOUND, "a removed lane is not found");
 }
 
 /* A replica that still believes in the limit of a lane whose settings are gone. */
@@ -380,7 +382,7 @@ CASE(lane_contended)
     const struct weft_claim args = {.worker = "w", .max = 9, .lanes = both, .lane_count = 2};
     struct weft_claim_result got = claim_with(f, f->a, &args);
     ok(got.count == 1 && strcmp(got.item[0].lane, "fast") == 0, "only the other lane is served");
-    ok(got.contended, "and the answer says so");
+    ok(got.contended, "a claim that met a locked lane is contended");
     weft_driver_pg.rollback(conn); /* after a mere close the lock may outlive the call */
     weft_conn_close(conn);
     got = claim_with(f, f->a, &args);

@@ -40,7 +40,8 @@ CASE(lease_expiry_decides_nothing_but_the_holder)
     is_int(now.lost, 1, "one lease was lost");
     is_int(now.epoch, 1, "the epoch grows only with a claim");
     is_str(now.worker, NULL, "nobody has it");
-    ok(now.claimed_us == 0 && now.lease_expires_us == 0, "and there is no lease to be seen");
+    ok(now.claimed_us == 0 && now.lease_expires_us == 0,
+       "a lost lease leaves neither claim time nor expiry");
     expect_last_attempt(f, &lease.id,
                         &(struct weft_attempt){.ended = "lost",
                                                .epoch = 1,
@@ -49,7 +50,7 @@ CASE(lease_expiry_decides_nothing_but_the_holder)
                                                .ended_us = f->now_us});
     struct weft_claimed next = take(f, f->b, lease.lane);
     ok(next.epoch == 2 && next.attempt == 1, "the next worker does the same attempt again");
-    is_str(describe(f, &lease.id).worker, "worker-b", "and is the one that has it");
+    is_str(describe(f, &lease.id).worker, "worker-b", "the execution names the next worker");
 }
 
 CASE(lease_lost_too_often_at_the_boundary)
@@ -61,7 +62,8 @@ CASE(lease_lost_too_often_at_the_boundary)
         struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
         ok(report.handled == 1 && report.failed == 0, "loss %d may happen", lost);
         struct weft_execution now = describe(f, &lease.id);
-        ok(now.state == WEFT_STATE_READY && now.lost == lost && now.attempt == 1, "and is counted");
+        ok(now.state == WEFT_STATE_READY && now.lost == lost && now.attempt == 1,
+           "a lost lease is counted, not an attempt");
         (void)take(f, f->b, lease.lane);
     }
     forward_ms(f, 30000);
@@ -70,7 +72,7 @@ CASE(lease_lost_too_often_at_the_boundary)
     struct weft_execution end = describe(f, &lease.id);
     is_int(end.state, WEFT_STATE_FAILED, "failed");
     is_str(end.error_class, "lost_too_often", "with the class");
-    ok(end.error_message && *end.error_message, "and a message");
+    ok(end.error_message && *end.error_message, "the error has a message");
     is_str(end.by, "lease_expiry", "by the pass");
     is_int(end.finished_us, f->now_us, "then");
     is_int(attempts(f, &lease.id).count, MAX_LOST + 1, "every lost lease is in the history");
@@ -98,7 +100,7 @@ CASE(lease_time_comes_from_the_policy_or_the_caller)
     static const struct weft_policy policy = {.lease_ms = 7000};
     struct weft_claimed lease = start_policy(f, &policy);
     is_int(lease.lease_expires_us, f->now_us + 7000 * WEFT_MS, "the policy's when none is given");
-    is_int(lease.lease_ms, 7000, "and its length is told");
+    is_int(lease.lease_ms, 7000, "the claim gives the length of the lease");
     forward_ms(f, 3000);
     struct weft_lease_answer answer = renew_for(f, &lease, 0);
     is_int(answer.state, WEFT_STATE_RUNNING, "renewed");

@@ -12,7 +12,8 @@ CASE(lifecycle_submit_claim_complete)
     struct weft_claimed lease = claim_one(f, f->b);
     ok(weft_id_cmp(&lease.id, &id) == 0, "another process claims it");
     is_str(lease.kind, "resize", "with its kind");
-    ok(lease.payload_size == 7 && memcmp(lease.payload, "{\"w\":1}", 7) == 0, "and its payload");
+    ok(lease.payload_size == 7 && memcmp(lease.payload, "{\"w\":1}", 7) == 0,
+       "the claim has the payload");
     is_int(lease.epoch, 1, "the first epoch is 1");
     is_int(lease.attempt, 1, "the first attempt is 1");
     is_int(claim(f, f->a, 10).count, 0, "nobody else gets it");
@@ -101,10 +102,11 @@ CASE(lifecycle_a_delay_ends_with_the_promoter)
     is_int(run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER).handled, 0, "a moment before: nothing");
     is_int(claim(f, f->b, 1).count, 0, "not to be claimed");
     forward_ms(f, 1);
-    is_int(claim(f, f->b, 1).count, 0, "nor at its time before the promoter came");
+    is_int(claim(f, f->b, 1).count, 0,
+           "at its time, before the promoter ran, it cannot be claimed");
     report = run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER);
     is_int(report.handled, 1, "at its time it is promoted");
-    is_int(report.next_due_us, WEFT_NEVER, "and nothing else is due");
+    is_int(report.next_due_us, WEFT_NEVER, "the promoter has no further due time");
     item = describe(f, &id);
     ok(item.state == WEFT_STATE_READY && item.run_at_us == 0, "ready, waiting for no time");
     is_int(claim_one(f, f->a).attempt, 1, "claimed by a process that did not promote it");
@@ -136,14 +138,14 @@ CASE(lifecycle_started_is_set_once)
     is_int(describe(f, &id).started_us, first, "still when it was given back");
     lease = claim_one(f, f->b);
     struct weft_execution item = describe(f, &id);
-    is_int(item.started_us, first, "and with the second claim");
+    is_int(item.started_us, first, "started_us is the first claim after the second claim");
     is_int(item.claimed_us, f->now_us, "which is when the current lease began");
     (void)complete(f, f->a, &lease, NULL);
-    is_int(describe(f, &id).started_us, first, "and at the end");
+    is_int(describe(f, &id).started_us, first, "started_us is the first claim at the end");
     (void)steer_id(f, WEFT_STEER_REPLAY, &id);
     forward_ms(f, 5);
     (void)claim_one(f, f->a);
-    is_int(describe(f, &id).started_us, first, "and in the next life");
+    is_int(describe(f, &id).started_us, first, "started_us is the first claim in the next life");
 }
 
 /* What a reader must find in a state, beside the state. */
@@ -281,7 +283,7 @@ CASE(lifecycle_an_ended_one_does_not_expire)
     struct weft_spec late = {.kind = "job", .deadline_us = f->now_us};
     struct weft_submitted answer = submit(f, f->a, &late);
     is_int(answer.err.rc, WEFT_INVALID_VALUE, "a deadline that is already here is refused");
-    is_str(answer.err.field, "deadline_at", "and named");
+    is_str(answer.err.field, "deadline_at", "the error names deadline_at");
 }
 
 CASE(lifecycle_progress_is_stored_and_kept)
@@ -296,7 +298,7 @@ CASE(lifecycle_progress_is_stored_and_kept)
     is_int(weft_engine_renew(f->b, &item, 1, &answer, &f->err), WEFT_OK, "progress");
     struct weft_execution seen = describe(f, &lease.id);
     is_int(seen.percent, 40, "percent");
-    is_str(seen.note, "halfway, nearly", "and note");
+    is_str(seen.note, "halfway, nearly", "the note is stored");
     (void)renew(f, f->a, &lease);
     is_int(describe(f, &lease.id).percent, 40, "a renewal without progress leaves it");
     item.percent = 30; /* progress may go back: what counts is what the holder says now */
@@ -304,13 +306,13 @@ CASE(lifecycle_progress_is_stored_and_kept)
     is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "progress again");
     seen = describe(f, &lease.id);
     is_int(seen.percent, 30, "the newer percent");
-    is_str(seen.note, NULL, "and no note any more");
+    is_str(seen.note, NULL, "a progress without a note clears the note");
     static const int32_t wrong[] = {-1, 101};
     for (size_t i = 0; i < WEFT_LEN(wrong); i++) {
         item.percent = wrong[i];
         is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "the call is fine");
         is_int(answer.err.rc, WEFT_INVALID_VALUE, "%d percent is refused", wrong[i]);
-        is_str(answer.err.field, "progress.percent", "and named");
+        is_str(answer.err.field, "progress.percent", "the error names progress.percent");
     }
-    is_int(describe(f, &lease.id).percent, 30, "and not stored");
+    is_int(describe(f, &lease.id).percent, 30, "a refused percent is not stored");
 }

@@ -71,7 +71,8 @@ CASE(news_of_submissions)
     (void)submit_many(f, f->a, mixed, WEFT_LEN(mixed));
     ok(ear.calls == 1 && ear.count == 2 && ear.woken[0].count == 2 && ear.woken[1].count == 1,
        "per queue, without what is delayed or refused");
-    is_int(ear.due_us, f->now_us + 5 * WEFT_SECOND, "and the earliest of what is delayed");
+    is_int(ear.due_us, f->now_us + 5 * WEFT_SECOND,
+           "the news give the earliest due time of the delayed");
     start_over(&ear);
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .deadline_us = f->now_us + WEFT_SECOND});
     expect(&ear, 1, f->now_us + WEFT_SECOND, "a deadline");
@@ -182,7 +183,8 @@ CASE(news_of_slots)
     (void)steer_id(f, WEFT_STEER_CANCEL, &got.item[1].id);
     expect_silence(&ear, "a cancel, whose worker keeps the slot");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &got.item[1], 0);
-    ok(ear.calls == 1 && ear.count == 2 && sum(&ear) == 2, "and so does a worker that lets go");
+    ok(ear.calls == 1 && ear.count == 2 && sum(&ear) == 2,
+       "a worker that releases its slot wakes both queues");
     start_over(&ear);
     got = claim_with(f, f->a, &args);
     is_int(got.count, 2, "two more");
@@ -216,7 +218,7 @@ CASE(news_of_slots_of_strangers)
     const struct weft_claim args = {.worker = "w"};
     is_int(weft_engine_claim(other, "default", &args, 1, arena, &none, &f->err), WEFT_OK,
            "another process looks");
-    is_int(none.count, 0, "and finds the lane full");
+    is_int(none.count, 0, "a claim of the other process finds the lane full");
     (void)complete(f, other, &lease, NULL);
     expect(&ear, 1, WEFT_NEVER, "a slot");
     weft_arena_free(arena);
@@ -233,14 +235,14 @@ CASE(news_heard_from_others)
     is_int(claim(f, f->b, 1).count, 0, "nothing yet");
     (void)submit_job(f);
     is_int(weft_engine_heard(f->b, ear.woken, ear.count, &f->err), WEFT_OK, "b hears of it");
-    is_int(own.calls, 0, "and does not tell it again");
+    is_int(own.calls, 0, "b does not repeat the news");
     ok(weft_engine_fits(f->b, &(struct weft_claim){.ns = "default"}, ear.woken[0].queue),
-       "and knows whom it fits");
-    is_int(claim(f, f->b, 1).count, 1, "and claims it");
+       "b knows the queue that fits the claim");
+    is_int(claim(f, f->b, 1).count, 1, "b claims the execution");
     is_int(weft_engine_heard(f->b, NULL, 0, &f->err), WEFT_OK, "nothing is fine too");
     const struct weft_woken bad = {.queue = 99999, .count = 1};
     ok(weft_engine_heard(f->b, &bad, 1, &f->err) != WEFT_OK, "a queue that does not exist is not");
-    is_int(claim(f, f->b, 1).count, 0, "and does no harm");
+    is_int(claim(f, f->b, 1).count, 0, "news of an unknown queue leave claims as they were");
 }
 
 CASE(news_fits)

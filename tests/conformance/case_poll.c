@@ -61,7 +61,7 @@ CASE(poll_leaves_out_paused_lanes)
     ok(weft_engine_fits(f->b, &(struct weft_claim){.ns = "default"}, poll.queue[0].queue),
        "that of the open lane");
     put_lane(f, f->a, &(struct weft_lane){.name = "other"});
-    is_int(poll_now(f, f->b).count, 2, "and both when it is opened");
+    is_int(poll_now(f, f->b).count, 2, "both queues are listed when the second lane is opened");
 }
 
 CASE(poll_sees_the_inbox)
@@ -73,7 +73,7 @@ CASE(poll_sees_the_inbox)
     ok(poll.inbox, "the inbox holds something");
     is_int(poll.due_us[WEFT_SCANNER_INTAKE], f->now_us, "so the intake is due");
     (void)run_pass(f, f->a, WEFT_SCANNER_INTAKE);
-    ok(!poll_now(f, f->a).inbox, "and then no more");
+    ok(!poll_now(f, f->a).inbox, "the inbox is empty after intake");
 }
 
 /* Counts what an engine over the fault driver asks of the store, by statement. */
@@ -156,12 +156,14 @@ CASE(poll_after_a_slow_one_leaves_out_living_rows)
     struct weft_poll poll = poll_now(f, engine);
     is_int(poll.count, 1, "a slow poll tells the queue");
     is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
-           "and the timer");
+           "a slow poll gives the due time of the promoter");
     slow = false;
     poll = poll_now(f, engine);
     is_int(poll.count, 0, "the next one does not look for queues");
-    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], WEFT_UNTOLD, "nor for timers, and says so");
-    is_int(poll.due_us[WEFT_SCANNER_DEPENDENCY], WEFT_NEVER, "but for the rest");
+    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], WEFT_UNTOLD,
+           "a fast poll leaves the promoter's due time untold");
+    is_int(poll.due_us[WEFT_SCANNER_DEPENDENCY], WEFT_NEVER,
+           "a fast poll gives the due time of the dependency scanner");
     is_int(claim(f, engine, 1).count, 1, "the queue is still known");
     ok(engine->poll_whole_us > weft_boot_us() &&
            engine->poll_whole_us < weft_boot_us() + 10 * WEFT_SECOND,

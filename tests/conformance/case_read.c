@@ -36,9 +36,9 @@ CASE(read_unknown)
     expect_err(&f->err, WEFT_NOT_FOUND, "id", "the story");
     struct weft_bytes bytes;
     is_int(read_bytes(f, WEFT_BYTES_PAYLOAD, "default", &unknown, &bytes), WEFT_NOT_FOUND,
-           "nor its payload");
+           "the payload of an unknown id is not found");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &unknown, &bytes), WEFT_NOT_FOUND,
-           "nor its result");
+           "the result of an unknown id is not found");
 }
 
 CASE(read_describes_in_the_order_asked)
@@ -76,7 +76,8 @@ CASE(read_other_namespaces_are_invisible)
     is_int(steer(f, WEFT_STEER_REPLAY, &(struct weft_steer){.id = id}).err.rc, WEFT_NOT_FOUND,
            "replay");
     is_int(count_rows(f, &(struct weft_filter){.ns = "other"}), 1, "there it is listed");
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "other", &id, &bytes), WEFT_OK, "and has a result");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "other", &id, &bytes), WEFT_OK,
+           "the result is found in its own namespace");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "nowhere", &id, &bytes), WEFT_NOT_FOUND,
            "a namespace that does not exist has nothing");
 }
@@ -199,7 +200,8 @@ CASE(read_payload_limit)
     item.result_size = WEFT_PAYLOAD_MAX;
     is_int(weft_engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
     is_int(end.err.rc, WEFT_OK, "a result of 1 MiB is accepted");
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK, "and read");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK,
+           "the result of 1 MiB can be read");
     expect_bytes(&bytes, payload, WEFT_PAYLOAD_MAX, "1 MiB of result");
 }
 
@@ -282,7 +284,7 @@ CASE(read_counts)
     is_int(got.item[1].count[WEFT_STATE_READY], 4, "ready in the other, over all its queues");
     is_int(got.item[1].count[WEFT_STATE_DELAYED], 2, "delayed");
     is_int(got.item[1].count[WEFT_STATE_RUNNING], 2, "running");
-    is_int(all_states(&got.item[1]), 8, "and what is over is not counted");
+    is_int(all_states(&got.item[1]), 8, "executions that ended are not counted");
     got = counts(f, "default", "a-lane");
     ok(got.count == 1 && strcmp(got.item[0].lane, "a-lane") == 0, "one lane by name");
     is_int(counts(f, "default", "nowhere").count, 0, "an unknown lane has no counts");

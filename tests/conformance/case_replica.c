@@ -91,7 +91,8 @@ CASE(replica_is_alive_while_it_beats)
     row.scanners = "not json";
     beat(f, &row);
     rows = list(f);
-    is_int(weft_replica_scanners(&rows, f->now_us, f->arena).count, 0, "nor what is no list");
+    is_int(weft_replica_scanners(&rows, f->now_us, f->arena).count, 0,
+           "a replica whose scanner list is not JSON adds no scanner");
 }
 
 /* A status for every scanner, all of them alike. */

@@ -16,19 +16,11 @@ static struct weft_pass_report retain_with(struct fixture *f, const struct weft_
     return report;
 }
 
-static uint64_t counter(const struct weft_pass_report *report, const char *name)
-{
-    for (size_t i = 0; i < report->counter_count; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    ok(false, "there is a counter '%s'", name);
-    return 0;
-}
-
 static struct weft_pass_report retain(struct fixture *f)
 {
     struct weft_pass_report report = retain_with(f, NULL);
-    is_int(counter(&report, "processed"), (int64_t)report.handled, "processed is what it handled");
+    is_int(counter_of(&report, "processed"), (int64_t)report.handled,
+           "processed is what it handled");
     ok(!report.more, "nothing is left to do");
     return report;
 }
@@ -45,8 +37,8 @@ static void expect_gone(struct fixture *f, const struct weft_claimed *lease)
     is_int(weft_engine_attempts(f->a, "default", &lease->id, f->arena, &list, &f->err),
            WEFT_NOT_FOUND, "it has no history");
     is_int(weft_engine_bytes(f->a, &payload, f->arena, &bytes, &f->err), WEFT_NOT_FOUND,
-           "nor a payload");
-    ok(!result_text(f, &lease->id), "nor a result");
+           "it has no payload");
+    ok(!result_text(f, &lease->id), "it has no result");
     is_int(steer_id(f, WEFT_STEER_REPLAY, &lease->id).err.rc, WEFT_NOT_FOUND,
            "it cannot come back");
 }
@@ -64,7 +56,8 @@ CASE(retention_nothing_due)
     ok(report.handled == 0 && report.next_due_us == WEFT_NEVER, "an empty store has nothing due");
     struct weft_claimed living = start(f, NULL);
     report = retain(f);
-    ok(report.handled == 0 && report.next_due_us == WEFT_NEVER, "nor do the living ever become it");
+    ok(report.handled == 0 && report.next_due_us == WEFT_NEVER,
+       "a running execution is never due for removal");
     is_int(complete(f, f->a, &living, "1").err.rc, WEFT_OK, "one ends");
     report = retain(f);
     is_int(report.handled, 0, "it stays");
@@ -78,7 +71,7 @@ CASE(retention_to_the_moment)
     forward_ms(f, WEEK_MS - 1);
     struct weft_pass_report report = retain(f);
     is_int(report.handled, 0, "a moment before its time it is there");
-    ok(report.next_due_us > f->now_us, "and its time is still to come");
+    ok(report.next_due_us > f->now_us, "the due time is still to come");
     forward_ms(f, 1);
     is_int(retain(f).handled, 1, "at the moment it goes");
     expect_gone(f, &lease);
@@ -195,12 +188,13 @@ CASE(retention_takes_all_that_mentions_it)
 
     struct weft_pass_report report = retain(f);
     is_int(report.handled, 1, "the old one goes");
-    is_int(counter(&report, "attempts"), 2, "with what was before its end");
-    is_int(counter(&report, "keys"), 1, "and its key");
-    is_int(counter(&report, "skipped_locked"), 0, "nothing was in the way");
+    is_int(counter_of(&report, "attempts"), 2, "with what was before its end");
+    is_int(counter_of(&report, "keys"), 1, "the key of the old one is removed");
+    is_int(counter_of(&report, "skipped_locked"), 0, "nothing was in the way");
     expect_gone(f, &third);
     is_int(state_of(f, &other.id), WEFT_STATE_RUNNING, "the living stay");
-    is_int(state_of(f, &young.id), WEFT_STATE_SUCCEEDED, "and what is younger");
+    is_int(state_of(f, &young.id), WEFT_STATE_SUCCEEDED,
+           "an execution younger than the retention stays");
     ok(submit(f, f->a, &(struct weft_spec){.kind = "job", .key = "young", .lane = young.lane})
            .duplicate,
        "whose key is held");
@@ -347,8 +341,8 @@ CASE(retention_of_partitions)
     const struct weft_pass_config second = {.partition_first = 100, .partition_last = 255};
     struct weft_pass_report report = retain_with(f, &first);
     is_int(report.handled, (int64_t)low, "a range takes its own");
-    ok(!report.more, "and is done when those are gone");
-    is_int(counter(&report, "skipped_locked"), 0, "what is not its own does not count");
+    ok(!report.more, "a pass over a range reports no more when the range is empty");
+    is_int(counter_of(&report, "skipped_locked"), 0, "what is not its own does not count");
     is_int(count_rows(f, &(struct weft_filter){0}), (int64_t)(COUNT - low), "the rest stays");
     is_int(retain_with(f, &second).handled, (int64_t)(COUNT - low), "for the other range");
 }
@@ -361,6 +355,6 @@ CASE(retention_for_a_moment)
     struct weft_pass_report report = retain_with(f, &config);
     ok(report.handled == 2 && report.more, "a pass without time makes one batch and says so");
     report = retain_with(f, &config);
-    ok(report.handled == 2 && report.more, "and another");
+    ok(report.handled == 2 && report.more, "the second pass without time also makes one batch");
     is_int(retain(f).handled, 1, "one with time does the rest");
 }

@@ -65,7 +65,7 @@ CASE(retry_waits_as_the_policy_says)
         for (; tries < WEFT_LEN(row[i].wait_ms) && row[i].wait_ms[tries]; tries++) {
             struct weft_claimed next = fail_and_wait(f, &lease, row[i].wait_ms[tries]);
             is_int(next.attempt, lease.attempt + 1, "the attempt number grows by one");
-            is_int(next.epoch, lease.epoch + 1, "and so does the epoch");
+            is_int(next.epoch, lease.epoch + 1, "the epoch grows by one");
             lease = next;
         }
         struct weft_lease_answer answer = fail(f, f->b, &lease, "flaky");
@@ -117,7 +117,7 @@ CASE(retry_jitter_stays_within_a_fifth_of_the_wait)
     }
     is_int(inside, COUNT, "every wait is within a fifth of the computed one");
     /* Fewer than 15 of 200 in a quarter has a chance below one in 10^9. */
-    ok(early >= 15 && late >= 15, "and they are spread (%zu early, %zu late)", early, late);
+    ok(early >= 15 && late >= 15, "the waits are spread (%zu early, %zu late)", early, late);
     ok(distinct > COUNT / 2, "each throws its own dice (%zu differ)", distinct);
 }
 
@@ -148,7 +148,7 @@ CASE(retry_after_is_bounded)
         is_int(answer.err.rc, WEFT_INVALID_VALUE, "retry_after %lld", (long long)wrong[i]);
         is_str(answer.err.field, "retry_after_ms", "the field is named");
     }
-    is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "and the lease is still held");
+    is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "a refused retry_after keeps the lease");
 }
 
 /* What makes a failure final, against everything that asks for another attempt. */
@@ -212,7 +212,7 @@ CASE(retry_exhausted_tells_the_last_error)
     struct weft_execution end = describe(f, &lease.id);
     is_int(end.state, WEFT_STATE_FAILED, "failed");
     is_str(end.error_class, "second", "with the last class");
-    is_str(end.error_message, "two", "and its message");
+    is_str(end.error_message, "two", "the execution has the message of the last failure");
     is_str(end.worker, "worker-b", "by the last worker");
     is_int(end.finished_us, f->now_us, "then");
     is_int(end.attempt, 2, "in the second attempt");
@@ -357,7 +357,7 @@ CASE(retry_error_texts)
        "a class that is too long is refused");
     answer = fail_as(f, f->a, &lease, &(struct weft_failure){.message = "\xff"});
     is_int(answer.err.rc, WEFT_INVALID_VALUE, "so is a message that is not UTF-8");
-    is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "and the lease is still held");
+    is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "a refused failure keeps the lease");
 }
 
 CASE(retry_comes_back_to_its_old_place)
@@ -367,7 +367,8 @@ CASE(retry_comes_back_to_its_old_place)
     ok(weft_id_cmp(&lease.id, &first) == 0, "the first is claimed first");
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.retry_after_ms = -1});
     lease = claim_one(f, f->a);
-    ok(weft_id_cmp(&lease.id, &first) == 0, "and again, before what came later");
+    ok(weft_id_cmp(&lease.id, &first) == 0,
+       "the first, failed without a wait, is claimed before later work");
     lease = claim_one(f, f->b);
     ok(weft_id_cmp(&lease.id, &second) == 0, "then the second");
 }

@@ -170,7 +170,7 @@ CASE(scan_leaves_what_ended)
         struct weft_execution after = describe(f, &id[0]);
         ok(same_execution(&before, &after), "%s: what is over stays as it is",
            weft_scanner_name(kinds[i].scanner));
-        is_int(pass_in(f, kinds[i].scanner, 0).handled, 0, "and nothing is done twice");
+        is_int(pass_in(f, kinds[i].scanner, 0).handled, 0, "a second pass handles nothing");
     }
 }
 

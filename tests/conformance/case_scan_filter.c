@@ -181,7 +181,7 @@ CASE(scan_intake_of_one_namespace)
     is_int(report.counter[0].value, 3, "all three");
     is_int(count_rows(f, &(struct weft_filter){.ns = "red"}), 3, "they are there");
     report = pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "red"});
-    ok(report.handled == 0 && !report.more, "and no other");
+    ok(report.handled == 0 && !report.more, "a second pass of the namespace finds nothing");
     report = pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "blue"});
     is_int(report.handled, 3, "another does the rest");
     is_str(report.counter[1].name, "refused", "counted too");
@@ -205,5 +205,6 @@ CASE(scan_intake_of_some_partitions)
         inside += weft_id_partition(&page.item[i].id) < 128;
     ok(page.count == first && inside == first, "all of them of these partitions");
     is_int(pass_with(f, WEFT_SCANNER_INTAKE, &low).handled, 0, "no other");
-    is_int(pass_with(f, WEFT_SCANNER_INTAKE, &high).handled, 200 - first, "and then the rest");
+    is_int(pass_with(f, WEFT_SCANNER_INTAKE, &high).handled, 200 - first,
+           "a pass of the other partitions takes the rest");
 }

@@ -47,7 +47,7 @@ CASE(token_add_list_revoke)
     is_int(weft_engine_token_add(f->a, &first, &f->err), WEFT_OK, "add one");
     is_int(weft_engine_token_add(f->a, &second, &f->err), WEFT_OK, "add another of that name");
     ok(first.id > 0 && second.id > first.id, "each has an id");
-    is_int(first.created_us, f->now_us, "and a time");
+    is_int(first.created_us, f->now_us, "a token has its time of creation");
     struct weft_token_rows list = tokens(f);
     is_int(list.count, 2, "both are listed, by another process");
     const struct weft_token_row *a = &list.item[0], *b = &list.item[1];
@@ -231,7 +231,7 @@ CASE(token_rotate)
     struct weft_token five =
         rotate(f, &(struct weft_token_rotation){.id = one.id, .grace_ms = 60000});
     ok(five.expires_us == four.expires_us && five.old_expires_us == four.expires_us,
-       "and otherwise it stays; a grace does not outlast it");
+       "the expiry stays; a grace does not outlast it");
     is_int(revoke(f, f->a, row_of(f, five.token)->id), WEFT_OK,
            "revoked by the number that is in its text");
     is_int(tokens(f).count, 0, "all its secrets are gone");
@@ -247,10 +247,10 @@ CASE(token_revoked_by_an_old_binary)
     ok(is_good(f, two.token), "a rotated token");
     int64_t number = tokens_number(f);
     run_sql(f, weft_arena_printf(f->arena, "DELETE FROM %stoken WHERE id = %d",
-                                 strcmp(f->store, "pg") == 0 ? "weft." : "", one.id));
+                                 is_pg(f) ? "weft." : "", one.id));
     ok(tokens_number(f) != number, "the poll sees that its row is gone");
     ok(!is_good(f, two.token), "then its secrets are good for nothing");
-    is_int(list_tokens(f, NULL).count, 0, "and it is not listed");
+    is_int(list_tokens(f, NULL).count, 0, "a deleted token is not listed");
 }
 
 CASE(token_rotate_refused)
@@ -300,7 +300,7 @@ CASE(token_callers)
         is_int(weft_engine_token_revoke(f->a, &caller, foreign[i], f->arena, &made, &f->err),
                WEFT_FORBIDDEN, "others cannot be revoked");
         is_int(weft_engine_token_rotate(f->a, &caller, &turn, f->arena, &made, &f->err),
-               WEFT_FORBIDDEN, "nor rotated");
+               WEFT_FORBIDDEN, "a foreign token cannot be rotated");
     }
     is_int(tokens(f).count, 4, "nothing happened to them");
     const struct weft_token_caller reader = {.rights = {.scopes = WEFT_SCOPE_READ}};
@@ -330,7 +330,8 @@ CASE(token_last_use)
     is_int(list_tokens(f, NULL).item[0].last_used_us, f->now_us + 9, "the later use counts");
     const struct weft_token_use old = {newer, f->now_us + 1};
     is_int(weft_engine_tokens_used(f->b, &old, 1, &f->err), WEFT_OK, "an older use is written");
-    is_int(list_tokens(f, NULL).item[0].last_used_us, f->now_us + 9, "and changes nothing");
+    is_int(list_tokens(f, NULL).item[0].last_used_us, f->now_us + 9,
+           "an older use changes nothing");
     is_int(weft_engine_tokens_used(f->b, NULL, 0, &f->err), WEFT_OK, "none");
     is_int(tokens_number(f), number, "no replica reads the tokens anew for that");
 }
@@ -414,7 +415,7 @@ CASE(worker_list)
     is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w1", .max = 3}).count, 3, "claim");
     list = workers(f, "default");
     is_int(list.count, 2, "a claim adds no worker");
-    ok(list.item[0].leases == 3 && list.item[1].leases == 0, "but its leases are counted");
+    ok(list.item[0].leases == 3 && list.item[1].leases == 0, "the leases are counted per worker");
     const struct weft_worker_seen bad = {.ns = "default", .name = "a b"};
     is_int(weft_engine_workers_put(f->a, &bad, 1, &f->err), WEFT_INVALID_VALUE, "a bad name");
 }
@@ -463,13 +464,15 @@ CASE(worker_goodbye)
            "what another replica heard before the goodbye does not bring it back");
     seen[0].seen_us = f->now_us + 1000000;
     put_workers(f, seen, 1);
-    is_int(workers(f, "default").count, 2, "but a later claim does");
+    is_int(workers(f, "default").count, 2, "a claim after the goodbye lists the worker again");
     is_int(goodbye(f, "default", "gone"), 0, "it goes once more");
     is_int(renew(f, f->a, &kept.item[0]).err.rc, WEFT_OK, "which hold");
-    is_int(renew(f, f->a, &elsewhere.item[0]).err.rc, WEFT_OK, "and so does that of the namesake");
+    is_int(renew(f, f->a, &elsewhere.item[0]).err.rc, WEFT_OK,
+           "the lease of the namesake in another namespace holds");
     is_int(goodbye(f, "default", "gone"), 0, "once is enough");
     is_int(goodbye(f, "default", "nobody"), 0, "a stranger has none");
-    is_int(goodbye(f, "nowhere", "nobody"), 0, "nor has one from nowhere");
+    is_int(goodbye(f, "nowhere", "nobody"), 0,
+           "a goodbye in an unknown namespace gives no leases back");
     uint64_t released = 0;
     is_int(weft_engine_goodbye(f->a, "default", "a b", &released, &f->err), WEFT_INVALID_VALUE,
            "a name that is none");

@@ -259,29 +259,20 @@ CASE(store_file_locked)
     struct weft_submitted answer;
     struct weft_err err = {0};
     is_int(weft_engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_BUSY, "busy");
-    ok(err.text[0], "and says so: %s", err.text);
+    ok(err.text[0], "the busy answer has a text: %s", err.text);
     weft_driver_sqlite.rollback(conn);
     is_int(weft_engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_OK,
            "then it works");
-    is_int(count_rows(f, &(struct weft_filter){0}), 1, "and was done once");
+    is_int(count_rows(f, &(struct weft_filter){0}), 1, "the execution was submitted once");
     weft_conn_close(conn);
     weft_engine_close(engine);
 }
 
-/* ---- PostgreSQL
- * ---------------------------------------------------------------------------------- */
-
-static bool on_pg(const struct fixture *f)
-{
-    if (strcmp(f->store, "pg") == 0)
-        return true;
-    tap_skip("this is about PostgreSQL");
-    return false;
-}
+/* ---- PostgreSQL ------------------------------------------------------------------------------ */
 
 CASE(store_server_not_there)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, "this is about PostgreSQL"))
         return;
     /* Of a parameter given twice, libpq and weft take the last. */
     expect_refused(weft_arena_printf(f->arena, "%s&dbname=weft_no_such_database", f->url),
@@ -294,7 +285,7 @@ CASE(store_server_not_there)
 
 CASE(store_schema_foreign)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, "this is about PostgreSQL"))
         return;
     /* The name is made of the schema's own, so that cases of other runs are not met. */
     run_sql(f, "CREATE TABLE weft.neighbour (x int)");
@@ -312,7 +303,7 @@ CASE(store_schema_foreign)
 
 CASE(store_role_without_rights)
 {
-    if (!on_pg(f))
+    if (!only_on_pg(f, "this is about PostgreSQL"))
         return;
     const char *schema = strstr(f->url, "weft_schema=") + strlen("weft_schema=");
     run_sql(f, weft_arena_printf(f->arena, "CREATE ROLE %s_role LOGIN", schema));
@@ -333,7 +324,7 @@ CASE(store_not_migrated)
     is_int(try_open(&(struct weft_engine_config){.url = url, .no_migrate = true}, &err),
            WEFT_SCHEMA, "an empty store is refused when it may not be filled");
     is_int(try_open(&(struct weft_engine_config){.url = url, .no_migrate = true}, &err),
-           WEFT_SCHEMA, "and is still empty");
+           WEFT_SCHEMA, "the refused open left the store empty");
     is_int(try_open(&(struct weft_engine_config){.url = f->url, .no_migrate = true}, &err), WEFT_OK,
            "one that is up to date is not");
     if (strcmp(f->store, "sqlite") == 0)
@@ -358,7 +349,7 @@ CASE(store_must_exist)
         ok(empty && fclose(empty) == 0, "an empty file");
         is_int(try_open(&config, &err), WEFT_NOT_FOUND, "an empty file is no store");
         struct stat info;
-        ok(stat(path, &info) == 0 && info.st_size == 0, "and it stays empty");
+        ok(stat(path, &info) == 0 && info.st_size == 0, "the refused open left the file empty");
         const struct weft_engine_config nowhere = {.url = "sqlite:/nowhere/at/all.db",
                                                    .must_exist = true};
         is_int(try_open(&nowhere, &err), WEFT_NOT_FOUND, "a folder that is not there");
@@ -447,6 +438,6 @@ CASE(store_full_claim_and_complete)
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_SUCCEEDED}), done,
            "what was said to be done is done");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 100 - done,
-           "and the rest is ready");
+           "the others are ready");
     weft_engine_close(engine);
 }

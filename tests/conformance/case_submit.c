@@ -11,7 +11,8 @@ CASE(submit_delay)
     struct weft_submitted answer =
         submit(f, f->a, &(struct weft_spec){.kind = "job", .delay_ms = 5000});
     is_int(answer.state, WEFT_STATE_DELAYED, "a delayed one answers delayed");
-    is_int(describe(f, &answer.id).run_at_us, f->now_us + 5 * WEFT_SECOND, "and says until when");
+    is_int(describe(f, &answer.id).run_at_us, f->now_us + 5 * WEFT_SECOND,
+           "a described delayed execution has its run time");
     is_int(claim(f, f->b, 1).count, 0, "nobody can claim it");
     forward_ms(f, 4999);
     is_int(run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).handled, 0, "a millisecond early: no");
@@ -19,8 +20,8 @@ CASE(submit_delay)
     is_int(run_pass(f, f->b, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1, "on time: yes");
     struct weft_execution now = describe(f, &answer.id);
     is_int(now.state, WEFT_STATE_READY, "then it is ready");
-    is_int(now.run_at_us, 0, "and waits for nothing");
-    is_int(claim(f, f->a, 10).count, 1, "and can be claimed");
+    is_int(now.run_at_us, 0, "a ready execution has no run time");
+    is_int(claim(f, f->a, 10).count, 1, "the promoted execution can be claimed");
 }
 
 CASE(submit_run_at)
@@ -56,10 +57,10 @@ CASE(submit_deadline)
     is_int(describe(f, &id).deadline_us, deadline_us, "the deadline is kept");
     forward_ms(f, 10);
     (void)run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER);
-    is_int(claim_one(f, f->a).deadline_us, deadline_us, "and told to the worker");
+    is_int(claim_one(f, f->a).deadline_us, deadline_us, "the claim has the deadline");
     forward_ms(f, 60000);
     (void)run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
-    is_int(state_of(f, &id), WEFT_STATE_EXPIRED, "and kept to");
+    is_int(state_of(f, &id), WEFT_STATE_EXPIRED, "the execution expires at its deadline");
 }
 
 CASE(submit_priority)
@@ -161,7 +162,7 @@ CASE(submit_nothing_but_a_kind)
     ok(!lease.tenant && lease.tag_count == 0, "no frills for the worker either");
     struct weft_err err = {0};
     is_int(weft_engine_submit(f->a, "default", NULL, 0, NULL, &err), WEFT_OK, "nothing is fine");
-    is_int(count_rows(f, &(struct weft_filter){0}), 1, "and adds nothing");
+    is_int(count_rows(f, &(struct weft_filter){0}), 1, "an empty submit adds nothing");
 }
 
 CASE(submit_policy_lease)
@@ -199,7 +200,7 @@ CASE(submit_policy_retries)
     id = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &policy});
     lease = claim_one(f, f->a);
     is_int(fail(f, f->a, &lease, "bad-input").state, WEFT_STATE_FAILED, "a final class is final");
-    is_str(describe(f, &id).error_class, "bad-input", "and is told");
+    is_str(describe(f, &id).error_class, "bad-input", "the final class is stored");
 }
 
 CASE(submit_policy_lost)
@@ -225,7 +226,7 @@ CASE(submit_policy_timeout)
     is_int(state_of(f, &id), WEFT_STATE_RUNNING, "it has two seconds");
     forward_ms(f, 1);
     (void)run_pass(f, f->b, WEFT_SCANNER_ATTEMPT_TIMEOUT);
-    is_int(state_of(f, &id), WEFT_STATE_FAILED, "and no more");
+    is_int(state_of(f, &id), WEFT_STATE_FAILED, "the attempt times out after two seconds");
 }
 
 CASE(submit_ids)
@@ -255,7 +256,7 @@ CASE(submit_ids)
     size_t after = 0;
     for (size_t i = 1; i < 200; i++)
         after += weft_id_cmp(&id[i - 1], &id[i]) < 0;
-    is_int(after, 199, "and follow each other");
+    is_int(after, 199, "ids without a key grow");
 }
 
 /* ---- Order ----------------------------------------------------------------------------------- */

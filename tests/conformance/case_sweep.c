@@ -68,7 +68,7 @@ CASE(sweep_cancel_by_filter)
            "another namespace too");
     struct weft_read_page page = list_page(f, &(struct weft_listing){.filter = {.lane = "fast"}});
     is_str(page.item[0].reason, "not needed", "the reason is stored");
-    is_str(page.item[0].by, "operator", "and by whom");
+    is_str(page.item[0].by, "operator", "the actor is stored");
 }
 
 /* Running ones are cancelled too, and their holders learn of it. */
@@ -104,7 +104,7 @@ CASE(sweep_replay_failed)
     is_int(in_state(f, WEFT_STATE_READY), 3, "are ready again");
     ok(in_state(f, WEFT_STATE_SUCCEEDED) == 3 && in_state(f, WEFT_STATE_CANCELLED) == 3,
        "the others are as they were");
-    is_int(claim(f, f->b, 10).count, 3, "and can be claimed by the other process");
+    is_int(claim(f, f->b, 10).count, 3, "the replayed ones can be claimed by the other process");
 }
 
 /* A sweep walks only where its kind of change can be made. */
@@ -138,7 +138,7 @@ CASE(sweep_max_and_more)
         changed += got.changed;
     }
     is_int(changed, 2500, "calling again gets to the end");
-    ok(!got.more, "and then there is no more");
+    ok(!got.more, "the last call reports no more");
     args = (struct weft_steer_all){.kind = WEFT_STEER_REPLAY,
                                    .filter = {.state = WEFT_STATE_CANCELLED}};
     got = sweep(f, &args);
@@ -201,7 +201,7 @@ CASE(sweep_replay_by_cursor)
             (void)fail(f, f->a, &again.item[i], "net");
     }
     is_int(changed, 3, "each that failed so is replayed once");
-    ok(!done.more, "and then it is over");
+    ok(!done.more, "the last call reports no more");
 }
 
 CASE(sweep_refused)
@@ -262,5 +262,5 @@ CASE(sweep_of_thin_rows)
     ok(got.matched == 30 && got.changed == 30 && !got.more, "thirty of three thousand");
     is_int(count_rows(f, &(struct weft_filter){.tag = &red, .state = WEFT_STATE_CANCELLED}), 30,
            "those that are red");
-    is_int(in_state(f, WEFT_STATE_CANCELLED), 30, "and no other");
+    is_int(in_state(f, WEFT_STATE_CANCELLED), 30, "no other execution is cancelled");
 }

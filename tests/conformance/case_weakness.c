@@ -15,7 +15,7 @@ CASE(weakness_c01_created_is_claimable)
     struct weft_submitted answer = submit(f, f->a, &(struct weft_spec){.kind = "job"});
     ok(answer.err.rc == WEFT_OK && answer.state == WEFT_STATE_READY, "ready, with no step between");
     struct weft_claimed lease = claim_one(f, f->b);
-    ok(weft_id_cmp(&lease.id, &answer.id) == 0, "and claimed by another process at once");
+    ok(weft_id_cmp(&lease.id, &answer.id) == 0, "another process claims it at once");
 }
 
 /* C2: capabilities, delay, priority and key were accepted and ignored. */
@@ -129,7 +129,8 @@ CASE(weakness_c06_a_claim_nobody_received_comes_back)
     struct weft_claimed lease = claim_one(f, f->b);
     ok(weft_id_cmp(&lease.id, &id) == 0 && lease.attempt == 1,
        "after the lease time it comes back");
-    is_int(complete(f, f->b, &lease, NULL).err.rc, WEFT_OK, "and is done");
+    is_int(complete(f, f->b, &lease, NULL).err.rc, WEFT_OK,
+           "the reclaimed execution can be completed");
 }
 
 /* C7: the pointer to the current attempt named one that did not exist, and operations hit it. */
@@ -154,7 +155,7 @@ CASE(weakness_c07_operations_hit_the_current_attempt)
     expect_last_attempt(f, &lease.id,
                         &(struct weft_attempt){
                             .ended = "cancelled", .epoch = 4, .attempt = 3, .worker = "worker-b"});
-    is_int(attempts(f, &lease.id).count, 4, "and each of them once");
+    is_int(attempts(f, &lease.id).count, 4, "each lease that ended is listed once");
 }
 
 /* C8: the timeout pass looked at leases, and two passes raced to do different things to one row. */
@@ -188,7 +189,7 @@ CASE(weakness_c08_timeout_and_expiry_are_two_things)
         is_int(attempts(f, &lease.id).count, 1, "the lease ended once");
         is_str(attempts(f, &lease.id).item[0].ended, "timed_out", "as timed out");
         is_int(describe(f, &lease.id).attempt, 2, "which spent an attempt");
-        is_int(describe(f, &lease.id).lost, 0, "and lost nothing");
+        is_int(describe(f, &lease.id).lost, 0, "a timeout is not counted as a lost lease");
     }
 }
 
@@ -223,7 +224,7 @@ CASE(weakness_c10_lost_work_is_claimed_like_any_other)
     struct weft_claimed next = take(f, f->b, lost.lane);
     ok(next.epoch == 2 && next.attempt == 1, "lost work comes with an ordinary claim");
     next = take(f, f->b, revoked.lane);
-    ok(next.epoch == 2 && next.attempt == 1, "and so does revoked work");
+    ok(next.epoch == 2 && next.attempt == 1, "revoked work comes with an ordinary claim");
 }
 
 /* C11: replay refused cancelled executions and overwrote the old attempt. */

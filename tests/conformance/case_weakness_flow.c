@@ -140,7 +140,7 @@ CASE(weakness_f04_delivered_again_changes_nothing)
     for (int i = 0; i < 3; i++) {
         run_sql(
             f,
-            strcmp(f->store, "pg") == 0
+            is_pg(f)
                 ? "INSERT INTO weft.completion (flow, id, at) SELECT flow, id, 0 FROM weft.outcome"
                 : "INSERT INTO completion (flow, num, at) SELECT flow, num, 0 FROM outcome");
         cascade(f, i % 2 ? f->a : f->b, &flow);
@@ -227,7 +227,7 @@ CASE(weakness_f08_siblings_end_like_any_other)
     end_node(f, &flow, "x", false);
     is_str(describe(f, id_of(&flow, "y")).reason, "sibling_quorum_impossible", "the other reason");
     is_str(states(f, &flow), "scrrbfck", "an impossible join cancels as well");
-    is_int(completions(f), 0, "and all that is told");
+    is_int(completions(f), 0, "no completion of the siblings is left for the scanner");
 }
 
 enum { GROUPS = 60 };
@@ -279,7 +279,7 @@ CASE(weakness_f09_cancel_leaves_what_has_ended)
     is_str(describe(f, id_of(&flow, "b")).reason, "enough", "the reason is kept");
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ALL);
     is_int(drain(f, &flow), 0, "again: nothing");
-    is_int(completions(f), 0, "and nothing is told");
+    is_int(completions(f), 0, "no completion is left for the scanner after the repeated cancel");
     struct weft_flow_cancelling nobody = {.ns = "default", .how = WEFT_FLOW_CANCEL_ALL};
     enum weft_flow_state state;
     is_int(weft_engine_flow_cancel(f->a, &nobody, &state, &f->err), WEFT_NOT_FOUND, "no flow");
@@ -295,7 +295,7 @@ CASE(weakness_f09_pending_spares_what_runs)
     is_int(drain(f, &flow), 3, "all but what runs");
     is_str(states(f, &flow), "Rccc", "which runs on");
     is_int(complete(f, f->a, &running, "1").err.rc, WEFT_OK, "its result stands");
-    is_str(states(f, &flow), "sccc", "and begins nothing");
+    is_str(states(f, &flow), "sccc", "the completed root lets no node begin");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow ends with it");
     draw(&flow, "a; b:a");
     submit_drawn(f, &flow);
@@ -317,7 +317,7 @@ CASE(weakness_f10_graphs_are_checked)
                "%s", bad[i]);
         is_int(flow.answer.err.rc, WEFT_INVALID_VALUE, "is refused");
     }
-    is_int(claim(f, f->a, 1).count, 0, "and nothing of it is there");
+    is_int(claim(f, f->a, 1).count, 0, "a refused flow leaves nothing to claim");
     draw(&flow, "a; b; c; q:a,b,c");
     node_of(&flow, "q")->join = WEFT_JOIN_QUORUM;
     node_of(&flow, "q")->k = 2;
@@ -365,7 +365,7 @@ CASE(weakness_f12_flows_are_submitted_whole)
     end_node(f, &flow, "a", true);
     end_node(f, &flow, "b", true);
     end_node(f, &flow, "c", true);
-    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "and runs");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow succeeds");
 }
 
 /* The same: who submits it again hears of the same members, whatever came to it since. */

@@ -10,15 +10,8 @@
  * case, the invariants of the whole store are checked.
  */
 
-#include "base/arena.h"
-#include "base/id.h"
 #include "base/limits.h"
-#include "core/state.h"
-#include "engine/ops.h"
-#include "store/fault/fault.h"
-#include "tap.h"
-
-#define START_US ((weft_usec)1700000000 * WEFT_SECOND)
+#include "support.h"
 
 struct fixture {
     const char *store; /* "sqlite" or "pg" */
@@ -56,9 +49,13 @@ struct weft_engine *open_faulty(struct fixture *f, struct weft_fault *fault);
 /* Runs SQL on the store, outside the engine. pg only: weft. is replaced by the schema of the case.
  */
 void run_sql(struct fixture *f, const char *sql);
+/* Runs the text that is for the store of the case. */
+void run_sql_of(struct fixture *f, const char *pg, const char *sqlite);
+bool is_pg(const struct fixture *f);
+/* True on PostgreSQL; on SQLite a skipped point gives the reason. */
+bool only_on_pg(const struct fixture *f, const char *why);
 
-/* ---- Short forms; each fails the case when the call as a whole fails
- * ------------------------------ */
+/* ---- Short forms; each fails the case when the call as a whole fails ------------------------- */
 
 /* Submits one; the answer is given back as it is. */
 struct weft_submitted submit(struct fixture *f, struct weft_engine *engine,

@@ -6,6 +6,23 @@
 
 #include <stdlib.h>
 
+bool is_pg(const struct fixture *f)
+{
+    return strcmp(f->store, "pg") == 0;
+}
+
+bool only_on_pg(const struct fixture *f, const char *why)
+{
+    if (!is_pg(f))
+        tap_skip(why);
+    return is_pg(f);
+}
+
+void run_sql_of(struct fixture *f, const char *pg, const char *sqlite)
+{
+    run_sql(f, is_pg(f) ? pg : sqlite);
+}
+
 /* A call that fails as a whole is a failed point with its story, and the case goes on. */
 static void expect_ok(struct fixture *f, enum weft_rc rc, const char *what)
 {
@@ -239,7 +256,7 @@ void expect_fenced(struct fixture *f, const struct weft_claimed *lease, enum wef
            after.attempt == before.attempt && after.run_at_us == before.run_at_us &&
            after.lease_expires_us == before.lease_expires_us && after.percent == before.percent &&
            after.lost == before.lost && attempts(f, &lease->id).count == ended,
-       "and nothing changed");
+       "a fenced call changes neither the execution nor its attempts");
 }
 
 /* ---- Executions side by side ----------------------------------------------------------------- */

@@ -42,7 +42,7 @@ struct weft_engine *open_engine(struct fixture *f)
 
 struct weft_engine *open_faulty(struct fixture *f, struct weft_fault *fault)
 {
-    fault->inner = strcmp(f->store, "pg") == 0 ? &weft_driver_pg : &weft_driver_sqlite;
+    fault->inner = is_pg(f) ? &weft_driver_pg : &weft_driver_sqlite;
     return open_over(f, weft_fault_install(fault));
 }
 
@@ -74,7 +74,7 @@ static void tear_down(struct fixture *f, const char *name)
         printf("# %s\n", f->err.text);
     weft_engine_close(f->b);
     weft_engine_close(f->a);
-    if (strcmp(f->store, "pg") == 0) {
+    if (is_pg(f)) {
         run_sql(f, "DROP SCHEMA IF EXISTS weft CASCADE");
     } else {
         static const char *const suffix[] = {"", "-wal", "-shm"};
