@@ -82,7 +82,7 @@ def main():
     if STORE == "pg":
         there = serve(store, tap=tap)
         ends(tap, there, calls, "elsewhere", POLL_MS)
-        tap.equal(there.stop(), 0, "the other server stops by itself")
+        tap.equal(there.stop(), 0, "the other server stops with 0")
     calls.close()
     tap.equal(here.stop(), 0, "the server stops by itself")
     store.remove()

@@ -71,7 +71,8 @@ def gone_while_waiting(tap, server, calls):
         took = time.monotonic() - began
         tap.ok(not left and took < PROMPT_S, f"work goes past 50 clients that left ({name})",
                f"after {took:.1f} s missing: {left}")
-        tap.ok(until(lambda: waiters(server) == 0, PROMPT_S), f"and nobody waits any more ({name})")
+        tap.ok(until(lambda: waiters(server) == 0, PROMPT_S),
+               f"no claim waits after the clients left ({name})")
 
 
 def is_stopped(server):
@@ -140,7 +141,8 @@ def gone_at_once(tap, server, calls):
 def no_attempt_is_lost(tap, calls):
     """Giving back spends no retry."""
     listed = calls.good("GET", "/v1/executions?limit=1000")["items"]
-    tap.ok(listed and all(item["attempt"] == 1 for item in listed), "none of it spent an attempt")
+    tap.ok(listed and all(item["attempt"] == 1 for item in listed),
+           "no execution that was given back spent an attempt")
 
 
 def main():

@@ -87,7 +87,7 @@ def main():
     tap.ok(SANITIZED or min(peak, *peaks) > begun + PEAK_KB, "a round takes much", (peak, peaks))
     settles(tap, server, first + GROWTH_KB, "after all rounds it is where the first left it")
     calls = Calls(server)
-    tap.equal(calls("GET", "/readyz")[0], 200, "and serves on")
+    tap.equal(calls("GET", "/readyz")[0], 200, "the server is ready after all rounds")
     calls.close()
     tap.equal(server.stop(), 0, "the server stops by itself")
     store.remove()

@@ -122,14 +122,14 @@ def idle(tap, cluster):
     rate, cpu, figures = observe(cluster, server)
     tap.note(f"idle with 100 waiting workers that watch: {rate:.1f} statements/s, {cpu * 100:.2f} % CPU, "
              f"{figures.rss_kb / 1024:.1f} MB resident, {figures.threads} threads")
-    tap.ok(rate <= QUERIES_MAX, f"at most {QUERIES_MAX} statements/s", rate)
+    tap.ok(rate <= QUERIES_MAX, f"idle workers cost at most {QUERIES_MAX} statements/s", rate)
     if SANITIZED:
         tap.skip("CPU and memory of a build with sanitizers say nothing")
     else:
         tap.ok(cpu < CPU_MAX, "less than 1 % CPU", cpu)
         tap.ok(figures.rss_kb < RSS_MAX_MB << 10, f"less than {RSS_MAX_MB} MB resident", figures)
-    tap.equal(waiters(server), 100, "all of them still wait")
-    tap.equal(watches(server), 100, "and so do their watches")
+    tap.equal(waiters(server), 100, "all claims still wait")
+    tap.equal(watches(server), 100, "all watches still wait")
     close_all(crowd)
     tap.equal(server.stop(), 0, "the server stops by itself")
 
@@ -209,7 +209,8 @@ def goodbyes(tap, cluster):
         if SANITIZED:
             tap.skip("times of a build with sanitizers say nothing")
         else:
-            tap.ok(middle < GOODBYE_MAX_MS, f"on {where} within {GOODBYE_MAX_MS} ms", took)
+            tap.ok(middle < GOODBYE_MAX_MS,
+                   f"work of a goodbye on {where} is claimed within {GOODBYE_MAX_MS} ms", took)
     calls.close()
     for server in servers:
         tap.equal(server.stop(), 0, "the server stops by itself")
@@ -259,7 +260,8 @@ def talking(tap, cluster):
     tap.ok(all(answered), "a claim at a replica that rings gets what the other one submits",
            answered)
     # One that is not heard in time would leave them all to the poll.
-    tap.ok(told >= TOLD, "by its notice, not by the poll", f"{told} notices of {len(answered)}")
+    tap.ok(told >= TOLD, "claims are woken by notices, not by the poll",
+           f"{told} notices of {len(answered)}")
     for some in calls:
         some.close()
     for server in servers:
@@ -315,12 +317,12 @@ def cancels(tap, cluster):
     watchers = [Watcher(servers[i % 2], f"holder{i}") for i in range(WATCHERS)]
     tap.equal(sum(len(w.held) for w in watchers), RUNNING, f"{RUNNING} executions run")
     tap.ok(until(lambda: all(watches(s) == WATCHERS // 2 for s in servers), 20),
-           "all of their workers watch")
+           "all workers watch their leases")
     when = cancel_all(calls, watchers)
     for watcher in watchers:
         watcher.thread.join(30)
     tap.equal([w.failed for w in watchers if w.failed], [], "each lease is told once, as cancelled")
-    tap.equal(sum(len(w.heard) for w in watchers), RUNNING, "and all of them are")
+    tap.equal(sum(len(w.heard) for w in watchers), RUNNING, "every cancelled lease is reported")
     for place, (where, most) in enumerate((("the same replica", TOLD_HERE_S),
                                            ("another replica", TOLD_THERE_S))):
         took = [w.heard[i] - when[i] for w in watchers[place::2] for i in w.heard]

@@ -71,15 +71,15 @@ static void opposite_order_forced(struct race *race)
     task_start(&one);
     ok(raw_wait(place, race->raw,
                 "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"),
-       "one stands at its third key");
+       "the first call stands at its third key");
     task_start(&two);
     ok(raw_wait(place, race->raw,
                 "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted"),
-       "the other waits for it");
+       "the second call waits for the first");
     is_int(raw_int(place, race->raw,
                    "SELECT count(*) FROM pg_locks "
                    "WHERE locktype = 'advisory' AND NOT granted"),
-           1, "at a key in front of the third");
+           1, "the second call waits at a key in front of the third");
     raw_run(place, keeper, "SELECT pg_advisory_unlock(1)");
     task_join(&one);
     task_join(&two);
@@ -203,12 +203,14 @@ RACE(a_key_in_an_open_transaction_of_an_application)
     submit_batch(race, &batch);
     is_int(count_rc(&batch, true, WEFT_BUSY, false), 2, "the held keys answer busy");
     is_int(count_rc(&batch, false, WEFT_OK, false), BATCH - 2, "all others are accepted");
-    ok(batch.took_us < 10 * WEFT_SECOND, "in bounded time (%lld ms)",
+    ok(batch.took_us < 10 * WEFT_SECOND, "the call with held keys takes bounded time (%lld ms)",
        (long long)(batch.took_us / WEFT_MS));
     raw_run(&race->place, app, "ROLLBACK");
     submit_batch(race, &batch);
-    is_int(count_rc(&batch, true, WEFT_OK, false), 2, "after a rollback they are accepted");
-    is_int(count_rc(&batch, false, WEFT_OK, true), BATCH - 2, "and the others are duplicates");
+    is_int(count_rc(&batch, true, WEFT_OK, false), 2,
+           "after a rollback the held keys are accepted");
+    is_int(count_rc(&batch, false, WEFT_OK, true), BATCH - 2,
+           "after a rollback the other keys are duplicates");
     PQfinish(app);
 }
 
@@ -227,8 +229,9 @@ RACE(a_key_in_a_transaction_of_an_application_that_commits)
     is_int(count_rc(&batch, true, WEFT_BUSY, false), 2, "the held keys answer busy");
     raw_run(&race->place, app, "COMMIT");
     submit_batch(race, &batch);
-    is_int(count_rc(&batch, true, WEFT_OK, true), 2, "after a commit they are duplicates");
-    is_int(count_rc(&batch, false, WEFT_OK, true), BATCH - 2, "as the others are");
+    is_int(count_rc(&batch, true, WEFT_OK, true), 2, "after a commit the held keys are duplicates");
+    is_int(count_rc(&batch, false, WEFT_OK, true), BATCH - 2,
+           "after a commit the other keys are duplicates");
     PQfinish(app);
 }
 
@@ -260,5 +263,6 @@ RACE(a_writer_beside_the_engine_holds_the_file)
     lite->rollback(conn);
     weft_conn_close(conn);
     task_join(&task);
-    ok(run.rc == WEFT_OK && !run.answer[0].err.rc, "and succeeds when the file is free again");
+    ok(run.rc == WEFT_OK && !run.answer[0].err.rc,
+       "the call that waited succeeds when the file is free again");
 }

@@ -22,14 +22,6 @@ static void run_retention(void *context)
     run->rc = weft_engine_pass(run->engine, WEFT_SCANNER_RETENTION, NULL, &run->report, &run->err);
 }
 
-static uint64_t counter(const struct weft_pass_report *report, const char *name)
-{
-    for (size_t i = 0; i < report->counter_count; i++)
-        if (strcmp(report->counter[i].name, name) == 0)
-            return report->counter[i].value;
-    return UINT64_MAX;
-}
-
 static struct weft_steered steer_now(struct weft_engine *engine, enum weft_steer_kind kind,
                                      const struct weft_id *id)
 {
@@ -74,7 +66,7 @@ RACE(replay_commits_after_the_snapshot_of_retention)
     task_join(&task);
     gate_done(&gate);
     is_int(run.rc, WEFT_OK, "the pass succeeds");
-    is_int(run.report.handled, 1, "one is removed");
+    is_int(run.report.handled, 1, "the pass removes one execution");
     is_int(state_at(race->a, &id[FIRST]), WEFT_STATE_NONE, "the first");
     is_int(state_at(race->a, &id[SECOND]), WEFT_STATE_READY, "the replayed one lives");
 }
@@ -99,7 +91,7 @@ RACE(replay_of_what_is_being_removed)
     task_join(&task);
     ok(run.rc == WEFT_OK && run.report.handled == ROWS, "the pass removes both");
     is_int(answer.err.rc, WEFT_NOT_FOUND, "the replay finds nothing");
-    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE, "and nothing comes back");
+    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE, "the removed execution stays gone");
 }
 
 RACE(retention_steps_around_a_locked_row)
@@ -115,15 +107,16 @@ RACE(retention_steps_around_a_locked_row)
     struct pass_run run = {.engine = race->a};
     run_retention(&run);
     ok(run.rc == WEFT_OK && run.report.handled == 1, "the pass does not wait for it");
-    ok(!run.report.more, "nor does it come again at once");
-    is_int((int64_t)counter(&run.report, "skipped_locked"), 1, "and says so");
-    is_int(state_at(race->b, &id[FIRST]), WEFT_STATE_CANCELLED, "it is there");
-    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE, "the other is gone");
+    ok(!run.report.more, "the pass does not ask to run again at once");
+    is_int(counter_of(&run.report, "skipped_locked"), 1, "the locked row is counted as skipped");
+    is_int(state_at(race->b, &id[FIRST]), WEFT_STATE_CANCELLED, "the locked row stays");
+    is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE,
+           "the row that is not locked is removed");
     raw_run(&race->place, race->raw, "COMMIT");
     run = (struct pass_run){.engine = race->b};
     run_retention(&run);
-    ok(run.rc == WEFT_OK && run.report.handled == 1, "once it is free it goes too");
-    is_int((int64_t)counter(&run.report, "skipped_locked"), 0, "and nothing is left");
+    ok(run.rc == WEFT_OK && run.report.handled == 1, "the next pass removes the row");
+    is_int(counter_of(&run.report, "skipped_locked"), 0, "the next pass skips nothing");
 }
 
 /* Two replicas share the work: each row is removed, and counted, once. */
@@ -143,7 +136,7 @@ RACE(retention_on_two_replicas)
     }
     for (size_t i = 0; i < WEFT_LEN(run); i++)
         task_join(&task[i]);
-    ok(run[0].rc == WEFT_OK && run[1].rc == WEFT_OK, "both succeed");
+    ok(run[0].rc == WEFT_OK && run[1].rc == WEFT_OK, "both passes succeed");
     is_int((int64_t)(run[0].report.handled + run[1].report.handled), MANY,
            "together they remove each once");
     for (size_t i = 0; i < MANY; i += 100)
@@ -176,6 +169,6 @@ RACE(key_of_what_is_being_removed)
     task_join(&task);
     is_int(run.rc, WEFT_OK, "the pass succeeds");
     ok(answer.err.rc == WEFT_OK && !answer.duplicate && weft_id_cmp(&answer.id, &old) != 0,
-       "it has the key to itself");
-    is_int(state_at(race->a, &answer.id), WEFT_STATE_READY, "and lives");
+       "the submission gets the key for a new execution");
+    is_int(state_at(race->a, &answer.id), WEFT_STATE_READY, "the new execution is ready");
 }

@@ -165,7 +165,7 @@ RACE(a_wait_for_a_row_is_seen)
     ok(raw_wait(&race->place, race->raw, sql), "the log tells of a wait");
     raw_run(&race->place, race->raw, "COMMIT");
     task_join(&task);
-    ok(cancel.answer.err.rc == WEFT_OK && cancel.answer.changed, "which came to its end");
+    ok(cancel.answer.err.rc == WEFT_OK && cancel.answer.changed, "the cancel that waited succeeds");
     weft_engine_close(cancel.engine);
 }
 
@@ -235,16 +235,16 @@ static void is_disjoint(struct race *race, const struct crowd *crowd)
     long long count = (long long)crowd->count;
     make_leases(race, "default", crowd->count);
     int64_t since = on_pg() ? log_size(race) : 0;
-    is_int((long long)expire_together(race, crowd), count, "all of them, each counted once");
+    is_int((long long)expire_together(race, crowd), count, "all leases expire, each counted once");
     if (!on_pg())
         return;
     is_int(raw_int(&race->place, race->raw, waits_sql, (long long)since), 0,
-           "nobody waited for a row of another");
+           "no pass waited for a row of another");
     is_int(raw_int(&race->place, race->raw,
                    "SELECT count(*) FROM weft.live WHERE state = 1 AND lost = 1 AND epoch = 1"),
            count, "each was lost once");
     is_int(raw_int(&race->place, race->raw, "SELECT count(*) FROM weft.attempt"), count,
-           "and has one attempt that tells");
+           "each execution has one attempt");
 }
 
 RACE(three_expire_leases_at_once)
@@ -299,7 +299,7 @@ RACE(a_pass_that_stands_still_holds_up_no_other)
                "half of them are done");
         }
         task_start(&first);
-        ok(stop_reached(&stop), "one stands %s", step[i].where);
+        ok(stop_reached(&stop), "the first pass stands %s", step[i].where);
         task_start(&second);
         ok(task_finishes(&second), "%s: another finishes all the same", step[i].where);
         task_join(&second);

@@ -253,7 +253,8 @@ def check_executions(tap, board, cluster, submitter, stored):
     wrong = [f"{an_id}: expected succeeded, is {state}" for an_id, state in now.items()
              if state != "succeeded"]
     tap.ok(not wrong, "every execution succeeded", few(wrong))
-    tap.equal((len(stored.outcome), living(cluster)), (COUNT, 0), "one outcome each, none lives")
+    tap.equal((len(stored.outcome), living(cluster)), (COUNT, 0),
+              "each execution has one outcome and none lives")
 
 
 def check_effects(tap, submitter, stored):
@@ -279,7 +280,7 @@ def check_told(tap, board, stored):
     wrong = [f"{an_id}: refused to {worker} at epoch {epoch} ({rest[0]}), yet stored"
              for worker, an_id, epoch, rest in refused if stored.outcome.get(an_id) ==
              (worker, epoch)]
-    tap.ok(not wrong, "nobody whose effect is stored was refused", few(wrong))
+    tap.ok(not wrong, "no call whose effect is stored was refused", few(wrong))
     reasons = {}
     for _, _, _, rest in refused:
         reasons[rest[0]] = reasons.get(rest[0], 0) + 1
@@ -337,7 +338,7 @@ def main():
                  f"{submitter.broken} submits were repeated; {living(cluster)} live")
         tap.ok(killed["worker"] >= SECONDS / 4 and killed["server"] >= SECONDS / 10,
                "workers and servers were killed all the time", killed)
-        tap.ok(not missing, "and came back", few(missing))
+        tap.ok(not missing, "every process that was killed came back", few(missing))
         finish(tap, board, cluster, submitter)
         stored = Stored(cluster)
         lapsed = int(cluster.sql(f"SELECT count(*) FROM chaos.attempt WHERE ended = {LOST}"))
@@ -350,7 +351,8 @@ def main():
         check_leases(tap, board, stored)
         whole, said = doctor(board.store, FINISH_S)
         tap.ok(whole, "the doctor finds every row whole", said)
-        tap.equal(cluster.sql("SELECT sum(deadlocks) FROM pg_stat_database"), "0", "no deadlock")
+        tap.equal(cluster.sql("SELECT sum(deadlocks) FROM pg_stat_database"), "0",
+                  "PostgreSQL counted no deadlock")
         tap.equal([place.server and place.server.stop() for place in board.replicas],
                   [0] * REPLICAS, "the servers stop by themselves")
     finally:

@@ -103,7 +103,7 @@ def crash(points, told, asked):
     points.note("a crashed worker's execution ran elsewhere after "
                 + ", ".join(f"{seconds:.2f}" for seconds in took)
                 + f" s with a lease of {LEASE_S:.0f} s")
-    points.point(wrong, "what a crashed worker held runs elsewhere within lease time + 1 s")
+    points.point(wrong, "the execution of a crashed worker runs elsewhere within lease time + 1 s")
 
 
 def goodbye(points, told, asked):
@@ -126,7 +126,7 @@ def goodbye(points, told, asked):
                 f"(median), {took[-1] * 1000:.1f} ms (worst of {GOODBYES})")
     if took[GOODBYES * 3 // 4 - 1] > PROMPT_S or took[-1] > 1:
         wrong.append(f"expected within {PROMPT_S} s, seen {[round(t, 3) for t in took]}")
-    points.point(wrong, "what a worker held runs elsewhere within 100 ms of its goodbye")
+    points.point(wrong, "the execution of a worker runs elsewhere within 100 ms of its goodbye")
 
 
 # ---- Everything away for a while ----------------------------------------------------------------
@@ -209,14 +209,14 @@ def away(points, server, go, come):
     points.note(f"away for {began - gone:.1f} s; leases of the dead ended {at - began:.2f} s later")
     until(lambda: time.time() > began + GRACE_S + 3, BOUND_S)
     calls = Calls(server)
-    points.point(eager.check(calls), "nothing is taken from a worker that renews at once")
-    points.point(late.check(calls), "nothing is taken from one that renews after 8 s")
+    points.point(eager.check(calls), "a worker that renews at once keeps its leases")
+    points.point(late.check(calls), "a worker that renews after 8 s keeps its leases")
     points.point([] if items and at >= before + GRACE_S and at <= began + GRACE_S + 1 + SLACK_S else
                  [f"expected after {GRACE_S} s, seen {len(items)} after {at - began:.2f} s"],
                  "the leases of the dead end when the grace does")
     counted = [f"{item['id']}: {show(calls, item['id'])['lost']} lost leases are counted"
                for item in dead.items if show(calls, item["id"])["lost"]]
-    points.point(counted, "and are not counted as lost")
+    points.point(counted, "the leases of the dead are not counted as lost")
     for holder in (eager, late):
         holder.over.set()
         holder.join(BOUND_S)

@@ -42,7 +42,7 @@ static void test_submit(struct api_fixture *f)
     submit(f, "{\"kind\":\"k\",\"payload\":{\"a\": 1},\"key\":\"one\"}", id);
     ok(has(f, "\"state\":\"ready\"") && has(f, "\"duplicate\":false"), "its state");
     (void)snprintf(target, sizeof(target), "/v1/executions/%s", id);
-    is_str(f->location, target, "and where it is");
+    is_str(f->location, target, "the answer has a Location");
     is_int(ask_for(f, "POST", "/v1/executions",
                    "{\"kind\":\"k\",\"payload\":{\"a\": 1},\"key\":\"one\"}"),
            200, "the same key again");
@@ -84,7 +84,7 @@ static void test_submit_many(struct api_fixture *f)
     is_str(f->text.data, "{\"items\":[]}", "gets no answers");
     is_int(ask_for(f, "POST", "/v1/executions", "{\"items\":{}}"), 400, "items must be an array");
     is_int(ask_for(f, "POST", "/v1/executions", "{\"items\":[],\"kind\":\"k\"}"), 400,
-           "and stand alone");
+           "items beside other fields are refused");
     is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"filter\":{\"kind\":\"k\"}}"), 200,
            "away with them");
     ok(has(f, "\"matched\":3") && has(f, "\"changed\":3") && has(f, "\"more\":false"),
@@ -120,7 +120,7 @@ static void test_get(struct api_fixture *f)
     is_int(ask_about(f, "GET", "018f", "", NULL), 400, "an id that is none");
     f->ns = "other";
     is_int(ask_about(f, "GET", id, "", NULL), 404, "another namespace does not see it");
-    is_int(ask_about(f, "POST", id, "/cancel", NULL), 404, "nor touch it");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 404, "another namespace cannot cancel it");
     f->ns = "default";
     is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "cancel without a body");
     f->waited = 0;
@@ -150,10 +150,12 @@ static void test_bytes(struct api_fixture *f)
     ok(has(f, "\"ended\":\"completed\"") && has(f, "\"next\":null"), "how its lease ended");
     is_int(ask_about(f, "POST", id, "/cancel", NULL), 409, "it cannot be cancelled any more");
     ok(has(f, "\"code\":\"not_live\""), "because it is not alive");
-    is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":1}"), 409, "nor changed");
-    is_int(ask_about(f, "POST", id, "/deadline", "{\"deadline_at\":null}"), 409, "nor this");
-    is_int(ask_about(f, "POST", id, "/revoke", NULL), 409, "nor revoked");
-    is_int(ask_about(f, "POST", id, "/replay", NULL), 200, "but replayed");
+    is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":1}"), 409,
+           "the priority of an ended execution cannot be changed");
+    is_int(ask_about(f, "POST", id, "/deadline", "{\"deadline_at\":null}"), 409,
+           "the deadline of an ended execution cannot be changed");
+    is_int(ask_about(f, "POST", id, "/revoke", NULL), 409, "an ended execution cannot be revoked");
+    is_int(ask_about(f, "POST", id, "/replay", NULL), 200, "an ended execution can be replayed");
     ok(has(f, "\"state\":\"ready\"") && has(f, "\"capabilities\":"), "the answer is the execution");
     is_int(ask_about(f, "POST", id, "/replay", "{}"), 409, "once");
     is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "away with it");
@@ -166,7 +168,8 @@ static void test_steer(struct api_fixture *f)
     is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":7}"), 200, "priority");
     ok(has(f, "\"priority\":7"), "is 7 now");
     is_int(ask_about(f, "POST", id, "/priority", "{}"), 400, "priority must be given");
-    is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":99999}"), 400, "and be one");
+    is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":99999}"), 400,
+           "a priority out of range is refused");
     is_int(ask_about(f, "POST", id, "/deadline", "{\"deadline_at\":\"2999-01-01T00:00:00Z\"}"), 200,
            "deadline");
     ok(has(f, "\"deadline_at\":\"2999-01-01T00:00:00.000Z\""), "is set");
@@ -179,7 +182,7 @@ static void test_steer(struct api_fixture *f)
     is_int(ask_about(f, "GET", id, "/attempts", NULL), 200, "attempts");
     ok(has(f, "\"ended\":\"revoked\"") && has(f, "\"worker\":\"w\""), "tell of it");
     is_int(ask_about(f, "POST", id, "/replay", "{\"x\":1}"), 400, "a replay takes no fields");
-    ok(has(f, "\"field\":\"x\""), "and names what it got");
+    ok(has(f, "\"field\":\"x\""), "the error names the field");
     f->ended = 0;
     is_int(ask_about(f, "POST", id, "/cancel", "{\"reason\":\"enough\"}"), 200, "cancel");
     ok(has(f, "\"state\":\"cancelled\"") && has(f, "\"reason\":\"enough\""), "with a reason");
@@ -241,7 +244,7 @@ static void test_attempts(struct api_fixture *f)
     is_int(ask_about(f, "GET", id, "/attempts?after=x", NULL), 400, "a bad cursor");
     is_int(ask_about(f, "GET", id, "/attempts?after=-1", NULL), 400, "another");
     is_int(ask_about(f, "GET", id, "/attempts?after=99999999999999999999", NULL), 400,
-           "and one more");
+           "a cursor above 64 bits is refused");
     is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "away with it");
 }
 
@@ -259,7 +262,7 @@ static void test_steer_many(struct api_fixture *f)
     is_int(count_of(f, "\"error\":"), 3, "three are refused");
     ok(has(f, "{\"id\":\"nonsense\",\"error\":{\"code\":\"invalid_value\""), "nonsense by name");
     ok(has(f, "{\"id\":null,\"error\":"), "what is no text without one");
-    ok(has(f, "\"code\":\"not_found\""), "and what does not exist");
+    ok(has(f, "\"code\":\"not_found\""), "an id that does not exist is not found");
     is_int(ask_about(f, "GET", b, "", NULL), 200, "look");
     ok(has(f, "\"reason\":\"r\""), "the reason is stored");
     (void)snprintf(body, sizeof(body), "{\"ids\":[\"%s\"]}", a);
@@ -345,7 +348,7 @@ static void test_list(struct api_fixture *f)
         (void)snprintf(target, sizeof(target), "/v1/executions?%s", bad[i].query);
         (void)snprintf(field, sizeof(field), "\"field\":\"%s\"", bad[i].field);
         is_int(ask_for(f, "GET", target, NULL), 400, "%s is refused", bad[i].query);
-        ok(has(f, field), "and %s is to blame", bad[i].field);
+        ok(has(f, field), "the error names the field %s", bad[i].field);
     }
 }
 

@@ -61,7 +61,7 @@ static void test_leases(struct api_fixture *f)
     lease = begin(f);
     is_int(say(f, "fail", &lease, ",\"retryable\":false"), 200, "fail for good");
     ok(has(f, "\"state\":\"failed\"") && has(f, "\"run_at\":null"), "it is over");
-    is_int(f->ended, 1, "and that is told");
+    is_int(f->ended, 1, "the waiters hear that it ended");
     lease = begin(f);
     is_int(say(f, "delay", &lease, ",\"delay_ms\":5000"), 200, "delay");
     ok(has(f, "\"state\":\"delayed\""), "later");
@@ -82,7 +82,7 @@ static void test_lease_items(struct api_fixture *f)
     is_int(count_of(f, "{\"id\":"), 5, "each has an id");
     ok(has(f, "{\"items\":[{\"id\":null,"), "or null where there was none");
     is_int(ask_for(f, "POST", "/v1/leases/delay", "{}"), 400, "items are required");
-    is_int(ask_for(f, "POST", "/v1/leases/renew", NULL), 400, "and so is a body");
+    is_int(ask_for(f, "POST", "/v1/leases/renew", NULL), 400, "a body is required");
 }
 
 static void test_lanes(struct api_fixture *f)
@@ -143,9 +143,10 @@ static void test_workers(struct api_fixture *f)
     is_str(f->text.data, "{\"released\":1}", "says how many leases were released");
     is_int(ask_for(f, "GET", "/v1/workers", NULL), 200, "workers");
     is_int(count_of(f, "\"leases\":"), 1, "one is gone");
-    is_str(f->forgotten, "w", "and is not heard of any more");
+    is_str(f->forgotten, "w", "the server forgets the worker");
     is_int(ask_for(f, "POST", "/v1/workers/w/goodbye", "{\"x\":1}"), 400, "it takes no fields");
-    is_int(ask_for(f, "POST", "/v1/workers/a%20b/goodbye", NULL), 400, "nor any name");
+    is_int(ask_for(f, "POST", "/v1/workers/a%20b/goodbye", NULL), 400,
+           "a worker name with a space is refused");
 }
 
 /* Counts are those of a second ago at most, or of longer ago on a slow machine. */
@@ -173,7 +174,7 @@ static void test_counts(struct api_fixture *f)
     member(f, "as_of", after);
     /* A second may have passed on a slow machine: then they were computed anew. */
     ok(strcmp(before, after) != 0 || has(f, "\"ready\":1"), "the same count has the same moment");
-    ok(*before && *after && has(f, "\"age_ms\":"), "and a moment they have, and an age");
+    ok(*before && *after && has(f, "\"age_ms\":"), "counts have a moment and an age");
     ok(comes_to_have(f, "/v1/counts", "\"lane\":\"counted\",\"ready\":2"), "all lanes");
     is_int(ask_for(f, "GET", "/v1/counts?lane=%20", NULL), 400, "a bad lane");
     f->ns = "other";
@@ -272,7 +273,7 @@ static void test_metrics_flood(struct api_fixture *f)
        "%d requests in a row: metrics are written %d times, %d allowed", ASKED, different, most);
     while (last != ASKED && weft_boot_us() - began_us < 60 * WEFT_SECOND)
         last = told_connections(f);
-    is_int(last, ASKED, "and are as they are now a moment later");
+    is_int(last, ASKED, "a moment later the metrics give the current number");
     weft_metric_set(metrics, WEFT_METRIC_HTTP_CONNECTIONS, 0, 0);
 }
 

@@ -78,7 +78,7 @@ static void test_loads_overlap(struct weft_arena *arena)
     stop_release(&stop);
     task_join(&slow);
     is_int(older.rc, WEFT_OK, "the first one comes back");
-    is_int(weft_auth_count(auth), 0, "and brings no revoked token back");
+    is_int(weft_auth_count(auth), 0, "a slow reload brings no revoked token back");
     is_int(ask_with(auth, &token, 1, &request), WEFT_UNAUTHORIZED, "the token is refused");
     weft_auth_free(auth);
 }
@@ -102,14 +102,14 @@ static void test_last_use(struct weft_arena *arena)
     struct weft_request request;
     is_int(weft_auth_load(auth, engine, &err), WEFT_OK, "two tokens are loaded");
     is_int(ask_with(auth, &reader, 1000, &request), WEFT_OK, "one is used");
-    is_int(request.token, reader.id, "and named in the request");
+    is_int(request.token, reader.id, "the request has the id of its token");
     is_int(ask_with(auth, &worker, 1001, &request), WEFT_FORBIDDEN, "the other lacks the scope");
     is_int(written_of(arena, reader.id), 0, "a request writes nothing");
     struct weft_tokens shown = list_tokens(arena);
     struct weft_token *item = weft_new_array(arena, struct weft_token, shown.count);
     memcpy(item, shown.item, shown.count * sizeof(*item));
     weft_auth_show_uses(auth, item, shown.count);
-    is_int(item[0].last_used_us, 1000, "but this server knows");
+    is_int(item[0].last_used_us, 1000, "the last use known to this server is shown");
 
     is_int(weft_auth_write_uses(auth, engine, false, &err), WEFT_OK, "upkeep writes");
     is_int(written_of(arena, reader.id), 1000, "the use");

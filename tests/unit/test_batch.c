@@ -81,7 +81,7 @@ static void test_repeats(void)
     for (size_t c = 0; c < chunks.count; c++)
         for (size_t k = 0; k < chunks.chunk[c].count; k++, at++)
             is_int(chunks.chunk[c].item[k], wanted[at], "place %zu", at);
-    is_int(at, WEFT_LEN(wanted), "and that is all");
+    is_int(at, WEFT_LEN(wanted), "the chunks hold no other items");
     /* The second of three is skipped: the third moves up a round. */
     bool skip[WEFT_LEN(number)] = {[2] = true};
     chunks = split(item, WEFT_LEN(number), skip);

@@ -15,7 +15,7 @@ static void test_appending(void)
     weft_buf_add_char(&buf, 'g');
     weft_buf_printf(&buf, "%d%s", 42, "!");
     ok(buf.size == 11 && memcmp(buf.data, "ab\0cdefg42!", 12) == 0, "bytes add up, NUL at the end");
-    ok(!buf.full, "and there is room left");
+    ok(!buf.full, "the buffer is not full");
     weft_buf_clear(&buf);
     ok(buf.size == 0 && buf.data[0] == '\0', "cleared");
     weft_buf_done(&buf);
@@ -85,7 +85,7 @@ static void test_full_sticks(void)
     weft_buf_clear(&buf);
     weft_buf_add_text(&buf, "abcd");
     is_str(buf.data, "abcd", "clearing makes it usable again");
-    ok(!buf.full, "and not full");
+    ok(!buf.full, "a cleared buffer is not full");
     weft_buf_done(&buf);
 }
 

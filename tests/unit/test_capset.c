@@ -87,7 +87,8 @@ static void test_fits(void)
         const char *const *token = weft_capset_split(row[i].offered, arena, &count);
         is_int(weft_capset_fits(row[i].needed, row[i].offered), row[i].want, "'%s' %s by '%s'",
                row[i].needed, row[i].want ? "is served" : "is not served", row[i].offered);
-        is_int(weft_capset_offered(row[i].needed, token, count), row[i].want, "and as a list");
+        is_int(weft_capset_offered(row[i].needed, token, count), row[i].want,
+               "the list form gives the same answer");
     }
 }
 
@@ -126,7 +127,7 @@ static void test_split(void)
     is_int(count, 3, "three");
     ok(strcmp(token[0], "a") == 0 && strcmp(token[1], "bc") == 0 && strcmp(token[2], "d") == 0,
        "in their order");
-    is_str(text_of(token, count), "a,bc,d", "and back");
+    is_str(text_of(token, count), "a,bc,d", "the split tokens print as the same text");
 }
 
 /* A search in the tokens of an offer says the same as a walk along both texts. */
@@ -152,7 +153,8 @@ static void test_within(void)
     }
     is_int(wrong, 0, "within: as fits");
     is_int(lost, 0, "a quick look leaves out nothing that fits");
-    is_int(left_out, unfit, "and these sets, of one or two tokens, as soon as they do not");
+    is_int(left_out, unfit,
+           "the quick look leaves out every set of one or two tokens that does not fit");
 }
 
 int main(void)

@@ -144,7 +144,8 @@ int main(void)
     struct weft_err err = {0};
     for (size_t i = 0; i < FLOWS; i++)
         flow[i] = stage.flow[i].id;
-    is_int(weft_engine_cascade(stage.server.engine, flow, FLOWS, &err), WEFT_OK, "but nothing");
+    is_int(weft_engine_cascade(stage.server.engine, flow, FLOWS, &err), WEFT_OK,
+           "a cascade of all flows finds nothing to do");
     is_int(state_of(&stage, &stage.node[FLOWS - 1][1]), WEFT_STATE_READY, "is lost");
     ok(weft_engine_check(stage.server.engine, &err) == WEFT_OK, "the invariants hold");
     close_stage(&stage);

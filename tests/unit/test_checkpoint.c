@@ -71,7 +71,7 @@ static void test_reader(void)
     int64_t grown = longest_log(&f, conn, 11, 200);
     ok(grown >= 45, "while it stays, the log grows: %d MiB", (int)grown);
     ok(f.driver->run(reader, &call, 1, f.arena, &rows, &f.err) == WEFT_OK && rows.count == 10,
-       "and it reads what it read");
+       "the reader still sees its snapshot");
     f.driver->rollback(reader);
     int64_t after = longest_log(&f, conn, 211, 200);
     ok(after <= LOG_MOST, "when it has gone, the log starts over: %d MiB", (int)after);
@@ -174,11 +174,11 @@ static void test_failing_checkpoint(void)
     small = (struct rlimit){.rlim_cur = (rlim_t)size, .rlim_max = before.rlim_max};
     ok(setrlimit(RLIMIT_FSIZE, &small) == 0, "that may not grow");
     is_int(fixture_add_many(&f, conn, 101, 60), 60, "commits go on: %s", f.err.text);
-    is_int(fixture_size(&f, ""), size, "and stay in the log");
+    is_int(fixture_size(&f, ""), size, "the rows stay in the log");
     ok(setrlimit(RLIMIT_FSIZE, &before) == 0, "now it may");
     int64_t most = longest_log(&f, conn, 161, 200);
-    ok(fixture_size(&f, "") > size && most <= LOG_MOST,
-       "and the log goes into the file by itself: %d MiB", (int)most);
+    ok(fixture_size(&f, "") > size && most <= LOG_MOST, "the log is copied into the file: %d MiB",
+       (int)most);
     fixture_check(&f, conn, 360);
     fixture_done(&f);
 }
@@ -205,7 +205,8 @@ static void test_full_disk(void)
     int rows = fixture_add_many(&f, conn, 1, 1000);
     ok(rows > 40 && rows < 160, "a disk of 40 MiB takes %d rows", rows);
     is_int(f.err.rc, WEFT_STORAGE_FULL, "then it is full: %s", f.err.text);
-    ok(fixture_add(&f, conn, rows + 1) == WEFT_STORAGE_FULL && !conn->broken, "and stays so");
+    ok(fixture_add(&f, conn, rows + 1) == WEFT_STORAGE_FULL && !conn->broken,
+       "a second commit on a full disk fails the same way");
     is_int(fixture_rows(&f, conn, WEFT_STMT_MIGRATION_LIST), rows, "what was confirmed is there");
     ok(mount("weft", folder, "tmpfs", MS_REMOUNT, "size=400m") == 0, "a larger disk");
     ok(longest_log(&f, conn, rows + 1, 400) <= LOG_MOST, "it goes on by itself");
@@ -279,7 +280,7 @@ static int64_t rows_after_reset(bool guarded)
     int64_t rows = fixture_rows(&f, first, WEFT_STMT_MIGRATION_LIST);
     if (guarded) {
         is_int(checkpoint(second), SQLITE_OK, "the new log is copied");
-        is_int(fixture_rows(&f, first, WEFT_STMT_MIGRATION_LIST), rows, "and nothing is lost");
+        is_int(fixture_rows(&f, first, WEFT_STMT_MIGRATION_LIST), rows, "no row is lost");
     }
     weft_conn_close(second);
     weft_conn_close(first);

@@ -56,7 +56,7 @@ static void test_measure(void)
     is_int(weft_clock_measure(clock, sample, WEFT_LEN(sample)), 0, "the same again moves nothing");
     sample[1].store_us -= HOUR;
     is_int(weft_clock_measure(clock, sample, WEFT_LEN(sample)), -HOUR, "a jump back is reported");
-    ok(runs_with(clock, offset_us - HOUR), "and followed");
+    ok(runs_with(clock, offset_us - HOUR), "the clock follows the jump back");
     sample[1].store_us += HOUR + 5;
     is_int(weft_clock_measure(clock, &sample[1], 1), HOUR + 5, "a jump forward, of one sample");
     weft_clock_free(clock);
@@ -95,7 +95,7 @@ static void test_by_hand(void)
     while (weft_boot_us() == start_us)
         ;
     is_int(weft_clock_now(clock), 1000, "it stands still");
-    ok(!weft_clock_stale(clock), "and is never stale");
+    ok(!weft_clock_stale(clock), "a clock that was set is never stale");
 
     struct weft_clock_sample sample = {start_us, start_us + HOUR, start_us};
     is_int(weft_clock_measure(clock, &sample, 1), 0, "a measurement does not move it");

@@ -113,7 +113,7 @@ static void test_crash(enum weft_fault_kind kind, bool together, size_t want)
     }
     ok(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
        "the process is gone");
-    is_int(count_rows(&f), want, "and %zu rows are left", want);
+    is_int(count_rows(&f), want, "the killed process left %zu rows", want);
     fixture_done(&f);
 }
 
@@ -151,7 +151,7 @@ static void test_hooks(bool together)
        "each statement has its own");
     ok(log.point[4] == WEFT_FAULT_BEFORE_COMMIT && log.point[5] == WEFT_FAULT_AFTER_COMMIT &&
            log.stmt[5] == WEFT_STMT_COUNT,
-       "and so has commit");
+       "commit has a point before and a point after");
     weft_conn_close(conn);
     fixture_done(&f);
 }

@@ -58,7 +58,7 @@ static void test_answers(void)
     is_int(answer.retry_after_ms, 7000, "what it says of trying again");
     ok(fetch_do(fetch, &post) == WEFT_OK && answer.status == 404, "404 is an answer too");
     is_int(answer.retry_after_ms, -1, "it says nothing of trying again");
-    is_str(answer.request_id, "", "and has no request id");
+    is_str(answer.request_id, "", "the answer without a request id has an empty one");
     ok(fetch_do(fetch, &post_once) == WEFT_OK && answer.status == 503, "503 as well");
     is_int(answer.retry_after_ms, 1000, "a date counts as a second");
     ok(fetch_do(fetch, &get) == WEFT_OK && answer.status == 302, "redirects are not followed");
@@ -101,8 +101,8 @@ static void test_large(void)
             .method = "POST", .path = "/", .body = large, .body_size = SIZE, .once = i == 1};
         ok(fetch_do(fetch, &call) == WEFT_OK && answer.body.size == SIZE, "3 MiB come");
         ok(stage.asked[i].body_size == SIZE && memcmp(stage.asked[i].body, large, SIZE) == 0,
-           "and go, without waiting for a 100");
-        ok(!strcasestr(stage.asked[i].header, "Expect:"), "nor asking for one");
+           "3 MiB are sent without waiting for a 100");
+        ok(!strcasestr(stage.asked[i].header, "Expect:"), "the request has no Expect header");
     }
     weft_fetch_close(fetch);
     fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url, .body_max = SIZE - 1});
@@ -122,7 +122,8 @@ static void test_not_sent(void)
     struct weft_fetch *fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
     ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE, "nobody listens: %s", err.text);
     ok(!doubt.sent && !doubt.stopped, "it was not sent");
-    ok(fetch_do(fetch, &post_once) == WEFT_UNAVAILABLE && !doubt.sent, "nor was that");
+    ok(fetch_do(fetch, &post_once) == WEFT_UNAVAILABLE && !doubt.sent,
+       "a call that may be sent once was not sent either");
     weft_fetch_close(fetch);
     fetch = open_fetch(&(struct weft_fetch_config){.base_url = "http://no.such.host.invalid"});
     ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE && !doubt.sent, "no such host: %s", err.text);
@@ -238,7 +239,7 @@ static void test_stale(void)
         ok(stage_wait_for(&stage, &stage.closed, stage.connections), "the server has closed");
         done += fetch_do(fetch, &post_once) == WEFT_OK;
     }
-    is_int(done, 30, "and what may be sent once is sent on a new one");
+    is_int(done, 30, "calls that may be sent once are sent on a new connection");
     weft_fetch_close(fetch);
     weft_fetch_answer_done(&answer);
     stage_done(&stage);
@@ -310,7 +311,7 @@ static void test_timeout(void)
     int64_t began_ms = mono_ms();
     ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && doubt.sent && !doubt.stopped, "too slow: %s",
        err.text);
-    ok(mono_ms() - began_ms < 5000, "and not waited for");
+    ok(mono_ms() - began_ms < 5000, "the slow answer is not waited for");
     weft_fetch_close(fetch);
     stage_done(&stage);
 }

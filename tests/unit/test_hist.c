@@ -11,7 +11,7 @@ static void test_empty(void)
 {
     struct weft_hist hist = {0};
     is_int(weft_hist_at(&hist, 0.5), 0, "nothing has no median");
-    is_int(weft_hist_mean(&hist), 0, "and no mean");
+    is_int(weft_hist_mean(&hist), 0, "an empty histogram has mean 0");
 }
 
 static void test_one(void)
@@ -22,7 +22,7 @@ static void test_one(void)
         weft_hist_add(&hist, value[i]);
         is_int(weft_hist_at(&hist, 0.5), value[i], "%lld alone is its own median",
                (long long)value[i]);
-        is_int(weft_hist_at(&hist, 0), value[i], "and its own least");
+        is_int(weft_hist_at(&hist, 0), value[i], "the only value is the least");
     }
 }
 
@@ -83,7 +83,7 @@ static void test_top(void)
     weft_hist_add(&hist, INT64_MAX);
     weft_hist_add(&hist, 5);
     is_int(weft_hist_at(&hist, 1), INT64_MAX, "values beyond the last bucket are not lost");
-    is_int(weft_hist_at(&hist, 0.5), 5, "and leave the others alone");
+    is_int(weft_hist_at(&hist, 0.5), 5, "a very large value leaves the median");
 }
 
 int main(void)

@@ -95,7 +95,7 @@ static void test_next(void)
     weft_id_next(&id, &before);
     ok(weft_id_partition(&id) == 77 && weft_id_time(&id) == MOMENT / 1000 * 1000 + 1000 &&
            id.byte[6] >> 4 == 7 && id.byte[8] >> 6 == 2 && weft_id_cmp(&id, &before) > 0,
-       "and after the last one of a moment and partition comes one of the next moment");
+       "after the last id of a millisecond and partition comes one of the next millisecond");
 }
 
 static void test_text(void)

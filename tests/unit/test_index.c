@@ -63,7 +63,7 @@ static void test_many(void)
             weft_index_remove(&index, item[i].id);
             item[i].in = false;
         }
-    is_int(wrong_ones(&index, item), 0, "and after most were removed");
+    is_int(wrong_ones(&index, item), 0, "the index is right after most items were removed");
     ok(index.capacity * 8 < capacity, "the slots went too: %zu of %zu", index.capacity, capacity);
     weft_index_done(&index);
 }

@@ -66,7 +66,7 @@ static void test_refused_strings(void)
         const char *text = "untouched";
         is_int(weft_json_string(&value, arena, &text, &err), WEFT_INVALID_VALUE, "refused: %s",
                row[i].text);
-        is_str(err.text, row[i].why, "and why: %s", row[i].text);
+        is_str(err.text, row[i].why, "the error for %s gives the reason", row[i].text);
         is_str(text, "untouched", "nothing given: %s", row[i].text);
     }
     weft_arena_free(arena);

@@ -179,7 +179,7 @@ static void test_collect(void)
     weft_log_flush();
     const char *lines = written();
     const char *one = strstr(lines, "msg=one"), *two = strstr(lines, "msg=two");
-    ok(one && two && one < two, "and written together, in their order");
+    ok(one && two && one < two, "both lines are written in their order");
     weft_info("three");
     weft_warn("four");
     lines = written();

@@ -78,7 +78,7 @@ static void test_at_once(const struct weft_driver *driver)
     is_int(good, PROCESSES, "%s: ten processes at once", driver->name);
     struct weft_conn *conn = fixture_open(&f);
     is_int(count_applied(&f, conn), 3, "%s: each migration was applied once", driver->name);
-    ok(migrate(&f, conn, steps, 3) == WEFT_OK, "and nothing is left to do");
+    ok(migrate(&f, conn, steps, 3) == WEFT_OK, "a migration after that has nothing to do");
     weft_conn_close(conn);
     fixture_done(&f);
 }
@@ -94,7 +94,7 @@ static void test_checks(const struct weft_driver *driver)
     ok(migrate(&f, conn, changed, 3) == WEFT_SCHEMA && strstr(f.err.text, "migration 2 (second)") &&
            f.err.hint,
        "%s: a changed one is refused: %s", driver->name, f.err.text);
-    is_int(count_applied(&f, conn), 2, "and nothing behind it is applied");
+    is_int(count_applied(&f, conn), 2, "no migration after the changed one is applied");
 
     struct weft_migration broken[3] = {steps[0], steps[1], steps[2]};
     broken[2].pg.sql = "CREATE TABLE weft.half (id int); SELECT nonsense;";
@@ -104,7 +104,8 @@ static void test_checks(const struct weft_driver *driver)
     is_int(count_applied(&f, conn), 2, "%s: is not recorded", driver->name);
     broken[2].pg.sql = "CREATE TABLE weft.half (id int)";
     broken[2].sqlite.sql = "CREATE TABLE half (id)";
-    ok(!conn->broken && migrate(&f, conn, broken, 3) == WEFT_OK, "nor half done");
+    ok(!conn->broken && migrate(&f, conn, broken, 3) == WEFT_OK,
+       "the failed migration left nothing behind");
 
     ok(migrate(&f, conn, broken, 1) == WEFT_OK, "%s: an older binary runs", driver->name);
     struct weft_migration all[4] = {broken[0], broken[1], broken[2], steps[3]};
@@ -193,7 +194,7 @@ static void test_our_own(const struct weft_driver *driver)
        "%s: all migrations: %s", driver->name, f.err.text);
     ok(driver->prepare(conn, &f.err) == WEFT_OK, "%s: all statements: %s", driver->name,
        f.err.text);
-    ok(driver->prepare(conn, &f.err) == WEFT_OK, "and once more");
+    ok(driver->prepare(conn, &f.err) == WEFT_OK, "preparing the statements a second time succeeds");
     ok(migrate(&f, conn, weft_migrations, 3) == WEFT_SCHEMA && strstr(f.err.text, "too old"),
        "%s: a binary that does not know flows is refused: %s", driver->name, f.err.text);
     ok(migrate(&f, conn, weft_migrations, 6) == WEFT_SCHEMA,
@@ -219,7 +220,8 @@ static void test_permission(void)
                       weft_arena_printf(f.arena, "CREATE SCHEMA weft AUTHORIZATION %s", role)) ==
            WEFT_OK,
        "is given one");
-    ok(migrate(&f, conn, steps, 1) == WEFT_OK, "and may use it: %s", f.err.text);
+    ok(migrate(&f, conn, steps, 1) == WEFT_OK, "the migration uses the schema it was given: %s",
+       f.err.text);
     weft_conn_close(conn);
     ok(fixture_script(&f, admin,
                       weft_arena_printf(f.arena, "DROP OWNED BY %s; DROP ROLE %s", role, role)) ==
@@ -301,7 +303,7 @@ static void test_reader(void)
     is_int(failed, 0, "other readers are served all the time: %s", f.err.text);
     f.driver->rollback(holder);
     is_int(exit_of(child), 0, "it is applied when the reader has ended");
-    is_int(count_applied(&f, other), 2, "and recorded");
+    is_int(count_applied(&f, other), 2, "the migration is recorded");
     (void)close(told[0]);
     (void)close(told[1]);
     weft_conn_close(holder);
@@ -351,7 +353,8 @@ static void test_concurrently(void)
     ok(holds(&f, other, "SELECT count(*) = 1 FROM weft.migration"), "it is not recorded yet");
     f.driver->rollback(holder);
     is_int(exit_of(child), 0, "it is built when the transactions from before have ended");
-    ok(holds(&f, other, valid) && count_applied(&f, other) == 2, "and recorded");
+    ok(holds(&f, other, valid) && count_applied(&f, other) == 2,
+       "the index is valid and the migration recorded");
 
     ok(fixture_script(&f, other,
                       "UPDATE pg_index SET indisvalid = false WHERE indexrelid = "
@@ -365,7 +368,7 @@ static void test_concurrently(void)
         good += exit_of(pid[i]) == 0;
     is_int(good, PROCESSES, "several processes at once begin anew");
     ok(holds(&f, other, valid), "the index is whole");
-    is_int(count_applied(&f, other), 2, "and recorded once");
+    is_int(count_applied(&f, other), 2, "the migration is recorded once");
     (void)close(told[0]);
     (void)close(told[1]);
     weft_conn_close(holder);

@@ -74,7 +74,7 @@ static void test_apart(struct fixture *f, struct fixture *other)
     ok(weft_notifier_ring(a, "here", &f->err) == WEFT_OK, "then a");
     is_str(wait_next(f, b), "here", "b hears a alone");
     ok(weft_notifier_next(stranger, f->arena, &text, &f->err) == WEFT_OK && !text,
-       "and the other does not");
+       "a notifier of another schema does not hear it");
     weft_notifier_close(a);
     weft_notifier_close(b);
     weft_notifier_close(stranger);
@@ -101,8 +101,10 @@ static void test_lost(struct fixture *f)
         rc = weft_notifier_next(bell, f->arena, &text, &f->err);
     }
     is_int(rc, WEFT_UNAVAILABLE, "the bell says so: %s", f->err.text);
-    is_int(weft_notifier_next(bell, f->arena, &text, &f->err), WEFT_UNAVAILABLE, "and goes on");
-    is_int(weft_notifier_ring(bell, "x", &f->err), WEFT_UNAVAILABLE, "nor does it ring");
+    is_int(weft_notifier_next(bell, f->arena, &text, &f->err), WEFT_UNAVAILABLE,
+           "next goes on to fail");
+    is_int(weft_notifier_ring(bell, "x", &f->err), WEFT_UNAVAILABLE,
+           "ring fails on a broken connection");
     weft_notifier_close(bell);
     bell = open_bell(f, f->url);
     ok(weft_notifier_ring(bell, "x", &f->err) == WEFT_OK, "a new one does");
@@ -115,7 +117,8 @@ int main(void)
     struct weft_notifier *bell = NULL;
     struct weft_err err;
     is_int(weft_notifier_open("sqlite:x.db", &bell, &err), WEFT_NOT_FOUND, "SQLite has no bells");
-    is_int(weft_notifier_open("http://x", &bell, &err), WEFT_INVALID_VALUE, "nor has nonsense");
+    is_int(weft_notifier_open("http://x", &bell, &err), WEFT_INVALID_VALUE,
+           "a URL of another scheme is refused");
     ok(weft_notifier_open("postgres:///x?host=/nowhere", &bell, &err) == WEFT_UNAVAILABLE,
        "nobody there");
     weft_notifier_close(NULL);

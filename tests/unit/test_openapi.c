@@ -122,7 +122,7 @@ static void check_refs(const struct weft_json *document, const char *text)
         }
     }
     ok(refs > 30, "there are %zu references", refs);
-    is_int(broken, 0, "and all of them lead somewhere");
+    is_int(broken, 0, "every reference has its target");
 }
 
 static void test_words(const struct weft_json *document)

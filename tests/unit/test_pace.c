@@ -45,7 +45,7 @@ static void test_interval(void)
     is_int(weft_pace_next(&pace), START + 72 * S, "unless something becomes due");
     weft_pace_begin(&pace, START + 80 * S);
     weft_pace_end(&pace, &nothing, START + 90 * S);
-    is_int(weft_pace_next(&pace), START + 100 * S, "and never by one of more than ten");
+    is_int(weft_pace_next(&pace), START + 100 * S, "a long wait is cut to ten intervals");
     weft_pace_begin(&pace, START + 100 * S);
     weft_pace_end(&pace, &(struct weft_pace_run){.handled = true, .due_us = WEFT_NEVER},
                   START + 105 * S);
@@ -88,7 +88,7 @@ static void test_vain(void)
     weft_pace_end(&pace, &locked, START + 10);
     is_int(weft_pace_next(&pace), START + S + 10, "due, but not to be had: it waits the interval");
     (void)weft_pace_looked(&pace, START - 5 * S, S, START + 20);
-    is_int(weft_pace_next(&pace), START + S + 10, "nor does the poll hurry or delay it");
+    is_int(weft_pace_next(&pace), START + S + 10, "the poll neither hurries nor delays it");
     (void)weft_pace_looked(&pace, START, S, START + 20);
     is_int(weft_pace_next(&pace), START + S + 10, "up to the moment in which that run began");
     weft_pace_expect(&pace, START + 1);
@@ -152,7 +152,7 @@ static void test_failures(void)
     is_int(weft_pace_next(&pace), now_us + S, "when it works again, so does its pace");
     weft_pace_begin(&pace, now_us);
     weft_pace_fail(&pace, now_us, (uint64_t)S / 2);
-    is_int(weft_pace_next(&pace), now_us + S, "and it starts anew");
+    is_int(weft_pace_next(&pace), now_us + S, "the next failure waits as the first one did");
 
     pace = new_pace(600 * S);
     weft_pace_begin(&pace, START);
@@ -183,7 +183,7 @@ static void test_hold(void)
     weft_pace_begin(&pace, START + 3 * S);
     weft_pace_fail(&pace, START + 3 * S, 0);
     pace.hold_us = START + 30 * S;
-    is_int(weft_pace_next(&pace), START + 30 * S, "nor for a retry");
+    is_int(weft_pace_next(&pace), START + 30 * S, "a hold outlasts the wait before a retry");
 }
 
 static void test_change(void)
@@ -193,7 +193,7 @@ static void test_change(void)
     weft_pace_change(&pace, 5 * S, START + 2 * S);
     is_int(weft_pace_next(&pace), START + 5 * S, "a shorter interval holds at once");
     weft_pace_change(&pace, 90 * S, START + 3 * S);
-    is_int(weft_pace_next(&pace), START + 90 * S, "and so does a longer one");
+    is_int(weft_pace_next(&pace), START + 90 * S, "a longer interval holds at once");
     weft_pace_change(&pace, S, START + 50 * S);
     is_int(weft_pace_next(&pace), START + S, "overdue by the new one");
     weft_pace_change(&pace, 0, START + 50 * S);
@@ -259,7 +259,8 @@ static void test_pick(void)
     weft_pace_fail(&pace[1], START + 3, 0);
     weft_pace_begin(&pace[2], START + 3);
     weft_pace_end(&pace[2], &nothing, START + 4);
-    is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 4), 0, "and then runs at once");
+    is_int((int64_t)weft_pace_pick(pace, barred, 3, START + 4), 0,
+           "the scanner that waited runs at once");
 }
 
 int main(void)

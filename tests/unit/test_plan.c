@@ -69,7 +69,7 @@ static void test_turns(void)
     is_int(fair.lines, 3, "three namespaces wait");
     is_str(taken(&fair, ONE), "a", "the others came later");
     is_str(taken(&fair, ONE), "b", "then the second is served although the first has more");
-    is_str(taken(&fair, ONE), "c", "and the third");
+    is_str(taken(&fair, ONE), "c", "the third namespace is served third");
     is_int(weft_fair_of(&fair, "b").count, 0, "one namespace has no more");
     is_str(taken(&fair, FEW), "aca", "the rest goes together, one of each in turn");
     is_int(fair.lines + fair.all.count + fair.all.items + fair.small.count, 0, "nothing is left");
@@ -84,7 +84,7 @@ static void test_transactions(void)
     is_str(taken(&fair, FEW), "aaaaaaaaaa", "alone, a namespace fills the transaction");
     fill(&fair, "b", 2, 1);
     is_str(taken(&fair, FEW), "ababaa", "beside others it gets its share");
-    is_str(taken(&fair, FEW), "aaaaaa", "and the rest when it is alone again");
+    is_str(taken(&fair, FEW), "aaaaaa", "a namespace alone again gets the rest");
     fill(&fair, "a", 3, 10);
     fill(&fair, "b", 3, 1);
     is_str(taken(&fair, FEW), "a", "what fills a transaction goes alone");
@@ -113,7 +113,7 @@ static void test_small(void)
     is_int(fair.small.items, 2, "only items of small lines are counted as such");
     is_str(taken(&fair, small), "bb", "small lines are taken without the others");
     fill(&fair, "b", 1, 1);
-    is_str(taken(&fair, large), "a", "and large ones without those");
+    is_str(taken(&fair, large), "a", "large lines are taken without the small ones");
     is_int(fair.small.count, 2, "what is left of a large line is small");
     is_str(taken(&fair, ONE), "b", "the turn is the other one's");
     is_str(taken(&fair, ONE), "a", "then the first one's again");
@@ -178,7 +178,7 @@ static void test_classes(void)
     put(&plan, &LIST, "a", 10);
     is_int(run(&plan, 0), 1, "one list");
     put(&plan, &LIST, "b", 10);
-    is_int(run(&plan, 0), 0, "and not two");
+    is_int(run(&plan, 0), 0, "a second list does not run");
     plan.errands = 2;
     is_int(run(&plan, 0), 1, "one errand");
     is_int(run(&plan, 0), 0, "what is slow leaves two threads");
@@ -188,7 +188,7 @@ static void test_classes(void)
     struct weft_request *flow = new_ask(&FLOW, "b", 1);
     flow->items.item = &spec;
     (void)weft_plan_put(&plan, flow);
-    is_int(run(&plan, 0), 0, "but for one");
+    is_int(run(&plan, 0), 0, "a second flow does not run");
     put(&plan, &READ, "b", 1);
     is_int(run(&plan, 0), 1, "which is left to quick reads");
     empty(&plan);
@@ -227,7 +227,7 @@ static void test_large_namespace(void)
         put(&plan, &SUBMIT, "b", 1);
     }
     (void)run(&plan, WEFT_SECOND);
-    is_int(plan.queue[WEFT_GROUP_SUBMIT].apart, 1, "nor has the first to wait for the other");
+    is_int(plan.queue[WEFT_GROUP_SUBMIT].apart, 1, "the first waits for no other namespace");
     empty(&plan);
 }
 
@@ -301,7 +301,7 @@ static void test_side_work(void)
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "the next small call follows");
     end(&plan, 1);
-    is_int(run(&plan, 0), 0, "and no large one");
+    is_int(run(&plan, 0), 0, "no large call runs");
     end(&plan, 1);
     is_int(run(&plan, 0), 1, "before the first has ended");
     is_str(batches[0].lot[0].request[0]->ns, "a", "then it has its turn");
@@ -310,7 +310,7 @@ static void test_side_work(void)
     (void)weft_plan_put(&plan, new_ask(&SUBMIT, "a", WEFT_BATCH_MAX));
     is_int(run(&plan, 0), 1, "with several writers a large call runs");
     weft_plan_side_work(&plan, &batches[0]);
-    is_int(plan.writing, 1, "and keeps its place");
+    is_int(plan.writing, 1, "a large call with side work keeps its place");
     empty(&plan);
 }
 
@@ -409,7 +409,7 @@ static void test_walks(void)
     is_int(batches[1].lot[0].request[0]->token, 2, "which need not wait behind the first");
     end(&plan, 1);
     put(&plan, &LIST, "a", 1);
-    is_int(run(&plan, 0), 1, "and to plain lists");
+    is_int(run(&plan, 0), 1, "a plain list runs");
     end(&plan, 1);
     walk(&plan, "b", 0, 10);
     is_int(run(&plan, 0), 1, "another namespace has its own");
@@ -419,7 +419,7 @@ static void test_walks(void)
     walk(&plan, "a", 0, 10);
     is_int(run(&plan, 0), 2, "with many threads there are two walks at once");
     put(&plan, &LIST, "a", 4);
-    is_int(run(&plan, 0), 4, "and as many plain lists as before");
+    is_int(run(&plan, 0), 4, "plain lists run in the usual number");
     empty(&plan);
 
     weft_plan_init(&plan, THREADS, THREADS);
@@ -430,7 +430,7 @@ static void test_walks(void)
     ok(weft_plan_has_room_to_walk(&plan, &more), "its plain lists have room");
     more.walks = true;
     more.token = 2;
-    ok(weft_plan_has_room_to_walk(&plan, &more), "and so have the walks of another token");
+    ok(weft_plan_has_room_to_walk(&plan, &more), "walks of another token have room");
     empty(&plan);
 }
 
@@ -529,7 +529,7 @@ static void test_room_goes_meanwhile(void)
     (void)pthread_join(thread, NULL);
     is_int(empty_batches, 0, "a batch that is taken has a request");
     ok(takes > 0, "a list is taken while there is room");
-    is_int(plan.waiting, 1, "and waits again in its queue");
+    is_int(plan.waiting, 1, "the list waits in its queue again");
     empty(&plan);
 }
 

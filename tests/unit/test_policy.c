@@ -137,7 +137,7 @@ static void check_round_trip(const char *text)
     ok(weft_json_check(text, strlen(text), &value, &err) == WEFT_OK, "it is JSON: %s", err.text);
     if (ok(weft_policy_parse(&value, arena, &policy, &err) == WEFT_OK, "it is a policy: %s",
            err.text))
-        is_str(text_of(&policy), text, "and comes back as it was");
+        is_str(text_of(&policy), text, "the policy is written as it was read");
 }
 
 static void test_text(void)
@@ -150,7 +150,7 @@ static void test_text(void)
     is_str(text_of(&policy), text, "the order of classes does not matter");
     policy.no_retry = twice;
     policy.no_retry_count = 4;
-    is_str(text_of(&policy), text, "nor does saying one twice");
+    is_str(text_of(&policy), text, "a class that is given twice counts once");
     struct weft_policy spelled = {.max_attempts = 25,
                                   .initial_ms = 1000,
                                   .factor = 2,
@@ -214,8 +214,8 @@ static void test_old_text(void)
        "an old text is read");
     is_int(rules.retention_us, WEEK_US, "it states a week");
     is_int(rules.max_attempts, 5, "it keeps the attempts that were the default then");
-    is_int(rules.max_us, 60 * WEFT_SECOND, "and the longest wait");
-    is_str(weft_policy_text(&rules, arena), text, "and is canonical");
+    is_int(rules.max_us, 60 * WEFT_SECOND, "it keeps the longest wait that was the default then");
+    is_str(weft_policy_text(&rules, arena), text, "an old text is canonical");
     ok(!strstr(text_of(&(struct weft_policy){0}), "retention"), "what is not stated is not there");
 }
 
@@ -388,7 +388,7 @@ static void test_unknown_named(void)
     ok(weft_json_check(text, strlen(text), &value, &err) == WEFT_OK, "a misspelled field");
     is_int(weft_policy_parse(&value, arena, &policy, &err), WEFT_UNKNOWN_FIELD, "is refused");
     ok(strstr(err.text, "jiter") != NULL, "by its name: %s", err.text);
-    is_int(policy.max_attempts, 77, "and nothing is given back");
+    is_int(policy.max_attempts, 77, "a refused policy leaves the result as it was");
 }
 
 static void test_parse_values(void)

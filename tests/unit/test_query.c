@@ -94,7 +94,8 @@ static void test_known(struct weft_arena *arena)
            !weft_query_check(&query, &route, &err),
        "parameters of the route pass");
     ok(!weft_query_parse("limit=2&flow=3", arena, &query, &err), "others are read");
-    is_int(weft_query_check(&query, &route, &err), WEFT_UNKNOWN_FIELD, "and refused");
+    is_int(weft_query_check(&query, &route, &err), WEFT_UNKNOWN_FIELD,
+           "parameters that the route does not know are refused");
     is_str(err.field, "flow", "by name");
 }
 

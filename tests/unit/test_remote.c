@@ -262,7 +262,7 @@ static void test_retry_after(void)
     begin(take, 2);
     int64_t began_ms = mono_ms();
     is_int(do_bare(), WEFT_OK, "after a second %s", err.text);
-    ok(mono_ms() - began_ms >= 1000, "and not before");
+    ok(mono_ms() - began_ms >= 1000, "the call waits a second before it tries again");
     end();
     const struct take later = {
         .status = 503, .header = "Retry-After: 60\r\n", .body = ERROR("unavailable", "null")};
@@ -299,7 +299,7 @@ static void test_refused(void)
     pthread_t thread;
     (void)pthread_create(&thread, NULL, open_later, &stage);
     is_int(do_bare(), WEFT_OK, "what was never sent is tried again, whatever it is: %s", err.text);
-    is_int(stage.requests, 1, "and arrives once");
+    is_int(stage.requests, 1, "the request arrives once");
     (void)pthread_join(thread, NULL);
     end();
 }

@@ -237,7 +237,7 @@ static void test_tokens(void)
     is_int(weft_token_create(weft, &spec, &tokens, &err), WEFT_FORBIDDEN, "one that is refused");
     is_int(weft_token_create(weft, &spec, &tokens, &err), WEFT_UNAVAILABLE,
            "an answer without a secret is none");
-    is_str(err.hint, "outcome_unknown", "and it is not known whether there is a token now");
+    is_str(err.hint, "outcome_unknown", "the hint says that the outcome is unknown");
     end();
 }
 
@@ -277,7 +277,7 @@ static void test_replicas(void)
        "how one is set");
     ok(one->passes == 7 && one->failures == 1 && one->duration_us == 2000 && one->lag_us == 5000 &&
            one->next_us == 0 && one->counter_count == 1 && one->counters[0].value == 6,
-       "and what it did");
+       "the counters of the scanner are read");
     is_str(scanners.item[1].name, "later", "one that this version does not know is there too");
     asked_for(2, "GET", "/v1/scanners?limit=1000", NULL);
     weft_scanners_free(&scanners);
@@ -307,7 +307,7 @@ static void test_describe(void)
            one->percent == 40 && one->capability_count == 1 && one->tag_count == 1,
        "one is there");
     is_str(one->error_class, "c", "with its error");
-    is_str(one->ns, "blue", "and its namespace");
+    is_str(one->ns, "blue", "the execution has its namespace");
     ok(page.item[1].state == WEFT_STATE_NONE && page.item[1].percent == -1 &&
            memcmp(&page.item[1].id, &id2, sizeof(id2)) == 0,
        "the other is not");
@@ -354,7 +354,7 @@ static void test_lists(void)
                                        .flow = id2};
     is_int(weft_list(weft, &filter, 7, "x=", &page, &err), WEFT_OK, "a page %s", err.text);
     ok(page.count == 1 && page.item[0].state == WEFT_STATE_READY, "of one");
-    is_str(page.next, "c/1", "and there is more");
+    is_str(page.next, "c/1", "the page has a cursor");
     asked_for(0, "GET",
               "/v1/executions?lane=l&kind=k&state=ready&tenant=t&key=a%26b&flow=" ID2_TEXT
               "&tag=k%3Aa%20b&limit=7&after=x%3D",
@@ -372,7 +372,7 @@ static void test_lists(void)
     ok(counts.count == 1 && counts.item[0].count[WEFT_STATE_READY] == 3 &&
            counts.item[0].succeeded_1h == 9 && counts.as_of_us == 1767225600001000,
        "with their moment");
-    is_int(counts.age_ms, 250, "and their age");
+    is_int(counts.age_ms, 250, "the counts have their age");
     asked_for(3, "GET", "/v1/counts?lane=l", NULL);
     weft_counts_free(&counts);
     struct weft_lanes lanes = {0};

@@ -45,9 +45,9 @@ static void test_submit(void)
        "its nodes in their order");
     is_int(weft_flow_submit(weft, &spec, 1, &answer, &err), WEFT_OK, "one that is refused");
     is_int(answer.err.rc, WEFT_INVALID_VALUE, "has its story");
-    is_str(answer.err.field, "join.k", "and the field of the node");
+    is_str(answer.err.field, "join.k", "the error has the field of the node");
     is_str(answer.err.text, "node 'b': no", "which is named");
-    is_int((long)answer.blamed, 2, "and numbered");
+    is_int((long)answer.blamed, 2, "the error has the number of the node");
     is_int(weft_flow_submit(weft, &spec, 1, &answer, &err), WEFT_UNAVAILABLE,
            "an answer about other nodes is none");
 
@@ -89,7 +89,7 @@ static void test_change(void)
     is_int(answer.revision, 4, "to a revision");
     is_int(weft_flow_grow(weft, &growth, &answer, &err), WEFT_CONFLICT, "stale");
     is_str(err.field, "revision", "the field");
-    ok(err.hint != NULL, "and the hint are told");
+    ok(err.hint != NULL, "the error has a hint");
     is_int((long)answer.blamed, 0, "it is about no node");
     is_int(weft_flow_grow(weft, &growth, &answer, &err), WEFT_INVALID_VALUE, "refused");
     is_str(err.field, "after", "for a field");
@@ -184,7 +184,7 @@ static void test_read(void)
            page.node->join == WEFT_JOIN_ANY && page.node->fired &&
            page.node->on_satisfied == WEFT_ON_SATISFIED_LET_RUN,
        "its node");
-    is_str(page.next, "c", "and there is more");
+    is_str(page.next, "c", "the page has a cursor");
     weft_flow_page_free(&page);
     is_int(weft_flow_nodes(weft, &id, 7, "c", &page, &err), WEFT_OK, "more");
     asked_for(1, "GET", "/v1/flows/" ID_TEXT "/nodes?limit=7&after=c", "");

@@ -84,7 +84,7 @@ static void test_tls(void)
            "who trusts its authority is served %s", err.text);
     is_int(submit_at(url, NULL), WEFT_UNAVAILABLE, "who does not, does not speak to it: %s",
            err.text);
-    ok(err.hint && strstr(err.hint, "authority"), "and is told what to do: %s", err.hint);
+    ok(err.hint && strstr(err.hint, "authority"), "the hint names the authority: %s", err.hint);
     is_int(submit_at(url, &(struct weft_options){.ca_file = "/no/such/file"}), WEFT_UNAVAILABLE,
            "an authority that is not there: %s", err.text);
     char plain[100];
@@ -132,7 +132,7 @@ static void test_token(void)
     struct weft_counts counts = {0};
     ok(weft_open(url, &(struct weft_options){.token = token}, &weft, &err) == WEFT_OK &&
            weft_counts(weft, NULL, &counts, &err) == WEFT_FORBIDDEN,
-       "nor for reading: %s", err.text);
+       "a token without the read scope cannot read: %s", err.text);
     weft_close(weft);
     weft_server_free(server);
 }

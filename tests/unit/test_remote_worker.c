@@ -146,7 +146,7 @@ static void test_claim_waits(void)
     ok(box_wait(&script->box, &script->renewals, 3), "heartbeats go on");
     ok(mono_ms() - began_ms < 5000, "at a third of the lease");
     box_open(&script->box);
-    ok(box_wait(&script->box, &script->completed, 1), "and so does the result");
+    ok(box_wait(&script->box, &script->completed, 1), "the result arrives");
     is_int(script->claims, 2, "while the claim still waits");
     struct weft_worker_stats stats;
     began_ms = mono_ms();
@@ -182,7 +182,7 @@ static void test_stranger(void)
     ok(weft_worker_start(p.worker, &p.err) == WEFT_OK, "started");
     ok(box_wait(&p.script.box, &p.script.delayed, 1), "a strange job goes back");
     (void)weft_worker_stop(p.worker);
-    is_int(p.script.box.begun, 0, "and no handler sees it");
+    is_int(p.script.box.begun, 0, "no handler sees the job of another kind");
     play_end(&p);
 }
 
@@ -196,7 +196,7 @@ static void test_impatient(void)
     int64_t began_ms = mono_ms();
     ok(weft_worker_start(p.worker, &p.err) == WEFT_OK, "started");
     ok(box_wait(&p.script.box, &p.script.claims, 8), "claims come back empty");
-    ok(mono_ms() - began_ms >= 200, "and are not repeated at once");
+    ok(mono_ms() - began_ms >= 200, "empty claims are not repeated at once");
     play_end(&p);
 }
 

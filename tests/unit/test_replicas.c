@@ -83,7 +83,7 @@ static void test_row(struct weft_server *server, struct weft_arena *arena)
     is_int(rows.item[0].pid, getpid(), "with its process");
     is_str(rows.item[0].url, weft_server_url(server), "where it listens");
     ok(strstr(rows.item[0].settings, "\"threads\":6"), "its settings: %s", rows.item[0].settings);
-    ok(strstr(rows.item[0].scanners, "\"name\":\"lease_expiry\""), "and its scanners");
+    ok(strstr(rows.item[0].scanners, "\"name\":\"lease_expiry\""), "the row has its scanners");
     ok(is_close(rows.item[0].up_since_us, rows.item[0].started_us), "up since its start");
 }
 

@@ -32,7 +32,7 @@ static void test_members(void)
     is_int(weft_rings_find(&rings, 1)->tick, 5, "which an older one leaves");
     is_int(queues_in(&rings, "x", NULL), 2, "two in one lane");
     is_int(queues_in(&rings, "x", "k"), 1, "one of a kind in it");
-    is_int(queues_in(&rings, "y", "k"), 1, "and one of the other lane");
+    is_int(queues_in(&rings, "y", "k"), 1, "the other lane has one queue of the kind");
     ok(!weft_rings_of(&rings, 2, "x", NULL), "none in another namespace");
     is_int(weft_rings_of(&rings, 1, "x", NULL)->tenant.count, 1, "of one tenant");
     struct weft_queue other = queue_of(1, 12, "y", "k");
@@ -71,7 +71,7 @@ static void test_turns(void)
     for (size_t i = 0; i < TENANTS; i++, tenant = tenant->after)
         right += tenant->id == order[i] && tenant->after->before == tenant;
     is_int(right, TENANTS, "two moved behind the others, in their order");
-    ok(tenant == ring->first, "and the ring is closed");
+    ok(tenant == ring->first, "the ring is closed");
     weft_rings_remove(&rings, weft_rings_find(&rings, 2));
     is_int(ring->first->id, 13, "the next is in front when the first goes");
     weft_rings_put(&rings, &queue[1], 2);
@@ -95,7 +95,7 @@ static void test_sweep(void)
     size_t wrong = 0;
     for (int32_t i = 0; i < MANY; i++)
         wrong += (weft_rings_find(&rings, i + 1) != NULL) != (i % 3 != 0);
-    is_int(wrong, 0, "and no other");
+    is_int(wrong, 0, "exactly the removed queues are gone");
     weft_rings_sweep(&rings, NULL, 8);
     is_int(rings.listed.count, 0, "all");
     is_int(queues_in(&rings, "x", NULL), 0, "the lane has none");

@@ -169,7 +169,7 @@ static void test_tags(void)
     is_int(count, 4, "all of them read back");
     is_str(tags_of(back, count), text, "as they were");
     is_int((weft_tags_parse(NULL, arena, &count), count), 0, "no text is no tags");
-    is_int((weft_tags_parse("[1]", arena, &count), count), 0, "nor is another value");
+    is_int((weft_tags_parse("[1]", arena, &count), count), 0, "a JSON array of numbers is no tags");
 
     struct weft_err err = {0};
     const struct weft_tag twice[] = {{"a", "1"}, {"b", "2"}, {"a", "3"}};
@@ -253,7 +253,7 @@ static void test_needles(void)
     const struct weft_tag bad = {"a b", "v"};
     const char *text = "kept";
     is_int(weft_tag_needle(&bad, arena, &text, &err), WEFT_INVALID_VALUE, "a bad tag has none");
-    is_str(text, "kept", "and nothing is given back");
+    is_str(text, "kept", "a refused tag leaves the result as it was");
 }
 
 static void fingerprint_of(const struct weft_spec *spec, uint8_t ret_print[32])

@@ -91,7 +91,8 @@ static void test_square(void)
     is_int(WEFT_LEN(square), WEFT_STATE_COUNT, "the table knows every state");
     for (size_t i = 0; i < WEFT_LEN(square); i++) {
         is_int(square[i].state, i, "row %zu of the table is in its place", i);
-        is_int(strlen(square[i].after), WEFT_EVENT_COUNT, "and has every event");
+        is_int(strlen(square[i].after), WEFT_EVENT_COUNT, "row %zu of the table has every event",
+               i);
         for (int e = 0; e < WEFT_EVENT_COUNT; e++) {
             enum weft_event_kind event = (enum weft_event_kind)e;
             enum weft_state want = by_letter(square[i].after[e]);

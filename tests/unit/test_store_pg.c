@@ -68,18 +68,18 @@ static void test_numbers(struct fixture *f, struct weft_conn *conn)
                              .age_us = (weft_usec)10 * 366 * 86400 * WEFT_SECOND};
     enum weft_settled settled = WEFT_SETTLED_RUNNING;
     ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
-       "but not when the server may have crashed since: numbers are given again then");
+       "an outcome is unknown when the server may have crashed since");
     ok(lost.lineage.system != 0 && lost.lineage.timeline != 0, "it knows its lineage");
     lost.age_us = 0;
     lost.lineage.timeline++;
     settled = WEFT_SETTLED_RUNNING;
     ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
-       "nor on another timeline");
+       "an outcome is unknown on another timeline");
     lost.lineage.timeline--;
     lost.lineage.system++;
     settled = WEFT_SETTLED_RUNNING;
     ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
-       "nor in another cluster");
+       "an outcome is unknown in another cluster");
     ok(d->begin(writer, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, writer, 2) == WEFT_OK,
        "another one");
     ok(writer->xid > xid, "has another number");
@@ -87,7 +87,7 @@ static void test_numbers(struct fixture *f, struct weft_conn *conn)
     d->rollback(writer);
     ok(settle(f, conn, xid) == WEFT_SETTLED_ABORTED, "aborted");
     ok(settle(f, conn, xid + 1000000) == WEFT_SETTLED_UNKNOWN, "a number from the future");
-    ok(!conn->broken, "and the connection lives");
+    ok(!conn->broken, "the connection is not broken");
     weft_conn_close(writer);
 }
 
@@ -161,7 +161,7 @@ static void test_killed_in_commit(struct fixture *f, struct weft_conn *conn)
     struct weft_conn *keyed = open_writer(f, WEFT_TX_KEYED, 6);
     ok(f->driver->commit(keyed, &f->err) == WEFT_BUSY && !keyed->broken,
        "a commit that is refused leaves the connection: %s", f->err.text);
-    ok(settle(f, keyed, keyed->xid) == WEFT_SETTLED_ABORTED, "and wrote nothing");
+    ok(settle(f, keyed, keyed->xid) == WEFT_SETTLED_ABORTED, "the refused commit wrote nothing");
     weft_conn_close(keyed);
 
     struct commit commit = {.f = *f, .conn = open_writer(f, WEFT_TX_WRITE, 7)};
@@ -247,7 +247,7 @@ static void test_bad_urls(struct fixture *f)
         struct weft_conn *conn = NULL;
         enum weft_rc rc = weft_driver_pg.open(row[i].url, &conn, &f->err);
         is_int(rc, row[i].want, "%s: %s", row[i].name, f->err.text);
-        ok(!strstr(f->err.text, "s3cret"), "and no password");
+        ok(!strstr(f->err.text, "s3cret"), "the error shows no password");
     }
 }
 

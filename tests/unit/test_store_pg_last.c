@@ -318,7 +318,7 @@ static void test_ended_in_commit(struct world *w)
     (void)attempt_run(&attempt);
     ok(!attempt.last && attempt.commit == WEFT_BUSY && !conn->broken && attempt.rows > 0,
        "COMMIT is refused: %s", attempt.err.text);
-    ok(settle(w, conn->xid) == WEFT_SETTLED_ABORTED, "and wrote nothing");
+    ok(settle(w, conn->xid) == WEFT_SETTLED_ABORTED, "the refused commit wrote nothing");
 
     attempt = attempt_new(w, conn);
     pthread_t thread;

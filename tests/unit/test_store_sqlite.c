@@ -68,7 +68,8 @@ static void test_not_ours(void)
                "which is a hundred bytes, and then some.\n");
     ok(try_open(&f, f.url) == WEFT_CORRUPT && strstr(f.err.text, "not a database"),
        "a file of text: %s", f.err.text);
-    ok(f.err.hint && strstr(f.err.hint, "name another file"), "and what to do: %s", f.err.hint);
+    ok(f.err.hint && strstr(f.err.hint, "name another file"), "the hint says what to do: %s",
+       f.err.hint);
     fixture_done(&f);
 
     fixture_init(&f, &weft_driver_sqlite);
@@ -196,7 +197,7 @@ static void test_busy(struct fixture *f, struct weft_conn *conn)
     ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK, "one writer");
     ok(d->begin(other, WEFT_TX_WRITE, &f->err) == WEFT_BUSY &&
            f->err.cause == WEFT_CAUSE_CONTENTION,
-       "and another: %s", f->err.text);
+       "a second writer gets busy: %s", f->err.text);
     ok(d->begin(other, WEFT_TX_READ, &f->err) == WEFT_OK, "readers are not in the way");
     ok(d->commit(other, &f->err) == WEFT_OK, "at all");
     ok(d->commit(conn, &f->err) == WEFT_OK, "the first is done");
@@ -218,7 +219,7 @@ static void test_full(struct fixture *f, struct weft_conn *conn)
     ok(fixture_script(f, conn, "PRAGMA max_page_count = 5000") == WEFT_OK, "a larger disk");
     ok(d->begin(conn, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, conn, 1) == WEFT_OK &&
            d->commit(conn, &f->err) == WEFT_OK,
-       "and it goes on: %s", f->err.text);
+       "a commit succeeds when there is room again: %s", f->err.text);
 }
 
 static void test_no_schema(void)

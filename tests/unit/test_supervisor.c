@@ -174,18 +174,18 @@ static void test_independence(void)
     is_int(passes_of(&stage, PROMOTER), 0, "the stuck one has not ended");
     const struct weft_scanner_status *status = status_of(&stage, arena, WEFT_SCANNER_INTAKE);
     is_str(status->last_error, "the stage is broken", "the error is shown");
-    ok(status->failures >= 2, "and counted");
+    ok(status->failures >= 2, "the failures are counted");
     ok(!status_of(&stage, arena, EXPIRY)->last_error, "the others are well");
     set(&stage, &stage.fails[WEFT_SCANNER_INTAKE], false);
     set(&stage, &stage.stuck[PROMOTER], false);
     ok(reaches(&stage, &stage.passes[PROMOTER], 20), "it goes on when it can");
     ok(reaches(&stage, &stage.passes[WEFT_SCANNER_INTAKE],
                passes_of(&stage, WEFT_SCANNER_INTAKE) + 3),
-       "and so does the one that failed");
+       "the scanner that failed goes on");
     ok(weft_supervisor_stop(stage.server.supervisor, weft_boot_us() + PATIENCE_US), "a clean stop");
     ok(logged(&stage, "works again"), "the log knows");
     is_int(stage.most_of_one, 1, "no scanner was under way twice");
-    ok(stage.most <= 2, "and no more than two at once");
+    ok(stage.most <= 2, "at most two scanners run at once");
     weft_arena_free(arena);
     close_stage(&stage);
 }
@@ -199,12 +199,13 @@ static void test_drain(void)
     stage.more[EXPIRY] = stage.more[PROMOTER] = true;
     weft_supervisor_start(stage.server.supervisor);
     ok(reaches(&stage, &stage.passes[EXPIRY], 200), "more runs at once");
-    ok(reaches(&stage, &stage.passes[PROMOTER], 200), "and lets others run as well");
+    ok(reaches(&stage, &stage.passes[PROMOTER], 200), "a scanner with more to do lets others run");
     ok(weft_supervisor_stop(stage.server.supervisor, weft_boot_us() + PATIENCE_US),
        "a stop in the middle ends at a batch");
     int ended = stage.passes[EXPIRY];
     ok(logged(&stage, "scanners stopped with work left to do"), "it says that there is more");
-    ok(logged(&stage, "scanners=\"lease_expiry, delayed_promoter\""), "and where");
+    ok(logged(&stage, "scanners=\"lease_expiry, delayed_promoter\""),
+       "the log names the unfinished scanners");
     weft_supervisor_told(stage.server.supervisor, (weft_usec[WEFT_SCANNER_COUNT]){0});
     weft_groups_free(stage.server.groups); /* nothing can be under way after this */
     stage.server.groups = NULL;
@@ -256,7 +257,8 @@ static void test_settings(void)
     ok(reaches(&stage, &stage.passes[EXPIRY], 3), "it is switched on while it runs");
     ok(logged(&stage, "a scanner is set anew") && logged(&stage, "interval_ms=10"), "the log says");
     const struct weft_scanner_status *status = status_of(&stage, arena, EXPIRY);
-    ok(status->enabled && status->interval_ms == 10 && status->host[0], "and so does its status");
+    ok(status->enabled && status->interval_ms == 10 && status->host[0],
+       "the status shows the new setting");
     weft_arena_free(arena);
     close_stage(&stage);
 }

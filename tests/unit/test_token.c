@@ -44,7 +44,7 @@ static void test_there_and_back(void)
         weft_token_hash(secret, hash);
         ok(weft_token_parse(text, &id, parsed), "%s is a token", text);
         is_int(id, ids[i], "of its id");
-        ok(weft_token_same(hash, parsed), "and its hash");
+        ok(weft_token_same(hash, parsed), "the parsed hash is that of the secret");
         parsed[31] ^= 1;
         ok(!weft_token_same(hash, parsed), "which one bit makes another");
     }
@@ -121,7 +121,7 @@ static void test_scopes(void)
             continue;
         is_int(scopes, row[i].scopes, "means so much");
         weft_scopes_print(scopes, text);
-        is_str(text, row[i].printed, "and is written so");
+        is_str(text, row[i].printed, "the scopes are printed in canonical form");
     }
     char none[WEFT_SCOPES_TEXT];
     weft_scopes_print(0, none);
@@ -173,7 +173,7 @@ static void test_scope_lists(void)
     ok(weft_scopes_read(good, 3, &scopes, &err) == WEFT_OK && scopes == 5, "a list of words");
     ok(weft_scopes_list(scopes, word) == 2 && strcmp(word[0], "read") == 0 &&
            strcmp(word[1], "work") == 0,
-       "and back, in their order");
+       "the scopes are listed in their order");
     is_int(weft_scopes_read(good, 0, &scopes, &err), WEFT_INVALID_VALUE, "no word");
     is_int(weft_scopes_read(bad, 2, &scopes, &err), WEFT_INVALID_VALUE, "two words in one");
     is_str(err.field, "scopes", "the field is named");

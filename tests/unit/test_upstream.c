@@ -59,7 +59,7 @@ static void test_put(void)
     ok(fd >= 0 && read(fd, text, sizeof(text) - 1) == 3 && close(fd) == 0, "holds the result");
     is_str(text, "12\n", "with a newline");
     (void)snprintf(path, sizeof(path), "%s/b", dir.path);
-    ok(!exists(path), "and nothing of what failed");
+    ok(!exists(path), "an upstream that failed has no file");
     struct stat info;
     ok(stat(dir.path, &info) == 0 && (info.st_mode & 0777) == 0700, "for its owner alone");
     weft_upstream_clean();
@@ -103,7 +103,7 @@ static void test_clean(void)
     ok(exists(in_folder("precious/a")), "so that what it points to stays");
     ok(exists(in_folder("weft-upstream-file")), "a file is none of ours");
     if (root)
-        ok(exists(in_folder("weft-upstream-theirs")), "nor is the folder of another user");
+        ok(exists(in_folder("weft-upstream-theirs")), "a folder of another user is not removed");
     (void)close(fd);
     weft_upstream_clean();
     ok(!exists(in_folder("weft-upstream-living")), "once it has ended it is removed");

@@ -308,7 +308,7 @@ static void test_wake_of_a_sleeper(void)
     s.finds = 1;
     run(&s, request);
     is_int(s.answered, 1, "it finds it");
-    is_int(request->reply.status, 200, "and is answered");
+    is_int(request->reply.status, 200, "the claim is answered with 200");
     clear(&s);
 }
 
@@ -327,7 +327,7 @@ static void test_wake_during_the_look(void)
     is_int(s.looks, 2, "the second look");
     is_int(s.answered, 1, "finds what the wake was for");
     is_int(s.agains, 0, "nobody else is woken");
-    is_int(s.waiters, 0, "and nobody waits any more");
+    is_int(s.waiters, 0, "no claim waits");
     clear(&s);
 }
 
@@ -345,8 +345,7 @@ static void test_one_wake_one_look(void)
     ok(next_again(&s) == request, "the next wake finds it asleep");
     s.during = (struct weft_woken){QUEUE_A, 1};
     run(&s, request);
-    ok(next_again(&s) == request,
-       "and the next one, again in the middle of its look, is kept as well");
+    ok(next_again(&s) == request, "a second wake during the look is kept as well");
     s.during = (struct weft_woken){QUEUE_B, 1};
     run(&s, request);
     is_int(s.agains, 0, "one for another lane is none of its business");
@@ -386,7 +385,7 @@ static void test_handed_on(bool fails)
     is_int(s.answered, 2, "a is answered");
     is_int(s.agains, 0, "c is looking and need not be woken");
     ok(weft_waits_sleep(s.server.waits, c, false), "c found nothing");
-    ok(next_again(&s) == c, "and looks again at once: the wake was handed on to it");
+    ok(next_again(&s) == c, "c looks again at once: a handed its wake to c");
     s.finds = 1;
     run(&s, c);
     is_int(s.answered, 3, "c is answered");
@@ -412,7 +411,7 @@ static void test_poll_and_wake(void)
     run(&s, a);
     ok(next_again(&s) == a, "a looked in vain, perhaps before the poll did: it looks again");
     run(&s, a);
-    is_int(s.agains, 0, "and sleeps");
+    is_int(s.agains, 0, "a sleeps after the second look");
 
     wake(&s, QUEUE_A, 1);
     ok(next_again(&s) == a, "a is woken again");
@@ -433,7 +432,7 @@ static void test_poll_and_wake(void)
     is_int(s.answered, 2, "b is answered");
     s.finds = 1;
     run(&s, c);
-    is_int(s.waiters, 0, "and nobody waits any more");
+    is_int(s.waiters, 0, "no claim waits");
     clear(&s);
 }
 
@@ -471,10 +470,10 @@ static void test_watches(void)
     is_int(s.waiters, 3, "beside a claim");
     wake(&s, QUEUE_A, 9);
     ok(next_again(&s) == claim, "work wakes the claim");
-    ok(!next_again(&s), "and no watch");
+    ok(!next_again(&s), "work wakes no watch");
     tell(&s, WORKER_A);
     ok(next_again(&s) == a, "a lease of the first worker wakes its watch");
-    ok(!next_again(&s), "and no other");
+    ok(!next_again(&s), "a lease of the first worker wakes no other watch");
     ok(weft_wait_for_leases(a, WORKER_A, weft_boot_us() + WEFT_SECOND), "it looks");
     tell(&s, WORKER_A); /* in the middle of its look */
     ok(weft_waits_sleep_till_end(s.server.waits, a), "it found nothing");
@@ -506,7 +505,8 @@ static void test_watch_times_out(void)
         (void)poll(NULL, 0, 1);
     ok(weft_boot_us() >= until_us, "it is not sent to look before its time is up");
     ok(next_again(&s) == request, "then it is");
-    ok(!weft_wait_for_leases(request, WORKER_A, until_us), "and must answer");
+    ok(!weft_wait_for_leases(request, WORKER_A, until_us),
+       "a watch whose time is up does not sleep again");
     weft_wait_done(request);
     clear(&s);
 }
@@ -523,7 +523,7 @@ static void test_namespaces(void)
     const struct weft_woken elsewhere = {QUEUE_C, 5}, here = {QUEUE_B, 1};
     weft_waits_wake(s.server.waits, WEFT_WAKE_POLL, &elsewhere, 1);
     is_int(s.fits, 0, "work of another namespace is held against no claim");
-    is_int(s.agains, 0, "and wakes none");
+    is_int(s.agains, 0, "work of another namespace wakes no claim");
     weft_waits_wake(s.server.waits, WEFT_WAKE_POLL, &here, 1);
     is_int(s.agains, 1, "work of this one wakes its claim");
     weft_wait_done(a);
@@ -540,7 +540,7 @@ static void test_the_end(void)
     s.during = (struct weft_woken){QUEUE_A, 1};
     run(&s, request);
     is_int(s.agains, 0, "when the server stops nobody looks again");
-    is_int(s.answered, 1, "but is answered with nothing");
+    is_int(s.answered, 1, "a claim is answered with nothing when the server stops");
     clear(&s);
 }
 
@@ -566,7 +566,7 @@ static void test_room(void)
     run(&s, request);
     is_int(s.looks, 0, "half of the budget is full: a claim of that namespace does not look");
     is_int(s.answered, 0, "it waits");
-    ok(comes_again(&s) && next_again(&s) == request, "and comes back by itself");
+    ok(comes_again(&s) && next_again(&s) == request, "the claim without room is queued again");
     run(&s, request);
     is_int(s.looks, 0, "there is no room yet");
     ok(comes_again(&s) && next_again(&s) == request, "it comes back again");
@@ -574,9 +574,9 @@ static void test_room(void)
     run(&s, request);
     is_int(s.looks, 1, "now it looks");
     is_int(s.reserved, 2 << 20, "with room reserved for two payloads of any size");
-    is_int(request->reply.status, 200, "and is answered");
+    is_int(request->reply.status, 200, "the claim is answered with 200");
     is_int(atomic_load(&s.answers.all) + atomic_load(&s.answers.reserved), 0, "no room is lost");
-    is_int(s.waiters, 0, "and no claim waits any more");
+    is_int(s.waiters, 0, "no claim waits");
     clear(&s);
 }
 
@@ -596,7 +596,7 @@ static void test_room_that_never_comes(void)
     ok(request->reply.retry_after_s > 0 &&
            strstr(request->reply.body.data,
                   "clients have not read fill answer_bytes, 67108864 bytes"),
-       "and is told which budget is full");
+       "the error names the budget that is full");
     is_int(s.waiters, 0, "it waits no more");
     clear(&s);
 }

@@ -19,8 +19,8 @@ static void test_spec(void)
     is_str(spec.kind, "mail", "its kind");
     ok(!spec.ns && !spec.lane && !spec.payload && !spec.content_type && !spec.tenant && !spec.key &&
            !spec.tags && !spec.capabilities && !spec.policy,
-       "and nothing else");
-    ok(spec.run_at_us == 0 && spec.delay_ms == 0 && spec.deadline_us == 0, "nor a time");
+       "the spec has no other texts");
+    ok(spec.run_at_us == 0 && spec.delay_ms == 0 && spec.deadline_us == 0, "the spec has no time");
 
     ok(read_text(&weft_wire_spec,
                  "{\"kind\":\"k\",\"lane\":null,\"payload_base64\":null,\"content_type\":null,"
@@ -33,13 +33,13 @@ static void test_spec(void)
 
     ok(read_text(&weft_wire_spec, "{\"kind\":\"k\",\"payload\": null ,\"payload_base64\":null}",
                  &spec, &err) == WEFT_OK,
-       "but in a payload");
+       "null is a value for payload");
     ok(spec.payload_size == 4 && memcmp(spec.payload, "null", 4) == 0, "it is JSON's null");
 
     ok(read_text(&weft_wire_spec, "{\"payload\":\t{ \"\\u0000\" : 1.0e1 }\n,\"k\\u0069nd\":\"k\"}",
                  &spec, &err) == WEFT_OK,
        "names may be written with escapes");
-    is_str(spec.kind, "k", "and are found");
+    is_str(spec.kind, "k", "an escaped name is found");
     ok(spec.payload_size == 20 && memcmp(spec.payload, "{ \"\\u0000\" : 1.0e1 }", 20) == 0,
        "a payload is kept byte for byte");
     ok(!spec.content_type, "its type is left open");
@@ -48,7 +48,7 @@ static void test_spec(void)
                  &err) == WEFT_OK,
        "base64 with escaped slashes");
     ok(spec.payload_size == 2 && memcmp(spec.payload, "\xff\xff", 2) == 0, "is decoded");
-    is_str(spec.content_type, "application/octet-stream", "and is not JSON");
+    is_str(spec.content_type, "application/octet-stream", "the type of base64 bytes is not JSON");
     ok(read_text(&weft_wire_spec,
                  "{\"content_type\":\"a/b\",\"kind\":\"k\",\"payload_base64\":\"\"}", &spec,
                  &err) == WEFT_OK &&
@@ -82,7 +82,7 @@ static void test_moments(void)
     ok(read_text(&weft_wire_deadline, "{\"deadline_at\":\"1970-01-01T02:00:00\\u002b02:00\"}",
                  &steer, &err) == WEFT_OK &&
            steer.deadline_us == 1,
-       "and a deadline that is set later");
+       "a deadline at the epoch that is set later becomes one microsecond too");
     ok(read_text(&weft_wire_deadline, "{\"deadline_at\":null}", &steer, &err) == WEFT_OK &&
            steer.deadline_us == 0,
        "null takes it away");
@@ -117,7 +117,7 @@ static void test_leases(void)
        "a renewal says nothing of progress");
     ok(read_text(&weft_wire_renew, "{" LEASE ",\"progress\":null}", &renew, &err) == WEFT_OK &&
            !renew.has_progress,
-       "nor does null");
+       "a renewal with progress null has no progress");
     ok(read_text(&weft_wire_renew, "{" LEASE ",\"progress\":{}}", &renew, &err) == WEFT_OK &&
            renew.has_progress && renew.percent == 0 && !renew.note,
        "an empty one is one");
@@ -147,7 +147,7 @@ static void test_others(void)
            filter.tag && filter.state == WEFT_STATE_READY,
        "a filter");
     is_str(filter.tag->key, "k", "the key of its tag");
-    is_str(filter.tag->value, "v:w", "and the value");
+    is_str(filter.tag->value, "v:w", "the value of the tag");
     ok(read_text(&weft_wire_filter, "{\"tag\":\"k:\"}", &filter, &err) == WEFT_OK &&
            strcmp(filter.tag->value, "") == 0,
        "a value may be empty");
@@ -360,7 +360,7 @@ static void test_bounds(void)
         weft_buf_add_text(&text, ",\"\"");
     weft_buf_add_text(&text, "]}");
     is_int(read_text(&weft_wire_spec, text.data, &spec, &err), WEFT_TOO_LARGE, "a long list");
-    is_str(err.field, "capabilities", "and which");
+    is_str(err.field, "capabilities", "the error names the list");
 
     weft_buf_clear(&text);
     weft_buf_add_text(&text, "{\"");
@@ -394,16 +394,16 @@ static void test_lenient(void)
     ok(weft_wire_read_answer(&weft_wire_execution, &value, arena, &execution, &err) == WEFT_OK &&
            execution.policy && execution.policy->max_attempts == 7 &&
            execution.policy->initial_ms == -1,
-       "and in policies %s", err.text);
+       "unknown fields in the policy of an answer are ignored %s", err.text);
     value = json_of("{\"id\":7}");
     ok(weft_wire_read_answer(&weft_wire_execution, &value, arena, &execution, &err) == INVALID,
-       "but not something else");
+       "an id of another type is refused in an answer");
 
     struct weft_json member;
     value = json_of("{\"a\":1,\"\\u0062\":[2]}");
     ok(weft_wire_member(&value, "b", &member) && member.kind == WEFT_JSON_ARRAY, "a member");
     ok(!weft_wire_member(&value, "c", &member), "one that is not there");
-    ok(!weft_wire_member(&member, "a", &member), "nor is one in a list");
+    ok(!weft_wire_member(&member, "a", &member), "a list has no members");
 }
 
 static void test_errors(void)
@@ -436,7 +436,8 @@ static void test_errors(void)
     value = json_of("[]");
     ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == INVALID, "a list is none");
     value = json_of("{\"code\":5}");
-    ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == INVALID, "nor is a number");
+    ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == INVALID,
+       "an error with a number for its code is refused");
 }
 
 int main(void)

@@ -266,10 +266,11 @@ static void test_mistakes(struct world *w)
     is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_OK, "a kind");
     is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_CONFLICT, "twice");
     is_int(weft_worker_stop(worker), 0, "what was not started may be stopped");
-    is_int(weft_worker_start(worker, &w->err), WEFT_OK, "and started");
+    is_int(weft_worker_start(worker, &w->err), WEFT_OK,
+           "a worker that was stopped before its start can be started");
     is_int(weft_worker_start(worker, &w->err), WEFT_CONFLICT, "once");
     is_int(weft_worker_on(worker, "l", handle_again, w, &w->err), WEFT_CONFLICT,
-           "and then its kinds are fixed");
+           "the kinds of a started worker are fixed");
     weft_worker_free(worker);
     weft_worker_free(make_worker(w, w->weft, NULL));
     weft_worker_free(NULL);
@@ -280,7 +281,7 @@ static void test_mistakes(struct world *w)
     weft_job_result(NULL, NULL, 0, NULL);
     weft_job_error(NULL, NULL, NULL);
     weft_job_delay(NULL, 1);
-    is_int(weft_job_fence(NULL), WEFT_FENCE_UNKNOWN, "nor a lease");
+    is_int(weft_job_fence(NULL), WEFT_FENCE_UNKNOWN, "a NULL job has no fence");
 }
 
 /* ---- Every test on every store --------------------------------------------------------------- */
