@@ -15,11 +15,11 @@ CASE(claim_order)
         spec[i] = (struct weft_spec){.kind = "job", .priority = priority[i]};
     struct weft_submitted *answer = submit_many(f, f->a, spec, WEFT_LEN(spec));
     struct weft_claim_result got = claim(f, f->b, 4);
-    is_int(got.count, 4, "as many as asked for");
+    is_int(got.count, 4, "a claim of 4 gets 4");
     for (size_t i = 0; i < got.count; i++)
         ok(same_id(&got.item[i].id, &answer[wanted[i]].id), "place %zu", i);
     got = claim(f, f->a, 4);
-    is_int(got.count, 2, "then what is left");
+    is_int(got.count, 2, "the next claim gets the 2 that are left");
     for (size_t i = 0; i < got.count; i++)
         ok(same_id(&got.item[i].id, &answer[wanted[4 + i]].id), "place %zu", 4 + i);
 }
@@ -36,7 +36,7 @@ CASE(claim_nothing)
     is_int(claim(f, f->a, 1000).count, 0,
            "a store with work in other namespaces only gives nothing");
     is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w", .ns = "elsewhere"}).count, 1,
-           "which is there for those who name it");
+           "a claim that names the namespace gets the execution");
 }
 
 CASE(claim_max)
@@ -69,7 +69,7 @@ CASE(claim_kinds)
     args = (struct weft_claim){.worker = "w", .max = 20, .kinds = two, .kind_count = 2};
     got = claim_with(f, f->b, &args);
     ok(got.count == 6 && count_kind(&got, "mail") == 2 && count_kind(&got, "sms") == 4,
-       "both kinds that were named");
+       "a claim of two kinds gets both");
     args = (struct weft_claim){.worker = "w", .max = 20, .kinds = unknown, .kind_count = 1};
     is_int(claim_with(f, f->b, &args).count, 0, "an unknown kind gives nothing");
     got = claim(f, f->a, 20);
@@ -89,7 +89,7 @@ CASE(claim_lanes)
     args = (struct weft_claim){.worker = "w", .max = 20, .lanes = both, .lane_count = 2};
     is_int(claim_with(f, f->b, &args).count, 4, "several lanes");
     got = claim(f, f->a, 20);
-    is_int(got.count, 1, "none named means the default lane");
+    is_int(got.count, 1, "a claim that names no lane gets the default lane");
     is_str(got.item[0].lane, "default", "the item is of the default lane");
 }
 
@@ -209,7 +209,7 @@ CASE(claim_several_over_many_queues)
         for (uint32_t i = 0; i < WEFT_LEN(args); i++)
             ok(count_claim(&got, i) <= 25, "no claim gets more than it asked for");
         for (size_t i = 0; i < got.count; i++)
-            is_int(got.item[i].epoch, 1, "nobody had it before");
+            is_int(got.item[i].epoch, 1, "the item has its first epoch");
         given += got.count;
     }
     is_int(given, WEFT_LEN(spec), "everything is given out once");
@@ -333,7 +333,7 @@ CASE(claim_bytes_leave_one_out)
     for (size_t i = 0; i < got.count; i++)
         second += got.item[i].claim == 1;
     ok(got.count > 0 && (second > 0 || got.contended),
-       "who got nothing is told to ask again: %zu of %zu", second, got.count);
+       "a claim that got nothing is contended: %zu of %zu", second, got.count);
 }
 
 /* Strikes the statement that claims when it runs for the nth time. */
@@ -377,7 +377,7 @@ CASE(claim_bytes_over_transactions)
     is_int(got.count, 1, "what the first transaction got is given");
     ok(got.contended, "the claims of the failed transaction are marked contended");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_RUNNING}),
-           breaker.runs == 3 ? 5 : 0, "nobody else holds anything");
+           breaker.runs == 3 ? 5 : 0, "no execution runs without a claim that got it");
     weft_engine_close(engine);
 }
 

@@ -138,8 +138,8 @@ CASE(examine_an_open_transaction)
                WEFT_OK,
        "a transaction is open");
     struct weft_finding finding = find(f, "old_transaction");
-    ok(strstr(finding.detail, "pid ") && strstr(finding.detail, "application '"), "it is named: %s",
-       finding.detail);
+    ok(strstr(finding.detail, "pid ") && strstr(finding.detail, "application '"),
+       "the finding names the transaction: %s", finding.detail);
     driver->rollback(conn);
     weft_conn_close(conn);
     run_sql(f, "ALTER TABLE weft.live SET (autovacuum_enabled = false)");
@@ -199,6 +199,6 @@ CASE(examine_replicas_and_scanners)
     forward_ms(f, WEFT_DEAD_US / WEFT_MS + 1000);
     struct weft_findings all = examine(f);
     for (size_t i = 0; i < all.count; i++)
-        ok(strncmp(all.item[i].what, "scanner_", 8) != 0, "nobody lives: nothing of %s",
-           all.item[i].what);
+        ok(strncmp(all.item[i].what, "scanner_", 8) != 0,
+           "without a living replica there is no finding about %s", all.item[i].what);
 }

@@ -173,7 +173,7 @@ CASE(draining_ends_with_the_time_of_the_lease)
     is_int(report.next_due_us, until_us, "the pass gives the same due time");
     is_int(claim_narrow(f, f->a, "worker-b", 9).count, 0, "a moment before, the slot is kept");
     forward_ms(f, 1);
-    is_int(draining(f, f->a), 0, "then nothing drains");
+    is_int(draining(f, f->a), 0, "at the end of the lease nothing drains");
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-b", 9);
     is_int(got.count, 1, "the slot is free at its time even if the pass has not run");
     report = run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY);
@@ -224,7 +224,7 @@ CASE(draining_of_one_lease_does_not_end_the_next)
     struct weft_claim_result got = claim_narrow(f, f->b, "worker-b", 9);
     is_int(got.count, 1, "one slot is kept, one is free");
     ok(same_id(&got.item[0].id, &old.id) && got.item[0].epoch == old.epoch + 1,
-       "for the same execution");
+       "the same execution is claimed again");
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &old, 0).err.rc, WEFT_FENCED,
            "the old holder lets go");
     is_int(state_of(f, &old.id), WEFT_STATE_RUNNING, "the new one has its lease");
@@ -295,7 +295,7 @@ CASE(draining_members_of_flows)
     struct weft_flow_submitted flow = {0};
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &flow, &f->err), WEFT_OK, "a race");
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-a", 9);
-    is_int(got.count, 2, "both run");
+    is_int(got.count, 2, "both members run");
     (void)complete(f, f->a, &got.item[0], "1");
     is_int(state_of(f, &got.item[1].id), WEFT_STATE_CANCELLED, "the sibling is cancelled");
     is_int(draining(f, f->b), 1, "the cancelled sibling drains");
@@ -307,11 +307,11 @@ CASE(draining_members_of_flows)
     enum weft_flow_state state;
     is_int(weft_engine_flow_cancel_now(f->b, &cancel, &state, &drain, &f->err), WEFT_OK,
            "the flow is cancelled");
-    is_int(draining(f, f->b), 2, "its running member drains too");
+    is_int(draining(f, f->b), 2, "the running member drains too");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "narrow"});
     is_int(claim_narrow(f, f->b, "worker-b", 9).count, 0, "the lane is full");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &end.item[0], 0);
-    is_int(claim_narrow(f, f->b, "worker-b", 9).count, 1, "until one lets go");
+    is_int(claim_narrow(f, f->b, "worker-b", 9).count, 1, "a release by its worker frees a slot");
 }
 
 /* ---- Telling --------------------------------------------------------------------------------- */
@@ -341,7 +341,8 @@ static int32_t number_of(struct fixture *f, const char *worker)
 {
     int32_t number = 0;
     const struct weft_watch args = {.ns = "default", .worker = worker};
-    is_int(weft_engine_worker_number(f->b, &args, &number, &f->err), WEFT_OK, "its number");
+    is_int(weft_engine_worker_number(f->b, &args, &number, &f->err), WEFT_OK,
+           "the worker has a number");
     return number;
 }
 
@@ -384,7 +385,7 @@ CASE(watch_is_about_one_worker_of_one_namespace)
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &b.item[0], 0);
     is_int(watch(f, f->a, "worker-b").count, 0, "one that let go need not be told");
     is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "poll");
-    is_int(poll.workers, 0, "nobody is left");
+    is_int(poll.workers, 0, "the poll counts no worker with ended leases");
 }
 
 CASE(watch_news_name_each_worker_once)
@@ -426,9 +427,10 @@ CASE(draining_outlives_its_execution)
     (void)run_pass(f, f->b, WEFT_SCANNER_RETENTION);
     is_int(describe(f, &id).state, WEFT_STATE_NONE, "the execution is gone");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "narrow"});
-    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 0, "its slot is kept");
+    is_int(claim_narrow(f, f->b, "worker-b", 1).count, 0,
+           "the slot of the removed execution is kept");
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &got.item[0], 0).err.rc, WEFT_NOT_FOUND,
-           "its worker is told that it does not exist");
+           "a release of the removed execution gets not_found");
     is_int(claim_narrow(f, f->b, "worker-b", 1).count, 1,
            "the release that got not_found frees the slot");
 }
@@ -445,13 +447,13 @@ CASE(draining_rows_go_in_batches)
     (void)submit(f, f->a, &(struct weft_spec){.ns = "other", .kind = "job"});
     is_int(weft_engine_pass(f->b, WEFT_SCANNER_LEASE_EXPIRY, &elsewhere, &report, &f->err), WEFT_OK,
            "a pass of another namespace");
-    is_int(report.next_due_us, WEFT_NEVER, "has nothing to do");
+    is_int(report.next_due_us, WEFT_NEVER, "a pass of another namespace has no due time");
     for (int turn = 0; turn < 3; turn++) {
         is_int(weft_engine_pass(f->b, WEFT_SCANNER_LEASE_EXPIRY, &config, &report, &f->err),
                WEFT_OK, "a pass");
         is_int(report.more, turn < 2, "there is %s", turn < 2 ? "more" : "no more");
     }
-    is_int(report.next_due_us, WEFT_NEVER, "that was all");
+    is_int(report.next_due_us, WEFT_NEVER, "the last pass has no due time");
     (void)id;
 }
 
@@ -472,7 +474,7 @@ CASE(draining_damage_is_found)
     for (size_t i = 0; i < report.counter_count; i++)
         seen |=
             strcmp(report.counter[i].name, "epoch_disorder") == 0 && report.counter[i].value > 0;
-    ok(seen, "by the sample too");
+    ok(seen, "the sampling pass finds it too");
     run_sql(f, pg ? "DELETE FROM weft.draining" : "DELETE FROM draining");
     (void)id;
 }

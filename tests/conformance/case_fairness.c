@@ -44,7 +44,7 @@ CASE(fairness_small_tenant_one_by_one)
     ok(between(turns_of(f, "small", 4, 1), 1, 3), "the small one is among the first four");
     ok(between(turns_of(f, "small", 18, 1), 7, 9),
        "the small tenant has had its ten after about twenty claims");
-    is_int(turns_of(f, "large", 20, 1), 20, "then the large one has all turns");
+    is_int(turns_of(f, "large", 20, 1), 20, "the large tenant then has all turns");
 }
 
 CASE(fairness_small_tenant_in_tens)
@@ -73,7 +73,7 @@ CASE(fairness_no_tenant_is_a_tenant)
 {
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 100);
     submit_for(f, "acme", 100);
-    ok(between(turns_of(f, "acme", 20, 1), 9, 11), "those without a tenant share one turn");
+    ok(between(turns_of(f, "acme", 20, 1), 9, 11), "executions without a tenant share one turn");
 }
 
 static void put_weights(struct fixture *f, int32_t max_running)
@@ -227,7 +227,7 @@ CASE(fairness_comeback_gets_no_credit)
 {
     submit_for(f, "steady", 400);
     submit_for(f, "moody", 10);
-    is_int(turns_of(f, "moody", 21, 1), 10, "it had its share, and goes");
+    is_int(turns_of(f, "moody", 21, 1), 10, "the moody tenant had its ten");
     is_int(turns_of(f, "steady", 100, 1), 100, "the other works on alone");
     submit_for(f, "moody", 100);
     ok(between(turns_of(f, "moody", 20, 1), 9, 11), "back again it has half, not all it missed");
@@ -238,10 +238,10 @@ CASE(fairness_both_come_back)
     submit_for(f, "steady", 110);
     submit_for(f, "moody", 10);
     (void)turns_of(f, "moody", 120, 1);
-    is_int(claim(f, f->a, 1).count, 0, "both are gone");
+    is_int(claim(f, f->a, 1).count, 0, "both tenants are served");
     submit_for(f, "steady", 50);
     submit_for(f, "moody", 50);
-    ok(between(turns_of(f, "moody", 20, 1), 9, 11), "both start anew");
+    ok(between(turns_of(f, "moody", 20, 1), 9, 11), "both tenants start with equal shares again");
 }
 
 /* ---- Many queues ----------------------------------------------------------------------------- */
@@ -307,7 +307,7 @@ CASE(fairness_many_queues_are_all_found)
     struct weft_engine *third = open_engine(f), *fourth = open_engine(f);
     is_int(claim_until_empty(f, fourth, "other"), 1, "the one of another namespace is found");
     is_int(claim_until_empty(f, third, NULL), MANY, "all of the many are found");
-    is_int(claim_until_empty(f, fourth, NULL), 0, "by one process alone");
+    is_int(claim_until_empty(f, fourth, NULL), 0, "the other process finds nothing left");
     submit_kinds(f, NULL, 10);
     is_int(claim_until_empty(f, third, NULL), 10, "new work of a known queue is found at once");
     weft_engine_close(third);

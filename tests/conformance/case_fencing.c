@@ -163,8 +163,10 @@ CASE(fencing_late_but_not_taken_is_in_time)
     struct weft_lease_answer answer = renew(f, f->b, &lease);
     ok(answer.err.rc == WEFT_OK && answer.lease_expires_us == f->now_us + 30000 * WEFT_MS,
        "a renewal ten lease times late is accepted");
-    is_int(complete(f, f->b, &other, "1").err.rc, WEFT_OK, "so is a completion");
-    is_int(fail(f, f->b, &third, "x").err.rc, WEFT_OK, "so is a failure");
+    is_int(complete(f, f->b, &other, "1").err.rc, WEFT_OK,
+           "a completion ten lease times late is accepted");
+    is_int(fail(f, f->b, &third, "x").err.rc, WEFT_OK,
+           "a failure ten lease times late is accepted");
     is_int(run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY).handled, 0,
            "lease expiry finds none of the three");
     is_int(complete(f, f->a, &lease, "1").err.rc, WEFT_OK, "the renewed one is finished as well");
@@ -256,7 +258,7 @@ CASE(fencing_epoch_only_grows)
         is_int(describe(f, &lease.id).epoch, epoch, "losing it leaves the epoch");
         if (!weft_state_living(state_of(f, &lease.id)))
             (void)steer_id(f, WEFT_STEER_REPLAY, &lease.id);
-        is_int(describe(f, &lease.id).epoch, epoch, "so does a replay");
+        is_int(describe(f, &lease.id).epoch, epoch, "a replay keeps the epoch");
         lease = take(f, i % 2 ? f->a : f->b, lease.lane);
         epoch++;
         is_int(lease.epoch, epoch, "claim %d has the next one", epoch);

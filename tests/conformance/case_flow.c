@@ -11,11 +11,11 @@ CASE(flow_diamond)
     submit_drawn(f, &flow);
     is_str(states(f, &flow), "rbbb", "only the root may begin");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srrb", "then both that come after it");
+    is_str(states(f, &flow), "srrb", "both nodes after the root are ready");
     end_node(f, &flow, "c", true);
     is_str(states(f, &flow), "srsb", "one of two is not all");
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "sssr", "both are");
+    is_str(states(f, &flow), "sssr", "the join is ready when both have succeeded");
     end_node(f, &flow, "d", true);
     is_str(states(f, &flow), "ssss", "the end");
 }
@@ -92,7 +92,7 @@ CASE(flow_siblings_of_the_impossible)
     node_of(&flow, "d")->k = 3;
     submit_drawn(f, &flow);
     end_node(f, &flow, "b", false);
-    is_str(states(f, &flow), "cfckk", "nobody needs a and c, d and e are skipped");
+    is_str(states(f, &flow), "cfckk", "a and c are cancelled as not needed, d and e are skipped");
     struct weft_execution a = describe(f, &flow.id[0]);
     is_str(a.reason, "sibling_quorum_impossible", "the reason is stored");
 }

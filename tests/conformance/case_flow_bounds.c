@@ -29,7 +29,8 @@ CASE(flow_end_is_told_by_sinks)
     end_node(f, &flow, "c", true);
     is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "a sink failed");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "b"));
-    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "it gets another chance");
+    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN,
+           "the flow is open again after a replay of the sink");
     end_node(f, &flow, "b", true);
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED,
            "the flow succeeds after the replayed sink does");
@@ -141,7 +142,8 @@ CASE(flow_hops_over_several_flows_share_a_chunk)
     }
     widest = (struct widest){0};
     size_t chunk = chunk_of(watched);
-    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK, "both begin");
+    is_int(weft_cascade(watched, id, FLOWS, &done, &f->err), WEFT_OK,
+           "one cascade begins both flows");
     is_int(done.hops, ((size_t)FLOWS * WIDE + chunk - 1) / chunk, "a chunk of edges for each hop");
     is_int(done.edges, FLOWS * WIDE, "over all edges");
     ok(widest.rows == chunk + 1, "a chunk and a look ahead: %zu by %s", widest.rows,
@@ -256,8 +258,8 @@ CASE(flow_removal_takes_edges_in_parts)
     is_int(remove_members(f, &many, FEW), 0, "no member goes before its edges");
     ok(remove_edges(f, &many, FEW), "there are more");
     ok(!remove_edges(f, &many, FEW), "the first members have none any more");
-    is_int(edges_left(f, &many), WIDE - FEW + 1, "those of the others stay");
-    is_int(remove_members(f, &many, FEW), FEW, "these members go");
+    is_int(edges_left(f, &many), WIDE - FEW + 1, "the edges of the other members stay");
+    is_int(remove_members(f, &many, FEW), FEW, "members without edges are removed");
     struct weft_pass_report report = {.more = true};
     uint64_t handled = 0;
     for (int pass = 0; pass < NODES && report.more; pass++) {
@@ -289,13 +291,13 @@ CASE(flow_cancel_takes_its_members_along)
     (void)claim_node(f, "a");
     struct weft_flow_drain drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_ALL);
     is_int(drain.cancelled_now, 3, "three members");
-    ok(!drain.more, "that was all");
-    is_str(states(f, &flow), "ccc", "they are cancelled");
+    ok(!drain.more, "the drain reports no more");
+    is_str(states(f, &flow), "ccc", "all members are cancelled");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
     drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_PENDING);
     is_int(drain.cancelled_now, 1, "a second one takes what was replayed");
-    is_str(states(f, &flow), "ccc", "as the first did");
+    is_str(states(f, &flow), "ccc", "the replayed member is cancelled again");
 }
 
 /* Members that run are passed by once, by whoever comes. */
@@ -316,7 +318,7 @@ CASE(flow_cancel_passes_by_what_runs)
     is_int(drain.cancelled_now, 0, "the first chunk runs");
     ok(drain.more, "there is more");
     is_int(weft_engine_flow_drain(f->b, &drain, &f->err), WEFT_OK, "go on");
-    is_int(drain.cancelled_now, 0, "so does the second");
+    is_int(drain.cancelled_now, 0, "the second drain cancels nothing either");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     uint64_t handled = report.handled;
     /* On a busy machine the time of a pass may be over first. */
@@ -327,7 +329,7 @@ CASE(flow_cancel_passes_by_what_runs)
     is_int(handled, WAIT + 1, "the scanner comes to those that wait, and to the end");
     is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK,
            "a drain call after the scanner succeeds");
-    is_int(drain.cancelled_now, WAIT, "is told of them");
+    is_int(drain.cancelled_now, WAIT, "the drain reports the members that the scanner cancelled");
     is_int(many_in(f, &many, WEFT_STATE_RUNNING), RUN, "the others run on");
     drain = cancel_now(f, &many.answer.id, WEFT_FLOW_CANCEL_ALL);
     is_int(drain.cancelled_now, chunk, "a stronger cancel begins with the first");
@@ -398,8 +400,9 @@ CASE(flow_cascade_takes_turns)
     is_int(many_in(f, &small, WEFT_STATE_READY), 1, "the small flow moves on");
     uint64_t moved = many_in(f, &large, WEFT_STATE_READY);
     ok(moved > 0 && moved < PAIRS, "the round moves a part of the large flow: %d", (int)moved);
-    ok(same_id(&told, &large.answer.id), "which is told once more");
-    is_int(weft_engine_cascade(f->a, &large.answer.id, 1, &f->err), WEFT_OK, "to the end");
+    ok(same_id(&told, &large.answer.id), "the large flow is reported once more");
+    is_int(weft_engine_cascade(f->a, &large.answer.id, 1, &f->err), WEFT_OK,
+           "the cascade of the large flow runs to its end");
     is_int(many_in(f, &large, WEFT_STATE_READY), PAIRS, "all have moved on");
     weft_engine_on_flows(f->a, NULL, NULL);
 }

@@ -24,7 +24,8 @@ static void fail_in_a_cancelled_flow(struct fixture *f, enum weft_flow_cancel ho
     is_str(states(f, &flow), "Rbbb", "cancelled by %d, nobody has come to the members", how);
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
     is_str(states(f, &flow), "fccc", "what cannot begin any more is cancelled, not skipped");
-    is_str(describe(f, id_of(&flow, "d")).reason, "enough", "for the reason of the flow");
+    is_str(describe(f, id_of(&flow, "d")).reason, "enough",
+           "the cancelled node has the reason of the flow");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
 }
 
@@ -122,9 +123,9 @@ CASE(flow_cancel_all_of_many)
     struct weft_flow_drain drain = {.flow = many.answer.id, .wait = true, .more = true};
     for (int round = 0; round < MANY && drain.more && !f->err.rc; round++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "drain it");
-    is_int(drain.cancelled_now, MANY, "they are counted, with those of the cascade");
+    is_int(drain.cancelled_now, MANY, "the drain counts its own and those of the cascade");
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "all members are cancelled");
-    is_int(many_in(f, &many, WEFT_STATE_SKIPPED), 0, "none is skipped");
+    is_int(many_in(f, &many, WEFT_STATE_SKIPPED), 0, "no member is skipped");
 }
 
 /* ---- Siblings -------------------------------------------------------------------------------- */
@@ -139,7 +140,8 @@ CASE(flow_siblings_spared_for_a_member_that_ends)
     is_str(states(f, &flow), "scrrb", "c is spared for e");
     (void)steer_id(f, WEFT_STEER_CANCEL, id_of(&flow, "e"));
     is_str(states(f, &flow), "sccrc", "the cancel of e wakes the group of d, which cancels c");
-    is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "with its reason");
+    is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied",
+           "c has the reason of the sibling cancel");
 }
 
 CASE(flow_siblings_spared_for_a_member_that_expires)
@@ -219,7 +221,8 @@ CASE(flow_siblings_of_many_chunks)
     is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_READY,
            "a sibling that another join still needs stays ready");
     (void)steer_id(f, WEFT_STEER_CANCEL, &many.answer.node[OTHER]);
-    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_CANCELLED, "until it has none");
+    is_int(state_of(f, &many.answer.node[0]), WEFT_STATE_CANCELLED,
+           "the sibling is cancelled when the other join is gone");
 }
 
 /* The time is for people to read: the bound is what a loaded machine keeps. */

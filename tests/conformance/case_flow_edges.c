@@ -55,7 +55,7 @@ CASE(flow_edges_from_what_has_ended)
     is_int(LINK(1, "bc"), WEFT_OK, "c comes after b, which has succeeded");
     is_str(states(f, &flow), "rsfbb", "c waits for a alone");
     is_int(LINK(2, "xd"), WEFT_OK, "d comes after x, which has failed");
-    is_str(states(f, &flow), "rsfbk", "so d is skipped at once");
+    is_str(states(f, &flow), "rsfbk", "d is skipped at once");
     end_node(f, &flow, "a", true);
     is_str(states(f, &flow), "ssfrk", "c begins");
 }
@@ -113,7 +113,7 @@ CASE(flow_edges_keep_to_the_limit_of_a_flow)
     int32_t revision = 0;
     is_int(weft_engine_flow_edges(f->a, &edging, &revision, &f->err), WEFT_TOO_LARGE,
            "a million edges and one more");
-    is_str(f->err.field, "edges", "are too many");
+    is_str(f->err.field, "edges", "the error names the edges");
     edging.edge_count = 2;
     is_int(weft_engine_flow_edges(f->a, &edging, &revision, &f->err), WEFT_OK, "a million are not");
     is_int(revision, 2, "the refused call raised no revision");

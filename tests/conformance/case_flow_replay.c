@@ -164,7 +164,7 @@ CASE(flow_replay_of_a_sibling)
     cascade(f, f->b, &flow);
     is_str(states(f, &flow), "srrrb", "a sibling that is replayed runs");
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "ssrrb", "to its end");
+    is_str(states(f, &flow), "ssrrb", "the replayed sibling succeeds");
 }
 
 /* Each node comes after the one behind it: ids are in the order of submission, edges are not. */
@@ -251,9 +251,9 @@ CASE(flow_replay_in_portions_without_their_upstream)
                                              .finished_until_us = f->now_us},
                                   .max = PORTION};
     size_t calls = replay_in_portions(f, &args, &sum);
-    is_int(sum.changed, MANY / 2, "those that come after nothing are replayed");
+    is_int(sum.changed, MANY / 2, "replay changes the members without upstreams");
     ok(calls < 20, "the cursors end after %zu calls", calls);
-    is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "they are ready");
+    is_int(many_in(f, &many, WEFT_STATE_READY), MANY / 2, "the replayed members are ready");
     args.after = "0.9.x";
     is_int(weft_engine_steer_all(f->a, &args, &sum, &f->err), WEFT_INVALID_VALUE,
            "a cursor that is none");
@@ -279,9 +279,10 @@ CASE(flow_replay_brings_back_what_was_skipped)
     end_node(f, &flow, "b", true);
     end_node(f, &flow, "c", true);
     end_node(f, &flow, "d", true);
-    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "not before its last member has ended");
+    is_int(flow_state(f, &flow), WEFT_FLOW_OPEN,
+           "the flow stays open until its last member has ended");
     end_node(f, &flow, "y", true);
-    is_str(states(f, &flow), "ssssss", "to the end");
+    is_str(states(f, &flow), "ssssss", "all members have succeeded");
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded now");
 }
 
@@ -298,7 +299,7 @@ CASE(flow_replay_that_fails_again)
         is_str(states(f, &flow), "rbb", "blocked");
     }
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "srb", "until it succeeds");
+    is_str(states(f, &flow), "srb", "b is ready when a succeeds");
 }
 
 CASE(flow_replay_before_the_cascade)
@@ -309,7 +310,7 @@ CASE(flow_replay_before_the_cascade)
     leave_completions(f->a);
     struct weft_claimed lease = claim_node(f, "a");
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
-    is_str(states(f, &flow), "fbb", "its completion is in the outbox");
+    is_str(states(f, &flow), "fbb", "the nodes after a wait: its completion is in the outbox");
     replay(f, &flow, "a");
     cascade(f, f->b, &flow);
     is_str(states(f, &flow), "rbb", "nothing is skipped for an end that is no end any more");
@@ -352,9 +353,9 @@ CASE(flow_replay_of_a_skipped_member)
     replay_by_force(f, &flow, "b", "'a' is failed");
     is_str(states(f, &flow), "frbk", "b begins all the same; d cannot be had without a");
     cascade(f, f->b, &flow);
-    is_str(states(f, &flow), "frbk", "nobody skips it again");
+    is_str(states(f, &flow), "frbk", "a further cascade leaves d skipped");
     replay(f, &flow, "a");
-    is_str(states(f, &flow), "rrbb", "now d may come");
+    is_str(states(f, &flow), "rrbb", "the replay of a brings d back");
     end_node(f, &flow, "a", true);
     is_str(states(f, &flow), "srbb", "b does not begin twice");
     end_node(f, &flow, "b", true);
@@ -383,7 +384,7 @@ CASE(flow_replay_in_a_cancelled_flow)
     draw(&flow, "a; b:a");
     submit_drawn(f, &flow);
     cancel_all(f, &flow.answer.id);
-    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "it is cancelled");
+    is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
     replay(f, &flow, "a");
     is_str(states(f, &flow), "rc", "what is replayed runs");
     is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "the flow waits for it");
@@ -469,5 +470,6 @@ CASE(flow_replay_that_is_felt_in_two_hops)
     is_str(states(f, &flow), "rrrbbb", "b waits until d has heard that x is back");
     end_node(f, &flow, "a", false);
     is_str(states(f, &flow), "fcrkkb", "b becomes ready when d is out of reach again");
-    is_str(describe(f, id_of(&flow, "b")).reason, "sibling_quorum_impossible", "with the reason");
+    is_str(describe(f, id_of(&flow, "b")).reason, "sibling_quorum_impossible",
+           "b has the reason of the impossible join");
 }

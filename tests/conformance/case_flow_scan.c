@@ -50,7 +50,7 @@ CASE(flow_scan_takes_up_completions)
     forward_ms(f, 1000);
     const struct weft_pass_config elsewhere = {.ns = "elsewhere"};
     report = run_for(f, WEFT_SCANNER_DEPENDENCY, &elsewhere);
-    is_int(counter_of(&report, "scanned"), 0, "of another namespace there is none");
+    is_int(counter_of(&report, "scanned"), 0, "a pass of another namespace scans nothing");
     uint8_t partition = (uint8_t)weft_id_partition(&flow.answer.id);
     const struct weft_pass_config others = {.partition_first = partition < 128 ? 128 : 0,
                                             .partition_last = partition < 128 ? 255 : 127};
@@ -61,8 +61,8 @@ CASE(flow_scan_takes_up_completions)
     report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
     is_int(counter_of(&report, "scanned"), 1, "one was left");
     is_int(counter_of(&report, "reconciled"), 1, "the one group is reconciled");
-    is_int(counter_of(&report, "noop"), 0, "none in vain");
-    is_int(counter_of(&report, "errors"), 0, "none failed");
+    is_int(counter_of(&report, "noop"), 0, "no completion was without effect");
+    is_int(counter_of(&report, "errors"), 0, "no completion failed");
     is_str(states(f, &flow), "srb", "b may begin");
     report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
     is_int(report.handled, 0, "a second pass finds nothing");
@@ -91,19 +91,22 @@ CASE(flow_scan_dispatches_groups)
 {
     struct drawn flow;
     leave_group(f, &flow);
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), f->now_us + WEFT_SECOND, "it is told");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), f->now_us + WEFT_SECOND,
+           "the poll gives the due time of the group");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
-    is_int(report.handled, 0, "not before its time");
+    is_int(report.handled, 0, "a pass before the due time handles nothing");
     forward_ms(f, 1000);
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
     is_int(counter_of(&report, "dispatched"), 1, "the group is drained");
     is_int(counter_of(&report, "orphaned"), 0, "no orphan");
-    is_int(counter_of(&report, "skipped_locked"), 0, "nobody in the way");
-    is_int(counter_of(&report, "errors"), 0, "none failed");
+    is_int(counter_of(&report, "skipped_locked"), 0, "no group was locked");
+    is_int(counter_of(&report, "errors"), 0, "no group failed");
     is_str(states(f, &flow), "sccrc", "c is cancelled");
-    is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "with the reason");
+    is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied",
+           "c has the reason of the sibling cancel");
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "nothing is left");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "for nobody");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER,
+           "the reconciler has no due time");
 }
 
 /* d wants a or c, and the rest cancelled; e wants b, c or u, and lets the rest run. */
@@ -117,10 +120,10 @@ CASE(flow_scan_finds_what_was_spared_for_a_join_that_lets_run)
     end_node(f, &flow, "a", true);
     is_str(states(f, &flow), "srrrrb", "c feeds e");
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "sscrrr", "nobody needs c any more; nobody asked for u");
+    is_str(states(f, &flow), "sscrrr", "c is cancelled and u is left alone");
     is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "d did for c");
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "no group is to be walked");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "none waits");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "no group waits");
 }
 
 /* The only sibling is spared, and ends by itself. */
@@ -136,7 +139,7 @@ CASE(flow_scan_finds_no_group_of_the_ended)
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER,
            "the end of c removes the due time of d");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
-    is_str(states(f, &flow), "srrr", "nobody asks for what is replayed after that");
+    is_str(states(f, &flow), "srrr", "no group cancels what is replayed after that");
 }
 
 /* Without a group in the flow a join that lets its upstreams run leaves none. */
@@ -150,7 +153,7 @@ CASE(flow_scan_finds_no_group_where_all_run)
     end_node(f, &flow, "a", true);
     is_str(states(f, &flow), "srr", "b runs on");
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "no group is to be walked");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "none waits");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "no group waits");
 }
 
 CASE(flow_scan_reconciles_groups)
@@ -164,7 +167,8 @@ CASE(flow_scan_reconciles_groups)
     is_int(report.handled, 0, "nothing is removed");
     struct weft_claimed lease = claim_node(f, "c");
     (void)complete(f, f->a, &lease, "1"); /* who dies before the cascade */
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND, "it is told");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND,
+           "the poll gives the due time of the group");
     run_sql_of(
         f,
         "INSERT INTO weft.cancel_group VALUES (gen_random_uuid(), gen_random_uuid(), 1, 0, false)",
@@ -190,11 +194,11 @@ CASE(flow_scan_drains_cancelled_flows)
     struct weft_claimed lease = claim_node(f, "x");
     is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER, "nothing to do");
     cancel_flow(f, &flow, false);
-    is_str(states(f, &flow), "rbbR", "nobody waits for it");
-    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), 0, "it is due at once");
+    is_str(states(f, &flow), "rbbR", "the cancel does not wait for its members");
+    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), 0, "the backlog scanner is due at once");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(counter_of(&report, "processed"), 1, "one flow");
-    is_int(counter_of(&report, "cancelled"), 4, "with all its members");
+    is_int(counter_of(&report, "cancelled"), 4, "the pass cancels all four members");
     is_int(counter_of(&report, "removed"), 0, "nothing is removed");
     is_str(states(f, &flow), "cccc", "cancelled");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is over");
@@ -210,9 +214,10 @@ CASE(flow_scan_removes_half_a_flow)
     struct weft_id plain = submit_job(f);
     run_sql_of(f, "UPDATE weft.flow SET state = -1", "UPDATE flow SET state = -1");
     weft_usec due_us = f->now_us + 600 * WEFT_SECOND;
-    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), due_us, "it has ten minutes");
+    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), due_us,
+           "an unfinished submission is due after ten minutes");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
-    is_int(counter_of(&report, "removed"), 0, "not yet");
+    is_int(counter_of(&report, "removed"), 0, "the pass before that removes nothing");
     forward_ms(f, (int64_t)600 * 1000);
     report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(counter_of(&report, "removed"), 1, "the flow goes");
@@ -250,9 +255,9 @@ CASE(flow_scan_keeps_flows_whole)
     is_str(states(f, &flow), "sss", "all of it");
     forward_ms(f, 1);
     report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counter_of(&report, "flows"), 1, "then the flow goes");
-    is_int(counter_of(&report, "processed"), 3, "with its members");
-    is_int(flow_state(f, &flow), -1, "it is gone");
+    is_int(counter_of(&report, "flows"), 1, "the pass at its time removes the flow");
+    is_int(counter_of(&report, "processed"), 3, "the pass removes the members with the flow");
+    is_int(flow_state(f, &flow), -1, "the flow is gone");
     for (size_t i = 0; i < flow.count; i++)
         ok(!is_there(f, &flow.id[i]), "member %zu is gone", i);
     report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
@@ -276,7 +281,7 @@ CASE(flow_scan_keeps_failed_flows_longer)
     forward_ms(f, 14 * (int64_t)DAY_MS);
     forward_ms(f, 7 * (int64_t)DAY_MS);
     report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counter_of(&report, "flows"), 1, "for four weeks");
+    is_int(counter_of(&report, "flows"), 1, "the flow is removed after four weeks");
 }
 
 CASE(flow_scan_removes_deleted_flows)
@@ -286,11 +291,12 @@ CASE(flow_scan_removes_deleted_flows)
     submit_drawn(f, &flow);
     cancel_flow(f, &flow, true);
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counter_of(&report, "flows"), 0, "not before it has ended");
+    is_int(counter_of(&report, "flows"), 0, "a flow that has not ended is not removed");
     (void)run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     report = run_pass(f, f->b, WEFT_SCANNER_RETENTION);
-    is_int(counter_of(&report, "flows"), 1, "then at once");
-    ok(!is_there(f, &flow.id[0]) && !is_there(f, &flow.id[1]), "with its members");
+    is_int(counter_of(&report, "flows"), 1, "the ended flow is removed at once");
+    ok(!is_there(f, &flow.id[0]) && !is_there(f, &flow.id[1]),
+       "the members are removed with the flow");
 }
 
 /* ---- Flows that are not whole ---------------------------------------------------------------- */
@@ -311,11 +317,12 @@ CASE(flow_members_are_hidden_until_it_is_whole)
     (void)submit_job(f);
     is_int(listed(f), 3, "the members are executions like any other");
     run_sql(f, pg ? "UPDATE weft.flow SET state = -1" : "UPDATE flow SET state = -1");
-    is_int(listed(f), 1, "none is listed while the flow is being written");
+    is_int(listed(f), 1, "no member is listed while the flow is being written");
     is_int(weft_engine_describe(f->a, "default", &flow.id[0], 1, f->arena, &item, &f->err), WEFT_OK,
            "look at one");
-    is_int(item.state, WEFT_STATE_NONE, "it cannot be seen either");
+    is_int(item.state, WEFT_STATE_NONE,
+           "a member cannot be described while the flow is being written");
     run_sql(f, pg ? "UPDATE weft.flow SET state = 0" : "UPDATE flow SET state = 0");
     is_int(listed(f), 3, "all of them are there at once");
-    is_str(states(f, &flow), "rb", "as they must be");
+    is_str(states(f, &flow), "rb", "the members have their states");
 }

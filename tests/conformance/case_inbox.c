@@ -87,10 +87,10 @@ CASE(inbox_follows_the_transaction)
            WEFT_OK, "committed");
     is_int(count_rows(f, &(struct weft_filter){0}), 0, "waits for intake");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_INTAKE);
-    is_int(report.handled, 2, "which takes what was committed");
+    is_int(report.handled, 2, "intake takes the committed rows");
     is_int(report.failed, 0, "intake refuses no row");
     is_int(count_rows(f, &(struct weft_filter){.kind = "kept", .state = WEFT_STATE_READY}), 2,
-           "it is ready");
+           "both executions are ready");
     is_int(count_rows(f, &(struct weft_filter){0}), 2, "no other execution exists");
     is_int(take_in(f), 0, "nothing is taken twice");
     is_int(claim(f, f->a, 10).count, 2, "any process can claim it");
@@ -110,7 +110,7 @@ CASE(inbox_every_parameter)
     struct weft_id id = returned(f, 1);
     struct weft_execution now = describe(f, &id);
     is_int(now.state, WEFT_STATE_DELAYED, "run_at arrives");
-    is_int(now.run_at_us, START_US + 50250 * WEFT_MS, "to the microsecond");
+    is_int(now.run_at_us, START_US + 50250 * WEFT_MS, "run_at is kept to the microsecond");
     is_int(now.deadline_us, START_US + 100 * WEFT_SECOND, "deadline_at");
     is_str(now.kind, "mail", "kind");
     is_str(now.lane, "fast", "lane");
@@ -131,12 +131,12 @@ CASE(inbox_every_parameter)
                                     .capabilities = tokens,
                                     .capability_count = 2};
     struct weft_claim_result got = claim_with(f, f->b, &args);
-    is_int(got.count, 1, "it can be claimed");
+    is_int(got.count, 1, "a worker with the capabilities gets it");
     static const char payload[] = "{ \"b\" : 1.0,  \"a\":\"\\u00e9\" }";
     ok(got.item[0].payload_size == sizeof(payload) - 1 &&
            memcmp(got.item[0].payload, payload, sizeof(payload) - 1) == 0,
-       "its payload byte for byte");
-    is_str(got.item[0].content_type, "application/json", "as JSON");
+       "the payload is the same byte for byte");
+    is_str(got.item[0].content_type, "application/json", "the content type is JSON");
     is_int(got.item[0].lease_expires_us, f->now_us + 5 * WEFT_SECOND, "under its policy");
 }
 
@@ -154,8 +154,8 @@ CASE(inbox_other_forms)
     struct weft_bytes bytes = {0};
     struct weft_bytes_of of = {.kind = WEFT_BYTES_PAYLOAD, .ns = "default", .id = id};
     is_int(weft_engine_bytes(f->a, &of, f->arena, &bytes, &f->err), WEFT_OK, "bytes are kept");
-    ok(bytes.size == 4 && memcmp(bytes.data, "\x00\xff\n\x00", 4) == 0, "as they are");
-    is_str(bytes.content_type, "image/x", "with their type");
+    ok(bytes.size == 4 && memcmp(bytes.data, "\x00\xff\n\x00", 4) == 0, "the bytes are unchanged");
+    is_str(bytes.content_type, "image/x", "the bytes have their content type");
     is_int(describe(f, &id).run_at_us, f->now_us + 1500 * WEFT_MS, "delay_ms counts from intake");
     id = returned(f, 2);
     is_int(weft_id_partition(&id), weft_id_key_partition("other", "k"), "the namespace counts");
@@ -309,18 +309,20 @@ CASE(inbox_keys)
     struct weft_execution end = describe(f, &id[2]);
     weft_id_print(&id[1], text);
     is_int(end.state, WEFT_STATE_SKIPPED, "a repeat is skipped");
-    ok(end.reason && strstr(end.reason, text), "its reason names the first: %s", end.reason);
+    ok(end.reason && strstr(end.reason, text), "the reason of the skip names the first: %s",
+       end.reason);
     end = describe(f, &id[3]);
     is_int(end.state, WEFT_STATE_FAILED, "other work under the same key fails");
-    is_str(end.error_class, "conflict", "as a conflict");
+    is_str(end.error_class, "conflict", "the error class is conflict");
     end = describe(f, &id[4]);
     weft_id_print(&before, text);
     is_int(end.state, WEFT_STATE_SKIPPED, "a key that the library took counts");
-    ok(end.reason && strstr(end.reason, text), "its reason names that one");
+    ok(end.reason && strstr(end.reason, text),
+       "the reason of the skip names the execution of the library");
     struct weft_execution elsewhere;
     is_int(weft_engine_describe(f->a, "elsewhere", &id[5], 1, f->arena, &elsewhere, &f->err),
            WEFT_OK, "another namespace");
-    is_int(elsewhere.state, WEFT_STATE_READY, "has keys of its own");
+    is_int(elsewhere.state, WEFT_STATE_READY, "the key is free in another namespace");
     struct weft_submitted again = submit(f, f->a, &(struct weft_spec){.kind = "job", .key = "new"});
     ok(again.duplicate && same_id(&again.id, &id[1]), "the library sees the keys of the inbox");
 }
@@ -514,7 +516,7 @@ CASE(inbox_turns_of_namespaces)
                "one of another");
         size_t many = taken_of(f, "many");
         is_int(look_in(f, BATCH).handled, BATCH, "the first pass is full");
-        is_int(taken_of(f, "many") - many, BATCH, "it goes by age");
+        is_int(taken_of(f, "many") - many, BATCH, "the first pass takes the oldest rows");
         struct weft_pass_report second = look_in(f, BATCH);
         is_int(taken_of(f, "few"), round, "the second one has the row of the other");
         ok(second.handled > 1 && second.more,

@@ -131,11 +131,11 @@ static struct weft_pass_report check_told(struct fixture *f, size_t errors, size
     bool good = ok(occurrences(text, "level=error") == errors, "%zu errors are logged", errors);
     good &= ok(occurrences(text, "level=warn") == warnings, "%zu warnings are logged", warnings);
     if (errors)
-        good &= ok(strstr(text, "weft doctor") != NULL, "with what to do about it");
+        good &= ok(strstr(text, "weft doctor") != NULL, "the log says to run weft doctor");
     if (id) {
         char word[WEFT_ID_TEXT];
         weft_id_print(id, word);
-        good &= ok(strstr(text, word) != NULL, "with the id");
+        good &= ok(strstr(text, word) != NULL, "the log has the id");
     }
     if (!good)
         printf("# %s\n", text);
@@ -212,7 +212,8 @@ CASE(invariant_in_neither)
     damage_row(f, "DELETE FROM @live WHERE ", &id);
     for (int i = 0; i < 2; i++) {
         struct weft_pass_report report = check_told(f, 1, 0, &id);
-        ok(problems(&report) == 1 && counter_of(&report, "repaired") == 0, "it is told, each time");
+        ok(problems(&report) == 1 && counter_of(&report, "repaired") == 0,
+           "each pass reports the damage and repairs nothing");
         is_int(report.handled, 0, "nothing is changed");
     }
     wipe(f, &id);
@@ -232,7 +233,7 @@ CASE(invariant_in_both)
                           "priority, 7, 1, false FROM @live WHERE ",
                &id);
     struct weft_pass_report report = check_told(f, 1, 0, &id);
-    ok(problems(&report) == 10 && report.handled == 0, "it is told and left as it is");
+    ok(problems(&report) == 10 && report.handled == 0, "the pass reports the damage and leaves it");
     wipe(f, &id);
 }
 
@@ -308,7 +309,7 @@ CASE(invariant_orphans_are_removed)
         is_int(weft_engine_check(f->a, &f->err), WEFT_OK,
                "the check passes when the orphan is removed");
         report = check_told(f, 0, 0, NULL);
-        is_int(problems(&report), 0, "once is enough");
+        is_int(problems(&report), 0, "a further pass finds no problem");
     }
     is_int(attempts(f, &kept.id).count, 1, "the attempts of others stay");
     struct weft_submitted again =
@@ -332,7 +333,7 @@ CASE(invariant_tells_no_more_than_five)
     const char *text = end_log(f, file);
     is_int(counter_of(&report, "repaired"), 24, "all are removed");
     is_int((int64_t)occurrences(text, "\n"), 1, "one line");
-    is_int((int64_t)occurrences(text, "without execution"), 5, "with five of them");
+    is_int((int64_t)occurrences(text, "without execution"), 5, "the log line names five orphans");
     ok(strstr(text, "count=24") != NULL, "the log line gives the number of orphans");
 }
 

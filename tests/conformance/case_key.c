@@ -87,7 +87,8 @@ CASE(key_namespaces_are_independent)
     spec.payload_size = 1;
     struct weft_submitted there = submit(f, f->a, &spec);
     is_int(there.err.rc, WEFT_OK, "the same key with other work in another namespace is accepted");
-    ok(!there.duplicate && !same_id(&here.id, &there.id), "as another execution");
+    ok(!there.duplicate && !same_id(&here.id, &there.id),
+       "the other namespace gets an execution of its own");
     struct weft_submitted again = submit(f, f->b, &spec);
     expect_duplicate(&again, &there.id, WEFT_STATE_READY, "a repeat there");
 }
@@ -188,7 +189,8 @@ CASE(key_mixed_bulk)
     is_int(refused, 0, "all are accepted");
     is_int(wrong, 0, "each key belongs to the first of the call that has it");
     is_int(duplicates, MANY / 2 - distinct, "every later submission of a key is a duplicate");
-    is_int(count_rows(f, &(struct weft_filter){0}), MANY / 2 + distinct, "as many rows as that");
+    is_int(count_rows(f, &(struct weft_filter){0}), MANY / 2 + distinct,
+           "there are as many rows as distinct submissions");
 }
 
 /* Collations must not fold keys together, and any printable text is a key. */

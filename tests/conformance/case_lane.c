@@ -28,10 +28,11 @@ CASE(lane_settings_are_replaced)
     struct weft_lanes lanes = {0};
     struct weft_err err;
     is_int(weft_engine_lanes(f->b, "default", f->arena, &lanes, &err), WEFT_OK, "lanes are listed");
-    is_int(lanes.count, 2, "both");
-    is_str(lanes.item[0].name, "a", "by name");
-    ok(lanes.item[0].paused && lanes.item[0].max_running == 0, "as they were put");
-    is_int(lanes.item[0].weight_count, 2, "with their weights");
+    is_int(lanes.count, 2, "both lanes are listed");
+    is_str(lanes.item[0].name, "a", "lanes are listed by name");
+    ok(lanes.item[0].paused && lanes.item[0].max_running == 0,
+       "the lane has the settings that were put");
+    is_int(lanes.item[0].weight_count, 2, "the lane has its weights");
     is_str(lanes.item[0].weights[1].tenant, "b:c/d", "tenants");
     is_int(lanes.item[0].weights[1].weight, 1000, "the weight of the second tenant is listed");
     ok(!lanes.item[1].paused && lanes.item[1].max_running == INT32_MAX, "the other too");
@@ -41,7 +42,7 @@ CASE(lane_settings_are_replaced)
            lanes.item[0].weight_count == 0,
        "a put replaces everything");
     is_int(weft_engine_lanes(f->a, "other", f->arena, &lanes, &err), WEFT_OK, "another namespace");
-    is_int(lanes.count, 0, "has none of them");
+    is_int(lanes.count, 0, "another namespace has no lanes");
 }
 
 CASE(lane_settings_refused)
@@ -88,7 +89,8 @@ CASE(lane_pause)
            "a claim of the other process on a paused lane gives nothing");
     (void)submit_job(f);
     is_int(claim(f, f->a, 10).count, 0, "work submitted during the pause is not claimed");
-    is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 2, "which stays ready");
+    is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 2,
+           "work of the paused lane stays ready");
     struct weft_claimed lease = {.id = id, .epoch = 1};
     is_int(complete(f, f->a, &lease, NULL).err.rc, WEFT_OK, "what runs may finish");
     put_lane(f, f->b, &(struct weft_lane){.name = "default"});
@@ -119,7 +121,7 @@ CASE(lane_limit_over_processes)
     is_int(claim(f, f->a, 2).count, 2, "two of three");
     is_int(claim(f, f->b, 5).count, 1, "one more for the other process");
     is_int(claim(f, f->a, 5).count, 0, "a claim on a full lane gives nothing");
-    is_int(claim(f, f->b, 1).count, 0, "for anybody");
+    is_int(claim(f, f->b, 1).count, 0, "the other process gets nothing from the full lane");
     is_int(running(f), 3, "three run");
 }
 
@@ -225,8 +227,8 @@ CASE(lane_limit_beside_a_free_lane)
     for (size_t i = 0; i < got.count; i++)
         limited += strcmp(got.item[i].lane, "default") == 0;
     is_int(limited, 2, "the limit of one lane");
-    is_int(got.count, 8, "does not touch the other");
-    is_int(claim_with(f, f->b, &args).count, 0, "then nothing is left to give");
+    is_int(got.count, 8, "the other lane is not limited");
+    is_int(claim_with(f, f->b, &args).count, 0, "nothing is left to claim");
 }
 
 /* Many queues and several claims of one call all count against the same limit. */
@@ -283,7 +285,7 @@ CASE(lane_list_names_all)
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "else", .ns = "other"});
     limit(f, f->a, 2);
     struct weft_lanes lanes = lanes_of(f, f->b, "default");
-    is_int(lanes.count, 2, "those of the namespace");
+    is_int(lanes.count, 2, "the lanes of the namespace are listed");
     ok(lanes.count == 2 && strcmp(lanes.item[0].name, "default") == 0 &&
            lanes.item[0].max_running == 2,
        "one with its settings");
@@ -296,7 +298,7 @@ CASE(lane_list_names_all)
 CASE(lane_in_use)
 {
     is_int(get_lane(f, "nope"), WEFT_NOT_FOUND, "a lane that nothing was ever called is not found");
-    ok(f->err.hint != NULL, "with a hint");
+    ok(f->err.hint != NULL, "the error has a hint");
     is_int(get_lane(f, "two words"), WEFT_INVALID_VALUE, "what can be no lane is invalid");
     (void)submit_ok(f, &(struct weft_spec){.kind = "job", .lane = "later", .delay_ms = 1000});
     is_int(get_lane(f, "later"), WEFT_OK, "delayed work uses its lane");
@@ -331,8 +333,8 @@ CASE(lane_remove)
     is_int(remove_lane(f, "default", &was), WEFT_NOT_FOUND, "a lane that was never named");
     put_lane(f, f->a, &set);
     (void)submit_job(f);
-    is_int(claim(f, f->a, 1).count, 0, "it is paused");
-    is_int(remove_lane(f, "default", &was), WEFT_OK, "its settings are removed");
+    is_int(claim(f, f->a, 1).count, 0, "a claim on the paused lane gives nothing");
+    is_int(remove_lane(f, "default", &was), WEFT_OK, "the settings of the lane are removed");
     ok(was.paused && was.max_running == 4 && was.retention_ms == 5000 && was.weight_count == 1 &&
            was.weights[0].weight == 3 && strcmp(was.name, "default") == 0,
        "the answer tells what they were");
@@ -340,11 +342,11 @@ CASE(lane_remove)
     struct weft_lanes lanes = lanes_of(f, f->a, "default");
     ok(lanes.count == 1 && !lanes.item[0].paused && lanes.item[0].max_running == 0 &&
            lanes.item[0].retention_ms == 0 && lanes.item[0].weight_count == 0,
-       "its work keeps it listed, with the defaults");
-    is_int(claim(f, f->b, 1).count, 1, "it can be claimed from");
+       "a lane with work is listed with the defaults");
+    is_int(claim(f, f->b, 1).count, 1, "work of the lane can be claimed");
     put_lane(f, f->a, &(struct weft_lane){.name = "idle"});
     is_int(get_lane(f, "idle"), WEFT_OK, "a lane with settings and no work");
-    is_int(remove_lane(f, "idle", &was), WEFT_OK, "is removed");
+    is_int(remove_lane(f, "idle", &was), WEFT_OK, "a lane without work is removed");
     is_int(get_lane(f, "idle"), WEFT_NOT_FOUND, "a removed lane is not found");
 }
 
@@ -378,7 +380,7 @@ CASE(lane_contended)
         rc = weft_driver_pg.begin(conn, WEFT_TX_WRITE, &f->err);
     if (!rc)
         rc = weft_driver_pg.script(conn, "SELECT * FROM weft.lane FOR UPDATE", &f->err);
-    is_int(rc, WEFT_OK, "somebody holds the lane");
+    is_int(rc, WEFT_OK, "another transaction holds the lane");
     const struct weft_claim args = {.worker = "w", .max = 9, .lanes = both, .lane_count = 2};
     struct weft_claim_result got = claim_with(f, f->a, &args);
     ok(got.count == 1 && strcmp(got.item[0].lane, "fast") == 0, "only the other lane is served");
@@ -386,6 +388,6 @@ CASE(lane_contended)
     weft_driver_pg.rollback(conn); /* after a mere close the lock may outlive the call */
     weft_conn_close(conn);
     got = claim_with(f, f->a, &args);
-    is_int(got.count, 2, "then its turn comes");
+    is_int(got.count, 2, "the lane is served when its lock is gone");
     ok(!got.contended, "without contention");
 }

@@ -11,7 +11,7 @@ CASE(list_empty)
     struct weft_read_page page = list_page(f, &(struct weft_listing){0});
     ok(page.count == 0 && !page.next, "an empty store has one empty page");
     page = list_page(f, &(struct weft_listing){.filter = {.ns = "nowhere"}});
-    ok(page.count == 0 && !page.next, "so has an unknown namespace");
+    ok(page.count == 0 && !page.next, "an unknown namespace has one empty page");
     (void)submit_job(f);
     static const struct weft_tag tag = {"k", "v"};
     static const struct weft_filter row[] = {
@@ -407,10 +407,11 @@ CASE(list_by_short_id)
     (void)snprintf(text, sizeof(text), "%.4s", whole);
     is_int(count_rows(f, &(struct weft_filter){.id = text}), 4, "four digits fit all");
     is_int(count_rows(f, &(struct weft_filter){.id = text, .state = WEFT_STATE_RUNNING}), 1,
-           "with a state those in it");
+           "the prefix with a state fits the execution in that state");
     (void)snprintf(text, sizeof(text), "%.13s", whole);
     is_int(count_rows(f, &(struct weft_filter){.id = text}), 1, "a millisecond fits one");
-    is_int(count_rows(f, &(struct weft_filter){.id = "ffffffff"}), 0, "nobody is there");
+    is_int(count_rows(f, &(struct weft_filter){.id = "ffffffff"}), 0,
+           "an unknown prefix fits nothing");
     is_int(count_rows(f, &(struct weft_filter){.id = whole, .ns = "other"}), 0,
            "an id of another namespace fits nothing");
 }

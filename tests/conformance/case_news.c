@@ -193,7 +193,7 @@ CASE(news_of_slots)
     start_over(&ear);
     forward_ms(f, 60000);
     (void)run_pass(f, f->a, WEFT_SCANNER_LEASE_EXPIRY);
-    ok(ear.calls == 1 && ear.count == 2, "so does an expiry");
+    ok(ear.calls == 1 && ear.count == 2, "an expired lease wakes both queues");
     start_over(&ear);
 
     put_lane(f, f->a, &(struct weft_lane){.name = "narrow", .paused = true});

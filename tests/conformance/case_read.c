@@ -32,7 +32,7 @@ CASE(read_unknown)
     }
     struct weft_attempts list;
     is_int(weft_engine_attempts(f->b, "default", &unknown, f->arena, &list, &f->err),
-           WEFT_NOT_FOUND, "its attempts are not found");
+           WEFT_NOT_FOUND, "the attempts of an unknown id are not found");
     expect_err(&f->err, WEFT_NOT_FOUND, "id", "the story");
     struct weft_bytes bytes;
     is_int(read_bytes(f, WEFT_BYTES_PAYLOAD, "default", &unknown, &bytes), WEFT_NOT_FOUND,
@@ -86,7 +86,7 @@ CASE(read_attempts)
 {
     const struct weft_policy policy = {.initial_ms = -1, .lease_ms = 1000};
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &policy});
-    is_int(attempts(f, &id).count, 0, "none at first");
+    is_int(attempts(f, &id).count, 0, "a new execution has no attempts");
     weft_usec start_us = f->now_us;
     struct weft_claimed lease = claim_one(f, f->a);
     is_int(attempts(f, &id).count, 0, "a lease that is held is not an ended one");
@@ -173,7 +173,7 @@ CASE(read_payload_byte_for_byte)
     struct weft_id none = submit_job(f);
     struct weft_bytes bytes;
     is_int(read_bytes(f, WEFT_BYTES_PAYLOAD, "default", &none, &bytes), WEFT_NOT_FOUND,
-           "none is not empty");
+           "a missing payload is not found, not empty");
 }
 
 CASE(read_payload_limit)
@@ -236,9 +236,10 @@ CASE(read_result_before_and_after)
                                        .content_type = "image/x-tiny"};
     struct weft_lease_answer end;
     is_int(weft_engine_complete(f->b, &item, 1, &end, &f->err), WEFT_OK, "a binary result");
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK, "is there");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK,
+           "the binary result can be read");
     expect_bytes(&bytes, binary, sizeof(binary), "binary");
-    is_str(bytes.content_type, "image/x-tiny", "with its type");
+    is_str(bytes.content_type, "image/x-tiny", "the result has its content type");
 
     id = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &once});
     lease = claim_one(f, f->a);
@@ -269,7 +270,7 @@ CASE(read_counts)
 {
     struct weft_counts got = counts(f, "default", NULL);
     is_int(got.count, 0, "an empty store has no lanes");
-    is_int(got.as_of_us, f->now_us, "as of now");
+    is_int(got.as_of_us, f->now_us, "the counts are as of now");
     (void)submit_copies(f, &(struct weft_spec){.kind = "job", .tenant = "a"}, 3);
     (void)submit_copies(f, &(struct weft_spec){.kind = "other"}, 4);
     (void)submit_copies(f, &(struct weft_spec){.kind = "job", .delay_ms = 1000}, 2);
@@ -279,7 +280,7 @@ CASE(read_counts)
     (void)complete(f, f->a, &leases.item[0], NULL);
     got = counts(f, "default", NULL);
     is_int(got.count, 2, "two lanes");
-    is_str(got.item[0].lane, "a-lane", "by name");
+    is_str(got.item[0].lane, "a-lane", "lanes are counted by name");
     is_int(got.item[0].count[WEFT_STATE_READY], 1, "ready in the one");
     is_int(got.item[1].count[WEFT_STATE_READY], 4, "ready in the other, over all its queues");
     is_int(got.item[1].count[WEFT_STATE_DELAYED], 2, "delayed");

@@ -130,7 +130,8 @@ CASE(replay_without_a_claim_in_between)
         is_int(steer_id(f, WEFT_STEER_REPLAY, &id).changed, true, "replay %d", i);
     }
     struct weft_execution now = describe(f, &id);
-    ok(now.state == WEFT_STATE_READY && now.epoch == 0 && now.attempt == 1, "as on the first day");
+    ok(now.state == WEFT_STATE_READY && now.epoch == 0 && now.attempt == 1,
+       "the replayed execution is as new");
     is_int(attempts(f, &id).count, TIMES, "every end that was taken back is in the history");
     expect_last_attempt(f, &id,
                         &(struct weft_attempt){.ended = "cancelled", .ended_us = f->now_us});
@@ -168,7 +169,7 @@ CASE(replay_hides_the_old_result)
     (void)complete(f, f->a, &lease, "\"old\""); /* the old holder's lost reply */
     is_str(result_text(f, &lease.id), NULL, "a repeat from the old life does not bring it back");
     (void)complete(f, f->b, &next, "\"new\"");
-    is_str(result_text(f, &lease.id), "\"new\"", "until there is a new one");
+    is_str(result_text(f, &lease.id), "\"new\"", "the new result is shown");
     (void)steer_id(f, WEFT_STEER_REPLAY, &lease.id);
     next = take(f, f->a, lease.lane);
     (void)fail_as(f, f->a, &next, &(struct weft_failure){.permanent = true});
@@ -248,7 +249,7 @@ CASE(replay_is_bounded_and_harms_nobody_else)
     ok(answer[0].err.rc == WEFT_NOT_LIVE && !answer[0].changed &&
            answer[0].state == WEFT_STATE_SUCCEEDED,
        "one replay too many is refused");
-    ok(answer[1].err.rc == WEFT_OK && answer[1].changed, "its neighbour is replayed");
+    ok(answer[1].err.rc == WEFT_OK && answer[1].changed, "the other item of the call is replayed");
     struct weft_execution after = describe(f, &worn.id);
     ok(same_execution(&before, &after), "the refused replay changes nothing");
 }

@@ -133,7 +133,8 @@ CASE(retry_after_beats_the_backoff)
             fail_as(f, f->a, &lease, &(struct weft_failure){.retry_after_ms = row[i].given_ms});
         is_int(answer.run_at_us, row[i].wait_ms ? f->now_us + row[i].wait_ms * WEFT_MS : 0,
                "retry_after %lld", (long long)row[i].given_ms);
-        is_int(answer.state, row[i].wait_ms ? WEFT_STATE_DELAYED : WEFT_STATE_READY, "its state");
+        is_int(answer.state, row[i].wait_ms ? WEFT_STATE_DELAYED : WEFT_STATE_READY,
+               "the execution is delayed if there is a wait");
         is_int(describe(f, &lease.id).attempt, 2, "an attempt was spent");
     }
 }
@@ -211,16 +212,16 @@ CASE(retry_exhausted_tells_the_last_error)
                   &(struct weft_failure){.error_class = "second", .message = "two"});
     struct weft_execution end = describe(f, &lease.id);
     is_int(end.state, WEFT_STATE_FAILED, "failed");
-    is_str(end.error_class, "second", "with the last class");
+    is_str(end.error_class, "second", "the execution has the class of the last failure");
     is_str(end.error_message, "two", "the execution has the message of the last failure");
-    is_str(end.worker, "worker-b", "by the last worker");
-    is_int(end.finished_us, f->now_us, "then");
+    is_str(end.worker, "worker-b", "the execution has the last worker");
+    is_int(end.finished_us, f->now_us, "the execution finished at the last failure");
     is_int(end.attempt, 2, "in the second attempt");
     struct weft_attempts list = attempts(f, &lease.id);
     ok(list.count == 2 && strcmp(list.item[0].error_class, "first") == 0 &&
            strcmp(list.item[0].error_message, "one") == 0,
        "the first error is in the history");
-    is_int(claim_lane(f, f->a, lease.lane).count, 0, "it is over");
+    is_int(claim_lane(f, f->a, lease.lane).count, 0, "the failed execution cannot be claimed");
 }
 
 /* What a reader is told about attempts, at one point of a life. */
@@ -356,7 +357,7 @@ CASE(retry_error_texts)
            strcmp(answer.err.field, "class") == 0,
        "a class that is too long is refused");
     answer = fail_as(f, f->a, &lease, &(struct weft_failure){.message = "\xff"});
-    is_int(answer.err.rc, WEFT_INVALID_VALUE, "so is a message that is not UTF-8");
+    is_int(answer.err.rc, WEFT_INVALID_VALUE, "a message that is not UTF-8 is refused");
     is_int(state_of(f, &lease.id), WEFT_STATE_RUNNING, "a refused failure keeps the lease");
 }
 
@@ -370,5 +371,5 @@ CASE(retry_comes_back_to_its_old_place)
     ok(weft_id_cmp(&lease.id, &first) == 0,
        "the first, failed without a wait, is claimed before later work");
     lease = claim_one(f, f->b);
-    ok(weft_id_cmp(&lease.id, &second) == 0, "then the second");
+    ok(weft_id_cmp(&lease.id, &second) == 0, "the second is claimed next");
 }

@@ -152,7 +152,7 @@ CASE(scan_in_batches)
                "%s: %zu rows in batches of %u: more or not", weft_scanner_name(kind->scanner),
                row[at].rows, row[at].batch);
         }
-        ok(!report.more, "it comes to an end");
+        ok(!report.more, "the last pass reports no more");
         sweep_lane(f, weft_scanner_name(kind->scanner));
     }
 }

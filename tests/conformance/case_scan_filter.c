@@ -176,10 +176,10 @@ CASE(scan_intake_of_one_namespace)
         pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "void"});
     ok(report.handled == 0 && !report.more, "nothing of a namespace that nobody wrote of");
     report = pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "red"});
-    ok(report.handled == 3 && report.failed == 0, "its own, though the namespace is new");
+    ok(report.handled == 3 && report.failed == 0, "a pass of a new namespace takes its three rows");
     is_str(report.counter[0].name, "processed", "counted");
     is_int(report.counter[0].value, 3, "all three");
-    is_int(count_rows(f, &(struct weft_filter){.ns = "red"}), 3, "they are there");
+    is_int(count_rows(f, &(struct weft_filter){.ns = "red"}), 3, "the three executions exist");
     report = pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "red"});
     ok(report.handled == 0 && !report.more, "a second pass of the namespace finds nothing");
     report = pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "blue"});

@@ -13,7 +13,7 @@ static struct weft_pass_report expire(struct fixture *f, const struct weft_pass_
     struct weft_pass_report report = {0};
     enum weft_rc rc = weft_engine_pass(f->b, WEFT_SCANNER_WORKER_EXPIRY, config, &report, &f->err);
     ok(rc == WEFT_OK, "worker_expiry%s%s", rc ? ": " : "", rc ? f->err.text : "");
-    is_int(report.next_due_us, WEFT_NEVER, "it runs by its interval");
+    is_int(report.next_due_us, WEFT_NEVER, "the pass has no due time");
     return report;
 }
 
@@ -38,7 +38,7 @@ CASE(worker_expiry_of_nothing)
     is_int(report.counter_count, 4, "all counters are there");
     hear(f, "default", "w");
     report = expire(f, NULL);
-    ok(report.handled == 0 && listed(f, "default") == 1, "nobody is old enough");
+    ok(report.handled == 0 && listed(f, "default") == 1, "a young worker stays listed");
 }
 
 CASE(worker_expiry_at_the_time_to_live)
@@ -76,16 +76,16 @@ CASE(worker_expiry_spares_those_who_hold_leases)
     struct weft_pass_report report = expire(f, NULL);
     ok(counter_of(&report, "processed") == 1 && counter_of(&report, "holding_leases") == 1,
        "the idle one goes, the other is counted");
-    is_int(listed(f, "default"), 1, "it stays");
+    is_int(listed(f, "default"), 1, "the worker with a lease stays listed");
     forward_ms(f, 3600000);
     report = expire(f, NULL);
     ok(report.handled == 0 && listed(f, "default") == 1,
-       "also while its lease has run out and may still be renewed");
-    is_int(renew(f, f->a, &lease).err.rc, WEFT_OK, "as it is");
+       "a worker whose lease ran out stays while it may renew");
+    is_int(renew(f, f->a, &lease).err.rc, WEFT_OK, "the lease that ran out can be renewed");
     forward_ms(f, 3600000);
     is_int(run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY).handled, 1, "the lease is lost");
     is_int(expire(f, NULL).handled, 1, "a worker whose lease was lost is removed");
-    is_int(listed(f, "default"), 0, "nobody is left");
+    is_int(listed(f, "default"), 0, "no worker is listed");
     is_int(state_of(f, &id), WEFT_STATE_READY, "the execution goes on");
 }
 
@@ -158,7 +158,7 @@ CASE(worker_expiry_of_replicas)
     struct weft_pass_report report = expire(f, &(struct weft_pass_config){.batch = 2});
     ok(report.handled == 2 && report.more && counter_of(&report, "replicas") == 2 &&
            counter_of(&report, "processed") == 0,
-       "then it goes, and there is more");
+       "the dead replicas are removed and there is more");
     report = expire(f, &(struct weft_pass_config){.batch = 2, .ns = "nowhere"});
     ok(counter_of(&report, "replicas") == 1 && !report.more, "whatever the namespace");
     forward_ms(f, 1);

@@ -203,7 +203,8 @@ CASE(scan_turns_beside_a_filter)
     forward_ms(f, 2000);
     ok(pass(f, scanner).more, "a full batch");
     struct weft_pass_report report = {0};
-    is_int(weft_engine_pass(f->b, scanner, &red, &report, &f->err), WEFT_OK, "of one namespace");
+    is_int(weft_engine_pass(f->b, scanner, &red, &report, &f->err), WEFT_OK,
+           "a pass of one namespace");
     ok(report.handled == BATCH && report.more, "takes a whole batch");
     (void)pass(f, scanner);
     is_int(done_of(f, kind, "red"), BATCH + PART / 2, "the next one of all takes turns");

@@ -36,7 +36,7 @@ static int32_t add_token(struct fixture *f, const char *name)
 
 CASE(token_add_list_revoke)
 {
-    is_int(tokens(f).count, 0, "none at first");
+    is_int(tokens(f).count, 0, "a new store has no tokens");
     struct weft_token_row first = {.name = "ci", .scopes = WEFT_SCOPE_SUBMIT | WEFT_SCOPE_READ};
     struct weft_token_row second = {.name = "ci",
                                     .ns = "team",
@@ -49,7 +49,7 @@ CASE(token_add_list_revoke)
     ok(first.id > 0 && second.id > first.id, "each has an id");
     is_int(first.created_us, f->now_us, "a token has its time of creation");
     struct weft_token_rows list = tokens(f);
-    is_int(list.count, 2, "both are listed, by another process");
+    is_int(list.count, 2, "another process lists both tokens");
     const struct weft_token_row *a = &list.item[0], *b = &list.item[1];
     ok(a->id == first.id && strcmp(a->name, "ci") == 0 && !a->ns && a->scopes == first.scopes &&
            a->expires_us == 0 && a->created_us == f->now_us,
@@ -58,7 +58,7 @@ CASE(token_add_list_revoke)
            b->expires_us == second.expires_us,
        "the second as well");
     ok(weft_token_same(a->hash, first.hash) && weft_token_same(b->hash, second.hash),
-       "with their hashes");
+       "both tokens have their hashes");
     is_int(revoke(f, f->b, first.id), WEFT_OK, "revoke");
     is_int(revoke(f, f->a, first.id), WEFT_NOT_FOUND, "only once");
     list = tokens(f);
@@ -107,7 +107,7 @@ CASE(token_input)
         is_int(weft_engine_token_add(f->a, &token, &f->err), WEFT_INVALID_VALUE, "%s", row[i].name);
         is_str(f->err.field, row[i].field, "%s: the field is named", row[i].name);
     }
-    is_int(tokens(f).count, 0, "none was added");
+    is_int(tokens(f).count, 0, "no refused token was added");
 }
 
 /* ---- Tokens as callers manage them ----------------------------------------------------------- */
@@ -121,7 +121,7 @@ static const struct weft_token_row *row_of(struct fixture *f, const char *text)
     int32_t id = 0;
     uint8_t hash[WEFT_TOKEN_HASH];
     struct weft_token_rows rows = tokens(f);
-    ok(weft_token_parse(text, &id, hash), "it looks like a token");
+    ok(weft_token_parse(text, &id, hash), "the text has the form of a token");
     for (size_t i = 0; i < rows.count; i++)
         if (rows.item[i].id == id && weft_token_same(rows.item[i].hash, hash))
             return &rows.item[i];
@@ -168,12 +168,12 @@ CASE(token_create)
     ok(made.id > 0 && made.scope_count == 2 && strcmp(made.scopes[0], "read") == 0 &&
            strcmp(made.ns, "acme") == 0 && made.created_us == f->now_us &&
            made.expires_us == f->now_us + 90 * WEFT_SECOND,
-       "as it was asked for");
-    ok(is_good(f, made.token), "its text opens");
+       "the token has the fields that were asked for");
+    ok(is_good(f, made.token), "the text of the token is accepted");
     struct weft_tokens list = list_tokens(f, NULL);
     ok(list.count == 1 && list.item[0].id == made.id && !list.item[0].token &&
            list.item[0].last_used_us == 0 && list.item[0].rotated_us == 0,
-       "it is listed without its text");
+       "the token is listed without its text");
     const struct {
         const char *name;
         struct weft_token_spec spec;
@@ -197,7 +197,7 @@ CASE(token_create)
                WEFT_INVALID_VALUE, "%s is refused", row[i].name);
         is_str(f->err.field, row[i].field, "%s: the field is named", row[i].name);
     }
-    is_int(list_tokens(f, NULL).count, 1, "none of these was made");
+    is_int(list_tokens(f, NULL).count, 1, "no refused token was made");
 }
 
 CASE(token_rotate)
@@ -209,20 +209,24 @@ CASE(token_rotate)
     ok(tokens_number(f) != before, "the poll sees it");
     ok(two.id == one.id && strcmp(two.token, one.token) != 0, "the same token, another secret");
     ok(is_good(f, two.token) && !is_good(f, one.token), "the new one opens, the old one does not");
-    ok(two.old_expires_us == 0 && two.rotated_us == f->now_us && two.expires_us == 0, "as told");
+    ok(two.old_expires_us == 0 && two.rotated_us == f->now_us && two.expires_us == 0,
+       "the rotated token has no old secret and no expiry");
 
     forward_ms(f, 1000);
     struct weft_token three =
         rotate(f, &(struct weft_token_rotation){.id = one.id, .grace_ms = 60000});
-    is_int(three.old_expires_us, f->now_us + 60 * WEFT_SECOND, "with a grace");
-    ok(is_good(f, two.token) && is_good(f, three.token), "both open");
+    is_int(three.old_expires_us, f->now_us + 60 * WEFT_SECOND,
+           "the old secret expires after the grace");
+    ok(is_good(f, two.token) && is_good(f, three.token), "both secrets are accepted");
     struct weft_tokens list = list_tokens(f, NULL);
     ok(list.count == 1 && list.item[0].id == one.id && list.item[0].rotated_us == f->now_us &&
            list.item[0].old_expires_us == three.old_expires_us && list.item[0].expires_us == 0,
        "the list has one token and says so");
     forward_ms(f, 60000);
-    ok(!is_good(f, two.token) && is_good(f, three.token), "until the grace ends");
-    is_int(list_tokens(f, NULL).item[0].old_expires_us, 0, "which the list says too");
+    ok(!is_good(f, two.token) && is_good(f, three.token),
+       "after the grace only the new secret is accepted");
+    is_int(list_tokens(f, NULL).item[0].old_expires_us, 0,
+           "after the grace the list has no old secret");
 
     struct weft_token four =
         rotate(f, &(struct weft_token_rotation){.id = one.id, .expires_ms = 5000});
@@ -249,7 +253,7 @@ CASE(token_revoked_by_an_old_binary)
     run_sql(f, weft_arena_printf(f->arena, "DELETE FROM %stoken WHERE id = %d",
                                  is_pg(f) ? "weft." : "", one.id));
     ok(tokens_number(f) != number, "the poll sees that its row is gone");
-    ok(!is_good(f, two.token), "then its secrets are good for nothing");
+    ok(!is_good(f, two.token), "the secrets of a deleted token are refused");
     is_int(list_tokens(f, NULL).count, 0, "a deleted token is not listed");
 }
 
@@ -289,7 +293,7 @@ CASE(token_callers)
     is_str(f->err.field, "namespace", "the field is named");
     is_int(weft_engine_token_create(f->a, &caller, &all, f->arena, &made, &f->err), WEFT_OK,
            "where it names none");
-    is_str(made.ns, "blue", "it is that of the caller");
+    is_str(made.ns, "blue", "a token without a namespace gets that of the caller");
     struct weft_tokens list = list_tokens(f, &caller);
     ok(list.count == 2 && list.item[0].id == caller.token && list.item[1].id == made.id,
        "the list has those of its namespace");
@@ -311,11 +315,12 @@ CASE(token_callers)
     /* the token in use stays good for a while, so that a lost answer locks nobody out */
     const struct weft_token_rotation own = {.id = caller.token}, now = {caller.token, -1, 0, 0};
     is_int(weft_engine_token_rotate(f->a, &caller, &own, f->arena, &made, &f->err), WEFT_OK,
-           "its own token");
-    is_int(made.old_expires_us, f->now_us + 60 * WEFT_SECOND, "has a grace of a minute");
+           "a caller may rotate its own token");
+    is_int(made.old_expires_us, f->now_us + 60 * WEFT_SECOND,
+           "the caller's old secret has a grace of a minute");
     is_int(weft_engine_token_rotate(f->a, &caller, &now, f->arena, &made, &f->err), WEFT_OK,
-           "unless it says");
-    is_int(made.old_expires_us, 0, "that it wants none");
+           "a caller may rotate its own token without a grace");
+    is_int(made.old_expires_us, 0, "the old secret ends at once");
 }
 
 CASE(token_last_use)
@@ -332,7 +337,8 @@ CASE(token_last_use)
     is_int(weft_engine_tokens_used(f->b, &old, 1, &f->err), WEFT_OK, "an older use is written");
     is_int(list_tokens(f, NULL).item[0].last_used_us, f->now_us + 9,
            "an older use changes nothing");
-    is_int(weft_engine_tokens_used(f->b, NULL, 0, &f->err), WEFT_OK, "none");
+    is_int(weft_engine_tokens_used(f->b, NULL, 0, &f->err), WEFT_OK,
+           "a call without uses succeeds");
     is_int(tokens_number(f), number, "no replica reads the tokens anew for that");
 }
 
@@ -359,7 +365,8 @@ CASE(namespaces_of_executions)
     is_str(ns[4], "default", "one that is over");
     is_str(ns[5], "third", "one that waits");
     const struct weft_id_column none = {.stride = sizeof(*id)};
-    is_int(weft_engine_namespaces(f->b, &none, ns, &f->err), WEFT_OK, "none");
+    is_int(weft_engine_namespaces(f->b, &none, ns, &f->err), WEFT_OK,
+           "a call without ids succeeds");
 }
 
 /* ---- Workers --------------------------------------------------------------------------------- */
@@ -380,7 +387,7 @@ static void put_workers(struct fixture *f, const struct weft_worker_seen *seen, 
 CASE(worker_list)
 {
     static const char *const lanes[] = {"mail", "video"}, *const tokens_of[] = {"gpu", "a\"b"};
-    is_int(workers(f, "default").count, 0, "none at first");
+    is_int(workers(f, "default").count, 0, "a new store has no workers");
     const struct weft_worker_seen seen[] = {
         {.ns = "default",
          .name = "w2",
@@ -398,15 +405,16 @@ CASE(worker_list)
     put_workers(f, NULL, 0);
     struct weft_workers list = workers(f, "default");
     is_int(list.count, 2, "two in this namespace");
-    is_str(list.item[0].name, "w1", "by name");
-    is_int(list.item[0].seen_us, f->now_us + 5, "as heard last");
+    is_str(list.item[0].name, "w1", "workers are listed by name");
+    is_int(list.item[0].seen_us, f->now_us + 5, "the worker has the time it was last seen");
     ok(list.item[0].lane_count == 0 && list.item[0].capability_count == 0, "without lanes");
     is_str(list.item[1].name, "w2", "the other");
-    ok(list.item[1].lane_count == 2 && strcmp(list.item[1].lanes[1], "video") == 0, "its lanes");
+    ok(list.item[1].lane_count == 2 && strcmp(list.item[1].lanes[1], "video") == 0,
+       "the worker has its lanes");
     ok(list.item[1].capability_count == 2 && strcmp(list.item[1].capabilities[1], "a\"b") == 0,
        "what it can do");
     is_int(workers(f, "other").count, 1, "one elsewhere");
-    is_int(workers(f, "nowhere").count, 0, "none where there is nothing");
+    is_int(workers(f, "nowhere").count, 0, "an unknown namespace has no workers");
 
     const struct weft_worker_seen old = {.ns = "default", .name = "w1", .seen_us = f->now_us};
     put_workers(f, &old, 1);
@@ -455,9 +463,10 @@ CASE(worker_goodbye)
     put_workers(f, seen, 2);
 
     is_int(goodbye(f, "default", "gone"), MANY - 500, "all of its leases");
-    is_int(woken, MANY - 500, "somebody is told of each");
+    is_int(woken, MANY - 500, "each released execution is in the news");
     struct weft_workers list = workers(f, "default");
-    ok(list.count == 1 && strcmp(list.item[0].name, "stays") == 0, "it is off the list");
+    ok(list.count == 1 && strcmp(list.item[0].name, "stays") == 0,
+       "the worker is not listed any more");
     is_int(list.item[0].leases, 500, "the other keeps its leases");
     put_workers(f, seen, 1);
     is_int(workers(f, "default").count, 1,
@@ -465,11 +474,11 @@ CASE(worker_goodbye)
     seen[0].seen_us = f->now_us + 1000000;
     put_workers(f, seen, 1);
     is_int(workers(f, "default").count, 2, "a claim after the goodbye lists the worker again");
-    is_int(goodbye(f, "default", "gone"), 0, "it goes once more");
-    is_int(renew(f, f->a, &kept.item[0]).err.rc, WEFT_OK, "which hold");
+    is_int(goodbye(f, "default", "gone"), 0, "a second goodbye of the worker releases nothing");
+    is_int(renew(f, f->a, &kept.item[0]).err.rc, WEFT_OK, "a lease of another worker holds");
     is_int(renew(f, f->a, &elsewhere.item[0]).err.rc, WEFT_OK,
            "the lease of the namesake in another namespace holds");
-    is_int(goodbye(f, "default", "gone"), 0, "once is enough");
+    is_int(goodbye(f, "default", "gone"), 0, "a third goodbye releases nothing");
     is_int(goodbye(f, "default", "nobody"), 0, "a stranger has none");
     is_int(goodbye(f, "nowhere", "nobody"), 0,
            "a goodbye in an unknown namespace gives no leases back");
@@ -486,6 +495,7 @@ CASE(worker_goodbye_is_a_release)
     struct weft_execution now = describe(f, &id);
     ok(now.state == WEFT_STATE_READY && now.attempt == 1 && !now.worker, "ready, no attempt spent");
     expect_last_attempt(f, &id, &(struct weft_attempt){.epoch = 1, .ended = "released"});
-    is_int(complete(f, f->a, &lease, NULL).fence, WEFT_FENCE_RELEASED, "its word comes too late");
+    is_int(complete(f, f->a, &lease, NULL).fence, WEFT_FENCE_RELEASED,
+           "a completion after the goodbye is fenced as released");
     is_int(claim_one(f, f->b).epoch, 2, "another takes it");
 }

@@ -244,7 +244,8 @@ CASE(cursors_belong_to_one_list)
                        .filter = {.ns = "left"}, .source = WEFT_LIST_LIVING, .after = cursor},
                    "the list of a cancel by filter");
     listing.after = cursor;
-    is_int(list_page(f, &listing).count, 3, "its own list takes it, and another limit");
+    is_int(list_page(f, &listing).count, 3,
+           "the cursor is accepted by its own list with another limit");
     for (size_t i = 0; cursor[i]; i++) {
         char *changed = weft_arena_strdup(f->arena, cursor);
         changed[i] = changed[i] == 'A' ? 'B' : 'A';

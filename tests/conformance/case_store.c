@@ -156,7 +156,7 @@ CASE(store_file_not_a_database)
     expect_refused(url_of(f, path), WEFT_CORRUPT, "a short text");
     size_t size;
     char *data = read_file(f, path, &size);
-    ok(size == 4 && memcmp(data, "tiny", 4) == 0, "which is left as it was");
+    ok(size == 4 && memcmp(data, "tiny", 4) == 0, "the refused file is unchanged");
     remove_file(f, path);
 }
 
@@ -175,7 +175,7 @@ CASE(store_file_foreign)
     write_file(path, data, size);
     expect_refused(url_of(f, path), WEFT_SCHEMA, "a database with somebody else's mark");
     char *now = read_file(f, path, &after);
-    ok(after == size && memcmp(now, data, size) == 0, "which is left as it was");
+    ok(after == size && memcmp(now, data, size) == 0, "the refused file is unchanged");
     remove_file(f, path);
 }
 
@@ -254,7 +254,7 @@ CASE(store_file_locked)
     enum weft_rc rc = weft_driver_sqlite.open(f->url, &conn, &f->err);
     if (!rc)
         rc = weft_driver_sqlite.begin(conn, WEFT_TX_WRITE, &f->err);
-    is_int(rc, WEFT_OK, "somebody holds the write lock");
+    is_int(rc, WEFT_OK, "another connection holds the write lock");
     const struct weft_spec spec = {.kind = "job"};
     struct weft_submitted answer;
     struct weft_err err = {0};
@@ -262,7 +262,7 @@ CASE(store_file_locked)
     ok(err.text[0], "the busy answer has a text: %s", err.text);
     weft_driver_sqlite.rollback(conn);
     is_int(weft_engine_submit(engine, "default", &spec, 1, &answer, &err), WEFT_OK,
-           "then it works");
+           "the submission succeeds when the lock is gone");
     is_int(count_rows(f, &(struct weft_filter){0}), 1, "the execution was submitted once");
     weft_conn_close(conn);
     weft_engine_close(engine);
@@ -353,10 +353,11 @@ CASE(store_must_exist)
         const struct weft_engine_config nowhere = {.url = "sqlite:/nowhere/at/all.db",
                                                    .must_exist = true};
         is_int(try_open(&nowhere, &err), WEFT_NOT_FOUND, "a folder that is not there");
-        ok(strncmp(err.text, "there is no store at ", 21) == 0, "has the same message");
+        ok(strncmp(err.text, "there is no store at ", 21) == 0,
+           "a missing folder has the same message");
     }
     is_int(try_open(&(struct weft_engine_config){.url = url}, &err), WEFT_OK, "created");
-    is_int(try_open(&config, &err), WEFT_OK, "then it is found");
+    is_int(try_open(&config, &err), WEFT_OK, "the created store is found");
     if (file)
         remove_file(f, path);
     else
@@ -390,7 +391,7 @@ CASE(store_full_submit)
         wrong += weft_engine_submit(engine, "default", spec, 3, answer, &err) != WEFT_OK;
         written += 3;
     }
-    ok(strikes >= 5, "it struck %zu times", strikes);
+    ok(strikes >= 5, "the fault struck %zu times", strikes);
     is_int(wrong, 0, "each time: storage_full, nothing written, and it goes on afterwards");
     is_int(count_rows(f, &(struct weft_filter){0}), written, "all that was accepted is there");
     weft_engine_close(engine);
@@ -433,7 +434,7 @@ CASE(store_full_claim_and_complete)
         if (!fault.struck)
             break;
     }
-    ok(strikes >= 5, "it struck %zu times", strikes);
+    ok(strikes >= 5, "the fault struck %zu times", strikes);
     is_int(wrong, 0, "each time: storage_full, no lease is lost, and it goes on afterwards");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_SUCCEEDED}), done,
            "what was said to be done is done");

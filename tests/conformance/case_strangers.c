@@ -37,7 +37,7 @@ CASE(strangers_unknown_id_is_not_found)
     is_int(fail(f, f->a, &lease, "x").err.rc, WEFT_NOT_FOUND, "fail");
     is_int(put_back(f, WEFT_PUT_BACK_DELAY, &lease, 1).err.rc, WEFT_NOT_FOUND, "delay");
     is_int(put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0).err.rc, WEFT_NOT_FOUND, "release");
-    is_int(state_of(f, &id), WEFT_STATE_NONE, "none of it made one");
+    is_int(state_of(f, &id), WEFT_STATE_NONE, "no call created the execution");
 }
 
 /* Tries everything that names a namespace, from `ns`, on an execution of "default". */
@@ -85,7 +85,8 @@ CASE(strangers_other_namespace_is_not_found)
 CASE(strangers_the_item_names_the_namespace)
 {
     struct weft_id id = submit_ok(f, &(struct weft_spec){.ns = "theirs", .kind = "job"});
-    is_int(steer_id(f, WEFT_STEER_CANCEL, &id).err.rc, WEFT_NOT_FOUND, "not found from default");
+    is_int(steer_id(f, WEFT_STEER_CANCEL, &id).err.rc, WEFT_NOT_FOUND,
+           "an execution of another namespace is not found");
     const struct weft_steer item = {.ns = "theirs", .id = id};
     struct weft_steered answer = steer(f, WEFT_STEER_CANCEL, &item);
     ok(answer.err.rc == WEFT_OK && answer.changed, "an item may name its own namespace");

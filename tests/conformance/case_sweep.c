@@ -101,7 +101,7 @@ CASE(sweep_replay_failed)
         f, &(struct weft_steer_all){.kind = WEFT_STEER_REPLAY,
                                     .filter = {.state = WEFT_STATE_FAILED, .lane = "default"}});
     ok(done.matched == 3 && done.changed == 3 && !done.more, "the three that failed");
-    is_int(in_state(f, WEFT_STATE_READY), 3, "are ready again");
+    is_int(in_state(f, WEFT_STATE_READY), 3, "the three that failed are ready again");
     ok(in_state(f, WEFT_STATE_SUCCEEDED) == 3 && in_state(f, WEFT_STATE_CANCELLED) == 3,
        "the others are as they were");
     is_int(claim(f, f->b, 10).count, 3, "the replayed ones can be claimed by the other process");
@@ -130,7 +130,8 @@ CASE(sweep_max_and_more)
     struct weft_steer_all args = {
         .kind = WEFT_STEER_CANCEL, .filter = {.kind = "job"}, .max = 1100};
     struct weft_sweep got = sweep(f, &args);
-    ok(got.matched == 1100 && got.changed == 1100 && got.more, "as many as allowed, and more");
+    ok(got.matched == 1100 && got.changed == 1100 && got.more,
+       "a sweep takes as many as allowed and reports more");
     is_int(in_state(f, WEFT_STATE_READY), 1400, "the rest waits");
     size_t changed = got.changed;
     for (int calls = 0; got.more && calls < 5; calls++) {
@@ -261,6 +262,6 @@ CASE(sweep_of_thin_rows)
         sweep(f, &(struct weft_steer_all){.kind = WEFT_STEER_CANCEL, .filter = {.tag = &red}});
     ok(got.matched == 30 && got.changed == 30 && !got.more, "thirty of three thousand");
     is_int(count_rows(f, &(struct weft_filter){.tag = &red, .state = WEFT_STATE_CANCELLED}), 30,
-           "those that are red");
+           "the cancelled ones are red");
     is_int(in_state(f, WEFT_STATE_CANCELLED), 30, "no other execution is cancelled");
 }

@@ -82,12 +82,14 @@ CASE(unused_row_is_wanted_again)
     is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED, "the queue is retired");
     is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "the name is retired");
     is_int(queue_of(f, f->a, "acme"), queue, "a cache that was not told goes on with its id");
-    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED, "which asks the store for nothing");
+    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), RETIRED,
+           "the cached id leaves the queue retired");
     poll(f, f->a);
     is_int(name_of(f, f->a, false, "acme"), name, "a reader finds the name");
-    is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "which leaves it retired");
+    is_int(row_state(f, WEFT_INTERNED_NAME, name), RETIRED, "a reader leaves the name retired");
     is_int(queue_of(f, f->a, "acme"), queue, "a submission finds the same queue");
-    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), KEPT, "which is not retired any more");
+    is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), KEPT,
+           "the submission takes the queue back from retirement");
     is_int(row_state(f, WEFT_INTERNED_NAME, name), KEPT, "the name is not retired any more");
     poll(f, f->a);
     is_int(queue_of(f, f->a, "acme"), queue, "after a poll the queue is still the same");
@@ -105,7 +107,7 @@ CASE(unused_row_is_removed_and_added_anew)
     is_int(row_state(f, WEFT_INTERNED_QUEUE, queue), GONE, "the queue is gone");
     is_int(row_state(f, WEFT_INTERNED_NAME, name), GONE, "the name is gone");
     int32_t anew = queue_of(f, f->a, "acme"), named = name_of(f, f->a, true, "acme");
-    ok(anew > queue && named > name, "both are added under other numbers");
+    ok(anew > queue && named > name, "both are added under new ids");
     is_int(queue_of(f, f->b, "acme"), anew, "the other process finds the new queue");
     is_int(name_of(f, f->b, true, "acme"), named, "the other process finds the new name");
     ok(weft_find_queue(f->a, queue) != NULL, "an operation that had the old one can read it");
@@ -123,10 +125,11 @@ CASE(unused_row_and_a_process_that_was_not_told)
     (void)queue_of(f, f->a, "last");
     retire_all(f);
     remove_retired(f);
-    is_int(queue_of(f, f->b, "acme"), queue, "it goes on within its time");
+    is_int(queue_of(f, f->b, "acme"), queue,
+           "a process that heard nothing uses the cached id for a while");
     f->b->names.told_us -= WEFT_UNUSED_TOLD_US + WEFT_SECOND;
     int32_t named = name_of(f, f->b, true, "acme");
     ok(named > name, "after it the name is looked up again");
     ok(queue_of(f, f->b, "acme") > queue, "after it the queue is looked up again");
-    is_int(name_of(f, f->a, true, "acme"), named, "as another process has it");
+    is_int(name_of(f, f->a, true, "acme"), named, "the other process has the same new name");
 }

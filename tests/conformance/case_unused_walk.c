@@ -133,9 +133,9 @@ CASE(unused_names_after_their_time)
     is_int(counted(&report, TO_RETIRED), 0, "a millisecond before its time it stays");
     forward_ms(f, HOUR_MS);
     report = walk(f);
-    ok(counted(&report, TO_RETIRED) >= 1, "then it is retired");
+    ok(counted(&report, TO_RETIRED) >= 1, "the walk at its time retires the queue");
     is_int(queue_state(f, queue), RETIRED, "a retired queue is not removed by the same walk");
-    is_int(name_state(f, tenant), KEPT, "its tenant is in use by the queue");
+    is_int(name_state(f, tenant), KEPT, "the tenant of the queue is in use");
     forward_ms(f, HOUR_MS - 1);
     run_sql_of(f, "UPDATE weft.unused_walk SET next = 0", "UPDATE unused_walk SET next = 0");
     report = walk(f);
@@ -242,10 +242,11 @@ CASE(unused_names_wanted_between_retired_and_removed)
     is_int(queue_state(f, queue), KEPT, "the submission takes the queue back from retirement");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
-    is_int(queue_state(f, queue), KEPT, "it was not written, and is unused from now on");
+    is_int(queue_state(f, queue), KEPT,
+           "the queue that was not noted counts as unused from now on");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
-    is_int(queue_state(f, queue), KEPT, "for as long as any other");
+    is_int(queue_state(f, queue), KEPT, "the queue is kept for the whole time");
 }
 
 /* A process that was not told of it writes the id from its cache: the walk meets it. */
@@ -338,7 +339,7 @@ CASE(unused_names_wanted_before_they_are_removed)
     (void)walk_in(f, walker, 0, NULL);
     is_int(between.acted, 1, "an operation came between");
     is_int(between.queue, queue, "the operation got the existing queue");
-    is_int(queue_state(f, queue), KEPT, "which the walk then leaves");
+    is_int(queue_state(f, queue), KEPT, "the walk leaves the queue that was wanted");
     weft_engine_close(walker);
 }
 
@@ -475,7 +476,7 @@ CASE(unused_names_beside_an_older_binary)
     put_replica(f, "0.1.0");
     (void)walk(f);
     is_int(queue_state(f, queue), KEPT, "nothing is retired while a server of 0.1.0 is alive");
-    is_int(oldest_binary(f), before, "which may go on");
+    is_int(oldest_binary(f), before, "the old binary may go on");
     forward_ms(f, HOUR_MS);
     (void)walk(f);
     is_int(queue_state(f, queue), RETIRED, "when it is gone the queue is retired");
@@ -511,7 +512,7 @@ static void submit_tenants(struct fixture *f, int tenants)
         ended += steer_id(f, WEFT_STEER_CANCEL, &answer[i].id).err.rc == WEFT_OK;
     }
     is_int(accepted, tenants, "%d tenants come", tenants);
-    is_int(ended, tenants, "their work ends");
+    is_int(ended, tenants, "the work of all tenants ends");
 }
 
 /* With WEFT_SOAK=1: 20,000. */
@@ -528,7 +529,7 @@ CASE(unused_names_of_many_tenants)
     forward_ms(f, 400 * DAY_MS);
     for (bool more = true; more;)
         more = run_pass(f, f->a, WEFT_SCANNER_RETENTION).more;
-    is_int(rows_of(f, "execution"), 0, "their work is removed by retention");
+    is_int(rows_of(f, "execution"), 0, "retention removes the executions");
     uint64_t most = 0;
     bool in_bounds = true;
     for (int i = 0; i < cycles; i++) {
@@ -542,5 +543,5 @@ CASE(unused_names_of_many_tenants)
     ok(rows_of(f, "name") <= names + 3, "the tenants are gone: %" PRId64 " names",
        rows_of(f, "name"));
     is_int(rows_of(f, "retired"), 0, "no note is left");
-    ok(rows_of(f, "unused") <= 2, "of either kind");
+    ok(rows_of(f, "unused") <= 2, "no note of unused names is left");
 }

@@ -94,7 +94,7 @@ CASE(weakness_c04_failures_follow_the_policy)
         is_int(lease.attempt, ++tries, "the next attempt");
     }
     is_int(tries, 5, "five attempts are made, not more");
-    is_int(state_of(f, &lease.id), WEFT_STATE_FAILED, "then it has failed");
+    is_int(state_of(f, &lease.id), WEFT_STATE_FAILED, "after five attempts it has failed");
 }
 
 /* C5: fences looked at the epoch alone, so a cancelled or timed-out worker could still write. */
@@ -168,7 +168,7 @@ CASE(weakness_c08_timeout_and_expiry_are_two_things)
     forward_ms(f, 1000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_ATTEMPT_TIMEOUT).handled, 1, "the timeout takes one");
     is_int(state_of(f, &slow.id), WEFT_STATE_FAILED, "the slow one, whose only attempt is spent");
-    is_int(state_of(f, &crashed.id), WEFT_STATE_RUNNING, "not the one whose lease ran out");
+    is_int(state_of(f, &crashed.id), WEFT_STATE_RUNNING, "the one whose lease ran out still runs");
     is_int(run_pass(f, f->b, WEFT_SCANNER_LEASE_EXPIRY).handled, 1, "expiry takes the other");
     is_int(state_of(f, &crashed.id), WEFT_STATE_READY, "ready again: a crash spends no attempt");
     is_int(describe(f, &crashed.id).attempt, 1, "even with a single one");
@@ -184,11 +184,11 @@ CASE(weakness_c08_timeout_and_expiry_are_two_things)
         forward_ms(f, 1000);
         is_int(run_pass(f, f->a, order[i][0]).handled, 1, "%s first",
                weft_scanner_name(order[i][0]));
-        is_int(run_pass(f, f->b, order[i][1]).handled, 0, "then %s finds nothing",
+        is_int(run_pass(f, f->b, order[i][1]).handled, 0, "%s finds nothing after that",
                weft_scanner_name(order[i][1]));
         is_int(attempts(f, &lease.id).count, 1, "the lease ended once");
-        is_str(attempts(f, &lease.id).item[0].ended, "timed_out", "as timed out");
-        is_int(describe(f, &lease.id).attempt, 2, "which spent an attempt");
+        is_str(attempts(f, &lease.id).item[0].ended, "timed_out", "the lease ended as timed_out");
+        is_int(describe(f, &lease.id).attempt, 2, "the timeout spent an attempt");
         is_int(describe(f, &lease.id).lost, 0, "a timeout is not counted as a lost lease");
     }
 }
@@ -200,17 +200,19 @@ CASE(weakness_c09_delay_and_deadline_are_two_times)
     struct weft_claimed lease = start(f, &(struct weft_spec){.deadline_us = deadline});
     (void)put_back(f, WEFT_PUT_BACK_DELAY, &lease, 1000);
     struct weft_execution now = describe(f, &lease.id);
-    ok(now.run_at_us == f->now_us + 1000 * WEFT_MS && now.deadline_us == deadline, "both are kept");
+    ok(now.run_at_us == f->now_us + 1000 * WEFT_MS && now.deadline_us == deadline,
+       "delay and deadline are both kept");
     forward_ms(f, 1000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0,
            "the delay is no deadline");
-    is_int(run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1, "it ends in its time");
+    is_int(run_pass(f, f->a, WEFT_SCANNER_DELAYED_PROMOTER).handled, 1,
+           "the promoter ends the delay at its time");
     lease = take(f, f->b, lease.lane);
     is_int(lease.deadline_us, deadline, "the next worker is told the deadline");
     (void)put_back(f, WEFT_PUT_BACK_DELAY, &lease, 60000);
     forward_ms(f, 4000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 1,
-           "which holds while delayed");
+           "the deadline holds while delayed");
     is_int(state_of(f, &lease.id), WEFT_STATE_EXPIRED, "expired");
 }
 

@@ -46,8 +46,8 @@ CASE(weakness_c13_a_fence_is_not_contention)
     answer = complete(f, engine, &good, "1");
     ok(fault.struck, "real contention");
     ok(answer.err.rc == WEFT_OK && answer.state == WEFT_STATE_SUCCEEDED,
-       "is tried again by the engine, and the caller sees none of it");
-    is_int(attempts(f, &good.id).count, 1, "it ended once");
+       "the engine repeats the contended call and the caller sees success");
+    is_int(attempts(f, &good.id).count, 1, "the lease ended once");
     weft_engine_close(engine);
 }
 
@@ -122,16 +122,18 @@ CASE(weakness_c15_progress_is_the_holder_s_alone)
         {.id = old.id, .epoch = 1, .has_progress = true, .percent = 90, .note = "stale"},
     };
     struct weft_lease_answer answers[2];
-    is_int(weft_engine_renew(f->a, both, 2, answers, &f->err), WEFT_OK, "both report in one call");
+    is_int(weft_engine_renew(f->a, both, 2, answers, &f->err), WEFT_OK,
+           "both workers renew in one call");
     is_int(answers[0].err.rc, WEFT_OK, "the holder is heard");
     is_int(answers[1].fence, WEFT_FENCE_RECLAIMED, "the other is not, though it came last");
     struct weft_execution now = describe(f, &old.id);
     is_int(now.percent, 5, "the holder's progress stands");
-    is_str(now.note, "new", "with its note");
+    is_str(now.note, "new", "the holder's note stands");
     is_int(now.lease_expires_us, answers[0].lease_expires_us, "the holder's lease stands");
     (void)complete(f, f->b, &next, NULL);
     item.epoch = 2;
     is_int(weft_engine_renew(f->a, &item, 1, &answer, &f->err), WEFT_OK, "after the end");
-    is_int(answer.fence, WEFT_FENCE_FINISHED, "not even the last holder reports any more");
+    is_int(answer.fence, WEFT_FENCE_FINISHED,
+           "a renewal by the last holder after the end is fenced");
     is_int(describe(f, &old.id).percent, 5, "the late renewal changes nothing");
 }

@@ -410,21 +410,21 @@ void expect_last_attempt(struct fixture *f, const struct weft_id *id,
     struct weft_attempt last = list.count ? list.item[list.count - 1] : (struct weft_attempt){0};
     is_str(last.ended, want->ended, "the last attempt ended: %s", want->ended);
     if (want->epoch)
-        is_int(last.epoch, want->epoch, "under its epoch");
+        is_int(last.epoch, want->epoch, "the last attempt has its epoch");
     if (want->attempt)
-        is_int(last.attempt, want->attempt, "with its number");
+        is_int(last.attempt, want->attempt, "the last attempt has its number");
     if (want->worker)
-        is_str(last.worker, want->worker, "with its worker");
+        is_str(last.worker, want->worker, "the last attempt has its worker");
     if (want->error_class)
-        is_str(last.error_class, want->error_class, "with its error class");
+        is_str(last.error_class, want->error_class, "the last attempt has its error class");
     if (want->error_message)
-        is_str(last.error_message, want->error_message, "with its message");
+        is_str(last.error_message, want->error_message, "the last attempt has its message");
     if (want->started_us)
-        is_int(last.started_us, want->started_us, "begun when it was claimed");
+        is_int(last.started_us, want->started_us, "the last attempt began with its claim");
     if (want->ended_us)
-        is_int(last.ended_us, want->ended_us, "over when it was");
+        is_int(last.ended_us, want->ended_us, "the last attempt has its end");
     if (want->run_at_us)
-        is_int(last.run_at_us, want->run_at_us, "with the time of the next one");
+        is_int(last.run_at_us, want->run_at_us, "the last attempt has the time of the next one");
 }
 
 bool same_id(const struct weft_id *a, const struct weft_id *b)
