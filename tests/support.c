@@ -269,7 +269,7 @@ void stop_here(struct stop *stop)
     stop->reached = true;
     pthread_cond_broadcast(&stop->changed);
     if (!await_flag(stop, &stop->released))
-        bail_out("nobody released a thread that was stopped");
+        bail_out("a thread that was stopped was never released");
     pthread_mutex_unlock(&stop->lock);
 }
 

@@ -395,7 +395,8 @@ CASE(claim_many_queues)
     (void)submit_many(f, f->a, spec, ALL);
     struct weft_engine *third = open_engine(f);
     struct weft_engine *engine[] = {f->a, f->b, third};
-    /* A list of that many queues is read anew every 100 ms at most: until then a claim may miss. */
+    /* A list of that many queues is read again every 100 ms at most: until then a claim may miss.
+     */
     weft_usec until_us = weft_boot_us() + 20 * WEFT_SECOND;
     size_t given = 0, twice = 0;
     for (size_t calls = 0; given < ALL && weft_boot_us() < until_us; calls++) {

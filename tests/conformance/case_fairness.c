@@ -337,7 +337,7 @@ CASE(fairness_polls_of_many_queues)
     weft_engine_close(third);
 }
 
-/* After a failover a number may be that of another queue: the list is read anew. */
+/* After a failover a number may be that of another queue: the list is read again. */
 CASE(fairness_list_begins_anew_with_the_lineage)
 {
     submit_for(f, "acme", 3);

@@ -48,7 +48,7 @@ static const struct theft {
     const struct weft_policy *policy;
     enum weft_state state;   /* what it leaves behind */
     enum weft_fence at_once; /* the reason then */
-    enum weft_fence later;   /* and when somebody else has it, or had it */
+    enum weft_fence later;   /* and when another worker has it, or had it */
 } theft[] = {
     {"cancel", CANCEL, NULL, WEFT_STATE_CANCELLED, WEFT_FENCE_CANCELLED, WEFT_FENCE_CANCELLED},
     {"deadline", DEADLINE, NULL, WEFT_STATE_EXPIRED, WEFT_FENCE_EXPIRED, WEFT_FENCE_EXPIRED},

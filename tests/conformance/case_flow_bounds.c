@@ -97,7 +97,7 @@ CASE(flow_roots_begin_in_parts)
 
 /* ---- Edges ----------------------------------------------------------------------------------- */
 
-/* The largest statement that went to the store: by the rows it took there or brought back. */
+/* The largest statement that went to the store: by the rows it sent or returned. */
 struct widest {
     enum weft_stmt stmt;
     size_t rows;
@@ -300,7 +300,7 @@ CASE(flow_cancel_takes_its_members_along)
     is_str(states(f, &flow), "ccc", "the replayed member is cancelled again");
 }
 
-/* Members that run are passed by once, by whoever comes. */
+/* Members that run are passed over once, by each drain. */
 CASE(flow_cancel_passes_by_what_runs)
 {
     enum { RUN = 2 * CHUNK + 200, WAIT = 300 };

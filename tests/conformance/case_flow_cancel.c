@@ -21,7 +21,7 @@ static void fail_in_a_cancelled_flow(struct fixture *f, enum weft_flow_cancel ho
     submit_drawn(f, &flow);
     struct weft_claimed lease = claim_node(f, "a");
     cancel_flow(f, &flow.answer.id, how);
-    is_str(states(f, &flow), "Rbbb", "cancelled by %d, nobody has come to the members", how);
+    is_str(states(f, &flow), "Rbbb", "cancelled by %d, the members are not drained yet", how);
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
     is_str(states(f, &flow), "fccc", "what cannot begin any more is cancelled, not skipped");
     is_str(describe(f, id_of(&flow, "d")).reason, "enough",

@@ -336,7 +336,7 @@ CASE(flow_replay_of_what_fed_a_join_that_fired)
     is_str(states(f, &flow), "rsrb", "c stays ready when a is replayed");
     struct weft_claimed running = claim_node(f, "c");
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fsRb", "what it comes to the second time disturbs nobody");
+    is_str(states(f, &flow), "fsRb", "the second end of a leaves the running node alone");
     is_int(complete(f, f->a, &running, "1").err.rc, WEFT_OK, "c has its lease");
     end_node(f, &flow, "d", true);
     is_str(states(f, &flow), "fsss", "the end");

@@ -44,7 +44,8 @@ CASE(flow_scan_takes_up_completions)
     weft_usec ended_us = f->now_us;
     is_int(told(f, WEFT_SCANNER_DEPENDENCY), ended_us + WEFT_SECOND, "the poll tells when");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
-    is_int(counter_of(&report, "scanned"), 0, "what is young is left to whoever made it");
+    is_int(counter_of(&report, "scanned"), 0,
+           "a young completion is left to the process that made it");
     is_str(states(f, &flow), "sbb", "b waits");
 
     forward_ms(f, 1000);
@@ -174,7 +175,7 @@ CASE(flow_scan_reconciles_groups)
         "INSERT INTO weft.cancel_group VALUES (gen_random_uuid(), gen_random_uuid(), 1, 0, false)",
         "INSERT INTO cancel_group VALUES (999999, 999999, 1, 0, 0, 0)");
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
-    is_int(counter_of(&report, "orphaned"), 1, "the dispatcher meets a group of nobody");
+    is_int(counter_of(&report, "orphaned"), 1, "the dispatcher meets a group without a flow");
 
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
     is_int(counter_of(&report, "completed_drain"), 1, "the drained one goes");

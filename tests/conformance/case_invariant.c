@@ -281,7 +281,7 @@ CASE(invariant_rows_without_their_execution)
     damage(f, "DELETE FROM @execution WHERE id = #", &over.id);
     struct weft_pass_report report = check_told(f, 1, is_pg(f) ? 0 : 1, is_pg(f) ? &over.id : NULL);
     is_int(problems(&report), 3000, "a living row, an outcome, and an attempt of the first");
-    /* PostgreSQL sees that the attempt still has somebody; SQLite cannot. */
+    /* PostgreSQL sees that the attempt still has its execution; SQLite cannot. */
     is_int(counter_of(&report, "repaired"), is_pg(f) ? 0 : 1,
            "what has a living row is left alone");
     if (is_pg(f)) {
@@ -337,7 +337,7 @@ CASE(invariant_tells_no_more_than_five)
     ok(strstr(text, "count=24") != NULL, "the log line gives the number of orphans");
 }
 
-/* A key that points at an execution which has another: nobody can tell which of the two is right.
+/* A key that points at an execution which has another: it is unknown which of the two is right.
  */
 CASE(invariant_a_key_of_another_is_left)
 {

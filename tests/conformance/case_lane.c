@@ -363,11 +363,11 @@ CASE(lane_remove_is_seen_by_others)
     is_int(claim(f, f->a, 3).count, 2, "after which all can be claimed");
 }
 
-/* Somebody is just claiming from the lane: this one serves others and says so. */
+/* Another claim holds the lane: this one serves other lanes and is contended. */
 CASE(lane_contended)
 {
     if (strcmp(f->store, "pg") != 0) {
-        tap_skip("SQLite has one writer: a lane is never locked by somebody else");
+        tap_skip("SQLite has one writer: a lane is never locked by another claim");
         return;
     }
     static const char *const both[] = {"default", "fast"};

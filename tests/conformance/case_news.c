@@ -286,5 +286,5 @@ CASE(news_fits)
         for (size_t q = 0; q < ear.count; q++)
             is_int(weft_engine_fits(f->a, &row[i].claim, ear.woken[q].queue), row[i].fits[q],
                    "%s, queue %zu", row[i].name, q);
-    ok(!weft_engine_fits(f->a, &row[0].claim, 99999), "no queue fits nobody");
+    ok(!weft_engine_fits(f->a, &row[0].claim, 99999), "an unknown queue fits no claim");
 }

@@ -117,7 +117,7 @@ CASE(poll_costs_one_statement)
     weft_engine_close(engine);
 }
 
-/* A claim right after a poll needs no refresh, and works with the settings that the poll brought.
+/* A claim right after a poll needs no refresh, and works with the settings that the poll read.
  */
 CASE(poll_refreshes_the_list)
 {

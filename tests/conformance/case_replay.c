@@ -24,7 +24,7 @@ CASE(replay_from_every_ended_state)
         ok(!now.worker && !now.reason && !now.by && !now.error_class && !now.error_message,
            "%s: nothing of the old end is in the new life", was);
         ok(now.finished_us == 0 && now.claimed_us == 0 && now.lease_expires_us == 0,
-           "%s: it is not over and nobody has it", was);
+           "%s: the execution lives without a worker", was);
         is_int(now.deadline_us, 0, "%s: an old deadline does not end the new life", was);
         is_int(now.epoch, 1, "%s: the epoch is kept", was);
         is_int(attempts(f, &lease.id).count, 1, "%s: the end is in the history", was);
@@ -143,7 +143,7 @@ CASE(replay_without_a_claim_in_between)
 
 CASE(replay_after_a_lease_without_a_claim_in_between)
 {
-    /* The same epoch ends twice: once as a lease, then as executions that nobody held. */
+    /* The same epoch ends twice: once as a lease, then as executions without a lease. */
     struct weft_claimed lease = start(f, NULL);
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0);
     for (int i = 0; i < 3; i++) {

@@ -152,7 +152,7 @@ CASE(scan_behind_very_many_others)
                "%s: out of sight, to be looked for later", name);
         forward_ms(f, 2000);
         is_int(pass_with(f, scanner[i], &red).next_due_us, begin_us + 9000 * WEFT_MS,
-               "%s: in sight, though nobody did the others", name);
+               "%s: handled although other namespaces are not", name);
         while (pass_with(f, scanner[i], &blue).more)
             continue;
         forward_ms(f, 7000);
@@ -174,7 +174,7 @@ CASE(scan_intake_of_one_namespace)
             "SELECT weft.weft_submit('not a kind', namespace => 'blue')");
     struct weft_pass_report report =
         pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "void"});
-    ok(report.handled == 0 && !report.more, "nothing of a namespace that nobody wrote of");
+    ok(report.handled == 0 && !report.more, "a pass of an unknown namespace takes nothing");
     report = pass_with(f, WEFT_SCANNER_INTAKE, &(struct weft_pass_config){.ns = "red"});
     ok(report.handled == 3 && report.failed == 0, "a pass of a new namespace takes its three rows");
     is_str(report.counter[0].name, "processed", "counted");

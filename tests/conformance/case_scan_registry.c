@@ -54,7 +54,7 @@ CASE(worker_expiry_at_the_time_to_live)
     is_int(listed(f, "default"), 1, "the second has a millisecond left");
     hear(f, "default", "second");
     forward_ms(f, TTL_MS - 1);
-    is_int(expire(f, NULL).handled, 0, "one that was heard of again begins anew");
+    is_int(expire(f, NULL).handled, 0, "a worker that was seen again is kept from then on");
     forward_ms(f, 1);
     is_int(expire(f, NULL).handled, 1,
            "the worker is removed when the time since it was last seen is over");

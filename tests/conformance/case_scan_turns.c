@@ -191,7 +191,7 @@ CASE(scan_turns_of_very_many_lanes)
     }
 }
 
-/* A pass of one namespace has nobody to take turns with, and leaves the turns of the others alone.
+/* A pass of one namespace takes no turns and leaves the turns of the others alone.
  */
 CASE(scan_turns_beside_a_filter)
 {

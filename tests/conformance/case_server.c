@@ -312,7 +312,7 @@ CASE(token_callers)
            "no caller hands out a scope that it lacks");
     is_str(f->err.field, "scopes", "the field is named");
 
-    /* the token in use stays good for a while, so that a lost answer locks nobody out */
+    /* the token in use stays good for a while, so that a lost answer locks no client out */
     const struct weft_token_rotation own = {.id = caller.token}, now = {caller.token, -1, 0, 0};
     is_int(weft_engine_token_rotate(f->a, &caller, &own, f->arena, &made, &f->err), WEFT_OK,
            "a caller may rotate its own token");
@@ -339,7 +339,7 @@ CASE(token_last_use)
            "an older use changes nothing");
     is_int(weft_engine_tokens_used(f->b, NULL, 0, &f->err), WEFT_OK,
            "a call without uses succeeds");
-    is_int(tokens_number(f), number, "no replica reads the tokens anew for that");
+    is_int(tokens_number(f), number, "no replica reads the tokens again for that");
 }
 
 /* ---- Namespaces ------------------------------------------------------------------------------ */
@@ -479,7 +479,8 @@ CASE(worker_goodbye)
     is_int(renew(f, f->a, &elsewhere.item[0]).err.rc, WEFT_OK,
            "the lease of the namesake in another namespace holds");
     is_int(goodbye(f, "default", "gone"), 0, "a third goodbye releases nothing");
-    is_int(goodbye(f, "default", "nobody"), 0, "a stranger has none");
+    is_int(goodbye(f, "default", "nobody"), 0,
+           "a goodbye of an unknown worker gives no leases back");
     is_int(goodbye(f, "nowhere", "nobody"), 0,
            "a goodbye in an unknown namespace gives no leases back");
     uint64_t released = 0;

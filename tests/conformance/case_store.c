@@ -146,7 +146,7 @@ CASE(store_file_not_a_database)
 {
     static const char text[] =
         "Dear diary,\n\nthis is certainly not a database. It is longer than "
-        "the header of one, so that nobody takes it for an empty file.\n";
+        "the header of one, so that it is not taken for an empty file.\n";
     if (!on_sqlite(f))
         return;
     const char *path = beside(f, "-text");
@@ -173,7 +173,7 @@ CASE(store_file_foreign)
     expect_refused(url_of(f, path), WEFT_SCHEMA, "a database without our mark");
     memcpy(data + 68, "GPKG", 4);
     write_file(path, data, size);
-    expect_refused(url_of(f, path), WEFT_SCHEMA, "a database with somebody else's mark");
+    expect_refused(url_of(f, path), WEFT_SCHEMA, "a database with a foreign application id");
     char *now = read_file(f, path, &after);
     ok(after == size && memcmp(now, data, size) == 0, "the refused file is unchanged");
     remove_file(f, path);
@@ -199,7 +199,7 @@ CASE(store_file_wrong_place)
     remove_file(f, folder);
 }
 
-/* Opens as somebody without rights; root is not stopped by any, so it becomes nobody first. */
+/* Opens without rights; root has all, so it becomes the user nobody first. */
 static int open_as_nobody(const char *url)
 {
     (void)fflush(NULL);
@@ -230,7 +230,7 @@ CASE(store_file_forbidden)
         is_int(chmod(path, row[i].mode), 0, "%s: made so", row[i].name);
         int rc = open_as_nobody(url_of(f, path));
         if (rc == WEFT_RC_COUNT)
-            tap_skip("nobody is not a user here");
+            tap_skip("there is no user nobody");
         else
             is_int(rc, WEFT_FORBIDDEN, "%s: forbidden", row[i].name);
     }
@@ -293,7 +293,7 @@ CASE(store_schema_foreign)
     run_sql(f, weft_arena_printf(f->arena, "CREATE SCHEMA %s_f; CREATE TABLE %s_f.diary (day text)",
                                  schema, schema));
     expect_refused(weft_arena_printf(f->arena, "%s_f", f->url), WEFT_SCHEMA,
-                   "a schema with somebody else's tables");
+                   "a schema with foreign tables");
     run_sql(f, weft_arena_printf(f->arena, "DROP TABLE %s_f.diary; DROP SCHEMA %s_f", schema,
                                  schema)); /* fails if anything was added */
     struct weft_err err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Ids nobody knows, and ids that belong to another namespace: both are simply not there. */
+/* Unknown ids, and ids that belong to another namespace: both are not found. */
 
 #include "conformance.h"
 

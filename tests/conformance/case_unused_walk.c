@@ -422,7 +422,7 @@ CASE(unused_names_keep_the_largest_id)
     ok(queue_in(f, f->b, "another") > last, "a new queue has an id that none had before");
 }
 
-/* A process that ends takes its walk with it; another one begins anew when it is silent. */
+/* A process that ends takes its walk with it; another one starts over when it is silent. */
 CASE(unused_names_after_a_restart)
 {
     begin(f);

@@ -211,7 +211,7 @@ CASE(weakness_f07_every_end_is_told)
 }
 
 /* F8: siblings that were cancelled kept their leases, their reason was lost, an impossible join
- * cancelled nobody, and what waited at the head of the queue held up the rest. */
+ * cancelled no member, and the head of the queue held up the rest. */
 CASE(weakness_f08_siblings_end_like_any_other)
 {
     struct drawn flow;
@@ -234,7 +234,7 @@ CASE(weakness_f08_siblings_end_like_any_other)
 
 enum { GROUPS = 60 };
 
-/* The same: groups that wait for something are in nobody's way. */
+/* The same: groups that wait do not hold up other groups. */
 CASE(weakness_f08_groups_that_wait_hold_up_nobody)
 {
     for (size_t i = 0; i < GROUPS; i++) {

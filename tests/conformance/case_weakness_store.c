@@ -52,7 +52,7 @@ CASE(weakness_c13_a_fence_is_not_contention)
 }
 
 /*
- * C14: the wall clocks of the nodes decided when a lease was over, and callers brought their own
+ * C14: the wall clocks of the nodes decided when a lease was over, and callers used their own
  * `now`. No call here takes a time of now. The clocks of this suite stand in 2023: any moment that
  * came from the wall clock would stand out.
  */

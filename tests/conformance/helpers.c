@@ -344,7 +344,7 @@ struct weft_claimed bring(struct fixture *f, enum weft_state state, const struct
     move_on(f, &lease, state);
     enum weft_state is = state_of(f, &lease.id);
     if (is != state)
-        ok(false, "brought to %s, but it is %s", weft_state_name(state), weft_state_name(is));
+        ok(false, "expected state %s, but it is %s", weft_state_name(state), weft_state_name(is));
     return lease;
 }
 

@@ -31,7 +31,7 @@ static struct {
     bool nodes_written;
 } count;
 
-static struct weft_engine *other; /* on the same store, and nobody counts */
+static struct weft_engine *other; /* on the same store, and not counted */
 
 static enum weft_rc counted_open(const char *url, struct weft_conn **ret_conn, struct weft_err *err)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One namespace floods the server, another one must not feel it. Prints TAP and figures.
+"""One namespace floods the server; calls of another stay quick. Prints TAP and figures.
 
     tests/http/classes.py    WEFT_TEST_STORE: sqlite or pg; WEFT_SOAK=1: the long form
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Many connections that say nothing, or rest, and those they must not keep out. Prints TAP.
+"""Many silent or idle connections must not keep other clients out. Prints TAP.
 
 The short form has some hundred of them; WEFT_SOAK=1 has 5,000, with the usual limits.
 """
@@ -70,7 +70,7 @@ def quick(tap, took, quiet, name):
 
 
 def claim(tap, server, token=None):
-    """A claim that waits for a kind that nobody has submitted yet."""
+    """A claim that waits for a kind that is not submitted yet."""
     body = json.dumps({"worker": "w", "kinds": ["late"], "wait_ms": 60000}).encode()
     raw = Raw(server, timeout=60)
     raw.send(request(b"POST", b"/v1/claims", token, body))

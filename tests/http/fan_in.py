@@ -4,7 +4,7 @@
 
     WEFT_TEST_STORE  sqlite or pg
 
-Its claim carries what all of them came to. Reading that takes long, and nobody else waits for it: on
+Its claim carries the results of all of them. Reading them takes long, and no other request waits: on
 PostgreSQL a lock keeps it from being read, and other claims and submits are answered meanwhile.
 """
 import threading

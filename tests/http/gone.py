@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims of clients that went away: tests/http/gone.py (WEFT_TEST_STORE: sqlite or pg). Prints TAP.
 
-An answer that nobody reads gives its leases back at once. The leases here last ten minutes, so what
+An answer that is not read gives its leases back at once. The leases here last ten minutes, so what
 another worker gets within seconds was given back and did not run out.
 """
 import json

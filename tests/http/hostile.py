@@ -253,7 +253,7 @@ def heads(tap, server):
         "a NUL in the target": b"GET /heal\0thz HTTP/1.1\r\n" + HOST + b"\r\n",
         "controls in the target": b"GET /\x01\x02\x7f HTTP/1.1\r\n" + HOST + b"\r\n",
         "a NUL in the method": b"G\0T /healthz HTTP/1.1\r\n" + HOST + b"\r\n",
-        "a method nobody knows": b"FROB /healthz HTTP/1.1\r\n" + HOST + b"\r\n",
+        "an unknown method": b"FROB /healthz HTTP/1.1\r\n" + HOST + b"\r\n",
         "a method in small letters": b"get /healthz HTTP/1.1\r\n" + HOST + b"\r\n",
         "a tunnel": b"CONNECT weft:443 HTTP/1.1\r\n" + HOST + b"\r\n",
         "a star": b"OPTIONS * HTTP/1.1\r\n" + HOST + b"\r\n",

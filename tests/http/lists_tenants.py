@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What one namespace holds does not slow the reads of another, nor show in them. Prints TAP and figures.
+"""The rows of one namespace neither slow the reads of another nor show in them. Prints TAP and figures.
 
 Namespace B has a few executions in every state. Namespace A then gets 30,000 (WEFT_SOAK=1: 2,000,000),
 all newer. Lists, reads and counts of B take about as long as before; cursors of A are refused in B, and
 for other filters; counts of very many lanes are computed once a second. Lists of one token that match
 nothing do not slow the lists of another token, of the same namespace or of another one. Reads that wait
-for an end look a few times and are then told of it, also when another replica did it.
+for an end poll a few times and are then woken, also when another replica ended the execution.
 """
 import multiprocessing
 import os

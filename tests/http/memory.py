@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rounds of large payloads on many connections, and what the server keeps of them. Prints TAP.
+"""Rounds of large payloads on many connections, and the memory they leave. Prints TAP.
 
     tests/http/memory.py    WEFT_TEST_STORE: sqlite or pg
 
-What a burst needed must go back to the system within seconds: buffers of connections to the store,
+Memory of a burst must go back to the system within seconds: buffers of connections to the store,
 and pages that malloc holds free. After several rounds the server is as large as after the first.
 """
 import threading

@@ -5,7 +5,7 @@
 PostgreSQL is restarted under load: requests get an answer, or 503 with Retry-After, within a bound;
 everything acknowledged is there, and the throughput comes back without anybody's help. Then its
 tables are locked: when the queue is full, the rest is answered 429 with Retry-After at once. When a
-single row is locked, only whoever needs that row waits for it.
+single row is locked, only requests that need that row wait for it.
 """
 import concurrent.futures
 import subprocess

@@ -153,7 +153,7 @@ def one_namespace(tap, cluster, store):
     """A role that may submit into one namespace only, as docs/operations.md says."""
     cluster.sql("CREATE ROLE acme LOGIN; CREATE ROLE acme_submitter")
     tap.equal(migrate(store, "--grant-submit", "acme_submitter").returncode, 0,
-              "a role nobody logs in as gets the grant")
+              "a role without login gets the grant")
     cluster.sql(WRAP)
     session = Psql(cluster, "acme")
     submitted = session("SELECT acme.submit('wrapped', '{}')")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft serve before its database is there: it waits, answers, and begins. Prints TAP.
 
-A database that cannot be reached, or says that it is starting up, is waited for; a wrong password,
-database or schema is not.
+The server waits for a database that cannot be reached or is starting up; for a wrong password,
+database or schema it ends with an error.
 """
 import http.client
 import json

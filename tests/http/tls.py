@@ -159,7 +159,8 @@ def reload(tap, files):
     tap.equal(name_of(server, trusted), "first", "new ones get the certificate of the start")
     files.install("second")
     since = hang_up_signal(server)
-    tap.ok(said(server, "the certificate was read anew", since), "SIGHUP reads it anew")
+    tap.ok(said(server, "the certificate was read anew", since),
+           "SIGHUP reads the certificate again")
     tap.equal(name_of(server, trusted), "second", "new connections get the new one")
     tap.equal((ask(kept, "/v1/executions")[0], kept.sock is kept_socket), (200, True),
               "open ones go on")

@@ -104,11 +104,12 @@ def crowd(tap, server):
         return most > 0 and now == 0 and metric_sum(numbers, "weft_waiters") == 0
     ended = until(cut, 120)
     # Half of the budget, and one answer that began before it was full.
-    tap.ok(0 < most < BUDGET // 2 + (12 << 20), f"{CLIENTS} claims that nobody reads are bounded",
+    tap.ok(0 < most < BUDGET // 2 + (12 << 20),
+           f"{CLIENTS} claims whose answers are not read are bounded",
            f"{most >> 20} MiB")
     tap.ok(largest - begun < (4 * BUDGET >> 10) + QUARANTINE_KB, "the server stays small",
            f"{begun >> 10} MB, then {largest >> 10} MB")
-    tap.note(f"{CLIENTS} claims that nobody reads: {begun >> 10} MB, then {largest >> 10} MB, "
+    tap.note(f"{CLIENTS} claims without a reader: {begun >> 10} MB, then {largest >> 10} MB, "
              f"{most / 1048576:.1f} MiB of answers")
     tap.ok(ended, "every client that does not read is disconnected or refused")
     for reader in readers:

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What waiting costs, and who is woken. Prints TAP and figures.
+"""The cost of claims that wait, and which of them are woken. Prints TAP and figures.
 
 A PostgreSQL of the test's own counts every statement. Claims that wait cost nothing while nothing
 happens; one execution wakes one waiter per replica; an idle server is idle. When a worker says
-goodbye, its work runs elsewhere at once. A replica that rings hears who rings at the same time.
+goodbye, its work runs elsewhere at once. A replica that notifies hears others that do so at once.
 A worker that watches its leases hears of a cancel at once, at the replica that cancelled and at
 another one, with 1,000 executions running; and its watch costs nothing while it waits.
 
 What comes by news (of this replica or another one) wakes one waiter, always. The poll, once a
 second, can fall between a commit and the news of it, or between a look in vain and the commit of
-whoever was quicker (wait.c): then it wakes one more. That is seen in the metric, so such turns are
+a quicker claim (wait.c): then it wakes one more. That is seen in the metric, so such turns are
 told from the others, and are made again.
 """
 import json
@@ -135,11 +135,11 @@ def idle(tap, cluster):
 
 
 def one_wakes_one(tap, servers, calls, turn):
-    """Submits one execution to two crowds. True when the poll woke nobody."""
+    """Submits one execution to two crowds. True when the poll woke no claim."""
     before = [Wakes(server) for server in servers]
     calls.good("POST", "/v1/executions", {"kind": "wake", "lane": "busy"})
     until(lambda: sum(waiters(s) for s in servers) == 2 * CROWD - turn, 20)
-    pause(1.2)  # the poll might wake somebody more
+    pause(1.2)  # the poll might wake one more claim
     tap.equal(sum(waiters(s) for s in servers), 2 * CROWD - turn,
               f"execution {turn}: one claim is answered")
     after = [Wakes(server) for server in servers]

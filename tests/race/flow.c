@@ -2,9 +2,9 @@
 
 /*
  * Two replicas at one flow. One is stopped in the middle of a cascade, a growth or a cancel, with
- * the row of the flow locked or just released; the other does what used to get lost there. Nobody
- * may wait for a cascade who only ends a member, every join fires once, and when both are through
- * nothing is left for a scanner.
+ * the row of the flow locked or just released; the other makes a change that must not get lost
+ * there. A call that only ends a member never waits for a cascade, every join fires once, and when
+ * both are done nothing is left for a scanner.
  *
  * On SQLite a transaction that writes keeps all others out, so none of these moments exists.
  */
@@ -272,7 +272,7 @@ static void do_reconcile(void *context)
                                 &doer->err);
 }
 
-/* c ended while its group waited for e, and nobody was told: the group is the reconciler's. */
+/* c ended while its group waited for e, without a completion: the reconciler finds the group. */
 RACE(flow_member_ends_while_a_group_is_reconciled)
 {
     struct drawn flow;
@@ -348,7 +348,7 @@ static void do_retire(void *context)
     doer->rc = weft_engine_pass(doer->engine, WEFT_SCANNER_RETENTION, NULL, &report, &doer->err);
 }
 
-/* Whoever comes first: a flow is never open with members that are gone. */
+/* In both orders: a flow is never open with members that are gone. */
 RACE(flow_is_removed_while_a_member_is_replayed)
 {
     struct drawn flow;

@@ -137,6 +137,6 @@ void come_by(void (*run)(void *context), struct doer *doer)
 bool only_on_pg(void)
 {
     if (!on_pg())
-        tap_skip("SQLite has one writer: nobody can come by");
+        tap_skip("SQLite has one writer: no other cascade can run");
     return on_pg();
 }

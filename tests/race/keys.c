@@ -245,7 +245,7 @@ static void submit_one(void *context)
 RACE(a_writer_beside_the_engine_holds_the_file)
 {
     if (on_pg()) {
-        tap_skip("on PostgreSQL nobody holds the whole store");
+        tap_skip("PostgreSQL has no lock on the whole store");
         return;
     }
     struct weft_conn *conn;

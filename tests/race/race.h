@@ -54,7 +54,7 @@ struct gate {
     struct weft_engine *slow; /* its scans meet the gate */
 };
 void gate_shut(struct gate *gate, struct race *race, const struct weft_id *id);
-bool gate_reached(struct gate *gate); /* waits until somebody stands before it */
+bool gate_reached(struct gate *gate); /* waits until a thread stands before it */
 void gate_open(struct gate *gate);
 void gate_done(struct gate *gate);
 

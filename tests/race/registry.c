@@ -43,7 +43,7 @@ static bool is_listed(struct race *race, const char *name)
     return found;
 }
 
-/* The pass stops while it asks who holds leases: it has its snapshot and has locked nobody yet. */
+/* The pass stops while it reads leases: it has its snapshot and has locked no worker yet. */
 RACE(worker_comes_back_after_the_snapshot_of_worker_expiry)
 {
     if (!on_pg()) {

@@ -144,7 +144,7 @@ RACE(retention_on_two_replicas)
     free(id);
 }
 
-/* The key of what is just being removed: whoever submits under it waits and gets it. */
+/* The key of an execution that is being removed: a submission under it waits and gets the key. */
 RACE(key_of_what_is_being_removed)
 {
     struct weft_id old;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Passes that share the rows between them. What somebody else holds is passed over and told, and
- * done by the next pass; a pass never waits for a row, wherever the other one stands; and several
- * of them at once do each row once.
+ * Passes over the same rows. A row that another session holds is skipped, counted and left to the
+ * next pass; a pass never waits for a row; and several passes at once handle each row once.
  *
  * SQLite has one writer at a time: nothing can be held there while a pass runs.
  */
@@ -56,7 +55,7 @@ static void put_due(struct race *race, size_t kind, struct weft_id id[3])
 RACE(a_row_that_somebody_holds_is_left_for_the_next_pass)
 {
     if (!on_pg()) {
-        tap_skip("SQLite has one writer: nobody can hold a row");
+        tap_skip("SQLite has one writer: no other session can hold a row");
         return;
     }
     for (size_t i = 0; i < WEFT_LEN(kinds); i++) {
@@ -80,7 +79,7 @@ RACE(a_row_that_somebody_holds_is_left_for_the_next_pass)
         raw_run(&race->place, race->raw, "COMMIT");
         report = pass_over(race->b, kinds[i].scanner);
         is_int(report.handled, 1, "%s: the next pass does it", name);
-        is_int(counter_of(&report, "skipped_locked"), 0, "%s: nobody holds it now", name);
+        is_int(counter_of(&report, "skipped_locked"), 0, "%s: no row is locked now", name);
         ok(report.next_due_us == WEFT_NEVER, "%s: nothing is left", name);
         is_int(state_at(race->a, &id[1]), kinds[i].after, "%s: as it should be", name);
     }

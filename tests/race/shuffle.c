@@ -2,7 +2,7 @@
 
 /*
  * Two handles at the same rows in ever other orders: renew, complete, cancel, replay, claim, and
- * keyed submissions. Nobody ever waits in a circle, no call fails, and nothing is done twice.
+ * keyed submissions. No call ever waits in a circle, no call fails, and nothing is done twice.
  */
 
 #include "race.h"
@@ -13,7 +13,7 @@ enum { POOL = 40, BATCH = 20, KEYS = 10 };
 
 struct pool {
     struct weft_id id[POOL];
-    _Atomic int32_t epoch[POOL]; /* the last one that somebody was given */
+    _Atomic int32_t epoch[POOL]; /* the last one that a claim gave */
     _Atomic uint64_t window;     /* which keys are being submitted now */
     _Atomic uint64_t accepted;   /* keys that were new */
     weft_usec until_us;

@@ -2,10 +2,9 @@
 
 /*
  * Siblings of a join that are too many for one transaction. One replica is stopped on its walk
- * along them, when it has spared a sibling for the sake of another join; then that join fires, and
- * whoever let it fire stands still as well, before it could dispatch anything. The first goes on
- * behind the sibling, and must not leave it alone. And a join that is decided twice during one
- * walk.
+ * along them, when it has spared a sibling that another join needs; then that join fires, and the
+ * replica that completed it is stopped before it dispatches anything. The first replica goes on
+ * behind the sibling and must still cancel it. Also a join that is decided twice during one walk.
  */
 
 #include "flows.h"

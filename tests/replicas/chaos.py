@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Everything happens exactly once by effect, whoever dies: tests/replicas/chaos.py. Prints TAP.
+"""Every effect happens once, whichever process dies: tests/replicas/chaos.py. Prints TAP.
 
     WEFT_SEED=N     who is killed when, and what the workers do; else by chance, and printed
     WEFT_SOAK=1     two minutes and 300,000 executions instead of 20 s and 50,000
@@ -17,9 +17,9 @@ What is proven, by comparing the store with what each worker wrote down when it 
     none given up;
   - there is one outcome per execution and nothing lives any more;
   - the result stored is the effect of the lease that finished: its worker, its epoch, its payload;
-  - every complete that was acknowledged is the one stored, so nobody was told "done" whose effect
+  - every complete that was acknowledged is the one stored, so no worker got "done" whose effect
     is not there, and no execution was acknowledged to two;
-  - nobody whose effect is stored was told that it was refused;
+  - no worker whose effect is stored got a refusal;
   - no epoch of an execution was given out twice, over all workers;
   - every lease a worker was given is accounted for, to that worker, as an attempt that ended or as
     the outcome; and the attempts of an execution are exactly the epochs before the last;

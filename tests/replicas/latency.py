@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon the work of the dead goes on, and that nobody else's is taken: tests/replicas/latency.py
+"""How soon work of dead workers goes on, while others keep theirs: tests/replicas/latency.py
 (WEFT_TEST_STORE: sqlite or pg). Prints TAP and figures.
 
 What is proven, with workers and servers that are processes:
@@ -15,7 +15,7 @@ What is proven, with workers and servers that are processes:
   - restart: all servers are killed for longer than the leases last. From workers that renew within
     the grace of 10 s after the start, at once or after 8 s, nothing is taken, then and later. Of a
     worker that is dead too, the leases end when the grace does, not before; they do not count as
-    lost, because nobody could have renewed them;
+    lost, because no worker could have renewed them;
   - outage (PostgreSQL): the same when the database was away and the server was not;
   - company (PostgreSQL): with another server up the whole time there is no grace. Leases lapse as
     usual while one server is killed and started again; and a server that has started and heard of

@@ -172,7 +172,7 @@ def behind(tap, pair, server):
     made = calls.good("POST", "/v1/executions", spec)["id"]
     shown = calls.good("GET", f"/v1/executions/{made}")
     tap.equal((shown["kind"], shown["lane"], shown["tenant"]), ("new", "new", "new"),
-              "behind: names that the standby never had are made anew")
+              "behind: names that the standby never had are added again")
     claimed = calls.good("POST", "/v1/claims", {"worker": "w", "lanes": ["new"],
                                                 "wait_ms": 20000})["items"]
     tap.equal([item["id"] for item in claimed], [made], "behind: it is claimed by its lane")

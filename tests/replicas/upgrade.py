@@ -20,7 +20,7 @@ from release import TAG, build_release
 from serving import Server
 
 BOUND_S = 60
-FLOWS = 4  # the migration that brought them
+FLOWS = 4  # the migration that added flows
 
 
 def run_sql(store, text):

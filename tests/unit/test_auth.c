@@ -72,7 +72,7 @@ static void test_loads_overlap(struct weft_arena *arena)
     task_start(&slow);
     ok(stop_reached(&stop), "a load has read the token");
     is_int(weft_engine_token_revoke(engine, NULL, token.id, arena, &before, &err), WEFT_OK,
-           "which is then revoked");
+           "the token is revoked during the load");
     run_load(&newer);
     ok(newer.rc == WEFT_OK && weft_auth_count(auth) == 0, "a later load shows that");
     stop_release(&stop);
@@ -113,13 +113,13 @@ static void test_last_use(struct weft_arena *arena)
 
     is_int(weft_auth_write_uses(auth, engine, false, &err), WEFT_OK, "upkeep writes");
     is_int(written_of(arena, reader.id), 1000, "the use");
-    is_int(written_of(arena, worker.id), 1001, "also of a token that may not do what it wants");
-    is_int(ask_with(auth, &reader, 2000, &request), WEFT_OK, "it is used again");
-    is_int(weft_auth_load(auth, engine, &err), WEFT_OK, "the tokens are read anew");
+    is_int(written_of(arena, worker.id), 1001, "the use by a token without the scope is written");
+    is_int(ask_with(auth, &reader, 2000, &request), WEFT_OK, "the token is used again");
+    is_int(weft_auth_load(auth, engine, &err), WEFT_OK, "the tokens are read again");
     is_int(weft_auth_write_uses(auth, engine, false, &err), WEFT_OK, "upkeep comes by");
     is_int(written_of(arena, reader.id), 1000, "within a minute it is not written again");
     is_int(weft_auth_write_uses(auth, engine, true, &err), WEFT_OK, "when the server stops");
-    is_int(written_of(arena, reader.id), 2000, "it is");
+    is_int(written_of(arena, reader.id), 2000, "a stopping server writes the last use");
     weft_auth_free(auth);
 }
 

@@ -80,7 +80,7 @@ static void test_full_sticks(void)
     weft_buf_add_text(&buf, "too long");
     weft_buf_add_char(&buf, 'd');
     weft_buf_printf(&buf, "e");
-    is_str(buf.data, "abc", "what would fit is not added after what did not");
+    is_str(buf.data, "abc", "a full buffer takes nothing more, even if it would fit");
     ok(buf.full, "full sticks");
     weft_buf_clear(&buf);
     weft_buf_add_text(&buf, "abcd");

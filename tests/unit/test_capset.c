@@ -38,7 +38,7 @@ static void test_bad(void)
         const char *const token[] = {"good", bad[i]};
         is_int(weft_capset_text(token, 2, arena, &text, &err), WEFT_INVALID_VALUE,
                "bad token %zu is refused", i);
-        is_str(err.field, "capabilities", "by its field");
+        is_str(err.field, "capabilities", "the error names the field capabilities");
     }
     const char *many[WEFT_CAPABILITIES_MAX + 1];
     for (size_t i = 0; i < WEFT_LEN(many); i++)
@@ -52,7 +52,7 @@ static void test_bad(void)
     is_int(weft_capset_text(one, 1, arena, &text, &err), WEFT_TOO_LARGE,
            "2,048 bytes are too many");
     is_str(text, "kept", "nothing is given back on failure");
-    is_int(weft_capset_text(one, 0, arena, &text, &err), WEFT_OK, "none of them is fine");
+    is_int(weft_capset_text(one, 0, arena, &text, &err), WEFT_OK, "an empty set is accepted");
     large[sizeof(large) - 2] = '\0';
     is_int(weft_capset_text(one, 1, arena, &text, &err), WEFT_OK, "2,047 and the end are fine");
     is_int(weft_capset_text(many, WEFT_CAPABILITIES_MAX, arena, &text, &err), WEFT_OK,
@@ -122,7 +122,7 @@ static void test_split(void)
     is_int(count, 0, "the empty text has no tokens");
     const char *const *token = weft_capset_split("gpu", arena, &count);
     is_int(count, 1, "one");
-    is_str(token[0], "gpu", "as it was");
+    is_str(token[0], "gpu", "the only token is kept");
     token = weft_capset_split("a,bc,d", arena, &count);
     is_int(count, 3, "three");
     ok(strcmp(token[0], "a") == 0 && strcmp(token[1], "bc") == 0 && strcmp(token[2], "d") == 0,

@@ -31,7 +31,7 @@ static void test_fresh(void)
     weft_usec wall_us = (weft_usec)time(NULL) * WEFT_SECOND;
     weft_usec apart_us = weft_clock_now(clock) - wall_us;
     ok(apart_us > -HOUR && apart_us < HOUR, "before the store was asked: this machine's time");
-    ok(weft_clock_stale(clock), "which is stale");
+    ok(weft_clock_stale(clock), "the clock is stale before the store was asked");
     weft_clock_free(clock);
     weft_clock_free(NULL);
 }
@@ -94,12 +94,12 @@ static void test_by_hand(void)
     weft_usec start_us = weft_boot_us();
     while (weft_boot_us() == start_us)
         ;
-    is_int(weft_clock_now(clock), 1000, "it stands still");
+    is_int(weft_clock_now(clock), 1000, "a clock that was set stands still");
     ok(!weft_clock_stale(clock), "a clock that was set is never stale");
 
     struct weft_clock_sample sample = {start_us, start_us + HOUR, start_us};
     is_int(weft_clock_measure(clock, &sample, 1), 0, "a measurement does not move it");
-    is_int(weft_clock_now(clock), 1000, "not at all");
+    is_int(weft_clock_now(clock), 1000, "the clock still gives the time that was set");
     weft_clock_set(clock, -5);
     is_int(weft_clock_now(clock), -5, "only the hand does, even back");
     weft_clock_free(clock);

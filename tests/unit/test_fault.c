@@ -143,7 +143,7 @@ static void test_hooks(bool together)
     uint64_t calls = fault.calls;
     fault.hook = note;
     fault.context = &log;
-    ok(write_two(&f, conn, together) == WEFT_OK, "with a hook");
+    ok(write_two(&f, conn, together) == WEFT_OK, "two rows are written with a hook");
     is_int(fault.calls - calls, 4, "begin, two statements and commit are counted");
     is_int(log.count, 6, "six points are seen");
     ok(log.point[0] == WEFT_FAULT_BEFORE_RUN && log.point[1] == WEFT_FAULT_AFTER_RUN &&

@@ -52,12 +52,12 @@ static void test_answers(void)
         &(struct weft_fetch_config){.base_url = url, .token = "secret", .header = header});
 
     ok(fetch_do(fetch, &get) == WEFT_OK && answer.status == 200, "200");
-    is_str(answer.body.data, "{}", "its body");
-    is_str(answer.content_type, "application/json", "its type");
-    is_str(answer.request_id, "r-1", "its request id");
-    is_int(answer.retry_after_ms, 7000, "what it says of trying again");
+    is_str(answer.body.data, "{}", "the answer has its body");
+    is_str(answer.content_type, "application/json", "the answer has its content type");
+    is_str(answer.request_id, "r-1", "the answer has its request id");
+    is_int(answer.retry_after_ms, 7000, "the answer has its Retry-After");
     ok(fetch_do(fetch, &post) == WEFT_OK && answer.status == 404, "404 is an answer too");
-    is_int(answer.retry_after_ms, -1, "it says nothing of trying again");
+    is_int(answer.retry_after_ms, -1, "an answer without Retry-After has -1");
     is_str(answer.request_id, "", "the answer without a request id has an empty one");
     ok(fetch_do(fetch, &post_once) == WEFT_OK && answer.status == 503, "503 as well");
     is_int(answer.retry_after_ms, 1000, "a date counts as a second");
@@ -75,12 +75,14 @@ static void test_answers(void)
     ok(strstr(asked[0].header, "\r\nX-Weft-Namespace: blue\r\n") != NULL, "the header");
     ok(!strcasestr(asked[0].header, "Content-Type"), "no type without a body");
     is_str(asked[1].method, "POST", "POST");
-    is_str(asked[1].body, "{\"a\":1}", "its body");
-    ok(strstr(asked[1].header, "\r\nContent-Type: application/json\r\n") != NULL, "is JSON");
+    is_str(asked[1].body, "{\"a\":1}", "the POST has its body");
+    ok(strstr(asked[1].header, "\r\nContent-Type: application/json\r\n") != NULL,
+       "the body is declared as JSON");
     is_str(asked[2].body, "{\"a\":1}", "the body of a call that is sent once");
-    ok(strstr(asked[2].header, "\r\nContent-Length: 7\r\n") != NULL, "has a length");
+    ok(strstr(asked[2].header, "\r\nContent-Length: 7\r\n") != NULL,
+       "the body of a call that is sent once has a length");
     is_str(asked[4].method, "PUT", "PUT");
-    is_str(asked[4].body, "[]", "its body");
+    is_str(asked[4].body, "[]", "the PUT has its body");
     weft_fetch_close(fetch);
     stage_done(&stage);
 }
@@ -120,8 +122,9 @@ static void test_not_sent(void)
     struct stage stage;
     stage_init(&stage);
     struct weft_fetch *fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
-    ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE, "nobody listens: %s", err.text);
-    ok(!doubt.sent && !doubt.stopped, "it was not sent");
+    ok(fetch_do(fetch, &post) == WEFT_UNAVAILABLE, "a call to a closed port is unavailable: %s",
+       err.text);
+    ok(!doubt.sent && !doubt.stopped, "the call was not sent");
     ok(fetch_do(fetch, &post_once) == WEFT_UNAVAILABLE && !doubt.sent,
        "a call that may be sent once was not sent either");
     weft_fetch_close(fetch);
@@ -215,8 +218,9 @@ static void test_bare_once(void)
     stage_open(&stage);
     struct weft_fetch *fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
     ok(fetch_do(fetch, &bare_once) == WEFT_OK, "a bare call");
-    ok(fetch_do(fetch, &bare_once) == WEFT_UNAVAILABLE && doubt.sent, "whose answer is lost");
-    is_int(stage.requests, 2, "is sent once");
+    ok(fetch_do(fetch, &bare_once) == WEFT_UNAVAILABLE && doubt.sent,
+       "the answer to the second call is lost");
+    is_int(stage.requests, 2, "a bare call is sent once");
     weft_fetch_close(fetch);
     weft_fetch_answer_done(&answer);
     stage_done(&stage);
@@ -309,8 +313,8 @@ static void test_timeout(void)
     struct weft_fetch *fetch = open_fetch(&(struct weft_fetch_config){.base_url = stage.url});
     const struct weft_fetch_call call = {.method = "GET", .path = "/", .timeout_ms = 120};
     int64_t began_ms = mono_ms();
-    ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && doubt.sent && !doubt.stopped, "too slow: %s",
-       err.text);
+    ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && doubt.sent && !doubt.stopped,
+       "a call of 120 ms runs out of time: %s", err.text);
     ok(mono_ms() - began_ms < 5000, "the slow answer is not waited for");
     weft_fetch_close(fetch);
     stage_done(&stage);

@@ -55,7 +55,7 @@ static void test_when(void)
     weft_floor_claimed(&floors, &claim);
     is_int(floors.count, 0, "a quick claim without a floor removes it");
     set_floor(&floors, 2000 * SECOND);
-    is_int(floor_at(&floors), 1000 * SECOND - 100 * WEFT_MS, "it lags behind the claim");
+    is_int(floor_at(&floors), 1000 * SECOND - 100 * WEFT_MS, "the floor lags behind the claim");
     weft_floors_done(&floors);
 }
 

@@ -57,7 +57,7 @@ static void test_trim(void)
         return;
     pthread_join(thread, NULL);
     ok(left != NULL && resident() > before + ((size_t)BLOCKS * BLOCK) / 2,
-       "what a thread freed stays in memory");
+       "memory that a thread freed stays resident");
     size_t after = weft_heap_trim(idle);
     ok(resident() < before + NEAR, "trimming gives it back");
     ok(after < idle + NEAR, "trimming returns what is left: %zu kB, before %zu", after / 1024,

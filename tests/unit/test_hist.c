@@ -37,7 +37,7 @@ static void test_small(void)
     is_int(weft_hist_at(&hist, 1), 100, "the largest");
     is_int(weft_hist_mean(&hist), 50, "the mean");
     weft_hist_add(&hist, -5);
-    is_int(hist.min_us, 0, "what is below nothing counts as nothing");
+    is_int(hist.min_us, 0, "a negative value counts as 0");
 }
 
 static int compare(const void *a, const void *b)

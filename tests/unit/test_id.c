@@ -83,7 +83,7 @@ static void test_next(void)
         before = id;
     }
     is_int(wrong, 0, "each comes after the one before, of the same moment and partition");
-    ok(even > COUNT / 4 && even < COUNT * 3 / 4, "by a distance that cannot be guessed");
+    ok(even > COUNT / 4 && even < COUNT * 3 / 4, "the distance between two ids cannot be guessed");
     memset(before.byte + 8, 0xff, 8);
     before.byte[8] = 0xbf;
     before.byte[7] &= 0xf0;
@@ -253,7 +253,7 @@ static void test_short(void)
            row[i].fits ? "fits" : "does not fit");
     }
     weft_id_short_print(&id, text);
-    is_str(text, "01932c075f..6789ab", "is printed with both its ends");
+    is_str(text, "01932c075f..6789ab", "a short id shows both ends");
     id = weft_id_at(MOMENT);
     ok(weft_id_time(&id) == MOMENT / WEFT_MS * WEFT_MS, "the least id of a moment has its time");
     id = weft_id_at(-1);

@@ -28,7 +28,8 @@ static void test_small(void)
     weft_index_remove(&index, 7);
     weft_index_put(&index, &one);
     weft_index_put(&index, &other);
-    ok(weft_index_find(&index, 7) == &one && weft_index_find(&index, -7) == &other, "both found");
+    ok(weft_index_find(&index, 7) == &one && weft_index_find(&index, -7) == &other,
+       "both items are found");
     weft_index_remove(&index, 8);
     is_int(index.count, 2, "removal of a number that is not there changes nothing");
     weft_index_remove(&index, 7);

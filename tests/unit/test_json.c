@@ -355,7 +355,8 @@ static void test_depth(void)
 
     memset(text, '[', WEFT_JSON_DEPTH_MAX);
     memset(text + WEFT_JSON_DEPTH_MAX, ']', WEFT_JSON_DEPTH_MAX);
-    is_int(check_copy(text, (size_t)2 * WEFT_JSON_DEPTH_MAX, &err), WEFT_OK, "as deep as allowed");
+    is_int(check_copy(text, (size_t)2 * WEFT_JSON_DEPTH_MAX, &err), WEFT_OK,
+           "the deepest nesting is accepted");
 
     memset(text, '[', WEFT_JSON_DEPTH_MAX + 1);
     memset(text + WEFT_JSON_DEPTH_MAX + 1, ']', WEFT_JSON_DEPTH_MAX + 1);

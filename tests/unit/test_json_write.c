@@ -149,7 +149,7 @@ static void test_round_trip(void)
     const char *back = NULL;
     is_int(weft_json_check(buf.data, buf.size, &value, NULL), WEFT_OK, "all of ASCII is valid");
     is_int(weft_json_string(&value, arena, &back, NULL), WEFT_OK, "all of ASCII decodes");
-    is_str(back, text, "to itself");
+    is_str(back, text, "the decoded text is the original");
 
     size_t refused = 0;
     for (int i = 0; i < 2000; i++) {

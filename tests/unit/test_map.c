@@ -11,8 +11,8 @@ static void test_small(void)
     int a, b;
     ok(weft_map_find(&map, "x", 1) == NULL, "a zeroed map is empty");
     weft_map_put(&map, "x", 1, &a);
-    ok(weft_map_find(&map, "x", 1) == &a, "what was put is found");
-    ok(weft_map_find(&map, "y", 1) == NULL, "what was not is not");
+    ok(weft_map_find(&map, "x", 1) == &a, "a key that was put is found");
+    ok(weft_map_find(&map, "y", 1) == NULL, "a key that was not put is not found");
     weft_map_put(&map, "x", 1, &b);
     ok(weft_map_find(&map, "x", 1) == &b, "a second put replaces the value");
     is_int(map.count, 1, "a second put of a key adds no entry");
@@ -61,7 +61,7 @@ static void test_many(void)
     for (int32_t i = MANY; i < 2 * MANY; i++)
         wrong += weft_map_find(&map, &i, sizeof(i)) != NULL;
     is_int(wrong, 0, "20,000 numbers, none lost, none too many");
-    is_int(map.count, MANY, "as many as were put");
+    is_int(map.count, MANY, "the count is the number of keys");
     ok((map.capacity & (map.capacity - 1)) == 0 && map.count <= map.capacity / 4 * 3,
        "never more than three quarters full");
     weft_map_done(&map);
@@ -83,7 +83,7 @@ static void test_remove(void)
     for (int32_t i = 0; i < MANY; i++)
         wrong += weft_map_find(&map, &i, sizeof(i)) != (i % 3 ? &value[i] : NULL);
     is_int(wrong, 0, "every third of 5,000 removed, and no other");
-    is_int(map.count, MANY - (MANY + 2) / 3, "as many as are left");
+    is_int(map.count, MANY - (MANY + 2) / 3, "the count is the number of keys that are left");
     for (int32_t i = 0; i < MANY; i += 3)
         weft_map_put(&map, &i, sizeof(i), &value[i]);
     for (int32_t i = 0; i < MANY; i++)

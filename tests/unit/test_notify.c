@@ -43,8 +43,9 @@ static void test_notices(struct fixture *f)
     ok(weft_notifier_ring(a, "1:2 'quoted' \\", &f->err) == WEFT_OK, "a rings");
     is_str(wait_next(f, b), "1:2 'quoted' \\", "b hears it as it was");
     ok(weft_notifier_ring(b, "", &f->err) == WEFT_OK, "b answers with nothing");
-    is_str(wait_next(f, a), "", "which is a notice too: not its own one");
-    ok(weft_notifier_next(a, f->arena, &text, &f->err) == WEFT_OK && !text, "its own never comes");
+    is_str(wait_next(f, a), "", "an empty notice arrives as the next one");
+    ok(weft_notifier_next(a, f->arena, &text, &f->err) == WEFT_OK && !text,
+       "a notifier does not hear its own notice");
 
     char longest[WEFT_BELL_TEXT_MAX + 1];
     memset(longest, 'x', WEFT_BELL_TEXT_MAX);
@@ -70,8 +71,9 @@ static void test_apart(struct fixture *f, struct fixture *other)
     struct weft_notifier *a = open_bell(f, f->url), *b = open_bell(f, f->url);
     struct weft_notifier *stranger = open_bell(other, other->url);
     const char *text = NULL;
-    ok(weft_notifier_ring(stranger, "elsewhere", &f->err) == WEFT_OK, "somebody else rings");
-    ok(weft_notifier_ring(a, "here", &f->err) == WEFT_OK, "then a");
+    ok(weft_notifier_ring(stranger, "elsewhere", &f->err) == WEFT_OK,
+       "a notifier of another schema rings");
+    ok(weft_notifier_ring(a, "here", &f->err) == WEFT_OK, "notifier a rings");
     is_str(wait_next(f, b), "here", "b hears a alone");
     ok(weft_notifier_next(stranger, f->arena, &text, &f->err) == WEFT_OK && !text,
        "a notifier of another schema does not hear it");
@@ -120,7 +122,7 @@ int main(void)
     is_int(weft_notifier_open("http://x", &bell, &err), WEFT_INVALID_VALUE,
            "a URL of another scheme is refused");
     ok(weft_notifier_open("postgres:///x?host=/nowhere", &bell, &err) == WEFT_UNAVAILABLE,
-       "nobody there");
+       "a server that is not there is unavailable");
     weft_notifier_close(NULL);
     if (!fixture_has_pg()) {
         tap_skip("WEFT_TEST_PG is not set");

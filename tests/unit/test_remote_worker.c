@@ -144,7 +144,7 @@ static void test_claim_waits(void)
     ok(box_wait(&script->box, &script->claims, 2), "the next claim waits");
     int64_t began_ms = mono_ms();
     ok(box_wait(&script->box, &script->renewals, 3), "heartbeats go on");
-    ok(mono_ms() - began_ms < 5000, "at a third of the lease");
+    ok(mono_ms() - began_ms < 5000, "heartbeats come at a third of the lease");
     box_open(&script->box);
     ok(box_wait(&script->box, &script->completed, 1), "the result arrives");
     is_int(script->claims, 2, "while the claim still waits");
@@ -170,7 +170,7 @@ static void test_silence(void)
     ok(box_wait(&script->box, &script->completed, 1), "the result is sent");
     int64_t began_ms = mono_ms();
     (void)weft_worker_stop(p.worker);
-    ok(mono_ms() - began_ms < 6000, "who stops does not wait for the answer");
+    ok(mono_ms() - began_ms < 6000, "a stop does not wait for the answer");
     play_end(&p);
 }
 

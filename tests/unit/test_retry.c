@@ -79,7 +79,7 @@ static void test_jitter(void)
     is_int(outside, 0, "no draw leaves the bounds");
     is_int(shrinks, 0, "a higher draw never waits less");
     is_int(weft_retry_backoff(&rules, 20, 0), 48 * WEFT_SECOND,
-           "at the ceiling: from four fifths of it");
+           "the waits at the ceiling begin at four fifths of it");
     most = weft_retry_backoff(&rules, 20, UINT64_MAX);
     ok(most <= rules.max_us && most >= rules.max_us - 1,
        "the wait at the ceiling never exceeds it");
@@ -171,7 +171,8 @@ static void test_at_once(void)
     is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW,
            "a policy without a wait retries at once");
     rules.jitter = true;
-    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW, "with jitter too");
+    is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY_NOW,
+           "a policy without a wait and with jitter retries at once");
     rules.initial_us = WEFT_SECOND;
     is_int(weft_retry_decide(&rules, &live, &report).kind, WEFT_EVENT_RETRY,
            "jitter never makes a retry immediate");
@@ -188,9 +189,9 @@ static void test_poison(void)
         struct weft_event event = weft_lost_decide(&rules, &live, 0);
         bool poison = lost >= rules.max_lost;
         is_int(event.kind, poison ? WEFT_EVENT_FAIL : WEFT_EVENT_LOSE,
-               "with %d lost and %d allowed", lost, rules.max_lost);
+               "the event with %d lost and %d allowed", lost, rules.max_lost);
         if (poison)
-            is_int(event.how, WEFT_ENDED_LOST, "it fails as lost");
+            is_int(event.how, WEFT_ENDED_LOST, "the execution fails as lost");
     }
 }
 

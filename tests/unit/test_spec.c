@@ -122,7 +122,7 @@ static void test_resolved(void)
     is_str(out.capset, "", "no capabilities");
     ok(!out.tags && !out.key && !out.payload && !out.content_type, "nothing else");
     is_int(out.state, WEFT_STATE_READY, "ready");
-    is_int(out.due_us, 0, "at once");
+    is_int(out.due_us, 0, "the resolved spec is due at once");
     is_int(out.rules.max_attempts, 25, "under the default policy");
 
     static const struct {
@@ -167,7 +167,7 @@ static void test_tags(void)
     size_t count = 0;
     const struct weft_tag *back = weft_tags_parse(text, arena, &count);
     is_int(count, 4, "all of them read back");
-    is_str(tags_of(back, count), text, "as they were");
+    is_str(tags_of(back, count), text, "the tags are as they were");
     is_int((weft_tags_parse(NULL, arena, &count), count), 0, "no text is no tags");
     is_int((weft_tags_parse("[1]", arena, &count), count), 0, "a JSON array of numbers is no tags");
 

@@ -69,7 +69,7 @@ static void test_numbers(struct fixture *f, struct weft_conn *conn)
     enum weft_settled settled = WEFT_SETTLED_RUNNING;
     ok(d->settle(conn, &lost, &settled, &f->err) == WEFT_OK && settled == WEFT_SETTLED_UNKNOWN,
        "an outcome is unknown when the server may have crashed since");
-    ok(lost.lineage.system != 0 && lost.lineage.timeline != 0, "it knows its lineage");
+    ok(lost.lineage.system != 0 && lost.lineage.timeline != 0, "the lost commit has its lineage");
     lost.age_us = 0;
     lost.lineage.timeline++;
     settled = WEFT_SETTLED_RUNNING;
@@ -82,7 +82,7 @@ static void test_numbers(struct fixture *f, struct weft_conn *conn)
        "an outcome is unknown in another cluster");
     ok(d->begin(writer, WEFT_TX_WRITE, &f->err) == WEFT_OK && add(f, writer, 2) == WEFT_OK,
        "another one");
-    ok(writer->xid > xid, "has another number");
+    ok(writer->xid > xid, "another transaction has another number");
     xid = writer->xid;
     d->rollback(writer);
     ok(settle(f, conn, xid) == WEFT_SETTLED_ABORTED, "aborted");
@@ -99,7 +99,7 @@ static void test_lock_timeout(struct fixture *f, struct weft_conn *conn)
     ok(f->driver->begin(other, WEFT_TX_KEYED, &f->err) == WEFT_OK, "begin elsewhere");
     ok(add(f, other, 3) == WEFT_BUSY && f->err.cause == WEFT_CAUSE_LOCK_TIMEOUT,
        "a lock that is not given: %s", f->err.text);
-    is_str(f->err.sqlstate, "55P03", "its state");
+    is_str(f->err.sqlstate, "55P03", "a lock timeout has SQLSTATE 55P03");
     f->driver->rollback(other);
     ok(!other->broken, "the connection lives");
     f->driver->rollback(conn);
@@ -219,7 +219,8 @@ static void test_schema_names(void)
     for (size_t i = 0; i < WEFT_LEN(row); i++) {
         is_str(weft_pg_place_schema(row[i].sql, "x", arena), row[i].want ? row[i].want : row[i].sql,
                "the schema in text %zu", i);
-        is_str(weft_pg_place_schema(row[i].sql, "weft", arena), row[i].sql, "or as it is");
+        is_str(weft_pg_place_schema(row[i].sql, "weft", arena), row[i].sql,
+               "the schema weft leaves the text as it is");
     }
     weft_arena_free(arena);
 }
@@ -278,7 +279,7 @@ static void test_bare(struct fixture *f, struct weft_conn *conn)
            "a bare read");
     }
     PQuntrace(weft_pg_of(conn)->pq);
-    is_int(count_words(trace, "\tExecute"), 1, "is one statement");
+    is_int(count_words(trace, "\tExecute"), 1, "the set is one statement");
     is_int(count_words(trace, "\tSync"), 1, "in one exchange");
     is_int(count_words(trace, "\tParse"), 0, "prepared before");
     (void)fclose(trace);
@@ -324,7 +325,8 @@ static void test_swollen(struct fixture *f)
     ok(f->driver->begin(reader, WEFT_TX_READ, &f->err) == WEFT_OK &&
            f->driver->run(reader, &call, 1, f->arena, &rows, &f->err) == WEFT_OK,
        "a large answer");
-    ok(reader->buffers_large_since_us >= buffers_large_since_us, "does the same");
+    ok(reader->buffers_large_since_us >= buffers_large_since_us,
+       "a large answer marks the buffers as large");
     f->driver->rollback(reader);
     weft_conn_close(reader);
     weft_conn_close(writer);

@@ -124,7 +124,7 @@ static void test_names(void)
 
     is_int(weft_word_size("", "-"), 0, "no word");
     is_int(weft_word_size("aZ09", ""), 4, "a word to the end");
-    is_int(weft_word_size("a-b+c d", "-+"), 5, "with marks, up to what is none");
+    is_int(weft_word_size("a-b+c d", "-+"), 5, "a word with marks ends at the first other byte");
     is_int(weft_word_size("-a", ""), 0, "a mark that is not among them");
     is_int(weft_word_size("a\xc3\xa9", "-"), 1, "letters of ASCII only");
 }

@@ -43,10 +43,10 @@ static void test_there_and_back(void)
         weft_token_print(ids[i], secret, text);
         weft_token_hash(secret, hash);
         ok(weft_token_parse(text, &id, parsed), "%s is a token", text);
-        is_int(id, ids[i], "of its id");
+        is_int(id, ids[i], "the parsed id is that of the token");
         ok(weft_token_same(hash, parsed), "the parsed hash is that of the secret");
         parsed[31] ^= 1;
-        ok(!weft_token_same(hash, parsed), "which one bit makes another");
+        ok(!weft_token_same(hash, parsed), "a hash that differs in one bit is another");
     }
     static const uint8_t abc[WEFT_TOKEN_HASH] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
                                                  0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23,
@@ -125,7 +125,7 @@ static void test_scopes(void)
     }
     char none[WEFT_SCOPES_TEXT];
     weft_scopes_print(0, none);
-    is_str(none, "", "none is nothing");
+    is_str(none, "", "no scopes print as nothing");
 }
 
 static void test_allows(void)

@@ -16,7 +16,7 @@ static void test_spec(void)
     struct weft_spec spec;
     struct weft_err err;
     ok(read_text(&weft_wire_spec, "{\"kind\":\"mail\"}", &spec, &err) == WEFT_OK, "the least spec");
-    is_str(spec.kind, "mail", "its kind");
+    is_str(spec.kind, "mail", "the least spec has its kind");
     ok(!spec.ns && !spec.lane && !spec.payload && !spec.content_type && !spec.tenant && !spec.key &&
            !spec.tags && !spec.capabilities && !spec.policy,
        "the spec has no other texts");
@@ -34,7 +34,8 @@ static void test_spec(void)
     ok(read_text(&weft_wire_spec, "{\"kind\":\"k\",\"payload\": null ,\"payload_base64\":null}",
                  &spec, &err) == WEFT_OK,
        "null is a value for payload");
-    ok(spec.payload_size == 4 && memcmp(spec.payload, "null", 4) == 0, "it is JSON's null");
+    ok(spec.payload_size == 4 && memcmp(spec.payload, "null", 4) == 0,
+       "the payload is JSON's null");
 
     ok(read_text(&weft_wire_spec, "{\"payload\":\t{ \"\\u0000\" : 1.0e1 }\n,\"k\\u0069nd\":\"k\"}",
                  &spec, &err) == WEFT_OK,
@@ -42,19 +43,20 @@ static void test_spec(void)
     is_str(spec.kind, "k", "an escaped name is found");
     ok(spec.payload_size == 20 && memcmp(spec.payload, "{ \"\\u0000\" : 1.0e1 }", 20) == 0,
        "a payload is kept byte for byte");
-    ok(!spec.content_type, "its type is left open");
+    ok(!spec.content_type, "the content type is left open");
 
     ok(read_text(&weft_wire_spec, "{\"kind\":\"k\",\"payload_base64\":\"\\/\\/8=\"}", &spec,
                  &err) == WEFT_OK,
        "base64 with escaped slashes");
-    ok(spec.payload_size == 2 && memcmp(spec.payload, "\xff\xff", 2) == 0, "is decoded");
+    ok(spec.payload_size == 2 && memcmp(spec.payload, "\xff\xff", 2) == 0,
+       "base64 with escaped slashes is decoded");
     is_str(spec.content_type, "application/octet-stream", "the type of base64 bytes is not JSON");
     ok(read_text(&weft_wire_spec,
                  "{\"content_type\":\"a/b\",\"kind\":\"k\",\"payload_base64\":\"\"}", &spec,
                  &err) == WEFT_OK &&
            spec.payload && spec.payload_size == 0,
        "an empty payload is a payload");
-    is_str(spec.content_type, "a/b", "of the type that was given");
+    is_str(spec.content_type, "a/b", "an empty payload has the type that was given");
     ok(read_text(&weft_wire_spec,
                  "{\"kind\":\"k\",\"capabilities\":[],\"tags\":{},\"policy\":{\"max_attempts\":2,"
                  "\"backoff\":{\"initial_ms\":0,\"jitter\":false}}}",
@@ -78,7 +80,7 @@ static void test_moments(void)
     ok(read_text(&weft_wire_spec, "{\"kind\":\"k\",\"deadline_at\":\"1970-01-01T00:00:00Z\"}",
                  &spec, &err) == WEFT_OK &&
            spec.deadline_us == 1,
-       "so is a deadline");
+       "a deadline at the epoch becomes one microsecond");
     ok(read_text(&weft_wire_deadline, "{\"deadline_at\":\"1970-01-01T02:00:00\\u002b02:00\"}",
                  &steer, &err) == WEFT_OK &&
            steer.deadline_us == 1,
@@ -103,7 +105,7 @@ static void test_leases(void)
            !failure.permanent && failure.retry_after_ms == 0,
        "a failure may be tried again, by the backoff");
     ok(failure.epoch == 1 && failure.id.byte[0] == 0x01 && failure.id.byte[15] == 0x01,
-       "its lease");
+       "the failure has its lease");
     ok(read_text(&weft_wire_failure, "{" LEASE ",\"retryable\":true,\"retry_after_ms\":0}",
                  &failure, &err) == WEFT_OK &&
            !failure.permanent && failure.retry_after_ms == -1,
@@ -111,7 +113,7 @@ static void test_leases(void)
     ok(read_text(&weft_wire_failure, "{" LEASE ",\"retryable\":false,\"retry_after_ms\":1e3}",
                  &failure, &err) == WEFT_OK &&
            failure.permanent && failure.retry_after_ms == 1000,
-       "not again");
+       "a failure that is not retryable has its wait");
     ok(read_text(&weft_wire_renew, "{" LEASE "}", &renew, &err) == WEFT_OK && !renew.has_progress &&
            renew.lease_ms == 0,
        "a renewal says nothing of progress");
@@ -127,10 +129,10 @@ static void test_leases(void)
        "percent and note");
     ok(read_text(&weft_wire_release, "{" LEASE "}", &back, &err) == WEFT_OK &&
            back.delay_ms == 1000,
-       "released: to somebody else, so not at once");
+       "a release has the default delay");
     ok(read_text(&weft_wire_release, "{" LEASE ",\"delay_ms\":0}", &back, &err) == WEFT_OK &&
            back.delay_ms == 0,
-       "unless it says so");
+       "a release with a delay of 0 has it");
     ok(read_text(&weft_wire_claim, "{\"worker\":\"w\"}", &claim, &err) == WEFT_OK &&
            claim.max == 0 && claim.lease_ms == 0 && claim.wait_ms == 0 && claim.lane_count == 0,
        "the least claim leaves the rest to the engine");
@@ -344,7 +346,7 @@ static void test_refusals(void)
         is_str(err.field, refusal[i].field, "refused: %s: who is to blame", refusal[i].text);
         struct weft_json value = json_of(refusal[i].text);
         ok(weft_wire_read(refusal[i].type, &value, arena, item, NULL) == refusal[i].rc,
-           "refused: %s: nobody need ask why", refusal[i].text);
+           "refused without a place for the error: %s", refusal[i].text);
     }
 }
 
@@ -368,7 +370,7 @@ static void test_bounds(void)
         weft_buf_add_text(&text, "\xc3\xa4");
     weft_buf_add_text(&text, "\":1}");
     is_int(read_text(&weft_wire_spec, text.data, &spec, &err), WEFT_UNKNOWN_FIELD, "a long name");
-    is_int(strlen(err.field), WEFT_NAME_MAX, "is cut");
+    is_int(strlen(err.field), WEFT_NAME_MAX, "a long field name is cut in the error");
     weft_buf_done(&text);
 }
 

@@ -265,10 +265,11 @@ static void test_mistakes(struct world *w)
     is_int(weft_worker_on(worker, NULL, handle_again, w, &w->err), WEFT_CONFLICT, "two of them");
     is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_OK, "a kind");
     is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_CONFLICT, "twice");
-    is_int(weft_worker_stop(worker), 0, "what was not started may be stopped");
+    is_int(weft_worker_stop(worker), 0, "a worker that was not started may be stopped");
     is_int(weft_worker_start(worker, &w->err), WEFT_OK,
            "a worker that was stopped before its start can be started");
-    is_int(weft_worker_start(worker, &w->err), WEFT_CONFLICT, "once");
+    is_int(weft_worker_start(worker, &w->err), WEFT_CONFLICT,
+           "a started worker cannot be started again");
     is_int(weft_worker_on(worker, "l", handle_again, w, &w->err), WEFT_CONFLICT,
            "the kinds of a started worker are fixed");
     weft_worker_free(worker);
