@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Capabilities: a worker gets what it can do, and nothing else. */
+/* Capabilities: a claim gets only work whose capabilities it offers. */
 
 #include "conformance.h"
 
@@ -105,5 +105,5 @@ CASE(capability_largest_set)
     struct weft_claim args = {.worker = "w", .capabilities = token, .capability_count = 255};
     is_int(claim_with(f, f->b, &args).count, 0, "255 of them are not enough");
     args.capability_count = 256;
-    is_int(claim_with(f, f->b, &args).count, 1, "256 are");
+    is_int(claim_with(f, f->b, &args).count, 1, "a claim with 256 capabilities is accepted");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The limit on the queues of a namespace: what it refuses, and what goes on. */
+/* The limit on the queues of a namespace: new queues are refused, existing ones are served. */
 
 #include "conformance.h"
 

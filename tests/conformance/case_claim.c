@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Claiming: who gets what, in which order, and how much of it. Lanes have a file of their own. */
+/* Claiming: which items, in which order, and how many. Lanes are in case_lane.c. */
 
 #include "conformance.h"
 
@@ -87,7 +87,7 @@ CASE(claim_lanes)
     is_int(got.count, 2, "a lane by name");
     is_str(got.item[0].lane, "slow", "a claim of lane slow gives items of lane slow");
     args = (struct weft_claim){.worker = "w", .max = 20, .lanes = both, .lane_count = 2};
-    is_int(claim_with(f, f->b, &args).count, 4, "several lanes");
+    is_int(claim_with(f, f->b, &args).count, 4, "a claim of several lanes gets their work");
     got = claim(f, f->a, 20);
     is_int(got.count, 1, "a claim that names no lane gets the default lane");
     is_str(got.item[0].lane, "default", "the item is of the default lane");
@@ -117,7 +117,7 @@ CASE(claim_sees_others_work_at_once)
     submit_job(f);
     is_int(claim(f, f->b, 1).count, 1, "a queue that it knows");
     (void)submit_ok(f, &(struct weft_spec){.kind = "another"});
-    is_int(claim(f, f->b, 5).count, 1, "another queue");
+    is_int(claim(f, f->b, 5).count, 1, "a queue that is new to the process is found");
     struct weft_engine *third = open_engine(f);
     submit_job(f);
     is_int(claim(f, third, 5).count, 1, "a process that has just started");
@@ -176,7 +176,7 @@ CASE(claim_several_for_the_same_queue)
         {.worker = "w0", .max = 3}, {.worker = "w1", .max = 4}, {.worker = "w2", .max = 9}};
     struct weft_claim_result got = claim_several(f, f->b, args, WEFT_LEN(args));
     is_int(got.count, 10, "everything is given out");
-    ok(all_distinct(&got), "nothing twice");
+    ok(all_distinct(&got), "no item is given twice");
     is_int(count_claim(&got, 0), 3, "the first gets its max");
     is_int(count_claim(&got, 1), 4, "the second too");
     is_int(count_claim(&got, 2), 3, "the third the rest");
@@ -188,7 +188,7 @@ CASE(claim_several_for_the_same_queue)
         wrong += !same_id(&got.item[i].id, &id[want]);
     }
     is_int(wrong, 0, "in the order of submission");
-    is_int(claim(f, f->a, 10).count, 0, "nothing is left");
+    is_int(claim(f, f->a, 10).count, 0, "a further claim gets nothing");
 }
 
 /* Tenants and kinds make many small queues that all claims of the call compete for. */
@@ -205,7 +205,7 @@ CASE(claim_several_over_many_queues)
     size_t given = 0;
     for (int calls = 0; calls < 10 && given < WEFT_LEN(spec); calls++) {
         struct weft_claim_result got = claim_several(f, f->b, args, WEFT_LEN(args));
-        ok(all_distinct(&got), "nothing twice in one call");
+        ok(all_distinct(&got), "no item is given twice in one call");
         for (uint32_t i = 0; i < WEFT_LEN(args); i++)
             ok(count_claim(&got, i) <= 25, "no claim gets more than it asked for");
         for (size_t i = 0; i < got.count; i++)
@@ -228,7 +228,7 @@ CASE(claim_several_is_bounded)
     expect_err(&err, WEFT_TOO_LARGE, "max", "all claims together");
     weft_arena_free(arena);
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 10,
-           "nothing was taken");
+           "all executions are still ready");
     args[2].max = 200;
     is_int(claim_several(f, f->a, args, 3).count, 10, "1,000 are fine");
 }
@@ -308,7 +308,7 @@ CASE(claim_bytes_of_several_claims)
     struct weft_claim_result got = claim_several(f, f->b, args, 2);
     ok(got.count >= 1 && payload_bytes(&got) <= WEFT_BATCH_BYTES + 2 * WEFT_PAYLOAD_MAX,
        "two claims share the bound: %zu KiB", payload_bytes(&got) / 1024);
-    ok(all_distinct(&got), "nothing twice");
+    ok(all_distinct(&got), "no item is given twice");
     expect_bounded(f, 20, 20 - got.count);
 }
 
@@ -374,7 +374,7 @@ CASE(claim_bytes_over_transactions)
     struct weft_engine *engine = open_faulty(f, &breaker.fault);
     breaker.nth = 3; /* the third round, which is the second of the second transaction */
     got = claim_several(f, engine, args, CLAIMS);
-    is_int(got.count, 1, "what the first transaction got is given");
+    is_int(got.count, 1, "the item of the first transaction is given");
     ok(got.contended, "the claims of the failed transaction are marked contended");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_RUNNING}),
            breaker.runs == 3 ? 5 : 0, "no execution runs without a claim that got it");
@@ -405,7 +405,7 @@ CASE(claim_many_queues)
             twice += got.item[i].epoch != 1;
         given += got.count;
     }
-    is_int(twice, 0, "nothing is given twice");
+    is_int(twice, 0, "no execution is given twice");
     weft_engine_close(third);
     is_int(given, ALL, "400 queues are all served, each once");
 }

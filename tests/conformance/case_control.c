@@ -117,14 +117,14 @@ CASE(steer_deadline_set_moved_and_cleared)
     struct weft_id id = submit_job(f);
     is_int(describe(f, &id).deadline_us, 0, "a job without a deadline has none");
     weft_usec near = f->now_us + 1000 * WEFT_MS, far = f->now_us + 5000 * WEFT_MS;
-    is_int(set_deadline(f, &id, near).changed, true, "set");
+    is_int(set_deadline(f, &id, near).changed, true, "a deadline is set");
     is_int(set_deadline(f, &id, near).changed, false, "the same again is no change");
     is_int(describe(f, &id).deadline_us, near, "the new deadline is stored");
-    is_int(set_deadline(f, &id, far).changed, true, "moved");
+    is_int(set_deadline(f, &id, far).changed, true, "the deadline is moved");
     forward_ms(f, 1000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 0,
            "the old one is forgotten");
-    is_int(set_deadline(f, &id, 0).changed, true, "cleared");
+    is_int(set_deadline(f, &id, 0).changed, true, "the deadline is cleared");
     is_int(describe(f, &id).deadline_us, 0, "the cleared deadline is gone");
     forward_ms(f, 10000);
     struct weft_pass_report report = run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE);
@@ -196,7 +196,7 @@ CASE(steer_several_are_answered_each)
     is_int(answer[4].err.rc, WEFT_NOT_FOUND, "another namespace is not found");
     is_int(answer[5].err.rc, WEFT_NOT_FOUND, "an unknown one is not found");
     is_str(describe(f, &running.id).reason, "one", "the first word counts");
-    is_int(state_of(f, &ready.id), WEFT_STATE_READY, "what was refused is untouched");
+    is_int(state_of(f, &ready.id), WEFT_STATE_READY, "the item that was refused is unchanged");
 }
 
 CASE(steer_replay_twice_in_one_call)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a doctor finds: nothing in a healthy store, and each illness by its name. */
+/* weft doctor: no finding in a healthy store, and each kind of damage by its name. */
 
 #include "conformance.h"
 

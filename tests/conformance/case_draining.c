@@ -102,7 +102,7 @@ static void clear(struct fixture *f)
            "goodbye");
     is_int(weft_engine_goodbye(f->a, "default", "worker-b", &released, &f->err), WEFT_OK,
            "goodbye");
-    is_int(draining(f, f->a), 0, "nothing is left");
+    is_int(draining(f, f->a), 0, "no slot drains after the goodbye");
 }
 
 /* ---- The slot -------------------------------------------------------------------------------- */
@@ -205,11 +205,11 @@ CASE(draining_needs_a_holder_that_does_not_know)
     struct weft_id *id = submit_copies(f, &(struct weft_spec){.kind = "job", .lane = "narrow"}, 5);
     (void)steer_id(f, WEFT_STEER_CANCEL, &id[4]);
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-a", 3);
-    is_int(got.count, 3, "three run");
+    is_int(got.count, 3, "three executions run");
     (void)complete(f, f->a, &got.item[0], "1");
     (void)fail(f, f->a, &got.item[1], "net");
     (void)put_back(f, WEFT_PUT_BACK_DELAY, &got.item[2], 60000);
-    is_int(draining(f, f->b), 0, "nothing drains");
+    is_int(draining(f, f->b), 0, "no slot drains");
     struct weft_watched watched = {0};
     const struct weft_watch watch = {.ns = "default", .worker = "worker-a"};
     is_int(weft_engine_watch(f->b, &watch, f->arena, &watched, &f->err), WEFT_OK, "watch");
@@ -239,10 +239,10 @@ CASE(draining_is_nothing_to_a_lane_without_a_limit)
 {
     struct weft_id *id = submit_copies(f, &(struct weft_spec){.kind = "job", .lane = "narrow"}, 6);
     struct weft_claim_result got = claim_narrow(f, f->a, "worker-a", 2);
-    is_int(got.count, 2, "two run");
+    is_int(got.count, 2, "two executions run");
     for (size_t i = 0; i < 2; i++)
         (void)steer_id(f, WEFT_STEER_CANCEL, &got.item[i].id);
-    is_int(draining(f, f->b), 2, "two drain");
+    is_int(draining(f, f->b), 2, "two slots drain");
     is_int(claim_narrow(f, f->b, "worker-b", 2).count, 2, "two more are claimed");
     limit(f, 4);
     is_int(claim_narrow(f, f->b, "worker-b", 2).count, 0, "a limit of four counts all of them");
@@ -369,15 +369,15 @@ CASE(watch_is_about_one_worker_of_one_namespace)
     struct told told = {0};
     weft_engine_on_leases(f->a, listen, &told);
     cancel_all(f, NULL); /* by the other process */
-    is_int(told.calls, 0, "what another process ended is no news of this one");
+    is_int(told.calls, 0, "a process does not report leases that another process ended");
     struct weft_poll poll = {0};
     is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "poll");
     is_int(poll.workers, 2, "the poll names both workers");
     const struct weft_watch strange = {.ns = "other", .worker = "worker-a"};
     struct weft_watched none = {0};
     is_int(weft_engine_watch(f->a, &strange, f->arena, &none, &f->err), WEFT_OK, "watch elsewhere");
-    is_int(none.count, 0, "nothing of another namespace");
-    is_int(watch(f, f->a, "worker-c").count, 0, "nothing for another worker");
+    is_int(none.count, 0, "a watch of another namespace has no lease to report");
+    is_int(watch(f, f->a, "worker-c").count, 0, "a watch of another worker has no lease to report");
     is_int(watch(f, f->a, "worker-a").count, a.count, "all of the first");
     is_int(weft_engine_poll(f->a, f->arena, &poll, &f->err), WEFT_OK, "poll");
     ok(poll.workers == 1 && poll.worker[0] == number_of(f, "worker-b"),
@@ -399,7 +399,7 @@ CASE(watch_news_name_each_worker_once)
     ok(told.calls == 1 && told.count == 2, "two workers, told in one call: %zu in %zu", told.count,
        told.calls);
     cancel_all(f, NULL);
-    is_int(told.calls, 1, "nothing more to cancel, nothing to tell");
+    is_int(told.calls, 1, "a second cancel reports nothing");
 }
 
 CASE(watch_refuses_bad_names)
@@ -438,7 +438,7 @@ CASE(draining_outlives_its_execution)
 CASE(draining_rows_go_in_batches)
 {
     struct weft_id *id = submit_copies(f, &(struct weft_spec){.kind = "job", .lane = "narrow"}, 5);
-    is_int(claim_narrow(f, f->a, "worker-a", 5).count, 5, "five run");
+    is_int(claim_narrow(f, f->a, "worker-a", 5).count, 5, "five executions run");
     cancel_all(f, NULL);
     forward_ms(f, LEASE_MS);
     const struct weft_pass_config config = {.batch = 2};

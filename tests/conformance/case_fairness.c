@@ -159,7 +159,8 @@ CASE(fairness_priority_does_not_cross_tenants)
         f, &(struct weft_spec){.kind = "job", .tenant = "loud", .priority = INT16_MAX}, 100);
     submit_for(f, "quiet", 100);
     ok(between(turns_of(f, "quiet", 20, 1), 9, 11), "one by one");
-    ok(between(turns_of(f, "quiet", 2, 10), 9, 11), "in tens");
+    ok(between(turns_of(f, "quiet", 2, 10), 9, 11),
+       "the quiet tenant gets half of two claims of ten");
 }
 
 /* ---- Within a tenant ------------------------------------------------------------------------- */
@@ -326,7 +327,7 @@ CASE(fairness_polls_of_many_queues)
     is_int(weft_engine_poll(third, f->arena, &poll, &f->err), WEFT_OK, "poll");
     is_int(poll.count, MANY - WEFT_HOP_QUEUES, "the next one tells the rest");
     struct weft_claim other = {.ns = "other", .worker = "w", .wait_ms = 1};
-    is_int(claim_with(f, third, &other).count, 0, "nothing for another namespace");
+    is_int(claim_with(f, third, &other).count, 0, "a claim of another namespace gets nothing");
     (void)submit_ok(f, &(struct weft_spec){.ns = "other", .kind = "job"});
     is_int(weft_engine_poll(third, f->arena, &poll, &f->err), WEFT_OK, "poll");
     bool told = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who does not hold the lease changes nothing, and is told precisely why. */
+/* A caller that does not hold the lease changes nothing and gets the exact reason. */
 
 #include "conformance.h"
 
@@ -94,7 +94,8 @@ CASE(fencing_after_the_last_lost_lease)
     take_away(f, &first, EXPIRY);
     struct weft_claimed last = take(f, f->b, first.lane);
     take_away(f, &last, EXPIRY);
-    is_int(state_of(f, &last.id), WEFT_STATE_FAILED, "given up");
+    is_int(state_of(f, &last.id), WEFT_STATE_FAILED,
+           "the execution is given up after too many losses");
     expect_fenced(f, &last, WEFT_FENCE_LOST);
     expect_fenced(f, &first, WEFT_FENCE_RECLAIMED);
 }
@@ -246,7 +247,7 @@ CASE(fencing_epoch_only_grows)
 {
     struct weft_claimed lease = start_policy(f, &(struct weft_policy){.initial_ms = -1});
     int32_t epoch = lease.epoch;
-    is_int(epoch, 1, "the first");
+    is_int(epoch, 1, "the first claim has epoch 1");
     static const enum thief how[] = {REVOKE, EXPIRY, CANCEL, DEADLINE};
     for (size_t i = 0; i < 3 * WEFT_LEN(how); i++) {
         if (i % 3 == 0)

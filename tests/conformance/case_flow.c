@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Flows: what begins when, what is skipped, and how they end. */
+/* Flows: when nodes become ready, which are skipped, and how a flow ends. */
 
 #include "flows.h"
 
@@ -17,7 +17,7 @@ CASE(flow_diamond)
     end_node(f, &flow, "b", true);
     is_str(states(f, &flow), "sssr", "the join is ready when both have succeeded");
     end_node(f, &flow, "d", true);
-    is_str(states(f, &flow), "ssss", "the end");
+    is_str(states(f, &flow), "ssss", "all nodes have succeeded");
 }
 
 CASE(flow_failure_skips)
@@ -66,7 +66,7 @@ CASE(flow_long_skip)
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
     struct weft_cascaded done = {0};
     is_int(weft_cascade(f->b, &answer.id, 1, &done, &f->err), WEFT_OK, "cascade");
-    is_int(done.hops, 1, "nothing was left to do: the engine cascades by itself");
+    is_int(done.hops, 1, "the cascade has no hop left to do");
     is_int(state_of(f, &answer.node[LONG - 1]), WEFT_STATE_SKIPPED, "the last is skipped");
 }
 

@@ -59,7 +59,8 @@ CASE(flow_end_after_something_came_behind_a_sink)
     end_node(f, &flow, "x", true);
     struct weft_claimed lease = claim_node(f, "d");
     (void)complete(f, f->a, &lease, "1");
-    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "what failed is not a sink any more");
+    is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED,
+           "the failed node is no sink any more and the flow succeeds");
 }
 
 /* ---- Roots ----------------------------------------------------------------------------------- */
@@ -267,7 +268,7 @@ CASE(flow_removal_takes_edges_in_parts)
         handled += report.handled;
     }
     is_int(handled, NODES - FEW + 1, "retention takes the rest, and the flow");
-    is_int(edges_left(f, &many), 0, "nothing is left");
+    is_int(edges_left(f, &many), 0, "no edge is left");
 }
 
 /* ---- Cancel ---------------------------------------------------------------------------------- */
@@ -290,7 +291,7 @@ CASE(flow_cancel_takes_its_members_along)
     submit_drawn(f, &flow);
     (void)claim_node(f, "a");
     struct weft_flow_drain drain = cancel_now(f, &flow.answer.id, WEFT_FLOW_CANCEL_ALL);
-    is_int(drain.cancelled_now, 3, "three members");
+    is_int(drain.cancelled_now, 3, "the cancel takes three members");
     ok(!drain.more, "the drain reports no more");
     is_str(states(f, &flow), "ccc", "all members are cancelled");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
@@ -310,7 +311,7 @@ CASE(flow_cancel_passes_by_what_runs)
     for (size_t left = RUN, max; left > 0; left -= max) {
         max = left < CHUNK ? left : CHUNK;
         const struct weft_claim args = {.worker = "w", .max = (uint32_t)max, .lease_ms = 60000};
-        is_int(claim_with(f, f->a, &args).count, max, "claim them");
+        is_int(claim_with(f, f->a, &args).count, max, "as many are claimed as were asked for");
     }
     size_t chunk = chunk_of(f->a);
     (void)chunk_of(f->b);
@@ -336,7 +337,7 @@ CASE(flow_cancel_passes_by_what_runs)
     for (int i = 0; i < RUN && drain.more; i++)
         is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
     is_int(drain.cancelled_now, RUN, "the stronger cancel takes all members that run");
-    is_int(many_in(f, &many, WEFT_STATE_CANCELLED), RUN + WAIT, "nothing is left");
+    is_int(many_in(f, &many, WEFT_STATE_CANCELLED), RUN + WAIT, "all members are cancelled");
 }
 
 /* A chunk of roots, and behind it one that runs and one that comes after that. */
@@ -356,7 +357,7 @@ CASE(flow_cancel_counts_what_others_did)
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(report.handled, 2, "one by the scanner, which comes to the end");
     is_int(weft_engine_flow_drain(f->a, &drain, &f->err), WEFT_OK, "go on");
-    ok(!drain.more, "nothing is left");
+    ok(!drain.more, "the drain reports no more");
     is_int(drain.cancelled, chunk, "a chunk was ours");
     is_int(drain.cancelled_now, chunk + 2, "all of them were cancelled because of us");
 }
@@ -393,7 +394,8 @@ CASE(flow_cascade_takes_turns)
             break;
         left -= got.count;
     }
-    is_int(many_in(f, &small, WEFT_STATE_READY), 0, "nothing has moved yet");
+    is_int(many_in(f, &small, WEFT_STATE_READY), 0,
+           "no node of the small flow is ready before the round");
     const struct weft_id both[] = {large.answer.id, small.answer.id};
     told = (struct weft_id){0};
     is_int(weft_engine_cascade_round(f->a, both, 2, &f->err), WEFT_OK, "a round");

@@ -23,7 +23,7 @@ static void fail_in_a_cancelled_flow(struct fixture *f, enum weft_flow_cancel ho
     cancel_flow(f, &flow.answer.id, how);
     is_str(states(f, &flow), "Rbbb", "cancelled by %d, the members are not drained yet", how);
     (void)fail_as(f, f->a, &lease, &(struct weft_failure){.permanent = true});
-    is_str(states(f, &flow), "fccc", "what cannot begin any more is cancelled, not skipped");
+    is_str(states(f, &flow), "fccc", "a node that cannot begin any more is cancelled, not skipped");
     is_str(describe(f, id_of(&flow, "d")).reason, "enough",
            "the cancelled node has the reason of the flow");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
@@ -240,7 +240,7 @@ CASE(flow_siblings_that_run)
     const struct weft_claim args = {
         .worker = "worker-a", .kinds = kind, .kind_count = 1, .max = MANY, .lease_ms = 60000};
     struct weft_claim_result got = claim_with(f, f->a, &args);
-    is_int(got.count, MANY, "all run");
+    is_int(got.count, MANY, "all members run");
 
     weft_usec begun_us = weft_boot_us();
     (void)complete(f, f->a, &winner, "1"); /* and the cascade, in this thread */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What members of flows get with a claim: their names, and what their upstreams came to. */
+/* Claims of flow members: the node name, and the states and results of the upstreams. */
 
 #include "conformance.h"
 
@@ -29,15 +29,6 @@ static struct weft_id submit_fan(struct fixture *f, size_t roots, const struct w
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
     is_int(answer.err.rc, WEFT_OK, "the flow is accepted");
     return answer.id;
-}
-
-static struct weft_claimed take_kind(struct fixture *f, const char *kind)
-{
-    const struct weft_claim args = {
-        .worker = "worker-a", .kinds = &kind, .kind_count = 1, .lease_ms = 60000};
-    struct weft_claim_result got = claim_with(f, f->a, &args);
-    is_int(got.count, 1, "%s can be claimed", kind);
-    return got.count ? got.item[0] : (struct weft_claimed){0};
 }
 
 static void complete_bytes(struct fixture *f, const struct weft_claimed *lease, const void *result,
@@ -89,7 +80,7 @@ CASE(flow_claim_results)
     complete_bytes(f, &a, "{\"n\":1}", 7, NULL);
     struct weft_claimed end = take_kind(f, "end");
     is_str(end.node, "end", "the end node has its name");
-    is_int(end.upstream_count, 3, "what it comes after");
+    is_int(end.upstream_count, 3, "the end node has three upstreams");
     const struct weft_upstream *first = find_upstream(&end, 0, "a");
     ok(same_id(&first->id, &a.id), "an upstream has its id");
     is_int(first->state, WEFT_STATE_SUCCEEDED, "an upstream has its state");
@@ -98,7 +89,7 @@ CASE(flow_claim_results)
     ok(holds(second, binary, sizeof(binary)), "the binary result");
     is_str(second->content_type, "application/octet-stream", "the result has its content type");
     const struct weft_upstream *third = find_upstream(&end, 2, "c");
-    ok(!third->result && !third->too_large, "no result");
+    ok(!third->result && !third->too_large, "an upstream without a result has none");
     is_int(third->state, WEFT_STATE_SUCCEEDED, "though it succeeded");
 }
 
@@ -113,7 +104,8 @@ CASE(flow_claim_any)
     struct weft_claimed end = take_kind(f, "end");
     is_int(end.upstream_count, 3, "all upstreams are told of");
     const struct weft_upstream *failed = find_upstream(&end, 0, "a");
-    ok(failed->state == WEFT_STATE_FAILED && !failed->result && !failed->too_large, "one failed");
+    ok(failed->state == WEFT_STATE_FAILED && !failed->result && !failed->too_large,
+       "a failed upstream has its state and no result");
     ok(holds(find_upstream(&end, 1, "b"), "2", 1), "one gave the result");
     const struct weft_upstream *open = find_upstream(&end, 2, "c");
     ok(open->state == WEFT_STATE_READY && !open->result, "one has not begun");
@@ -194,7 +186,7 @@ CASE(flow_claim_dense)
     struct weft_flow_submitted answer = {0};
     is_int(weft_engine_flow_submit(f->a, "default", &spec, 1, &answer, &f->err), WEFT_OK, "submit");
     struct weft_claim_result roots = claim(f, f->a, WIDE);
-    is_int(roots.count, WIDE, "the roots");
+    is_int(roots.count, WIDE, "all roots are claimed");
     struct weft_complete done[WIDE];
     struct weft_lease_answer ended[WIDE];
     for (size_t i = 0; i < roots.count; i++)
@@ -224,10 +216,10 @@ CASE(flow_claim_costs)
     struct weft_engine *engine = open_faulty(f, &fault);
     const char *const kinds[] = {"job"};
     const struct weft_claim jobs = {.worker = "w", .kinds = kinds, .kind_count = 1, .max = 10};
-    is_int(claim_with(f, engine, &jobs).count, 10, "claim others");
-    is_int(reads, 0, "nothing is read for them");
+    is_int(claim_with(f, engine, &jobs).count, 10, "ten plain jobs are claimed");
+    is_int(reads, 0, "no upstreams are read for plain jobs");
     struct weft_claim_result got = claim(f, engine, 13);
-    is_int(got.count, 13, "claim both");
+    is_int(got.count, 13, "jobs and members are claimed together");
     is_int(reads, 1, "one statement for all members");
     size_t members = 0;
     bool right = true;

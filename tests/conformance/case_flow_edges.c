@@ -57,7 +57,7 @@ CASE(flow_edges_from_what_has_ended)
     is_int(LINK(2, "xd"), WEFT_OK, "d comes after x, which has failed");
     is_str(states(f, &flow), "rsfbk", "d is skipped at once");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "ssfrk", "c begins");
+    is_str(states(f, &flow), "ssfrk", "c is ready when a has succeeded");
 }
 
 CASE(flow_edges_that_are_refused)

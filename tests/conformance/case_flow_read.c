@@ -38,15 +38,6 @@ static struct weft_flow_page read_page(struct fixture *f, const struct weft_id *
     return page;
 }
 
-static struct weft_claimed take_kind(struct fixture *f, const char *kind)
-{
-    const struct weft_claim args = {
-        .worker = "worker-a", .kinds = &kind, .kind_count = 1, .lease_ms = 60000};
-    struct weft_claim_result got = claim_with(f, f->a, &args);
-    is_int(got.count, 1, "%s can be claimed", kind);
-    return got.count ? got.item[0] : (struct weft_claimed){0};
-}
-
 static void end_kind(struct fixture *f, const char *kind, bool good)
 {
     struct weft_claimed lease = take_kind(f, kind);
@@ -59,10 +50,10 @@ static void end_kind(struct fixture *f, const char *kind, bool good)
 static void expect_counts(const struct weft_flow *flow, uint64_t blocked, uint64_t ready,
                           uint64_t running, uint64_t succeeded)
 {
-    is_int(flow->count[WEFT_STATE_BLOCKED], blocked, "blocked");
-    is_int(flow->count[WEFT_STATE_READY], ready, "ready");
-    is_int(flow->count[WEFT_STATE_RUNNING], running, "running");
-    is_int(flow->count[WEFT_STATE_SUCCEEDED], succeeded, "succeeded");
+    is_int(flow->count[WEFT_STATE_BLOCKED], blocked, "the flow counts its blocked members");
+    is_int(flow->count[WEFT_STATE_READY], ready, "the flow counts its ready members");
+    is_int(flow->count[WEFT_STATE_RUNNING], running, "the flow counts its running members");
+    is_int(flow->count[WEFT_STATE_SUCCEEDED], succeeded, "the flow counts its succeeded members");
 }
 
 /* ---- One flow -------------------------------------------------------------------------------- */
@@ -73,12 +64,12 @@ CASE(flow_described_at_first)
     struct weft_flow_page page = read_page(f, &id, 1000, NULL);
     ok(same_id(&page.flow.id, &id), "the page has the id of the flow");
     is_str(page.flow.name, "nightly", "the flow has its name");
-    is_int(page.flow.state, WEFT_FLOW_OPEN, "open");
+    is_int(page.flow.state, WEFT_FLOW_OPEN, "the flow is open");
     is_int(page.flow.revision, 1, "the flow has revision 1");
-    is_int(page.flow.created_us, f->now_us, "since now");
+    is_int(page.flow.created_us, f->now_us, "the flow was created now");
     is_int(page.flow.finished_us, 0, "the flow is not finished");
     is_int(page.flow.cancel, WEFT_FLOW_CANCEL_NONE, "the flow is not cancelled");
-    is_int(page.flow.node_count, 4, "four nodes");
+    is_int(page.flow.node_count, 4, "the flow has four nodes");
     expect_counts(&page.flow, 3, 1, 0, 0);
     is_int(page.count, 4, "all on one page");
     ok(!page.next, "the page is the last");
@@ -87,10 +78,11 @@ CASE(flow_described_at_first)
         is_str(node->name, diamond[i].name, "in the order of submission");
         is_int(node->state, i ? WEFT_STATE_BLOCKED : WEFT_STATE_READY, "the node has its state");
         is_int(node->fired, i == 0, "only the root may begin");
-        is_int(node->after_count, diamond[i].after_count, "what it comes after");
+        is_int(node->after_count, diamond[i].after_count, "the node has its number of upstreams");
         for (size_t k = 0; k < node->after_count; k++)
             is_str(node->after[k], diamond[i].after[k], "the node names its upstreams");
-        ok(node->started_us == 0 && node->finished_us == 0 && !node->worker, "nothing happened");
+        ok(node->started_us == 0 && node->finished_us == 0 && !node->worker,
+           "the node has no times and no worker");
         is_str(describe(f, &node->id).node, node->name, "the id is that of its execution");
     }
 }
@@ -104,7 +96,7 @@ CASE(flow_described_on_its_way)
     ok(!page.flow.name, "the flow without a name has none");
     expect_counts(&page.flow, 3, 0, 1, 0);
     is_str(page.node[0].worker, "worker-a", "the running node names its worker");
-    is_int(page.node[0].started_us, first_us, "since when");
+    is_int(page.node[0].started_us, first_us, "the running node has its start");
     is_int(page.node[0].attempt, 1, "the running node is in its first attempt");
     forward_ms(f, 1000);
     is_int(complete(f, f->a, &lease, "1").err.rc, WEFT_OK, "a ends");
@@ -180,10 +172,12 @@ CASE(flow_joins_described)
         submit_flow(f, &(struct weft_flow_spec){.nodes = node, .node_count = WEFT_LEN(node)});
     struct weft_flow_page page = read_page(f, &id, 1000, NULL);
     const struct weft_flow_node *all = &page.node[3], *any = &page.node[4], *two = &page.node[5];
-    ok(all->join == WEFT_JOIN_ALL && all->on_satisfied == WEFT_ON_SATISFIED_LET_RUN, "all");
+    ok(all->join == WEFT_JOIN_ALL && all->on_satisfied == WEFT_ON_SATISFIED_LET_RUN,
+       "all lets the rest run by default");
     ok(any->join == WEFT_JOIN_ANY && any->on_satisfied == WEFT_ON_SATISFIED_CANCEL_REMAINING,
        "any cancels the rest by default");
-    ok(two->join == WEFT_JOIN_QUORUM && two->on_satisfied == WEFT_ON_SATISFIED_LET_RUN, "quorum");
+    ok(two->join == WEFT_JOIN_QUORUM && two->on_satisfied == WEFT_ON_SATISFIED_LET_RUN,
+       "a quorum lets the rest run if asked to");
     is_int(two->k, 2, "the quorum is two");
     is_str(two->after[2], "c", "upstreams are in the order of submission");
 }
@@ -212,7 +206,7 @@ CASE(flow_pages)
     size_t seen = 0;
     for (size_t i = 0; i < WEFT_LEN(expected); i++) {
         struct weft_flow_page page = read_page(f, &id, 1000, after);
-        is_int(page.count, expected[i], "a page");
+        is_int(page.count, expected[i], "the page has as many nodes as fit");
         is_int(page.flow.count[WEFT_STATE_READY], i ? 0 : 2500, "counted where that was asked");
         is_int(page.flow.node_count, 2501, "the size is known anyway");
         bool right = true;
@@ -294,7 +288,8 @@ CASE(flow_read_refuses)
     (void)submit_ok(f, &(struct weft_spec){.ns = "elsewhere", .kind = "job"});
     for (size_t i = 0; i < WEFT_LEN(asking); i++) {
         struct weft_flow_page page;
-        is_int(weft_engine_flow(f->a, &asking[i], f->arena, &page, &f->err), rc[i], "refused");
+        is_int(weft_engine_flow(f->a, &asking[i], f->arena, &page, &f->err), rc[i],
+               "a bad flow request is refused");
         expect_err(&f->err, rc[i], field[i], "and says why");
     }
 }
@@ -355,7 +350,8 @@ CASE(flow_lists)
         ok(same_id(&all.item[i].id, &id[COUNT - 1 - i]), "newest first");
     is_int(all.item[0].node_count, 4, "listed flows have their sizes");
     is_str(all.item[0].name, "even", "listed flows have their names");
-    is_int(list_flows(f, &(struct weft_flow_listing){.ns = "red"}).count, 1, "another namespace");
+    is_int(list_flows(f, &(struct weft_flow_listing){.ns = "red"}).count, 1,
+           "a list of another namespace has its flow");
     is_int(list_flows(f, &(struct weft_flow_listing){.ns = "blue"}).count, 0, "an unknown one");
     is_int(list_flows(f, &(struct weft_flow_listing){.name = "odd"}).count, 3,
            "a list by name gives the flows of that name");
@@ -364,7 +360,7 @@ CASE(flow_lists)
     for (size_t i = 0; i < 4; i++) {
         struct weft_flows page = list_flows(f, &pages);
         is_int(page.count, 1, "one at a time");
-        ok(same_id(&page.item[0].id, &id[COUNT - 1 - 2 * i]), "in order");
+        ok(same_id(&page.item[0].id, &id[COUNT - 1 - 2 * i]), "the pages are in order");
         pages.after = page.next;
     }
     ok(!pages.after, "the pages come to an end");
@@ -393,7 +389,7 @@ CASE(flow_lists_by_state)
     static const char *const field[] = {"limit", "after", "name", "state"};
     for (size_t i = 0; i < WEFT_LEN(bad); i++) {
         is_int(weft_engine_flows(f->a, &bad[i], f->arena, &flows, &f->err), WEFT_INVALID_VALUE,
-               "refused");
+               "a bad list of flows is refused");
         expect_err(&f->err, WEFT_INVALID_VALUE, field[i], "and says why");
     }
 }
@@ -466,13 +462,13 @@ CASE(flow_filter)
 
     struct weft_listing listing = {.filter = {.flow = one}, .limit = 3};
     struct weft_read_page page = list_page(f, &listing);
-    is_int(page.count, 3, "a page");
+    is_int(page.count, 3, "the first page has three executions");
     is_str(page.item[0].node, "d", "newest first");
     listing.after = page.next;
     page = list_page(f, &listing);
-    is_int(page.count, 1, "the rest");
+    is_int(page.count, 1, "the second page has the rest");
     is_str(page.item[0].node, "a", "the oldest last");
-    ok(!page.next, "the end");
+    ok(!page.next, "the second page is the last");
 }
 
 CASE(flow_filter_with_key)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Replays of members of flows: what comes back with them, and what stays. */
+/* Replays of flow members: which nodes come back with them, and which stay as they are. */
 
 #include "flows.h"
 
@@ -119,7 +119,7 @@ CASE(flow_replay_that_upstreams_stand_in_the_way_of)
     draw(&flow, "a; b:a; c:b");
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fkk", "skipped");
+    is_str(states(f, &flow), "fkk", "the nodes after the failed a are skipped");
     const struct weft_steer item[] = {{.id = flow.id[1]}, {.id = flow.id[2]}};
     struct weft_steered answer[WEFT_LEN(item)];
     const struct weft_steering steering = {
@@ -128,7 +128,7 @@ CASE(flow_replay_that_upstreams_stand_in_the_way_of)
     expect_err(&answer[0].err, WEFT_CONFLICT, "id", "b cannot begin without a");
     expect_err(&answer[1].err, WEFT_CONFLICT, "id", "c cannot without b, which is refused");
     ok(strstr(answer[1].err.text, "'b' is skipped") != NULL, "%s", answer[1].err.text);
-    is_str(states(f, &flow), "fkk", "nothing has changed");
+    is_str(states(f, &flow), "fkk", "a refused replay changes no node");
     replay_by_force(f, &flow, "b", "'a' is failed");
     is_str(states(f, &flow), "frb", "b runs, and c waits for it");
     end_node(f, &flow, "b", true);
@@ -179,7 +179,7 @@ CASE(flow_replay_of_many_against_the_order_of_ids)
     cancel_all(f, &many.answer.id);
     is_int(many_in(f, &many, WEFT_STATE_CANCELLED), MANY, "all are cancelled");
     struct weft_sweep sweep = replay_flow(f, &many.answer.id, false);
-    is_int(sweep.matched, MANY, "all match");
+    is_int(sweep.matched, MANY, "the sweep matches all members");
     is_int(sweep.changed, MANY, "all are replayed");
     is_int(many_in(f, &many, WEFT_STATE_BLOCKED), MANY - 1, "all but the root wait");
     is_int(many_in(f, &many, WEFT_STATE_READY), 1, "the root is ready");
@@ -293,10 +293,10 @@ CASE(flow_replay_that_fails_again)
     submit_drawn(f, &flow);
     for (int round = 0; round < 3; round++) {
         end_node(f, &flow, "a", false);
-        is_str(states(f, &flow), "fkk", "skipped");
-        is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "failed");
+        is_str(states(f, &flow), "fkk", "the nodes after the failed a are skipped");
+        is_int(flow_state(f, &flow), WEFT_FLOW_FAILED, "the flow has failed");
         replay(f, &flow, "a");
-        is_str(states(f, &flow), "rbb", "blocked");
+        is_str(states(f, &flow), "rbb", "the replay of a blocks the nodes after it");
     }
     end_node(f, &flow, "a", true);
     is_str(states(f, &flow), "srb", "b is ready when a succeeds");
@@ -313,7 +313,7 @@ CASE(flow_replay_before_the_cascade)
     is_str(states(f, &flow), "fbb", "the nodes after a wait: its completion is in the outbox");
     replay(f, &flow, "a");
     cascade(f, f->b, &flow);
-    is_str(states(f, &flow), "rbb", "nothing is skipped for an end that is no end any more");
+    is_str(states(f, &flow), "rbb", "the end before the replay skips no node");
 
     lease = claim_node(f, "a");
     (void)complete(f, f->a, &lease, "1");
@@ -339,7 +339,7 @@ CASE(flow_replay_of_what_fed_a_join_that_fired)
     is_str(states(f, &flow), "fsRb", "the second end of a leaves the running node alone");
     is_int(complete(f, f->a, &running, "1").err.rc, WEFT_OK, "c has its lease");
     end_node(f, &flow, "d", true);
-    is_str(states(f, &flow), "fsss", "the end");
+    is_str(states(f, &flow), "fsss", "all but a have succeeded");
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "every sink has succeeded");
 }
 
@@ -349,7 +349,7 @@ CASE(flow_replay_of_a_skipped_member)
     draw(&flow, "a; b:a; c:b; d:b,a");
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", false);
-    is_str(states(f, &flow), "fkkk", "skipped");
+    is_str(states(f, &flow), "fkkk", "all nodes after the failed a are skipped");
     replay_by_force(f, &flow, "b", "'a' is failed");
     is_str(states(f, &flow), "frbk", "b begins all the same; d cannot be had without a");
     cascade(f, f->b, &flow);
@@ -386,10 +386,10 @@ CASE(flow_replay_in_a_cancelled_flow)
     cancel_all(f, &flow.answer.id);
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is cancelled");
     replay(f, &flow, "a");
-    is_str(states(f, &flow), "rc", "what is replayed runs");
+    is_str(states(f, &flow), "rc", "the replayed node is ready");
     is_int(flow_state(f, &flow), WEFT_FLOW_OPEN, "the flow waits for it");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "sc", "nothing else begins");
+    is_str(states(f, &flow), "sc", "no other node begins");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "cancelled as before");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the scanners of flows make up for, and what they leave alone. */
+/* The scanners of flows: which leftovers of a dead process they handle, and which rows they skip.
+ */
 
 #include "flows.h"
 
@@ -37,7 +38,7 @@ CASE(flow_scan_takes_up_completions)
     struct drawn flow;
     draw(&flow, "a; b:a; c:b");
     submit_drawn(f, &flow);
-    is_int(told(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER, "nothing to do");
+    is_int(told(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER, "the dependency scanner has no due time");
     leave_completions(f->a);
     struct weft_claimed lease = claim_node(f, "a");
     (void)complete(f, f->a, &lease, "1");
@@ -99,13 +100,14 @@ CASE(flow_scan_dispatches_groups)
     forward_ms(f, 1000);
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
     is_int(counter_of(&report, "dispatched"), 1, "the group is drained");
-    is_int(counter_of(&report, "orphaned"), 0, "no orphan");
+    is_int(counter_of(&report, "orphaned"), 0, "no group is orphaned");
     is_int(counter_of(&report, "skipped_locked"), 0, "no group was locked");
     is_int(counter_of(&report, "errors"), 0, "no group failed");
     is_str(states(f, &flow), "sccrc", "c is cancelled");
     is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied",
            "c has the reason of the sibling cancel");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "nothing is left");
+    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER,
+           "the dispatcher has no due time");
     is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER,
            "the reconciler has no due time");
 }
@@ -180,7 +182,7 @@ CASE(flow_scan_reconciles_groups)
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
     is_int(counter_of(&report, "completed_drain"), 1, "the drained one goes");
     is_int(counter_of(&report, "stale_removed"), 1, "the group without a flow is removed");
-    is_int(counter_of(&report, "no_op"), 0, "nothing stays");
+    is_int(counter_of(&report, "no_op"), 0, "no group is left as it is");
     report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_RECONCILER);
     is_int(report.handled, 0, "a second pass finds nothing");
 }
@@ -193,18 +195,18 @@ CASE(flow_scan_drains_cancelled_flows)
     draw(&flow, "a; b:a; c:b; x");
     submit_drawn(f, &flow);
     struct weft_claimed lease = claim_node(f, "x");
-    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER, "nothing to do");
+    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER, "the backlog scanner has no due time");
     cancel_flow(f, &flow, false);
     is_str(states(f, &flow), "rbbR", "the cancel does not wait for its members");
     is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), 0, "the backlog scanner is due at once");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
-    is_int(counter_of(&report, "processed"), 1, "one flow");
+    is_int(counter_of(&report, "processed"), 1, "the pass processes one flow");
     is_int(counter_of(&report, "cancelled"), 4, "the pass cancels all four members");
     is_int(counter_of(&report, "removed"), 0, "nothing is removed");
-    is_str(states(f, &flow), "cccc", "cancelled");
+    is_str(states(f, &flow), "cccc", "all members are cancelled");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is over");
     expect_fenced(f, &lease, WEFT_FENCE_CANCELLED);
-    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER, "nothing is left");
+    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER, "the backlog scanner has no due time");
 }
 
 CASE(flow_scan_removes_half_a_flow)
@@ -222,8 +224,8 @@ CASE(flow_scan_removes_half_a_flow)
     forward_ms(f, (int64_t)600 * 1000);
     report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(counter_of(&report, "removed"), 1, "the flow goes");
-    is_int(state_of(f, &plain), WEFT_STATE_READY, "what is not of it stays");
-    is_int(claim(f, f->a, 10).count, 1, "nothing else is left to claim");
+    is_int(state_of(f, &plain), WEFT_STATE_READY, "an execution outside the flow stays");
+    is_int(claim(f, f->a, 10).count, 1, "only the execution outside the flow can be claimed");
 }
 
 /* ---- Retention ------------------------------------------------------------------------------- */

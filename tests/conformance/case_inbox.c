@@ -78,7 +78,7 @@ CASE(inbox_follows_the_transaction)
     if (!only_on_pg(f, no_function))
         return;
     is_int(application(f, "SELECT weft.weft_submit('lost')", false), WEFT_OK, "rolled back");
-    is_int(take_in(f), 0, "leaves nothing");
+    is_int(take_in(f), 0, "intake finds nothing after a rollback");
     is_int(application(f,
                        "SELECT weft.weft_submit('kept');"
                        "SAVEPOINT s; SELECT weft.weft_submit('undone'); ROLLBACK TO s;"
@@ -106,10 +106,10 @@ CASE(inbox_every_parameter)
                "deadline_at => to_timestamp(1700000100), capabilities => ARRAY['gpu', 'eu'], "
                "tenant => 'acme', tags => '{\"z\":\"1\",\"a\":\"\\\"q\\\"\"}', "
                "policy => '{\"lease_ms\":5000,\"backoff\":{\"kind\":\"fixed\"}}'");
-    is_int(take_in(f), 1, "taken in");
+    is_int(take_in(f), 1, "intake takes one row");
     struct weft_id id = returned(f, 1);
     struct weft_execution now = describe(f, &id);
-    is_int(now.state, WEFT_STATE_DELAYED, "run_at arrives");
+    is_int(now.state, WEFT_STATE_DELAYED, "the execution is delayed by run_at");
     is_int(now.run_at_us, START_US + 50250 * WEFT_MS, "run_at is kept to the microsecond");
     is_int(now.deadline_us, START_US + 100 * WEFT_SECOND, "deadline_at");
     is_str(now.kind, "mail", "kind");

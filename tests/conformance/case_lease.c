@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Leases in time: how long they last, what renews them, and the passes that take them away. */
+/* Leases: how long they last, how they are renewed, and the passes that end them. */
 
 #include "conformance.h"
 

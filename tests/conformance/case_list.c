@@ -40,7 +40,7 @@ CASE(list_newest_first)
     is_int(wrong, 0, "newest first");
     ok(page.next, "there is more");
     page = list_page(f, &(struct weft_listing){.after = page.next});
-    is_int(page.count, 10, "the rest");
+    is_int(page.count, 10, "the second page has the rest");
     ok(page.count && same_id(&page.item[0].id, &id[9]), "the cursor is exclusive");
     ok(!page.next, "the second page is the last");
 }

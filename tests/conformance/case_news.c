@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* News: what an operation tells the listener, what a replica that hears of it does, who fits. */
+/* News: what an operation reports to its listener, and what another replica does with it. */
 
 #include "conformance.h"
 
@@ -187,7 +187,7 @@ CASE(news_of_slots)
        "a worker that releases its slot wakes both queues");
     start_over(&ear);
     got = claim_with(f, f->a, &args);
-    is_int(got.count, 2, "two more");
+    is_int(got.count, 2, "two more are claimed");
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &got.item[0], 0);
     ok(ear.calls == 1 && ear.count == 2 && sum(&ear) == 2, "a release frees one slot, not two");
     start_over(&ear);
@@ -232,7 +232,7 @@ CASE(news_heard_from_others)
     start_over(&own);
     weft_engine_on_news(f->a, listen, &ear);
     weft_engine_on_news(f->b, listen, &own);
-    is_int(claim(f, f->b, 1).count, 0, "nothing yet");
+    is_int(claim(f, f->b, 1).count, 0, "b finds no work");
     (void)submit_job(f);
     is_int(weft_engine_heard(f->b, ear.woken, ear.count, &f->err), WEFT_OK, "b hears of it");
     is_int(own.calls, 0, "b does not repeat the news");
@@ -281,7 +281,7 @@ CASE(news_fits)
          {.ns = "default", .capabilities = both, .capability_count = 3},
          {true, false, false, true, true}},
     };
-    is_int(ear.count, 5, "five queues");
+    is_int(ear.count, 5, "the news name five queues");
     for (size_t i = 0; i < WEFT_LEN(row); i++)
         for (size_t q = 0; q < ear.count; q++)
             is_int(weft_engine_fits(f->a, &row[i].claim, ear.woken[q].queue), row[i].fits[q],

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The slow poll: what it tells, what it refreshes, and what it costs. */
+/* The slow poll: what it returns, what it refreshes, and how many statements it takes. */
 
 #include "conformance.h"
 
@@ -47,12 +47,16 @@ CASE(poll_tells_queues_and_times)
     (void)submit_ok(f,
                     &(struct weft_spec){.kind = "job", .deadline_us = f->now_us + 9 * WEFT_SECOND});
     poll = poll_now(f, f->b);
-    is_int(poll.due_us[WEFT_SCANNER_LEASE_EXPIRY], lease.lease_expires_us, "the lease");
-    is_int(poll.due_us[WEFT_SCANNER_ATTEMPT_TIMEOUT], f->now_us + 7 * WEFT_SECOND, "the attempt");
-    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND, "the timer");
+    is_int(poll.due_us[WEFT_SCANNER_LEASE_EXPIRY], lease.lease_expires_us,
+           "the poll gives the end of the lease");
+    is_int(poll.due_us[WEFT_SCANNER_ATTEMPT_TIMEOUT], f->now_us + 7 * WEFT_SECOND,
+           "the poll gives the timeout of the attempt");
+    is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
+           "the poll gives the earliest delay");
     is_int(poll.due_us[WEFT_SCANNER_EXECUTION_DEADLINE], f->now_us + 9 * WEFT_SECOND,
-           "the deadline");
-    is_int(poll.due_us[WEFT_SCANNER_INTAKE], WEFT_NEVER, "no inbox");
+           "the poll gives the deadline");
+    is_int(poll.due_us[WEFT_SCANNER_INTAKE], WEFT_NEVER,
+           "the poll gives no due time for the intake");
 }
 
 CASE(poll_leaves_out_paused_lanes)
@@ -177,6 +181,6 @@ CASE(poll_after_a_slow_one_leaves_out_living_rows)
     is_int(poll.due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
            "the next slow poll gives the due time again");
     is_int(poll_now(f, engine).due_us[WEFT_SCANNER_DELAYED_PROMOTER], f->now_us + 2 * WEFT_SECOND,
-           "each time");
+           "every slow poll gives the due time");
     weft_engine_close(engine);
 }

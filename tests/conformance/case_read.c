@@ -65,16 +65,18 @@ CASE(read_other_namespaces_are_invisible)
     struct weft_claim_result got =
         claim_with(f, f->a, &(struct weft_claim){.worker = "w", .ns = "other"});
     (void)complete(f, f->a, &got.item[0], "2");
-    is_int(state_of(f, &id), WEFT_STATE_NONE, "describe");
+    is_int(state_of(f, &id), WEFT_STATE_NONE, "another namespace cannot describe it");
     struct weft_attempts list;
     is_int(weft_engine_attempts(f->b, "default", &id, f->arena, &list, &f->err), WEFT_NOT_FOUND,
-           "attempts");
+           "another namespace does not find its attempts");
     struct weft_bytes bytes;
-    is_int(read_bytes(f, WEFT_BYTES_PAYLOAD, "default", &id, &bytes), WEFT_NOT_FOUND, "payload");
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND, "result");
-    is_int(count_rows(f, &(struct weft_filter){0}), 0, "lists");
+    is_int(read_bytes(f, WEFT_BYTES_PAYLOAD, "default", &id, &bytes), WEFT_NOT_FOUND,
+           "another namespace does not find its payload");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND,
+           "another namespace does not find its result");
+    is_int(count_rows(f, &(struct weft_filter){0}), 0, "another namespace does not list it");
     is_int(steer(f, WEFT_STEER_REPLAY, &(struct weft_steer){.id = id}).err.rc, WEFT_NOT_FOUND,
-           "replay");
+           "another namespace cannot replay it");
     is_int(count_rows(f, &(struct weft_filter){.ns = "other"}), 1, "there it is listed");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "other", &id, &bytes), WEFT_OK,
            "the result is found in its own namespace");
@@ -119,7 +121,7 @@ CASE(read_attempts)
     }
     is_int(list.item[0].started_us, start_us, "when it began");
     is_int(list.item[0].ended_us, start_us + 10 * WEFT_MS, "when it ended");
-    is_str(list.item[0].error_message, "it broke", "what was said");
+    is_str(list.item[0].error_message, "it broke", "the attempt has its message");
 }
 
 /* ---- Bytes
@@ -196,7 +198,7 @@ CASE(read_payload_limit)
     struct weft_lease_answer end;
     is_int(weft_engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
     expect_err(&end.err, WEFT_TOO_LARGE, "result", "a result with a byte too many");
-    is_int(state_of(f, &id), WEFT_STATE_RUNNING, "changes nothing");
+    is_int(state_of(f, &id), WEFT_STATE_RUNNING, "the refused result leaves the execution running");
     item.result_size = WEFT_PAYLOAD_MAX;
     is_int(weft_engine_complete(f->a, &item, 1, &end, &f->err), WEFT_OK, "the call is fine");
     is_int(end.err.rc, WEFT_OK, "a result of 1 MiB is accepted");
@@ -211,11 +213,12 @@ CASE(read_result_before_and_after)
     const struct weft_policy once = {.max_attempts = 1};
     struct weft_bytes bytes = {0};
     struct weft_id id = submit_ok(f, &(struct weft_spec){.kind = "job", .policy = &once});
-    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND, "while ready");
+    is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND,
+           "a ready execution has no result");
     expect_err(&f->err, WEFT_NOT_FOUND, "id", "the story");
     struct weft_claimed lease = claim_one(f, f->a);
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_NOT_FOUND,
-           "while running");
+           "a running execution has no result");
     (void)complete(f, f->a, &lease, "{ \"n\": 1.50 }");
     is_int(read_bytes(f, WEFT_BYTES_RESULT, "default", &id, &bytes), WEFT_OK, "after success");
     expect_bytes(&bytes, "{ \"n\": 1.50 }", 13, "JSON");
@@ -279,12 +282,12 @@ CASE(read_counts)
     struct weft_claim_result leases = claim(f, f->a, 3);
     (void)complete(f, f->a, &leases.item[0], NULL);
     got = counts(f, "default", NULL);
-    is_int(got.count, 2, "two lanes");
+    is_int(got.count, 2, "two lanes are counted");
     is_str(got.item[0].lane, "a-lane", "lanes are counted by name");
     is_int(got.item[0].count[WEFT_STATE_READY], 1, "ready in the one");
     is_int(got.item[1].count[WEFT_STATE_READY], 4, "ready in the other, over all its queues");
-    is_int(got.item[1].count[WEFT_STATE_DELAYED], 2, "delayed");
-    is_int(got.item[1].count[WEFT_STATE_RUNNING], 2, "running");
+    is_int(got.item[1].count[WEFT_STATE_DELAYED], 2, "the delayed of the lane are counted");
+    is_int(got.item[1].count[WEFT_STATE_RUNNING], 2, "the running of the lane are counted");
     is_int(all_states(&got.item[1]), 8, "executions that ended are not counted");
     got = counts(f, "default", "a-lane");
     ok(got.count == 1 && strcmp(got.item[0].lane, "a-lane") == 0, "one lane by name");

@@ -227,7 +227,8 @@ CASE(repeat_each_item_is_answered_on_its_own)
            weft_fence_name(answer[i].fence), weft_state_name(answer[i].state));
     is_str(result_text(f, &good.id), "1", "a good one among them is done");
     is_str(result_text(f, &last.id), "2", "the last good item is completed");
-    is_int(state_of(f, &untouched.id), WEFT_STATE_RUNNING, "what no item held is untouched");
+    is_int(state_of(f, &untouched.id), WEFT_STATE_RUNNING,
+           "an execution that no item named still runs");
     is_int(weft_engine_complete(f->a, NULL, 0, NULL, &f->err), WEFT_OK, "no items are fine too");
 }
 

@@ -58,7 +58,7 @@ CASE(replica_beats_and_leaves)
     row = &rows.item[1];
     ok(row->seen_us == f->now_us && row->up_since_us == f->now_us && row->started_us == began_us,
        "the beat moves seen and up since, not started");
-    is_str(row->scanners, one.scanners, "what its scanners did is replaced");
+    is_str(row->scanners, one.scanners, "the beat replaces the scanners");
     is_int(weft_engine_replica_remove(f->b, &one.id, &f->err), WEFT_OK, "the replica is removed");
     is_int(weft_engine_replica_remove(f->b, &one.id, &f->err), WEFT_OK, "twice does no harm");
     rows = list(f);
@@ -86,7 +86,7 @@ CASE(replica_is_alive_while_it_beats)
     struct weft_scanners scanners = weft_replica_scanners(&rows, f->now_us, f->arena);
     ok(scanners.count == 2 && strcmp(scanners.item[0].name, "intake") == 0 &&
            strcmp(scanners.item[1].name, "retired") == 0,
-       "what can be read of its scanners is there");
+       "the readable part of the scanners is listed");
     scanners = weft_replica_scanners(&rows, f->now_us + WEFT_DEAD_US + 1, f->arena);
     is_int(scanners.count, 0, "scanners of a dead replica are not listed");
     row.scanners = "not json";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Retention: when an outcome goes, what goes with it, and what stays. */
+/* Retention: when an outcome is removed, which rows go with it, and which stay. */
 
 #include "conformance.h"
 
@@ -62,7 +62,7 @@ CASE(retention_nothing_due)
     report = retain(f);
     is_int(report.handled, 0, "the execution that just ended stays");
     is_int(report.next_due_us, f->now_us + WEEK_MS * WEFT_MS, "the execution is due in a week");
-    is_str(result_text(f, &living.id), "1", "whole");
+    is_str(result_text(f, &living.id), "1", "the result is kept");
 }
 
 CASE(retention_to_the_moment)
@@ -120,7 +120,7 @@ CASE(retention_policy_before_lane_before_default)
     forward_ms(f, WEEK_MS - DAY_MS - 1);
     is_int(retain(f).handled, 0, "the third stays a week");
     forward_ms(f, 1);
-    is_int(retain(f).handled, 1, "no longer");
+    is_int(retain(f).handled, 1, "the pass at its time removes it");
     expect_gone(f, &plain);
 }
 
@@ -191,7 +191,7 @@ CASE(retention_takes_all_that_mentions_it)
     is_int(report.handled, 1, "the old one goes");
     is_int(counter_of(&report, "attempts"), 2, "the attempts of the old one are removed");
     is_int(counter_of(&report, "keys"), 1, "the key of the old one is removed");
-    is_int(counter_of(&report, "skipped_locked"), 0, "nothing was in the way");
+    is_int(counter_of(&report, "skipped_locked"), 0, "no row was locked");
     expect_gone(f, &third);
     is_int(state_of(f, &other.id), WEFT_STATE_RUNNING, "the living stay");
     is_int(state_of(f, &young.id), WEFT_STATE_SUCCEEDED,
@@ -230,7 +230,7 @@ CASE(retention_and_a_late_worker)
             is_int(answer[k].err.rc, WEFT_NOT_FOUND, "lease %zu, call %zu: there is no such work",
                    i, k);
     }
-    is_int(state_of(f, &lost.id), WEFT_STATE_NONE, "nothing came back");
+    is_int(state_of(f, &lost.id), WEFT_STATE_NONE, "no call brought the execution back");
 }
 
 /* ---- How much -------------------------------------------------------------------------------- */
@@ -251,7 +251,7 @@ CASE(retention_batches)
         struct weft_pass_report report = retain_with(f, &(struct weft_pass_config){.batch = 3});
         ok(report.handled == counts[i] && !report.more, "%zu in batches of 3 are all removed",
            counts[i]);
-        is_int(count_rows(f, &(struct weft_filter){0}), 0, "nothing is left");
+        is_int(count_rows(f, &(struct weft_filter){0}), 0, "no execution is left");
     }
     struct weft_pass_report report = {0};
     const uint32_t most = weft_scanner_info(WEFT_SCANNER_RETENTION)->batch_max;
@@ -281,8 +281,8 @@ CASE(retention_many_groups)
         report = retain_with(f, &(struct weft_pass_config){.batch = 7});
         removed += report.handled;
     }
-    ok(removed == 400 && !report.more, "what is due goes");
-    is_int(count_rows(f, &(struct weft_filter){0}), 200, "what is not stays");
+    ok(removed == 400 && !report.more, "the passes remove 400 that are due");
+    is_int(count_rows(f, &(struct weft_filter){0}), 200, "200 that are not due stay");
     is_int(report.next_due_us, f->now_us + (WEEK_MS - DAY_MS) * WEFT_MS,
            "the next due time is in six days");
 }
@@ -308,7 +308,7 @@ CASE(retention_large_payloads)
         report = retain_with(f, NULL);
         handled += report.handled;
     }
-    is_int(handled, LARGE, "all go");
+    is_int(handled, LARGE, "all rows are removed");
 }
 
 /* ---- Filters --------------------------------------------------------------------------------- */
@@ -344,7 +344,8 @@ CASE(retention_of_partitions)
     struct weft_pass_report report = retain_with(f, &first);
     is_int(report.handled, (int64_t)low, "a range takes its own");
     ok(!report.more, "a pass over a range reports no more when the range is empty");
-    is_int(counter_of(&report, "skipped_locked"), 0, "what is not its own does not count");
+    is_int(counter_of(&report, "skipped_locked"), 0,
+           "rows of other ranges are not counted as skipped");
     is_int(count_rows(f, &(struct weft_filter){0}), (int64_t)(COUNT - low), "the rest stays");
     is_int(retain_with(f, &second).handled, (int64_t)(COUNT - low),
            "the other range removes the rest");

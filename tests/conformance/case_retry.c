@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What follows a failed attempt: the wait, the next attempt, or the end. */
+/* After a failed attempt: the wait, the next attempt, or the end. */
 
 #include "conformance.h"
 
@@ -100,7 +100,7 @@ CASE(retry_jitter_stays_within_a_fifth_of_the_wait)
         spec[i] = (struct weft_spec){.kind = "job", .policy = &policy};
     is_int(weft_engine_submit(f->a, "default", spec, COUNT, made, &f->err), WEFT_OK, "submit");
     struct weft_claim_result result = claim(f, f->a, COUNT);
-    is_int(result.count, COUNT, "claim");
+    is_int(result.count, COUNT, "all are claimed");
     struct weft_failure item[COUNT];
     struct weft_lease_answer answer[COUNT];
     for (size_t i = 0; i < result.count; i++)
@@ -211,7 +211,7 @@ CASE(retry_exhausted_tells_the_last_error)
     (void)fail_as(f, f->b, &next,
                   &(struct weft_failure){.error_class = "second", .message = "two"});
     struct weft_execution end = describe(f, &lease.id);
-    is_int(end.state, WEFT_STATE_FAILED, "failed");
+    is_int(end.state, WEFT_STATE_FAILED, "the execution has failed");
     is_str(end.error_class, "second", "the execution has the class of the last failure");
     is_str(end.error_message, "two", "the execution has the message of the last failure");
     is_str(end.worker, "worker-b", "the execution has the last worker");

@@ -74,15 +74,6 @@ static void sweep_lane(struct fixture *f, const char *lane)
         ok(false, "sweep %s: %s", lane, f->err.text);
 }
 
-static struct weft_pass_report pass_with(struct fixture *f, enum weft_scanner scanner,
-                                         const struct weft_pass_config *config)
-{
-    struct weft_pass_report report = {0};
-    if (weft_engine_pass(f->b, scanner, config, &report, &f->err))
-        ok(false, "%s: %s", weft_scanner_name(scanner), f->err.text);
-    return report;
-}
-
 static struct weft_pass_report pass_in(struct fixture *f, enum weft_scanner scanner, uint32_t batch)
 {
     return pass_with(f, scanner, &(struct weft_pass_config){.batch = batch});
@@ -231,5 +222,6 @@ CASE(scan_forgives_an_outage)
         lease = take(f, f->a, lease.lane);
     }
     forward_ms(f, DUE_MS);
-    is_int(pass_in(f, WEFT_SCANNER_LEASE_EXPIRY, 0).failed, 1, "what was not forgiven counts");
+    is_int(pass_in(f, WEFT_SCANNER_LEASE_EXPIRY, 0).failed, 1,
+           "a loss that was not forgiven counts");
 }

@@ -34,7 +34,8 @@ static size_t listed(struct fixture *f, const char *ns)
 CASE(worker_expiry_of_nothing)
 {
     struct weft_pass_report report = expire(f, NULL);
-    ok(report.handled == 0 && report.failed == 0 && !report.more, "nothing to do");
+    ok(report.handled == 0 && report.failed == 0 && !report.more,
+       "a pass without workers handles nothing");
     is_int(report.counter_count, 4, "all counters are there");
     hear(f, "default", "w");
     report = expire(f, NULL);
@@ -124,7 +125,7 @@ CASE(worker_expiry_in_batches)
         struct weft_pass_report report = expire(f, &two);
         ok(report.handled == 2 && report.more, "two, and there is more");
         is_int(counter_of(&report, "holding_leases"), HOLDERS, "holders are not in their way");
-        is_int(counter_of(&report, "skipped_locked"), 0, "nothing was locked");
+        is_int(counter_of(&report, "skipped_locked"), 0, "no worker was locked");
     }
     struct weft_pass_report report = expire(f, &two);
     ok(report.handled == 1 && !report.more, "the last one");

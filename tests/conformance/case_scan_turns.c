@@ -54,10 +54,8 @@ static void make_due(struct fixture *f, enum weft_scanner scanner, const struct 
 
 static struct weft_pass_report pass_of(struct fixture *f, enum weft_scanner scanner, uint32_t batch)
 {
-    struct weft_pass_report report = {0};
-    const struct weft_pass_config config = {.batch = batch};
-    if (weft_engine_pass(f->b, scanner, &config, &report, &f->err))
-        ok(false, "%s: %s", weft_scanner_name(scanner), f->err.text);
+    struct weft_pass_report report =
+        pass_with(f, scanner, &(struct weft_pass_config){.batch = batch});
     ok(report.handled <= batch, "%s: a pass takes a batch at most", weft_scanner_name(scanner));
     return report;
 }

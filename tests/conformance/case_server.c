@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a server keeps beside the work: tokens, namespaces of executions, workers. */
+/* Rows that a server keeps beside executions: tokens, namespaces, workers. */
 
 #include "conformance.h"
 #include "core/token.h"
@@ -60,7 +60,7 @@ CASE(token_add_list_revoke)
     ok(weft_token_same(a->hash, first.hash) && weft_token_same(b->hash, second.hash),
        "both tokens have their hashes");
     is_int(revoke(f, f->b, first.id), WEFT_OK, "revoke");
-    is_int(revoke(f, f->a, first.id), WEFT_NOT_FOUND, "only once");
+    is_int(revoke(f, f->a, first.id), WEFT_NOT_FOUND, "a revoked token cannot be revoked again");
     list = tokens(f);
     ok(list.count == 1 && list.item[0].id == second.id, "the other stays");
 }
@@ -74,7 +74,7 @@ CASE(token_changes_are_seen_by_the_poll)
     seen[count++] = tokens_number(f);
     int32_t two = add_token(f, "two");
     seen[count++] = tokens_number(f);
-    is_int(tokens_number(f), seen[count - 1], "nothing changed");
+    is_int(tokens_number(f), seen[count - 1], "the number of the tokens stays without a change");
     is_int(revoke(f, f->a, two), WEFT_OK, "revoke the newest");
     is_int(tokens_number(f), seen[1], "the same set has the same number");
     int32_t three = add_token(f, "three");
@@ -274,7 +274,7 @@ CASE(token_rotate_refused)
     is_int(weft_engine_token_rotate(f->a, NULL, &(struct weft_token_rotation){.id = one.id},
                                     f->arena, &made, &f->err),
            WEFT_NOT_LIVE, "a token that has expired");
-    is_int(tokens(f).count, 1, "nothing was made");
+    is_int(tokens(f).count, 1, "a refused call makes no token");
 }
 
 /* The token of a request reaches no more than it has itself. */
@@ -306,7 +306,7 @@ CASE(token_callers)
         is_int(weft_engine_token_rotate(f->a, &caller, &turn, f->arena, &made, &f->err),
                WEFT_FORBIDDEN, "a foreign token cannot be rotated");
     }
-    is_int(tokens(f).count, 4, "nothing happened to them");
+    is_int(tokens(f).count, 4, "no foreign token changed");
     const struct weft_token_caller reader = {.rights = {.scopes = WEFT_SCOPE_READ}};
     is_int(weft_engine_token_create(f->a, &reader, &all, f->arena, &made, &f->err), WEFT_FORBIDDEN,
            "no caller hands out a scope that it lacks");
@@ -358,8 +358,8 @@ CASE(namespaces_of_executions)
     const char *ns[6];
     const struct weft_id_column column = {.first = id, .stride = sizeof(*id), .count = 6};
     is_int(weft_engine_namespaces(f->b, &column, ns, &f->err), WEFT_OK, "asked by a stranger");
-    is_str(ns[0], "theirs", "one");
-    is_str(ns[1], "default", "another");
+    is_str(ns[0], "theirs", "the first id has its namespace");
+    is_str(ns[1], "default", "the second id has its namespace");
     is_str(ns[2], NULL, "one that does not exist");
     is_str(ns[3], "theirs", "the first once more");
     is_str(ns[4], "default", "one that is over");
@@ -407,20 +407,22 @@ CASE(worker_list)
     is_int(list.count, 2, "two in this namespace");
     is_str(list.item[0].name, "w1", "workers are listed by name");
     is_int(list.item[0].seen_us, f->now_us + 5, "the worker has the time it was last seen");
-    ok(list.item[0].lane_count == 0 && list.item[0].capability_count == 0, "without lanes");
-    is_str(list.item[1].name, "w2", "the other");
+    ok(list.item[0].lane_count == 0 && list.item[0].capability_count == 0,
+       "a worker without lanes and capabilities has none");
+    is_str(list.item[1].name, "w2", "the second worker is listed");
     ok(list.item[1].lane_count == 2 && strcmp(list.item[1].lanes[1], "video") == 0,
        "the worker has its lanes");
     ok(list.item[1].capability_count == 2 && strcmp(list.item[1].capabilities[1], "a\"b") == 0,
-       "what it can do");
-    is_int(workers(f, "other").count, 1, "one elsewhere");
+       "the worker has its capabilities");
+    is_int(workers(f, "other").count, 1, "the other namespace has one worker");
     is_int(workers(f, "nowhere").count, 0, "an unknown namespace has no workers");
 
     const struct weft_worker_seen old = {.ns = "default", .name = "w1", .seen_us = f->now_us};
     put_workers(f, &old, 1);
     is_int(workers(f, "default").item[0].seen_us, f->now_us + 5, "older news changes nothing");
     (void)submit_copies(f, &(struct weft_spec){.kind = "job"}, 3);
-    is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w1", .max = 3}).count, 3, "claim");
+    is_int(claim_with(f, f->a, &(struct weft_claim){.worker = "w1", .max = 3}).count, 3,
+           "worker w1 claims three");
     list = workers(f, "default");
     is_int(list.count, 2, "a claim adds no worker");
     ok(list.item[0].leases == 3 && list.item[1].leases == 0, "the leases are counted per worker");
@@ -470,7 +472,7 @@ CASE(worker_goodbye)
     is_int(list.item[0].leases, 500, "the other keeps its leases");
     put_workers(f, seen, 1);
     is_int(workers(f, "default").count, 1,
-           "what another replica heard before the goodbye does not bring it back");
+           "a sighting from before the goodbye does not list the worker again");
     seen[0].seen_us = f->now_us + 1000000;
     put_workers(f, seen, 1);
     is_int(workers(f, "default").count, 2, "a claim after the goodbye lists the worker again");
@@ -492,7 +494,7 @@ CASE(worker_goodbye_is_a_release)
 {
     struct weft_id id = submit_job(f);
     struct weft_claimed lease = claim_one(f, f->a);
-    is_int(goodbye(f, "default", "worker-a"), 1, "one lease");
+    is_int(goodbye(f, "default", "worker-a"), 1, "the goodbye releases one lease");
     struct weft_execution now = describe(f, &id);
     ok(now.state == WEFT_STATE_READY && now.attempt == 1 && !now.worker, "ready, no attempt spent");
     expect_last_attempt(f, &id, &(struct weft_attempt){.epoch = 1, .ended = "released"});

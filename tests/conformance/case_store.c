@@ -437,7 +437,7 @@ CASE(store_full_claim_and_complete)
     ok(strikes >= 5, "the fault struck %zu times", strikes);
     is_int(wrong, 0, "each time: storage_full, no lease is lost, and it goes on afterwards");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_SUCCEEDED}), done,
-           "what was said to be done is done");
+           "as many have succeeded as were acknowledged");
     is_int(count_rows(f, &(struct weft_filter){.state = WEFT_STATE_READY}), 100 - done,
            "the others are ready");
     weft_engine_close(engine);

@@ -156,7 +156,8 @@ CASE(submit_nothing_but_a_kind)
     struct weft_id id = submit_job(f);
     struct weft_execution now = describe(f, &id);
     is_str(now.lane, "default", "the default lane");
-    ok(!now.tenant && !now.key && now.tag_count == 0 && now.capability_count == 0, "no frills");
+    ok(!now.tenant && !now.key && now.tag_count == 0 && now.capability_count == 0,
+       "a plain execution has no tenant, key, tags and capabilities");
     struct weft_claimed lease = claim_one(f, f->b);
     ok(!lease.payload && lease.payload_size == 0, "no payload");
     ok(!lease.tenant && lease.tag_count == 0, "no frills for the worker either");

@@ -170,7 +170,7 @@ CASE(sweep_by_cursor)
     is_int(calls, 3, "in three calls");
     is_str(got.next, "", "the last one has no cursor");
     is_int(describe(f, &later).state, WEFT_STATE_READY,
-           "what was submitted meanwhile is not taken");
+           "an execution that was submitted meanwhile is not taken");
     args.after = "nonsense";
     args.filter.ns = "default";
     is_int(weft_engine_steer_all(f->b, &args, &got, &f->err), WEFT_INVALID_VALUE,
@@ -247,7 +247,7 @@ CASE(sweep_refused)
                row[i].name);
         expect_err(&err, row[i].rc, row[i].field, row[i].name);
     }
-    is_int(in_state(f, WEFT_STATE_READY), 3, "nothing was changed");
+    is_int(in_state(f, WEFT_STATE_READY), 3, "no execution was changed");
 }
 
 /* Rows that fit lie thinly among many that do not: the sweep goes on from page to page. */

@@ -224,7 +224,8 @@ CASE(unused_names_that_are_used)
     walk_to_retired(f);
     is_int(queue_state(f, queue[2]), KEPT, "a draining row alone keeps its queue");
     is_int(name_state(f, worker[2]), KEPT, "a draining row alone keeps its worker");
-    is_int(queue_state(f, queue[0]), RETIRED, "what only a removed execution used is retired");
+    is_int(queue_state(f, queue[0]), RETIRED,
+           "a queue that only a removed execution used is retired");
     is_int(name_state(f, worker[0]), RETIRED,
            "a worker that only a removed execution used is retired");
 }
@@ -440,7 +441,8 @@ CASE(unused_names_after_a_restart)
     ok(counted(&report, SCANNED) == 0 && !f->a->unused.walk, "the first one gives its walk up");
     forward_ms(f, AFTER_DAYS * DAY_MS);
     (void)walk_in(f, f->b, 0, NULL);
-    is_int(queue_state(f, queue), RETIRED, "what the second one noted is retired in time");
+    is_int(queue_state(f, queue), RETIRED,
+           "a queue that the second process noted is retired in time");
 }
 
 static void put_replica(struct fixture *f, const char *version)

@@ -111,7 +111,7 @@ CASE(weakness_c05_fences_look_at_the_state)
     expect_fenced(f, &cancelled, WEFT_FENCE_CANCELLED);
     expect_fenced(f, &expired, WEFT_FENCE_EXPIRED);
     expect_fenced(f, &late, WEFT_FENCE_TIMED_OUT);
-    is_int(describe(f, &lost.id).epoch, lost.epoch, "here too");
+    is_int(describe(f, &lost.id).epoch, lost.epoch, "the epoch of the lost one stays as well");
     expect_fenced(f, &lost, WEFT_FENCE_LOST);
 }
 
@@ -213,7 +213,7 @@ CASE(weakness_c09_delay_and_deadline_are_two_times)
     forward_ms(f, 4000);
     is_int(run_pass(f, f->a, WEFT_SCANNER_EXECUTION_DEADLINE).handled, 1,
            "the deadline holds while delayed");
-    is_int(state_of(f, &lease.id), WEFT_STATE_EXPIRED, "expired");
+    is_int(state_of(f, &lease.id), WEFT_STATE_EXPIRED, "the delayed execution has expired");
 }
 
 /* C10: work of a dead worker could only be had by an operation that was never reachable in time. */
@@ -243,7 +243,7 @@ CASE(weakness_c11_replay_keeps_history)
     lease = take(f, f->a, lease.lane);
     (void)complete(f, f->a, &lease, NULL);
     struct weft_attempts list = attempts(f, &lease.id);
-    is_int(list.count, 3, "three ends");
+    is_int(list.count, 3, "three leases ended");
     if (list.count != 3)
         return;
     ok(strcmp(list.item[0].ended, "failed") == 0 &&

@@ -125,7 +125,7 @@ CASE(weakness_f03_all_is_all)
     end_node(f, &flow, "c", true);
     is_str(states(f, &flow), "bsrs", "two of three are not all");
     end_node(f, &flow, "b", true);
-    is_str(states(f, &flow), "rsss", "three are");
+    is_str(states(f, &flow), "rsss", "three nodes have succeeded");
 }
 
 /* F4: what was interrupted was lost, what was delivered again was counted again. */
@@ -166,7 +166,7 @@ CASE(weakness_f05_late_results_disturb_nobody)
     is_str(states(f, &flow), "ssfR", "the child runs on");
     is_int(claimable(f, f->b, "d"), 0, "the running child is not claimed again");
     is_int(complete(f, f->b, &child, "1").err.rc, WEFT_OK, "the lease of the child is valid");
-    is_int(attempts(f, id_of(&flow, "d")).count, 1, "one attempt");
+    is_int(attempts(f, id_of(&flow, "d")).count, 1, "the child has one attempt");
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
 }
 
@@ -207,7 +207,7 @@ CASE(weakness_f07_every_end_is_told)
     forward_ms(f, 10000);
     (void)run_pass(f, f->b, WEFT_SCANNER_EXECUTION_DEADLINE);
     is_str(states(f, &flow), "sfcerrkkkk", "expiry is, and so is the skip behind it");
-    is_int(completions(f), 0, "nothing was left to a scanner");
+    is_int(completions(f), 0, "no completion is left for the scanner");
 }
 
 /* F8: siblings that were cancelled kept their leases, their reason was lost, an impossible join
@@ -273,7 +273,7 @@ CASE(weakness_f09_cancel_leaves_what_has_ended)
     struct weft_claimed running = claim_node(f, "b");
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ALL);
     is_int(drain(f, &flow), 4, "all that lived is cancelled");
-    is_str(states(f, &flow), "scccc", "what had succeeded stays");
+    is_str(states(f, &flow), "scccc", "the succeeded node stays succeeded");
     struct weft_execution after = describe(f, id_of(&flow, "a"));
     ok(same_execution(&before, &after), "the succeeded node is unchanged");
     is_str(result_text(f, id_of(&flow, "a")), "1", "the succeeded node keeps its result");
@@ -284,7 +284,8 @@ CASE(weakness_f09_cancel_leaves_what_has_ended)
     is_int(completions(f), 0, "no completion is left for the scanner after the repeated cancel");
     struct weft_flow_cancelling nobody = {.ns = "default", .how = WEFT_FLOW_CANCEL_ALL};
     enum weft_flow_state state;
-    is_int(weft_engine_flow_cancel(f->a, &nobody, &state, &f->err), WEFT_NOT_FOUND, "no flow");
+    is_int(weft_engine_flow_cancel(f->a, &nobody, &state, &f->err), WEFT_NOT_FOUND,
+           "a cancel of an unknown flow is not found");
 }
 
 CASE(weakness_f09_pending_spares_what_runs)
@@ -305,7 +306,7 @@ CASE(weakness_f09_pending_spares_what_runs)
     cancel_flow(f, &flow, WEFT_FLOW_CANCEL_ONLY);
     is_int(drain(f, &flow), 0, "flow_only has no backlog");
     end_node(f, &flow, "a", true);
-    is_str(states(f, &flow), "sc", "nothing else begins");
+    is_str(states(f, &flow), "sc", "no other node begins");
 }
 
 /* F10: circles and doubled edges were accepted, k was not used. */

@@ -44,7 +44,7 @@ CASE(weakness_c13_a_fence_is_not_contention)
     fault.strike_at = 2; /* the statement after begin */
     fault.struck = false;
     answer = complete(f, engine, &good, "1");
-    ok(fault.struck, "real contention");
+    ok(fault.struck, "the fault struck");
     ok(answer.err.rc == WEFT_OK && answer.state == WEFT_STATE_SUCCEEDED,
        "the engine repeats the contended call and the caller sees success");
     is_int(attempts(f, &good.id).count, 1, "the lease ended once");

@@ -71,6 +71,8 @@ struct weft_claim_result claim_with(struct fixture *f, struct weft_engine *engin
                                     const struct weft_claim *args);
 /* Claims exactly one, which must be there. */
 struct weft_claimed claim_one(struct fixture *f, struct weft_engine *engine);
+/* Claims one of a kind for a minute as worker-a; it must be there. */
+struct weft_claimed take_kind(struct fixture *f, const char *kind);
 
 struct weft_lease_answer renew(struct fixture *f, struct weft_engine *engine,
                                const struct weft_claimed *lease);
@@ -87,6 +89,9 @@ enum weft_state state_of(struct fixture *f, const struct weft_id *id);
 struct weft_attempts attempts(struct fixture *f, const struct weft_id *id);
 struct weft_pass_report run_pass(struct fixture *f, struct weft_engine *engine,
                                  enum weft_scanner pass);
+/* A pass of engine b. */
+struct weft_pass_report pass_with(struct fixture *f, enum weft_scanner scanner,
+                                  const struct weft_pass_config *config);
 void put_lane(struct fixture *f, struct weft_engine *engine, const struct weft_lane *lane);
 
 /* All five lease operations with this lease must be refused, with this reason, changing nothing. */

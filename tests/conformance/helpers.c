@@ -143,6 +143,15 @@ struct weft_claimed claim_one(struct fixture *f, struct weft_engine *engine)
     return (struct weft_claimed){.epoch = 1};
 }
 
+struct weft_claimed take_kind(struct fixture *f, const char *kind)
+{
+    const struct weft_claim args = {
+        .worker = "worker-a", .kinds = &kind, .kind_count = 1, .lease_ms = 60000};
+    struct weft_claim_result got = claim_with(f, f->a, &args);
+    is_int(got.count, 1, "%s can be claimed", kind);
+    return got.count ? got.item[0] : (struct weft_claimed){0};
+}
+
 struct weft_lease_answer renew(struct fixture *f, struct weft_engine *engine,
                                const struct weft_claimed *lease)
 {
@@ -218,6 +227,15 @@ struct weft_pass_report run_pass(struct fixture *f, struct weft_engine *engine,
 {
     struct weft_pass_report report = {0};
     expect_ok(f, weft_engine_pass(engine, pass, NULL, &report, &f->err), weft_scanner_name(pass));
+    return report;
+}
+
+struct weft_pass_report pass_with(struct fixture *f, enum weft_scanner scanner,
+                                  const struct weft_pass_config *config)
+{
+    struct weft_pass_report report = {0};
+    if (weft_engine_pass(f->b, scanner, config, &report, &f->err))
+        ok(false, "%s: %s", weft_scanner_name(scanner), f->err.text);
     return report;
 }
 

@@ -87,21 +87,13 @@ static void tear_down(struct fixture *f, const char *name)
     weft_arena_free(f->arena);
 }
 
-static bool wanted(const char *name, int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return true;
-    return argc < 2;
-}
-
 int main(int argc, char **argv)
 {
     const char *store = getenv("WEFT_TEST_STORE");
     int number = 0;
     for (struct test_case *test = first; test; test = test->next) {
         number++;
-        if (!wanted(test->name, argc, argv))
+        if (!is_named(test->name, argc, argv))
             continue;
         printf("# %s\n", test->name);
         struct fixture f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One random step, on the store and on what must be. */
+/* One random step, on the store and on the expected state. */
 
 #include "flowmodel.h"
 

@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 
-from harness import STORE, Calls, Raw, Tap, metric_sum, metrics, scratch, serve, until
+from harness import STORE, Calls, Raw, Tap, metric_sum, metrics, scratch, serve, until, waiters
 
 LEASE_MS = 600000
 PROMPT_S = 15  # the leases of those who left would last for ten minutes
@@ -45,10 +45,6 @@ def reset(raw):
     """Closes with a reset, as a process that dies with unread data does."""
     raw.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     raw.socket.close()
-
-
-def waiters(server):
-    return metric_sum(metrics(server), "weft_waiters", "claim")
 
 
 def waiting_crowd(server, lane, count, most):

@@ -163,6 +163,11 @@ def metric_sum(numbers, name, label=""):
                if re.match(re.escape(name) + r"(\{|$)", key) and label in key)
 
 
+def waiters(server, kind="claim"):
+    """How many requests of a kind wait at the server."""
+    return metric_sum(metrics(server), "weft_waiters", kind)
+
+
 def is_socket(name):
     """Whether a name under /proc/PID/fd is a socket; a descriptor closed meanwhile is none."""
     try:

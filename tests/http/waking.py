@@ -22,7 +22,7 @@ import threading
 import time
 
 from harness import (SANITIZED, Calls, Cluster, Figures, Raw, Tap, metric_sum, metrics, pause,
-                     serve, until)
+                     serve, until, waiters)
 
 CROWD = 1000
 WINDOW_S = 10  # heartbeats come every 5 s, the clock is measured every 10 s: each has its share
@@ -77,12 +77,8 @@ def wait_for_leases(server, count):
     return crowd
 
 
-def waiters(server):
-    return metric_sum(metrics(server), "weft_waiters", "claim")
-
-
 def watches(server):
-    return metric_sum(metrics(server), "weft_waiters", "watch")
+    return waiters(server, "watch")
 
 
 class Wakes:

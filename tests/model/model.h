@@ -152,7 +152,6 @@ void op_pass(struct world *w);
 void op_clock(struct world *w);
 
 /* random.c: dice and the diary. */
-uint64_t draw(struct world *w);
 size_t below(struct world *w, size_t bound); /* 0 .. bound - 1 */
 bool chance(struct world *w, unsigned percent);
 void note(struct world *w, const char *fmt, ...) WEFT_PRINTF(2, 3);

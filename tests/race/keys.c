@@ -119,13 +119,7 @@ RACE(keyed_submits_in_opposite_order)
         bad += count_bad(&forth->run[i], &back->run[i]);
     is_int(bad, 0, "in %d rounds no call fails and each key is one execution", ROUNDS);
     weft_arena_free(arena);
-    if (!on_pg())
-        return;
-    weft_engine_close(race->a);
-    weft_engine_close(race->b);
-    is_int(raw_deadlocks(&race->place, race->raw), 0, "the server met no deadlock");
-    race->a = place_open(&race->place, race->driver, race->now_us);
-    race->b = place_open(&race->place, race->driver, race->now_us);
+    race_no_deadlock(race);
 }
 
 /* ---- Keys held by an application ------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Retention and those who want the same row: a replay, a session that holds it, another replica. */
+/* Retention beside a replay, a session that locks a row, and a pass of another replica. */
 
 #include "race.h"
 
@@ -20,6 +20,29 @@ static void run_retention(void *context)
 {
     struct pass_run *run = context;
     run->rc = weft_engine_pass(run->engine, WEFT_SCANNER_RETENTION, NULL, &run->report, &run->err);
+}
+
+/* A pass that is stopped when it has deleted its rows and has not committed. */
+struct removal {
+    struct stop stop;
+    struct ambush ambush;
+    struct pass_run run;
+    struct task task;
+};
+
+static void removal_start(struct removal *removal, struct race *race)
+{
+    *removal = (struct removal){
+        .ambush = {.point = WEFT_FAULT_AFTER_RUN,
+                   .stmt = WEFT_STMT_RETENTION_REMOVE,
+                   .act = ambush_stop,
+                   .context = &removal->stop},
+        .run = {.engine = race->a},
+        .task = {.run = run_retention, .context = &removal->run, .ambush = &removal->ambush}};
+    stop_init(&removal->stop);
+    task_start(&removal->task);
+    ok(stop_reached(&removal->stop), "the rows are deleted, the transaction is open");
+    stop_release(&removal->stop);
 }
 
 static struct weft_steered steer_now(struct weft_engine *engine, enum weft_steer_kind kind,
@@ -75,21 +98,12 @@ RACE(replay_commits_after_the_snapshot_of_retention)
 RACE(replay_of_what_is_being_removed)
 {
     struct weft_id id[ROWS];
-    struct stop stop;
+    struct removal removal;
     end_some(race, id);
-    stop_init(&stop);
-    struct ambush ambush = {.point = WEFT_FAULT_AFTER_RUN,
-                            .stmt = WEFT_STMT_RETENTION_REMOVE,
-                            .act = ambush_stop,
-                            .context = &stop};
-    struct pass_run run = {.engine = race->a};
-    struct task task = {.run = run_retention, .context = &run, .ambush = &ambush};
-    task_start(&task);
-    ok(stop_reached(&stop), "the rows are deleted, the transaction is open");
-    stop_release(&stop);
+    removal_start(&removal, race);
     struct weft_steered answer = steer_now(race->b, WEFT_STEER_REPLAY, &id[SECOND]);
-    task_join(&task);
-    ok(run.rc == WEFT_OK && run.report.handled == ROWS, "the pass removes both");
+    task_join(&removal.task);
+    ok(removal.run.rc == WEFT_OK && removal.run.report.handled == ROWS, "the pass removes both");
     is_int(answer.err.rc, WEFT_NOT_FOUND, "the replay finds nothing");
     is_int(state_at(race->b, &id[SECOND]), WEFT_STATE_NONE, "the removed execution stays gone");
 }
@@ -148,26 +162,17 @@ RACE(retention_on_two_replicas)
 RACE(key_of_what_is_being_removed)
 {
     struct weft_id old;
-    struct stop stop;
+    struct removal removal;
     const struct weft_spec spec = {.kind = "job", .key = "k"};
     put_work(race->a, &spec, 1, &old);
     (void)steer_now(race->a, WEFT_STEER_CANCEL, &old);
     race_forward(race, WEEK_MS);
-    stop_init(&stop);
-    struct ambush ambush = {.point = WEFT_FAULT_AFTER_RUN,
-                            .stmt = WEFT_STMT_RETENTION_REMOVE,
-                            .act = ambush_stop,
-                            .context = &stop};
-    struct pass_run run = {.engine = race->a};
-    struct task task = {.run = run_retention, .context = &run, .ambush = &ambush};
-    task_start(&task);
-    ok(stop_reached(&stop), "the key is deleted, the transaction is open");
-    stop_release(&stop);
+    removal_start(&removal, race);
     struct weft_submitted answer = {0};
     struct weft_err err = {0};
     is_int(weft_engine_submit(race->b, "default", &spec, 1, &answer, &err), WEFT_OK, "a submit");
-    task_join(&task);
-    is_int(run.rc, WEFT_OK, "the pass succeeds");
+    task_join(&removal.task);
+    is_int(removal.run.rc, WEFT_OK, "the pass succeeds");
     ok(answer.err.rc == WEFT_OK && !answer.duplicate && weft_id_cmp(&answer.id, &old) != 0,
        "the submission gets the key for a new execution");
     is_int(state_at(race->a, &answer.id), WEFT_STATE_READY, "the new execution is ready");

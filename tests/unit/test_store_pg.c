@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What only PostgreSQL can do to a driver: lock timeouts, sessions that end, poolers, schemas. */
+/* The driver for PostgreSQL: lock timeouts, sessions that end, poolers, schemas. */
 
 #include "base/clock.h"
 #include "store/pg/pg.h"
@@ -60,9 +60,9 @@ static void test_numbers(struct fixture *f, struct weft_conn *conn)
     struct weft_conn *writer = open_writer(f, WEFT_TX_WRITE, 1);
     uint64_t xid = writer->xid;
     ok(xid > 0, "a write transaction knows its number before commit");
-    ok(settle(f, conn, xid) == WEFT_SETTLED_RUNNING, "running");
+    ok(settle(f, conn, xid) == WEFT_SETTLED_RUNNING, "an open transaction is running");
     ok(d->commit(writer, &f->err) == WEFT_OK, "commit");
-    ok(settle(f, conn, xid) == WEFT_SETTLED_COMMITTED, "committed");
+    ok(settle(f, conn, xid) == WEFT_SETTLED_COMMITTED, "a committed transaction is committed");
     struct weft_lost lost = {.xid = xid,
                              .lineage = writer->lineage,
                              .age_us = (weft_usec)10 * 366 * 86400 * WEFT_SECOND};
@@ -85,7 +85,7 @@ static void test_numbers(struct fixture *f, struct weft_conn *conn)
     ok(writer->xid > xid, "another transaction has another number");
     xid = writer->xid;
     d->rollback(writer);
-    ok(settle(f, conn, xid) == WEFT_SETTLED_ABORTED, "aborted");
+    ok(settle(f, conn, xid) == WEFT_SETTLED_ABORTED, "a rolled back transaction is aborted");
     ok(settle(f, conn, xid + 1000000) == WEFT_SETTLED_UNKNOWN, "a number from the future");
     ok(!conn->broken, "the connection is not broken");
     weft_conn_close(writer);
@@ -198,7 +198,8 @@ static void test_without_names(struct fixture *f)
         ok(conn->xid > 0 && f->driver->commit(conn, &f->err) == WEFT_OK, "commit");
     }
     ok(f->driver->time(conn, &now_us, &f->err) == WEFT_OK && now_us > 0, "the time");
-    ok(settle(f, conn, conn->xid) == WEFT_SETTLED_COMMITTED, "settle");
+    ok(settle(f, conn, conn->xid) == WEFT_SETTLED_COMMITTED,
+       "the transaction is settled as committed");
     weft_conn_close(conn);
 }
 
@@ -252,17 +253,6 @@ static void test_bad_urls(struct fixture *f)
     }
 }
 
-/* How often a word stands in what went over the wire since PQtrace(). */
-static int count_words(FILE *trace, const char *word)
-{
-    char line[512];
-    int count = 0;
-    rewind(trace);
-    while (fgets(line, sizeof(line), trace))
-        count += strstr(line, word) != NULL;
-    return count;
-}
-
 /* A bare read is one message on the wire, and an error in it leaves a connection as good as new. */
 static void test_bare(struct fixture *f, struct weft_conn *conn)
 {
@@ -279,9 +269,9 @@ static void test_bare(struct fixture *f, struct weft_conn *conn)
            "a bare read");
     }
     PQuntrace(weft_pg_of(conn)->pq);
-    is_int(count_words(trace, "\tExecute"), 1, "the set is one statement");
-    is_int(count_words(trace, "\tSync"), 1, "in one exchange");
-    is_int(count_words(trace, "\tParse"), 0, "prepared before");
+    is_int(fixture_count_lines(trace, "\tExecute"), 1, "the set is one statement");
+    is_int(fixture_count_lines(trace, "\tSync"), 1, "in one exchange");
+    is_int(fixture_count_lines(trace, "\tParse"), 0, "prepared before");
     (void)fclose(trace);
 
     weft_call_init(&call, f->arena, WEFT_STMT_POLL, 0); /* this store has no tables */

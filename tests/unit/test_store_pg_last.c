@@ -124,16 +124,6 @@ static void end_session(struct world *w, int pid, const char *where)
 
 /* ---- The driver ------------------------------------------------------------------------------ */
 
-static int count_words(FILE *trace, const char *word)
-{
-    char line[512];
-    int count = 0;
-    rewind(trace);
-    while (fgets(line, sizeof(line), trace))
-        count += strstr(line, word) != NULL;
-    return count;
-}
-
 static void test_one_exchange(struct world *w, const char *extra)
 {
     struct weft_conn *conn = open_relayed(w, extra);
@@ -144,8 +134,8 @@ static void test_one_exchange(struct world *w, const char *extra)
     PQuntrace(weft_pg_of(conn)->pq);
     ok(!attempt.last && !attempt.commit && attempt.rows > 0, "rows and commit: %s",
        attempt.err.text);
-    is_int(count_words(trace, "\tSync"), 1, "in one exchange");
-    is_int(count_words(trace, "\tFlush"), 1, "the rows are flushed before COMMIT");
+    is_int(fixture_count_lines(trace, "\tSync"), 1, "in one exchange");
+    is_int(fixture_count_lines(trace, "\tFlush"), 1, "the rows are flushed before COMMIT");
     (void)fclose(trace);
     ok(is_there(w, attempt.number) && settle(w, conn->xid) == WEFT_SETTLED_COMMITTED,
        "the transaction is committed");
