@@ -52,21 +52,24 @@ static void test_submit(struct api_fixture *f)
        "the same key gives the same execution");
     is_int(ask_for(f, "POST", "/v1/executions",
                    "{\"kind\":\"k\",\"payload\":{\"a\":2},\"key\":\"one\"}"),
-           409, "another payload");
+           409, "another payload under the same key is refused");
     ok(has(f, "\"code\":\"conflict\"") && has(f, "\"field\":\"key\""),
        "another payload under the key is a conflict");
     is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":"), 400, "half an object");
     ok(has(f, "invalid_json"), "half an object is invalid_json");
-    is_int(ask_for(f, "POST", "/v1/executions", NULL), 400, "no body");
-    is_int(ask_for(f, "POST", "/v1/executions", "[]"), 400, "an array");
-    is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\",\"pirority\":1}"), 400, "a typo");
+    is_int(ask_for(f, "POST", "/v1/executions", NULL), 400,
+           "a submission without a body is refused");
+    is_int(ask_for(f, "POST", "/v1/executions", "[]"), 400, "an array as body is refused");
+    is_int(ask_for(f, "POST", "/v1/executions", "{\"kind\":\"k\",\"pirority\":1}"), 400,
+           "an unknown field is refused");
     ok(has(f, "\"code\":\"unknown_field\"") && has(f, "\"field\":\"pirority\""),
        "the error names the misspelled field");
-    is_int(ask_for(f, "POST", "/v1/executions", "{}"), 400, "no kind");
-    is_int(ask_for(f, "POST", "/v1/executions?x=1", "{\"kind\":\"k\"}"), 400, "a parameter");
+    is_int(ask_for(f, "POST", "/v1/executions", "{}"), 400, "a spec without a kind is refused");
+    is_int(ask_for(f, "POST", "/v1/executions?x=1", "{\"kind\":\"k\"}"), 400,
+           "an unknown parameter is refused");
     ok(has(f, "\"code\":\"unknown_field\"") && has(f, "\"field\":\"x\""),
        "the error names the unknown parameter");
-    is_int(ask_about(f, "GET", id, "/payload", NULL), 200, "the payload");
+    is_int(ask_about(f, "GET", id, "/payload", NULL), 200, "the payload can be read");
     is_str(f->text.data, "{\"a\": 1}", "comes back byte for byte");
     is_str(f->type, "application/json", "the payload has its content type");
     is_int(ask_about(f, "POST", id, "/cancel", "{}"), 200, "away with it");
@@ -101,7 +104,7 @@ static void test_get(struct api_fixture *f)
 {
     char id[64];
     submit(f, "{\"kind\":\"k\",\"tags\":{\"a\":\"b\"},\"delay_ms\":60000,\"tenant\":\"t\"}", id);
-    is_int(ask_about(f, "GET", id, "", NULL), 200, "get");
+    is_int(ask_about(f, "GET", id, "", NULL), 200, "an execution can be read");
     static const char *const fields[] = {
         "id",       "namespace",  "lane",       "kind",        "state",           "priority",
         "tenant",   "tags",       "attempt",    "epoch",       "worker",          "capabilities",
@@ -140,21 +143,21 @@ static void test_bytes(struct api_fixture *f)
 {
     char id[64], claimed[64], body[300];
     submit(f, "{\"kind\":\"k\",\"payload_base64\":\"AAEC\",\"content_type\":\"x/y\"}", id);
-    is_int(ask_about(f, "GET", id, "/payload", NULL), 200, "bytes");
+    is_int(ask_about(f, "GET", id, "/payload", NULL), 200, "the bytes can be read");
     is_str(f->type, "x/y", "the bytes have their content type");
     is_int(f->text.size, 3, "all bytes come back");
     is_int(ask_about(f, "GET", id, "/result", NULL), 404, "no result before success");
     int32_t epoch = claim(f, claimed);
-    is_str(claimed, id, "claimed");
+    is_str(claimed, id, "the submitted execution is claimed");
     (void)snprintf(body, sizeof(body),
                    "{\"items\":[{\"id\":\"%s\",\"epoch\":%d,\"result\":[1, 2]}]}", id, epoch);
     f->ended = 0;
-    is_int(ask_for(f, "POST", "/v1/leases/complete", body), 200, "complete");
-    ok(has(f, "\"state\":\"succeeded\"") && has(f, id), "succeeded");
+    is_int(ask_for(f, "POST", "/v1/leases/complete", body), 200, "the lease can be completed");
+    ok(has(f, "\"state\":\"succeeded\"") && has(f, id), "the completed execution has succeeded");
     is_int(f->ended, 1, "the waiters are woken by the completion");
-    is_int(ask_about(f, "GET", id, "/result", NULL), 200, "the result");
+    is_int(ask_about(f, "GET", id, "/result", NULL), 200, "the result can be read");
     is_str(f->text.data, "[1, 2]", "the result is as it was given");
-    is_int(ask_about(f, "GET", id, "/attempts", NULL), 200, "attempts");
+    is_int(ask_about(f, "GET", id, "/attempts", NULL), 200, "the attempts can be read");
     ok(has(f, "\"ended\":\"completed\"") && has(f, "\"next\":null"), "how its lease ended");
     is_int(ask_about(f, "POST", id, "/cancel", NULL), 409,
            "an ended execution cannot be cancelled");
@@ -174,27 +177,31 @@ static void test_steer(struct api_fixture *f)
 {
     char id[64], claimed[64];
     submit(f, "{\"kind\":\"k\"}", id);
-    is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":7}"), 200, "priority");
+    is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":7}"), 200,
+           "the priority can be changed");
     ok(has(f, "\"priority\":7"), "the answer has priority 7");
     is_int(ask_about(f, "POST", id, "/priority", "{}"), 400, "priority must be given");
     is_int(ask_about(f, "POST", id, "/priority", "{\"priority\":99999}"), 400,
            "a priority out of range is refused");
     is_int(ask_about(f, "POST", id, "/deadline", "{\"deadline_at\":\"2999-01-01T00:00:00Z\"}"), 200,
-           "deadline");
+           "the deadline can be set");
     ok(has(f, "\"deadline_at\":\"2999-01-01T00:00:00.000Z\""), "the answer has the deadline");
-    is_int(ask_about(f, "POST", id, "/deadline", "{\"deadline_at\":null}"), 200, "no deadline");
+    is_int(ask_about(f, "POST", id, "/deadline", "{\"deadline_at\":null}"), 200,
+           "the deadline can be removed");
     ok(has(f, "\"deadline_at\":null"), "the answer has no deadline");
     is_int(ask_about(f, "POST", id, "/revoke", NULL), 409, "there is no lease to revoke");
-    ok(claim(f, claimed) > 0, "claimed");
+    ok(claim(f, claimed) > 0, "the execution is claimed");
     is_int(ask_about(f, "POST", id, "/revoke", NULL), 200, "a lease can be revoked");
     ok(has(f, "\"state\":\"ready\"") && has(f, "\"attempt\":1"),
        "the revoked execution is ready in the same attempt");
-    is_int(ask_about(f, "GET", id, "/attempts", NULL), 200, "attempts");
+    is_int(ask_about(f, "GET", id, "/attempts", NULL), 200,
+           "the attempts of the revoked execution can be read");
     ok(has(f, "\"ended\":\"revoked\"") && has(f, "\"worker\":\"w\""), "tell of it");
     is_int(ask_about(f, "POST", id, "/replay", "{\"x\":1}"), 400, "a replay takes no fields");
     ok(has(f, "\"field\":\"x\""), "the error names the field");
     f->ended = 0;
-    is_int(ask_about(f, "POST", id, "/cancel", "{\"reason\":\"enough\"}"), 200, "cancel");
+    is_int(ask_about(f, "POST", id, "/cancel", "{\"reason\":\"enough\"}"), 200,
+           "the execution can be cancelled");
     ok(has(f, "\"state\":\"cancelled\"") && has(f, "\"reason\":\"enough\""),
        "the cancelled execution has its reason");
     is_int(f->ended, 1, "the waiters are woken by the cancel");
@@ -219,15 +226,15 @@ static void test_steer_answers(struct api_fixture *f)
 {
     char id[64], claimed[64];
     submit(f, "{\"kind\":\"k\"}", id);
-    is_int(claim(f, claimed), 1, "claimed");
+    is_int(claim(f, claimed), 1, "the execution is claimed");
     f->committed = claim_at_once;
     is_int(ask_about(f, "POST", id, "/revoke", NULL), 200, "revoked, and claimed at once");
     ok(has(f, "\"state\":\"ready\"") && has(f, "\"epoch\":1,") && !has(f, "\"next\""),
        "the answer is the state that the revoke made, not the next lease");
     f->committed = NULL;
-    is_int(ask_about(f, "GET", id, "", NULL), 200, "a read");
+    is_int(ask_about(f, "GET", id, "", NULL), 200, "the execution can be read");
     ok(has(f, "\"state\":\"running\"") && has(f, "\"epoch\":2,"), "shows the next lease");
-    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "cancelled");
+    is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "the execution can be cancelled");
     f->committed = claim_at_once;
     is_int(ask_about(f, "POST", id, "/replay", NULL), 200, "replayed, and claimed at once");
     ok(has(f, "\"state\":\"ready\"") && has(f, "\"epoch\":2,"), "the answer is what it made");
@@ -242,19 +249,20 @@ static void test_attempts(struct api_fixture *f)
     submit(f, "{\"kind\":\"k\"}", id);
     for (int i = 0; i < 6; i++) {
         ok(claim(f, claimed) == i + 1, "claim %d", i);
-        is_int(ask_about(f, "POST", id, "/revoke", NULL), 200, "revoke");
+        is_int(ask_about(f, "POST", id, "/revoke", NULL), 200, "the lease can be revoked");
     }
     is_int(ask_about(f, "GET", id, "/attempts?limit=4", NULL), 200, "the first page");
     is_int(count_of(f, "\"ended\":"), 4, "the first page has four attempts");
     ok(has(f, "{\"items\":[{\"epoch\":1,"), "from the oldest on");
     char second[300];
     (void)snprintf(second, sizeof(second), "/attempts?limit=4&%s", next_page(f));
-    is_int(ask_about(f, "GET", id, second, NULL), 200, "the second");
+    is_int(ask_about(f, "GET", id, second, NULL), 200, "the second page can be read");
     is_int(count_of(f, "\"ended\":"), 2, "the second page has two attempts");
     ok(has(f, "{\"items\":[{\"epoch\":5,") && has(f, "\"next\":null"),
        "the second page ends with the last attempt");
     is_int(ask_about(f, "GET", id, "/attempts?after=x", NULL), 400, "a bad cursor");
-    is_int(ask_about(f, "GET", id, "/attempts?after=-1", NULL), 400, "another");
+    is_int(ask_about(f, "GET", id, "/attempts?after=-1", NULL), 400,
+           "a negative cursor is refused");
     is_int(ask_about(f, "GET", id, "/attempts?after=99999999999999999999", NULL), 400,
            "a cursor above 64 bits is refused");
     is_int(ask_about(f, "POST", id, "/cancel", NULL), 200, "away with it");
@@ -275,14 +283,14 @@ static void test_steer_many(struct api_fixture *f)
     ok(has(f, "{\"id\":\"nonsense\",\"error\":{\"code\":\"invalid_value\""), "nonsense by name");
     ok(has(f, "{\"id\":null,\"error\":"), "an id that is no text is answered with null");
     ok(has(f, "\"code\":\"not_found\""), "an id that does not exist is not found");
-    is_int(ask_about(f, "GET", b, "", NULL), 200, "look");
+    is_int(ask_about(f, "GET", b, "", NULL), 200, "the other execution can be read");
     ok(has(f, "\"reason\":\"r\""), "the reason is stored");
     (void)snprintf(body, sizeof(body), "{\"ids\":[\"%s\"]}", a);
     is_int(ask_for(f, "POST", "/v1/executions/replay", body), 200, "replay by id");
     ok(has(f, "\"state\":\"ready\""), "one is ready");
     is_int(ask_for(f, "POST", "/v1/executions/replay", "{\"filter\":{\"lane\":\"many\"}}"), 200,
            "replay by filter");
-    ok(has(f, "\"changed\":1"), "the other");
+    ok(has(f, "\"changed\":1"), "the cancel by filter changes the other");
 
     is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"filter\":{}}"), 400, "no filter at all");
     ok(has(f, "\"field\":\"filter\""), "the error names the filter");
@@ -299,11 +307,13 @@ static void test_steer_many(struct api_fixture *f)
     is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"filter\":{\"lame\":\"x\"}}"), 400,
            "a filter with a typo");
     ok(has(f, "lame"), "the error names the misspelled filter field");
-    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":[],\"why\":1}"), 400, "others");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":[],\"why\":1}"), 400,
+           "an unknown field beside ids is refused");
     is_int(ask_for(f, "POST", "/v1/executions/replay", "{\"ids\":[],\"reason\":\"r\"}"), 400,
            "a replay has no reason");
-    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":[]}"), 200, "no ids");
-    is_str(f->text.data, "{\"items\":[]}", "no answers");
+    is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"ids\":[]}"), 200,
+           "an empty list of ids is accepted");
+    is_str(f->text.data, "{\"items\":[]}", "an empty list of ids gets no answers");
     is_int(ask_for(f, "POST", "/v1/executions/cancel", "{\"filter\":{\"lane\":\"many\"}}"), 200,
            "away with them");
 }
@@ -326,23 +336,23 @@ static void test_list(struct api_fixture *f)
 {
     submit_many(f, 7, "{\"kind\":\"l\",\"lane\":\"list\",\"tags\":{\"a\":\"b:c\"}}");
     submit_many(f, 2, "{\"kind\":\"m\",\"lane\":\"list\",\"key\":\"k&=\",\"tenant\":\"t\"}");
-    is_int(ask_for(f, "GET", "/v1/executions?lane=list", NULL), 200, "list");
+    is_int(ask_for(f, "GET", "/v1/executions?lane=list", NULL), 200, "a list by lane can be read");
     is_int(count_of(f, "\"lane\":\"list\""), 8, "a list by lane has all eight");
     ok(has(f, "\"next\":null"), "in one page");
     is_int(ask_for(f, "GET", "/v1/executions?lane=list&kind=m", NULL), 200, "list by kind");
-    is_int(count_of(f, "\"lane\":\"list\""), 1, "one");
+    is_int(count_of(f, "\"lane\":\"list\""), 1, "one execution has the kind");
     is_int(ask_for(f, "GET", "/v1/executions?tag=a:b%3Ac", NULL), 200, "list by tag");
-    is_int(count_of(f, "\"lane\":\"list\""), 7, "seven");
+    is_int(count_of(f, "\"lane\":\"list\""), 7, "seven executions have the tag");
     is_int(ask_for(f, "GET", "/v1/executions?key=k%26%3D", NULL), 200, "list by key");
-    is_int(count_of(f, "\"lane\":\"list\""), 1, "one");
+    is_int(count_of(f, "\"lane\":\"list\""), 1, "one execution has the key");
     is_int(ask_for(f, "GET", "/v1/executions?tenant=t&state=ready", NULL), 200,
            "list by tenant and state");
-    is_int(count_of(f, "\"lane\":\"list\""), 1, "one");
+    is_int(count_of(f, "\"lane\":\"list\""), 1, "one execution has the tenant and the state");
 
     char target[200] = "/v1/executions?lane=list&limit=3", next[64];
     size_t seen = 0, pages = 0;
     do {
-        is_int(ask_for(f, "GET", target, NULL), 200, "a page");
+        is_int(ask_for(f, "GET", target, NULL), 200, "a page of the list can be read");
         seen += count_of(f, "\"lane\":\"list\"");
         member(f, "next", next);
         (void)snprintf(target, sizeof(target), "/v1/executions?lane=list&limit=3&after=%s", next);
@@ -373,12 +383,14 @@ static void test_lines(struct api_fixture *f)
     submit_many(f, 900, "{\"kind\":\"n\",\"lane\":\"lines\"}");
     submit_many(f, 300, "{\"kind\":\"n\",\"lane\":\"lines\"}");
     f->accept = "text/html, application/x-ndjson;q=0.9";
-    is_int(ask_for(f, "GET", "/v1/executions?lane=lines", NULL), 200, "lines");
+    is_int(ask_for(f, "GET", "/v1/executions?lane=lines", NULL), 200,
+           "a list as lines can be read");
     is_str(f->type, "application/x-ndjson", "lines have the type application/x-ndjson");
     is_int(count_of(f, "\"lane\":\"lines\""), 1200, "all 1,200 of them");
     is_int(count_of(f, "\n"), 1200, "one a line");
     ok(f->parts > 2, "sent in %zu parts", f->parts);
-    is_int(ask_for(f, "GET", "/v1/executions?lane=nothing", NULL), 200, "no lines");
+    is_int(ask_for(f, "GET", "/v1/executions?lane=nothing", NULL), 200,
+           "a list without rows can be read as lines");
     is_int(f->text.size, 0, "no lines give an empty body");
     is_int(ask_for(f, "GET", "/v1/executions?lane=lines&limit=5", NULL), 400,
            "lines with a limit are refused");

@@ -112,7 +112,7 @@ static void test_last_use(struct weft_arena *arena)
     is_int(item[0].last_used_us, 1000, "the last use known to this server is shown");
 
     is_int(weft_auth_write_uses(auth, engine, false, &err), WEFT_OK, "upkeep writes");
-    is_int(written_of(arena, reader.id), 1000, "the use");
+    is_int(written_of(arena, reader.id), 1000, "the use of the reader is written");
     is_int(written_of(arena, worker.id), 1001, "the use by a token without the scope is written");
     is_int(ask_with(auth, &reader, 2000, &request), WEFT_OK, "the token is used again");
     is_int(weft_auth_load(auth, engine, &err), WEFT_OK, "the tokens are read again");

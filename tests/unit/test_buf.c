@@ -17,9 +17,9 @@ static void test_appending(void)
     ok(buf.size == 11 && memcmp(buf.data, "ab\0cdefg42!", 12) == 0, "bytes add up, NUL at the end");
     ok(!buf.full, "the buffer is not full");
     weft_buf_clear(&buf);
-    ok(buf.size == 0 && buf.data[0] == '\0', "cleared");
+    ok(buf.size == 0 && buf.data[0] == '\0', "a cleared buffer is empty");
     weft_buf_done(&buf);
-    ok(!buf.data, "done");
+    ok(!buf.data, "an ended buffer has no memory");
     weft_buf_done(&buf);
     weft_buf_done(&(struct weft_buf){0});
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Capability sets: canonical text, and who may take what. */
+/* Capability sets: canonical text, and which set serves which. */
 
 #include "base/arena.h"
 #include "base/limits.h"
@@ -22,7 +22,7 @@ static void test_text(void)
 {
     is_str(text_of(NULL, 0), "", "the empty set is the empty text");
     const char *const one[] = {"gpu"};
-    is_str(text_of(one, 1), "gpu", "one token");
+    is_str(text_of(one, 1), "gpu", "a set of one token is its text");
     const char *const mixed[] = {"gpu", "arm64", "gpu", "Zone=eu", "arm64", "gpu+"};
     is_str(text_of(mixed, WEFT_LEN(mixed)), "Zone=eu,arm64,gpu,gpu+", "sorted, without repeats");
     const char *const same[] = {"a", "a", "a"};
@@ -121,10 +121,10 @@ static void test_split(void)
     (void)weft_capset_split("", arena, &count);
     is_int(count, 0, "the empty text has no tokens");
     const char *const *token = weft_capset_split("gpu", arena, &count);
-    is_int(count, 1, "one");
+    is_int(count, 1, "the text has one token");
     is_str(token[0], "gpu", "the only token is kept");
     token = weft_capset_split("a,bc,d", arena, &count);
-    is_int(count, 3, "three");
+    is_int(count, 3, "the text has three tokens");
     ok(strcmp(token[0], "a") == 0 && strcmp(token[1], "bc") == 0 && strcmp(token[2], "d") == 0,
        "in their order");
     is_str(text_of(token, count), "a,bc,d", "the split tokens print as the same text");

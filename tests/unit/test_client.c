@@ -44,7 +44,8 @@ static struct weft_id submit(struct weft *weft, const struct weft_spec *spec)
 static void test_open(void)
 {
     struct weft *weft = NULL;
-    ok(weft_open(NULL, NULL, &weft, &err) == WEFT_INVALID_VALUE, "no URL");
+    ok(weft_open(NULL, NULL, &weft, &err) == WEFT_INVALID_VALUE,
+       "a handle without a URL is refused");
     ok(weft_open(url, NULL, NULL, &err) == WEFT_INVALID_VALUE, "nowhere to put the handle");
     ok(weft_open("nonsense:", NULL, &weft, &err) != WEFT_OK, "no such scheme: %s", err.text);
     ok(weft_open("sqlite:/no/such/folder/x.db", NULL, &weft, &err) != WEFT_OK, "no such folder: %s",
@@ -166,7 +167,7 @@ static void test_null_inside(struct weft *weft)
         {.kind = NULL}, {.kind = "ok"}, {.kind = "k", .payload_size = 3}};
     struct weft_submitted each[3] = {0};
     is_int(weft_submit(weft, bad, 3, each, &err), WEFT_OK, "bad values are the items' own");
-    is_int(each[0].err.rc, WEFT_INVALID_VALUE, "no kind");
+    is_int(each[0].err.rc, WEFT_INVALID_VALUE, "an item without a kind is refused");
     is_int(each[1].err.rc, WEFT_OK, "the other item of the call is accepted");
     is_int(each[2].err.rc, WEFT_INVALID_VALUE, "a payload of NULL with a size");
 }
@@ -512,7 +513,8 @@ static void test_link(struct weft *weft)
     is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_CONFLICT,
            "an edge to a ready node is refused");
     is_str(err.field, "edges", "the error names the edges");
-    is_int(weft_flow_link(weft, NULL, &revision, &err), WEFT_INVALID_VALUE, "no arguments");
+    is_int(weft_flow_link(weft, NULL, &revision, &err), WEFT_INVALID_VALUE,
+           "a link without arguments is refused");
     struct weft_flow_page page = {0};
     is_int(weft_flow_get(weft, &answer.id, 0, &page, &err), WEFT_OK, "the flow");
     ok(page.count == 3 && page.node[2].after_count == 2, "the third node comes after two");

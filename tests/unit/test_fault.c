@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The driver that misbehaves, over SQLite: what the caller sees, and what the store holds after. */
+/* The fault driver over SQLite: the error that the caller gets, and the rows that are left. */
 
 #include "store/fault/fault.h"
 #include "store_fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Calls out: what comes back, what is known when nothing does, and how often something is sent. */
+/* HTTP calls: answers, what is known without an answer, and how often a request is sent. */
 
 #include "http_fixture.h"
 
@@ -69,19 +69,21 @@ static void test_answers(void)
 
     const struct asked *asked = stage.asked;
     is_int(stage.connections, 1, "all on one connection");
-    is_str(asked[0].method, "GET", "the method");
+    is_str(asked[0].method, "GET", "the first request is a GET");
     is_str(asked[0].path, "/under/v1/x?y=1", "the path, behind that of the server");
-    ok(strstr(asked[0].header, "\r\nAuthorization: Bearer secret\r\n") != NULL, "the token");
-    ok(strstr(asked[0].header, "\r\nX-Weft-Namespace: blue\r\n") != NULL, "the header");
+    ok(strstr(asked[0].header, "\r\nAuthorization: Bearer secret\r\n") != NULL,
+       "the request has the token");
+    ok(strstr(asked[0].header, "\r\nX-Weft-Namespace: blue\r\n") != NULL,
+       "the request has the namespace header");
     ok(!strcasestr(asked[0].header, "Content-Type"), "no type without a body");
-    is_str(asked[1].method, "POST", "POST");
+    is_str(asked[1].method, "POST", "the second request is a POST");
     is_str(asked[1].body, "{\"a\":1}", "the POST has its body");
     ok(strstr(asked[1].header, "\r\nContent-Type: application/json\r\n") != NULL,
        "the body is declared as JSON");
     is_str(asked[2].body, "{\"a\":1}", "the body of a call that is sent once");
     ok(strstr(asked[2].header, "\r\nContent-Length: 7\r\n") != NULL,
        "the body of a call that is sent once has a length");
-    is_str(asked[4].method, "PUT", "PUT");
+    is_str(asked[4].method, "PUT", "the fifth request is a PUT");
     is_str(asked[4].body, "[]", "the PUT has its body");
     weft_fetch_close(fetch);
     stage_done(&stage);
@@ -295,7 +297,7 @@ static void test_stop(void)
             waiter[i].rc == WEFT_UNAVAILABLE && waiter[i].doubt.stopped && waiter[i].doubt.sent;
     }
     is_int(stopped, WAITERS, "all are stopped");
-    ok(mono_ms() - began_ms < 2000, "soon");
+    ok(mono_ms() - began_ms < 2000, "a stopped call returns soon");
     const struct weft_fetch_call call = {
         .method = "GET", .path = "/", .stop = &waiter[0].stop, .timeout_ms = 60000};
     ok(fetch_do(fetch, &call) == WEFT_UNAVAILABLE && doubt.stopped && !doubt.sent,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Floors of queues: when there is one, how it moves, and what makes it go. */
+/* Floors of queues: when one is set, how it moves, and when it is removed. */
 
 #include "engine/engine.h"
 #include "tap.h"

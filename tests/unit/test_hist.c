@@ -32,10 +32,10 @@ static void test_small(void)
     for (weft_usec i = 1; i <= 100; i++)
         weft_hist_add(&hist, i);
     is_int(weft_hist_at(&hist, 0.5), 50, "p50 of 1..100");
-    is_int(weft_hist_at(&hist, 0.9), 90, "p90");
-    is_int(weft_hist_at(&hist, 0.99), 99, "p99");
-    is_int(weft_hist_at(&hist, 1), 100, "the largest");
-    is_int(weft_hist_mean(&hist), 50, "the mean");
+    is_int(weft_hist_at(&hist, 0.9), 90, "the 90th percentile of 1 to 100");
+    is_int(weft_hist_at(&hist, 0.99), 99, "the 99th percentile of 1 to 100");
+    is_int(weft_hist_at(&hist, 1), 100, "the largest value of 1 to 100");
+    is_int(weft_hist_mean(&hist), 50, "the mean of 1 to 100");
     weft_hist_add(&hist, -5);
     is_int(hist.min_us, 0, "a negative value counts as 0");
 }

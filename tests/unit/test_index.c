@@ -33,7 +33,8 @@ static void test_small(void)
     weft_index_remove(&index, 8);
     is_int(index.count, 2, "removal of a number that is not there changes nothing");
     weft_index_remove(&index, 7);
-    ok(!weft_index_find(&index, 7) && weft_index_find(&index, -7) == &other, "one removed");
+    ok(!weft_index_find(&index, 7) && weft_index_find(&index, -7) == &other,
+       "a removed number is not found, the other is");
     weft_index_done(&index);
     ok(weft_index_find(&index, -7) == NULL, "empty when done");
 }

@@ -361,7 +361,7 @@ static void test_depth(void)
     memset(text, '[', WEFT_JSON_DEPTH_MAX + 1);
     memset(text + WEFT_JSON_DEPTH_MAX + 1, ']', WEFT_JSON_DEPTH_MAX + 1);
     is_int(check_copy(text, (size_t)2 * WEFT_JSON_DEPTH_MAX + 2, &err), WEFT_INVALID_JSON,
-           "one deeper");
+           "one level more is refused");
     is_str(err.text, "byte 64: nested too deeply", "the error says that it is nested too deeply");
     struct weft_json value;
     is_int(weft_json_check_inside("[[1]]", 5, WEFT_JSON_DEPTH_MAX - 2, &value, &err), WEFT_OK,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a worker is told whose write did not find its lease: all facts against all questions. */
+/* The fence that a late write gets: all states of a lease against all operations. */
 
 #include "core/lease.h"
 #include "tap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bells: notices between replicas, and what happens when the connection goes. */
+/* Notices between replicas, and the loss of their connection. */
 
 #include "store/notify.h"
 #include "store_fixture.h"

@@ -99,7 +99,7 @@ static void test_vain(void)
         run_idle(&pace, START + 10 + i);
     weft_pace_begin(&pace, START + 20);
     weft_pace_end(&pace, &locked, START + 20);
-    is_int(weft_pace_next(&pace), START + 20 + S, "no spinning");
+    is_int(weft_pace_next(&pace), START + 20 + S, "a scanner whose rows are locked does not spin");
 }
 
 static void test_poll(void)
@@ -173,7 +173,8 @@ static void test_backoff(void)
     is_int(weft_pace_backoff(S, 60 * S, 0, 0), S / 2, "no failure is as good as one");
     is_int(weft_pace_backoff(0, 60 * S, 9, 77), 0, "nothing doubled is nothing");
     is_int(weft_pace_backoff(1, 1, 1, 5), 1, "an odd microsecond");
-    ok(weft_pace_backoff(86400 * S, 86400 * S, UINT32_MAX, UINT64_MAX) <= 86400 * S, "no overflow");
+    ok(weft_pace_backoff(86400 * S, 86400 * S, UINT32_MAX, UINT64_MAX) <= 86400 * S,
+       "the longest backoff does not overflow");
 }
 
 static void test_hold(void)
@@ -201,7 +202,7 @@ static void test_change(void)
     weft_pace_change(&pace, S, START + 50 * S);
     is_int(weft_pace_next(&pace), START + S, "overdue by the new one");
     weft_pace_change(&pace, 0, START + 50 * S);
-    is_int(weft_pace_next(&pace), WEFT_NEVER, "off");
+    is_int(weft_pace_next(&pace), WEFT_NEVER, "a scanner that is off has no next run");
     weft_pace_change(&pace, 60 * S, START + 70 * S);
     is_int(weft_pace_next(&pace), START + 70 * S, "on again: at once");
     run_idle(&pace, START + 70 * S);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the engine threads take next: turns between namespaces, and slots of classes. */
+/* Which requests the engine threads take next: turns of namespaces, and slots of classes. */
 
 #include "net/group/plan.h"
 
@@ -176,11 +176,11 @@ static void test_classes(void)
     put(&plan, &ADMIN, "c", 1);
     is_int(run(&plan, 0), 0, "a thread is kept for a list, and one for an errand");
     put(&plan, &LIST, "a", 10);
-    is_int(run(&plan, 0), 1, "one list");
+    is_int(run(&plan, 0), 1, "one list runs");
     put(&plan, &LIST, "b", 10);
     is_int(run(&plan, 0), 0, "a second list does not run");
     plan.errands = 2;
-    is_int(run(&plan, 0), 1, "one errand");
+    is_int(run(&plan, 0), 1, "one errand runs");
     is_int(run(&plan, 0), 0, "slow work leaves two threads");
     put(&plan, &SUBMIT, "b", 1);
     is_int(run(&plan, 0), 1, "the thread that is left takes a submit");

@@ -21,12 +21,12 @@ static void test_defaults(void)
     struct weft_err err;
     ok(weft_policy_resolve(NULL, arena, &rules, &err) == WEFT_OK, "no policy is a policy");
     is_int(rules.max_attempts, 25, "25 attempts");
-    is_int(rules.backoff, WEFT_BACKOFF_EXPONENTIAL, "exponential");
+    is_int(rules.backoff, WEFT_BACKOFF_EXPONENTIAL, "the default backoff is exponential");
     is_int(rules.initial_us, WEFT_SECOND, "from a second");
     is_int(rules.max_us, 3600 * WEFT_SECOND, "the default longest wait is an hour");
-    ok(rules.factor == 2, "doubling");
+    ok(rules.factor == 2, "the default factor is 2");
     ok(rules.jitter, "the default has jitter");
-    is_int(rules.attempt_timeout_us, 0, "no timeout");
+    is_int(rules.attempt_timeout_us, 0, "the default has no attempt timeout");
     is_int(rules.lease_us, 30 * WEFT_SECOND, "leases of 30 s");
     is_int(rules.max_lost, 10, "ten leases may be lost");
     is_int(rules.retention_us, 0, "nothing is said about how long it is kept");

@@ -104,7 +104,7 @@ static void test_of(void)
 {
     is_str(weft_query_of("/a?b=1"), "b=1", "the query is the text behind the mark");
     is_str(weft_query_of("/a?b=1?c"), "b=1?c", "the first mark");
-    is_str(weft_query_of("/a"), "", "no mark");
+    is_str(weft_query_of("/a"), "", "a target without a mark has an empty query");
     is_str(weft_query_of("/a#b?c"), "", "a mark in the fragment is none");
 }
 

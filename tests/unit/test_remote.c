@@ -40,8 +40,10 @@ static void test_submit(void)
               "{\"items\":[{\"kind\":\"mail\",\"payload\":[1, 2],\"tags\":{\"a\":\"b\"},"
               "\"key\":\"k1\"},{\"kind\":\"mail\",\"payload_base64\":\"/w==\","
               "\"content_type\":\"application/json\",\"key\":\"k2\"}]}");
-    ok(strstr(stage.asked[0].header, "\r\nX-Weft-Namespace: blue\r\n") != NULL, "the namespace");
-    ok(strstr(stage.asked[0].header, "\r\nAuthorization: Bearer secret\r\n") != NULL, "the token");
+    ok(strstr(stage.asked[0].header, "\r\nX-Weft-Namespace: blue\r\n") != NULL,
+       "the request has the namespace");
+    ok(strstr(stage.asked[0].header, "\r\nAuthorization: Bearer secret\r\n") != NULL,
+       "the request has the token");
     end();
 }
 

@@ -405,7 +405,7 @@ static void test_bytes(void)
     is_str(bytes.content_type, "text/plain", "the result has its content type");
     asked_for(0, "GET", "/v1/executions/" ID_TEXT "/result", NULL);
     weft_bytes_free(&bytes);
-    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_NOT_FOUND, "no payload");
+    is_int(weft_payload(weft, &id, &bytes, &err), WEFT_NOT_FOUND, "a missing payload is not found");
     asked_for(1, "GET", "/v1/executions/" ID_TEXT "/payload", NULL);
     end();
 }

@@ -59,9 +59,11 @@ static void test_submit(void)
     bad = (struct weft_node){.name = "a", .spec = {.kind = "k"}, .join = (enum weft_join)9};
     is_int(weft_flow_submit(weft, &spec, 1, &answer, &err), WEFT_INVALID_VALUE, "no such join");
     bad = (struct weft_node){.name = "a", .spec = {.kind = "k"}, .after_count = 1};
-    is_int(weft_flow_submit(weft, &spec, 1, &answer, &err), WEFT_INVALID_VALUE, "no array");
+    is_int(weft_flow_submit(weft, &spec, 1, &answer, &err), WEFT_INVALID_VALUE,
+           "nodes with upstreams and no array are refused");
     is_str(err.field, "after", "upstreams without an array are refused");
-    is_int(weft_flow_submit(NULL, &spec, 1, &answer, &err), WEFT_INVALID_VALUE, "no handle");
+    is_int(weft_flow_submit(NULL, &spec, 1, &answer, &err), WEFT_INVALID_VALUE,
+           "a flow without a handle is refused");
     end();
 }
 
@@ -87,11 +89,13 @@ static void test_change(void)
     is_int(weft_flow_grow(weft, &growth, &answer, &err), WEFT_OK, "grown %s", err.text);
     asked_for(0, "POST", "/v1/flows/" ID_TEXT "/nodes", "{\"revision\":3,\"nodes\":" NODES "}");
     is_int(answer.revision, 4, "the grown flow has revision 4");
-    is_int(weft_flow_grow(weft, &growth, &answer, &err), WEFT_CONFLICT, "stale");
-    is_str(err.field, "revision", "the field");
+    is_int(weft_flow_grow(weft, &growth, &answer, &err), WEFT_CONFLICT,
+           "a stale revision is a conflict");
+    is_str(err.field, "revision", "the error names the revision");
     ok(err.hint != NULL, "the error has a hint");
     is_int((long)answer.blamed, 0, "no node is blamed");
-    is_int(weft_flow_grow(weft, &growth, &answer, &err), WEFT_INVALID_VALUE, "refused");
+    is_int(weft_flow_grow(weft, &growth, &answer, &err), WEFT_INVALID_VALUE,
+           "a bad growth is refused");
     is_str(err.field, "after", "the error names the field after");
     is_int((long)answer.blamed, 2, "the second node is blamed");
 
@@ -110,7 +114,7 @@ static void test_change(void)
     asked_for(6, "DELETE", "/v1/flows/" ID_TEXT, "");
     is_int(weft_flow_cancel(weft, &cancel, 60001, &told, &err), WEFT_INVALID_VALUE,
            "a wait above the limit is refused");
-    is_str(err.field, "wait_ms", "a wait");
+    is_str(err.field, "wait_ms", "the error names wait_ms");
     end();
 }
 
@@ -143,7 +147,8 @@ static void test_link(void)
     is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_INVALID_VALUE, "an edge to NULL");
     is_str(err.field, "to", "an edge to NULL is refused without a request");
     edging.edges = NULL;
-    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_INVALID_VALUE, "no array");
+    is_int(weft_flow_link(weft, &edging, &revision, &err), WEFT_INVALID_VALUE,
+           "edges without an array are refused");
     is_str(err.field, "edges", "edges without an array are refused");
     edging =
         (struct weft_flow_edging){.flow = id, .revision = 3, .edges = edge, .edge_count = 1001};
@@ -175,12 +180,12 @@ static void test_read(void)
     struct weft_flow_page page = {0};
     struct weft_flows flows = {0};
     is_int(weft_flow_get(weft, &id, 700, &page, &err), WEFT_OK, "read %s", err.text);
-    is_str(stage.asked[0].method, "GET", "asked");
+    is_str(stage.asked[0].method, "GET", "the flow is read by GET");
     static const char waiting[] = "/v1/flows/" ID_TEXT "?wait_ms=";
     ok(strncmp(stage.asked[0].path, waiting, sizeof(waiting) - 1) == 0, "the request has a wait");
     ok(page.flow.state == WEFT_FLOW_FAILED && page.flow.count[WEFT_STATE_SKIPPED] == 2 &&
            page.flow.cancel == WEFT_FLOW_CANCEL_ALL && page.flow.node_count == 2,
-       "the flow");
+       "the flow has its fields");
     ok(page.count == 1 && page.node->state == WEFT_STATE_SKIPPED && page.node->after_count == 1 &&
            page.node->join == WEFT_JOIN_ANY && page.node->fired &&
            page.node->on_satisfied == WEFT_ON_SATISFIED_LET_RUN,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A handle over https and with a token: who is trusted, and what is never sent to others. */
+/* A handle over https and with a token: which servers are trusted, and what is never sent to
+ * others. */
 
 #include "base/base.h"
 #include "core/token.h"

@@ -98,7 +98,7 @@ static void test_sweep(void)
         wrong += (weft_rings_find(&rings, i + 1) != NULL) != (i % 3 != 0);
     is_int(wrong, 0, "exactly the removed queues are gone");
     weft_rings_sweep(&rings, NULL, 8);
-    is_int(rings.listed.count, 0, "all");
+    is_int(rings.listed.count, 0, "all queues are removed");
     is_int(queues_in(&rings, "x", NULL), 0, "the lane has none");
     weft_rings_done(&rings);
 }

@@ -19,10 +19,10 @@ static void test_turns(void)
     is_int(weft_share_turns(share, 3, 7), 7, "all turns are given");
     ok(share[0].taken == 3 && share[1].taken == 2 && share[2].taken == 2,
        "one after the other, ties to the earlier");
-    is_int(weft_share_turns(share, 3, 2), 2, "two more");
+    is_int(weft_share_turns(share, 3, 2), 2, "two more turns are given");
     ok(share[0].taken == 0 && share[1].taken == 1 && share[2].taken == 1,
        "go to those who are behind");
-    is_int(weft_share_turns(share, 3, 0), 0, "no turns");
+    is_int(weft_share_turns(share, 3, 0), 0, "no turns are given");
     ok(share[0].taken + share[1].taken + share[2].taken == 0, "no turns are given to no tenant");
     is_int(weft_share_turns(share, 0, 5), 0, "no tenants take no turns");
 }

@@ -118,10 +118,10 @@ static void test_resolved(void)
     ok(weft_spec_resolve(&plain, "space", NOW, arena, &out, &err) == WEFT_OK, "a plain spec");
     is_str(out.ns, "space", "the namespace of the handle");
     is_str(out.lane, "default", "the default lane");
-    is_str(out.tenant, "", "no tenant");
-    is_str(out.capset, "", "no capabilities");
+    is_str(out.tenant, "", "the spec without a tenant has an empty one");
+    is_str(out.capset, "", "the spec without capabilities has an empty set");
     ok(!out.tags && !out.key && !out.payload && !out.content_type, "nothing else");
-    is_int(out.state, WEFT_STATE_READY, "ready");
+    is_int(out.state, WEFT_STATE_READY, "the spec without a delay is ready");
     is_int(out.due_us, 0, "the resolved spec is due at once");
     is_int(out.rules.max_attempts, 25, "under the default policy");
 

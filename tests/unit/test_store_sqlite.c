@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What only a file can do to a driver: paths that are wrong, locks of others, a full disk. */
+/* The driver for SQLite: wrong paths, locks of other processes, a full disk. */
 
 #include "store_fixture.h"
 

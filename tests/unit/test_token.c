@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Tokens: what they look like, what is taken for one, and what they allow. */
+/* Tokens: their form, which texts are accepted, and their scopes. */
 
 #include "base/err.h"
 #include "core/token.h"
@@ -174,7 +174,8 @@ static void test_scope_lists(void)
     ok(weft_scopes_list(scopes, word) == 2 && strcmp(word[0], "read") == 0 &&
            strcmp(word[1], "work") == 0,
        "the scopes are listed in their order");
-    is_int(weft_scopes_read(good, 0, &scopes, &err), WEFT_INVALID_VALUE, "no word");
+    is_int(weft_scopes_read(good, 0, &scopes, &err), WEFT_INVALID_VALUE,
+           "an empty list of scopes is refused");
     is_int(weft_scopes_read(bad, 2, &scopes, &err), WEFT_INVALID_VALUE, "two words in one");
     is_str(err.field, "scopes", "the field is named");
 }

@@ -29,7 +29,8 @@ static void test_spec(void)
                  "\"policy\":null}",
                  &spec, &err) == WEFT_OK,
        "null is absent %s", err.text);
-    ok(!spec.lane && !spec.payload && !spec.content_type && !spec.policy, "everywhere");
+    ok(!spec.lane && !spec.payload && !spec.content_type && !spec.policy,
+       "fields that are null are absent");
 
     ok(read_text(&weft_wire_spec, "{\"kind\":\"k\",\"payload\": null ,\"payload_base64\":null}",
                  &spec, &err) == WEFT_OK,
@@ -147,7 +148,7 @@ static void test_others(void)
     ok(read_text(&weft_wire_filter, "{\"tag\":\"k:v:w\",\"state\":\"\\u0072eady\"}", &filter,
                  &err) == WEFT_OK &&
            filter.tag && filter.state == WEFT_STATE_READY,
-       "a filter");
+       "a filter is read");
     is_str(filter.tag->key, "k", "the key of its tag");
     is_str(filter.tag->value, "v:w", "the value of the tag");
     ok(read_text(&weft_wire_filter, "{\"tag\":\"k:\"}", &filter, &err) == WEFT_OK &&
@@ -403,7 +404,8 @@ static void test_lenient(void)
 
     struct weft_json member;
     value = json_of("{\"a\":1,\"\\u0062\":[2]}");
-    ok(weft_wire_member(&value, "b", &member) && member.kind == WEFT_JSON_ARRAY, "a member");
+    ok(weft_wire_member(&value, "b", &member) && member.kind == WEFT_JSON_ARRAY,
+       "a member is found by its escaped name");
     ok(!weft_wire_member(&value, "c", &member), "one that is not there");
     ok(!weft_wire_member(&member, "a", &member), "a list has no members");
 }
@@ -417,9 +419,9 @@ static void test_errors(void)
         "\"field\":\"f\",\"reason\":\"timed_out\"}");
     ok(weft_wire_read_error(&value, arena, &got, &fence, &err) == WEFT_OK, "an error is read");
     ok(got.rc == WEFT_FENCED && fence == WEFT_FENCE_TIMED_OUT, "code and reason");
-    is_str(got.text, "gone", "message");
-    is_str(got.hint, "h", "hint");
-    is_str(got.field, "f", "field");
+    is_str(got.text, "gone", "the error has its message");
+    is_str(got.hint, "h", "the error has its hint");
+    is_str(got.field, "f", "the error has its field");
 
     for (int rc = WEFT_OK + 1; rc < WEFT_RC_COUNT; rc++) {
         value = json_of(weft_arena_printf(arena, "{\"code\":\"%s\",\"hint\":null,\"field\":null}",

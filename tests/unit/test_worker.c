@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a worker does with the jobs it takes: once, in time, and as the handler said. */
+/* A worker runs each job once, in time, and reports what the handler returned. */
 
 #include "worker_fixture.h"
 

@@ -254,17 +254,21 @@ static void test_mistakes(struct world *w)
 {
     test_options(w);
     struct weft_worker *worker = NULL;
-    is_int(weft_worker_new(NULL, NULL, &worker, &w->err), WEFT_INVALID_VALUE, "no handle");
+    is_int(weft_worker_new(NULL, NULL, &worker, &w->err), WEFT_INVALID_VALUE,
+           "a worker without a handle is refused");
     is_int(weft_worker_new(w->weft, NULL, NULL, NULL), WEFT_INVALID_VALUE, "no place for it");
     worker = make_worker(w, w->weft, NULL);
     is_int(weft_worker_start(worker, &w->err), WEFT_INVALID_VALUE, "no kinds: %s", w->err.text);
-    is_int(weft_worker_on(worker, "k", NULL, NULL, &w->err), WEFT_INVALID_VALUE, "no handler");
+    is_int(weft_worker_on(worker, "k", NULL, NULL, &w->err), WEFT_INVALID_VALUE,
+           "a worker without a handler is refused");
     is_int(weft_worker_on(worker, "a b", handle_again, w, &w->err), WEFT_INVALID_VALUE, "bad kind");
-    is_int(weft_worker_on(worker, "", handle_again, w, &w->err), WEFT_INVALID_VALUE, "no kind");
+    is_int(weft_worker_on(worker, "", handle_again, w, &w->err), WEFT_INVALID_VALUE,
+           "a worker without a kind is refused");
     is_int(weft_worker_on(worker, NULL, handle_again, w, &w->err), WEFT_OK, "all other kinds");
     is_int(weft_worker_on(worker, NULL, handle_again, w, &w->err), WEFT_CONFLICT, "two of them");
     is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_OK, "a kind");
-    is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_CONFLICT, "twice");
+    is_int(weft_worker_on(worker, "k", handle_again, w, &w->err), WEFT_CONFLICT,
+           "a second handler for a kind is refused");
     is_int(weft_worker_stop(worker), 0, "a worker that was not started may be stopped");
     is_int(weft_worker_start(worker, &w->err), WEFT_OK,
            "a worker that was stopped before its start can be started");
