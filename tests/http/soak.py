@@ -181,9 +181,9 @@ def drain(server):
 
     def is_empty():
         for lane in LANES:
-            while calls.good("POST", "/v1/executions/cancel",
-                             {"filter": {"lane": lane}, "reason": "drained"})["more"]:
-                pass
+            until(lambda lane=lane: not calls.good(
+                "POST", "/v1/executions/cancel",
+                {"filter": {"lane": lane}, "reason": "drained"})["more"], 60)
         return living(calls) == 0
     until(is_empty, 60)
     left = living(calls)
