@@ -93,7 +93,7 @@ CASE(claim_lanes)
     is_str(got.item[0].lane, "default", "the item is of the default lane");
 }
 
-CASE(claim_unmatchable_head_blocks_nobody)
+CASE(claim_unmatchable_head_blocks_no_other_claim)
 {
     static const char *const gpu[] = {"gpu"}, *const mail[] = {"mail"};
     (void)submit_copies(

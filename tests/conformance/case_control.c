@@ -88,7 +88,7 @@ CASE(steer_priority_bounds)
     }
 }
 
-CASE(steer_what_is_over_is_refused)
+CASE(steer_of_ended_executions_is_refused)
 {
     static const enum weft_state ended[] = {WEFT_STATE_SUCCEEDED, WEFT_STATE_FAILED,
                                             WEFT_STATE_CANCELLED, WEFT_STATE_EXPIRED};

@@ -346,7 +346,7 @@ static int32_t number_of(struct fixture *f, const char *worker)
     return number;
 }
 
-CASE(watch_tells_how_each_lease_was_ended)
+CASE(watch_gives_the_reason_of_each_end)
 {
     for (enum way way = 0; way < WAY_COUNT; way++) {
         struct weft_claimed lease = end_lease(f, way);

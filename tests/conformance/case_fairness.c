@@ -339,7 +339,7 @@ CASE(fairness_polls_of_many_queues)
 }
 
 /* After a failover a number may be that of another queue: the list is read again. */
-CASE(fairness_list_begins_anew_with_the_lineage)
+CASE(fairness_list_is_dropped_with_the_lineage)
 {
     submit_for(f, "acme", 3);
     is_int(claim(f, f->b, 1).count, 1, "one is claimed, and its queue listed");

@@ -82,7 +82,7 @@ static void expect_fenced_for_ever(struct fixture *f, const struct theft *row)
     is_str(result_text(f, &lease.id), "\"new\"", "%s: the result is the new holder's", row->name);
 }
 
-CASE(fencing_tells_why_the_lease_is_gone)
+CASE(fencing_gives_the_reason_of_the_lost_lease)
 {
     for (size_t i = 0; i < WEFT_LEN(theft); i++)
         expect_fenced_for_ever(f, &theft[i]);

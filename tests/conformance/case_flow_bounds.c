@@ -19,7 +19,7 @@ static size_t chunk_of(struct weft_engine *engine)
 
 /* ---- The end of a flow ----------------------------------------------------------------------- */
 
-CASE(flow_end_is_told_by_sinks)
+CASE(flow_end_follows_from_its_sinks)
 {
     struct drawn flow;
     draw(&flow, "a; b:a; c:a");
@@ -302,7 +302,7 @@ CASE(flow_cancel_takes_its_members_along)
 }
 
 /* Members that run are passed over once, by each drain. */
-CASE(flow_cancel_passes_by_what_runs)
+CASE(flow_cancel_pending_leaves_running_members)
 {
     enum { RUN = 2 * CHUNK + 200, WAIT = 300 };
     struct many many;
@@ -341,7 +341,7 @@ CASE(flow_cancel_passes_by_what_runs)
 }
 
 /* A chunk of roots, and behind it one that runs and one that comes after that. */
-CASE(flow_cancel_counts_what_others_did)
+CASE(flow_cancel_counts_members_that_others_cancelled)
 {
     size_t chunk = chunk_of(f->a), runs = chunk, join = runs + 1;
     struct many many;

@@ -44,7 +44,7 @@ CASE(flow_edges_are_waited_for)
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
 }
 
-CASE(flow_edges_from_what_has_ended)
+CASE(flow_edges_from_ended_nodes)
 {
     struct drawn flow;
     struct weft_err err;

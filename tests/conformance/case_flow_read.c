@@ -252,7 +252,7 @@ static void grow_by_three(struct fixture *f, const struct weft_id *id, int32_t r
 }
 
 /* Within one millisecond, and while a clock goes back. */
-CASE(flow_pages_of_what_grew)
+CASE(flow_pages_of_a_flow_that_grew)
 {
     enum { TIMES = 12, PAGE = 5 };
     struct weft_id id = submit_fan(f, 3, 0);

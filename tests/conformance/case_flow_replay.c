@@ -261,7 +261,7 @@ CASE(flow_replay_in_portions_without_their_upstream)
 
 /* ---- What comes back ------------------------------------------------------------------------- */
 
-CASE(flow_replay_brings_back_what_was_skipped)
+CASE(flow_replay_brings_back_skipped_nodes)
 {
     struct drawn flow;
     draw(&flow, "a; b:a; c:b; d:c; x; y:a,x");
@@ -324,7 +324,7 @@ CASE(flow_replay_before_the_cascade)
     is_str(states(f, &flow), "frb", "b has begun: the first end was looked at before the replay");
 }
 
-CASE(flow_replay_of_what_fed_a_join_that_fired)
+CASE(flow_replay_of_an_upstream_of_a_fired_join)
 {
     struct drawn flow;
     draw(&flow, "a; b; c:a,b; d:c");
@@ -365,7 +365,7 @@ CASE(flow_replay_of_a_skipped_member)
     is_int(flow_state(f, &flow), WEFT_FLOW_SUCCEEDED, "the flow has succeeded");
 }
 
-CASE(flow_replay_of_one_that_was_cancelled_while_it_waited)
+CASE(flow_replay_of_a_member_cancelled_while_blocked)
 {
     struct drawn flow;
     draw(&flow, "a; b:a; c:b");
@@ -459,7 +459,7 @@ CASE(flow_replay_before_the_siblings_of_a_join_that_comes_back)
     is_str(states(f, &flow), "sssrr", "d may begin");
 }
 
-CASE(flow_replay_that_is_felt_in_two_hops)
+CASE(flow_replay_that_propagates_in_two_hops)
 {
     struct drawn flow;
     leave_group(f, &flow, "a; b; c; x:a; d:b,c,x; e:c");

@@ -13,7 +13,7 @@ static struct weft_pass_report run_for(struct fixture *f, enum weft_scanner scan
     return report;
 }
 
-static weft_usec told(struct fixture *f, enum weft_scanner scanner)
+static weft_usec due_of(struct fixture *f, enum weft_scanner scanner)
 {
     struct weft_poll poll;
     is_int(weft_engine_poll(f->b, f->arena, &poll, &f->err), WEFT_OK, "poll");
@@ -38,12 +38,13 @@ CASE(flow_scan_takes_up_completions)
     struct drawn flow;
     draw(&flow, "a; b:a; c:b");
     submit_drawn(f, &flow);
-    is_int(told(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER, "the dependency scanner has no due time");
+    is_int(due_of(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER,
+           "the dependency scanner has no due time");
     leave_completions(f->a);
     struct weft_claimed lease = claim_node(f, "a");
     (void)complete(f, f->a, &lease, "1");
     weft_usec ended_us = f->now_us;
-    is_int(told(f, WEFT_SCANNER_DEPENDENCY), ended_us + WEFT_SECOND, "the poll tells when");
+    is_int(due_of(f, WEFT_SCANNER_DEPENDENCY), ended_us + WEFT_SECOND, "the poll tells when");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
     is_int(counter_of(&report, "scanned"), 0,
            "a young completion is left to the process that made it");
@@ -68,7 +69,7 @@ CASE(flow_scan_takes_up_completions)
     is_str(states(f, &flow), "srb", "b may begin");
     report = run_pass(f, f->b, WEFT_SCANNER_DEPENDENCY);
     is_int(report.handled, 0, "a second pass finds nothing");
-    is_int(told(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER, "the poll gives no due time");
+    is_int(due_of(f, WEFT_SCANNER_DEPENDENCY), WEFT_NEVER, "the poll gives no due time");
 }
 
 /* ---- Sibling cancel -------------------------------------------------------------------------- */
@@ -93,7 +94,7 @@ CASE(flow_scan_dispatches_groups)
 {
     struct drawn flow;
     leave_group(f, &flow);
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), f->now_us + WEFT_SECOND,
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), f->now_us + WEFT_SECOND,
            "the poll gives the due time of the group");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER);
     is_int(report.handled, 0, "a pass before the due time handles nothing");
@@ -106,14 +107,14 @@ CASE(flow_scan_dispatches_groups)
     is_str(states(f, &flow), "sccrc", "c is cancelled");
     is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied",
            "c has the reason of the sibling cancel");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER,
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER,
            "the dispatcher has no due time");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER,
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER,
            "the reconciler has no due time");
 }
 
 /* d wants a or c, and the rest cancelled; e wants b, c or u, and lets the rest run. */
-CASE(flow_scan_finds_what_was_spared_for_a_join_that_lets_run)
+CASE(flow_scan_finds_siblings_spared_for_a_join_that_lets_run)
 {
     struct drawn flow;
     draw(&flow, "a; b; c; u; d:a,c; e:b,c,u");
@@ -125,8 +126,8 @@ CASE(flow_scan_finds_what_was_spared_for_a_join_that_lets_run)
     end_node(f, &flow, "b", true);
     is_str(states(f, &flow), "sscrrr", "c is cancelled and u is left alone");
     is_str(describe(f, id_of(&flow, "c")).reason, "sibling_quorum_satisfied", "d did for c");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "no group is to be walked");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "no group waits");
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "no group is to be walked");
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "no group waits");
 }
 
 /* The only sibling is spared, and ends by itself. */
@@ -137,9 +138,10 @@ CASE(flow_scan_finds_no_group_of_the_ended)
     node_of(&flow, "d")->join = WEFT_JOIN_ANY;
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", true);
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND, "d waits for c");
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND,
+           "d waits for c");
     end_node(f, &flow, "c", true);
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER,
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER,
            "the end of c removes the due time of d");
     (void)steer_id(f, WEFT_STEER_REPLAY, id_of(&flow, "c"));
     is_str(states(f, &flow), "srrr", "no group cancels what is replayed after that");
@@ -155,8 +157,8 @@ CASE(flow_scan_finds_no_group_where_all_run)
     submit_drawn(f, &flow);
     end_node(f, &flow, "a", true);
     is_str(states(f, &flow), "srr", "b runs on");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "no group is to be walked");
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "no group waits");
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_DISPATCHER), WEFT_NEVER, "no group is to be walked");
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), WEFT_NEVER, "no group waits");
 }
 
 CASE(flow_scan_reconciles_groups)
@@ -170,7 +172,7 @@ CASE(flow_scan_reconciles_groups)
     is_int(report.handled, 0, "nothing is removed");
     struct weft_claimed lease = claim_node(f, "c");
     (void)complete(f, f->a, &lease, "1"); /* who dies before the cascade */
-    is_int(told(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND,
+    is_int(due_of(f, WEFT_SCANNER_EDGE_CANCEL_RECONCILER), f->now_us + WEFT_SECOND,
            "the poll gives the due time of the group");
     run_sql_of(
         f,
@@ -195,10 +197,11 @@ CASE(flow_scan_drains_cancelled_flows)
     draw(&flow, "a; b:a; c:b; x");
     submit_drawn(f, &flow);
     struct weft_claimed lease = claim_node(f, "x");
-    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER, "the backlog scanner has no due time");
+    is_int(due_of(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER,
+           "the backlog scanner has no due time");
     cancel_flow(f, &flow, false);
     is_str(states(f, &flow), "rbbR", "the cancel does not wait for its members");
-    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), 0, "the backlog scanner is due at once");
+    is_int(due_of(f, WEFT_SCANNER_CANCEL_BACKLOG), 0, "the backlog scanner is due at once");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(counter_of(&report, "processed"), 1, "the pass processes one flow");
     is_int(counter_of(&report, "cancelled"), 4, "the pass cancels all four members");
@@ -206,7 +209,8 @@ CASE(flow_scan_drains_cancelled_flows)
     is_str(states(f, &flow), "cccc", "all members are cancelled");
     is_int(flow_state(f, &flow), WEFT_FLOW_CANCELLED, "the flow is over");
     expect_fenced(f, &lease, WEFT_FENCE_CANCELLED);
-    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER, "the backlog scanner has no due time");
+    is_int(due_of(f, WEFT_SCANNER_CANCEL_BACKLOG), WEFT_NEVER,
+           "the backlog scanner has no due time");
 }
 
 CASE(flow_scan_removes_half_a_flow)
@@ -217,7 +221,7 @@ CASE(flow_scan_removes_half_a_flow)
     struct weft_id plain = submit_job(f);
     run_sql_of(f, "UPDATE weft.flow SET state = -1", "UPDATE flow SET state = -1");
     weft_usec due_us = f->now_us + 600 * WEFT_SECOND;
-    is_int(told(f, WEFT_SCANNER_CANCEL_BACKLOG), due_us,
+    is_int(due_of(f, WEFT_SCANNER_CANCEL_BACKLOG), due_us,
            "an unfinished submission is due after ten minutes");
     struct weft_pass_report report = run_pass(f, f->b, WEFT_SCANNER_CANCEL_BACKLOG);
     is_int(counter_of(&report, "removed"), 0, "the pass before that removes nothing");
@@ -310,7 +314,7 @@ static size_t listed(struct fixture *f)
     return list_page(f, &listing).count;
 }
 
-CASE(flow_members_are_hidden_until_it_is_whole)
+CASE(flow_members_are_hidden_until_the_flow_is_written)
 {
     bool pg = is_pg(f);
     struct drawn flow;

@@ -319,7 +319,7 @@ CASE(invariant_orphans_are_removed)
        "a key that was lost can be taken again");
 }
 
-CASE(invariant_tells_no_more_than_five)
+CASE(invariant_logs_five_orphans_at_most)
 {
     struct weft_id id;
     for (int i = 0; i < 12; i++) {
@@ -451,7 +451,7 @@ static void *work(void *context)
     return NULL;
 }
 
-CASE(invariant_tells_nothing_of_work_at_full_speed)
+CASE(invariant_finds_nothing_beside_busy_workers)
 {
     static const char *const lane[CREWS] = {"one", "two", "three", "four"};
     FILE *file = begin_log();

@@ -246,7 +246,7 @@ static void make_due(struct fixture *f, enum weft_scanner pass, size_t count)
     }
 }
 
-CASE(lease_passes_report_what_they_did)
+CASE(lease_passes_report_their_counts)
 {
     static const struct {
         enum weft_scanner pass;

@@ -214,7 +214,7 @@ CASE(lifecycle_attempts_of_every_ending)
     is_int(attempts(f, &running.id).count, 0, "a lease that is held has not ended");
 }
 
-CASE(lifecycle_attempts_are_told_in_order)
+CASE(lifecycle_attempts_are_listed_in_order)
 {
     struct weft_claimed lease = start(f, NULL);
     (void)put_back(f, WEFT_PUT_BACK_RELEASE, &lease, 0);

@@ -204,7 +204,7 @@ CASE(news_of_slots)
 }
 
 /* The engine that completes has never met the queue: it must learn whose lane that is. */
-CASE(news_of_slots_of_strangers)
+CASE(news_of_slots_freed_by_other_processes)
 {
     struct ear ear;
     start_over(&ear);

@@ -24,7 +24,7 @@ CASE(poll_of_an_empty_store)
     is_int(poll_now(f, f->a).tokens, poll.tokens, "the number of the tokens stays");
 }
 
-CASE(poll_tells_queues_and_times)
+CASE(poll_gives_queues_and_due_times)
 {
     (void)submit_copies(f, &(struct weft_spec){.kind = "one"}, 3);
     (void)submit_copies(f, &(struct weft_spec){.kind = "two", .lane = "other"}, 3);

@@ -187,7 +187,7 @@ CASE(replay_fences_the_workers_of_the_old_life)
     is_int(complete(f, f->b, &next, NULL).err.rc, WEFT_OK, "the worker of the new life may write");
 }
 
-CASE(replay_keeps_what_was_submitted)
+CASE(replay_keeps_the_submitted_fields)
 {
     static const struct weft_tag tag = {"team", "blue"};
     const struct weft_spec spec = {.payload = "[1,2]",
@@ -233,7 +233,7 @@ CASE(replay_policy_goes_on)
            "the limit of one attempt is kept");
 }
 
-CASE(replay_is_bounded_and_harms_nobody_else)
+CASE(replay_is_bounded_and_leaves_other_items)
 {
     /* The count of replays is a small number in the store: its end is a clear answer, not a crash
      * of the whole call. */

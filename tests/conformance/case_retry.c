@@ -199,7 +199,7 @@ CASE(retry_final_failures)
     }
 }
 
-CASE(retry_exhausted_tells_the_last_error)
+CASE(retry_exhausted_keeps_the_last_error)
 {
     static const struct weft_policy policy = {.max_attempts = 2, .initial_ms = -1};
     struct weft_claimed lease = start_policy(f, &policy);
@@ -240,7 +240,7 @@ static void expect_retries(struct fixture *f, const struct weft_id *id, int32_t 
        "%s: the policy, with its defaults", weft_state_name(item.state));
 }
 
-CASE(retry_is_told_to_readers)
+CASE(retry_is_shown_to_readers)
 {
     static const char *const no_retry[] = {"bad_input"};
     static const struct weft_policy policy = {

@@ -149,7 +149,7 @@ CASE(scan_in_batches)
 }
 
 /* What ended in another way before it was due is never looked at. */
-CASE(scan_leaves_what_ended)
+CASE(scan_leaves_ended_executions)
 {
     for (size_t i = 0; i < WEFT_LEN(kinds); i++) {
         struct weft_id *id = make_due(f, &kinds[i], 2);

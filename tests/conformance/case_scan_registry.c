@@ -63,7 +63,7 @@ CASE(worker_expiry_at_the_time_to_live)
     is_int(listed(f, "default"), 1, "one that left may come back");
 }
 
-CASE(worker_expiry_spares_those_who_hold_leases)
+CASE(worker_expiry_keeps_workers_with_leases)
 {
     struct weft_id id = submit_job(f);
     struct weft_claimed lease = claim_one(f, f->a);

@@ -95,7 +95,7 @@ CASE(unused_row_is_wanted_again)
     is_int(queue_of(f, f->a, "acme"), queue, "after a poll the queue is still the same");
 }
 
-CASE(unused_row_is_removed_and_added_anew)
+CASE(unused_row_is_removed_and_added_again)
 {
     int32_t queue = queue_of(f, f->a, "acme"), name = name_of(f, f->a, true, "acme");
     is_int(queue_of(f, f->b, "acme"), queue, "another process has it too");
@@ -119,7 +119,7 @@ CASE(unused_row_is_removed_and_added_anew)
 }
 
 /* A process that does not poll, or cannot, forgets in time. */
-CASE(unused_row_and_a_process_that_was_not_told)
+CASE(unused_row_and_a_process_with_an_old_cache)
 {
     int32_t queue = queue_of(f, f->b, "acme"), name = name_of(f, f->b, true, "acme");
     (void)queue_of(f, f->a, "last");

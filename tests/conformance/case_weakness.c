@@ -119,7 +119,7 @@ CASE(weakness_c05_fences_look_at_the_state)
  * C6: grants that could not be redeemed stranded their execution. There are no grants here: a claim
  * is one step. The equal of a grant that is never used is a claim whose reply never arrives.
  */
-CASE(weakness_c06_a_claim_nobody_received_comes_back)
+CASE(weakness_c06_a_claim_without_receiver_comes_back)
 {
     struct weft_id id = submit_job(f);
     is_int(claim(f, f->a, 1).count, 1, "claimed, and the reply is lost");
@@ -260,7 +260,7 @@ CASE(weakness_c11_replay_keeps_history)
  * found under its state with the time of its end. That no other table holds a row of an execution
  * that is gone is one of the invariants checked after every case.
  */
-CASE(weakness_c12_whatever_ended_can_be_found_by_its_end)
+CASE(weakness_c12_ended_executions_are_found_by_their_end)
 {
     for (size_t i = 0; i < WEFT_LEN(every_state); i++) {
         enum weft_state state = every_state[i];

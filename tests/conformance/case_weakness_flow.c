@@ -22,7 +22,7 @@
  *   crash anywhere in a cascade           fault flow_*, model/flowmodel (cascades are broken off)
  *   two replicas at one flow              race flow_two_replicas_cascade_at_once,
  *                                         flow_last_two_upstreams_complete_on_two_replicas,
- *                                         flow_group_is_left_to_whoever_has_the_lock
+ *                                         flow_group_is_left_to_the_holder_of_the_lock
  *   cancel against a cascade              race flow_is_cancelled_while_its_cascade_runs
  *   many groups at once                   F8 below
  *   scanners and their reports            flow_scan_*
@@ -152,7 +152,7 @@ CASE(weakness_f04_delivered_again_changes_nothing)
 }
 
 /* F5: a late result made a running child claimable again. */
-CASE(weakness_f05_late_results_disturb_nobody)
+CASE(weakness_f05_late_results_change_nothing)
 {
     struct drawn flow;
     draw(&flow, "a; b; c; d:a,b,c");
@@ -184,7 +184,7 @@ CASE(weakness_f06_hops_wait_for_no_scanner)
 }
 
 /* F7: some ends were not told, and what came after them hung. */
-CASE(weakness_f07_every_end_is_told)
+CASE(weakness_f07_every_end_reaches_the_joins)
 {
     static const struct weft_policy twice = {
         .max_attempts = 2, .backoff = WEFT_BACKOFF_FIXED, .initial_ms = 1000, .no_jitter = true};
@@ -235,7 +235,7 @@ CASE(weakness_f08_siblings_end_like_any_other)
 enum { GROUPS = 60 };
 
 /* The same: groups that wait do not hold up other groups. */
-CASE(weakness_f08_groups_that_wait_hold_up_nobody)
+CASE(weakness_f08_groups_that_wait_hold_up_no_other)
 {
     for (size_t i = 0; i < GROUPS; i++) {
         struct drawn flow;
@@ -263,7 +263,7 @@ CASE(weakness_f08_groups_that_wait_hold_up_nobody)
 
 /* F9: cancelling a flow rewrote members that had ended, told their ends twice, took "pending" for
  * nothing, kept no reason and no lease in mind, and succeeded where there was no flow. */
-CASE(weakness_f09_cancel_leaves_what_has_ended)
+CASE(weakness_f09_cancel_leaves_ended_members)
 {
     struct drawn flow;
     draw(&flow, "a; b; c; d:b,c; e:a");
@@ -288,7 +288,7 @@ CASE(weakness_f09_cancel_leaves_what_has_ended)
            "a cancel of an unknown flow is not found");
 }
 
-CASE(weakness_f09_pending_spares_what_runs)
+CASE(weakness_f09_pending_spares_running_members)
 {
     struct drawn flow;
     draw(&flow, "a; b; c:a; d:b");

@@ -28,9 +28,8 @@ class Snapshot:
                                         stdout=subprocess.PIPE, text=True)
         self.process.stdin.write("BEGIN ISOLATION LEVEL REPEATABLE READ;\nSELECT 'open';\n")
         self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        if "open" not in line:
-            raise RuntimeError(f"psql has opened no snapshot: {line!r}")
+        if not any("open" in line for line in iter(self.process.stdout.readline, "")):
+            raise RuntimeError("psql ended without a snapshot")
 
     def close(self):
         self.process.stdin.close()

@@ -241,7 +241,7 @@ RACE(flow_member_completes_while_it_is_cancelled)
 }
 
 /* The group of one replica's join, while another replica has the lock of the flow. */
-RACE(flow_group_is_left_to_whoever_has_the_lock)
+RACE(flow_group_is_left_to_the_holder_of_the_lock)
 {
     struct drawn flow;
     struct stopped first, second;

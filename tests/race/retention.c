@@ -95,7 +95,7 @@ RACE(replay_commits_after_the_snapshot_of_retention)
 }
 
 /* A replay that comes while the removal has not committed waits, and finds nothing. */
-RACE(replay_of_what_is_being_removed)
+RACE(replay_of_an_execution_being_removed)
 {
     struct weft_id id[ROWS];
     struct removal removal;
@@ -159,7 +159,7 @@ RACE(retention_on_two_replicas)
 }
 
 /* The key of an execution that is being removed: a submission under it waits and gets the key. */
-RACE(key_of_what_is_being_removed)
+RACE(key_of_an_execution_being_removed)
 {
     struct weft_id old;
     struct removal removal;

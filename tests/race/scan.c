@@ -52,7 +52,7 @@ static void put_due(struct race *race, size_t kind, struct weft_id id[3])
     race_forward(race, 5000);
 }
 
-RACE(a_row_that_somebody_holds_is_left_for_the_next_pass)
+RACE(a_locked_row_is_left_for_the_next_pass)
 {
     if (!on_pg()) {
         tap_skip("SQLite has one writer: no other session can hold a row");

@@ -145,7 +145,7 @@ static void touch_it(struct race *race, const struct weft_claimed *lease)
  * A pass goes near no row that another transaction changed since its snapshot, because the way to
  * the new version of a row is where PostgreSQL forgets SKIP LOCKED.
  */
-RACE(what_changed_after_the_snapshot_is_left_for_the_next_pass)
+RACE(a_row_changed_after_the_snapshot_is_left_for_the_next_pass)
 {
     struct weft_claimed lease[ROWS];
     if (!on_pg()) {

@@ -175,7 +175,7 @@ static void test_silence(void)
 }
 
 /* A kind that was not asked for goes back. */
-static void test_stranger(void)
+static void test_job_of_another_kind(void)
 {
     struct play p;
     play_begin(&p, "theirs", &(struct weft_worker_options){.threads = 1}, wait_at_gate);
@@ -239,7 +239,7 @@ int main(void)
 {
     test_claim_waits();
     test_silence();
-    test_stranger();
+    test_job_of_another_kind();
     test_impatient();
     for (size_t s = 0; s < WEFT_LEN(world_stores); s++) {
         if (!world_is_http(world_stores[s]) || !world_exists(world_stores[s]))

@@ -59,7 +59,7 @@ static void test_there_and_back(void)
 
 #define SECRET "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopq"
 
-static void test_what_is_none(void)
+static void test_refused_texts(void)
 {
     static const char *const row[] = {
         "",
@@ -186,7 +186,7 @@ int main(void)
     test_scope_lists();
     test_secret();
     test_there_and_back();
-    test_what_is_none();
+    test_refused_texts();
     test_scopes();
     test_allows();
     return tap_done();
